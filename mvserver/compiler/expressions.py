@@ -1,0 +1,94 @@
+"""The typed expression tree: what the binder makes and the two lowerings read.
+
+Nothing here knows Spark or DuckDB. Every node carries its type; a function call names an entry of the capability
+table (``mvserver.compiler.capabilities``), never an engine's function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from mvserver.sql.types import SqlType
+
+
+@dataclass(frozen=True)
+class Expression:
+    type: SqlType
+
+
+@dataclass(frozen=True)
+class ColumnReference(Expression):
+    """A column of the scanned relation (by its declared name)."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Literal(Expression):
+    """``value`` is None for NULL; dates, times, timestamps and intervals are kept as canonical text."""
+
+    value: str | int | float | bool | Decimal | bytes | None
+
+
+@dataclass(frozen=True)
+class Call(Expression):
+    """``function`` is the id of an overload in the capability table; arguments are already coerced to its types."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Cast(Expression):
+    """An explicit or implied cast with PostgreSQL's meaning; ``safe`` (TRY_CAST) gives NULL instead of an error."""
+
+    operand: Expression
+    safe: bool = False
+
+
+@dataclass(frozen=True)
+class Case(Expression):
+    branches: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression | None
+
+
+@dataclass(frozen=True)
+class FieldAccess(Expression):
+    operand: Expression
+    field: str
+
+
+@dataclass(frozen=True)
+class KeyReference(Expression):
+    """In finishing expressions of an aggregate: the i-th group key."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class AggregateReference(Expression):
+    """In finishing expressions: the i-th aggregate's finished value."""
+
+    index: int
+
+
+def children(node: Expression) -> tuple[Expression, ...]:
+    if isinstance(node, Call):
+        return node.arguments
+    if isinstance(node, (Cast, FieldAccess)):
+        return (node.operand,)
+    if isinstance(node, Case):
+        flat = tuple(part for branch in node.branches for part in branch)
+        return (*flat, node.otherwise) if node.otherwise is not None else flat
+    return ()
+
+
+def walk(node: Expression) -> Iterator[Expression]:
+    """All nodes, parents first."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(reversed(children(current)))

@@ -1,0 +1,103 @@
+"""Continuous queries as frozen plans: what EXPLAIN prints and the streaming room runs."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from mvserver.compiler.expressions import Expression
+from mvserver.sql.types import SqlType
+
+
+@dataclass(frozen=True)
+class ScanColumn:
+    name: str
+    type: SqlType
+    not_null: bool = False
+
+
+class ErrorHandling(enum.Enum):
+    """``source.deserialization.error.handling``."""
+
+    TERMINATE = "TERMINATE"
+    IGNORE = "IGNORE"
+    IGNORE_AND_LOG = "IGNORE_AND_LOG"
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The scanned relation as this query reads it.
+
+    ``columns`` are all declared columns, in order: they alone decide which records are rejected.
+    ``timestamp`` is the event-time column (source property, else the relation's), None for the record's own time.
+    ``starting_position`` is ``earliest`` or ``latest`` here; the handler resolves it to a position at CREATE.
+    """
+
+    relation_id: str
+    relation: str  # database.schema.name
+    columns: tuple[ScanColumn, ...]
+    value_format: str  # "json", "csv", "parquet"
+    timestamp: str | None
+    timestamp_format: str  # "sql" or "iso8601"
+    starting_position: str
+    error_handling: ErrorHandling
+
+
+class Aggregate(enum.Enum):
+    COUNT_ROWS = "count_rows"  # COUNT(*)
+    COUNT = "count"
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+    AVG = "avg"
+    VAR_POP = "var_pop"
+    VAR_SAMP = "var_samp"
+    STDDEV_POP = "stddev_pop"
+    STDDEV_SAMP = "stddev_samp"
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """One aggregate of the SELECT list or HAVING; equal calls appear once. ``argument`` is None for COUNT(*)."""
+
+    function: Aggregate
+    argument: Expression | None
+    type: SqlType  # of the finished value
+    filter: Expression | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """A column of the result. For a projection, ``expression`` is over the scan; for an aggregation it is a finishing
+    expression over KeyReference and AggregateReference."""
+
+    name: str
+    type: SqlType
+    expression: Expression
+
+
+@dataclass(frozen=True)
+class Projection:
+    """SELECT without GROUP BY: rows are only added (append mode)."""
+
+    scan: Scan
+    where: Expression | None
+    outputs: tuple[Output, ...]
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """SELECT with GROUP BY (keys may be empty: one row): rows are replaced by key (upsert mode).
+
+    ``having`` and the outputs are finishing expressions; the binder refuses what the finishing list cannot do.
+    """
+
+    scan: Scan
+    where: Expression | None
+    keys: tuple[Expression, ...]
+    aggregates: tuple[AggregateCall, ...]
+    outputs: tuple[Output, ...]
+    having: Expression | None
+
+
+ContinuousPlan = Projection | Aggregation

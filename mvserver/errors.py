@@ -1,0 +1,41 @@
+"""The one error type that crosses rooms.
+
+An error is typed where it arises (SQLSTATE, message, detail, hint, position) and formatted once, at the wire.
+Message style is PostgreSQL's: a lower-case primary message without a full stop; detail and hint are sentences.
+Every room may import this module; it imports none of them.
+"""
+
+from __future__ import annotations
+
+
+class SqlError(Exception):
+    """An error that a user is meant to read.
+
+    ``position`` is the 1-based character offset into the statement text, as in PostgreSQL's ErrorResponse field P.
+    """
+
+    def __init__(
+        self,
+        sqlstate: str,
+        message: str,
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        position: int | None = None,
+        severity: str = "ERROR",
+    ) -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+        self.position = position
+        self.severity = severity
+
+    def __str__(self) -> str:
+        parts = [f"{self.sqlstate}: {self.message}"]
+        if self.detail:
+            parts.append(f"DETAIL: {self.detail}")
+        if self.hint:
+            parts.append(f"HINT: {self.hint}")
+        return " ".join(parts)

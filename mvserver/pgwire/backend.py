@@ -1,0 +1,114 @@
+"""What the wire asks of whoever answers statements: Protocols and frozen values only.
+
+The wire knows nothing of Spark, DuckDB or the catalog. Rows cross as Arrow record batches, one Arrow column per field;
+``mvserver.pgwire.types`` encodes them by the field's type oid. Every method of a session is called from a worker
+thread, one at a time per session, except ``cancel``, which may come from any thread at any moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Field:
+    """A result column as RowDescription has it."""
+
+    name: str
+    type_oid: int
+    type_size: int = -1
+    typmod: int = -1
+    table_oid: int = 0
+    column_number: int = 0
+
+
+@dataclass(frozen=True)
+class Notice:
+    severity: str  # NOTICE, WARNING, INFO
+    sqlstate: str
+    message: str
+    detail: str | None = None
+    hint: str | None = None
+
+
+@dataclass
+class Result:
+    """The outcome of one statement.
+
+    ``fields`` is None where the statement returns no rows. ``batches`` is lazy; ``close`` must be safe to call at any
+    time and more than once, and frees what the result holds. ``tag`` is the command tag; where it ends in a space, the
+    number of rows sent is added (``"SELECT "`` → ``SELECT 3``). An empty statement has tag ``""`` and ``empty`` True.
+    """
+
+    tag: str
+    fields: tuple[Field, ...] | None = None
+    batches: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()))
+    empty: bool = False
+
+    def close(self) -> None:
+        close = getattr(self.batches, "close", None)
+        if close is not None:
+            close()
+
+
+@dataclass(frozen=True)
+class StatementDescription:
+    parameter_oids: tuple[int, ...]
+    fields: tuple[Field, ...] | None
+
+
+@dataclass(frozen=True)
+class Startup:
+    user: str
+    database: str
+    parameters: Mapping[str, str]  # application_name, client_encoding, options ...
+    peer: str  # address, for messages
+    local: bool  # loopback
+
+
+class WireSession(Protocol):
+    """One client's session. Errors are raised as ``mvserver.errors.SqlError``."""
+
+    def parameter_status(self) -> Mapping[str, str]:
+        """All reported parameters; the wire sends them at start and, after each statement, what changed."""
+
+    def transaction_status(self) -> str:
+        """``I``, ``T`` or ``E``."""
+
+    def take_notices(self) -> Sequence[Notice]: ...
+
+    def simple_query(self, text: str) -> Iterator[Result]:
+        """The statements of a text, one result each, run as they are pulled; an error ends the iteration."""
+
+    def parse(self, name: str, text: str, parameter_oids: Sequence[int]) -> None: ...
+
+    def describe_statement(self, name: str) -> StatementDescription: ...
+
+    def bind(self, portal: str, statement: str, parameters: Sequence[Any]) -> None:
+        """``parameters`` are Python values (None, bool, int, float, Decimal, str, bytes, date ...), decoded by the wire
+        from the oids that describe_statement gave."""
+
+    def describe_portal(self, portal: str) -> tuple[Field, ...] | None: ...
+
+    def execute(self, portal: str) -> Result:
+        """Starts the portal; row limits and suspension are the wire's, which keeps the Result."""
+
+    def close_statement(self, name: str) -> None: ...
+
+    def close_portal(self, portal: str) -> None: ...
+
+    def sync(self) -> None:
+        """End of an extended-protocol sequence: commits the implicit transaction or ends a failed one."""
+
+    def cancel(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Backend(Protocol):
+    def open_session(self, startup: Startup) -> WireSession:
+        """Checks role and database; 28000 and 3D000 here."""

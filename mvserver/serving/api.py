@@ -1,0 +1,61 @@
+"""What sessions may ask of the serving room. No duckdb here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sqlglot import exp
+
+from mvserver.pgwire.backend import Field, Result
+
+
+@dataclass(frozen=True)
+class PullScope:
+    """By what a pull query's names are resolved: session's database, schema search path, role, settings."""
+
+    database: str
+    search_path: tuple[str, ...]
+    role: str
+    time_zone: str = "UTC"
+
+
+@dataclass(frozen=True)
+class PullPlan:
+    """A bound pull query: ready-to-run text over DuckDB, its fields and parameter oids, and which views it reads.
+
+    ``kind`` says point look-up, key range or other: a seam for an index of finished rows.
+    """
+
+    sql: str
+    fields: tuple[Field, ...]
+    parameter_oids: tuple[int, ...]
+    view_ids: tuple[str, ...]
+    catalog_only: bool = False
+    kind: str = "other"
+
+
+class Snapshot(Protocol):
+    """A session's own DuckDB cursor: a statement sees one committed state; inside ``begin`` ... ``end`` (REPEATABLE
+    READ) all statements see the same one."""
+
+    def begin(self) -> None: ...
+
+    def end(self) -> None: ...
+
+    def run(self, plan: PullPlan, parameters: Sequence[Any], *, timeout_s: float | None = None) -> Result: ...
+
+    def interrupt(self) -> None:
+        """Stops the running statement within a second (57014); callable from any thread."""
+
+    def close(self) -> None: ...
+
+
+class PullService(Protocol):
+    def plan(self, select: exp.Expression, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan:
+        """Binds names and types without running; SqlError with SQLSTATE and position for what is wrong."""
+
+    def explain(self, plan: PullPlan) -> Sequence[str]: ...
+
+    def snapshot(self) -> Snapshot: ...

@@ -1,0 +1,378 @@
+"""Statements as frozen data: what the parser yields and the router dispatches on.
+
+Names keep what the user wrote after folding; nothing is resolved here. ``Properties`` keep the order of the text.
+SELECTs stay sqlglot trees (dialect ``mvserver.sql.dialect``); source properties hang on the table node's
+``meta["properties"]`` as a ``Properties`` value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from mvserver.sql.types import SqlType
+
+Value = str | int | float | bool | None
+"""A property's value: text (also bare keywords and quoted identifiers), number, TRUE/FALSE, None when valueless."""
+
+
+@dataclass(frozen=True)
+class Property:
+    key: str  # lower-cased
+    value: Value
+    position: int  # 1-based offset of the key in the statement
+
+
+@dataclass(frozen=True)
+class Properties(Mapping[str, Value]):
+    """``WITH ('key' = value, ...)``. A repeated key is refused by the parser (42601)."""
+
+    items_: tuple[Property, ...] = ()
+
+    def __getitem__(self, key: str) -> Value:
+        for item in self.items_:
+            if item.key == key:
+                return item.value
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return (item.key for item in self.items_)
+
+    def __len__(self) -> int:
+        return len(self.items_)
+
+    def position(self, key: str) -> int | None:
+        return next((item.position for item in self.items_ if item.key == key), None)
+
+
+@dataclass(frozen=True)
+class ObjectName:
+    """``a``, ``schema.a`` or ``database.schema.a``, folded; ``position`` is 1-based."""
+
+    parts: tuple[str, ...]
+    position: int | None = None
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True)
+class ColumnDefinition:
+    name: str
+    type: SqlType
+    not_null: bool = False
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Base of all; ``text`` is the statement's own text, trimmed, without its semicolon."""
+
+    text: str = field(kw_only=True, default="")
+
+
+# --- stores and entities --------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class CreateStore(Statement):
+    name: str
+    properties: Properties
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class UpdateStore(Statement):
+    name: str
+    properties: Properties
+
+
+@dataclass(frozen=True)
+class DropStore(Statement):
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DescribeStore(Statement):
+    name: str
+
+
+@dataclass(frozen=True)
+class ListStores(Statement):
+    pass
+
+
+@dataclass(frozen=True)
+class UseStore(Statement):
+    name: str
+
+
+@dataclass(frozen=True)
+class ListEntities(Statement):
+    store: str | None = None
+
+
+@dataclass(frozen=True)
+class DescribeEntity(Statement):
+    name: str
+    store: str | None = None
+
+
+@dataclass(frozen=True)
+class CreateEntity(Statement):
+    name: str
+    store: str | None = None
+    properties: Properties = Properties()
+
+
+@dataclass(frozen=True)
+class DropEntity(Statement):
+    name: str
+    store: str | None = None
+    if_exists: bool = False
+    properties: Properties = Properties()
+
+
+@dataclass(frozen=True)
+class PrintEntity(Statement):
+    name: str
+    store: str | None = None
+    properties: Properties = Properties()
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class InsertIntoEntity(Statement):
+    """``INSERT INTO ENTITY e [IN STORE s] VALUE ('<text>'[, '<key>']) [WITH (...)]``."""
+
+    name: str
+    store: str | None
+    value: str
+    key: str | None = None
+    properties: Properties = Properties()
+
+
+# --- name spaces ----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class CreateDatabase(Statement):
+    name: str
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropDatabase(Statement):
+    name: str
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class ListDatabases(Statement):
+    pass
+
+
+@dataclass(frozen=True)
+class CreateSchema(Statement):
+    name: ObjectName
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropSchema(Statement):
+    name: ObjectName
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class ListSchemas(Statement):
+    database: str | None = None
+
+
+@dataclass(frozen=True)
+class Use(Statement):
+    """``USE DATABASE d``, ``USE SCHEMA [d.]s``, or ``USE d[.s]`` (kind None)."""
+
+    kind: str | None  # "database", "schema", None
+    name: ObjectName
+
+
+# --- relations ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class CreateStream(Statement):
+    name: ObjectName
+    columns: tuple[ColumnDefinition, ...]
+    properties: Properties
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class CreateStreamAs(Statement):
+    name: ObjectName
+    properties: Properties
+    select: exp.Expression
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class InsertInto(Statement):
+    name: ObjectName
+    select: exp.Expression
+
+
+@dataclass(frozen=True)
+class CreateMaterializedView(Statement):
+    name: ObjectName
+    properties: Properties
+    select: exp.Expression
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class RefreshMaterializedView(Statement):
+    name: ObjectName
+
+
+@dataclass(frozen=True)
+class DropRelation(Statement):
+    kind: str  # "stream", "materialized view", "relation", "table"
+    name: ObjectName
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class ListRelations(Statement):
+    kind: str | None = None  # None for all, else "stream", "materialized view"
+    schema: ObjectName | None = None
+
+
+@dataclass(frozen=True)
+class DescribeRelation(Statement):
+    name: ObjectName
+    columns: bool = False
+
+
+# --- queries --------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class ListQueries(Statement):
+    pass
+
+
+@dataclass(frozen=True)
+class DescribeQuery(Statement):
+    id: str
+
+
+@dataclass(frozen=True)
+class TerminateQuery(Statement):
+    id: str
+
+
+@dataclass(frozen=True)
+class RestartQuery(Statement):
+    id: str
+    skip_rejected: bool = False
+
+
+@dataclass(frozen=True)
+class DescribeStatement(Statement):
+    """DeltaStream's dry run: columns ``type`` and ``info`` (JSON)."""
+
+    statement: Statement
+
+
+@dataclass(frozen=True)
+class Explain(Statement):
+    """PostgreSQL's EXPLAIN; ``statement`` is anything, a pull query included."""
+
+    statement: Statement
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Pull(Statement):
+    """A SELECT, VALUES or TABLE that reads views and catalog relations and ends by itself."""
+
+    select: exp.Expression
+
+
+# --- session --------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Set(Statement):
+    name: str
+    value: str | None  # None: TO DEFAULT
+    local: bool = False
+
+
+@dataclass(frozen=True)
+class SetTransaction(Statement):
+    """``SET TRANSACTION ...`` or, with ``session``, ``SET SESSION CHARACTERISTICS AS TRANSACTION ...``."""
+
+    isolation: str | None = None  # "read committed", "repeatable read", ...
+    read_only: bool | None = None
+    session: bool = False
+
+
+@dataclass(frozen=True)
+class Show(Statement):
+    name: str  # "all" for SHOW ALL
+
+
+@dataclass(frozen=True)
+class Reset(Statement):
+    name: str  # "all" for RESET ALL
+
+
+@dataclass(frozen=True)
+class Discard(Statement):
+    what: str  # "all", "plans", "temp", "sequences"
+
+
+@dataclass(frozen=True)
+class Begin(Statement):
+    isolation: str | None = None
+    read_only: bool | None = None
+
+
+@dataclass(frozen=True)
+class Commit(Statement):
+    chain: bool = False
+
+
+@dataclass(frozen=True)
+class Rollback(Statement):
+    chain: bool = False
+
+
+@dataclass(frozen=True)
+class Savepoint(Statement):
+    name: str
+
+
+@dataclass(frozen=True)
+class ReleaseSavepoint(Statement):
+    name: str
+
+
+@dataclass(frozen=True)
+class RollbackToSavepoint(Statement):
+    name: str
+
+
+@dataclass(frozen=True)
+class Prepare(Statement):
+    name: str
+    types: tuple[str, ...]
+    statement_text: str
+
+
+@dataclass(frozen=True)
+class ExecutePrepared(Statement):
+    name: str
+    arguments: tuple[exp.Expression, ...] = ()
+
+
+@dataclass(frozen=True)
+class Deallocate(Statement):
+    name: str | None  # None for ALL

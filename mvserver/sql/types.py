@@ -1,0 +1,336 @@
+"""The product's own logical types, their SQL spelling, and nothing of any engine.
+
+One frozen value, :class:`SqlType`, is used by declarations, the compiler, the catalog (as text) and the wire.
+``str(t)`` is the canonical spelling and ``parse_type(str(t)) == t``.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+
+
+class Kind(enum.Enum):
+    """The families of types; the values are the canonical SQL names."""
+
+    BOOLEAN = "BOOLEAN"
+    TINYINT = "TINYINT"
+    SMALLINT = "SMALLINT"
+    INTEGER = "INTEGER"
+    BIGINT = "BIGINT"
+    FLOAT = "FLOAT"  # 4 bytes
+    DOUBLE = "DOUBLE"
+    DECIMAL = "DECIMAL"  # precision <= 38
+    VARCHAR = "VARCHAR"
+    VARBINARY = "VARBINARY"
+    DATE = "DATE"
+    TIME = "TIME"
+    TIMESTAMP = "TIMESTAMP"  # no zone, microseconds
+    TIMESTAMP_LTZ = "TIMESTAMP_LTZ"  # an instant, microseconds
+    INTERVAL = "INTERVAL"  # only inside expressions
+    ARRAY = "ARRAY"
+    MAP = "MAP"
+    STRUCT = "STRUCT"
+    NULL = "NULL"  # the type of an untyped NULL
+
+
+@dataclass(frozen=True)
+class SqlType:
+    """A type. ``precision`` and ``scale`` are for DECIMAL, ``length`` for VARCHAR(n), the rest for nested types."""
+
+    kind: Kind
+    precision: int | None = None
+    scale: int | None = None
+    length: int | None = None
+    element: SqlType | None = None  # ARRAY's element, MAP's value
+    key: SqlType | None = None  # MAP's key
+    fields: tuple[tuple[str, SqlType], ...] = ()  # STRUCT's
+
+    def __str__(self) -> str:
+        if self.kind is Kind.DECIMAL:
+            return f"DECIMAL({self.precision}, {self.scale})"
+        if self.kind is Kind.VARCHAR and self.length is not None:
+            return f"VARCHAR({self.length})"
+        if self.kind is Kind.ARRAY:
+            return f"ARRAY<{self.element}>"
+        if self.kind is Kind.MAP:
+            return f"MAP<{self.key}, {self.element}>"
+        if self.kind is Kind.STRUCT:
+            inner = ", ".join(f"{_quote(n)} {t}" for n, t in self.fields)
+            return f"STRUCT<{inner}>"
+        return str(self.kind.value)
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in INTEGER_KINDS
+
+    @property
+    def is_exact(self) -> bool:
+        return self.kind in INTEGER_KINDS or self.kind is Kind.DECIMAL
+
+    @property
+    def is_approximate(self) -> bool:
+        return self.kind in (Kind.FLOAT, Kind.DOUBLE)
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.is_exact or self.is_approximate
+
+    @property
+    def is_nested(self) -> bool:
+        return self.kind in (Kind.ARRAY, Kind.MAP, Kind.STRUCT)
+
+    @property
+    def is_datetime(self) -> bool:
+        return self.kind in (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ)
+
+
+INTEGER_KINDS = frozenset({Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT})
+
+BOOLEAN = SqlType(Kind.BOOLEAN)
+TINYINT = SqlType(Kind.TINYINT)
+SMALLINT = SqlType(Kind.SMALLINT)
+INTEGER = SqlType(Kind.INTEGER)
+BIGINT = SqlType(Kind.BIGINT)
+FLOAT = SqlType(Kind.FLOAT)
+DOUBLE = SqlType(Kind.DOUBLE)
+VARCHAR = SqlType(Kind.VARCHAR)
+VARBINARY = SqlType(Kind.VARBINARY)
+DATE = SqlType(Kind.DATE)
+TIME = SqlType(Kind.TIME)
+TIMESTAMP = SqlType(Kind.TIMESTAMP)
+TIMESTAMP_LTZ = SqlType(Kind.TIMESTAMP_LTZ)
+INTERVAL = SqlType(Kind.INTERVAL)
+NULL = SqlType(Kind.NULL)
+
+DECIMAL_PRECISION_MAX = 38
+
+_SPELLINGS: dict[str, SqlType] = {
+    "BOOLEAN": BOOLEAN, "BOOL": BOOLEAN,
+    "TINYINT": TINYINT,
+    "SMALLINT": SMALLINT, "INT2": SMALLINT,
+    "INTEGER": INTEGER, "INT": INTEGER, "INT4": INTEGER,
+    "BIGINT": BIGINT, "INT8": BIGINT,
+    "FLOAT": FLOAT, "REAL": FLOAT, "FLOAT4": FLOAT,
+    "DOUBLE": DOUBLE, "DOUBLE PRECISION": DOUBLE, "FLOAT8": DOUBLE,
+    "VARCHAR": VARCHAR, "TEXT": VARCHAR, "STRING": VARCHAR, "CHARACTER VARYING": VARCHAR,
+    "VARBINARY": VARBINARY, "BINARY": VARBINARY, "BYTES": VARBINARY, "BYTEA": VARBINARY,
+    "DATE": DATE,
+    "TIME": TIME,
+    "TIMESTAMP": TIMESTAMP, "TIMESTAMP WITHOUT TIME ZONE": TIMESTAMP,
+    "TIMESTAMP_LTZ": TIMESTAMP_LTZ, "TIMESTAMPTZ": TIMESTAMP_LTZ, "TIMESTAMP WITH TIME ZONE": TIMESTAMP_LTZ,
+    "TIMESTAMP WITH LOCAL TIME ZONE": TIMESTAMP_LTZ,
+    "INTERVAL": INTERVAL,
+    "NULL": NULL,
+}  # fmt: skip
+
+
+def decimal(precision: int = 10, scale: int = 0) -> SqlType:
+    """DECIMAL(p, s); raises 22023 outside 1..38 and 0..p."""
+    if not 1 <= precision <= DECIMAL_PRECISION_MAX:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f"DECIMAL precision {precision} must be between 1 and {DECIMAL_PRECISION_MAX}",
+        )
+    if not 0 <= scale <= precision:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE, f"DECIMAL scale {scale} must be between 0 and precision {precision}"
+        )
+    return SqlType(Kind.DECIMAL, precision=precision, scale=scale)
+
+
+def array(element: SqlType) -> SqlType:
+    return SqlType(Kind.ARRAY, element=element)
+
+
+def map_of(key: SqlType, value: SqlType) -> SqlType:
+    return SqlType(Kind.MAP, key=key, element=value)
+
+
+def struct(*fields: tuple[str, SqlType]) -> SqlType:
+    return SqlType(Kind.STRUCT, fields=tuple(fields))
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def parse_type(text: str) -> SqlType:
+    """Read a type as a user or ``str(SqlType)`` spells it. Unquoted struct field names fold to lower case.
+
+    Errors: 42601 for bad syntax, 42704 for an unknown type, 22023 for a bad precision.
+    """
+    parser = _TypeParser(text)
+    result = parser.type()
+    parser.end()
+    return result
+
+
+class _TypeParser:
+    """A recursive-descent reader of type text; depth is bounded by the statement guard before it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = _tokens(text)
+        self._at = 0
+
+    def _peek(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _next(self) -> str:
+        token = self._peek()
+        self._at += 1
+        return token
+
+    def _expect(self, token: str) -> None:
+        if self._next() != token:
+            raise SqlError(sqlstates.SYNTAX_ERROR, f'syntax error in type "{self._text}": expected "{token}"')
+
+    def end(self) -> None:
+        if self._at < len(self._tokens):
+            raise SqlError(sqlstates.SYNTAX_ERROR, f'syntax error in type "{self._text}" at or near "{self._peek()}"')
+
+    def type(self) -> SqlType:
+        word = self._next().upper()
+        if word == "ARRAY":
+            self._expect("<")
+            element = self.type()
+            self._expect(">")
+            return array(element)
+        if word == "MAP":
+            self._expect("<")
+            key = self.type()
+            self._expect(",")
+            value = self.type()
+            self._expect(">")
+            return map_of(key, value)
+        if word in ("STRUCT", "ROW"):
+            return self._struct()
+        if word in ("DECIMAL", "NUMERIC", "DEC"):
+            arguments = self._arguments()
+            return decimal(*arguments) if arguments else decimal()
+        result = self._simple(word)
+        while self._peek() == "[":  # PostgreSQL's spelling of arrays
+            self._next()
+            self._expect("]")
+            result = array(result)
+        return result
+
+    def _struct(self) -> SqlType:
+        fields: list[tuple[str, SqlType]] = []
+        self._expect("<")
+        while True:
+            name = self._next()
+            name = name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
+            if not name or name in "<>(),[]":
+                raise SqlError(sqlstates.SYNTAX_ERROR, f'syntax error in type "{self._text}": a field name is missing')
+            if self._peek() == ":":
+                self._next()
+            if any(name == seen for seen, _ in fields):
+                raise SqlError(sqlstates.DUPLICATE_COLUMN, f'field "{name}" specified more than once')
+            fields.append((name, self.type()))
+            token = self._next()
+            if token == ">":
+                return struct(*fields)
+            if token != ",":
+                raise SqlError(sqlstates.SYNTAX_ERROR, f'syntax error in type "{self._text}"')
+
+    def _arguments(self) -> list[int]:
+        if self._peek() != "(":
+            return []
+        self._next()
+        values: list[int] = []
+        while True:
+            token = self._next()
+            if not token.isdigit():
+                raise SqlError(sqlstates.SYNTAX_ERROR, f'syntax error in type "{self._text}": a number is expected')
+            values.append(int(token))
+            token = self._next()
+            if token == ")":
+                return values
+            if token != ",":
+                raise SqlError(sqlstates.SYNTAX_ERROR, f'syntax error in type "{self._text}"')
+
+    def _simple(self, word: str) -> SqlType:
+        if word == "DOUBLE" and self._peek().upper() == "PRECISION":
+            self._next()
+        if word == "CHARACTER" and self._peek().upper() == "VARYING":
+            self._next()
+            word = "CHARACTER VARYING"
+        arguments = self._arguments()
+        if word in ("TIMESTAMP", "TIME"):
+            word = self._time_zone(word)
+        result = _SPELLINGS.get(word)
+        if result is None:
+            raise SqlError(
+                sqlstates.UNDEFINED_OBJECT,
+                f'type "{word.lower()}" does not exist',
+                hint="Types are BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), VARCHAR, "
+                "VARBINARY, DATE, TIME, TIMESTAMP, TIMESTAMP_LTZ, ARRAY<t>, MAP<k, v> and STRUCT<f t, ...>.",
+            )
+        if arguments:
+            return self._with_argument(result, arguments)
+        return result
+
+    def _time_zone(self, word: str) -> str:
+        lead = self._peek().upper()
+        if lead not in ("WITH", "WITHOUT"):
+            return word
+        self._next()
+        local = self._peek().upper() == "LOCAL"
+        if local:
+            self._next()
+        if self._next().upper() != "TIME" or self._next().upper() != "ZONE":
+            raise SqlError(sqlstates.SYNTAX_ERROR, f'syntax error in type "{self._text}"')
+        if word == "TIME":
+            if lead == "WITH":
+                raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "type TIME WITH TIME ZONE is not supported")
+            return word
+        return "TIMESTAMP_LTZ" if lead == "WITH" else "TIMESTAMP"
+
+    def _with_argument(self, result: SqlType, arguments: list[int]) -> SqlType:
+        if result.kind is Kind.VARCHAR and len(arguments) == 1 and arguments[0] >= 1:
+            return SqlType(Kind.VARCHAR, length=arguments[0])
+        if result.kind in (Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ) and len(arguments) == 1 and arguments[0] <= 9:
+            if arguments[0] > 6:
+                raise SqlError(
+                    sqlstates.FEATURE_NOT_SUPPORTED,
+                    f"{result} precision {arguments[0]} is not supported",
+                    hint="Times are kept in microseconds: use a precision of at most 6.",
+                )
+            return result  # a smaller precision is accepted and kept as microseconds
+        if result.kind is Kind.VARBINARY and len(arguments) == 1:
+            return result
+        raise SqlError(sqlstates.SYNTAX_ERROR, f"type modifier is not allowed for type {result}")
+
+
+def _tokens(text: str) -> list[str]:
+    tokens: list[str] = []
+    at = 0
+    while at < len(text):
+        char = text[at]
+        if char.isspace():
+            at += 1
+        elif char in "<>(),[]:":
+            tokens.append(char)
+            at += 1
+        elif char == '"':
+            end = at + 1
+            while end < len(text):
+                if text[end] == '"':
+                    if text[end + 1 : end + 2] != '"':
+                        break
+                    end += 1
+                end += 1
+            tokens.append(text[at : end + 1])
+            at = end + 1
+        else:
+            end = at
+            while end < len(text) and not text[end].isspace() and text[end] not in '<>(),[]:"':
+                end += 1
+            tokens.append(text[at:end])
+            at = end
+    return tokens

@@ -1,0 +1,71 @@
+"""What the rest of the server may ask of the streaming room. Frozen values and one Protocol; no pyspark here."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from catalog.model import Relation, Store
+
+
+class QueryState(enum.Enum):
+    STARTING = "STARTING"  # Spark is not up, or the pipeline is being built
+    FILLING = "FILLING"  # reading its source's history
+    RUNNING = "RUNNING"
+    STALLED = "STALLED"  # the source does not answer; will resume by itself
+    FAILED = "FAILED"  # needs RESTART QUERY, REFRESH or a new definition
+    TERMINATED = "TERMINATED"
+
+
+@dataclass(frozen=True)
+class QueryStatus:
+    """The truth about one continuous query at this moment. Rates are per second over the last 10 s."""
+
+    query_id: str
+    state: QueryState
+    error: str | None = None  # "SQLSTATE: message DETAIL: ... HINT: ..."
+    note: str | None = None  # e.g. rebuilt from less than the whole history
+    rows_in_per_s: float = 0.0
+    rows_out_per_s: float = 0.0
+    rows_in: int = 0
+    rejected: int = 0
+    position: str = "{}"  # JSON
+    latest_position: str = "{}"  # JSON: the source's present end
+    lag_records: int | None = None
+    freshness_ms: float | None = None  # age of the newest visible event when it became visible
+    last_change_at: float | None = None
+    last_confirmed_at: float | None = None
+    caught_up: bool = False
+    epoch: int = 0
+    filled_share: float | None = None  # 0..1 while FILLING
+
+
+class StreamingEngine(Protocol):
+    """Handlers write the catalog first, then call :meth:`reconcile`."""
+
+    def reconcile(self) -> None:
+        """Make what runs equal to what the catalog says; returns when the change is taken up (not when caught up)."""
+
+    def status(self, query_id: str) -> QueryStatus: ...
+
+    def statuses(self) -> Sequence[QueryStatus]: ...
+
+    def restart(self, query_id: str, *, skip_rejected: bool = False) -> None:
+        """Run a FAILED or TERMINATED query again from its position."""
+
+    def refresh(self, query_id: str) -> None:
+        """Rebuild a view from what its source still has."""
+
+    def resolve_position(self, store: Store, entity: str, starting: str) -> str:
+        """``earliest`` or ``latest`` as exact JSON positions, asked of the store now."""
+
+    def wait_until_ready(self, timeout_s: float) -> None:
+        """Wait for Spark; 57P03 when it is not up in time, and the cause when it cannot start."""
+
+    def wait_while_filling(self, view_ids: Sequence[str], timeout_s: float) -> None:
+        """Wait until each view has left FILLING and STARTING for the first time; 55000 with progress otherwise."""
+
+    def check_plan(self, plan: object) -> None:
+        """Analyse the lowered plan with Spark without running it; raises SqlError. Needs Spark to be up."""

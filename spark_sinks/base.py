@@ -1,0 +1,105 @@
+"""Protocols every store kind implements, and the frozen values that cross between stores, ledger and pipelines.
+
+A *position* is how far a reader has read, as a JSON object whose shape belongs to the store kind:
+Kafka ``{"topic_id": "...", "partitions": {"0": 17}}`` (next offset to read); FILE: see ``spark_sinks.file.source``.
+A range is (start, end), start inclusive and end exclusive in that sense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Position = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A topic or directory. ``details`` are shown by DESCRIBE ENTITY (e.g. partitions, replicas, configs)."""
+
+    name: str
+    details: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class EntityRecord:
+    """A record as PRINT ENTITY shows it: bytes, undecoded."""
+
+    key: bytes | None
+    value: bytes | None
+    position: str  # e.g. "2:17" (partition:offset) or "a.json:3" (file:line)
+    timestamp_ms: int | None
+
+
+class StoreClient(Protocol):
+    """Effects on a store that need no Spark. All methods raise SqlError: 08006 with the store's name when it does not
+    answer within its timeout, 42704 for an entity that does not exist, 0A000 for what the kind cannot do."""
+
+    def check(self) -> None:
+        """The store answers; used by CREATE STORE."""
+
+    def list_entities(self) -> Sequence[Entity]: ...
+
+    def describe_entity(self, name: str) -> Entity: ...
+
+    def entity_exists(self, name: str) -> bool: ...
+
+    def check_create_entity(self, name: str, properties: Mapping[str, Any]) -> None:
+        """All the reasons for which create_entity would refuse, without effect."""
+
+    def create_entity(self, name: str, properties: Mapping[str, Any]) -> None: ...
+
+    def drop_entity(self, name: str, properties: Mapping[str, Any]) -> None: ...
+
+    def print_entity(
+        self, name: str, *, from_beginning: bool, limit: int | None, stopped: Callable[[], bool]
+    ) -> Iterator[EntityRecord]:
+        """Records as they come, until ``limit`` or until ``stopped`` is true (asked at least each 200 ms)."""
+
+    def insert_record(self, name: str, value: str, key: str | None, properties: Mapping[str, Any]) -> None: ...
+
+    def position(self, name: str, starting: str) -> Position:
+        """``earliest`` or ``latest`` as exact positions now."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class SourceHealth:
+    """What a look at the source says: ``ok``, ``stalled`` (does not answer; may come back) or ``failed`` (will not)."""
+
+    state: str
+    cause: str | None = None
+    latest: Position | None = None
+
+
+class SourceReader(Protocol):
+    """One entity as Spark reads it. The frames have the raw columns ``key binary``, ``value binary``, ``position
+    string`` (for people: "partition:offset" or file name) and ``record_time timestamp`` (the record's own time),
+    plus ``event_columns`` where the format is typed by Spark itself (Parquet)."""
+
+    def stream(self, spark: SparkSession, start: Position, *, records_per_trigger: int) -> DataFrame: ...
+
+    def batch(self, spark: SparkSession, start: Position, end: Position) -> DataFrame: ...
+
+    def batch_end(self, checkpoint: str, batch_id: int, start: Position) -> Position:
+        """The end of a running micro-batch, from the checkpoint's offset log, given where it starts."""
+
+    def limit(self, start: Position, end: Position, records: int) -> Position:
+        """An end at most about ``records`` after start and not after end: rounds of a backfill."""
+
+    def distance(self, start: Position, end: Position) -> int:
+        """How many records (or files) lie between; offsets' gaps count."""
+
+    def reached(self, position: Position, target: Position) -> bool:
+        """True when everything before target is before position."""
+
+    def health(self, position: Position) -> SourceHealth:
+        """Asked every few seconds; a re-created topic, offsets that are gone and a dead broker are told apart."""
+
+    def explain_failure(self, error: BaseException, position: Position) -> Exception:
+        """The named error (SqlError) behind Spark's own."""
