@@ -6,11 +6,21 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
+class Role:
+    id: str
+    oid: int
+    name: str
+    superuser: bool
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True)
 class Database:
     id: str  # UUID, as everywhere below
     oid: int  # stable, allocated once, >= 16384; what pg_catalog shows
     name: str
     owner: str
+    created_at: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -20,11 +30,12 @@ class Schema:
     database_id: str
     name: str
     owner: str
+    created_at: float = 0.0
 
 
 @dataclass(frozen=True)
 class Store:
-    """``properties`` are the checked WITH list (lower-case keys, text values); secrets never leave DESCRIBE unmasked."""
+    """``properties`` are the checked WITH list (lower-case keys, text values); DESCRIBE masks the secrets in it."""
 
     id: str
     oid: int
@@ -75,8 +86,8 @@ class Query:
     """A continuous query. What it should be is here; what it is, the streaming room knows.
 
     ``kind`` is ``materialized_view``, ``create_stream_as`` or ``insert_into``. ``search_path`` is (database, schema) at
-    creation, by which names in ``select_text`` resolve. ``start_position`` is the resolved JSON position per partition at
-    which the query attached; with ``definition_version`` it decides what a rebuild must read.
+    creation, by which names in ``select_text`` resolve. ``start_position`` is the resolved JSON position per partition
+    at which the query attached; with ``definition_version`` it decides what a rebuild must read.
     """
 
     id: str

@@ -6,19 +6,71 @@ from __future__ import annotations
 STARTUP_PACKET_BYTES_MAX = 10_000  # PostgreSQL's own bound
 MESSAGE_BEFORE_READY_BYTES_MAX = 64 * 1024  # nothing longer is legal before log-in
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # statement text, parameters, COPY data
+SHORT_MESSAGE_BYTES_MAX = 10_000  # messages that hold a name at most; PostgreSQL's own bound
 AUTHENTICATION_TIMEOUT_S = 60.0
 CONNECTIONS_MAX = 200
 WRITE_HIGH_WATER_BYTES = 4 * 1024 * 1024  # a client that stops reading costs at most this and one chunk
 RESULT_CHUNK_ROWS = 8_192
+RESULT_CHUNK_BYTES = 512 * 1024  # rows are framed and handed to the socket in pieces of about this size
+READ_AHEAD_BYTES_MAX = 1024 * 1024  # what a client may send while its statement runs, before reading pauses
+CONNECTIONS_REFUSED_MAX = 50  # over the cap: so many are told 53300, the rest are dropped unheard
+CANCEL_THREADS = 2  # cancels must not queue behind the statements they are meant to stop
+SHUTDOWN_GRACE_S = 5.0  # after the drain: how long cancelled statements may take to end
+ARRAY_DIMENSIONS_MAX = 6  # PostgreSQL's MAXDIM
 
 # --- statements -----------------------------------------------------------------------------------------------------
 STATEMENT_BYTES_MAX = 1024 * 1024  # checked before the parser sees the text
 STATEMENT_DEPTH_MAX = 40  # nested brackets and CASEs; sqlglot recurses, and Python's stack is finite
 STATEMENTS_PER_TEXT_MAX = 1_000
+STATEMENT_CHAIN_MAX = 500  # operands of one chain of operators (AND and OR apart): a chain is a tree as deep as it is long
+STATEMENT_TOKENS_MAX = 60_000  # tokens besides the literals and commas of long lists; bounds the time of one parse
+RECURSION_LIMIT = 6_000  # Python frames: what the deepest accepted statement needs, with room for its readers
+ERROR_EXCERPT_CHARACTERS_MAX = 200  # of a statement's text quoted in a syntax error
 IDENTIFIER_BYTES_MAX = 63  # PostgreSQL's NAMEDATALEN - 1
 COLUMNS_MAX = 1_600  # PostgreSQL's
+LOWERED_EXPRESSION_CHARS_MAX = 256 * 1024  # an expression as engine text; lowerings may repeat an argument
 PREPARED_STATEMENTS_MAX = 1_000  # per session
 PORTALS_MAX = 200  # per session
 
 # --- transactions ---------------------------------------------------------------------------------------------------
 IDLE_IN_TRANSACTION_TIMEOUT_S = 60.0  # a pinned snapshot slows every merge
+PINNED_SNAPSHOT_AGE_MAX_S = 600.0  # REPEATABLE READ: what is pinned cannot be freed, however busy its session
+SAVEPOINTS_MAX = 1_000  # per transaction: each keeps the settings of its moment
+QUEUED_STATEMENTS_MAX = 1_000  # DDL waiting for one COMMIT
+
+# --- FILE stores ----------------------------------------------------------------------------------------------------
+FILE_NAME_BYTES_MAX = 255  # what file systems allow for one name
+FILE_RECORD_BYTES_MAX = 16 * 1024 * 1024  # a line that PRINT ENTITY or INSERT INTO ENTITY holds in memory
+
+# --- sessions -------------------------------------------------------------------------------------------------------
+READ_WHILE_FILLING_WAIT_S = 60.0  # how long a SELECT waits for a view that is being filled
+CUSTOM_SETTINGS_MAX = 100  # "a.b" settings a client may invent
+SETTING_VALUE_BYTES_MAX = 8_192
+SPOOLED_RESULT_BYTES_MAX = 256 * 1024 * 1024  # the rest of an open portal, when its pinned cursor is needed again
+PARSED_TEXTS_MAX = 512  # texts whose parse is remembered, all sessions together
+PARSED_TEXT_BYTES_MAX = 8_192  # longer texts are parsed each time
+LOGGED_TEXT_CHARACTERS_MAX = 65_536  # SQL in a log line
+
+# --- DuckDB ---------------------------------------------------------------------------------------------------------
+DUCKDB_MEMORY_DEFAULT = "2GB"
+DUCKDB_THREADS = 2
+DUCKDB_SPILL_MAX = "20GB"  # sorts and joins that do not fit into memory; the folder is emptied at start
+
+# --- pull queries ---------------------------------------------------------------------------------------------------
+PLAN_CACHE_ENTRIES = 512  # bound pull queries kept by text and scope
+STATEMENT_CACHE_ENTRIES = 64  # parsed DuckDB statements kept per session
+IDLE_CURSORS_MAX = 2  # kept per session for results that stay open beside the running one
+SMALL_RESULT_ROWS = 1  # a look-up by a whole key is fetched in one step instead of streamed
+SLEEP_MAX_S = 3_600.0  # pg_sleep
+
+# --- the catalog ----------------------------------------------------------------------------------------------------
+CATALOG_BUSY_TIMEOUT_S = 10.0  # another program (a backup) may hold the file's lock for a moment
+
+# --- KAFKA stores ---------------------------------------------------------------------------------------------------
+KAFKA_TIMEOUT_S = 10.0  # for one request to a cluster; a statement must not hang on a dead host
+KAFKA_TOPIC_NAME_CHARACTERS_MAX = 249  # Kafka's own bound
+KAFKA_OFFSET_METADATA_BYTES_MAX = 4096  # the brokers' default of offset.metadata.max.bytes
+KAFKA_TRANSACTION_TIMEOUT_S = 60.0  # after it the broker aborts what a dead sink left open; readers wait as long
+KAFKA_RECORD_BYTES_MAX = 16 * 1024 * 1024  # of one record that is written; the topic may allow less
+KAFKA_RECORDS_WORTH_SPLITTING = 10_000  # a bounded read of fewer records is not spread over more tasks than partitions
+CONFIG_FILE_BYTES_MAX = 64 * 1024  # of a store's 'config_file'

@@ -82,7 +82,13 @@ class SourceReader(Protocol):
     string`` (for people: "partition:offset" or file name) and ``record_time timestamp`` (the record's own time),
     plus ``event_columns`` where the format is typed by Spark itself (Parquet)."""
 
+    def adopt(self, position: Position, *, fresh: bool) -> Position:
+        """A store's answer to ``position`` as a position of this reader; ``fresh``: nothing has been read yet."""
+
     def stream(self, spark: SparkSession, start: Position, *, records_per_trigger: int) -> DataFrame: ...
+
+    def close_stream(self) -> None:
+        """Frees what ``stream`` holds; the Spark query is stopped already."""
 
     def batch(self, spark: SparkSession, start: Position, end: Position) -> DataFrame: ...
 
@@ -92,8 +98,26 @@ class SourceReader(Protocol):
     def limit(self, start: Position, end: Position, records: int) -> Position:
         """An end at most about ``records`` after start and not after end: rounds of a backfill."""
 
+    def advance(self, start: Position, end: Position) -> Position:
+        """Where a reader that stood at ``start`` stands when it has read up to ``end``."""
+
+    def initial(self, positions: Sequence[Position]) -> Position:
+        """Where a pipeline begins whose ledger has no position: at or before every given one where that is possible."""
+
+    def remaining(self, start: Position) -> tuple[Position, str | None]:
+        """What the source still has of all that is behind ``start``, as a position to rebuild from, and what is
+        missing in words (None: nothing)."""
+
+    def check_history(self, start: Position) -> None:
+        """Raises SqlError (55000) when the source no longer has all that is behind ``start``: a rebuild would be
+        partial."""
+
+    def rejected_positions(self, records: Sequence[tuple[str, bytes | None]]) -> Sequence[str]:
+        """Where rejected records stand, for people and as their identity ("partition:offset", "file:line"), given the
+        frame's ``position`` and the first bytes of each."""
+
     def distance(self, start: Position, end: Position) -> int:
-        """How many records (or files) lie between; offsets' gaps count."""
+        """About how many records lie between: gaps in offsets count, files are estimated by their size."""
 
     def reached(self, position: Position, target: Position) -> bool:
         """True when everything before target is before position."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -107,6 +107,15 @@ class WireSession(Protocol):
     def cancel(self) -> None: ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class FailsWithTheWire(Protocol):
+    """What a session may offer besides: to hear of errors that the wire found (a parameter that cannot be read, a
+    value that cannot be encoded, a malformed message), so that its open transaction fails as after its own errors."""
+
+    def fail(self) -> None:
+        """Called, on a worker thread, before each ErrorResponse, also for errors that the session itself raised."""
 
 
 class Backend(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from sqlglot import exp
@@ -19,6 +19,9 @@ class PullScope:
     search_path: tuple[str, ...]
     role: str
     time_zone: str = "UTC"
+    # A plan that looks at these two is not cached, so that sessions which differ in them only share their plans.
+    settings: tuple[tuple[str, str], ...] = field(default=(), compare=False)  # lower-case names: for current_setting
+    backend_pid: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,12 @@ class PullPlan:
     view_ids: tuple[str, ...]
     catalog_only: bool = False
     kind: str = "other"
+    time_zone: str = "UTC"
+    reads_system: bool = False  # pg_catalog, information_schema or functions that look into them
+    live_relations: tuple[str, ...] = ()  # of mv_catalog, filled anew for each run
+    arrow_types: tuple[Any, ...] = ()  # of the columns, where ``kind`` is "point"
+    sets: tuple[tuple[str, str, bool], ...] = ()  # set_config(name, value, is_local): the session applies them at run
+    sleep_s: float | None = None  # pg_sleep's constant argument, where ``kind`` is "sleep"
 
 
 class Snapshot(Protocol):
@@ -53,8 +62,19 @@ class Snapshot(Protocol):
 
 
 class PullService(Protocol):
-    def plan(self, select: exp.Expression, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan:
-        """Binds names and types without running; SqlError with SQLSTATE and position for what is wrong."""
+    def plan(
+        self,
+        select: exp.Expression,
+        scope: PullScope,
+        parameter_oids: Sequence[int] = (),
+        *,
+        text: str | None = None,
+    ) -> PullPlan:
+        """Binds names and types without running; SqlError with SQLSTATE and position for what is wrong. With the
+        statement's ``text`` the plan is cached by text, scope and catalog generation. ``select`` is left as it is."""
+
+    def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
+        """The plan of an equal text, without parsing it; None when there is none."""
 
     def explain(self, plan: PullPlan) -> Sequence[str]: ...
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from catalog.model import Relation, Store
+from catalog.model import Store
 
 
 class QueryState(enum.Enum):

@@ -1,0 +1,61 @@
+# Everything is run from here; `make help` lists the targets. Nothing is installed outside .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+export DEMO_SECONDS DEMO_DIR DEMO_SEED FLIGHTS_RATE
+
+.PHONY: help venv demo demo-kafka test test-night check lint fast format bench clean
+
+help:
+	@echo "make demo [DEMO_SECONDS=30]   three views over live clicks; needs Java 17 or newer, nothing else"
+	@echo "make demo-kafka               a year of flights through a real Apache Kafka"
+	@echo "make venv                     only the virtual environment"
+	@echo "make check                    the fast tests, ruff, mypy, import-linter"
+	@echo "make test                     the whole suite; make test-night the longer tiers"
+	@echo "make bench [PARTS=\"...\"]      measurements, written to docs/performance.md"
+	@echo "make clean                    removes what the demos, tests and tools leave behind"
+
+venv: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed: make venv PYTHON=/path/to/python3.11" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: venv
+	@$(BIN)/python -m mvserver.demo
+
+demo-kafka: venv
+	@$(BIN)/python -m mvserver.demo.flights
+
+check: lint fast
+
+lint: venv
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fast: venv
+	$(BIN)/python -m pytest -q -m "not spark and not kafka and not night"
+
+test: venv
+	$(BIN)/python -m pytest -m "not night"
+
+test-night: venv
+	$(BIN)/python -m pytest -m night
+
+format: venv
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: venv
+	$(BIN)/python tests/bench/run.py $(PARTS)
+
+clean:
+	rm -rf demo-data build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	find mvserver spark_sinks catalog tests -name __pycache__ -type d -prune -exec rm -rf {} +

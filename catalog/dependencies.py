@@ -1,0 +1,130 @@
+"""What depends on an object, what falls with it, and the words in which a refusal says so.
+
+A materialized view falls with the relation it reads; so does a query that writes into a stream. A stream made by CREATE
+STREAM AS outlives its query: the topic and what was written stay readable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from catalog.connection import CatalogConnection
+from catalog.model import Database, Query, Relation, Schema, Store
+from catalog.names import Names
+from catalog.queries import Queries
+from catalog.relations import Relations
+from catalog.schemas import Schemas
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+
+_DETAIL_LINES_MAX = 100  # PostgreSQL's own bound of reported dependents
+
+
+@dataclass(frozen=True)
+class Dependents:
+    """What would have to go first. ``lines`` say it in PostgreSQL's words; ``names`` are what CASCADE would take along.
+
+    Terminated queries are among ``queries`` without a line: they are finished, and go without being asked about.
+    """
+
+    relations: tuple[Relation, ...] = ()
+    queries: tuple[Query, ...] = ()
+    lines: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.lines)
+
+    def detail(self) -> str:
+        shown = list(self.lines[:_DETAIL_LINES_MAX])
+        if len(self.lines) > _DETAIL_LINES_MAX:
+            shown.append(f"and {len(self.lines) - _DETAIL_LINES_MAX} other objects")
+        return "\n".join(shown)
+
+    def refuse(self, subject: str) -> SqlError:
+        """The 2BP01 for ``subject``, e.g. ``stream clicks``."""
+        return SqlError(
+            sqlstates.DEPENDENT_OBJECTS_STILL_EXIST,
+            f"cannot drop {subject} because other objects depend on it",
+            detail=self.detail(),
+            hint="Use DROP ... CASCADE to drop the dependent objects too.",
+        )
+
+
+class Dependencies:
+    def __init__(
+        self, connection: CatalogConnection, schemas: Schemas, relations: Relations, queries: Queries, names: Names
+    ) -> None:
+        self._connection = connection
+        self._schemas = schemas
+        self._relations = relations
+        self._queries = queries
+        self._names = names
+
+    def of_relation(self, relation: Relation) -> Dependents:
+        """Not the query that fills a view: it is a part of the view."""
+        with self._connection.snapshot():
+            return self._closure([relation])
+
+    def of_schema(self, schema: Schema) -> Dependents:
+        with self._connection.snapshot():
+            return self._with_members(self._relations.of_schema(schema.id), f"schema {schema.name}")
+
+    def of_database(self, database: Database) -> Dependents:
+        with self._connection.snapshot():
+            members = [r for s in self._schemas.of_database(database.id) for r in self._relations.of_schema(s.id)]
+            return self._with_members(members, f"database {database.name}")
+
+    def of_store(self, store: Store) -> Dependents:
+        with self._connection.snapshot():
+            return self._with_members(self._relations.of_store(store.id), f"store {store.name}")
+
+    def drop(self, relations: Iterable[Relation], queries: Iterable[Query] = ()) -> None:
+        """Removes relations, the queries that fill them or are given, and nothing else; inside a transaction."""
+        doomed = {relation.id: relation for relation in relations}
+        ids = {query.id for query in queries}
+        ids.update(q.id for q in self._queries.all() if q.sink_id in doomed)
+        for query_id in sorted(ids):
+            self._queries.delete(query_id)
+        for relation_id in doomed:
+            self._relations.delete(relation_id)
+
+    def _with_members(self, members: Sequence[Relation], holder: str) -> Dependents:
+        beyond = self._closure(members)
+        return Dependents(
+            (*members, *beyond.relations),
+            beyond.queries,
+            (*(f"{relation.kind} {relation.name} depends on {holder}" for relation in members), *beyond.lines),
+            (*(f"{relation.kind} {relation.name}" for relation in members), *beyond.names),
+        )
+
+    def _closure(self, roots: Sequence[Relation]) -> Dependents:
+        """Everything that reads from, or writes by a query into, the roots, breadth first, each once."""
+        all_queries = self._queries.all()
+        relations = {relation.id: relation for relation in roots}
+        found: dict[str, Query] = {}
+        lines: list[str] = []
+        names: list[str] = []
+        front = list(roots)
+        while front:
+            subject = front.pop(0)
+            what = f"{subject.kind} {subject.name}"
+            for query in all_queries:
+                if query.id in found or (subject.id not in query.source_ids and subject.id != query.sink_id):
+                    continue
+                sink = self._relations.by_id(query.sink_id)
+                if query.kind == "materialized_view":
+                    if sink is not None and sink.id not in relations:
+                        relations[sink.id] = sink
+                        front.append(sink)
+                        lines.append(f"{sink.kind} {sink.name} depends on {what}")
+                        names.append(f"{sink.kind} {sink.name}")
+                    continue
+                found[query.id] = query
+                if query.desired_state != "terminated":
+                    target = f" into {sink.kind} {sink.name}" if sink is not None else ""
+                    lines.append(f"query {query.id}{target} depends on {what}")
+                    names.append(f"query {query.id}{target}")
+        beyond = tuple(relation for relation in relations.values() if relation not in roots)
+        return Dependents(beyond, tuple(found.values()), tuple(lines), tuple(names))

@@ -1,0 +1,32 @@
+"""How the compound parts of a record are written into one column, and read back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from catalog.model import Column
+
+
+def pairs_text(pairs: Iterable[tuple[str, str]]) -> str:
+    return json.dumps([list(pair) for pair in pairs], ensure_ascii=False)
+
+
+def pairs(text: str) -> tuple[tuple[str, str], ...]:
+    return tuple((str(key), str(value)) for key, value in json.loads(text))
+
+
+def names_text(names: Iterable[str]) -> str:
+    return json.dumps(list(names), ensure_ascii=False)
+
+
+def names(text: str) -> tuple[str, ...]:
+    return tuple(str(name) for name in json.loads(text))
+
+
+def columns_text(columns: Iterable[Column]) -> str:
+    return json.dumps([[c.name, c.type, c.not_null] for c in columns], ensure_ascii=False)
+
+
+def columns(text: str) -> tuple[Column, ...]:
+    return tuple(Column(str(name), str(type_), bool(not_null)) for name, type_, not_null in json.loads(text))

@@ -1,0 +1,101 @@
+"""Relations as rows: streams and materialized views share one space of names in each schema."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from catalog import records
+from catalog.connection import CatalogConnection, Row
+from catalog.counters import next_oid
+from catalog.identifiers import check_identifier
+from catalog.model import Relation
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+
+_SELECT = (
+    "SELECT id, oid, schema_id, name, kind, columns, properties, definition, owner, created_at, store_id, entity, "
+    "key_columns, row_type_oid FROM relations"
+)
+
+
+class Relations:
+    def __init__(self, connection: CatalogConnection) -> None:
+        self._connection = connection
+
+    def all(self) -> tuple[Relation, ...]:
+        return tuple(map(_relation, self._connection.read(f"{_SELECT} ORDER BY oid")))
+
+    def of_schema(self, schema_id: str) -> tuple[Relation, ...]:
+        return tuple(
+            map(_relation, self._connection.read(f"{_SELECT} WHERE schema_id = ? ORDER BY name", (schema_id,)))
+        )
+
+    def of_store(self, store_id: str) -> tuple[Relation, ...]:
+        return tuple(map(_relation, self._connection.read(f"{_SELECT} WHERE store_id = ? ORDER BY oid", (store_id,))))
+
+    def find(self, schema_id: str, name: str) -> Relation | None:
+        rows = self._connection.read(f"{_SELECT} WHERE schema_id = ? AND name = ?", (schema_id, name))
+        return _relation(rows[0]) if rows else None
+
+    def by_id(self, id_: str) -> Relation | None:
+        rows = self._connection.read(f"{_SELECT} WHERE id = ?", (id_,))
+        return _relation(rows[0]) if rows else None
+
+    def by_oid(self, oid: int) -> Relation | None:
+        rows = self._connection.read(f"{_SELECT} WHERE oid = ?", (oid,))
+        return _relation(rows[0]) if rows else None
+
+    def check_new(self, schema_id: str, name: str) -> None:
+        check_identifier(name)
+        if self.find(schema_id, name) is not None:
+            raise SqlError(sqlstates.DUPLICATE_TABLE, f'relation "{name}" already exists')
+
+    def add(self, relation: Relation) -> Relation:
+        """``oid`` and ``row_type_oid`` are replaced by new ones."""
+        self.check_new(relation.schema_id, relation.name)
+        stored = replace(relation, oid=next_oid(self._connection), row_type_oid=next_oid(self._connection))
+        self._connection.write(
+            "INSERT INTO relations (id, oid, schema_id, name, kind, columns, properties, definition, owner, "
+            "created_at, store_id, entity, key_columns, row_type_oid) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                stored.id,
+                stored.oid,
+                stored.schema_id,
+                stored.name,
+                stored.kind,
+                records.columns_text(stored.columns),
+                records.pairs_text(stored.properties),
+                stored.definition,
+                stored.owner,
+                stored.created_at,
+                stored.store_id,
+                stored.entity,
+                records.names_text(stored.key_columns),
+                stored.row_type_oid,
+            ),
+        )
+        return stored
+
+    def delete(self, id_: str) -> None:
+        """No query may read it or write to it."""
+        self._connection.write("DELETE FROM relations WHERE id = ?", (id_,))
+
+
+def _relation(row: Row) -> Relation:
+    return Relation(
+        id=row[0],
+        oid=row[1],
+        schema_id=row[2],
+        name=row[3],
+        kind=row[4],
+        columns=records.columns(row[5]),
+        properties=records.pairs(row[6]),
+        definition=row[7],
+        owner=row[8],
+        created_at=row[9],
+        store_id=row[10],
+        entity=row[11],
+        key_columns=records.names(row[12]),
+        row_type_oid=row[13],
+    )

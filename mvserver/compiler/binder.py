@@ -1,0 +1,404 @@
+"""Trees to typed expressions: names become columns, calls become entries of the capability table.
+
+The tree is the closed set of nodes that ``mvserver.sql.dialect`` documents. A node that is not bound here is refused by
+name; nothing is passed on unread. Aggregate calls are handed to ``aggregate`` (the analyzer's), or refused in the
+words that PostgreSQL has for the clause at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from sqlglot import exp
+
+from mvserver import sqlstates
+from mvserver.compiler import patterns
+from mvserver.compiler.aggregates import AGGREGATES
+from mvserver.compiler.capabilities.lookup import call_function, call_operator
+from mvserver.compiler.casts import check_cast
+from mvserver.compiler.coercion import coerce, common_type
+from mvserver.compiler.expressions import Case, Cast, Expression, Literal
+from mvserver.compiler.intervals import parse_interval, unit_of
+from mvserver.compiler.literals import is_unknown, number_literal, typed_literal
+from mvserver.compiler.scope import Scope, field
+from mvserver.compiler.target_types import cast_target
+from mvserver.compiler.type_names import postgres_name
+from mvserver.errors import SqlError
+from mvserver.sql import types as t
+from mvserver.sql.nodes import position_of
+from mvserver.sql.types import Kind, SqlType
+
+Aggregator = Callable[[str, Expression | None, Expression | None, int | None], Expression]
+"""Name, argument (None for ``*``), filter and position of an aggregate call → what stands for it."""
+
+_BINARY: Mapping[type[exp.Expression], str] = {
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.Pow: "^",
+    exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "#",
+    exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>",
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+    exp.NullSafeEQ: "is not distinct from", exp.NullSafeNEQ: "is distinct from",
+    exp.DPipe: "||", exp.JSONExtract: "->", exp.JSONExtractScalar: "->>",
+}  # fmt: skip
+
+
+class Binder:
+    """Binds the expressions of one SELECT. ``clause`` names where they stand, for errors."""
+
+    def __init__(self, scope: Scope, clause: str, aggregate: Aggregator | None = None) -> None:
+        self._scope = scope
+        self._clause = clause
+        self._aggregate = aggregate
+        self._inside_aggregate = False
+        self.column_positions: dict[str, int | None] = {}
+
+    def bind(self, node: exp.Expression) -> Expression:
+        handler = _HANDLERS.get(type(node))
+        if handler is not None:
+            return handler(self, node)
+        sign = _BINARY.get(type(node))
+        if sign is not None:
+            return call_operator(sign, (self.bind(node.this), self.bind(node.expression)), position_of(node))
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"{type(node).__name__} is not supported in a continuous query",
+            position=position_of(node),
+        )
+
+    def condition(self, node: exp.Expression, where: str) -> Expression:
+        """A boolean expression; 42804 in PostgreSQL's words otherwise."""
+        bound = self.bind(node)
+        if is_unknown(bound) or bound.type.kind is Kind.BOOLEAN:
+            return coerce(bound, t.BOOLEAN, position_of(node))
+        raise SqlError(
+            sqlstates.DATATYPE_MISMATCH,
+            f"argument of {where} must be type boolean, not type {postgres_name(bound.type)}",
+            position=position_of(node),
+        )
+
+    # --- names and constants ----------------------------------------------------------------------------------------
+    def _column(self, node: exp.Expression) -> Expression:
+        if isinstance(node.this, exp.Star):
+            raise SqlError(sqlstates.SYNTAX_ERROR, "* is not allowed here", position=position_of(node))
+        parts = [str(part.this) for part in node.parts]  # type: ignore[attr-defined]
+        bound = self._scope.resolve(parts, position_of(node))
+        root: Expression = bound
+        while hasattr(root, "operand"):
+            root = root.operand
+        self.column_positions.setdefault(getattr(root, "name", ""), position_of(node))
+        return bound
+
+    def _dot(self, node: exp.Expression) -> Expression:
+        return field(self.bind(node.this), str(node.expression.this), position_of(node))
+
+    def _literal(self, node: exp.Expression) -> Expression:
+        if node.is_string:
+            return Literal(t.NULL, str(node.this))
+        try:
+            return number_literal(str(node.this))
+        except SqlError as error:
+            error.position = position_of(node)
+            raise
+
+    def _null(self, node: exp.Expression) -> Expression:
+        return Literal(t.NULL, None)
+
+    def _boolean(self, node: exp.Expression) -> Expression:
+        return Literal(t.BOOLEAN, bool(node.this))
+
+    def _hexadecimal(self, node: exp.Expression) -> Expression:
+        return Literal(t.VARBINARY, bytes.fromhex(str(node.this)))
+
+    def _interval(self, node: exp.Expression) -> Expression:
+        unit = node.args.get("unit")
+        position = position_of(node)
+        word = str(unit.this).split(" ")[-1] if unit is not None else None
+        if word is not None and unit_of(word) is None:
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED, f"interval unit {word} is not supported", position=position
+            )
+        try:
+            return Literal(t.INTERVAL, parse_interval(str(node.this.this), unit_of(word) if word else "second"))
+        except SqlError as error:
+            error.position = position
+            raise
+
+    def _star(self, node: exp.Expression) -> Expression:
+        raise SqlError(sqlstates.SYNTAX_ERROR, "* is not allowed here", position=position_of(node))
+
+    # --- operators --------------------------------------------------------------------------------------------------
+    def _negative(self, node: exp.Expression) -> Expression:
+        operand = self.bind(node.this)
+        if isinstance(operand, Literal) and operand.type.is_numeric and operand.value is not None:
+            return Literal(operand.type, -operand.value)  # type: ignore[operator]
+        return call_operator("-", (operand,), position_of(node))
+
+    def _bit_not(self, node: exp.Expression) -> Expression:
+        return call_operator("prefix ~", (self.bind(node.this),), position_of(node))
+
+    def _connective(self, node: exp.Expression) -> Expression:
+        word = "AND" if isinstance(node, exp.And) else "OR"
+        sides = (self.condition(node.this, word), self.condition(node.expression, word))
+        return call_operator(word.lower(), sides, position_of(node))
+
+    def _not(self, node: exp.Expression) -> Expression:
+        if isinstance(node.this, exp.Is):
+            return self._is_test(node.this, negated=True)
+        return call_operator("not", (self.condition(node.this, "NOT"),), position_of(node))
+
+    def _is(self, node: exp.Expression) -> Expression:
+        return self._is_test(node, negated=False)
+
+    def _is_test(self, node: exp.Expression, *, negated: bool) -> Expression:
+        right = node.expression
+        middle = "not " if negated else ""
+        if isinstance(right, exp.Null):
+            return call_operator(f"is {middle}null", (self.bind(node.this),), position_of(node))
+        if isinstance(right, exp.Boolean):
+            word = "true" if right.this else "false"
+            where = f"IS {middle}{word}".upper()
+            return call_operator(f"is {middle}{word}", (self.condition(node.this, where),), position_of(node))
+        where = f"IS {middle}unknown".upper()
+        return call_operator(f"is {middle}null", (self.condition(node.this, where),), position_of(node))
+
+    def _between(self, node: exp.Expression) -> Expression:
+        operands = [self.bind(node.this), self.bind(node.args["low"]), self.bind(node.args["high"])]
+        straight = call_operator("between", operands, position_of(node))
+        if not node.args.get("symmetric"):
+            return straight
+        swapped = call_operator("between", (operands[0], operands[2], operands[1]), position_of(node))
+        return call_operator("or", (straight, swapped))
+
+    def _in(self, node: exp.Expression) -> Expression:
+        operands = [self.bind(node.this), *(self.bind(each) for each in node.expressions)]
+        common = common_type([each.type for each in operands])
+        if common is None:
+            for other in operands[1:]:  # name the pair that does not compare
+                call_operator("=", (operands[0], other), position_of(node))
+        return call_operator("in", operands, position_of(node))
+
+    def _like(self, node: exp.Expression) -> Expression:
+        escape: str | None = None
+        like = node
+        if isinstance(node, exp.Escape):
+            like = node.this
+            given = self.bind(node.expression)
+            if not isinstance(given, Literal) or not isinstance(given.value, str):
+                raise SqlError(
+                    sqlstates.FEATURE_NOT_SUPPORTED, "ESCAPE must be a constant", position=position_of(node)
+                )
+            escape = given.value
+        subject, pattern = self.bind(like.this), self.bind(like.expression)
+        return patterns.match(_LIKES[type(like)], subject, pattern, escape, position_of(like))
+
+    def _bracket(self, node: exp.Expression) -> Expression:
+        subject = self.bind(node.this)
+        if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED, "array slices are not supported", position=position_of(node)
+            )
+        if subject.type.kind not in (Kind.ARRAY, Kind.MAP):
+            raise SqlError(
+                sqlstates.DATATYPE_MISMATCH,
+                f"cannot subscript type {postgres_name(subject.type)} because it does not support subscripting",
+                position=position_of(node),
+            )
+        index = self.bind(node.expressions[0])
+        wanted = subject.type.key if subject.type.kind is Kind.MAP else t.INTEGER
+        if wanted is not None:
+            index = self._implicitly(index, wanted, position_of(node))
+        return call_operator("[]", (subject, index), position_of(node))
+
+    def _implicitly(self, node: Expression, target: SqlType, position: int | None) -> Expression:
+        if is_unknown(node) or common_type([node.type, target]) == target:
+            return coerce(node, target, position)
+        raise SqlError(
+            sqlstates.DATATYPE_MISMATCH,
+            f"subscript must have type {postgres_name(target)}, not {postgres_name(node.type)}",
+            position=position,
+        )
+
+    def _zone(self, node: exp.Expression) -> Expression:
+        return call_function("timezone", (self.bind(node.args["zone"]), self.bind(node.this)), position_of(node))
+
+    # --- casts, CASE, ARRAY -----------------------------------------------------------------------------------------
+    def _cast(self, node: exp.Expression) -> Expression:
+        position = position_of(node)
+        safe = isinstance(node, exp.TryCast)
+        operand = self.bind(node.this)
+        target = cast_target(node, operand)
+        if isinstance(operand, Literal) and is_unknown(operand):
+            try:
+                return typed_literal(operand, target, position)
+            except SqlError:
+                if safe:
+                    return Literal(target, None)
+                raise
+        check_cast(operand.type, target, position)
+        return operand if operand.type == target else Cast(target, operand, safe)
+
+    def _case(self, node: exp.Expression) -> Expression:
+        subject = self.bind(node.this) if node.this is not None else None
+        branches: list[tuple[Expression, Expression]] = []
+        for branch in node.args["ifs"]:
+            if subject is None:
+                test = self.condition(branch.this, "CASE/WHEN")
+            else:
+                test = call_operator("=", (subject, self.bind(branch.this)), position_of(branch))
+            branches.append((test, self.bind(branch.args["true"])))
+        default = node.args.get("default")
+        otherwise = self.bind(default) if default is not None else None
+        results = [value for _, value in branches] + ([otherwise] if otherwise is not None else [])
+        common = self._common(results, "CASE", position_of(node))
+        return Case(
+            common,
+            tuple((test, coerce(value, common, position_of(node))) for test, value in branches),
+            coerce(otherwise, common, position_of(node)) if otherwise is not None else None,
+        )
+
+    def _array(self, node: exp.Expression) -> Expression:
+        elements = [self.bind(each) for each in node.expressions]
+        if not elements:
+            raise SqlError(
+                sqlstates.INDETERMINATE_DATATYPE, "cannot determine type of empty array", position=position_of(node)
+            )
+        self._common(elements, "ARRAY", position_of(node))
+        return call_function("array", elements, position_of(node))
+
+    def _common(self, nodes: Sequence[Expression], what: str, position: int | None) -> SqlType:
+        common = common_type([each.type for each in nodes])
+        if common is None:
+            known = [each.type for each in nodes if each.type.kind is not Kind.NULL]
+            first = known[0]
+            other = next(each for each in known if common_type([first, each]) is None)
+            raise SqlError(
+                sqlstates.DATATYPE_MISMATCH,
+                f"{what} types {postgres_name(first)} and {postgres_name(other)} cannot be matched",
+                position=position,
+            )
+        return common
+
+    # --- calls ------------------------------------------------------------------------------------------------------
+    def _call(self, node: exp.Expression) -> Expression:
+        name = str(node.this)
+        if name in AGGREGATES:
+            return self._aggregate_call(node, None)
+        position = position_of(node)
+        for argument in node.expressions:
+            if isinstance(argument, exp.Distinct):
+                raise SqlError(
+                    sqlstates.WRONG_OBJECT_TYPE,
+                    f"DISTINCT specified, but {name} is not an aggregate function",
+                    position=position,
+                )
+            if isinstance(argument, exp.Star):
+                raise SqlError(
+                    sqlstates.WRONG_OBJECT_TYPE,
+                    f"{name}(*) specified, but {name} is not an aggregate function",
+                    position=position,
+                )
+        if name == "row":
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                "ROW values are not supported in a continuous query",
+                hint="List the fields as columns of their own.",
+                position=position,
+            )
+        return call_function(name, [self.bind(each) for each in node.expressions], position)
+
+    def _filter(self, node: exp.Expression) -> Expression:
+        call = node.this
+        if not isinstance(call, exp.Anonymous) or str(call.this) not in AGGREGATES:
+            name = str(call.this) if isinstance(call, exp.Anonymous) else type(call).__name__.lower()
+            raise SqlError(
+                sqlstates.WRONG_OBJECT_TYPE,
+                f"FILTER specified, but {name} is not an aggregate function",
+                position=position_of(node),
+            )
+        return self._aggregate_call(call, node.expression.this)
+
+    def _aggregate_call(self, node: exp.Expression, where: exp.Expression | None) -> Expression:
+        name, position = str(node.this), position_of(node)
+        if self._inside_aggregate:
+            raise SqlError(
+                sqlstates.GROUPING_ERROR, "aggregate function calls cannot be nested", position=position
+            )
+        if self._aggregate is None:
+            raise SqlError(
+                sqlstates.GROUPING_ERROR,
+                f"aggregate functions are not allowed in {self._clause}",
+                position=position,
+            )
+        inner = Binder(self._scope, "FILTER")
+        condition = inner.condition(where, "FILTER") if where is not None else None
+        return self._aggregate(name, self._aggregate_argument(node, name, position), condition, position)
+
+    def _aggregate_argument(self, node: exp.Expression, name: str, position: int | None) -> Expression | None:
+        arguments = list(node.expressions)
+        if len(arguments) == 1 and isinstance(arguments[0], exp.Star):
+            if name == "count":
+                return None
+            raise SqlError(
+                sqlstates.UNDEFINED_FUNCTION, f"function {name}() does not exist", position=position
+            )
+        if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
+            if name not in ("min", "max"):  # DISTINCT changes nothing for these
+                raise SqlError(
+                    sqlstates.FEATURE_NOT_SUPPORTED,
+                    f"{name.upper()}(DISTINCT ...) is not supported in a continuous query",
+                    hint="Group by the column in a view and count its rows in the SELECT that reads it.",
+                    position=position,
+                )
+            arguments = list(arguments[0].expressions)
+        inner = Binder(self._scope, self._clause, self._aggregate)
+        inner._inside_aggregate = True
+        bound = [inner.bind(each) for each in arguments]
+        if len(bound) != 1:
+            if name == "count" and not bound:
+                raise SqlError(
+                    sqlstates.WRONG_OBJECT_TYPE,
+                    "count(*) must be used to call a parameterless aggregate function",
+                    position=position,
+                )
+            spelled = ", ".join(postgres_name(each.type) for each in bound)
+            raise SqlError(
+                sqlstates.UNDEFINED_FUNCTION, f"function {name}({spelled}) does not exist", position=position
+            )
+        return bound[0]
+
+
+_LIKES: Mapping[type[exp.Expression], str] = {
+    exp.Like: "like",
+    exp.ILike: "ilike",
+    exp.SimilarTo: "similar to",
+    exp.RegexpLike: "~",
+    exp.RegexpILike: "~*",
+}
+
+_HANDLERS: Mapping[type[exp.Expression], Callable[[Binder, exp.Expression], Expression]] = {
+    exp.Column: Binder._column,
+    exp.Dot: Binder._dot,
+    exp.Literal: Binder._literal,
+    exp.Null: Binder._null,
+    exp.Boolean: Binder._boolean,
+    exp.HexString: Binder._hexadecimal,
+    exp.Interval: Binder._interval,
+    exp.Star: Binder._star,
+    exp.Neg: Binder._negative,
+    exp.BitwiseNot: Binder._bit_not,
+    exp.And: Binder._connective,
+    exp.Or: Binder._connective,
+    exp.Not: Binder._not,
+    exp.Is: Binder._is,
+    exp.Between: Binder._between,
+    exp.In: Binder._in,
+    exp.Escape: Binder._like,
+    exp.Bracket: Binder._bracket,
+    exp.AtTimeZone: Binder._zone,
+    exp.Cast: Binder._cast,
+    exp.TryCast: Binder._cast,
+    exp.Case: Binder._case,
+    exp.Array: Binder._array,
+    exp.Anonymous: Binder._call,
+    exp.Filter: Binder._filter,
+    **dict.fromkeys(_LIKES, Binder._like),
+}

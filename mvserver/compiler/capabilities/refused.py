@@ -1,0 +1,54 @@
+"""Functions that are known and refused: those whose value is not settled by the row, and those that come later."""
+
+from __future__ import annotations
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+
+_UNSETTLED = frozenset(
+    ["now", "current_timestamp", "current_date", "current_time", "localtime", "localtimestamp", "clock_timestamp", "statement_timestamp", "transaction_timestamp", "timeofday", "random", "rand", "rand_integer", "uuid", "gen_random_uuid", "current_row_timestamp", "proctime", "unix_timestamp", "current_user", "session_user", "user", "current_database", "current_schema", "txid_current", "setseed"]
+)
+_LATER_AGGREGATES = frozenset(
+    ["listagg", "string_agg", "array_agg", "collect", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg", "json_arrayagg", "json_objectagg", "bool_and", "bool_or", "every", "any_value", "bit_and", "bit_or", "bit_xor", "corr", "covar_pop", "covar_samp", "regr_count", "regr_slope", "regr_intercept", "regr_r2", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy", "mode", "percentile_cont", "percentile_disc", "approx_count_distinct", "first_value", "last_value"]
+)
+_LATER_WINDOWS = frozenset(
+    ["row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead", "nth_value", "tumble", "hop", "cumulate", "session", "window_start", "window_end"]
+)
+_LATER = frozenset(
+    ["rowtime", "rowkey", "rowmetadata", "match_rowtime", "unnest", "generate_series", "jsonb_path_query", "age", "xmlelement", "json_each", "jsonb_each", "regexp_matches", "regexp_split_to_table", "justify_days", "justify_hours", "justify_interval"]
+)
+
+
+def refusal(name: str, position: int | None) -> SqlError | None:
+    """The error for a known name that is not in the table, None for a name that is not known at all."""
+    if name in _UNSETTLED:
+        return SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"function {name}() is not supported in a continuous query",
+            detail="Its value depends on when and where a row is computed, so that a row computed again would differ.",
+            hint="Use a column of the record, or call it in the SELECT that reads the view.",
+            position=position,
+        )
+    if name in _LATER_AGGREGATES:
+        return SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"aggregate function {name} is not supported in a continuous query",
+            hint="The aggregates are COUNT, SUM, MIN, MAX, AVG, STDDEV, STDDEV_POP, STDDEV_SAMP, VARIANCE, VAR_POP and "
+            "VAR_SAMP.",
+            position=position,
+        )
+    if name in _LATER_WINDOWS:
+        return SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"window function {name} is not supported in a continuous query",
+            hint="Use it in the SELECT that reads the view.",
+            position=position,
+        )
+    if name in _LATER:
+        return SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"function {name} is not supported in a continuous query",
+            hint="The functions of continuous queries are listed in docs/functions.md.",
+            position=position,
+        )
+    return None

@@ -1,0 +1,67 @@
+"""Errors of a running expression: what Spark says, as the SQLSTATE and words that PostgreSQL has for it.
+
+The caller takes the condition and message from Spark's exception; nothing of Spark is imported here.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mvserver import sqlstates
+from mvserver.compiler.capabilities.spark_text import FAILURE_MARK
+from mvserver.errors import SqlError
+
+_NAMED = re.compile(re.escape(FAILURE_MARK) + r"([0-9A-Z]{5}):(.*?)(?:\s+SQLSTATE: \w{5}|[\r\n]|$)")
+_VALUE = re.compile(r"The value '(.*?)' of the type \"STRING\" cannot be cast to \"(\w+)")
+_BY_CONDITION = (
+    ("DIVIDE_BY_ZERO", sqlstates.DIVISION_BY_ZERO, "division by zero"),
+    ("REMAINDER_BY_ZERO", sqlstates.DIVISION_BY_ZERO, "division by zero"),
+    ("INTERVAL_DIVIDED_BY_ZERO", sqlstates.DIVISION_BY_ZERO, "division by zero"),
+    ("NUMERIC_VALUE_OUT_OF_RANGE", sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow"),
+    ("NUMERIC_OUT_OF_SUPPORTED_RANGE", sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow"),
+    ("BINARY_ARITHMETIC_OVERFLOW", sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "value out of range"),
+    ("ARITHMETIC_OVERFLOW", sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "value out of range"),
+    ("CAST_OVERFLOW", sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "value out of range"),
+    ("INTERVAL_ARITHMETIC_OVERFLOW", sqlstates.DATETIME_FIELD_OVERFLOW, "interval out of range"),
+    ("DATETIME_OVERFLOW", sqlstates.DATETIME_FIELD_OVERFLOW, "date/time value out of range"),
+    ("DATETIME_FIELD_OUT_OF_BOUNDS", sqlstates.DATETIME_FIELD_OVERFLOW, "date/time field value out of range"),
+    ("CANNOT_PARSE_TIMESTAMP", sqlstates.INVALID_DATETIME_FORMAT, "invalid value for the date pattern"),
+    ("CANNOT_PARSE_TIME", sqlstates.INVALID_DATETIME_FORMAT, "invalid value for the date pattern"),
+    ("CONVERSION_INVALID_INPUT", sqlstates.INVALID_TEXT_REPRESENTATION, "invalid input"),
+    ("INVALID_REGEXP", "2201B", "invalid regular expression"),
+    ("DUPLICATED_MAP_KEY", sqlstates.DATA_EXCEPTION, "duplicate key in a map"),
+    ("INVALID_FORMAT", "22025", "LIKE pattern must not end with escape character"),
+)
+_SPARK_TYPES = {
+    "BOOLEAN": "boolean", "TINYINT": "tinyint", "SMALLINT": "smallint", "INT": "integer", "BIGINT": "bigint",
+    "FLOAT": "real", "DOUBLE": "double precision", "DECIMAL": "numeric", "DATE": "date", "TIME": "time",
+    "TIMESTAMP": "timestamp with time zone", "TIMESTAMP_NTZ": "timestamp",
+}  # fmt: skip
+_TEMPORAL = frozenset({"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_NTZ"})
+
+
+def translate(condition: str | None, message: str) -> SqlError | None:
+    """The error that a row's value caused, None when it is not the expression's doing."""
+    named = _NAMED.search(message)
+    if named is not None:
+        return SqlError(named.group(1), named.group(2).strip())
+    spelled = condition or ""
+    if not spelled:
+        found = re.search(r"\[([A-Z][A-Z_]+(?:\.[A-Z_]+)?)\]", message)
+        spelled = found.group(1) if found else ""
+    if spelled.startswith("CAST_INVALID_INPUT"):
+        return _invalid_input(message)
+    for prefix, sqlstate, text in _BY_CONDITION:
+        if spelled.split(".")[0] == prefix:
+            return SqlError(sqlstate, text)
+    return None
+
+
+def _invalid_input(message: str) -> SqlError:
+    value = _VALUE.search(message)
+    if value is None:
+        return SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, "invalid input syntax")
+    name = value.group(2)
+    sqlstate = sqlstates.INVALID_DATETIME_FORMAT if name in _TEMPORAL else sqlstates.INVALID_TEXT_REPRESENTATION
+    type_ = _SPARK_TYPES.get(name, name.lower())
+    return SqlError(sqlstate, f'invalid input syntax for type {type_}: "{value.group(1)}"')

@@ -1,0 +1,26 @@
+"""What the compiler is told about a relation: enough to bind a SELECT, nothing of the catalog's own model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mvserver.compiler.plans import ErrorHandling, ScanColumn
+
+
+@dataclass(frozen=True)
+class RelationShape:
+    """A relation as a continuous query sees it, with the defaults of its own declaration."""
+
+    id: str
+    name: str  # database.schema.name
+    kind: str  # "stream", "changelog", "materialized view"
+    columns: tuple[ScanColumn, ...]
+    value_format: str = "json"
+    timestamp: str | None = None
+    timestamp_format: str = "sql"
+    error_handling: ErrorHandling = ErrorHandling.IGNORE_AND_LOG
+
+
+Resolve = Callable[[tuple[str, ...], int | None], RelationShape]
+"""Folded name parts and 1-based position → the relation; raises 42P01 where there is none."""

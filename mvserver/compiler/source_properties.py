@@ -1,0 +1,126 @@
+"""``FROM relation WITH ('key' = value)``: what a query may say about how it reads its source."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from mvserver import sqlstates
+from mvserver.compiler.plans import ErrorHandling, Scan, ScanColumn
+from mvserver.compiler.shape import RelationShape
+from mvserver.errors import SqlError
+from mvserver.sql.statements import Properties
+from mvserver.sql.types import Kind
+
+STARTING_POSITION = "starting.position"
+TIMESTAMP = "timestamp"
+TIMESTAMP_FORMAT = "timestamp.format"
+ERROR_HANDLING = "source.deserialization.error.handling"
+ACCEPTED = (STARTING_POSITION, TIMESTAMP, TIMESTAMP_FORMAT, ERROR_HANDLING)
+
+_LATER = frozenset(
+    {
+        "expression.error.handling",
+        "source.idle.timeout.millis",
+        "source.deserialization.error.log.topic",
+        "source.deserialization.error.log.store",
+        "postgresql.slot.name",
+    }
+)
+_QUERY_LATER = frozenset(
+    {
+        "parallelism.max",
+        "state.ttl.millis",
+        "query.name",
+        "resume.from.query.id",
+        "resume.from.query.name",
+        "resume.from.query.version",
+        "expression.error.handling",
+    }
+)
+_EVENT_TIME_KINDS = frozenset({Kind.BIGINT, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ})
+
+
+def scan_of(relation: RelationShape, table: exp.Expression, default_starting: str) -> Scan:
+    """The relation as this query reads it: its own defaults, overridden by the properties after its name."""
+    properties = table.meta.get("properties")
+    if not isinstance(properties, Properties):
+        properties = Properties()
+    _check_keys(properties, "source", ACCEPTED, _LATER)
+    timestamp = relation.timestamp
+    if TIMESTAMP in properties:
+        timestamp = _event_time(relation, str(properties[TIMESTAMP]), properties.position(TIMESTAMP)).name
+    return Scan(
+        relation_id=relation.id,
+        relation=relation.name,
+        columns=relation.columns,
+        value_format=relation.value_format,
+        timestamp=timestamp,
+        timestamp_format=_choice(properties, TIMESTAMP_FORMAT, ("sql", "iso8601"), relation.timestamp_format),
+        starting_position=_choice(properties, STARTING_POSITION, ("earliest", "latest"), default_starting),
+        error_handling=ErrorHandling(
+            _choice(
+                properties, ERROR_HANDLING, tuple(e.value for e in ErrorHandling), relation.error_handling.value
+            )
+        ),
+    )
+
+
+def check_query_properties(select: exp.Expression) -> None:
+    """``QUERY WITH (...)``: no key is accepted yet."""
+    properties = select.meta.get("query_properties")
+    if isinstance(properties, Properties):
+        _check_keys(properties, "query", (), _QUERY_LATER)
+
+
+def _check_keys(properties: Properties, what: str, accepted: tuple[str, ...], later: frozenset[str]) -> None:
+    for item in properties.items_:
+        if item.key in accepted:
+            continue
+        if item.key in later:
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f"{what} property \"{item.key}\" is not supported",
+                position=item.position,
+            )
+        listed = ", ".join(f"'{key}'" for key in accepted)
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'unrecognized {what} property "{item.key}"',
+            hint=f"The {what} properties are {listed}." if accepted else f"There are no {what} properties yet.",
+            position=item.position,
+        )
+
+
+def _choice(properties: Properties, key: str, choices: tuple[str, ...], default: str) -> str:
+    if key not in properties:
+        return default
+    given = str(properties[key])
+    for choice in choices:
+        if choice.lower() == given.lower():
+            return choice
+    raise SqlError(
+        sqlstates.INVALID_PARAMETER_VALUE,
+        f'invalid value for property "{key}": "{given}"',
+        hint=f"The values are {', '.join(choices)}.",
+        position=properties.position(key),
+    )
+
+
+def _event_time(relation: RelationShape, name: str, position: int | None) -> ScanColumn:
+    column = next((each for each in relation.columns if each.name == name), None)
+    if column is None:
+        column = next((each for each in relation.columns if each.name == name.lower()), None)
+    if column is None:
+        raise SqlError(
+            sqlstates.UNDEFINED_COLUMN,
+            f'column "{name}" named in property "{TIMESTAMP}" does not exist',
+            position=position,
+        )
+    if column.type.kind not in _EVENT_TIME_KINDS:
+        raise SqlError(
+            sqlstates.DATATYPE_MISMATCH,
+            f'column "{name}" cannot be the event time because it has type {column.type}',
+            hint="An event time is BIGINT (milliseconds since 1970), TIMESTAMP or TIMESTAMP_LTZ.",
+            position=position,
+        )
+    return column

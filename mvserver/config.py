@@ -1,0 +1,217 @@
+"""The server's settings: one table, from which parsing, ``mvserver serve --help`` and the documentation are made.
+
+A value comes from the default, then the TOML file, then an ``MVSERVER_…`` variable, then a flag: the later wins. A name
+that is in no row is refused wherever it comes from, since a mistyped setting that is ignored is found in production.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from mvserver import config_values as read
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+
+ENVIRONMENT_PREFIX = "MVSERVER_"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One field per row of :data:`TABLE`, checked. Durations are seconds, sizes are bytes; 0 seconds is no limit."""
+
+    data_dir: Path
+    host: str
+    port: int
+    log_level: str
+    spark_master: str
+    spark_driver_memory: int
+    spark_conf: tuple[tuple[str, str], ...]
+    spark_start_timeout: float
+    duckdb_memory_limit: int
+    duckdb_threads: int
+    pull_threads: int
+    file_roots: tuple[Path, ...]
+    store_config_dir: Path
+    jar_dir: Path
+    records_per_trigger: int
+    trigger_interval: float
+    file_poll_interval: float
+    kafka_poll_interval: float
+    kafka_request_timeout: float
+    source_check_interval: float
+    read_while_filling_wait: float
+    statement_timeout: float
+    idle_in_transaction_timeout: float
+    shutdown_timeout: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """``default`` is text as a variable would have it; ``{data_dir}`` in it is the data directory."""
+
+    name: str
+    type: read.ValueType
+    default: str
+    doc: str
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return ENVIRONMENT_PREFIX + self.name.upper()
+
+
+TABLE: tuple[Row, ...] = (
+    Row("data_dir", read.PATH, "mvserver-data", "Folder of the catalog, the views' rows and Spark's checkpoints."),
+    Row("host", read.TEXT, "127.0.0.1", "Address to listen on; loopback only, as long as there is no authentication."),
+    Row("port", read.PORT, "5432", "Port to listen on; 0 takes a free one."),
+    Row("log_level", read.LOG_LEVEL, "info", "What is logged to standard error: debug, info, warning or error."),
+    Row("spark_master", read.TEXT, "local[*]", "Where Spark runs: local[*], or the address of a cluster."),
+    Row("spark_driver_memory", read.SIZE, "2GB", "Heap of Spark's driver, which is a child of the server."),
+    Row("spark_conf", read.PAIRS, "", "Further Spark settings, as key=value separated by semicolons; a table in TOML."),
+    Row("spark_start_timeout", read.DURATION, "120s", "How long a statement that needs Spark waits for it to start."),
+    Row("duckdb_memory_limit", read.SIZE, "2GB", "Memory for the views' rows and pull queries; the rest is on disk."),
+    Row("duckdb_threads", read.COUNT_OR_ZERO, "0", "Threads of DuckDB; 0 is one per core."),
+    Row("pull_threads", read.COUNT, "16", "Statements that run at the same time; further ones wait."),
+    Row("file_roots", read.PATHS, "{data_dir}/files",
+        "Folders under which stores of type FILE may lie, separated as in PATH; a list in TOML."),
+    Row("store_config_dir", read.PATH, "{data_dir}/store-config",
+        "Folder of the files that the store property 'config_file' may name."),
+    Row("jar_dir", read.PATH, "{data_dir}/jars", "Folder in which jars are looked for before the network is asked."),
+    Row("records_per_trigger", read.COUNT, "200000", "Most records of one micro-batch of one source."),
+    Row("trigger_interval", read.DURATION, "0s", "Least time between micro-batches; 0 begins the next at once."),
+    Row("file_poll_interval", read.DURATION, "50ms", "How often a directory is looked at for new files."),
+    Row("kafka_poll_interval", read.DURATION, "10ms", "How often Kafka is asked for new records while idle."),
+    Row("kafka_request_timeout", read.DURATION, "10s", "When a Kafka broker counts as not answering."),
+    Row("source_check_interval", read.DURATION, "5s", "How often each source's health and end are looked at."),
+    Row("read_while_filling_wait", read.DURATION, f"{int(limits.READ_WHILE_FILLING_WAIT_S)}s",
+        "How long a SELECT waits for a view that is still being filled."),
+    Row("statement_timeout", read.DURATION, "0s", "Default of the session setting of this name; 0 is no limit."),
+    Row("idle_in_transaction_timeout", read.DURATION, f"{int(limits.IDLE_IN_TRANSACTION_TIMEOUT_S)}s",
+        "Default of the session setting idle_in_transaction_session_timeout; 0 is no limit."),
+    Row("shutdown_timeout", read.DURATION, "15s", "How long statements and batches may finish after SIGTERM."),
+)  # fmt: skip
+
+_BY_NAME = {row.name: row for row in TABLE}
+
+
+def load(
+    flags: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    config_file: Path | None = None,
+) -> Settings:
+    """The settings in force; F0000 for an unknown name, 22023 for a value that does not fit.
+
+    ``config_file`` may also come from the variable MVSERVER_CONFIG.
+    """
+    variables = os.environ if environment is None else environment
+    if config_file is None and variables.get(ENVIRONMENT_PREFIX + "CONFIG"):
+        config_file = Path(variables[ENVIRONMENT_PREFIX + "CONFIG"])
+    chosen: dict[str, tuple[str, Any]] = {row.name: ("default", row.default) for row in TABLE}
+    if config_file is not None:
+        chosen.update(_from_file(config_file))
+    chosen.update(_from_environment(variables))
+    chosen.update(_from_flags(flags or {}))
+    data_dir = _value(_BY_NAME["data_dir"], *chosen["data_dir"])
+    values: dict[str, Any] = {"data_dir": data_dir.resolve()}
+    for row in TABLE:
+        if row.name != "data_dir":
+            origin, raw = chosen[row.name]
+            if origin == "default":
+                raw = raw.replace("{data_dir}", str(values["data_dir"]))
+            values[row.name] = _value(row, origin, raw)
+    settings = Settings(**values)
+    check_host(settings.host)
+    return settings
+
+
+def check_host(host: str) -> None:
+    """Only loopback: whoever reaches the port is let in as any role."""
+    try:
+        addresses = {info[4][0] for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)} if host else set()
+    except OSError as error:
+        raise SqlError(
+            sqlstates.CONFIG_FILE_ERROR, f'host "{host}" is not known', detail=f"{error.strerror}."
+        ) from error
+    if not addresses or not all(ipaddress.ip_address(str(a).partition("%")[0]).is_loopback for a in addresses):
+        raise SqlError(
+            sqlstates.CONFIG_FILE_ERROR,
+            f'cannot listen on "{host}": it is not a loopback address',
+            detail="There is no authentication yet, so that whoever reaches the port could read and change everything.",
+            hint="Listen on 127.0.0.1 or ::1, and let others in by an SSH tunnel.",
+        )
+
+
+def describe() -> Sequence[tuple[str, str, str, str, str]]:
+    """(setting, variable, type, default, what it does): the table of the documentation."""
+    return [(row.name, row.variable, row.type.label, row.default, row.doc) for row in TABLE]
+
+
+def _value(row: Row, origin: str, raw: object) -> Any:
+    try:
+        return row.type.read(raw)
+    except ValueError as error:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'invalid value for setting "{row.name}": {error}',
+            detail=f"It comes from {origin}.",
+        ) from error
+
+
+def _from_file(path: Path) -> dict[str, tuple[str, Any]]:
+    try:
+        with path.open("rb") as file:
+            content = tomllib.load(file)
+    except OSError as error:
+        raise SqlError(
+            sqlstates.CONFIG_FILE_ERROR, f"configuration file {path} cannot be read", detail=f"{error.strerror}."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SqlError(
+            sqlstates.CONFIG_FILE_ERROR, f"configuration file {path} is not TOML", detail=f"{error}."
+        ) from error
+    for name in content:
+        if name not in _BY_NAME:
+            raise _unknown(f'unknown setting "{name}"', f"It comes from {path}.")
+    return {name: (str(path), value) for name, value in content.items()}
+
+
+def _from_environment(variables: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
+    names = {row.variable: row.name for row in TABLE}
+    found: dict[str, tuple[str, Any]] = {}
+    for variable, value in variables.items():
+        if not variable.startswith(ENVIRONMENT_PREFIX) or variable == ENVIRONMENT_PREFIX + "CONFIG":
+            continue
+        if variable not in names:
+            raise _unknown(f'unknown setting "{variable}"', "It comes from the environment.")
+        found[names[variable]] = (f"the variable {variable}", value)
+    return found
+
+
+def _from_flags(flags: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
+    for name in flags:
+        if name not in _BY_NAME:
+            raise _unknown(f'unknown setting "{name}"', "It comes from the command line.")
+    return {name: (f"the flag {_BY_NAME[name].flag}", value) for name, value in flags.items()}
+
+
+def _unknown(message: str, detail: str) -> SqlError:
+    return SqlError(
+        sqlstates.CONFIG_FILE_ERROR,
+        message,
+        detail=detail,
+        hint="Settings are " + ", ".join(row.name for row in TABLE) + ".",
+    )
+
+
+if {row.name for row in TABLE} != {field.name for field in fields(Settings)}:
+    raise AssertionError("the table of settings and the class Settings differ")

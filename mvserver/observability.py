@@ -1,0 +1,89 @@
+"""Logs that can be read by people and by programs: one line an event, the session's number on it, no secrets in it.
+
+A line is ``time level logger [session=N] message``; values that hold blanks or quotes are JSON strings, and line breaks
+are escaped, so that one event is always one line.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import json
+import logging
+import re
+import sys
+import time
+import traceback
+from typing import TextIO
+
+from mvserver import limits
+
+session_id_var: contextvars.ContextVar[str | None] = contextvars.ContextVar("mvserver_session_id", default=None)
+
+MASK = "***"
+_SENSITIVE_NAME = (
+    r"[\w.\-]*(?:password|passwd|pwd|secret|token|private[._\-]?key|access[._\-]?key|api[._\-]?key|credential|"
+    r"passphrase|jaas)[\w.\-]*"
+)
+_LITERAL = r"""(?:'(?:[^']|'')*(?:'|$)|’[^’']*(?:[’']|$)|\$\$.*?(?:\$\$|$)|"[^"]*(?:"|$))"""
+_PROPERTY = re.compile(
+    rf"""((?:['’"]{_SENSITIVE_NAME}['’"]|\b{_SENSITIVE_NAME})\s*(?:=|:|\bTO\b)\s*)(?:{_LITERAL}|[^\s,;)'"]+)""",
+    re.IGNORECASE | re.DOTALL,
+)
+_PASSWORD_CLAUSE = re.compile(rf"(\bPASSWORD\s+){_LITERAL}", re.IGNORECASE | re.DOTALL)
+_URI_PASSWORD = re.compile(r"(\b[a-z][a-z0-9+.\-]*://[^\s:/@'\"]*:)[^\s/@'\"]+(@)", re.IGNORECASE)
+
+
+def mask_secrets(text: str) -> str:
+    """The values of properties, settings and clauses whose names say that they are secret become ``***``."""
+    text = _PROPERTY.sub(lambda match: f"{match[1]}'{MASK}'", text)
+    text = _PASSWORD_CLAUSE.sub(lambda match: f"{match[1]}'{MASK}'", text)
+    return _URI_PASSWORD.sub(lambda match: f"{match[1]}{MASK}{match[2]}", text)
+
+
+def loggable_sql(text: str) -> str:
+    """SQL as it may stand in a log: secrets masked, and cut at a bound that says so."""
+    bound = limits.LOGGED_TEXT_CHARACTERS_MAX
+    cut = len(text) - bound
+    # what is cut goes first: masking costs by the length, and half a secret at the end is still masked
+    masked = mask_secrets(text[:bound])
+    return f"{masked}... ({cut} more characters)" if cut > 0 else masked
+
+
+class LineFormatter(logging.Formatter):
+    """One line per event; a trace is folded into it as a JSON string."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        parts = [f"{moment}.{int(record.msecs):03d}Z", record.levelname, record.name]
+        session = session_id_var.get()
+        if session is not None:
+            parts.append(f"session={session}")
+        parts.append(_one_line(record.getMessage()))
+        if record.exc_info:
+            trace = "".join(traceback.format_exception(*record.exc_info))
+            parts.append(f"trace={json.dumps(mask_secrets(trace), ensure_ascii=False)}")
+        return " ".join(parts)
+
+
+def _one_line(text: str) -> str:
+    return (
+        text.replace("\\", "\\\\").replace("\r", "\\r").replace("\n", "\\n") if "\n" in text or "\r" in text else text
+    )
+
+
+def set_up_logging(level: str = "INFO", stream: TextIO | None = None) -> logging.Handler:
+    """Sends all logs as lines to ``stream`` (stderr by default); replaces what an earlier call set up."""
+    number = logging.getLevelNamesMapping().get(level.upper())
+    if number is None:
+        raise ValueError(f"unknown log level {level!r}: use DEBUG, INFO, WARNING, ERROR or CRITICAL")
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        if isinstance(handler.formatter, LineFormatter):
+            root.removeHandler(handler)
+    handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
+    handler.setFormatter(LineFormatter())
+    root.addHandler(handler)
+    root.setLevel(number)
+    for noisy in ("py4j", "sqlglot", "botocore", "urllib3"):
+        logging.getLogger(noisy).setLevel(max(number, logging.WARNING))
+    return handler

@@ -1,0 +1,125 @@
+"""The living part of information_schema.
+
+PostgreSQL leaves materialized views out of information_schema; tools that read nothing else would then see an empty
+database, so ours lists them as views (``tables``, ``columns``, ``views``), and streams as foreign tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from catalog.model import Column, Relation
+from mvserver.pgcatalog import pgtypes
+from mvserver.pgcatalog.rows import Row, database_oid, view_definition
+from mvserver.pgcatalog.snapshot import CatalogSnapshot
+from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG
+from mvserver.sql.types import parse_type
+
+_DATA_TYPES: dict[int, tuple[str, str]] = {
+    pgtypes.BOOL: ("boolean", "bool"), pgtypes.BYTEA: ("bytea", "bytea"), pgtypes.INT8: ("bigint", "int8"),
+    pgtypes.INT2: ("smallint", "int2"), pgtypes.INT4: ("integer", "int4"), pgtypes.TEXT: ("text", "text"),
+    pgtypes.JSON: ("json", "json"), pgtypes.FLOAT4: ("real", "float4"),
+    pgtypes.FLOAT8: ("double precision", "float8"), pgtypes.DATE: ("date", "date"),
+    pgtypes.TIME: ("time without time zone", "time"),
+    pgtypes.TIMESTAMP: ("timestamp without time zone", "timestamp"),
+    pgtypes.TIMESTAMPTZ: ("timestamp with time zone", "timestamptz"), pgtypes.INTERVAL: ("interval", "interval"),
+    pgtypes.NUMERIC: ("numeric", "numeric"), pgtypes.UUID: ("uuid", "uuid"),
+}  # fmt: skip
+
+_BITS = {pgtypes.INT2: 16, pgtypes.INT4: 32, pgtypes.INT8: 64, pgtypes.FLOAT4: 24, pgtypes.FLOAT8: 53}
+
+
+def _place(snapshot: CatalogSnapshot, relation: Relation) -> tuple[str, str]:
+    schema = snapshot.schemas_by_id[relation.schema_id]
+    return snapshot.databases_by_id[schema.database_id].name, schema.name
+
+
+def _schemata(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for database in snapshot.databases:
+        for name in (PG_CATALOG, INFORMATION_SCHEMA):
+            yield {
+                "_db": database.oid, "catalog_name": database.name, "schema_name": name, "schema_owner": "postgres",
+            }  # fmt: skip
+    for schema in snapshot.schemas:
+        database = snapshot.databases_by_id[schema.database_id]
+        yield {
+            "_db": database.oid, "catalog_name": database.name, "schema_name": schema.name,
+            "schema_owner": schema.owner,
+        }  # fmt: skip
+
+
+def _tables(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for relation in snapshot.relations:
+        database, schema = _place(snapshot, relation)
+        yield {
+            "_db": database_oid(snapshot, relation), "table_catalog": database, "table_schema": schema,
+            "table_name": relation.name, "table_type": "VIEW" if relation.kind == "materialized view" else "FOREIGN",
+            "is_insertable_into": "NO", "is_typed": "NO",
+        }  # fmt: skip
+
+
+def _views(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for relation in snapshot.relations:
+        if relation.kind == "materialized view":
+            database, schema = _place(snapshot, relation)
+            yield {
+                "_db": database_oid(snapshot, relation), "table_catalog": database, "table_schema": schema,
+                "table_name": relation.name, "view_definition": view_definition(relation), "check_option": "NONE",
+                "is_updatable": "NO", "is_insertable_into": "NO", "is_trigger_updatable": "NO",
+                "is_trigger_deletable": "NO", "is_trigger_insertable_into": "NO",
+            }  # fmt: skip
+
+
+def _columns(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for relation in snapshot.relations:
+        database, schema = _place(snapshot, relation)
+        for number, column in enumerate(relation.columns, start=1):
+            yield {
+                "_db": database_oid(snapshot, relation), "table_catalog": database, "table_schema": schema,
+                "table_name": relation.name, "udt_catalog": database, **_column(column, number),
+            }  # fmt: skip
+
+
+def _column(column: Column, number: int) -> Row:
+    pg_type = pgtypes.of_sql_type(parse_type(column.type))
+    element = pgtypes.ELEMENT_OF.get(pg_type.oid)
+    data_type, udt = ("ARRAY", "_" + _DATA_TYPES[element][1]) if element else _DATA_TYPES[pg_type.oid]
+    modifier = pg_type.typmod - 4 if pg_type.oid == pgtypes.NUMERIC and pg_type.typmod >= 0 else None
+    row: dict[str, object] = {
+        "column_name": column.name, "ordinal_position": number, "is_nullable": "NO" if column.not_null else "YES",
+        "data_type": data_type, "udt_schema": PG_CATALOG, "udt_name": udt, "dtd_identifier": str(number),
+        "is_self_referencing": "NO", "is_identity": "NO", "identity_cycle": "NO", "is_generated": "NEVER",
+        "is_updatable": "NO",
+    }  # fmt: skip
+    if pg_type.oid in _BITS:
+        integer = pg_type.oid in (pgtypes.INT2, pgtypes.INT4, pgtypes.INT8)
+        row.update(
+            numeric_precision=_BITS[pg_type.oid], numeric_precision_radix=2, numeric_scale=0 if integer else None
+        )
+    if pg_type.oid == pgtypes.NUMERIC:
+        row["numeric_precision_radix"] = 10
+    if modifier is not None:
+        row.update(numeric_precision=modifier >> 16, numeric_scale=modifier & 0xFFFF)
+    if pg_type.oid in (pgtypes.TIME, pgtypes.TIMESTAMP, pgtypes.TIMESTAMPTZ, pgtypes.INTERVAL):
+        row["datetime_precision"] = 6
+    if pg_type.oid == pgtypes.DATE:
+        row["datetime_precision"] = 0
+    if pg_type.oid == pgtypes.TEXT:
+        row["character_octet_length"] = 1_073_741_824
+    return row
+
+
+def _catalog_name(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for database in snapshot.databases:
+        yield {"_db": database.oid, "catalog_name": database.name}
+
+
+def _enabled_roles(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for role in snapshot.roles:
+        yield {"role_name": role.name}
+
+
+LIVING: dict[str, Callable[[CatalogSnapshot], Iterator[Row]]] = {
+    "schemata": _schemata, "tables": _tables, "views": _views, "columns": _columns,
+    "information_schema_catalog_name": _catalog_name, "enabled_roles": _enabled_roles,
+}  # fmt: skip

@@ -1,0 +1,261 @@
+"""PostgreSQL functions that DuckDB lacks or answers differently, as DuckDB macros in the attached database's ``fn``.
+
+``{system}`` stands for the attached database's name. Functions that depend on the session (current_user, the search
+path) are not here: ``session_functions`` puts their values into the statement.
+"""
+
+from __future__ import annotations
+
+# A macro's arguments are put into its text as they are: a column ``oid`` of the query would be taken for a column of the
+# macro's own sub-query. So macros look things up in these views only, whose columns nobody else has.
+LOOKUPS: tuple[str, ...] = tuple(
+    "CREATE OR REPLACE VIEW {system}.cat." + text
+    for text in (
+        "_classes AS SELECT oid AS _k, relname AS _v, relnamespace AS _n FROM {system}.cat.pg_class",
+        "_types AS SELECT oid AS _k, typname AS _v, typnamespace AS _n, "
+        "CASE WHEN typelem <> 0 AND typcategory = 'A' THEN typelem ELSE 0 END AS _e FROM {system}.cat.pg_type",
+        "_elements AS SELECT oid AS _ek, typname AS _ev, typnamespace AS _en FROM {system}.cat.pg_type",
+        "_namespaces AS SELECT oid AS _k, nspname AS _v FROM {system}.cat.pg_namespace",
+        "_roles AS SELECT oid AS _k, rolname AS _v FROM {system}.cat.pg_authid",
+        "_procedures AS SELECT oid AS _k, proname AS _v, prorettype AS _t FROM {system}.cat.pg_proc",
+        "_attributes AS SELECT attrelid AS _k, attnum AS _i, attname AS _v FROM {system}.cat.pg_attribute",
+        "_descriptions AS SELECT objoid AS _k, objsubid AS _i, description AS _v FROM {system}.cat.pg_description",
+        "_texts AS SELECT oid AS _k, definition AS _v FROM {system}.cat._definitions",
+    )
+)
+
+_TYPE_NAME = """
+    CASE t
+        WHEN 16 THEN 'boolean' WHEN 18 THEN '"char"' WHEN 20 THEN 'bigint' WHEN 21 THEN 'smallint'
+        WHEN 23 THEN 'integer' WHEN 700 THEN 'real' WHEN 701 THEN 'double precision'
+        WHEN 1042 THEN 'character' || CASE WHEN m > 4 THEN '(' || (m - 4) || ')' ELSE '' END
+        WHEN 1043 THEN 'character varying' || CASE WHEN m > 4 THEN '(' || (m - 4) || ')' ELSE '' END
+        WHEN 1083 THEN 'time without time zone' WHEN 1266 THEN 'time with time zone'
+        WHEN 1114 THEN 'timestamp without time zone' WHEN 1184 THEN 'timestamp with time zone'
+        WHEN 1560 THEN 'bit' WHEN 1562 THEN 'bit varying'
+        WHEN 1700 THEN 'numeric' || CASE WHEN m > 4
+            THEN '(' || ((m - 4) >> 16) || ',' || ((m - 4) & 65535) || ')' ELSE '' END
+        ELSE (SELECT CASE WHEN _en = 13000 THEN 'information_schema.' ELSE '' END || _ev
+              FROM {system}.cat._elements WHERE _ek = t)
+    END
+"""
+
+
+def _out(kind: str, lookup: str) -> str:
+    return (
+        f"_{kind}_out(o) AS CASE WHEN o = 0 THEN '-' ELSE coalesce("
+        f"(SELECT _v FROM {{system}}.cat.{lookup} WHERE _k = o), CAST(o AS VARCHAR)) END"
+    )
+
+
+def _in(kind: str, lookup: str, name: str) -> str:
+    return (
+        f"_{kind}_in(n) AS coalesce(TRY_CAST(CAST(n AS VARCHAR) AS UINTEGER), "
+        f"(SELECT min(_k) FROM {{system}}.cat.{lookup} WHERE _v = {name}))"
+    )
+
+
+def _never(name: str, *signatures: str) -> str:
+    return name + ", ".join(f"{signature} AS CAST(NULL AS VARCHAR)" for signature in signatures)
+
+
+TYPE_MACROS: tuple[str, ...] = tuple(
+    "CREATE OR REPLACE MACRO {system}.fn." + text
+    for text in (
+        f"_type_name(t, m) AS {_TYPE_NAME}",
+        """format_type(t, m) AS CASE WHEN t IS NULL THEN NULL WHEN t = 0 THEN '-' ELSE coalesce(
+            (SELECT CASE WHEN _e <> 0 THEN {system}.fn._type_name(_e, coalesce(m, -1)) || '[]'
+                ELSE {system}.fn._type_name(t, coalesce(m, -1)) END FROM {system}.cat._types WHERE _k = t),
+            '???') END""",
+    )
+)
+
+LATE_LOOKUPS: tuple[str, ...] = (  # over macros
+    "CREATE OR REPLACE VIEW {system}.cat._type_names AS SELECT oid AS _q, typname AS _qv, "
+    "{system}.fn.format_type(oid, NULL) AS _qf FROM {system}.cat.pg_type",
+)
+
+MACROS: tuple[str, ...] = tuple(
+    "CREATE OR REPLACE MACRO {system}.fn." + text
+    for text in (
+        # --- types and names -----------------------------------------------------------------------------------------
+        "_regtype_out(t) AS {system}.fn.format_type(t, NULL)",
+        _out("regclass", "_classes"),
+        _out("regnamespace", "_namespaces"),
+        _out("regrole", "_roles"),
+        _out("regproc", "_procedures"),
+        """_regclass_in(n, namespaces) AS coalesce(TRY_CAST(CAST(n AS VARCHAR) AS UINTEGER),
+            (SELECT min(c._k) FROM {system}.cat._classes c JOIN {system}.cat._namespaces s ON s._k = c._n
+             WHERE replace(CAST(n AS VARCHAR), '"', '') IN (c._v, s._v || '.' || c._v)
+               AND (list_contains(namespaces, s._k) OR position('.' IN CAST(n AS VARCHAR)) > 0)))""",
+        """_regtype_in(n) AS coalesce(TRY_CAST(CAST(n AS VARCHAR) AS UINTEGER),
+            (SELECT min(_q) FROM {system}.cat._type_names
+             WHERE replace(replace(lower(CAST(n AS VARCHAR)), 'pg_catalog.', ''), '"', '') IN (_qv, _qf)))""",
+        _in("regnamespace", "_namespaces", "replace(CAST(n AS VARCHAR), '\"', '')"),
+        _in("regrole", "_roles", "replace(CAST(n AS VARCHAR), '\"', '')"),
+        _in("regproc", "_procedures", "replace(CAST(n AS VARCHAR), 'pg_catalog.', '')"),
+        "to_regtype(n) AS {system}.fn._regtype_in(n)",
+        "to_regnamespace(n) AS {system}.fn._regnamespace_in(n)",
+        "to_regrole(n) AS {system}.fn._regrole_in(n)",
+        "to_regproc(n) AS {system}.fn._regproc_in(n)",
+        """_is_visible(o, namespaces) AS EXISTS (SELECT 1 FROM {system}.cat._classes
+            WHERE _k = o AND list_contains(namespaces, _n))""",
+        "pg_type_is_visible(o) AS EXISTS (SELECT 1 FROM {system}.cat._types WHERE _k = o AND _n <> 13000)",
+        *(
+            f"pg_{kind}_is_visible(o) AS o IS NOT NULL"
+            for kind in (
+                "function",
+                "operator",
+                "opclass",
+                "opfamily",
+                "collation",
+                "conversion",
+                "statistics_obj",
+                "ts_config",
+                "ts_dict",
+                "ts_parser",
+                "ts_template",
+            )
+        ),
+        # --- definitions ---------------------------------------------------------------------------------------------
+        "pg_get_userbyid(o) AS coalesce((SELECT _v FROM {system}.cat._roles WHERE _k = o), "
+        "'unknown (OID=' || o || ')')",
+        "pg_get_viewdef(o) AS (SELECT _v FROM {system}.cat._texts WHERE _k = CAST(o AS UINTEGER)), "
+        "(o, pretty) AS (SELECT _v FROM {system}.cat._texts WHERE _k = CAST(o AS UINTEGER))",
+        "pg_get_indexdef(o) AS (SELECT _v FROM {system}.cat._texts WHERE _k = CAST(o AS UINTEGER)), "
+        "(o, i, pretty) AS CASE WHEN i = 0 THEN (SELECT _v FROM {system}.cat._texts WHERE _k = CAST(o AS UINTEGER)) "
+        "ELSE (SELECT _v FROM {system}.cat._attributes WHERE _k = CAST(o AS UINTEGER) AND _i = i) END",
+        "pg_get_expr(tree, o) AS CAST(tree AS VARCHAR), (tree, o, pretty) AS CAST(tree AS VARCHAR)",
+        *(
+            _never(name, "(o)", "(o, pretty)")
+            for name in (
+                "pg_get_constraintdef",
+                "pg_get_ruledef",
+                "pg_get_triggerdef",
+                "pg_get_partkeydef",
+                "pg_get_partition_constraintdef",
+                "pg_get_statisticsobjdef",
+                "pg_get_statisticsobjdef_columns",
+                "pg_get_functiondef",
+                "pg_get_function_sqlbody",
+                "pg_get_serial_sequence",
+            )
+        ),
+        "pg_get_function_result(o) AS (SELECT {system}.fn.format_type(_t, NULL) "
+        "FROM {system}.cat._procedures WHERE _k = o)",
+        "pg_get_function_arguments(o) AS CAST('' AS VARCHAR)",
+        "pg_get_function_identity_arguments(o) AS CAST('' AS VARCHAR)",
+        "obj_description(o) AS (SELECT min(_v) FROM {system}.cat._descriptions WHERE _k = o AND _i = 0), "
+        "(o, catalog) AS (SELECT min(_v) FROM {system}.cat._descriptions WHERE _k = o AND _i = 0)",
+        "shobj_description(o, catalog) AS CAST(NULL AS VARCHAR)",
+        "col_description(o, i) AS (SELECT min(_v) FROM {system}.cat._descriptions WHERE _k = o AND _i = i)",
+        # --- the server ----------------------------------------------------------------------------------------------
+        "pg_is_in_recovery() AS false",
+        "pg_is_wal_replay_paused() AS false",
+        "pg_postmaster_start_time() AS now()",
+        "pg_conf_load_time() AS now()",
+        "txid_current_if_assigned() AS CAST(NULL AS BIGINT)",
+        "pg_current_xact_id_if_assigned() AS CAST(NULL AS BIGINT)",
+        "pg_encoding_to_char(e) AS CASE e WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' ELSE '' END",
+        "pg_char_to_encoding(e) AS CASE upper(e) WHEN 'UTF8' THEN 6 WHEN 'UTF-8' THEN 6 ELSE -1 END",
+        "pg_client_encoding() AS 'UTF8'",
+        "getdatabaseencoding() AS 'UTF8'",
+        "inet_server_addr() AS CAST(NULL AS VARCHAR)",
+        "inet_server_port() AS CAST(NULL AS INTEGER)",
+        "inet_client_addr() AS CAST(NULL AS VARCHAR)",
+        "inet_client_port() AS CAST(NULL AS INTEGER)",
+        "pg_tablespace_location(o) AS ''",
+        "pg_tablespace_size(o) AS CAST(0 AS BIGINT)",
+        "pg_database_size(o) AS CAST(0 AS BIGINT)",
+        "pg_table_size(o) AS CAST(0 AS BIGINT)",
+        "pg_relation_size(o) AS CAST(0 AS BIGINT), (o, fork) AS CAST(0 AS BIGINT)",
+        "pg_total_relation_size(o) AS CAST(0 AS BIGINT)",
+        "pg_indexes_size(o) AS CAST(0 AS BIGINT)",
+        "pg_size_pretty(n) AS CASE WHEN n < 10240 THEN n || ' bytes' WHEN n < 10485760 THEN (n // 1024) || ' kB' "
+        "WHEN n < 10737418240 THEN (n // 1048576) || ' MB' ELSE (n // 1073741824) || ' GB' END",
+        "pg_relation_filenode(o) AS o",
+        "pg_relation_is_publishable(o) AS false",
+        "pg_relation_is_updatable(o, b) AS 0",
+        "pg_column_is_updatable(o, n, b) AS false",
+        "pg_stat_get_numscans(o) AS CAST(0 AS BIGINT)",
+        "pg_my_temp_schema() AS CAST(0 AS UINTEGER)",
+        "pg_is_other_temp_schema(o) AS false",
+        "pg_index_column_has_property(o, n, p) AS p IN ('asc', 'nulls_last', 'orderable')",
+        "pg_indexam_has_property(o, p) AS true",
+        "pg_sequence_last_value(o) AS CAST(NULL AS BIGINT)",
+        "row_security_active(o) AS false",
+        "pg_advisory_unlock_all() AS NULL",
+        # --- privileges: the slice has a superuser only --------------------------------------------------------------
+        *(
+            f"has_{kind}_privilege(o, p) AS o IS NOT NULL, (r, o, p) AS o IS NOT NULL"
+            for kind in (
+                "table",
+                "schema",
+                "database",
+                "sequence",
+                "function",
+                "language",
+                "type",
+                "tablespace",
+                "server",
+                "foreign_data_wrapper",
+                "any_column",
+            )
+        ),
+        "has_column_privilege(o, c, p) AS o IS NOT NULL, (r, o, c, p) AS o IS NOT NULL",
+        "pg_has_role(r, p) AS true, (u, r, p) AS true",
+        # --- text ----------------------------------------------------------------------------------------------------
+        """quote_ident(s) AS CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*') THEN s
+            ELSE '"' || replace(s, '"', '""') || '"' END""",
+        "quote_literal(s) AS '''' || replace(CAST(s AS VARCHAR), '''', '''''') || ''''",
+        "quote_nullable(s) AS coalesce('''' || replace(CAST(s AS VARCHAR), '''', '''''') || '''', 'NULL')",
+        "btrim(s) AS trim(s), (s, c) AS trim(s, c)",
+        """initcap(s) AS array_to_string(list_transform(regexp_extract_all(lower(s), '[[:alnum:]]+|[^[:alnum:]]+'),
+            lambda w: upper(w[1:1]) || w[2:]), '')""",
+        "parse_ident(s) AS string_split(replace(s, '\"', ''), '.')",
+        "to_hex(n) AS lower(printf('%x', CAST(n AS BIGINT)))",
+        "array_upper(a, d) AS CASE WHEN len(a) > 0 AND d = 1 THEN CAST(len(a) AS INTEGER) END",
+        "array_lower(a, d) AS CASE WHEN len(a) > 0 AND d = 1 THEN 1 END",
+        "array_ndims(a) AS CASE WHEN len(a) > 0 THEN 1 END",
+        "cardinality(a) AS CAST(len(a) AS INTEGER)",
+        "array_remove(a, v) AS list_filter(a, lambda e: e IS DISTINCT FROM v)",
+        "array_replace(a, f, t) AS list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM f THEN t ELSE e END)",
+        # --- numbers and dates ---------------------------------------------------------------------------------------
+        "div(a, b) AS CAST(trunc(a / b) AS DECIMAL(38, 0))",
+        """width_bucket(v, lo, hi, n) AS CASE WHEN v < lo THEN 0 WHEN v >= hi THEN n + 1
+            ELSE CAST(floor((CAST(v AS DOUBLE) - lo) / (CAST(hi AS DOUBLE) - lo) * n) AS INTEGER) + 1 END""",
+        "clock_timestamp() AS CAST(get_current_timestamp() AS TIMESTAMP WITH TIME ZONE)",
+        "statement_timestamp() AS now()",
+        "transaction_timestamp() AS now()",
+        "timeofday() AS strftime(now(), '%a %b %d %H:%M:%S.%f %Y UTC')",
+        "_to_char(v, f) AS strftime(v, f)",
+        # --- JSON ----------------------------------------------------------------------------------------------------
+        "json_typeof(j) AS CASE json_type(j) WHEN 'VARCHAR' THEN 'string' WHEN 'OBJECT' THEN 'object' "
+        "WHEN 'ARRAY' THEN 'array' WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' ELSE 'number' END",
+        "json_array_elements(j) AS unnest(CAST(j AS JSON[]))",
+        "to_jsonb(v) AS to_json(v)",
+    )
+)
+
+TABLE_MACROS: tuple[str, ...] = tuple(
+    "CREATE OR REPLACE MACRO {system}.fn." + text
+    for text in (
+        "pg_get_keywords() AS TABLE SELECT keyword_name AS word, CASE keyword_category WHEN 'reserved' THEN 'R' "
+        "WHEN 'unreserved' THEN 'U' WHEN 'column_name' THEN 'C' ELSE 'T' END AS catcode, true AS barelabel, "
+        "keyword_category AS catdesc, 'can be bare label' AS baredesc FROM duckdb_keywords()",
+        "pg_options_to_table(o) AS TABLE SELECT split_part(x, '=', 1) AS option_name, "
+        "split_part(x, '=', 2) AS option_value FROM unnest(o) u(x)",
+        "aclexplode(a) AS TABLE SELECT CAST(0 AS UINTEGER) AS grantor, CAST(0 AS UINTEGER) AS grantee, "
+        "'' AS privilege_type, false AS is_grantable WHERE false",
+        "pg_show_all_settings() AS TABLE SELECT * EXCLUDE (_db) FROM {system}.cat.pg_settings",
+        "pg_partition_tree(o) AS TABLE SELECT o AS relid, CAST(NULL AS UINTEGER) AS parentrelid, true AS isleaf, "
+        "0 AS level WHERE false",
+        "pg_partition_ancestors(o) AS TABLE SELECT o AS relid WHERE false",
+        "pg_listening_channels() AS TABLE SELECT '' AS pg_listening_channels WHERE false",
+        "string_to_table(s, d) AS TABLE SELECT unnest(string_split(s, d)) AS string_to_table",
+        "regexp_split_to_table(s, d) AS TABLE SELECT unnest(regexp_split_to_array(s, d)) AS regexp_split_to_table",
+    )
+)
+
+STATEMENTS: tuple[str, ...] = (*LOOKUPS, *TYPE_MACROS, *LATE_LOOKUPS, *MACROS, *TABLE_MACROS)
+"""All of them, in the order in which they can be made."""

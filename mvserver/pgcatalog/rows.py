@@ -1,0 +1,289 @@
+"""The living part of pg_catalog: rows made from a catalog snapshot, one function per relation.
+
+Every row is a mapping by column name; what is left out takes PostgreSQL's neutral value for its type (``system.py``).
+``_db`` is the database a row belongs to, 0 for rows that all databases show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from catalog.model import Relation
+from mvserver.pgcatalog import pgtypes, static_data
+from mvserver.pgcatalog.snapshot import CatalogSnapshot
+from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, PG_CATALOG_OID
+from mvserver.sql.types import parse_type
+
+Row = Mapping[str, Any]
+
+BOOTSTRAP_ROLE_OID = 10
+HEAP_AM, BTREE_AM = 2, 403
+DEFAULT_COLLATION = 100
+INFORMATION_SCHEMA_OID = 13_000
+MV_CATALOG_OID = 13_001
+_INDEX_OID, _ROW_TYPE_OID = 0x8000_0000, 0x4000_0000
+_UTF8 = 6
+_COLLATED = frozenset({pgtypes.TEXT, pgtypes.VARCHAR, pgtypes.ARRAY_OF[pgtypes.TEXT]})
+
+
+def index_oid(relation: Relation) -> int:
+    """The catalog allocates none for a view's key index: derived from the view's, so stable as well."""
+    return _INDEX_OID | relation.oid
+
+
+def index_name(relation: Relation) -> str:
+    return f"{relation.name}_key"
+
+
+def row_type_oid(relation: Relation) -> int:
+    return relation.row_type_oid or _ROW_TYPE_OID | relation.oid
+
+
+def database_oid(snapshot: CatalogSnapshot, relation: Relation) -> int:
+    schema = snapshot.schemas_by_id[relation.schema_id]
+    return snapshot.databases_by_id[schema.database_id].oid
+
+
+def quote(name: str) -> str:
+    plain = name.replace("_", "a").isalnum() and name.isascii() and name == name.lower() and not name[:1].isdigit()
+    return name if plain else '"' + name.replace('"', '""') + '"'
+
+
+def index_definition(snapshot: CatalogSnapshot, relation: Relation) -> str:
+    schema = snapshot.schemas_by_id[relation.schema_id]
+    columns = ", ".join(quote(column) for column in relation.key_columns)
+    return (
+        f"CREATE UNIQUE INDEX {quote(index_name(relation))} ON {quote(schema.name)}.{quote(relation.name)} "
+        f"USING btree ({columns}) NULLS NOT DISTINCT"
+    )
+
+
+def view_definition(relation: Relation) -> str:
+    """The SELECT of the CREATE statement's text."""
+    lowered = relation.definition.lower()
+    at = lowered.find("select", max(lowered.find(" as"), 0))
+    return " " + (relation.definition[at:] if at >= 0 else relation.definition).rstrip("; \n") + ";"
+
+
+def _pg_database(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for database in snapshot.databases:
+        yield {
+            "oid": database.oid, "datname": database.name, "datdba": snapshot.role_oid(database.owner),
+            "encoding": _UTF8, "datlocprovider": "c", "datallowconn": True, "datconnlimit": -1, "dattablespace": 1663,
+            "datcollate": "C.UTF-8", "datctype": "C.UTF-8",
+        }  # fmt: skip
+
+
+def _pg_namespace(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for oid, name in ((PG_CATALOG_OID, PG_CATALOG), (INFORMATION_SCHEMA_OID, INFORMATION_SCHEMA)):
+        yield {"oid": oid, "nspname": name, "nspowner": BOOTSTRAP_ROLE_OID}
+    yield {"oid": MV_CATALOG_OID, "nspname": "mv_catalog", "nspowner": BOOTSTRAP_ROLE_OID}
+    for schema in snapshot.schemas:
+        yield {
+            "_db": snapshot.databases_by_id[schema.database_id].oid,
+            "oid": schema.oid, "nspname": schema.name, "nspowner": snapshot.role_oid(schema.owner),
+        }  # fmt: skip
+
+
+def _pg_class(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for item in static_data.relations():
+        yield {
+            "oid": item.oid, "relname": item.name, "relkind": item.kind, "relnatts": len(item.columns),
+            "relnamespace": PG_CATALOG_OID if item.schema == PG_CATALOG else INFORMATION_SCHEMA_OID,
+            "relowner": BOOTSTRAP_ROLE_OID, "relpersistence": "p", "relispopulated": True, "relreplident": "n",
+            "reltuples": -1.0, "relam": HEAP_AM if item.kind == "r" else 0,
+        }  # fmt: skip
+    for relation in snapshot.relations:
+        is_view = relation.kind == "materialized view"
+        common = {
+            "_db": database_oid(snapshot, relation),
+            "relnamespace": snapshot.schemas_by_id[relation.schema_id].oid,
+            "relowner": snapshot.role_oid(relation.owner), "relpersistence": "p", "relispopulated": True,
+            "reltuples": -1.0,
+        }  # fmt: skip
+        yield {
+            **common, "oid": relation.oid, "relname": relation.name, "reltype": row_type_oid(relation),
+            "relkind": "m" if is_view else "f", "relnatts": len(relation.columns), "relreplident": "d",
+            "relhasindex": bool(relation.key_columns), "relam": HEAP_AM if is_view else 0, "relhasrules": is_view,
+        }  # fmt: skip
+        if relation.key_columns:
+            yield {
+                **common, "oid": index_oid(relation), "relname": index_name(relation), "relkind": "i",
+                "relnatts": len(relation.key_columns), "relreplident": "n", "relam": BTREE_AM,
+            }  # fmt: skip
+
+
+def _pg_attribute(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for item in static_data.relations():
+        for number, column in enumerate(item.columns, start=1):
+            yield _attribute(item.oid, number, column.name, pgtypes.PgType(column.pg_oid), column.not_null)
+    for relation in snapshot.relations:
+        database = database_oid(snapshot, relation)
+        for number, declared in enumerate(relation.columns, start=1):
+            pg_type = pgtypes.of_sql_type(parse_type(declared.type))
+            yield _attribute(relation.oid, number, declared.name, pg_type, declared.not_null, database)
+        by_name = {declared.name: declared for declared in relation.columns}
+        for number, key in enumerate(relation.key_columns, start=1):
+            pg_type = pgtypes.of_sql_type(parse_type(by_name[key].type))
+            yield _attribute(index_oid(relation), number, key, pg_type, False, database)
+
+
+def _attribute(
+    relation: int, number: int, name: str, pg_type: pgtypes.PgType, not_null: bool, database: int = 0
+) -> Row:
+    return {
+        "_db": database, "attrelid": relation, "attname": name, "atttypid": pg_type.oid, "attstattarget": -1,
+        "attlen": pg_type.size, "attnum": number, "attcacheoff": -1, "atttypmod": pg_type.typmod,
+        "attbyval": 0 < pg_type.size <= 8, "attalign": "i", "attstorage": "p" if pg_type.size > 0 else "x",
+        "attnotnull": not_null, "attislocal": True,
+        "attcollation": DEFAULT_COLLATION if pg_type.oid in _COLLATED else 0,
+    }  # fmt: skip
+
+
+def _pg_type(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    """Row types of relations only; the built-in types are constant."""
+    for relation in snapshot.relations:
+        yield {
+            "_db": database_oid(snapshot, relation), "oid": row_type_oid(relation), "typname": relation.name,
+            "typnamespace": snapshot.schemas_by_id[relation.schema_id].oid,
+            "typowner": snapshot.role_oid(relation.owner), "typlen": -1, "typtype": "c", "typcategory": "C",
+            "typisdefined": True, "typdelim": ",", "typrelid": relation.oid, "typalign": "d", "typstorage": "x",
+            "typtypmod": -1,
+            "typinput": 2290, "typoutput": 2291, "typreceive": 2402, "typsend": 2403,
+        }  # fmt: skip
+
+
+@cache
+def _operator_classes() -> dict[int, int]:
+    """Default btree operator class by type."""
+    names, lines = static_data.rows_of("pg_opclass")
+    method, oid, default, of = (names.index(name) for name in ("opcmethod", "oid", "opcdefault", "opcintype"))
+    return {
+        int(line[of] or 0): int(line[oid] or 0)
+        for line in lines
+        if line[method] == str(BTREE_AM) and line[default] == "t"
+    }
+
+
+def _operator_class(relation: Relation, key: str) -> int:
+    column = next(column for column in relation.columns if column.name == key)
+    return _operator_classes().get(pgtypes.of_sql_type(parse_type(column.type)).oid, 0)
+
+
+def _pg_index(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for relation in snapshot.relations:
+        if not relation.key_columns:
+            continue
+        numbers = {column.name: number for number, column in enumerate(relation.columns, start=1)}
+        count = len(relation.key_columns)
+        yield {
+            "_db": database_oid(snapshot, relation), "indexrelid": index_oid(relation), "indrelid": relation.oid,
+            "indnatts": count, "indnkeyatts": count, "indisunique": True, "indnullsnotdistinct": True,
+            "indimmediate": True, "indisvalid": True, "indisready": True, "indislive": True,
+            "indkey": [numbers[key] for key in relation.key_columns], "indcollation": [0] * count,
+            "indclass": [_operator_class(relation, key) for key in relation.key_columns], "indoption": [0] * count,
+        }  # fmt: skip
+
+
+def _pg_foreign_data_wrapper(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for number, kind in enumerate(sorted({store.type for store in snapshot.stores})):
+        yield {"oid": 13_100 + number, "fdwname": kind.lower(), "fdwowner": BOOTSTRAP_ROLE_OID}
+
+
+def _pg_foreign_server(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    wrappers = {kind: 13_100 + n for n, kind in enumerate(sorted({store.type for store in snapshot.stores}))}
+    for store in snapshot.stores:
+        yield {
+            "oid": store.oid, "srvname": store.name, "srvowner": snapshot.role_oid(store.owner),
+            "srvfdw": wrappers[store.type],
+        }  # fmt: skip
+
+
+def _pg_foreign_table(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    servers = {store.id: store.oid for store in snapshot.stores}
+    for relation in snapshot.relations:
+        if relation.kind == "stream":
+            yield {
+                "_db": database_oid(snapshot, relation), "ftrelid": relation.oid,
+                "ftserver": servers.get(relation.store_id or "", 0),
+                "ftoptions": [f"topic={relation.entity}"] if relation.entity else [],
+            }  # fmt: skip
+
+
+def _pg_roles(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for role in snapshot.roles:
+        yield {
+            "oid": role.oid, "rolname": role.name, "rolsuper": role.superuser, "rolinherit": True,
+            "rolcreaterole": role.create_role or role.superuser, "rolcreatedb": role.create_database or role.superuser,
+            "rolcanlogin": role.can_login, "rolconnlimit": -1, "rolpassword": "********",
+            "rolreplication": role.superuser, "rolbypassrls": role.superuser,
+        }  # fmt: skip
+
+
+def _pg_authid(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for row in _pg_roles(snapshot):
+        yield {**row, "rolpassword": None}
+
+
+def _pg_user(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for role in snapshot.roles:
+        if role.can_login:
+            yield {
+                "usename": role.name,
+                "usesysid": role.oid,
+                "usecreatedb": role.superuser,
+                "usesuper": role.superuser,
+            }
+
+
+def _pg_matviews(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for relation in snapshot.relations:
+        if relation.kind == "materialized view":
+            yield {
+                "_db": database_oid(snapshot, relation),
+                "schemaname": snapshot.schemas_by_id[relation.schema_id].name, "matviewname": relation.name,
+                "matviewowner": relation.owner, "hasindexes": bool(relation.key_columns), "ispopulated": True,
+                "definition": view_definition(relation),
+            }  # fmt: skip
+
+
+def _pg_indexes(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for relation in snapshot.relations:
+        if relation.key_columns:
+            yield {
+                "_db": database_oid(snapshot, relation),
+                "schemaname": snapshot.schemas_by_id[relation.schema_id].name, "tablename": relation.name,
+                "indexname": index_name(relation), "indexdef": index_definition(snapshot, relation),
+            }  # fmt: skip
+
+
+def _pg_tables(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for item in static_data.relations():
+        if item.kind == "r":
+            yield {"schemaname": item.schema, "tablename": item.name, "tableowner": "postgres"}
+
+
+def _pg_views(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for item in static_data.relations():
+        if item.kind == "v":
+            yield {"schemaname": item.schema, "viewname": item.name, "viewowner": "postgres", "definition": ""}
+
+
+def _definitions(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    """Not PostgreSQL's: what pg_get_viewdef and pg_get_indexdef look up."""
+    for relation in snapshot.relations:
+        if relation.kind == "materialized view":
+            yield {"oid": relation.oid, "definition": view_definition(relation)}
+        if relation.key_columns:
+            yield {"oid": index_oid(relation), "definition": index_definition(snapshot, relation)}
+
+
+LIVING: dict[str, Callable[[CatalogSnapshot], Iterator[Row]]] = {
+    "pg_database": _pg_database, "pg_namespace": _pg_namespace, "pg_class": _pg_class, "pg_attribute": _pg_attribute,
+    "pg_type": _pg_type, "pg_index": _pg_index, "pg_foreign_data_wrapper": _pg_foreign_data_wrapper,
+    "pg_foreign_server": _pg_foreign_server, "pg_foreign_table": _pg_foreign_table, "pg_roles": _pg_roles,
+    "pg_authid": _pg_authid, "pg_user": _pg_user, "pg_matviews": _pg_matviews, "pg_indexes": _pg_indexes,
+    "pg_tables": _pg_tables, "pg_views": _pg_views, "_definitions": _definitions,
+}  # fmt: skip

@@ -1,0 +1,240 @@
+"""Functions whose value depends on who asks: replaced in the statement by what they are for this session.
+
+Also the casts to PostgreSQL's reg* types, which look names up by the session's search path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgcatalog import static_data
+from mvserver.pgcatalog.rows import INFORMATION_SCHEMA_OID, MV_CATALOG_OID
+from mvserver.pgcatalog.settings_table import DEFAULTS
+from mvserver.pgcatalog.snapshot import CatalogSnapshot
+from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, PG_CATALOG_OID
+from mvserver.pgcatalog.version import VERSION_TEXT
+
+REG_TYPES = frozenset({
+    "regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole", "regoper", "regoperator",
+    "regcollation", "regconfig", "regdictionary",
+})  # fmt: skip
+_SYSTEM_NAMESPACES = {
+    PG_CATALOG: PG_CATALOG_OID, INFORMATION_SCHEMA: INFORMATION_SCHEMA_OID, "mv_catalog": MV_CATALOG_OID,
+}  # fmt: skip
+
+
+@dataclass
+class SessionFacts:
+    """``volatile`` becomes True when a value was used that a cached plan must not keep; ``sets`` collects set_config."""
+
+    snapshot: CatalogSnapshot
+    database: str
+    search_path: tuple[str, ...]
+    role: str
+    settings: dict[str, str]
+    backend_pid: int
+    volatile: bool = False
+    sets: tuple[tuple[str, str, bool], ...] = ()
+
+    def namespaces(self) -> list[int]:
+        """Oids of the schemas in which unqualified names are found."""
+        found = [PG_CATALOG_OID]
+        for schema in self.search_path:
+            if schema in _SYSTEM_NAMESPACES:
+                found.append(_SYSTEM_NAMESPACES[schema])
+            elif (self.database, schema) in self.snapshot.schemas_by_name:
+                found.append(self.snapshot.schemas_by_name[self.database, schema].oid)
+        return found
+
+    def schemas(self, *, implicit: bool) -> list[str]:
+        path = [
+            schema
+            for schema in self.search_path
+            if schema in _SYSTEM_NAMESPACES or (self.database, schema) in self.snapshot.schemas_by_name
+        ]
+        return [PG_CATALOG, *path] if implicit and PG_CATALOG not in path else path
+
+    def setting(self, name: str) -> str | None:
+        self.volatile = True
+        lowered = name.lower()
+        if lowered in self.settings:
+            return self.settings[lowered]
+        return DEFAULTS.get(lowered)
+
+
+def _text(value: str | None) -> exp.Expr:
+    if value is None:
+        return exp.cast(exp.null(), "TEXT", dialect="duckdb")
+    return exp.Literal.string(value)
+
+
+def _texts(values: list[str]) -> exp.Expr:
+    if not values:
+        return exp.cast(exp.Array(expressions=[]), "TEXT[]", dialect="duckdb")
+    return exp.Array(expressions=[exp.Literal.string(value) for value in values])
+
+
+def _numbers(values: list[int]) -> exp.Expr:
+    return exp.Array(expressions=[exp.Literal.number(value) for value in values])
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _literal(node: exp.Expr | None) -> str | None:
+    while isinstance(node, exp.Cast | exp.Paren):
+        node = node.this
+    return node.name if isinstance(node, exp.Literal) and node.is_string else None
+
+
+def replace_function(name: str, arguments: list[exp.Expr], facts: SessionFacts) -> exp.Expr | None:
+    """What stands for the call, or None where the function is not one of a session's."""
+    if name in ("current_database", "current_catalog"):
+        return _text(facts.database)
+    if name == "current_schema":
+        path = facts.schemas(implicit=False)
+        return _text(path[0] if path else None)
+    if name == "current_schemas":
+        implicit = not arguments or (isinstance(arguments[0], exp.Boolean) and bool(arguments[0].this))
+        return _texts(facts.schemas(implicit=implicit))
+    if name in ("current_user", "session_user", "user", "current_role"):
+        return _text(facts.role)
+    if name in ("version", "current_version") and not arguments:
+        return _text(VERSION_TEXT)
+    if name == "pg_backend_pid":
+        facts.volatile = True
+        return exp.Literal.number(facts.backend_pid)
+    if name == "current_setting":
+        return _current_setting(arguments, facts)
+    if name == "set_config" and len(arguments) == 3:
+        return _set_config(arguments, facts)
+    if name in ("pg_table_is_visible", "pg_relation_is_visible") and arguments:
+        return _call("_is_visible", arguments[0], _numbers(facts.namespaces()))
+    if name == "to_regclass" and arguments:
+        literal = _literal(arguments[0])
+        if literal is not None:
+            oid = relation_oid(literal, facts)
+            return exp.null() if oid is None else _oid(oid)
+        return _call("_regclass_in", arguments[0], _numbers(facts.namespaces()))
+    return None
+
+
+def _current_setting(arguments: list[exp.Expr], facts: SessionFacts) -> exp.Expr:
+    name = _literal(arguments[0]) if arguments else None
+    missing_ok = len(arguments) > 1 and isinstance(arguments[1], exp.Boolean) and bool(arguments[1].this)
+    if name is not None:
+        value = facts.setting(name)
+        if value is None and not missing_ok:
+            raise SqlError(sqlstates.UNDEFINED_OBJECT, f'unrecognized configuration parameter "{name}"')
+        return _text(value)
+    facts.volatile = True
+    known = {**DEFAULTS, **facts.settings}
+    branches = [exp.If(this=exp.Literal.string(key), true=exp.Literal.string(value)) for key, value in known.items()]
+    return exp.Case(this=exp.Lower(this=arguments[0] if arguments else exp.null()), ifs=branches)
+
+
+def _set_config(arguments: list[exp.Expr], facts: SessionFacts) -> exp.Expr:
+    name, value = _literal(arguments[0]), _literal(arguments[1])
+    local = arguments[2]
+    if name is None or value is None or not isinstance(local, exp.Boolean):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "set_config is supported with constant arguments only",
+            hint="Use SET name = value.",
+        )
+    facts.volatile = True
+    facts.sets = (*facts.sets, (name, value, bool(local.this)))
+    return _text(value)
+
+
+def _oid(value: int) -> exp.Expr:
+    return exp.cast(exp.Literal.number(value), "UINTEGER", dialect="duckdb")
+
+
+def relation_oid(name: str, facts: SessionFacts) -> int | None:
+    """``'schema.name'``, ``'"Name"'`` or ``'name'`` by the search path."""
+    parts = _split(name)
+    if len(parts) == 1:
+        for schema in facts.schemas(implicit=True):
+            found = _in_schema(schema, parts[0], facts)
+            if found is not None:
+                return found
+        return None
+    return _in_schema(parts[-2], parts[-1], facts)
+
+
+def _in_schema(schema: str, name: str, facts: SessionFacts) -> int | None:
+    if schema in (PG_CATALOG, INFORMATION_SCHEMA):
+        item = static_data.relation(schema, name)
+        return item.oid if item else None
+    relation = facts.snapshot.relations_by_name.get((facts.database, schema, name))
+    return relation.oid if relation else None
+
+
+def _split(name: str) -> list[str]:
+    parts: list[str] = []
+    at = 0
+    while at <= len(name):
+        if name[at : at + 1] == '"':
+            end = name.find('"', at + 1)
+            end = len(name) if end < 0 else end
+            parts.append(name[at + 1 : end])
+            at = end + 2
+        else:
+            end = name.find(".", at)
+            end = len(name) if end < 0 else end
+            parts.append(name[at:end].strip().lower())
+            at = end + 1
+    return parts
+
+
+def _known_oid(kind: str, name: str, facts: SessionFacts) -> exp.Expr:
+    """A constant of a reg* type as its oid; the errors are PostgreSQL's."""
+    if name.isdigit():
+        return _oid(int(name))
+    if name == "-":
+        return _oid(0)
+    bare = name.removeprefix("pg_catalog.").replace('"', "")
+    if kind == "regclass":
+        oid = relation_oid(name, facts)
+        if oid is None:
+            raise SqlError(sqlstates.UNDEFINED_TABLE, f'relation "{name}" does not exist')
+    elif kind == "regtype":
+        oid = static_data.type_names().get(bare.lower())
+        if oid is None:
+            raise SqlError(sqlstates.UNDEFINED_OBJECT, f'type "{name}" does not exist')
+    elif kind in ("regproc", "regprocedure"):
+        oid = static_data.procedure_names().get(bare.partition("(")[0], 0)
+    elif kind == "regnamespace":
+        schema = facts.snapshot.schemas_by_name.get((facts.database, bare))
+        oid = schema.oid if schema else _SYSTEM_NAMESPACES.get(bare)
+        if oid is None:
+            raise SqlError(sqlstates.INVALID_SCHEMA_NAME, f'schema "{name}" does not exist')
+    elif kind == "regrole":
+        oid = facts.snapshot.role_oid(bare)
+        if oid == 0:
+            raise SqlError(sqlstates.UNDEFINED_OBJECT, f'role "{name}" does not exist')
+    else:
+        oid = 0
+    return _oid(oid)
+
+
+def replace_reg_cast(kind: str, operand: exp.Expr, facts: SessionFacts, *, as_text: bool) -> exp.Expr:
+    """``operand::kind``: an oid to compare with, or with ``as_text`` what a reader sees of it."""
+    kind = "regproc" if kind == "regprocedure" else kind
+    literal = _literal(operand)
+    if literal is not None:
+        oid = _known_oid(kind, literal, facts)
+        return oid if not as_text or literal.isdigit() else exp.Literal.string(literal)
+    if kind not in ("regclass", "regtype", "regproc", "regnamespace", "regrole"):
+        return exp.cast(operand, "TEXT", dialect="duckdb") if as_text else operand
+    if isinstance(operand, exp.Null):
+        return operand
+    arguments = [_numbers(facts.namespaces())] if kind == "regclass" else []
+    value = _call(f"_{kind}_in", operand, *arguments)
+    return _call(f"_{kind}_out", value if isinstance(operand, exp.Parameter) else operand) if as_text else value

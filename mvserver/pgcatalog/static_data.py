@@ -1,0 +1,131 @@
+"""The constant part of PostgreSQL 15's catalog, as recorded from a real server into ``static/``.
+
+Columns of every pg_catalog and information_schema relation, and the rows of those relations that are the same on every
+server (types, access methods, casts ...). An empty relation with the right columns beats a missing one: clients join it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+_FOLDER = "static"
+ROW_FILES = (
+    "pg_type", "pg_proc", "pg_am", "pg_opclass", "pg_collation", "pg_language", "pg_range", "pg_cast", "pg_tablespace",
+)  # fmt: skip
+
+PG_CATALOG, INFORMATION_SCHEMA = "pg_catalog", "information_schema"
+PG_CATALOG_OID = 11
+
+_DUCK_TYPES: dict[str, str] = {
+    "oid": "UINTEGER", "regproc": "UINTEGER", "regtype": "UINTEGER", "xid": "UINTEGER", "boolean": "BOOLEAN",
+    "smallint": "SMALLINT", "integer": "INTEGER", "bigint": "BIGINT", "real": "FLOAT", "double_precision": "DOUBLE",
+    "numeric": "DECIMAL(38, 0)", "timestamp_with_time_zone": "TIMESTAMP WITH TIME ZONE", "interval": "INTERVAL",
+    "bytea": "BLOB", "int2vector": "SMALLINT[]", "oidvector": "UINTEGER[]",
+    "information_schema.cardinal_number": "INTEGER", "information_schema.time_stamp": "TIMESTAMP WITH TIME ZONE",
+}  # fmt: skip
+
+_PG_OIDS: dict[str, int] = {
+    "boolean": 16, '"char"': 18, "name": 19, "bigint": 20, "smallint": 21, "int2vector": 22, "integer": 23,
+    "regproc": 24, "text": 25, "oid": 26, "xid": 28, "oidvector": 30, "pg_node_tree": 194, "real": 700,
+    "double_precision": 701, "inet": 869, "timestamp_with_time_zone": 1184, "interval": 1186, "numeric": 1700,
+    "regtype": 2206, "pg_lsn": 3220, "bytea": 17, "anyarray": 2277, "smallint[]": 1005, "text[]": 1009, "oid[]": 1028,
+    "name[]": 1003, '"char"[]': 1002, "real[]": 1021, "aclitem[]": 1034, "double_precision[]": 1022,
+    "boolean[]": 1000, "regtype[]": 2211, "information_schema.cardinal_number": 23,
+    "information_schema.time_stamp": 1184,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StaticColumn:
+    name: str
+    pg_type: str  # as format_type spells it, blanks as underscores
+    not_null: bool
+
+    @property
+    def duck_type(self) -> str:
+        if self.pg_type.endswith("[]"):
+            return f"{_DUCK_TYPES.get(self.pg_type[:-2], 'VARCHAR')}[]"
+        return _DUCK_TYPES.get(self.pg_type, "VARCHAR")
+
+    @property
+    def pg_oid(self) -> int:
+        return _PG_OIDS.get(self.pg_type, 25)
+
+
+@dataclass(frozen=True)
+class StaticRelation:
+    schema: str
+    name: str
+    kind: str
+    oid: int
+    columns: tuple[StaticColumn, ...]
+
+
+@cache
+def relations() -> tuple[StaticRelation, ...]:
+    result = []
+    for line in _read("relations").splitlines():
+        schema, name, kind, oid, columns = line.split("\t")
+        parsed = []
+        for column in columns.split(" "):
+            column_name, _, pg_type = column.partition(":")
+            parsed.append(StaticColumn(column_name, pg_type.removesuffix("!"), pg_type.endswith("!")))
+        result.append(StaticRelation(schema, name, kind, int(oid), tuple(parsed)))
+    return tuple(result)
+
+
+@cache
+def relation(schema: str, name: str) -> StaticRelation | None:
+    return next((item for item in relations() if item.schema == schema and item.name == name), None)
+
+
+@cache
+def type_names() -> dict[str, int]:
+    """pg_type's own names and the SQL spellings to oids: what ::regtype and to_regtype accept."""
+    names, rows = rows_of("pg_type")
+    oid, typname = names.index("oid"), names.index("typname")
+    result = {row[typname] or "": int(row[oid] or 0) for row in rows}
+    spellings = {
+        "bool": "boolean", "int2": "smallint", "int4": "integer", "int8": "bigint", "float4": "real",
+        "float8": "double precision", "varchar": "character varying", "bpchar": "character", "timetz":
+        "time with time zone", "timestamptz": "timestamp with time zone", "timestamp": "timestamp without time zone",
+        "time": "time without time zone", "varbit": "bit varying",
+    }  # fmt: skip
+    for short, long in spellings.items():
+        result[long] = result[short]
+    result["int"] = result["int4"]
+    result["decimal"] = result["numeric"]
+    result.update({f"{name}[]": result[f"_{name}"] for name in list(result) if f"_{name}" in result})
+    for short, long in spellings.items():
+        if f"{short}[]" in result:
+            result[f"{long}[]"] = result[f"{short}[]"]
+    return result
+
+
+@cache
+def procedure_names() -> dict[str, int]:
+    names, rows = rows_of("pg_proc")
+    oid, proname = names.index("oid"), names.index("proname")
+    return {row[proname] or "": int(row[oid] or 0) for row in rows}
+
+
+@cache
+def rows_of(name: str) -> tuple[tuple[str, ...], tuple[tuple[str | None, ...], ...]]:
+    """Column names and rows, as COPY's text format has them."""
+    header, *lines = _read(name).splitlines()
+    columns = tuple(header.split("\t"))
+    return columns, tuple(tuple(_cell(cell) for cell in line.split("\t")) for line in lines)
+
+
+def _cell(text: str) -> str | None:
+    if text == r"\N":
+        return None
+    if "\\" not in text:
+        return text
+    return text.replace("\\t", "\t").replace("\\n", "\n").replace("\\\\", "\\")
+
+
+def _read(name: str) -> str:
+    return resources.files(__package__).joinpath(_FOLDER, f"{name}.tsv").read_text(encoding="utf-8")

@@ -1,0 +1,196 @@
+"""The system catalog itself: tables in the in-memory database beside the views, filled from the catalog's snapshot.
+
+The tables live in an attached in-memory DuckDB database, so nothing of them is ever in the views' file, and a query may
+join them with views. They are built at the first use and refreshed when the catalog's generation has changed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+import duckdb
+import pyarrow as pa
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgcatalog import information_schema, rows, settings_table, static_data
+from mvserver.pgcatalog.macros import STATEMENTS
+from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
+from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, StaticColumn
+
+LIVE_SCHEMA = "mv_catalog"
+LiveRelations = Mapping[str, Callable[[], pa.Table]]
+
+_NEUTRAL: dict[str, Any] = {
+    "UINTEGER": 0, "BOOLEAN": False, "SMALLINT": 0, "INTEGER": 0, "BIGINT": 0, "FLOAT": 0.0, "DOUBLE": 0.0,
+    "VARCHAR": "",
+}  # fmt: skip
+
+
+class Cursors(Protocol):
+    def cursor(self) -> duckdb.DuckDBPyConnection: ...
+
+
+class SystemCatalog:
+    """Owner of the attached database ``name``; ``functions_path`` is what goes on a session's DuckDB search path."""
+
+    def __init__(self, database: Cursors, name: str, source: CatalogSource, live: LiveRelations) -> None:
+        self._database = database
+        self._name = name
+        self._source = source
+        self._live = live
+        self._lock = threading.Lock()
+        self._cursor: duckdb.DuckDBPyConnection | None = None
+        self._generation: int | None = None
+        self.functions_path = f"{name}.fn"
+        cursor = database.cursor()
+        try:
+            cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {name}.fn")
+        finally:
+            cursor.close()
+
+    def refresh(self) -> None:
+        """Build the tables if they are not there yet and bring them to the catalog's present generation."""
+        if self._cursor is not None and self._generation == self._source.generation():
+            return
+        with self._lock:
+            if self._cursor is None:
+                self._cursor = self._build()
+            snapshot = self._source.snapshot()
+            if self._generation != snapshot.generation:
+                self._fill_living(self._cursor, snapshot)
+                self._generation = snapshot.generation
+
+    def close(self) -> None:
+        with self._lock:
+            if self._cursor is not None:
+                self._cursor.close()
+                self._cursor = None
+
+    # --- names ------------------------------------------------------------------------------------------------------
+    def has(self, schema: str, name: str) -> bool:
+        if schema == LIVE_SCHEMA:
+            return name in self._live
+        return static_data.relation(schema, name) is not None
+
+    def relation_query(self, schema: str, name: str, database_oid: int, *, tableoid: bool = False) -> str:
+        """A DuckDB SELECT that yields the relation as the session's database sees it; with ``tableoid`` also the hidden
+        column of that name, which would spoil a ``*``."""
+        if schema == LIVE_SCHEMA:
+            return f'SELECT * FROM "{self.live_name(name)}"'
+        place = "cat" if schema == PG_CATALOG else "info"
+        item = static_data.relation(schema, name)
+        hidden = f", CAST({item.oid} AS UINTEGER) AS tableoid" if tableoid and item else ""
+        source = f'SELECT * EXCLUDE (_db){hidden} FROM {self._name}.{place}."{name}"'
+        if name in (rows.LIVING if schema == PG_CATALOG else information_schema.LIVING):
+            source += f" WHERE _db IN (0, {database_oid})"
+        return source
+
+    @staticmethod
+    def live_name(name: str) -> str:
+        """The name under which a live relation's rows are registered with a cursor before a statement runs."""
+        return f"_live_{name}"
+
+    def live_rows(self, name: str) -> pa.Table:
+        return self._live[name]()
+
+    # --- building ---------------------------------------------------------------------------------------------------
+    def _build(self) -> duckdb.DuckDBPyConnection:
+        cursor = self._database.cursor()
+        try:
+            cursor.execute("BEGIN")
+            for schema in ("cat", "info"):
+                cursor.execute(f"CREATE SCHEMA {self._name}.{schema}")
+            for item in static_data.relations():
+                place = "cat" if item.schema == PG_CATALOG else "info"
+                columns = ", ".join(f'"{column.name}" {column.duck_type}' for column in item.columns)
+                cursor.execute(f'CREATE TABLE {self._name}.{place}."{item.name}" (_db UINTEGER, {columns})')
+            cursor.execute(
+                f"CREATE TABLE {self._name}.cat._definitions (_db UINTEGER, oid UINTEGER, definition VARCHAR)"
+            )
+            for name in static_data.ROW_FILES:
+                self._fill_static(cursor, name)
+            self._insert(cursor, "cat", "pg_settings", settings_table.rows())
+            for macro in STATEMENTS:
+                cursor.execute(macro.replace("{system}", self._name))
+            cursor.execute("COMMIT")
+        except duckdb.Error:
+            cursor.close()
+            raise
+        return cursor
+
+    def _fill_living(self, cursor: duckdb.DuckDBPyConnection, snapshot: CatalogSnapshot) -> None:
+        cursor.execute("BEGIN")
+        try:
+            for name, build in rows.LIVING.items():
+                own = "WHERE typrelid <> 0" if name == "pg_type" else ""  # the built-in types stay
+                cursor.execute(f'DELETE FROM {self._name}.cat."{name}" {own}')
+                self._insert(cursor, "cat", name, build(snapshot))
+            for name, build in information_schema.LIVING.items():
+                cursor.execute(f'DELETE FROM {self._name}.info."{name}"')
+                self._insert(cursor, "info", name, build(snapshot))
+            cursor.execute("COMMIT")
+        except BaseException:
+            cursor.execute("ROLLBACK")
+            raise
+
+    def _insert(
+        self, cursor: duckdb.DuckDBPyConnection, place: str, name: str, values: Iterable[Mapping[str, Any]]
+    ) -> None:
+        found = list(values)
+        if not found:
+            return
+        columns = _columns(PG_CATALOG if place == "cat" else INFORMATION_SCHEMA, name)
+        names = ["_db", *(column.name for column in columns)]
+        data: dict[str, list[Any]] = {"_db": [row.get("_db", 0) for row in found]}
+        for column in columns:
+            neutral = _NEUTRAL.get(column.duck_type) if column.not_null else None
+            data[column.name] = [row.get(column.name, neutral) for row in found]
+        table = pa.table(data)
+        cursor.register("_mv_rows", table)
+        try:
+            quoted = ", ".join(f'"{column}"' for column in names)
+            cursor.execute(f'INSERT INTO {self._name}.{place}."{name}" ({quoted}) SELECT {quoted} FROM _mv_rows')
+        finally:
+            cursor.unregister("_mv_rows")
+
+    def _fill_static(self, cursor: duckdb.DuckDBPyConnection, name: str) -> None:
+        header, lines = static_data.rows_of(name)
+        known = {column.name: column for column in _columns(PG_CATALOG, name)}
+        procedures = static_data.procedure_names()
+        data: dict[str, list[str | None]] = {}
+        for at, column in enumerate(header):
+            cells = [line[at] for line in lines]
+            declared = known[column]
+            if declared.pg_type == "regproc":
+                cells = [str(procedures.get(cell or "", 0)) for cell in cells]
+            elif declared.duck_type.endswith("[]"):
+                cells = [_list_text(cell) for cell in cells]
+            data[column] = cells
+        table = pa.table({column: pa.array(cells, pa.string()) for column, cells in data.items()})
+        cursor.register("_mv_rows", table)
+        try:
+            quoted = ", ".join(f'"{column}"' for column in header)
+            typed = ", ".join(f'CAST("{column}" AS {known[column].duck_type})' for column in header)
+            cursor.execute(f'INSERT INTO {self._name}.cat."{name}" (_db, {quoted}) SELECT 0, {typed} FROM _mv_rows')
+        finally:
+            cursor.unregister("_mv_rows")
+
+
+def _columns(schema: str, name: str) -> tuple[StaticColumn, ...]:
+    if name == "_definitions":
+        return (StaticColumn("oid", "oid", True), StaticColumn("definition", "text", True))
+    item = static_data.relation(schema, name)
+    if item is None:
+        raise SqlError(sqlstates.INTERNAL_ERROR, f'system relation "{name}" has no recorded columns')
+    return item.columns
+
+
+def _list_text(cell: str | None) -> str | None:
+    """PostgreSQL's ``{a,b}`` and ``1 2`` (vectors) as DuckDB's list text."""
+    if cell is None:
+        return None
+    inner = cell[1:-1] if cell.startswith("{") else cell.replace(" ", ",")
+    return f"[{inner}]"

@@ -1,0 +1,32 @@
+"""What the protocol engine asks of whoever drives it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+class Signal(enum.Enum):
+    NEED_INPUT = enum.auto()  # feed bytes, then advance
+    FLUSH = enum.auto()  # much output waits: send it, then advance when the client has taken some
+    DONE = enum.auto()  # send the output and hang up
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A call that may block: run it where blocking is allowed and hand its outcome to ``finish`` or ``fail``."""
+
+    call: Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CancelOther:
+    """The client of another connection wants its statement stopped; this one is DONE after that."""
+
+    process: int
+    key: bytes
+
+
+Action = Signal | Work | CancelOther

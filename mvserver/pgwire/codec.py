@@ -1,0 +1,184 @@
+"""Framing: where one protocol message ends and the next begins, and how its fields are read.
+
+Nothing here knows what a message means. A frame's length is judged before its bytes are awaited, and the buffer grows
+as bytes arrive, so that an announced length costs nothing by itself.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+
+_INT16 = struct.Struct("!h")
+_UINT16 = struct.Struct("!H")
+_INT32 = struct.Struct("!i")
+_UINT32 = struct.Struct("!I")
+
+STARTUP = 0  # the type of a frame that has no type byte
+
+# message types whose bodies are short whatever a client does (PostgreSQL bounds the same ones)
+_SHORT = frozenset(b"CDEHSXcp")
+
+
+class Frame(NamedTuple):
+    kind: int  # the type byte, STARTUP for start-up packets
+    body: bytes
+
+
+def violation(message: str) -> SqlError:
+    """A malformed message inside a sound frame: the connection can go on."""
+    return SqlError(sqlstates.PROTOCOL_VIOLATION, message)
+
+
+def fatal(sqlstate: str, message: str, *, detail: str | None = None, hint: str | None = None) -> SqlError:
+    return SqlError(sqlstate, message, detail=detail, hint=hint, severity="FATAL")
+
+
+class FrameReader:
+    """Cuts the byte stream into frames. Start-up packets come until ``startup`` is set to False."""
+
+    def __init__(self, message_limit: int = limits.MESSAGE_BEFORE_READY_BYTES_MAX) -> None:
+        self.startup = True
+        self.message_limit = message_limit
+        self._buffer = bytearray()
+        self._at = 0
+
+    def feed(self, data: bytes) -> None:
+        if self._at == len(self._buffer):
+            self._buffer.clear()
+            self._at = 0
+        elif self._at > limits.MESSAGE_BEFORE_READY_BYTES_MAX:
+            del self._buffer[: self._at]
+            self._at = 0
+        self._buffer += data
+
+    @property
+    def buffered(self) -> int:
+        return len(self._buffer) - self._at
+
+    @property
+    def ready(self) -> bool:
+        """Whether ``next`` has something to say: a whole frame, or that its length cannot be."""
+        header = 4 if self.startup else 5
+        if self.buffered < header:
+            return False
+        (length,) = _UINT32.unpack_from(self._buffer, self._at + header - 4)
+        return self.buffered >= length + header - 4 or length > self.message_limit or length < 4
+
+    def next(self) -> Frame | None:
+        """The next whole frame, None where more bytes are needed; 08P01 FATAL for a length that cannot be."""
+        return self._startup_packet() if self.startup else self._message()
+
+    def _startup_packet(self) -> Frame | None:
+        if self.buffered < 4:
+            return None
+        (length,) = _UINT32.unpack_from(self._buffer, self._at)
+        if not 8 <= length <= limits.STARTUP_PACKET_BYTES_MAX:
+            raise fatal(sqlstates.PROTOCOL_VIOLATION, "invalid length of startup packet")
+        return self._cut(STARTUP, 4, length)
+
+    def _message(self) -> Frame | None:
+        if self.buffered < 5:
+            return None
+        kind = self._buffer[self._at]
+        (length,) = _UINT32.unpack_from(self._buffer, self._at + 1)
+        most = self.message_limit
+        if kind in _SHORT:
+            most = min(most, limits.SHORT_MESSAGE_BYTES_MAX)
+        if not 4 <= length <= most:
+            raise fatal(
+                sqlstates.PROTOCOL_VIOLATION,
+                "invalid message length",
+                detail=f"A message of {length} bytes was announced; between 4 and {most} are allowed here.",
+            )
+        return self._cut(kind, 5, length + 1)
+
+    def _cut(self, kind: int, header: int, total: int) -> Frame | None:
+        if self.buffered < total:
+            return None
+        body = bytes(memoryview(self._buffer)[self._at + header : self._at + total])
+        self._at += total
+        return Frame(kind, body)
+
+
+class BodyReader:
+    """Reads the fields of one frame's body; none may run past its end, and nothing may be left over."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._at = 0
+
+    def _fixed(self, form: struct.Struct) -> int:
+        end = self._at + form.size
+        if end > len(self._body):
+            raise violation("insufficient data left in message")
+        (value,) = form.unpack_from(self._body, self._at)
+        self._at = end
+        return int(value)
+
+    def byte(self) -> int:
+        if self._at >= len(self._body):
+            raise violation("no data left in message")
+        self._at += 1
+        return self._body[self._at - 1]
+
+    def int16(self) -> int:
+        return self._fixed(_INT16)
+
+    def uint16(self) -> int:
+        return self._fixed(_UINT16)
+
+    def int32(self) -> int:
+        return self._fixed(_INT32)
+
+    def uint32(self) -> int:
+        return self._fixed(_UINT32)
+
+    def take(self, size: int) -> bytes:
+        end = self._at + size
+        if size < 0 or end > len(self._body):
+            raise violation("insufficient data left in message")
+        value = self._body[self._at : end]
+        self._at = end
+        return value
+
+    def rest(self) -> bytes:
+        value = self._body[self._at :]
+        self._at = len(self._body)
+        return value
+
+    def value(self) -> bytes | None:
+        """A length and as many bytes; -1 is NULL."""
+        size = self.int32()
+        return None if size == -1 else self.take(size)
+
+    def text(self) -> str:
+        """A zero-terminated string, UTF-8."""
+        end = self._body.find(b"\0", self._at)
+        if end < 0:
+            raise violation("invalid string in message")
+        raw = self._body[self._at : end]
+        self._at = end + 1
+        return decode_utf8(raw)
+
+    def end(self) -> None:
+        if self._at != len(self._body):
+            raise violation("invalid message format")
+
+
+def decode_utf8(raw: bytes) -> str:
+    """Client text; 22021 as PostgreSQL words it."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        broken = raw[error.start : error.start + max(1, error.end - error.start)]
+        shown = " ".join(f"0x{byte:02x}" for byte in broken)
+        raise SqlError(
+            sqlstates.CHARACTER_NOT_IN_REPERTOIRE, f'invalid byte sequence for encoding "UTF8": {shown}'
+        ) from error
+    if "\0" in text:
+        raise SqlError(sqlstates.CHARACTER_NOT_IN_REPERTOIRE, 'invalid byte sequence for encoding "UTF8": 0x00')
+    return text

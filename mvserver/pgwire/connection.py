@@ -1,0 +1,308 @@
+"""One client's connection: carries bytes between its socket and its protocol engine.
+
+All decisions are taken on the event loop. What may block or takes long (session methods, encoding of rows) runs in one
+job on a worker thread, which keeps the engine until it needs input or has a piece of output ready; so a whole pipeline
+of messages costs one hand-over. While the client does not take its output no job runs and no thread is held.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import socket
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Protocol
+
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgwire import replies
+from mvserver.pgwire.actions import Action, CancelOther, Signal, Work
+from mvserver.pgwire.codec import fatal
+from mvserver.pgwire.machine import Machine, State
+
+_LOG = logging.getLogger(__name__)
+
+
+class Host(Protocol):
+    """What a connection needs of the server it belongs to."""
+
+    workers: Executor
+    cancels: Executor
+    authentication_timeout_s: float
+    write_high_water: int
+
+    def opened(self, connection: Connection) -> Machine | None:
+        """The engine for a new connection; None to hang up at once."""
+
+    def closed(self, connection: Connection) -> None: ...
+
+    def cancel(self, process: int, key: bytes) -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, host: Host, loop: asyncio.AbstractEventLoop) -> None:
+        self._host = host
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._machine: Machine | None = None
+        self._inbox: deque[bytes] = deque()
+        self._inbox_bytes = 0
+        self._busy = False  # a job has the engine
+        self._parked = False  # output waits for the client, the engine for the output
+        self._full = False  # the transport's buffer is over the high-water mark
+        self._lost = False
+        self._closing = False
+        self._reading = True
+        self._timer: asyncio.TimerHandle | None = None
+        self.peer = ""
+        self.local = False
+
+    # --- what the event loop calls ----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - the server makes stream transports only
+        self._transport = transport
+        self.peer, self.local = _peer(transport)
+        transport.set_write_buffer_limits(high=self._host.write_high_water)
+        self._machine = self._host.opened(self)
+        if self._machine is None:
+            self._lost = True
+            transport.abort()
+            return
+        self._timer = self._loop.call_later(self._host.authentication_timeout_s, self._too_slow)
+
+    def data_received(self, data: bytes) -> None:
+        if self._closing or self._lost:
+            return
+        if self._busy or self._parked:
+            self._inbox.append(data)
+            self._inbox_bytes += len(data)
+            if self._inbox_bytes > limits.READ_AHEAD_BYTES_MAX and self._reading and self._transport is not None:
+                self._reading = False
+                self._transport.pause_reading()
+            return
+        if self._machine is not None and self._machine.feed(data):
+            self._take_up()
+
+    def pause_writing(self) -> None:
+        self._full = True
+
+    def resume_writing(self) -> None:
+        self._full = False
+        if self._parked and not self._lost:
+            self._parked = False
+            self._submit(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost = True
+        self._stop_timer()
+        self._inbox.clear()
+        if self._machine is None:
+            return
+        if self._busy:
+            self.cancel()  # nobody waits for the answer any more; the job's end closes the session
+        else:
+            self._release()
+
+    # --- what the server calls --------------------------------------------------------------------------------------
+
+    def cancel(self) -> None:
+        """Stops the running statement, if one runs. The session's method may block, so it has threads of its own."""
+        machine = self._machine
+        if machine is not None and machine.session is not None:
+            _submit(self._host.cancels, _cancel, machine)
+
+    def stop(self, error: SqlError) -> None:
+        """Hang up with this error as soon as no statement runs."""
+        if self._machine is None or self._lost:
+            return
+        self._machine.stop(error)
+        if not self._busy and not self._parked and not self._closing:
+            self._drive()
+
+    def abort(self) -> None:
+        """Hang up now; a running statement is cancelled."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # --- driving the engine -----------------------------------------------------------------------------------------
+
+    def _take_up(self) -> None:
+        """A message has come. Before log-in messages are short and no thread is spent on a stranger; after it they may
+        be large, and a worker reads them."""
+        if self._machine is not None and self._machine.state is State.READY:
+            self._submit(None)
+        else:
+            self._drive()
+
+    def _drive(self) -> None:
+        """On the loop: up to the first action that needs a worker."""
+        if self._machine is not None:
+            self._follow(self._machine.advance())
+
+    def _follow(self, action: Action) -> None:
+        machine = self._machine
+        if machine is None:
+            return
+        while isinstance(action, CancelOther):
+            self._host.cancel(action.process, action.key)
+            action = machine.advance()
+        if isinstance(action, Work):
+            self._submit(action)
+            return
+        self._send(machine.take_output())
+        if action is Signal.DONE:
+            self._finish()
+        elif action is Signal.FLUSH:
+            self._after_flush()
+
+    def _after_flush(self) -> None:
+        if self._full:
+            self._parked = True
+        else:
+            self._submit(None)
+
+    def _submit(self, work: Work | None) -> None:
+        self._busy = True
+        if not _submit(self._host.workers, self._job, work):
+            self._busy = False
+            self.abort()
+
+    def _job(self, work: Work | None) -> None:
+        """On a worker thread: runs the engine until it needs the loop."""
+        machine = self._machine
+        if machine is None:
+            return
+        action: Action = machine.advance() if work is None else machine.perform(work)
+        while not self._lost:
+            if isinstance(action, Work):
+                action = machine.perform(action)
+            elif action is Signal.NEED_INPUT and self._inbox:
+                if machine.feed(self._inbox.popleft()):
+                    action = machine.advance()
+            else:
+                break
+        self._on_loop(self._job_done, action, machine.take_output())
+
+    def _on_loop(self, call: Callable[..., None], *arguments: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(call, *arguments)
+        except RuntimeError:  # the loop is gone, and with it the client
+            if self._machine is not None:
+                _close(self._machine)
+
+    def _job_done(self, action: Action, output: bytes) -> None:
+        self._busy = False
+        machine = self._machine
+        if machine is None or self._lost:
+            self._release()
+            return
+        if machine.state is State.READY:
+            self._stop_timer()
+        self._resume_reading()
+        self._send(output)
+        if action is Signal.DONE:
+            self._finish()
+        elif action is Signal.FLUSH:
+            self._after_flush()
+        elif action is Signal.NEED_INPUT:
+            ready = False
+            while self._inbox:
+                ready = machine.feed(self._inbox.popleft())
+            if ready:
+                self._take_up()
+        else:
+            self._follow(action)
+
+    def _resume_reading(self) -> None:
+        self._inbox_bytes = sum(map(len, self._inbox))
+        if not self._reading and self._inbox_bytes <= limits.READ_AHEAD_BYTES_MAX and self._transport is not None:
+            self._reading = True
+            self._transport.resume_reading()
+
+    def _send(self, output: bytes) -> None:
+        if output and self._transport is not None and not self._lost:
+            self._transport.write(output)
+
+    def _finish(self) -> None:
+        """The engine is done: what it wrote is sent, then the connection ends."""
+        self._closing = True
+        self._stop_timer()
+        if self._transport is not None:
+            self._transport.close()
+
+    def _release(self) -> None:
+        """Gives back what the engine holds, on a worker since that may block."""
+        machine, self._machine = self._machine, None
+        if machine is None:
+            return
+        if machine.session is None or not _submit(self._host.workers, self._release_job, machine):
+            _close(machine)
+            self._host.closed(self)
+
+    def _release_job(self, machine: Machine) -> None:
+        _close(machine)
+        self._on_loop(self._host.closed, self)
+
+    # --- log-in takes too long --------------------------------------------------------------------------------------
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _too_slow(self) -> None:
+        self._timer = None
+        machine = self._machine
+        if machine is None or machine.state is State.READY:
+            return
+        if machine.state is State.AUTHENTICATING and not self._busy:
+            error = fatal(sqlstates.QUERY_CANCELED, "canceling authentication due to timeout")
+            self._send(replies.error_response(error))
+            self._finish()
+        else:
+            self.abort()
+
+
+def _submit(executor: Executor, call: Callable[..., None], *arguments: object) -> bool:
+    """False where the executor is shut down."""
+    try:
+        executor.submit(call, *arguments)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _cancel(machine: Machine) -> None:
+    session = machine.session
+    if session is None:
+        return
+    try:
+        session.cancel()
+    except Exception:
+        _LOG.exception("cancelling a statement failed")
+
+
+def _close(machine: Machine) -> None:
+    try:
+        machine.close()
+    except Exception:
+        _LOG.exception("closing a session failed")
+
+
+def _peer(transport: asyncio.Transport) -> tuple[str, bool]:
+    """The client's address, and whether it is this machine's own."""
+    name = transport.get_extra_info("peername")
+    sock = transport.get_extra_info("socket")
+    if sock is not None and sock.family == getattr(socket, "AF_UNIX", None):
+        return "[local]", True
+    if sock is not None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # so that clients that vanished are found out
+    address = str(name[0]) if name else ""
+    try:
+        return address, ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return address, False

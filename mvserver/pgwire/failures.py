@@ -1,0 +1,29 @@
+"""Exceptions as clients see them: an SqlError goes out as it is, anything else as an internal error without its text."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+
+import pyarrow as pa
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+
+_LOG = logging.getLogger(__name__)
+
+
+def as_sql_error(error: Exception) -> SqlError:
+    if isinstance(error, SqlError):
+        return error
+    if isinstance(error, (MemoryError, pa.ArrowMemoryError)):
+        _LOG.error("out of memory", exc_info=error)
+        return SqlError(sqlstates.OUT_OF_MEMORY, "out of memory")
+    if isinstance(error, RecursionError):
+        _LOG.error("a statement is nested too deeply", exc_info=error)
+        return SqlError(sqlstates.STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
+    reference = secrets.token_hex(4)
+    _LOG.error("internal error %s", reference, exc_info=error)
+    return SqlError(
+        sqlstates.INTERNAL_ERROR, "internal error", hint=f"The server's log has the details under {reference}."
+    )

@@ -1,0 +1,230 @@
+"""The protocol engine of one connection, without I/O: bytes go in, actions and bytes come out.
+
+It is written as one conversation (a generator), so that its states are places in the text: start-up, authentication,
+ready, and, after an error in the extended protocol, skipping until Sync. Whatever may block is handed out as ``Work``;
+the engine itself never waits. It may be advanced from any thread, by one at a time.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Generator, Mapping
+from typing import Any
+
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgwire import messages, replies
+from mvserver.pgwire.actions import Action, CancelOther, Signal, Work
+from mvserver.pgwire.authentication import Authentication
+from mvserver.pgwire.backend import Backend, Startup, WireSession
+from mvserver.pgwire.codec import Frame, FrameReader, fatal
+from mvserver.pgwire.conversation import Conversation
+from mvserver.pgwire.failures import as_sql_error
+from mvserver.pgwire.outbox import Outbox
+
+_LOG = logging.getLogger(__name__)
+
+Steps = Generator[Action, Any, None]
+
+
+class State(enum.Enum):
+    STARTUP = "startup"
+    AUTHENTICATING = "authenticating"
+    READY = "ready"
+    DONE = "done"
+
+
+class Machine:
+    """``feed`` bytes, then ``advance``; do what the action says and go on with ``finish``, ``fail`` or ``advance``."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        authentication: Authentication,
+        process: int,
+        key: bytes,
+        peer: str,
+        local: bool,
+        refusal: SqlError | None = None,
+        message_limit: int = limits.MESSAGE_BYTES_MAX,
+    ) -> None:
+        self._backend = backend
+        self._authentication = authentication
+        self._process = process
+        self._key = key
+        self._peer = peer
+        self._local = local
+        self._refusal = refusal
+        self._message_limit = message_limit
+        self._frames = FrameReader()
+        self._out = Outbox()
+        self._conversation: Conversation | None = None
+        self._stop: SqlError | None = None
+        self.state = State.STARTUP
+        self.session: WireSession | None = None
+        self._steps = self._run()
+
+    # --- the driver's side ------------------------------------------------------------------------------------------
+
+    def feed(self, data: bytes) -> bool:
+        """Whether there is anything to ``advance`` for: False where a message has only begun to arrive."""
+        self._frames.feed(data)
+        return self._frames.ready
+
+    def advance(self) -> Action:
+        return self._step(None)
+
+    def finish(self, value: Any) -> Action:
+        """The last Work returned ``value``."""
+        return self._step(value)
+
+    def fail(self, error: Exception) -> Action:
+        """The last Work raised ``error``."""
+        try:
+            return self._steps.throw(error)
+        except StopIteration:
+            return Signal.DONE
+
+    def perform(self, work: Work) -> Action:
+        """Runs the Work here and now."""
+        try:
+            value = work.call()
+        except Exception as error:  # noqa: BLE001 - every failure is the engine's to report
+            return self.fail(error)
+        return self._step(value)
+
+    def _step(self, value: Any) -> Action:
+        try:
+            return self._steps.send(value)
+        except StopIteration:
+            return Signal.DONE
+
+    def take_output(self) -> bytes:
+        return self._out.take()
+
+    def stop(self, error: SqlError) -> None:
+        """End the connection with this error as soon as no statement runs. May be called from any thread."""
+        self._stop = error
+
+    def close(self) -> None:
+        """Frees results and session, wherever the conversation stands. May block; safe to call again."""
+        self.state = State.DONE
+        self._steps.close()
+        if self._conversation is not None:
+            self._conversation.close()
+        session, self.session = self.session, None
+        if session is not None:
+            session.close()
+
+    # --- the conversation -------------------------------------------------------------------------------------------
+
+    def _run(self) -> Steps:
+        try:
+            yield from self._start()
+            yield from self._serve()
+        except Exception as error:  # noqa: BLE001 - the client is told, the log has the rest
+            self._out.add(replies.error_response(_as_fatal(as_sql_error(error))))
+        self.state = State.DONE
+
+    def _next_frame(self) -> Generator[Action, Any, Frame]:
+        frame = self._frames.next()
+        while frame is None:
+            if self._stop is not None:
+                raise self._stop
+            yield Signal.NEED_INPUT
+            frame = self._frames.next()
+        return frame
+
+    def _start(self) -> Steps:
+        asked: set[str] = set()
+        while True:
+            frame = yield from self._next_frame()
+            try:
+                message = messages.read_startup(frame.body)
+            except SqlError as error:
+                raise _as_fatal(error) from error
+            if isinstance(message, messages.EncryptionRequest):
+                if message.kind in asked:
+                    raise fatal(sqlstates.PROTOCOL_VIOLATION, f"{message.kind} encryption was requested more than once")
+                asked.add(message.kind)
+                self._out.add(replies.ENCRYPTION_REFUSED)
+                continue
+            if isinstance(message, messages.CancelRequest):
+                yield CancelOther(message.process, message.key)
+                self.state = State.DONE
+                return
+            yield from self._log_in(message)
+            return
+
+    def _log_in(self, message: messages.StartupMessage) -> Steps:
+        self._frames.startup = False
+        unknown = [name for name in message.parameters if name.startswith("_pq_.")]
+        if message.minor > 0 or unknown:
+            self._out.add(replies.negotiate_protocol(messages.PROTOCOL_NEWEST, unknown))
+        startup = _startup(message.parameters, self._peer, self._local)
+        if self._refusal is not None:
+            raise self._refusal
+        self.state = State.AUTHENTICATING
+        yield from self._authentication.authenticate(startup)
+        self._out.add(replies.AUTHENTICATION_OK)
+        session: WireSession = yield Work(lambda: self._open(startup))
+        conversation = self._conversation = Conversation(session, self._out)
+        yield from conversation.greet(replies.backend_key(self._process, self._key))
+        self._frames.message_limit = self._message_limit
+        self.state = State.READY
+
+    def _open(self, startup: Startup) -> WireSession:
+        self.session = self._backend.open_session(startup)
+        return self.session
+
+    def _serve(self) -> Steps:
+        conversation = self._conversation
+        if conversation is None:  # a cancel request: nothing to serve
+            return
+        while True:
+            if self._stop is not None and conversation.at_rest:
+                raise self._stop
+            frame = yield from self._next_frame()
+            if frame.kind not in messages.FRONTEND_TYPES:
+                raise fatal(sqlstates.PROTOCOL_VIOLATION, f"invalid frontend message type {frame.kind}")
+            if frame.kind == messages.TERMINATE:
+                return
+            yield from conversation.answer(frame)
+
+
+def _as_fatal(error: SqlError) -> SqlError:
+    if error.severity in ("FATAL", "PANIC"):
+        return error
+    return SqlError(
+        error.sqlstate,
+        error.message,
+        detail=error.detail,
+        hint=error.hint,
+        position=error.position,
+        severity="FATAL",
+    )
+
+
+_REPLICATION_OFF = ("false", "off", "no", "0", "f", "n", "")
+
+
+def _startup(parameters: Mapping[str, str], peer: str, local: bool) -> Startup:
+    user = parameters.get("user", "")
+    if not user:
+        raise fatal(
+            sqlstates.INVALID_AUTHORIZATION_SPECIFICATION, "no PostgreSQL user name specified in startup packet"
+        )
+    if parameters.get("replication", "").lower() not in _REPLICATION_OFF:
+        raise fatal(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "replication connections are not supported",
+            hint="Connect without the replication parameter.",
+        )
+    rest = {
+        name: value
+        for name, value in parameters.items()
+        if name not in ("user", "database", "replication") and not name.startswith("_pq_.")
+    }
+    return Startup(user, parameters.get("database") or user, rest, peer, local)

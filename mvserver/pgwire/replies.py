@@ -1,0 +1,97 @@
+"""What the server says: encoders of backend messages. Rows are not here: they are framed in bulk (types.rows)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from mvserver.errors import SqlError
+from mvserver.pgwire.backend import Field, Notice
+
+_HEAD = struct.Struct("!ci")
+_INT32 = struct.Struct("!i")
+_UINT32 = struct.Struct("!I")
+_INT16 = struct.Struct("!h")
+_UINT16 = struct.Struct("!H")
+_FIELD = struct.Struct("!IhIhih")
+
+ENCRYPTION_REFUSED = b"N"
+
+
+def _message(kind: bytes, body: bytes = b"") -> bytes:
+    return _HEAD.pack(kind, len(body) + 4) + body
+
+
+def _string(text: str) -> bytes:
+    return text.replace("\0", "").encode("utf-8", "replace") + b"\0"
+
+
+AUTHENTICATION_OK = _message(b"R", _INT32.pack(0))
+PARSE_COMPLETE = _message(b"1")
+BIND_COMPLETE = _message(b"2")
+CLOSE_COMPLETE = _message(b"3")
+NO_DATA = _message(b"n")
+EMPTY_QUERY = _message(b"I")
+PORTAL_SUSPENDED = _message(b"s")
+
+
+def negotiate_protocol(newest: int, unknown_options: Sequence[str]) -> bytes:
+    body = _INT32.pack(newest) + _INT32.pack(len(unknown_options))
+    return _message(b"v", body + b"".join(_string(option) for option in unknown_options))
+
+
+def parameter_status(name: str, value: str) -> bytes:
+    return _message(b"S", _string(name) + _string(value))
+
+
+def backend_key(process: int, key: bytes) -> bytes:
+    return _message(b"K", _UINT32.pack(process) + key)
+
+
+def ready_for_query(status: str) -> bytes:
+    return _message(b"Z", status.encode("ascii"))
+
+
+def command_complete(tag: str) -> bytes:
+    return _message(b"C", _string(tag))
+
+
+def parameter_description(oids: Sequence[int]) -> bytes:
+    return _message(b"t", _UINT16.pack(len(oids)) + b"".join(map(_UINT32.pack, oids)))
+
+
+def row_description(fields: Sequence[Field], formats: Sequence[int]) -> bytes:
+    parts = [_UINT16.pack(len(fields))]
+    for field, form in zip(fields, formats, strict=True):
+        parts.append(_string(field.name))
+        parts.append(
+            _FIELD.pack(field.table_oid, field.column_number, field.type_oid, field.type_size, field.typmod, form)
+        )
+    return _message(b"T", b"".join(parts))
+
+
+def error_response(error: SqlError) -> bytes:
+    return _report(b"E", error.severity, error.sqlstate, error.message, error.detail, error.hint, error.position)
+
+
+def notice_response(notice: Notice) -> bytes:
+    return _report(b"N", notice.severity, notice.sqlstate, notice.message, notice.detail, notice.hint, None)
+
+
+def _report(
+    kind: bytes,
+    severity: str,
+    sqlstate: str,
+    message: str,
+    detail: str | None,
+    hint: str | None,
+    position: int | None,
+) -> bytes:
+    fields = [("S", severity), ("V", severity), ("C", sqlstate), ("M", message)]
+    if detail:
+        fields.append(("D", detail))
+    if hint:
+        fields.append(("H", hint))
+    if position is not None and position > 0:
+        fields.append(("P", str(position)))
+    return _message(kind, b"".join(code.encode("ascii") + _string(value) for code, value in fields) + b"\0")

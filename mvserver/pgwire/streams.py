@@ -1,0 +1,71 @@
+"""Results on their way to the client, and the portals that may be read in parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mvserver import limits
+from mvserver.pgwire.backend import Field, Result
+from mvserver.pgwire.types.rows import RowFramer
+
+
+class RowStream:
+    """A result being read: pulls a batch at a time, and frames it in pieces of bounded size.
+
+    ``pull`` runs the session's work; ``take`` only encodes what was pulled.
+    """
+
+    def __init__(self, result: Result, fields: tuple[Field, ...], formats: tuple[int, ...], zone: str) -> None:
+        self.result = result
+        self._framer = RowFramer(fields, formats, zone)
+        self._batch: Any = None
+        self._at = 0
+        self._piece = 0
+
+    @property
+    def drained(self) -> bool:
+        """True when the pulled batch is used up."""
+        return self._batch is None
+
+    def pull(self) -> bool:
+        """The next batch that has rows; False at the end."""
+        for batch in self.result.batches:
+            if batch.num_rows:
+                self._batch, self._at = batch, 0
+                size = max(1, batch.nbytes // batch.num_rows)
+                self._piece = max(1, min(limits.RESULT_CHUNK_ROWS, limits.RESULT_CHUNK_BYTES // size))
+                return True
+        return False
+
+    def take(self, most: int | None) -> tuple[bytes | memoryview, int]:
+        """Up to ``most`` rows as DataRow messages, and how many."""
+        rows = min(self._piece, self._batch.num_rows - self._at)
+        if most is not None:
+            rows = min(rows, most)
+        whole = self._at == 0 and rows == self._batch.num_rows
+        framed = self._framer.frame(self._batch if whole else self._batch.slice(self._at, rows))
+        self._at += rows
+        if self._at >= self._batch.num_rows:
+            self._batch = None
+        return framed, rows
+
+    def close(self) -> None:
+        self._batch = None
+        self.result.close()
+
+
+@dataclass
+class Portal:
+    """The wire's side of a portal: its formats, and its result once Execute has started it."""
+
+    name: str
+    formats: tuple[int, ...]
+    stream: RowStream | None = None
+    result: Result | None = None
+    complete: bool = False
+
+    def close(self) -> None:
+        if self.result is not None:
+            self.result.close()
+        self.stream = None

@@ -1,0 +1,66 @@
+"""PostgreSQL's type oids, by name, and which array type belongs to which element type (PostgreSQL 15, pg_type)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+BOOL = 16
+BYTEA = 17
+CHAR = 18
+NAME = 19
+INT8 = 20
+INT2 = 21
+INT2VECTOR = 22
+INT4 = 23
+REGPROC = 24
+TEXT = 25
+OID = 26
+TID = 27
+XID = 28
+CID = 29
+OIDVECTOR = 30
+JSON = 114
+XML = 142
+PG_NODE_TREE = 194
+FLOAT4 = 700
+FLOAT8 = 701
+UNKNOWN = 705
+ACLITEM = 1033
+BPCHAR = 1042
+VARCHAR = 1043
+DATE = 1082
+TIME = 1083
+TIMESTAMP = 1114
+TIMESTAMPTZ = 1184
+INTERVAL = 1186
+NUMERIC = 1700
+REGPROCEDURE = 2202
+REGOPER = 2203
+REGOPERATOR = 2204
+REGCLASS = 2205
+REGTYPE = 2206
+VOID = 2278
+UUID = 2950
+JSONB = 3802
+REGNAMESPACE = 4089
+REGROLE = 4096
+
+ARRAY_OF: Mapping[int, int] = {
+    BOOL: 1000, BYTEA: 1001, CHAR: 1002, NAME: 1003, INT2: 1005, INT4: 1007, TEXT: 1009, BPCHAR: 1014, VARCHAR: 1015,
+    INT8: 1016, FLOAT4: 1021, FLOAT8: 1022, OID: 1028, ACLITEM: 1034, TIMESTAMP: 1115, DATE: 1182, TIME: 1183,
+    TIMESTAMPTZ: 1185, INTERVAL: 1187, NUMERIC: 1231, JSON: 199, UUID: 2951, JSONB: 3807, REGPROC: 1008,
+    REGCLASS: 2210, REGTYPE: 2211,
+}  # fmt: skip
+
+ELEMENT_OF: Mapping[int, int] = {array: element for element, array in ARRAY_OF.items()}
+
+NAMES: Mapping[int, str] = {
+    BOOL: "boolean", BYTEA: "bytea", INT2: "smallint", INT4: "integer", INT8: "bigint", OID: "oid", FLOAT4: "real",
+    FLOAT8: "double precision", NUMERIC: "numeric", DATE: "date", TIME: "time", TIMESTAMP: "timestamp",
+    TIMESTAMPTZ: "timestamp with time zone", INTERVAL: "interval", UUID: "uuid", JSON: "json", JSONB: "jsonb",
+}  # fmt: skip
+
+
+def type_name(oid: int) -> str:
+    """As PostgreSQL's errors spell a type."""
+    return NAMES.get(oid, "text")

@@ -1,0 +1,25 @@
+"""CREATE ENTITY: a topic or a directory, without a stream over it."""
+
+from __future__ import annotations
+
+from mvserver.pgwire.backend import Result
+from mvserver.routing import lookup
+from mvserver.routing.ports import Services
+from mvserver.routing.rows import done
+from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements import CreateEntity
+
+FIELDS = None
+
+
+def run(statement: CreateEntity, context: SessionContext, services: Services, work: Work) -> Result:
+    store = lookup.store(statement.store, context, services)
+    client = services.stores.client(store)
+    client.check_create_entity(statement.name, statement.properties)
+    work.effect(
+        f'entity "{statement.name}"',
+        lambda: client.create_entity(statement.name, statement.properties),
+        lambda: client.drop_entity(statement.name, {}),
+    )
+    return done("CREATE ENTITY")

@@ -1,0 +1,39 @@
+"""CREATE STORE: the properties are checked and the store is reached before it is remembered."""
+
+from __future__ import annotations
+
+import uuid
+
+from catalog.model import Store
+from mvserver import sqlstates
+from mvserver.pgwire.backend import Result
+from mvserver.routing import notices, store_kinds
+from mvserver.routing.ports import Services
+from mvserver.routing.properties import PropertyReader
+from mvserver.routing.rows import done
+from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements import CreateStore
+
+FIELDS = None
+TAG = "CREATE STORE"
+
+
+def run(statement: CreateStore, context: SessionContext, services: Services, work: Work) -> Result:
+    catalog = services.catalog
+    if statement.if_not_exists and catalog.stores.find(statement.name) is not None:
+        notices.skipped(context, sqlstates.DUPLICATE_OBJECT, f'store "{statement.name}" already exists')
+        return done(TAG)
+    catalog.stores.check_new(statement.name)
+    kind = store_kinds.kind(PropertyReader(statement.properties, "a store"), services)
+    properties = store_kinds.checked(kind, statement.properties, {}, services)
+    now = services.clock()
+    store = Store(str(uuid.uuid4()), 0, statement.name, kind, properties, context.role, now, now)
+    store_kinds.answers(store, services, work)
+    try:
+        with catalog.transaction():
+            catalog.stores.add(store)
+    except BaseException:
+        services.stores.forget(store.id)
+        raise
+    return done(TAG)

@@ -1,0 +1,58 @@
+"""CREATE STREAM: columns and a format over an entity, which is made when it is not there."""
+
+from __future__ import annotations
+
+import uuid
+
+from catalog.model import Relation
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgwire.backend import Result
+from mvserver.routing import lookup, notices, stream_declaration, stream_entity
+from mvserver.routing.ports import Services
+from mvserver.routing.rows import done
+from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements import CreateStream
+
+FIELDS = None
+TAG = "CREATE STREAM"
+
+
+def run(statement: CreateStream, context: SessionContext, services: Services, work: Work) -> Result:
+    catalog = services.catalog
+    schema, name = lookup.new_relation(statement.name, context, services)
+    if statement.if_not_exists and catalog.relations.find(schema.id, name) is not None:
+        notices.skipped(context, sqlstates.DUPLICATE_TABLE, f'relation "{name}" already exists')
+        return done(TAG)
+    catalog.relations.check_new(schema.id, name)
+    columns = stream_declaration.check_columns(statement.columns)
+    declaration = stream_declaration.read(statement.properties, [(c.name, c.type) for c in statement.columns])
+    store = lookup.store(declaration.store, context, services)
+    if declaration.value_format is None:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            'a stream needs the property "value.format"',
+            hint=f"Formats are {', '.join(services.stores.formats(store.type))}.",
+        )
+    stream_declaration.check_format(declaration.value_format, services.stores.formats(store.type), store.type)
+    entity = declaration.entity or name.lower()
+    stream_entity.ensure(store, entity, declaration, statement.properties, services, work)
+    with catalog.transaction():
+        catalog.relations.add(
+            Relation(
+                id=str(uuid.uuid4()),
+                oid=0,
+                schema_id=schema.id,
+                name=name,
+                kind=lookup.STREAM,
+                columns=columns,
+                properties=declaration.kept(declaration.value_format),
+                definition=statement.text,
+                owner=context.role,
+                created_at=services.clock(),
+                store_id=store.id,
+                entity=entity,
+            )
+        )
+    return done(TAG)

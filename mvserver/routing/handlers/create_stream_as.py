@@ -1,0 +1,55 @@
+"""CREATE STREAM … AS SELECT: a stream, the topic under it, and the query that writes to it."""
+
+from __future__ import annotations
+
+import uuid
+
+from catalog.model import Relation
+from mvserver import sqlstates
+from mvserver.pgwire.backend import Result
+from mvserver.routing import continuous, lookup, notices, sinks, stream_entity
+from mvserver.routing.ports import Services
+from mvserver.routing.rows import done
+from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements import CreateStreamAs
+
+FIELDS = None
+TAG = "CREATE STREAM"
+
+
+def run(statement: CreateStreamAs, context: SessionContext, services: Services, work: Work) -> Result:
+    catalog = services.catalog
+    if statement.if_not_exists:
+        schema, name = lookup.new_relation(statement.name, context, services)
+        if catalog.relations.find(schema.id, name) is not None:
+            notices.skipped(context, sqlstates.DUPLICATE_TABLE, f'relation "{name}" already exists')
+            return done(TAG)
+    planned = sinks.plan_stream(statement, context, services)
+    start = continuous.attach(planned.query, services, work)
+    stream_entity.ensure(
+        planned.store, planned.entity, planned.declaration, statement.properties, services, work
+    )
+    with catalog.transaction():
+        stream = catalog.relations.add(
+            Relation(
+                id=str(uuid.uuid4()),
+                oid=0,
+                schema_id=planned.schema.id,
+                name=planned.name,
+                kind=lookup.STREAM,
+                columns=planned.query.columns(),
+                properties=planned.declaration.kept(planned.value_format),
+                definition=statement.text,
+                owner=context.role,
+                created_at=services.clock(),
+                store_id=planned.store.id,
+                entity=planned.entity,
+            )
+        )
+        query = continuous.query("create_stream_as", statement, planned.query, stream.id, start, context, services)
+        catalog.queries.add(query)
+    work.after_commit(services.engine.reconcile)
+    context.notice(f'query {query.id} writes to stream "{stream.name}"')
+    sinks.at_least_once(planned.query, context)
+    return done(TAG)

@@ -1,0 +1,97 @@
+"""DESCRIBE <statement>: what it would make and read, as JSON; it is validated and not executed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgwire.backend import Result
+from mvserver.routing import lookup, sinks
+from mvserver.routing.continuous import PlannedQuery
+from mvserver.routing.handlers import create_stream
+from mvserver.routing.ports import Services
+from mvserver.routing.rows import JSON, TEXT, fields, json_text, result
+from mvserver.routing.views import plan_view
+from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements import (
+    CreateMaterializedView,
+    CreateStream,
+    CreateStreamAs,
+    DescribeStatement,
+    InsertInto,
+    ObjectName,
+)
+
+FIELDS = fields(("type", TEXT), ("info", JSON))
+
+Info = dict[str, Any]
+
+
+def run(statement: DescribeStatement, context: SessionContext, services: Services, work: Work) -> Result:
+    inner = statement.statement
+    with services.catalog.rehearsal():
+        if isinstance(inner, CreateStream):
+            type_, info = "CREATE_STREAM", _create_stream(inner, context, services)
+        elif isinstance(inner, CreateStreamAs):
+            type_, info = "CREATE_STREAM_AS", _create_stream_as(inner, context, services)
+        elif isinstance(inner, InsertInto):
+            type_, info = "INSERT_INTO", _insert_into(inner, context, services)
+        elif isinstance(inner, CreateMaterializedView):
+            type_, info = "CREATE_MATERIALIZED_VIEW_AS", _create_view(inner, context, services)
+        else:
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                "DESCRIBE of this statement is not supported",
+                hint="It describes CREATE STREAM, CREATE STREAM AS, INSERT INTO and CREATE MATERIALIZED VIEW.",
+            )
+    return result("DESCRIBE", FIELDS, [(type_, json_text(info))])
+
+
+def _create_stream(inner: CreateStream, context: SessionContext, services: Services) -> Info:
+    create_stream.run(inner, context, services, Work(rehearsal=True))
+    store = inner.properties.get("store", context.store)
+    return {"ddl": _relation(inner.name, lookup.STREAM, str(store), context, services), "statements": [inner.text]}
+
+
+def _create_stream_as(inner: CreateStreamAs, context: SessionContext, services: Services) -> Info:
+    planned = sinks.plan_stream(inner, context, services)
+    sink = _relation(inner.name, lookup.STREAM, planned.store.name, context, services)
+    return {"sink": sink, "sources": [_source(planned.query, services)], "statements": [inner.text]}
+
+
+def _insert_into(inner: InsertInto, context: SessionContext, services: Services) -> Info:
+    sink, planned = sinks.plan_insert(inner, context, services)
+    store, _ = lookup.store_of(sink, services)
+    described = _fqn(services.catalog.names.path(sink), sink.kind, store.name)
+    return {"sink": described, "sources": [_source(planned, services)], "statements": [inner.text]}
+
+
+def _create_view(inner: CreateMaterializedView, context: SessionContext, services: Services) -> Info:
+    planned = plan_view(inner, context, services)
+    sink = _relation(inner.name, lookup.VIEW, None, context, services)
+    return {"sink": sink, "sources": [_source(planned.query, services)], "statements": [inner.text]}
+
+
+def _relation(
+    name: ObjectName, kind: str, store: str | None, context: SessionContext, services: Services
+) -> Info:
+    place = name.parts[:-1] if len(name.parts) > 1 else (context.schema,)
+    database, schema = services.catalog.names.schema(place, context.database, name.position)
+    return _fqn((database.name, schema.name, name.parts[-1]), kind, store)
+
+
+def _source(planned: PlannedQuery, services: Services) -> Info:
+    return _fqn(services.catalog.names.path(planned.source), planned.source.kind, planned.store.name)
+
+
+def _fqn(path: tuple[str, str, str], kind: str, store: str | None) -> Info:
+    return {
+        "fqn": ".".join(path),
+        "type": kind.replace(" ", "_"),
+        "db_name": path[0],
+        "schema_name": path[1],
+        "name": path[2],
+        "store_name": store,
+    }

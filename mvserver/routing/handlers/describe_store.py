@@ -1,0 +1,35 @@
+"""DESCRIBE STORE: one row; secrets are masked."""
+
+from __future__ import annotations
+
+from catalog.secrets import masked
+from mvserver.pgwire.backend import Result
+from mvserver.routing.ports import Services
+from mvserver.routing.rows import JSON, TEXT, TIMESTAMPTZ, fields, json_object, moment, result
+from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements import DescribeStore
+
+FIELDS = fields(
+    ("name", TEXT),
+    ("type", TEXT),
+    ("uris", TEXT),
+    ("properties", JSON),
+    ("owner", TEXT),
+    ("created_at", TIMESTAMPTZ),
+    ("updated_at", TIMESTAMPTZ),
+)
+
+
+def run(statement: DescribeStore, context: SessionContext, services: Services, work: Work) -> Result:
+    store = services.catalog.stores.get(statement.name)
+    row = (
+        store.name,
+        store.type,
+        store.property("uris"),
+        json_object(masked(store.properties)),
+        store.owner,
+        moment(store.created_at),
+        moment(store.updated_at),
+    )
+    return result("DESCRIBE STORE", FIELDS, [row])

@@ -1,0 +1,36 @@
+"""DROP DATABASE: with relations in it only by CASCADE, and never the one that the session is in."""
+
+from __future__ import annotations
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgwire.backend import Result
+from mvserver.routing import notices
+from mvserver.routing.ports import Services
+from mvserver.routing.rows import done
+from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements import DropDatabase
+
+FIELDS = None
+TAG = "DROP DATABASE"
+
+
+def run(statement: DropDatabase, context: SessionContext, services: Services, work: Work) -> Result:
+    catalog = services.catalog
+    with catalog.transaction():
+        if statement.if_exists and catalog.databases.find(statement.name) is None:
+            notices.skipped(context, sqlstates.INVALID_CATALOG_NAME, f'database "{statement.name}" does not exist')
+            return done(TAG)
+        database = catalog.databases.get(statement.name)
+        if database.name == context.database:
+            raise SqlError(sqlstates.OBJECT_IN_USE, "cannot drop the currently open database")
+        dependents = catalog.dependencies.of_database(database)
+        if dependents and not statement.cascade:
+            raise dependents.refuse(f"database {database.name}")
+        catalog.dependencies.drop(dependents.relations, dependents.queries)
+        catalog.databases.delete(database.id)
+    notices.cascades(context, dependents.names)
+    if dependents.relations or dependents.queries:
+        work.after_commit(services.engine.reconcile)
+    return done(TAG)

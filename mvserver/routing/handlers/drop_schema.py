@@ -1,0 +1,39 @@
+"""DROP SCHEMA: with relations in it only by CASCADE."""
+
+from __future__ import annotations
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgwire.backend import Result
+from mvserver.routing import notices
+from mvserver.routing.ports import Services
+from mvserver.routing.rows import done
+from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements import DropSchema
+
+FIELDS = None
+TAG = "DROP SCHEMA"
+
+_MISSING = (sqlstates.INVALID_SCHEMA_NAME, sqlstates.INVALID_CATALOG_NAME)
+
+
+def run(statement: DropSchema, context: SessionContext, services: Services, work: Work) -> Result:
+    catalog = services.catalog
+    with catalog.transaction():
+        try:
+            _, schema = catalog.names.schema(statement.name.parts, context.database, statement.name.position)
+        except SqlError as error:
+            if not statement.if_exists or error.sqlstate not in _MISSING:
+                raise
+            notices.skipped(context, error.sqlstate, error.message)
+            return done(TAG)
+        dependents = catalog.dependencies.of_schema(schema)
+        if dependents and not statement.cascade:
+            raise dependents.refuse(f"schema {schema.name}")
+        catalog.dependencies.drop(dependents.relations, dependents.queries)
+        catalog.schemas.delete(schema.id)
+    notices.cascades(context, dependents.names)
+    if dependents.relations or dependents.queries:
+        work.after_commit(services.engine.reconcile)
+    return done(TAG)

@@ -1,0 +1,18 @@
+"""LIST DATABASES."""
+
+from __future__ import annotations
+
+from mvserver.pgwire.backend import Result
+from mvserver.routing.ports import Services
+from mvserver.routing.rows import BOOL, TEXT, TIMESTAMPTZ, fields, moment, result
+from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements import ListDatabases
+
+FIELDS = fields(("name", TEXT), ("current", BOOL), ("owner", TEXT), ("created_at", TIMESTAMPTZ))
+
+
+def run(statement: ListDatabases, context: SessionContext, services: Services, work: Work) -> Result:
+    found = services.catalog.databases.all()
+    rows = [(d.name, d.name == context.database, d.owner, moment(d.created_at)) for d in found]
+    return result("LIST DATABASES", FIELDS, rows)

@@ -1,0 +1,31 @@
+"""LIST RELATIONS, LIST STREAMS, LIST MATERIALIZED VIEWS [IN SCHEMA s]."""
+
+from __future__ import annotations
+
+from mvserver.pgwire.backend import Result
+from mvserver.routing.ports import Services
+from mvserver.routing.rows import TEXT, TIMESTAMPTZ, fields, moment, result
+from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements import ListRelations
+
+FIELDS = fields(
+    ("database_name", TEXT), ("schema_name", TEXT), ("name", TEXT), ("type", TEXT), ("store", TEXT), ("entity", TEXT),
+    ("owner", TEXT), ("created_at", TIMESTAMPTZ),
+)  # fmt: skip
+
+
+def run(statement: ListRelations, context: SessionContext, services: Services, work: Work) -> Result:
+    catalog = services.catalog
+    parts = statement.schema.parts if statement.schema is not None else (context.schema,)
+    position = statement.schema.position if statement.schema is not None else None
+    with catalog.snapshot():
+        database, schema = catalog.names.schema(parts, context.database, position)
+        stores = {store.id: store.name for store in catalog.stores.all()}
+        rows = [
+            (database.name, schema.name, r.name, r.kind, stores.get(r.store_id or ""), r.entity, r.owner,
+             moment(r.created_at))
+            for r in catalog.relations.of_schema(schema.id)
+            if statement.kind in (None, r.kind)
+        ]  # fmt: skip
+    return result("LIST RELATIONS", FIELDS, rows)

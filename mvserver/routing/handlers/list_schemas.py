@@ -1,0 +1,24 @@
+"""LIST SCHEMAS [IN DATABASE d]."""
+
+from __future__ import annotations
+
+from mvserver.pgwire.backend import Result
+from mvserver.routing.ports import Services
+from mvserver.routing.rows import BOOL, TEXT, TIMESTAMPTZ, fields, moment, result
+from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements import ListSchemas
+
+FIELDS = fields(
+    ("database_name", TEXT), ("name", TEXT), ("current", BOOL), ("owner", TEXT), ("created_at", TIMESTAMPTZ)
+)
+
+
+def run(statement: ListSchemas, context: SessionContext, services: Services, work: Work) -> Result:
+    database = services.catalog.databases.get(statement.database or context.database)
+    here = (context.database, context.schema)
+    rows = [
+        (database.name, schema.name, (database.name, schema.name) == here, schema.owner, moment(schema.created_at))
+        for schema in services.catalog.schemas.of_database(database.id)
+    ]
+    return result("LIST SCHEMAS", FIELDS, rows)

@@ -1,0 +1,24 @@
+"""LIST STORES."""
+
+from __future__ import annotations
+
+from mvserver.pgwire.backend import Result
+from mvserver.routing.ports import Services
+from mvserver.routing.rows import BOOL, TEXT, TIMESTAMPTZ, fields, moment, result
+from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements import ListStores
+
+FIELDS = fields(
+    ("name", TEXT), ("type", TEXT), ("current", BOOL), ("owner", TEXT), ("created_at", TIMESTAMPTZ),
+    ("updated_at", TIMESTAMPTZ),
+)  # fmt: skip
+
+
+def run(statement: ListStores, context: SessionContext, services: Services, work: Work) -> Result:
+    rows = [
+        (store.name, store.type, store.name == context.store, store.owner, moment(store.created_at),
+         moment(store.updated_at))
+        for store in services.catalog.stores.all()
+    ]  # fmt: skip
+    return result("LIST STORES", FIELDS, rows)

@@ -1,0 +1,65 @@
+"""What handlers may use, in one frozen record: the catalog, the engine, the stores and the compiler, as Protocols.
+
+The server fills it once at its start; tests fill it with their own implementations of the same Protocols.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from sqlglot import exp
+
+from catalog.model import Store
+from catalog.store import Catalog
+from mvserver.compiler.plans import ContinuousPlan
+from mvserver.compiler.shape import Resolve
+from mvserver.serving.api import PullService
+from mvserver.sql.statements import Value
+from mvserver.streaming.api import StreamingEngine
+from spark_sinks.base import StoreClient
+
+
+class StoreClients(Protocol):
+    """The kinds of stores that the server has. Clients belong to it: whoever asks for one does not close it."""
+
+    def kinds(self) -> Sequence[str]:
+        """Upper-case types, e.g. ``("FILE", "KAFKA")``."""
+
+    def formats(self, kind: str) -> Sequence[str]:
+        """Value formats that a stream on such a store may have, e.g. ``("json", "csv", "parquet")``."""
+
+    def check_properties(self, kind: str, properties: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
+        """The properties of a store without 'type' and 'config_file', as checked text; 22023 for an unknown key or a
+        bad value, naming it, 42501 for a place that is not open to stores. No network."""
+
+    def client(self, store: Store) -> StoreClient:
+        """By ``store.id`` and ``store.updated_at``: a changed store gets a new client."""
+
+    def forget(self, store_id: str) -> None:
+        """Closes what was opened for a store that is dropped, changed, or was never made."""
+
+
+class CompileSelect(Protocol):
+    def __call__(self, select: exp.Expression, resolve: Resolve, *, default_starting: str) -> ContinuousPlan:
+        """Binds and analyses a continuous query; ``default_starting`` is ``earliest`` or ``latest``, for a source that
+        does not say its starting.position. SqlError with SQLSTATE and position for what is wrong."""
+
+
+ExplainPlan = Callable[[ContinuousPlan], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Services:
+    catalog: Catalog
+    engine: StreamingEngine
+    stores: StoreClients
+    compile_select: CompileSelect
+    explain_plan: ExplainPlan
+    pulls: PullService
+    store_config_dir: Path
+    spark_start_timeout_s: float = 120.0
+    clock: Callable[[], float] = time.time

@@ -1,0 +1,162 @@
+"""What CREATE STREAM AS SELECT and INSERT INTO write, and where: validated whole before anything exists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from catalog.model import Column, Relation, Schema, Store
+from mvserver import sqlstates
+from mvserver.compiler.plans import Aggregation
+from mvserver.errors import SqlError
+from mvserver.routing import continuous, lookup, stream_declaration, stream_entity
+from mvserver.routing.continuous import PlannedQuery
+from mvserver.routing.ports import Services
+from mvserver.routing.stream_declaration import StreamDeclaration
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements import CreateStreamAs, InsertInto
+from mvserver.sql.types import INTEGER_KINDS, Kind, SqlType, parse_type
+
+_INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
+_FORMATS = ("json",)
+
+
+@dataclass(frozen=True)
+class PlannedStream:
+    """A stream to be made by CREATE STREAM AS SELECT."""
+
+    schema: Schema
+    name: str
+    query: PlannedQuery
+    store: Store
+    entity: str
+    value_format: str
+    declaration: StreamDeclaration
+
+
+def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Services) -> PlannedStream:
+    schema, name = lookup.new_relation(statement.name, context, services)
+    services.catalog.relations.check_new(schema.id, name)
+    planned = continuous.plan(statement.select, context, services, default_starting=continuous.LATEST)
+    _refuse_aggregation(planned, "CREATE MATERIALIZED VIEW ... AS keeps such a result.")
+    outputs = [(output.name, output.type) for output in planned.plan.outputs]
+    declaration = stream_declaration.read(statement.properties, outputs)
+    store = lookup.store(declaration.store, context, services)
+    _check_sink_store(store)
+    source_format = planned.source.property("value.format") or "json"
+    value_format = declaration.value_format or source_format
+    stream_declaration.check_format(value_format, _FORMATS, f"{store.type} that a query writes to")
+    entity = declaration.entity or name.lower()
+    continuous.refuse_loop(planned, store, entity, services)
+    declaration = _from_source(declaration, planned, store, entity, services)
+    return PlannedStream(schema, name, planned, store, entity, value_format, declaration)
+
+
+def plan_insert(statement: InsertInto, context: SessionContext, services: Services) -> tuple[Relation, PlannedQuery]:
+    sink = lookup.relation(statement.name, context, services)
+    if sink.kind != lookup.STREAM:
+        raise SqlError(
+            sqlstates.WRONG_OBJECT_TYPE,
+            f'cannot insert into {sink.kind} "{sink.name}"',
+            hint="The rows of a materialized view come from its own query; INSERT INTO writes to a stream.",
+            position=statement.name.position,
+        )
+    store, entity = lookup.store_of(sink, services)
+    _check_sink_store(store)
+    stream_declaration.check_format(
+        sink.property("value.format") or "json", _FORMATS, f"{store.type} that a query writes to"
+    )
+    planned = continuous.plan(statement.select, context, services, default_starting=continuous.LATEST)
+    _refuse_aggregation(planned, "A stream takes rows that are only added.")
+    _check_columns(sink, planned)
+    continuous.refuse_loop(planned, store, entity, services)
+    return sink, planned
+
+
+def at_least_once(planned: PlannedQuery, context: SessionContext) -> None:
+    """Said at creation, since it cannot be seen later."""
+    if planned.store.type == stream_entity.FILE:
+        context.notice(
+            "records are written at least once",
+            detail="The source is in a store of type FILE: after a failure, records may be written again.",
+        )
+
+
+def _refuse_aggregation(planned: PlannedQuery, hint: str) -> None:
+    if isinstance(planned.plan, Aggregation):
+        raise SqlError(
+            sqlstates.WRONG_OBJECT_TYPE,
+            "the result of GROUP BY or of an aggregate is a changelog, not a stream",
+            detail="Its rows are replaced as records come in; a stream's are only added.",
+            hint=hint,
+        )
+
+
+def _check_sink_store(store: Store) -> None:
+    if store.type != stream_entity.KAFKA:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"writing a query's result to a store of type {store.type} is not supported",
+            hint="Name a store of type KAFKA with the property 'store', or keep the result in a materialized view.",
+        )
+
+
+def _from_source(
+    declaration: StreamDeclaration, planned: PlannedQuery, store: Store, entity: str, services: Services
+) -> StreamDeclaration:
+    """What is missing to make the topic comes from the source, where both are of one kind."""
+    missing = declaration.partitions is None or declaration.replicas is None
+    exists = services.stores.client(store).entity_exists(entity) if missing else True
+    if missing and not exists and planned.store.type == store.type:
+        partitions, replicas = stream_entity.partitions_and_replicas(planned.store, planned.entity, services)
+        declaration = replace(
+            declaration,
+            partitions=declaration.partitions or partitions,
+            replicas=declaration.replicas or replicas,
+        )
+    if declaration.timestamp_format is None:
+        declaration = replace(declaration, timestamp_format=planned.source.property("timestamp.format"))
+    return declaration
+
+
+def _check_columns(sink: Relation, planned: PlannedQuery) -> None:
+    """By position, as in PostgreSQL; the names must agree too, since a record carries them."""
+    outputs = planned.plan.outputs
+    if len(outputs) > len(sink.columns):
+        raise SqlError(sqlstates.SYNTAX_ERROR, "INSERT has more expressions than target columns")
+    if len(outputs) < len(sink.columns):
+        raise SqlError(
+            sqlstates.SYNTAX_ERROR,
+            "INSERT has more target columns than expressions",
+            detail=f'Column "{sink.columns[len(outputs)].name}" gets no value.',
+        )
+    for output, column in zip(outputs, sink.columns, strict=True):
+        if output.name != column.name:
+            raise SqlError(
+                sqlstates.UNDEFINED_COLUMN,
+                f'column "{output.name}" of the query does not fit column "{column.name}" of stream "{sink.name}"',
+                hint=f'Name it with AS "{column.name}"; the order of the columns is the stream\'s.',
+            )
+        if not _fits(output.type, parse_type(column.type)):
+            raise SqlError(
+                sqlstates.DATATYPE_MISMATCH,
+                f'column "{column.name}" is of type {column.type} but expression is of type {output.type}',
+                hint="You will need to rewrite or cast the expression.",
+            )
+
+
+def _fits(given: SqlType, wanted: SqlType) -> bool:
+    """Whether every value of ``given``, written as JSON, is read back as a value of ``wanted``."""
+    if given == wanted:
+        return True
+    if given.kind in INTEGER_KINDS and wanted.kind in INTEGER_KINDS:
+        return _INTEGERS.index(given.kind) <= _INTEGERS.index(wanted.kind)
+    if given.kind is Kind.VARCHAR and wanted.kind is Kind.VARCHAR:
+        return wanted.length is None or (given.length is not None and given.length <= wanted.length)
+    if given.kind is Kind.DECIMAL and wanted.kind is Kind.DECIMAL:
+        whole = (given.precision or 0) - (given.scale or 0) <= (wanted.precision or 0) - (wanted.scale or 0)
+        return whole and (given.scale or 0) <= (wanted.scale or 0)
+    return given.kind is Kind.FLOAT and wanted.kind is Kind.DOUBLE
+
+
+def columns(planned: PlannedStream) -> tuple[Column, ...]:
+    return planned.query.columns()

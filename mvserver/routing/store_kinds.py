@@ -1,0 +1,124 @@
+"""What the statements about stores share: kinds, the properties every kind has, and 'config_file'."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from catalog.model import Store
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+from mvserver.routing.ports import Services
+from mvserver.routing.properties import PropertyReader
+from mvserver.routing.work import Work
+from mvserver.sql.statements import Properties, Value
+
+_PLANNED = ("CONFLUENT_KAFKA", "KINESIS", "POSTGRESQL", "SNOWFLAKE", "DATABRICKS")
+_ALIASES = {"access_region": "access.region"}  # the older spelling of the dialect
+
+
+def kind(reader: PropertyReader, services: Services) -> str:
+    """The checked 'type'."""
+    kinds = tuple(services.stores.kinds())
+    value = reader.text("type")
+    if value is None:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            'a store needs the property "type"',
+            hint=f"Types are {', '.join(kinds)}.",
+        )
+    if value.upper() in kinds:
+        return value.upper()
+    known = value.upper() in _PLANNED
+    raise reader.error(
+        "type",
+        f"stores of type {value.upper()} are not supported" if known else f'store type "{value}" does not exist',
+        hint=f"Types are {', '.join(kinds)}.",
+        sqlstate=sqlstates.FEATURE_NOT_SUPPORTED if known else None,
+    )
+
+
+def checked(
+    kind_: str, given: Properties, base: Mapping[str, str], services: Services
+) -> tuple[tuple[str, str], ...]:
+    """A store's properties from ``base``, what its 'config_file' says, and the statement, each over the one before."""
+    reader = PropertyReader(given, f"a store of type {kind_}")
+    reader.take("type")
+    file_name = reader.text("config_file")
+    merged: dict[str, Value] = dict(base)
+    if file_name is not None:
+        merged.update(read_config_file(services.store_config_dir, file_name))
+    for key in given:
+        if key not in ("type", "config_file"):
+            merged[_ALIASES.get(key, key)] = reader.take(key)
+    return services.stores.check_properties(kind_, merged)
+
+
+def answers(store: Store, services: Services, work: Work) -> None:
+    """The store is reached once, as it would be used; nothing stays open of one that is not made."""
+    if work.rehearsal:
+        return
+    try:
+        services.stores.client(store).check()
+    except BaseException:
+        services.stores.forget(store.id)
+        raise
+
+
+def read_config_file(folder: Path, name: str) -> dict[str, Value]:
+    """A properties file of the configured folder, ``key = value`` a line: a place for what no statement should show."""
+    root = folder.resolve()
+    path = (root / name).resolve()
+    if not path.is_relative_to(root) or Path(name).is_absolute():
+        raise SqlError(
+            sqlstates.INSUFFICIENT_PRIVILEGE,
+            f'config_file "{name}" is not in the configured folder',
+            hint="The property 'config_file' is relative to the folder of the server's setting store_config_dir.",
+        )
+    try:
+        if path.stat().st_size > limits.CONFIG_FILE_BYTES_MAX:
+            raise SqlError(
+                sqlstates.CONFIG_FILE_ERROR,
+                f'config_file "{name}" is too large',
+                detail=f"It may have {limits.CONFIG_FILE_BYTES_MAX} bytes.",
+            )
+        text = path.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        cause = error.strerror if isinstance(error, OSError) else "It is not UTF-8 text"
+        raise SqlError(
+            sqlstates.CONFIG_FILE_ERROR, f'config_file "{name}" cannot be read', detail=f"{cause}."
+        ) from error
+    return _parse(text, name)
+
+
+def _parse(text: str, name: str) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    lines = iter(enumerate(text.splitlines(), start=1))
+    for number, line in lines:
+        content = line.strip()
+        if not content or content[0] in "#!":
+            continue
+        while content.endswith("\\"):  # the value goes on in the next line
+            content = content[:-1] + next(lines, (0, ""))[1].strip()
+        ends = [at for at in (content.find("="), content.find(":")) if at >= 0]
+        key = content[: min(ends)].strip().lower() if ends else ""
+        if not key:
+            raise SqlError(
+                sqlstates.CONFIG_FILE_ERROR,
+                f'config_file "{name}" is not a properties file',
+                detail=f"Line {number} is not of the form key = value.",
+            )
+        if key in found:
+            raise SqlError(
+                sqlstates.CONFIG_FILE_ERROR,
+                f'config_file "{name}" has the key "{key}" more than once',
+                detail=f"The second one is in line {number}.",
+            )
+        key = _ALIASES.get(key, key)
+        if key in ("type", "config_file"):
+            raise SqlError(
+                sqlstates.CONFIG_FILE_ERROR, f'config_file "{name}" cannot have the key "{key}"',
+                hint="Give it in the statement.",
+            )
+        found[key] = content[min(ends) + 1 :].strip()
+    return found

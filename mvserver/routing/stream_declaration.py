@@ -1,0 +1,186 @@
+"""What a stream's columns and WITH list may be: one checked, frozen declaration for CREATE STREAM and its AS SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from catalog.model import Column
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+from mvserver.routing.properties import PropertyReader, text_of
+from mvserver.sql.statements import ColumnDefinition, Properties, Value
+from mvserver.sql.types import Kind, SqlType, parse_type
+
+KNOWN = (
+    "store", "topic", "value.format", "timestamp", "timestamp.format", "key.format", "key.type", "topic.partitions",
+    "topic.replicas", "kafka.topic.*", "source.deserialization.error.handling",
+)  # fmt: skip
+
+_KEY_KINDS = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE, Kind.VARCHAR)
+_EVENT_TIME_KINDS = (Kind.BIGINT, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ)
+_ALL_FORMATS = ("json", "csv", "parquet", "avro", "protobuf", "primitive")
+_ERROR_HANDLING = ("TERMINATE", "IGNORE", "IGNORE_AND_LOG")
+
+
+@dataclass(frozen=True)
+class StreamDeclaration:
+    """``None`` is what the statement leaves to a default. ``topic_configs`` keep their prefix ``kafka.topic.``."""
+
+    store: str | None
+    entity: str | None
+    value_format: str | None
+    timestamp: str | None
+    timestamp_format: str | None
+    key_format: str | None
+    key_type: str | None
+    partitions: int | None
+    replicas: int | None
+    topic_configs: dict[str, Value] = field(default_factory=dict)
+    error_handling: str | None = None
+
+    def entity_properties(self) -> dict[str, Value]:
+        """What the statement says about an entity that is to be made."""
+        numbers = (("topic.partitions", self.partitions), ("topic.replicas", self.replicas))
+        return {**{key: number for key, number in numbers if number is not None}, **self.topic_configs}
+
+    def kept(self, value_format: str) -> tuple[tuple[str, str], ...]:
+        """The properties that the catalog keeps with the relation."""
+        pairs: list[tuple[str, Value]] = [
+            ("value.format", value_format),
+            ("timestamp", self.timestamp),
+            ("timestamp.format", self.timestamp_format or "sql"),
+            ("key.format", self.key_format),
+            ("key.type", self.key_type),
+            ("source.deserialization.error.handling", self.error_handling),
+            *self.entity_properties().items(),
+        ]
+        return tuple((key, text_of(value)) for key, value in pairs if value is not None)
+
+
+def read(properties: Properties, columns: Sequence[tuple[str, SqlType]]) -> StreamDeclaration:
+    """Checks all that can be told without the store; 22023, 42703, 42804 or 0A000 at the property."""
+    reader = PropertyReader(properties, "a stream")
+    declaration = StreamDeclaration(
+        store=reader.text("store"),
+        entity=reader.text("topic"),
+        value_format=_format(reader, "value.format"),
+        timestamp=_timestamp(reader, columns),
+        timestamp_format=reader.choice("timestamp.format", ("sql", "iso8601")),
+        key_format=_key_format(reader),
+        key_type=reader.text("key.type"),
+        partitions=reader.count("topic.partitions"),
+        replicas=reader.count("topic.replicas"),
+        topic_configs=reader.take_prefixed("kafka.topic."),
+        error_handling=reader.choice("source.deserialization.error.handling", _ERROR_HANDLING),
+    )
+    for key in ("key.columns", "value.columns.exclude"):
+        reader.refuse(key, "The key of written records cannot be chosen.")
+    for key in ("topic.shards", "kinesis.shards"):
+        reader.refuse(key, "There are no stores of type KINESIS yet.")
+    for key in ("key.descriptor.name", "value.descriptor.name"):
+        reader.refuse(key, "Formats are json, csv and, in stores of type FILE, parquet.")
+    reader.refuse("enable.upsert.mode", "It is a property of changelogs.")
+    reader.end(KNOWN)
+    _check_key(declaration, properties)
+    return declaration
+
+
+def check_columns(columns: Sequence[ColumnDefinition]) -> tuple[Column, ...]:
+    if not columns:
+        raise SqlError(sqlstates.INVALID_TABLE_DEFINITION, "a stream must have at least one column")
+    if len(columns) > limits.COLUMNS_MAX:
+        raise SqlError(sqlstates.TOO_MANY_COLUMNS, f"streams can have at most {limits.COLUMNS_MAX} columns")
+    seen: set[str] = set()
+    for column in columns:
+        if column.name in seen:
+            raise SqlError(sqlstates.DUPLICATE_COLUMN, f'column "{column.name}" specified more than once')
+        seen.add(column.name)
+        if not _storable(column.type):
+            raise SqlError(
+                sqlstates.INVALID_TABLE_DEFINITION, f'column "{column.name}" cannot have type {column.type}'
+            )
+    return tuple(Column(c.name, str(c.type), c.not_null) for c in columns)
+
+
+def check_format(value_format: str, allowed: Sequence[str], kind: str) -> None:
+    if value_format not in allowed:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f'value.format "{value_format}" is not supported in a store of type {kind}',
+            hint=f"Formats are {', '.join(allowed)}.",
+        )
+
+
+def _storable(type_: SqlType) -> bool:
+    if type_.kind in (Kind.INTERVAL, Kind.NULL):
+        return False
+    inner = [part for part in (type_.element, type_.key) if part is not None]
+    return all(map(_storable, [*inner, *(part for _, part in type_.fields)]))
+
+
+def _format(reader: PropertyReader, key: str) -> str | None:
+    value = reader.choice(key, _ALL_FORMATS)
+    if value in ("avro", "protobuf", "primitive"):
+        raise reader.error(
+            key,
+            f'{key} "{value}" is not supported',
+            hint="Formats are json, csv and, in stores of type FILE, parquet.",
+            sqlstate=sqlstates.FEATURE_NOT_SUPPORTED,
+        )
+    return value
+
+
+def _key_format(reader: PropertyReader) -> str | None:
+    value = reader.choice("key.format", ("primitive", "json", "avro", "protobuf"))
+    if value in ("avro", "protobuf"):
+        raise reader.error(
+            "key.format",
+            f'key.format "{value}" is not supported',
+            hint="Formats of a key are primitive and json.",
+            sqlstate=sqlstates.FEATURE_NOT_SUPPORTED,
+        )
+    return value
+
+
+def _timestamp(reader: PropertyReader, columns: Sequence[tuple[str, SqlType]]) -> str | None:
+    name = reader.text("timestamp")
+    if name is None:
+        return None
+    found = next((c for c in columns if c[0] == name), None) or next((c for c in columns if c[0] == name.lower()), None)
+    if found is None:
+        raise reader.error(
+            "timestamp",
+            f'column "{name}" named in property "timestamp" does not exist',
+            sqlstate=sqlstates.UNDEFINED_COLUMN,
+        )
+    if found[1].kind not in _EVENT_TIME_KINDS:
+        raise reader.error(
+            "timestamp",
+            f'column "{found[0]}" cannot be the event time because it has type {found[1]}',
+            hint="An event time is BIGINT (milliseconds since 1970), TIMESTAMP or TIMESTAMP_LTZ.",
+            sqlstate=sqlstates.DATATYPE_MISMATCH,
+        )
+    return found[0]
+
+
+def _check_key(declaration: StreamDeclaration, properties: Properties) -> None:
+    given, type_text = declaration.key_format, declaration.key_type
+    if given is None and type_text is None:
+        return
+    if given is None or type_text is None:
+        there, missing = ("key.format", "key.type") if type_text is None else ("key.type", "key.format")
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'property "{there}" needs the property "{missing}"',
+            position=properties.position(there),
+        )
+    type_ = parse_type(type_text)
+    fits = type_.kind in _KEY_KINDS if given == "primitive" else type_.kind is Kind.STRUCT
+    if not fits:
+        raise SqlError(
+            sqlstates.DATATYPE_MISMATCH,
+            f"key.type {type_} does not fit key.format {given}",
+            hint="A primitive key is SMALLINT, INTEGER, BIGINT, DOUBLE or VARCHAR; a json key is STRUCT<...>.",
+            position=properties.position("key.type"),
+        )

@@ -1,0 +1,61 @@
+"""What a statement does beyond the catalog's transaction: effects to take back on an error, actions after the commit.
+
+A statement is wholly there or wholly gone, in the stores as in the catalog. An effect is therefore registered with its
+opposite; when a later step fails, the opposites run in reverse. The engine is told when everything is durable.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from mvserver.errors import SqlError
+from mvserver.session.context import SessionContext
+
+Action = Callable[[], None]
+
+_log = logging.getLogger(__name__)
+
+
+class Work:
+    """Of one statement, or of all statements that one COMMIT carries out. A rehearsal validates and does nothing."""
+
+    def __init__(self, *, rehearsal: bool = False) -> None:
+        self.rehearsal = rehearsal
+        self._undo: list[tuple[str, Action]] = []
+        self._after: list[Action] = []
+
+    def effect(self, what: str, do: Action, undo: Action) -> None:
+        """``what`` names the effect for the warning that is due when it cannot be taken back."""
+        if self.rehearsal:
+            return
+        do()
+        self._undo.append((what, undo))
+
+    def after_commit(self, action: Action) -> None:
+        """Runs once, however often the same bound method is given."""
+        if not self.rehearsal and action not in self._after:
+            self._after.append(action)
+
+    def take_back(self, context: SessionContext) -> None:
+        """After an error: every effect's opposite, the last first. One that fails leaves the others their turn."""
+        while self._undo:
+            what, undo = self._undo.pop()
+            try:
+                undo()
+            except SqlError as error:
+                _log.warning("%s could not be taken back: %s", what, error)
+                context.warning(f"{what} could not be taken back: {error.message}", hint=error.hint)
+
+    def finish(self, context: SessionContext) -> None:
+        """After the commit: the change stands, so a failure here is told as a warning and not as the statement's."""
+        for action in self._after:
+            try:
+                action()
+            except SqlError as error:
+                _log.warning("after the commit: %s", error)
+                context.warning(
+                    f"the statement is durable, but did not take effect yet: {error.message}",
+                    sqlstate=error.sqlstate,
+                    hint=error.hint,
+                )

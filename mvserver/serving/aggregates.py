@@ -1,0 +1,90 @@
+"""Result types of SUM and AVG as PostgreSQL has them.
+
+DuckDB's SUM of integers is HUGEINT, and its AVG is always double. PostgreSQL: sum(int) is bigint, sum(bigint) numeric,
+avg of exact numbers numeric. The argument's type decides, so each SELECT with such calls is bound once more with the
+arguments as its columns; where that is not possible (a correlated sub-query), DuckDB's types stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import duckdb
+from sqlglot import exp
+
+from mvserver.errors import SqlError
+from mvserver.serving import binding
+
+_DECIMAL = re.compile(r"^DECIMAL\((\d+),\s*(\d+)\)$")
+_AVG_SCALE_MIN = 6  # digits after the point of AVG; as the views' own AVG has them
+_AVG_SCALE_MORE = 4
+_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UINTEGER"})
+
+
+def type_aggregates(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> None:
+    """Wrap SUM and AVG calls in the cast that gives PostgreSQL's type, in place."""
+    outer = tree.args.get("with_")
+    for select in list(tree.find_all(exp.Select)):
+        calls = [call for call in select.find_all(exp.Sum, exp.Avg) if call.find_ancestor(exp.Select) is select]
+        if not calls:
+            continue
+        types = _argument_types(cursor, select, calls, outer)
+        for call, argument_type in zip(calls, types, strict=True):
+            target = _target(call, argument_type)
+            if target is not None:
+                whole = _whole(call)
+                whole.replace(exp.Cast(this=whole.copy(), to=exp.DataType.build(target, dialect="duckdb")))
+
+
+def _whole(call: exp.Expr) -> exp.Expr:
+    """The call with its FILTER and OVER."""
+    node = call
+    while isinstance(node.parent, exp.Filter | exp.Window) and node.arg_key == "this":
+        node = node.parent
+    return node
+
+
+def _argument_types(
+    cursor: duckdb.DuckDBPyConnection, select: exp.Select, calls: Sequence[exp.Expr], outer: exp.Expr | None
+) -> list[str]:
+    probe = exp.Select(expressions=[exp.alias_(_argument(call), f"a{n}") for n, call in enumerate(calls)])
+    for key in ("from_", "joins", "laterals"):
+        value = select.args.get(key)
+        if isinstance(value, list):
+            probe.set(key, [part.copy() for part in value])
+        elif value is not None:
+            probe.set(key, value.copy())
+    own = select.args.get("with_")
+    clauses = [clause for clause in (outer, own) if clause is not None]
+    if outer is not None and own is not None and outer is not own:
+        merged = outer.copy()
+        merged.set("expressions", [cte.copy() for clause in clauses for cte in clause.expressions])
+        probe.set("with_", merged)
+    elif clauses:
+        probe.set("with_", clauses[0].copy())
+    try:
+        types = binding.bind(cursor, probe.sql(dialect="duckdb")).types
+    except SqlError:
+        return [""] * len(calls)  # the query itself will say what is wrong with it
+    return list(types) if len(types) == len(calls) else [""] * len(calls)
+
+
+def _argument(call: exp.Expr) -> exp.Expr:
+    argument = call.this
+    if isinstance(argument, exp.Distinct):
+        argument = argument.expressions[0]
+    return argument.copy()  # type: ignore[no-any-return]
+
+
+def _target(call: exp.Expr, argument_type: str) -> str | None:
+    if isinstance(call, exp.Sum):
+        if argument_type in ("TINYINT", "SMALLINT", "INTEGER"):
+            return "BIGINT"
+        return "DECIMAL(38, 0)" if argument_type in ("BIGINT", "HUGEINT", "UINTEGER") else None
+    if argument_type in _INTEGERS:
+        return f"DECIMAL(38, {_AVG_SCALE_MIN})"
+    decimal = _DECIMAL.match(argument_type)
+    if decimal:
+        return f"DECIMAL(38, {max(_AVG_SCALE_MIN, int(decimal[2]) + _AVG_SCALE_MORE)})"
+    return None

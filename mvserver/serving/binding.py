@@ -1,0 +1,127 @@
+"""Names and types of a query without running it.
+
+DuckDB's ``_bind`` gives names, result types and parameter types of a parsed statement in some 40 µs. It is private, so
+it is guarded: where it is missing or has another shape, the types come from a DESCRIBE of the same text, with unknown
+parameters bound as text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+from sqlglot import exp
+
+from mvserver.serving import duck_types
+from mvserver.serving.duck_errors import translate
+
+UNKNOWN = "UNKNOWN"
+_PARAMETER = re.compile(r"\$(\d+)")
+
+
+@dataclass(frozen=True)
+class Bound:
+    names: tuple[str, ...]
+    types: tuple[str, ...]  # as DuckDB prints them; empty where parameters of unknown type hide them
+    parameters: dict[int, str]
+
+
+def bind(cursor: duckdb.DuckDBPyConnection, sql: str) -> Bound:
+    """Raises SqlError for what does not bind."""
+    try:
+        statement = cursor.extract_statements(sql)[0]
+        private = getattr(cursor, "_bind", None)
+        if private is not None:
+            found = _from_private(private(statement))
+            if found is not None:
+                return found
+        return _from_describe(cursor, sql)
+    except duckdb.Error as error:
+        raise translate(error) from error
+
+
+def _from_private(answer: object) -> Bound | None:
+    """None when the answer has not the shape that this release is known to give."""
+    if not isinstance(answer, tuple) or len(answer) < 3:
+        return None
+    names, types, parameters = answer[:3]
+    if not isinstance(names, list) or not isinstance(types, list) or len(names) != len(types):
+        return None
+    try:
+        by_number = {int(name): str(kind) for name, kind in parameters}
+    except (TypeError, ValueError):
+        return None
+    shown = tuple(str(kind) for kind in types)
+    if UNKNOWN in by_number.values():
+        return Bound((), (), by_number)
+    return Bound(tuple(str(name) for name in names), shown, by_number)
+
+
+def bind_with_nulls(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: dict[int, str]) -> Bound:
+    """For statements in which DuckDB leaves a parameter open although it is cast: NULLs in their place give the types."""
+    bound = bind(cursor, without_parameters(sql))
+    return Bound(bound.names, bound.types, parameters)
+
+
+def cast_types(tree: exp.Expr) -> dict[int, str]:
+    """Types that parameters are cast to in the text itself."""
+    return {
+        int(node.name): node.parent.to.sql(dialect="duckdb")
+        for node in tree.find_all(exp.Parameter)
+        if node.name.isdigit() and isinstance(node.parent, exp.Cast)
+    }
+
+
+def _from_describe(cursor: duckdb.DuckDBPyConnection, sql: str) -> Bound:
+    numbers = sorted({int(number) for number in _PARAMETER.findall(sql)})
+    text = _PARAMETER.sub("CAST(NULL AS VARCHAR)", sql)
+    rows = cursor.execute(f"DESCRIBE {text}").fetchall()
+    return Bound(
+        tuple(str(row[0]) for row in rows), tuple(str(row[1]) for row in rows), dict.fromkeys(numbers, "VARCHAR")
+    )
+
+
+def parameter_numbers(tree: exp.Expr) -> list[int]:
+    found = {int(node.name) for node in tree.find_all(exp.Parameter) if node.name.isdigit()}
+    return sorted(found)
+
+
+def cast_parameters(tree: exp.Expr, types: dict[int, str]) -> None:
+    """``$n`` becomes ``CAST($n AS type)`` in place, except where it is cast to that already."""
+    for node in list(tree.find_all(exp.Parameter)):
+        if not node.name.isdigit():
+            continue
+        wanted = types.get(int(node.name))
+        if wanted is None or isinstance(node.parent, exp.Cast):
+            continue
+        node.replace(exp.Cast(this=node.copy(), to=exp.DataType.build(wanted, dialect="duckdb")))
+
+
+def client_casts(numbers: Sequence[int], oids: Sequence[int], bound: dict[int, str]) -> dict[int, str]:
+    """Which parameters need a cast to the type that the client declared.
+
+    None where DuckDB infers the same family and the client's is not wider: then a comparison with a column stays one
+    that an index answers.
+    """
+    casts: dict[int, str] = {}
+    for number in numbers:
+        oid = oids[number - 1] if number <= len(oids) else 0
+        wanted = duck_types.parameter_cast(oid)
+        inferred = bound.get(number, UNKNOWN)
+        if wanted is None or wanted == inferred:
+            continue
+        width, other = _INTEGER_WIDTH.get(wanted), _INTEGER_WIDTH.get(inferred)
+        if width is not None and other is not None and width <= other:
+            continue
+        casts[number] = wanted
+    return casts
+
+
+_INTEGER_WIDTH = {"SMALLINT": 2, "INTEGER": 4, "BIGINT": 8, "UINTEGER": 6}
+
+
+def without_parameters(sql: str) -> str:
+    """For EXPLAIN, which has no values to bind: each parameter as a NULL."""
+    return _PARAMETER.sub("NULL", sql)

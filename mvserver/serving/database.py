@@ -1,0 +1,134 @@
+"""The one owner of the DuckDB file: opens it, hands out cursors, sets a damaged file aside.
+
+DuckDB allows one writing process and one open per file, so nobody else in the server may call ``duckdb.connect`` on it.
+What the file holds is derived from the sources and the catalog; a file that does not open is kept under another name
+for whoever wants to look at it, and an empty one takes its place.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import duckdb
+
+from mvserver import limits
+
+FILE_NAME = "views.duckdb"
+VIEW_SCHEMA = "_views"
+STATE_SCHEMA = "_state"
+LEDGER_SCHEMA = "_ledger"
+SYSTEM_CATALOG = "_system"  # an attached in-memory database: macros and the system catalog, never in the file
+
+_STARTUP_OPTIONS: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_unsigned_extensions": "false",
+}
+
+
+class Database:
+    """An open DuckDB file. One cursor per user of it: a cursor used by two threads at once raises ResourceInUse."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, name: str, set_aside: Path | None) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._closed = False
+        self.name = name
+        self.set_aside = set_aside
+
+    @classmethod
+    def open(
+        cls, path: Path, *, memory_limit: str = limits.DUCKDB_MEMORY_DEFAULT, threads: int = limits.DUCKDB_THREADS
+    ) -> Database:
+        """Open ``path`` (made with its folder if it is not there).
+
+        ``set_aside`` of the result names what a damaged file was renamed to; the schemas are then empty and the views
+        have to be rebuilt. A file that another process holds is not damaged: that error goes to the caller.
+        """
+        path.parent.mkdir(parents=True, exist_ok=True)
+        spill = path.parent / "spill"
+        shutil.rmtree(spill, ignore_errors=True)  # what a killed process left
+        options = {
+            **_STARTUP_OPTIONS,
+            "memory_limit": memory_limit,
+            "threads": threads,
+            "temp_directory": str(spill),
+            "max_temp_directory_size": limits.DUCKDB_SPILL_MAX,
+        }
+        set_aside: Path | None = None
+        try:
+            connection = _connect(path, options)
+        except duckdb.Error as error:
+            if not path.exists() or _is_held_elsewhere(error):
+                raise
+            set_aside = _set_aside(path)
+            connection = _connect(path, options)
+        return cls(connection, path.stem, set_aside)
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """A new cursor on the same database, with DuckDB's default settings. Close it when done."""
+        with self._lock:
+            if self._closed:
+                raise duckdb.ConnectionException("the database is closed")
+            return self._connection.cursor()
+
+    def close(self) -> None:
+        """Checkpoint and close; cursors that are still open stop working. Safe to call more than once."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _connect(path: Path, options: dict[str, str | bool | int | float | list[str]]) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(str(path), config=options)
+    try:
+        for statement in _preparation():
+            connection.execute(statement)
+    except duckdb.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _preparation() -> Iterable[str]:
+    yield f"ATTACH ':memory:' AS {SYSTEM_CATALOG}"
+    yield "SET GLOBAL enable_external_access = false"  # only after opening and attaching; cannot be turned on again
+    for schema in (VIEW_SCHEMA, STATE_SCHEMA, LEDGER_SCHEMA):
+        yield f"CREATE SCHEMA IF NOT EXISTS {schema}"
+
+
+def _is_held_elsewhere(error: duckdb.Error) -> bool:
+    text = str(error)
+    return "Could not set lock" in text or "Permission denied" in text or "already open" in text
+
+
+def _set_aside(path: Path) -> Path:
+    """Rename the file and its write-ahead log; a second one in the same second gets a number."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    target = path.with_name(f"{path.name}.damaged-{stamp}")
+    number = 1
+    while target.exists():
+        number += 1
+        target = path.with_name(f"{path.name}.damaged-{stamp}-{number}")
+    path.rename(target)
+    log = path.with_name(f"{path.name}.wal")
+    if log.exists():
+        log.rename(target.with_name(f"{target.name}.wal"))
+    return target

@@ -1,0 +1,256 @@
+"""DuckDB's errors as PostgreSQL's: one SQLSTATE and one message in PostgreSQL's words for each.
+
+A streamed result raises its errors through Arrow as ``OSError`` with the same text, so the mapping reads the text's
+prefix ("Conversion Error: ...") and not only the exception's class.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+
+_PREFIX = re.compile(r"^(?:Invalid Error: )?(?P<kind>[A-Za-z][A-Za-z ]*?) ?(?:Error|error|ERROR): (?P<body>.*)$", re.S)
+_CLAUSE = re.compile(r"\n\s*LINE \d+:.*$", re.S)
+
+_Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError]]
+
+
+def _rule(pattern: str, build: Callable[[re.Match[str]], SqlError]) -> _Rule:
+    return re.compile(pattern, re.S), build
+
+
+def _undefined_function(match: re.Match[str]) -> SqlError:
+    return SqlError(
+        sqlstates.UNDEFINED_FUNCTION,
+        f"function {match['name']} does not exist",
+        hint="No function matches the given name and argument types. You might need to add explicit type casts.",
+    )
+
+
+def _bad_text(type_name: str, value: str) -> SqlError:
+    return SqlError(
+        sqlstates.INVALID_TEXT_REPRESENTATION, f'invalid input syntax for type {_pg_name(type_name)}: "{value}"'
+    )
+
+
+_PG_NAMES = {
+    "INT8": "smallint", "INT16": "smallint", "INT32": "integer", "INT64": "bigint", "INT128": "numeric",
+    "DOUBLE": "double precision", "FLOAT": "real", "BOOL": "boolean", "VARCHAR": "text", "UINT32": "oid",
+    "TINYINT": "smallint", "SMALLINT": "smallint", "INTEGER": "integer", "BIGINT": "bigint", "HUGEINT": "numeric",
+    "BOOLEAN": "boolean", "UINTEGER": "oid", "STRING_LITERAL": "unknown", "INTEGER_LITERAL": "integer",
+    "TIMESTAMP": "timestamp without time zone", "TIMESTAMP WITH TIME ZONE": "timestamp with time zone",
+    "DECIMAL": "numeric", "BLOB": "bytea",
+}  # fmt: skip
+
+
+def _pg_name(name: str) -> str:
+    base = name.strip().split("(", 1)[0].upper()
+    return _PG_NAMES.get(base, name.strip().lower())
+
+
+def _signature(text: str) -> str:
+    """``sum(VARCHAR, INTEGER)`` with PostgreSQL's type names."""
+    name, _, arguments = text.partition("(")
+    inner = arguments.rpartition(")")[0]
+    parts = [_pg_name(part) for part in re.split(r",\s*(?![^(]*\))", inner)] if inner else []
+    return f"{name.strip().strip(chr(34))}({', '.join(parts)})"
+
+
+def _operator_or_function(match: re.Match[str]) -> SqlError:
+    signature = _signature(match["call"])
+    name = signature.partition("(")[0]
+    if re.fullmatch(r"\W+", name):
+        operands = signature.partition("(")[2][:-1].split(", ")
+        shown = f" {name} ".join(operands) if len(operands) == 2 else f"{name} {operands[0]}"
+        return SqlError(
+            sqlstates.UNDEFINED_FUNCTION,
+            f"operator does not exist: {shown}",
+            hint="No operator matches the given name and argument types. You might need to add explicit type casts.",
+        )
+    return _undefined_function(re.match(r"(?P<name>.*)", signature, re.S) or match)
+
+
+def _out_of_range(match: re.Match[str]) -> SqlError:
+    return SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f"{_pg_name(match['type'])} out of range")
+
+
+_RULES: tuple[_Rule, ...] = (
+    _rule(r"Division by zero", lambda _: SqlError(sqlstates.DIVISION_BY_ZERO, "division by zero")),
+    _rule(
+        r'Referenced column "(?P<name>.*?)" (?:was )?not found',
+        lambda m: SqlError(sqlstates.UNDEFINED_COLUMN, f'column "{m["name"]}" does not exist', hint=_candidates(m)),
+    ),
+    _rule(
+        r'Table "(?P<table>.*?)" does not have a column named "(?P<name>.*?)"',
+        lambda m: SqlError(
+            sqlstates.UNDEFINED_COLUMN, f"column {m['table']}.{m['name']} does not exist", hint=_candidates(m)
+        ),
+    ),
+    _rule(
+        r'Referenced table "(?P<name>.*?)" not found',
+        lambda m: SqlError(sqlstates.UNDEFINED_TABLE, f'missing FROM-clause entry for table "{m["name"]}"'),
+    ),
+    _rule(
+        r'Ambiguous reference to column name "(?P<name>.*?)"',
+        lambda m: SqlError(sqlstates.AMBIGUOUS_COLUMN, f'column reference "{m["name"]}" is ambiguous'),
+    ),
+    _rule(
+        r'column "?(?P<name>.*?)"? must appear in the GROUP BY clause',
+        lambda m: SqlError(
+            sqlstates.GROUPING_ERROR,
+            f'column "{m["name"]}" must appear in the GROUP BY clause or be used in an aggregate function',
+        ),
+    ),
+    _rule(
+        r"(?P<where>WHERE|GROUP BY) clause cannot contain (?P<what>aggregates|window functions)",
+        lambda m: SqlError(
+            sqlstates.GROUPING_ERROR,
+            f"{'aggregate' if m['what'] == 'aggregates' else 'window'} functions are not allowed in {m['where']}",
+        ),
+    ),
+    _rule(
+        r"aggregate function calls cannot be nested",
+        lambda _: SqlError(sqlstates.GROUPING_ERROR, "aggregate function calls cannot be nested"),
+    ),
+    _rule(
+        r"(?:Scalar |Aggregate |Table |Macro )*Function with name \"?(?P<name>[\w.]+)\"? (?:does not exist|is not)",
+        lambda m: _undefined_function(m),
+    ),
+    _rule(
+        r"(?:No function matches the given name and argument types|"
+        r"Could not choose a best candidate function for the function call) ['\"](?P<call>.*?\))['\"]",
+        _operator_or_function,
+    ),
+    _rule(
+        r"Macro \"?(?P<name>[\w.]+?)\"?\(\) (?:does not support|requires|called)|Macro (?P<other>\w+) .*parameter",
+        lambda m: _undefined_function(re.match(r"(?P<name>.*)", m["name"] or m["other"]) or m),
+    ),
+    _rule(
+        r"Table with name (?P<name>\S+?) does not exist",
+        lambda m: SqlError(sqlstates.UNDEFINED_TABLE, f'relation "{m["name"]}" does not exist'),
+    ),
+    _rule(
+        r"Type with name (?P<name>\S+) does not exist",
+        lambda m: SqlError(sqlstates.UNDEFINED_OBJECT, f'type "{m["name"]}" does not exist'),
+    ),
+    _rule(
+        r"Collation with name (?P<name>\S+) does not exist",
+        lambda m: SqlError(sqlstates.UNDEFINED_OBJECT, f'collation "{m["name"]}" for encoding "UTF8" does not exist'),
+    ),
+    _rule(
+        r"Unknown TimeZone '(?P<name>.*?)'",
+        lambda m: SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'time zone "{m["name"]}" not recognized'),
+    ),
+    _rule(
+        r"Could not convert string ['\"](?P<value>.*?)['\"] to (?P<type>[\w ()]+)",
+        lambda m: _bad_text(m["type"], m["value"]),
+    ),
+    _rule(
+        r"invalid (?P<type>date|timestamp|time|timestamp with time zone|interval) field format: \"(?P<value>.*?)\"",
+        lambda m: SqlError(
+            sqlstates.INVALID_DATETIME_FORMAT, f'invalid input syntax for type {m["type"]}: "{m["value"]}"'
+        ),
+    ),
+    _rule(
+        r"(?:date|time|timestamp)(?:/time)? field value out of range: \"(?P<value>.*?)\"",
+        lambda m: SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, f'date/time field value out of range: "{m["value"]}"'),
+    ),
+    _rule(
+        r"Could not convert string .*? to UUID|Could not convert string .*UUID",
+        lambda _: SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, "invalid input syntax for type uuid"),
+    ),
+    _rule(
+        r"Malformed JSON(?P<rest>[^\n]*)",
+        lambda m: SqlError(
+            sqlstates.INVALID_TEXT_REPRESENTATION, "invalid input syntax for type json", detail=f"Malformed{m['rest']}."
+        ),
+    ),
+    _rule(r"out of range for the destination type (?P<type>\w+)", _out_of_range),
+    _rule(r"Casting value .* to type (?P<type>[A-Z]+).* failed: value is out of range", _out_of_range),
+    _rule(
+        r"Could not cast value .* to (?P<type>DECIMAL)",
+        lambda _: SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow"),
+    ),
+    _rule(r"Overflow in \w+ of (?P<type>\w+)", _out_of_range),
+    _rule(
+        r"cannot take (?:square root|logarithm) of (?P<what>a negative number|zero)",
+        lambda m: SqlError("2201E", f"cannot take logarithm or square root of {m['what']}"),
+    ),
+    _rule(
+        r"More than one row returned by a subquery",
+        lambda _: SqlError("21000", "more than one row returned by a subquery used as an expression"),
+    ),
+    _rule(
+        r"Cannot compare values of type (?P<left>\S+)(?: \S+)*? and (?:values of )?type (?P<right>\S+)",
+        lambda m: SqlError(
+            sqlstates.UNDEFINED_FUNCTION,
+            f"operator does not exist: {_pg_name(m['left'])} = {_pg_name(m['right'])}",
+            hint="No operator matches the given name and argument types. You might need to add explicit type casts.",
+        ),
+    ),
+    _rule(
+        r"Unimplemented type for cast \((?P<from>.*?) -> (?P<to>.*?)\)",
+        lambda m: SqlError(sqlstates.CANNOT_COERCE, f"cannot cast type {_pg_name(m['from'])} to {_pg_name(m['to'])}"),
+    ),
+    _rule(
+        r"syntax error at or near \"(?P<near>.*?)\"",
+        lambda m: SqlError(sqlstates.SYNTAX_ERROR, f'syntax error at or near "{m["near"]}"'),
+    ),
+)
+
+_KINDS: dict[str, tuple[str, str | None]] = {
+    "interrupt": (sqlstates.QUERY_CANCELED, "canceling statement due to user request"),
+    "out of memory": (sqlstates.OUT_OF_MEMORY, "out of memory"),
+    "out of range": (sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, None),
+    "conversion": (sqlstates.INVALID_TEXT_REPRESENTATION, None),
+    "parser": (sqlstates.SYNTAX_ERROR, None),
+    "syntax": (sqlstates.SYNTAX_ERROR, None),
+    "binder": (sqlstates.DATATYPE_MISMATCH, None),
+    "catalog": (sqlstates.UNDEFINED_OBJECT, None),
+    "permission": (sqlstates.INSUFFICIENT_PRIVILEGE, None),
+    "not implemented": (sqlstates.FEATURE_NOT_SUPPORTED, None),
+    "invalid input": (sqlstates.INVALID_PARAMETER_VALUE, None),
+    "invalid type": (sqlstates.INDETERMINATE_DATATYPE, None),
+    "mismatch type": (sqlstates.DATATYPE_MISMATCH, None),
+    "io": (sqlstates.IO_ERROR, None),
+    "transactioncontext": (sqlstates.IN_FAILED_SQL_TRANSACTION, None),
+    "connection": (sqlstates.ADMIN_SHUTDOWN, None),
+    "serialization": (sqlstates.SERIALIZATION_FAILURE, None),
+}
+
+
+def _candidates(match: re.Match[str]) -> str | None:
+    """DuckDB's "Candidate bindings" as PostgreSQL's hint."""
+    found = re.search(r'Candidate bindings: :?\s*"([^"]+)"', match.string)
+    return f'Perhaps you meant to reference the column "{found[1]}".' if found else None
+
+
+def translate(error: BaseException) -> SqlError:
+    """The SqlError for an exception of duckdb or of a streamed Arrow result."""
+    if isinstance(error, SqlError):
+        return error
+    text = str(error)
+    match = _PREFIX.match(text)
+    kind = match["kind"].strip().lower() if match else ""
+    body = match["body"] if match else text
+    if kind in ("interrupt", "out of memory"):
+        sqlstate, message = _KINDS[kind]
+        detail = _first_line(body) if kind == "out of memory" else None
+        return SqlError(sqlstate, message or kind, detail=detail)
+    for pattern, build in _RULES:
+        found = pattern.search(body)
+        if found:
+            return build(found)
+    sqlstate, _ = _KINDS.get(kind, (sqlstates.INTERNAL_ERROR, None))
+    return SqlError(sqlstate, _lower_first(_first_line(body)))
+
+
+def _first_line(text: str) -> str:
+    return _CLAUSE.sub("", text).strip().split("\n", 1)[0].rstrip(".! ")
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text

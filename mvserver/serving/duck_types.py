@@ -1,0 +1,115 @@
+"""DuckDB's types as PostgreSQL's, and the cast that makes a column fit the wire where the two differ."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from mvserver.pgcatalog import pgtypes
+from mvserver.pgcatalog.pgtypes import PgType
+
+_SIMPLE: dict[str, int] = {
+    "BOOLEAN": pgtypes.BOOL, "TINYINT": pgtypes.INT2, "SMALLINT": pgtypes.INT2, "INTEGER": pgtypes.INT4,
+    "BIGINT": pgtypes.INT8, "FLOAT": pgtypes.FLOAT4, "DOUBLE": pgtypes.FLOAT8, "VARCHAR": pgtypes.TEXT,
+    "BLOB": pgtypes.BYTEA, "DATE": pgtypes.DATE, "TIME": pgtypes.TIME, "TIMESTAMP": pgtypes.TIMESTAMP,
+    "TIMESTAMP WITH TIME ZONE": pgtypes.TIMESTAMPTZ, "INTERVAL": pgtypes.INTERVAL, "UUID": pgtypes.UUID,
+    "JSON": pgtypes.JSON, "UINTEGER": pgtypes.OID,
+}  # fmt: skip
+
+_CASTS: dict[str, tuple[PgType, str]] = {
+    "TINYINT": (PgType(pgtypes.INT2), "SMALLINT"),
+    "UTINYINT": (PgType(pgtypes.INT2), "SMALLINT"),
+    "USMALLINT": (PgType(pgtypes.INT4), "INTEGER"),
+    "UBIGINT": (PgType(pgtypes.NUMERIC), "DECIMAL(38, 0)"),
+    "HUGEINT": (PgType(pgtypes.NUMERIC), "DECIMAL(38, 0)"),
+    "UHUGEINT": (PgType(pgtypes.NUMERIC), "DECIMAL(38, 0)"),
+    "BIGNUM": (PgType(pgtypes.TEXT), "VARCHAR"),
+    "TIME WITH TIME ZONE": (PgType(pgtypes.TEXT), "VARCHAR"),
+    "TIMESTAMP_S": (PgType(pgtypes.TIMESTAMP), "TIMESTAMP"),
+    "TIMESTAMP_MS": (PgType(pgtypes.TIMESTAMP), "TIMESTAMP"),
+    "TIMESTAMP_NS": (PgType(pgtypes.TIMESTAMP), "TIMESTAMP"),
+    "BIT": (PgType(pgtypes.TEXT), "VARCHAR"),
+    '"NULL"': (PgType(pgtypes.TEXT), "VARCHAR"),
+    "UNKNOWN": (PgType(pgtypes.TEXT), "VARCHAR"),
+}
+
+_DECIMAL = re.compile(r"^DECIMAL\((\d+),\s*(\d+)\)$")
+_LIST = re.compile(r"^(?P<element>.*)\[\d*\]$", re.S)
+
+PARAMETER_CASTS: dict[int, str] = {
+    pgtypes.BOOL: "BOOLEAN", pgtypes.INT2: "SMALLINT", pgtypes.INT4: "INTEGER", pgtypes.INT8: "BIGINT",
+    pgtypes.FLOAT4: "FLOAT", pgtypes.FLOAT8: "DOUBLE", pgtypes.TEXT: "VARCHAR", pgtypes.VARCHAR: "VARCHAR",
+    pgtypes.BPCHAR: "VARCHAR", pgtypes.NAME: "VARCHAR", pgtypes.CHAR: "VARCHAR", pgtypes.BYTEA: "BLOB",
+    pgtypes.DATE: "DATE", pgtypes.TIME: "TIME", pgtypes.TIMESTAMP: "TIMESTAMP",
+    pgtypes.TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE", pgtypes.INTERVAL: "INTERVAL", pgtypes.UUID: "UUID",
+    pgtypes.JSON: "JSON", pgtypes.OID: "UINTEGER",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OutputType:
+    """``cast`` is the DuckDB type that the column must be cast to first, None where it is right as it is."""
+
+    pg: PgType
+    cast: str | None = None
+
+
+def output_type(duck: str) -> OutputType:
+    """By the type's name as DuckDB prints it."""
+    if duck in _CASTS:
+        pg, cast = _CASTS[duck]
+        return OutputType(pg, cast)
+    if duck in _SIMPLE:
+        return OutputType(PgType(_SIMPLE[duck]))
+    decimal = _DECIMAL.match(duck)
+    if decimal:
+        return OutputType(pgtypes.numeric(int(decimal[1]), int(decimal[2])))
+    if duck.startswith("ENUM("):
+        return OutputType(PgType(pgtypes.TEXT), "VARCHAR")
+    if duck.startswith(("STRUCT(", "MAP(", "UNION(", "VARIANT")) and not duck.endswith("]"):
+        return OutputType(PgType(pgtypes.JSON), "JSON")
+    array = _LIST.match(duck)
+    if array:
+        return _array(array["element"])
+    return OutputType(PgType(pgtypes.TEXT), "VARCHAR")
+
+
+def _array(element: str) -> OutputType:
+    inner = output_type(element)
+    whole = pgtypes.array_of(inner.pg)
+    if whole.oid == pgtypes.JSON:
+        return OutputType(PgType(pgtypes.JSON), "JSON")
+    return OutputType(whole, f"{inner.cast}[]" if inner.cast else None)
+
+
+def parameter_oid(duck: str) -> int:
+    """What Describe says of a parameter whose type DuckDB inferred; text where it did not."""
+    found = output_type(duck).pg.oid
+    return pgtypes.TEXT if found == pgtypes.UNKNOWN else found
+
+
+def parameter_cast(oid: int) -> str | None:
+    """The DuckDB type by which a parameter with a client's oid is bound; None for an unknown one."""
+    if oid == pgtypes.NUMERIC:
+        return "DECIMAL(38, 10)"
+    if oid in pgtypes.ELEMENT_OF:
+        element = parameter_cast(pgtypes.ELEMENT_OF[oid])
+        return f"{element}[]" if element else None
+    return PARAMETER_CASTS.get(oid)
+
+
+_ARROW: dict[str, pa.DataType] = {
+    "BOOLEAN": pa.bool_(), "SMALLINT": pa.int16(), "INTEGER": pa.int32(), "BIGINT": pa.int64(), "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(), "VARCHAR": pa.string(), "BLOB": pa.binary(), "DATE": pa.date32(), "TIME": pa.time64("us"),
+    "TIMESTAMP": pa.timestamp("us"), "UINTEGER": pa.uint32(), "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", "UTC"),
+}  # fmt: skip
+
+
+def arrow_type(duck: str) -> pa.DataType | None:
+    """For types whose Python values make the same Arrow array as DuckDB would; None for the others."""
+    decimal = _DECIMAL.match(duck)
+    if decimal:
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    return _ARROW.get(duck)

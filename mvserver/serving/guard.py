@@ -1,0 +1,75 @@
+"""What a pull query may not contain: anything that writes, reaches files or the network, or is the engine's own business.
+
+DuckDB refuses external access as well (``Database`` switches it off); this is the first of the two doors, and the one
+whose messages users read.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+
+TABLE_FUNCTIONS = frozenset({
+    "unnest", "generate_series", "generate_subscripts", "json_each", "json_array_elements", "pg_get_keywords",
+    "pg_options_to_table", "aclexplode", "pg_timezone_names", "pg_show_all_settings", "pg_partition_tree",
+    "pg_partition_ancestors", "pg_listening_channels", "string_to_table", "regexp_split_to_table", "_pg_expandarray",
+})  # fmt: skip
+"""Functions that yield rows in FROM. Any scalar function is allowed there too, as in PostgreSQL: it yields one row."""
+
+_REFUSED = re.compile(
+    r"""^(?:
+        read_\w+ | scan_\w+ | \w+_scan | glob | sniff_csv | parquet_\w+ | query | query_table | getenv | getvariable
+      | duckdb_\w+ | pragma_\w+ | which_secret | sql_auto_complete | json_execute_serialized_sql | from_substrait\w*
+      | write_\w+ | copy_\w+ | force_checkpoint | checkpoint | nextval | currval | setval | lastval | test_\w+
+      | enable_\w+ | disable_\w+ | load_\w+ | install_\w+ | summary | repeat_row | seq_scan | index_scan | pandas_scan
+      | arrow_scan\w* | python_map_function | st_read\w* | sqlite_\w+ | postgres_\w+ | mysql_\w+ | iceberg_\w+
+      | delta_scan | add_parquet_key | pg_read_file | pg_read_binary_file | pg_ls_dir | pg_stat_file | lo_\w+
+      | dblink\w* | pg_reload_conf | pg_rotate_logfile | pg_terminate_backend | pg_cancel_backend
+      | pg_advisory_(?!unlock_all)\w+ | pg_notify | xpath | query_to_xml
+    )$""",
+    re.X,
+)
+
+
+def function_name(node: exp.Func) -> str:
+    """The name as written where sqlglot kept it, else sqlglot's own; lower case."""
+    if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
+        return node.name.lower()
+    return str(node.meta.get("name") or node.sql_name()).lower()
+
+
+def check(tree: exp.Expr) -> None:
+    """Raises SqlError for the first thing that a pull query may not contain."""
+    if not isinstance(tree, exp.Query | exp.Values):
+        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "only SELECT and VALUES are pull queries")
+    for node in tree.walk():
+        if isinstance(node, exp.Into):
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                "SELECT INTO is not supported",
+                hint="Use CREATE MATERIALIZED VIEW ... AS SELECT.",
+            )
+        if isinstance(node, exp.Lock):
+            raise SqlError(
+                sqlstates.WRONG_OBJECT_TYPE,
+                "cannot lock rows in a materialized view",
+                hint="Rows of views cannot be written; leave out FOR UPDATE or FOR SHARE.",
+            )
+        if isinstance(node, exp.Insert | exp.Update | exp.Delete | exp.Merge | exp.Create | exp.Drop | exp.Command):
+            raise SqlError(
+                sqlstates.READ_ONLY_SQL_TRANSACTION, f"cannot execute {node.key.upper()} inside a pull query"
+            )
+        if isinstance(node, exp.Func) and _REFUSED.match(function_name(node)):
+            raise _refused(function_name(node))
+
+
+def _refused(name: str) -> SqlError:
+    return SqlError(
+        sqlstates.UNDEFINED_FUNCTION,
+        f"function {name} does not exist",
+        hint="Queries read views and catalog relations only; files, other databases and the engine are out of reach.",
+    )

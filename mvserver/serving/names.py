@@ -1,0 +1,180 @@
+"""Table names of a pull query: resolved against the catalog and replaced by what DuckDB knows them as.
+
+A view becomes ``_views."<its id>"``, a catalog relation a sub-query over the system catalog, a CTE's name stays. Every
+table gets an alias, so that ``visits.url`` and ``public.visits.url`` keep their meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import sqlglot
+from sqlglot import exp
+
+from catalog.model import Relation
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgcatalog.snapshot import CatalogSnapshot
+from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG
+from mvserver.pgcatalog.system import LIVE_SCHEMA, SystemCatalog
+from mvserver.serving.api import PullScope
+from mvserver.serving.database import VIEW_SCHEMA
+from mvserver.serving.guard import TABLE_FUNCTIONS, function_name
+
+SYSTEM_SCHEMAS = (PG_CATALOG, INFORMATION_SCHEMA, LIVE_SCHEMA)
+
+
+@dataclass
+class Reads:
+    """What a query was found to read."""
+
+    views: dict[str, Relation] = field(default_factory=dict)  # by id, in order of appearance
+    system: set[tuple[str, str]] = field(default_factory=set)
+    live: set[str] = field(default_factory=set)
+
+
+class NameResolver:
+    def __init__(self, snapshot: CatalogSnapshot, scope: PullScope, system: SystemCatalog, database_name: str) -> None:
+        self._snapshot = snapshot
+        self._scope = scope
+        self._system = system
+        self._database_name = database_name
+        self._tableoid = False
+        self.reads = Reads()
+
+    def resolve(self, tree: exp.Expr) -> None:
+        """Replace the tables in place."""
+        self._tableoid = any(column.name.lower() == "tableoid" for column in tree.find_all(exp.Column))
+        for table, ctes in list(_tables(tree, frozenset())):
+            self._replace(table, ctes)
+
+    # --- one table --------------------------------------------------------------------------------------------------
+    def _replace(self, table: exp.Table, ctes: frozenset[str]) -> None:
+        if isinstance(table.this, exp.Func):
+            _function_in_from(table)
+            return
+        if not isinstance(table.this, exp.Identifier):
+            return
+        parts = [_fold(part) for part in table.parts if isinstance(part, exp.Identifier)]
+        if len(parts) == 1 and parts[0] in ctes:
+            return
+        if len(parts) > 3:
+            raise SqlError(
+                sqlstates.SYNTAX_ERROR, f"improper qualified name (too many dotted names): {'.'.join(parts)}"
+            )
+        found = self._find(parts, _position(table))
+        alias = table.args.get("alias")
+        if alias is None or alias.this is None:
+            columns = alias.args.get("columns") if alias is not None else None
+            alias = exp.TableAlias(this=exp.to_identifier(parts[-1], quoted=True), columns=columns)
+        if isinstance(found, Relation):
+            self.reads.views.setdefault(found.id, found)
+            table.set("this", exp.to_identifier(found.id, quoted=True))
+            table.set("db", exp.to_identifier(VIEW_SCHEMA, quoted=True))
+            table.set("catalog", exp.to_identifier(self._database_name, quoted=True))
+            table.set("alias", alias)
+            return
+        schema, name = found
+        if schema == LIVE_SCHEMA:
+            self.reads.live.add(name)
+        self.reads.system.add(found)
+        query = self._system.relation_query(schema, name, self._database_oid(), tableoid=self._tableoid)
+        replacement = exp.Subquery(this=sqlglot.parse_one(query, read="duckdb"), alias=alias)
+        for key in ("joins", "laterals", "sample"):
+            if table.args.get(key):
+                replacement.set(key, table.args[key])
+        table.replace(replacement)
+
+    def _find(self, parts: list[str], position: int | None) -> Relation | tuple[str, str]:
+        name = parts[-1]
+        if len(parts) == 3:
+            return self._in_schema(parts[0], parts[1], name, ".".join(parts), position)
+        if len(parts) == 2:
+            return self._in_schema(self._scope.database, parts[0], name, ".".join(parts), position)
+        path = self._scope.search_path
+        for schema in path if PG_CATALOG in path else (PG_CATALOG, *path):
+            if schema in SYSTEM_SCHEMAS:
+                if self._system.has(schema, name):
+                    return schema, name
+                continue
+            relation = self._snapshot.relations_by_name.get((self._scope.database, schema, name))
+            if relation is not None:
+                return _readable(relation, position)
+        raise _no_relation(name, position)
+
+    def _in_schema(
+        self, database: str, schema: str, name: str, shown: str, position: int | None
+    ) -> Relation | tuple[str, str]:
+        if database not in self._snapshot.databases_by_name:
+            raise SqlError(sqlstates.INVALID_CATALOG_NAME, f'database "{database}" does not exist', position=position)
+        if schema in SYSTEM_SCHEMAS:
+            if self._system.has(schema, name):
+                return schema, name
+            raise _no_relation(shown, position)
+        relation = self._snapshot.relations_by_name.get((database, schema, name))
+        if relation is not None:
+            return _readable(relation, position)
+        if (database, schema) not in self._snapshot.schemas_by_name and shown.count(".") == 2:
+            raise SqlError(sqlstates.INVALID_SCHEMA_NAME, f'schema "{schema}" does not exist', position=position)
+        raise _no_relation(shown, position)
+
+    def _database_oid(self) -> int:
+        database = self._snapshot.databases_by_name.get(self._scope.database)
+        return database.oid if database else 0
+
+
+def _readable(relation: Relation, position: int | None) -> Relation:
+    if relation.kind == "materialized view":
+        return relation
+    raise SqlError(
+        sqlstates.FEATURE_NOT_SUPPORTED,
+        f'"{relation.name}" is a stream, and a query that mixes or joins it with views is not supported',
+        hint="A SELECT from a stream alone is a push query; or create a materialized view over it and select from that.",
+        position=position,
+    )
+
+
+def _no_relation(shown: str, position: int | None) -> SqlError:
+    return SqlError(sqlstates.UNDEFINED_TABLE, f'relation "{shown}" does not exist', position=position)
+
+
+def _fold(identifier: exp.Identifier) -> str:
+    return str(identifier.this) if identifier.quoted else str(identifier.this).lower()
+
+
+def _position(node: exp.Expr) -> int | None:
+    """1-based offset of the name's first part."""
+    starts = [part.meta["start"] for part in node.find_all(exp.Identifier) if "start" in part.meta]
+    return min(starts) + 1 if starts else None
+
+
+def _tables(node: exp.Expr, ctes: frozenset[str]) -> Iterator[tuple[exp.Table, frozenset[str]]]:
+    """Every table with the CTE names it can see; a CTE sees those before it, and itself if RECURSIVE."""
+    clause = node.args.get("with_")
+    if clause is not None:
+        visible = ctes
+        if clause.args.get("recursive"):
+            visible = visible | {_fold(cte.args["alias"].this) for cte in clause.expressions}
+        for cte in clause.expressions:
+            yield from _tables(cte.this, visible)
+            visible = visible | {_fold(cte.args["alias"].this)}
+        ctes = visible
+    if isinstance(node, exp.Table):
+        yield node, ctes
+    for child in node.iter_expressions():
+        if child is not clause:
+            yield from _tables(child, ctes)
+
+
+def _function_in_from(table: exp.Table) -> None:
+    """``FROM f(x)``: table functions stay, without PostgreSQL's schema; a scalar function becomes a one-row query."""
+    table.set("db", None)
+    table.set("catalog", None)
+    name = function_name(table.this)
+    if name in TABLE_FUNCTIONS or isinstance(table.this, exp.UDTF | exp.ExplodingGenerateSeries):
+        return
+    alias = table.args.get("alias")
+    shown = alias.name if alias is not None and alias.name else name
+    query = exp.Select(expressions=[exp.alias_(table.this.copy(), shown, quoted=True)])
+    table.replace(exp.Subquery(this=query, alias=alias or exp.TableAlias(this=exp.to_identifier(name, quoted=True))))

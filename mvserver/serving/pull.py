@@ -1,0 +1,245 @@
+"""Pull queries: from sqlglot's tree of PostgreSQL text to a bound plan over DuckDB.
+
+guard → names → dialect → column names → parameters → types. Nothing is executed here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import duckdb
+from sqlglot import exp
+
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgcatalog import pgtypes
+from mvserver.pgcatalog.session_functions import SessionFacts
+from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
+from mvserver.pgcatalog.system import LiveRelations, SystemCatalog
+from mvserver.pgwire.backend import Field
+from mvserver.serving import aggregates, binding, classify, duck_types, guard, naming, shim
+from mvserver.serving.api import PullPlan, PullScope, Snapshot
+from mvserver.serving.binding import Bound
+from mvserver.serving.database import SYSTEM_CATALOG, Database
+from mvserver.serving.duck_errors import translate
+from mvserver.serving.names import NameResolver, Reads
+from mvserver.serving.snapshot import DuckSnapshot, reader_settings
+
+_Key = tuple[str, PullScope, tuple[int, ...], int]
+_SYSTEM_PREFIXES = ("pg_", "has_", "format_type", "obj_", "col_", "_reg", "to_reg", "_is_visible", "shobj_", "row_sec")
+
+
+class DuckPullService:
+    """Implements ``serving.api.PullService``."""
+
+    def __init__(self, database: Database, source: CatalogSource, live: LiveRelations | None = None) -> None:
+        self._database = database
+        self._source = source
+        self._system = SystemCatalog(database, SYSTEM_CATALOG, source, live or {})
+        self._lock = threading.Lock()  # the binding cursor has one user at a time
+        self._cursor = database.cursor()
+        for setting in reader_settings(self._system):
+            self._cursor.execute(setting)
+        self._plans: OrderedDict[_Key, PullPlan] = OrderedDict()
+
+    def close(self) -> None:
+        with self._lock:
+            self._system.close()
+            self._cursor.close()
+
+    def snapshot(self) -> Snapshot:
+        return DuckSnapshot(self._database, self._system)
+
+    # --- plans ------------------------------------------------------------------------------------------------------
+    def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
+        key = (text, scope, tuple(parameter_oids), self._source.generation())
+        with self._lock:
+            found = self._plans.get(key)
+            if found is not None:
+                self._plans.move_to_end(key)
+            return found
+
+    def plan(
+        self,
+        select: exp.Expression,
+        scope: PullScope,
+        parameter_oids: Sequence[int] = (),
+        *,
+        text: str | None = None,
+    ) -> PullPlan:
+        if text is not None:
+            found = self.cached(text, scope, parameter_oids)
+            if found is not None:
+                return found
+        self._system.refresh()
+        snapshot = self._source.snapshot()
+        facts = SessionFacts(
+            snapshot, scope.database, scope.search_path, scope.role, dict(scope.settings), scope.backend_pid
+        )
+        plan = self._plan(select, scope, tuple(parameter_oids), snapshot, facts)
+        if text is not None and not facts.volatile:
+            with self._lock:
+                self._plans[text, scope, tuple(parameter_oids), snapshot.generation] = plan
+                while len(self._plans) > limits.PLAN_CACHE_ENTRIES:
+                    self._plans.popitem(last=False)
+        return plan
+
+    def _plan(
+        self,
+        select: exp.Expr,
+        scope: PullScope,
+        oids: tuple[int, ...],
+        snapshot: CatalogSnapshot,
+        facts: SessionFacts,
+    ) -> PullPlan:
+        guard.check(select)
+        asleep = classify.sleep_argument(select)
+        if asleep is not None:
+            return _sleep_plan(asleep)
+        tree = select.copy()
+        resolver = NameResolver(snapshot, scope, self._system, self._database.name)
+        names_from = tree.copy()
+        resolver_root = exp.Paren(this=tree)
+        resolver.resolve(tree)
+        tree = resolver_root.this.pop()
+        reads = resolver.reads
+        naming.name_outputs(tree)
+        tree = shim.adapt(tree, facts, catalog=bool(reads.system))
+        with self._lock:
+            try:
+                tree, bound = self._bind(tree, oids, reads)
+            except SqlError as error:
+                raise _with_position(error, names_from) from error
+        return _finish(tree, bound, scope, oids, reads, facts, classify.kind_of(select, reads.views))
+
+    # --- types ------------------------------------------------------------------------------------------------------
+    def _bind(self, tree: exp.Expr, oids: Sequence[int], reads: Reads) -> tuple[exp.Expr, Bound]:
+        for name in reads.live:
+            self._cursor.register(self._system.live_name(name), self._system.live_rows(name))
+        numbers = binding.parameter_numbers(tree)
+        sql = tree.sql(dialect="duckdb")
+        bound = binding.bind(self._cursor, sql)
+        if numbers:
+            casts = binding.client_casts(numbers, oids, bound.parameters)
+            unknown = {n: "VARCHAR" for n in numbers if bound.parameters.get(n) == binding.UNKNOWN and n not in casts}
+            if casts or unknown:
+                binding.cast_parameters(tree, {**unknown, **casts})
+                bound = binding.bind(self._cursor, tree.sql(dialect="duckdb"))
+        if tree.find(exp.Sum, exp.Avg) is not None:
+            aggregates.type_aggregates(self._cursor, tree)
+            bound = binding.bind(self._cursor, tree.sql(dialect="duckdb"))
+        if binding.UNKNOWN in bound.parameters.values():
+            bound = self._bind_open(tree, bound)
+        return tree, bound
+
+    def _bind_open(self, tree: exp.Expr, bound: Bound) -> Bound:
+        casts = binding.cast_types(tree)
+        types = dict(bound.parameters)
+        for number, kind in types.items():
+            if kind == binding.UNKNOWN and number in casts:
+                types[number] = binding.bind(self._cursor, f"SELECT CAST(NULL AS {casts[number]})").types[0]
+        return binding.bind_with_nulls(self._cursor, tree.sql(dialect="duckdb"), types)
+
+    # --- EXPLAIN ----------------------------------------------------------------------------------------------------
+    def explain(self, plan: PullPlan) -> Sequence[str]:
+        """DuckDB's physical plan as text, after a line that says which kind of read it is."""
+        head = [f"Pull query ({plan.kind}) over {len(plan.view_ids)} view(s)", f"DuckDB: {plan.sql}"]
+        if plan.kind == classify.SLEEP:
+            return head
+        statement = binding.without_parameters(plan.sql)
+        with self._lock:
+            try:
+                for name in plan.live_relations:
+                    self._cursor.register(self._system.live_name(name), self._system.live_rows(name))
+                rows = self._cursor.execute(f"EXPLAIN {statement}").fetchall()
+            except duckdb.Error as error:
+                raise translate(error) from error
+        return [*head, *(line for row in rows for line in str(row[-1]).splitlines())]
+
+
+def _finish(
+    tree: exp.Expr,
+    bound: Bound,
+    scope: PullScope,
+    oids: Sequence[int],
+    reads: Reads,
+    facts: SessionFacts,
+    kind: str,
+) -> PullPlan:
+    outputs = [duck_types.output_type(kind_name) for kind_name in bound.types]
+    if len(outputs) > limits.COLUMNS_MAX:
+        raise SqlError(sqlstates.TOO_MANY_COLUMNS, f"target lists can have at most {limits.COLUMNS_MAX} entries")
+    sql = tree.sql(dialect="duckdb")
+    if any(output.cast for output in outputs):
+        columns = ", ".join(
+            f"CAST(#{at} AS {output.cast})" if output.cast else f"#{at}" for at, output in enumerate(outputs, start=1)
+        )
+        sql = f"SELECT {columns} FROM ({sql}) AS _result"
+    arrow = [duck_types.arrow_type(kind_name) for kind_name in bound.types]
+    if kind == classify.POINT and (None in arrow or any(output.cast for output in outputs)):
+        kind = classify.RANGE
+    fields = tuple(
+        Field(name, output.pg.oid, output.pg.size, output.pg.typmod)
+        for name, output in zip(_names(tree, bound), outputs, strict=True)
+    )
+    count = max([*bound.parameters, len(oids)], default=0)
+    return PullPlan(
+        sql=sql,
+        fields=fields,
+        parameter_oids=tuple(_parameter_oid(number, oids, bound) for number in range(1, count + 1)),
+        view_ids=tuple(reads.views),
+        catalog_only=bool(reads.system) and not reads.views,
+        kind=kind,
+        time_zone=scope.time_zone,
+        reads_system=bool(reads.system) or _uses_system_functions(tree),
+        live_relations=tuple(sorted(reads.live)),
+        arrow_types=tuple(arrow) if kind == classify.POINT else (),
+        sets=facts.sets,
+    )
+
+
+def _names(tree: exp.Expr, bound: Bound) -> Sequence[str]:
+    if isinstance(tree, exp.Values):
+        return [f"column{number}" for number in range(1, len(bound.names) + 1)]
+    return bound.names
+
+
+def _parameter_oid(number: int, oids: Sequence[int], bound: Bound) -> int:
+    if number <= len(oids) and oids[number - 1]:
+        return oids[number - 1]
+    return duck_types.parameter_oid(bound.parameters.get(number, binding.UNKNOWN))
+
+
+def _uses_system_functions(tree: exp.Expr) -> bool:
+    return any(node.name.lower().startswith(_SYSTEM_PREFIXES) for node in tree.find_all(exp.Anonymous))
+
+
+def _sleep_plan(argument: exp.Expr) -> PullPlan:
+    field = Field("pg_sleep", pgtypes.TEXT)
+    if isinstance(argument, exp.Literal):
+        return PullPlan("", (field,), (), (), kind=classify.SLEEP, sleep_s=float(argument.name))
+    if isinstance(argument, exp.Parameter):
+        return PullPlan("", (field,), (pgtypes.FLOAT8,), (), kind=classify.SLEEP)
+    raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "pg_sleep is supported with a number or a parameter only")
+
+
+_COLUMN_ERRORS = (sqlstates.UNDEFINED_COLUMN, sqlstates.AMBIGUOUS_COLUMN, sqlstates.GROUPING_ERROR)
+
+
+def _with_position(error: SqlError, tree: exp.Expr) -> SqlError:
+    """Where the text names the column that the message is about."""
+    if error.position is not None or error.sqlstate not in _COLUMN_ERRORS:
+        return error
+    for column in tree.find_all(exp.Column):
+        starts = [part.meta["start"] for part in column.find_all(exp.Identifier) if "start" in part.meta]
+        if starts and isinstance(column.this, exp.Identifier) and _mentions(error.message, column.this):
+            error.position = min(starts) + 1
+            break
+    return error
+
+
+def _mentions(message: str, name: exp.Identifier) -> bool:
+    shown = str(name.this) if name.quoted else str(name.this).lower()
+    return f'"{shown}"' in message or f".{shown} does not exist" in message

@@ -1,0 +1,164 @@
+"""A session's DuckDB cursor: runs planned queries, pins a transaction, can be interrupted from any thread."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgcatalog.system import SystemCatalog
+from mvserver.pgwire.backend import Result
+from mvserver.serving.api import PullPlan
+from mvserver.serving.database import Database
+from mvserver.serving.results import StreamedBatches, Watch
+
+SELECT_TAG = "SELECT "
+
+
+def reader_settings(system: SystemCatalog) -> tuple[str, ...]:
+    """What makes a cursor answer as PostgreSQL does; for pull queries only, never for the cursors that merge."""
+    return (
+        f"SET search_path = '{system.functions_path}'",
+        "SET integer_division = true",
+        "SET default_null_order = 'postgres'",
+        "SET python_enable_replacements = false",
+        "SET TimeZone = 'UTC'",
+    )
+
+
+class DuckSnapshot:
+    """Implements ``serving.api.Snapshot``. One statement at a time; ``interrupt`` may come from any thread."""
+
+    def __init__(self, database: Database, system: SystemCatalog) -> None:
+        self._system = system
+        self._cursor = database.cursor()
+        for setting in reader_settings(system):
+            self._cursor.execute(setting)
+        self._statements: OrderedDict[str, duckdb.Statement] = OrderedDict()
+        self._time_zone = "UTC"
+        self._open: StreamedBatches | None = None
+        self._pinned = False
+        self._closed = False
+        self._sleeping: threading.Event | None = None
+
+    # --- transactions -----------------------------------------------------------------------------------------------
+    def begin(self) -> None:
+        """Pin: statements see the state that the first of them sees, until ``end``."""
+        if not self._pinned:
+            self._spool()
+            self._cursor.execute("BEGIN")
+            self._pinned = True
+
+    def end(self) -> None:
+        if self._pinned:
+            self._revoke()
+            self._pinned = False
+            self._cursor.execute("ROLLBACK")  # nothing was written
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._revoke()
+            self._cursor.close()
+
+    def interrupt(self) -> None:
+        sleeping = self._sleeping
+        if sleeping is not None:
+            sleeping.set()
+        if not self._closed:
+            self._cursor.interrupt()
+
+    # --- running ----------------------------------------------------------------------------------------------------
+    def run(self, plan: PullPlan, parameters: Sequence[Any], *, timeout_s: float | None = None) -> Result:
+        """Start the query; rows come as they are asked for. The cursor is busy until the result is read or closed."""
+        self._spool()
+        if plan.kind == "sleep":
+            return self._sleep(plan, parameters, timeout_s)
+        watch = Watch(self._cursor.interrupt, timeout_s)
+        try:
+            self._prepare(plan)
+            return self._start(plan, list(parameters), watch)
+        except SqlError:
+            watch.stop()
+            raise
+        except (duckdb.Error, OSError, pa.ArrowException) as error:
+            watch.stop()
+            raise watch.translate(error) from error
+
+    def _start(self, plan: PullPlan, parameters: list[Any], watch: Watch) -> Result:
+        statement = self._statement(plan.sql)
+        if plan.kind == "point":
+            rows = self._cursor.execute(statement, parameters).fetchmany(limits.SMALL_RESULT_ROWS + 1)
+            if len(rows) <= limits.SMALL_RESULT_ROWS:
+                watch.stop()
+                return Result(SELECT_TAG, plan.fields, _small(rows, plan))
+        relation = self._cursor.sql(statement, params=parameters) if parameters else self._cursor.sql(statement)
+        reader = relation.to_arrow_reader(limits.RESULT_CHUNK_ROWS)
+        batches = StreamedBatches(reader, watch, self._finished)
+        self._open = batches
+        return Result(SELECT_TAG, plan.fields, batches)
+
+    def _prepare(self, plan: PullPlan) -> None:
+        if plan.time_zone != self._time_zone:
+            zone = plan.time_zone.replace("'", "''")
+            self._cursor.execute(f"SET TimeZone = '{zone}'")
+            self._time_zone = plan.time_zone
+        if plan.reads_system:
+            self._system.refresh()
+        for name in plan.live_relations:
+            self._cursor.register(self._system.live_name(name), self._system.live_rows(name))
+
+    def _statement(self, sql: str) -> duckdb.Statement:
+        """Parsed once per cursor: parsing is a third of a small query's cost."""
+        found = self._statements.get(sql)
+        if found is None:
+            found = self._cursor.extract_statements(sql)[0]
+            self._statements[sql] = found
+            if len(self._statements) > limits.STATEMENT_CACHE_ENTRIES:
+                self._statements.popitem(last=False)
+        else:
+            self._statements.move_to_end(sql)
+        return found
+
+    def _finished(self) -> None:
+        self._open = None
+
+    def _spool(self) -> None:
+        """An open result blocks its connection: the rest of it is read aside."""
+        if self._open is not None:
+            self._open.spool()
+            self._open = None
+
+    def _revoke(self) -> None:
+        if self._open is not None:
+            self._open.revoke()
+            self._open = None
+
+    def _sleep(self, plan: PullPlan, parameters: Sequence[Any], timeout_s: float | None) -> Result:
+        """pg_sleep alone: waits without a DuckDB thread."""
+        wanted = float(parameters[0] if plan.sleep_s is None else plan.sleep_s)
+        event = threading.Event()
+        self._sleeping = event
+        try:
+            bound = min(wanted, limits.SLEEP_MAX_S)
+            if timeout_s is not None and 0 < timeout_s < bound:
+                if not event.wait(timeout_s):
+                    raise SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to statement timeout")
+            elif not event.wait(max(bound, 0.0)):
+                return Result(SELECT_TAG, plan.fields, iter([pa.record_batch([pa.array([""])], names=["pg_sleep"])]))
+        finally:
+            self._sleeping = None
+        raise SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to user request")
+
+
+def _small(rows: list[tuple[Any, ...]], plan: PullPlan) -> Iterator[pa.RecordBatch]:
+    if not rows:
+        return iter(())
+    arrays = [pa.array([row[at] for row in rows], arrow_type) for at, arrow_type in enumerate(plan.arrow_types)]
+    return iter([pa.record_batch(arrays, names=[field.name for field in plan.fields])])

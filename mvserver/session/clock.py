@@ -1,0 +1,86 @@
+"""The running time of one statement: cancel and ``statement_timeout``, for whatever it is doing.
+
+Only time spent working counts (starting it, producing a batch); a client that is slow to read is the wire's matter.
+A request to stop is repeated until the work has stopped: an engine forgets an interrupt that arrives an instant before
+its query begins.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.session.deadlines import Deadline, Deadlines
+
+_REPEAT_S = 0.05
+
+USER_REQUEST = "canceling statement due to user request"
+TIMEOUT = "canceling statement due to statement timeout"
+SHUTDOWN = "canceling statement due to shutdown of the server"
+
+
+class StatementClock:
+    def __init__(self, deadlines: Deadlines, timeout_s: float | None) -> None:
+        self._deadlines = deadlines
+        self._timeout_s = timeout_s
+        self._spent_s = 0.0
+        self._lock = threading.Lock()
+        self._reason: str | None = None
+        self._interrupt: Callable[[], None] | None = None
+
+    @property
+    def cancelled(self) -> bool:
+        return self._reason is not None
+
+    @property
+    def remaining_s(self) -> float | None:
+        """What is left of the time-out; None where there is none."""
+        return None if self._timeout_s is None else max(self._timeout_s - self._spent_s, 0.001)
+
+    def cancel(self, reason: str = USER_REQUEST) -> None:
+        """From any thread."""
+        with self._lock:
+            self._reason = self._reason or reason
+        self._stop()
+
+    def _stop(self) -> None:
+        with self._lock:  # held during the call: an interrupt after the work's end would hit the next statement
+            if self._interrupt is None:
+                return
+            self._interrupt()
+        self._deadlines.after(_REPEAT_S, self._stop)
+
+    def check(self) -> None:
+        """Raises 57014 when the statement is to stop."""
+        if self._reason is not None:
+            raise SqlError(sqlstates.QUERY_CANCELED, self._reason)
+
+    @contextmanager
+    def working(self, interrupt: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Around each piece of work; whatever it raises after a request to stop is reported as that request."""
+        self.check()
+        started = time.monotonic()
+        deadline: Deadline | None = None
+        if self._timeout_s is not None:
+            deadline = self._deadlines.after(self.remaining_s or 0.0, lambda: self.cancel(TIMEOUT))
+        with self._lock:
+            self._interrupt = interrupt
+        try:
+            self.check()  # a request may have come before there was something to interrupt
+            yield
+        except GeneratorExit:
+            raise
+        except Exception as error:
+            if self._reason is not None:
+                raise SqlError(sqlstates.QUERY_CANCELED, self._reason) from error
+            raise
+        finally:
+            with self._lock:
+                self._interrupt = None
+            if deadline is not None:
+                deadline.cancel()
+            self._spent_s += time.monotonic() - started

@@ -1,0 +1,236 @@
+"""The statements about the session itself: settings, transactions, prepared statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgwire.backend import Field, Result
+from mvserver.session.clock import StatementClock
+from mvserver.session.pulls import PullRunner
+from mvserver.session.results import text_fields, text_rows
+from mvserver.session.routed import RoutedRunner
+from mvserver.session.setting_table import SETTINGS
+from mvserver.session.setting_values import boolean, isolation
+from mvserver.session.settings import canonical
+from mvserver.session.state import SessionState
+from mvserver.sql import statements as s
+
+_TRANSACTION_SETTINGS = ("transaction_isolation", "transaction_read_only", "transaction_deferrable")
+_ALL_NAMES = ("name", "setting", "description")
+
+
+class Commands:
+    """One method per statement kind; ``run`` finds it."""
+
+    def __init__(self, state: SessionState, pulls: PullRunner, routed: RoutedRunner) -> None:
+        self._state = state
+        self._pulls = pulls
+        self._routed = routed
+        self._methods: dict[type[s.Statement], Callable[..., Result]] = {
+            s.Set: self._set,
+            s.SetTransaction: self._set_transaction,
+            s.Show: self._show,
+            s.Reset: self._reset,
+            s.Discard: self._discard,
+            s.Begin: self._begin,
+            s.Commit: self._commit,
+            s.Rollback: self._rollback,
+            s.Savepoint: self._savepoint,
+            s.ReleaseSavepoint: self._release_savepoint,
+            s.RollbackToSavepoint: self._rollback_to_savepoint,
+            s.Deallocate: self._deallocate,
+        }
+
+    def run(self, statement: s.Statement, clock: StatementClock) -> Result:
+        return self._methods[type(statement)](statement, clock)
+
+    def fields(self, statement: s.Statement) -> tuple[Field, ...] | None:
+        if isinstance(statement, s.Show):
+            return text_fields(_ALL_NAMES if canonical(statement.name) == "all" else (self._show_name(statement.name),))
+        return None
+
+    # --- settings ---------------------------------------------------------------------------------------------------
+    def _set(self, statement: s.Set, clock: StatementClock) -> Result:
+        key = canonical(statement.name)
+        if key in ("role", "session_authorization"):
+            self._set_role(key, statement.value)
+        elif key in _TRANSACTION_SETTINGS:
+            self._set_transaction_setting(key, statement.value)
+        elif statement.local and not self._state.transaction.in_block:
+            self._state.settings.check(statement.name, statement.value)
+            self._state.context.warning(
+                "SET LOCAL can only be used in transaction blocks", sqlstate=sqlstates.NO_ACTIVE_SQL_TRANSACTION
+            )
+        else:
+            self._state.settings.set(statement.name, statement.value, local=statement.local)
+        if key == "search_path":
+            self._state.follow_search_path()
+        self._state.publish()
+        return Result("SET")
+
+    def _set_role(self, key: str, value: str | None) -> None:
+        """There is one role per session; naming it again is no change."""
+        role = self._state.context.role
+        if value is None or value == role or value.lower() in ("none", "default"):
+            return
+        if not self._state.services.directory.has_role(value):
+            raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'role "{value}" does not exist')
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f'parameter "{key}" cannot be set to another role',
+            hint="Connect as that role.",
+        )
+
+    def _set_transaction_setting(self, key: str, value: str | None) -> None:
+        text = self._state.settings.current[f"default_{key}"] if value is None else value
+        if key == "transaction_isolation":
+            self._set_modes("SET TRANSACTION", isolation(key, text), None)
+        elif key == "transaction_read_only":
+            self._set_modes("SET TRANSACTION", None, boolean(key, text) == "on")
+        else:
+            boolean(key, text)
+
+    def _set_modes(self, command: str, level: str | None, read_only: bool | None) -> None:
+        if not self._state.transaction.in_block:
+            self._state.context.warning(
+                f"{command} can only be used in transaction blocks", sqlstate=sqlstates.NO_ACTIVE_SQL_TRANSACTION
+            )
+            return
+        self._state.transaction.set_modes(level, read_only)
+
+    def _set_transaction(self, statement: s.SetTransaction, clock: StatementClock) -> Result:
+        level = None if statement.isolation is None else isolation("transaction_isolation", statement.isolation)
+        if not statement.session:
+            self._set_modes("SET TRANSACTION", level, statement.read_only)
+        else:
+            if level is not None:
+                self._state.settings.set("default_transaction_isolation", level)
+            if statement.read_only is not None:
+                self._state.settings.set("default_transaction_read_only", "on" if statement.read_only else "off")
+        self._state.publish()
+        return Result("SET")
+
+    def _show_name(self, name: str) -> str:
+        key = canonical(name)
+        if key not in ("role", "all"):
+            self._state.settings.get(name)
+        row = SETTINGS.get(key)
+        return row.name if row is not None else key
+
+    def _show(self, statement: s.Show, clock: StatementClock) -> Result:
+        key = canonical(statement.name)
+        own = self._state.transaction_settings()
+        if key == "all":
+            rows = [(name, own.get(name, value), text) for name, value, text in self._state.settings.rows()]
+            return text_rows("SHOW", _ALL_NAMES, rows)
+        name = self._show_name(statement.name)
+        value = "none" if key == "role" else own.get(key) or self._state.settings.get(statement.name)
+        return text_rows("SHOW", (name,), [(value,)])
+
+    def _reset(self, statement: s.Reset, clock: StatementClock) -> Result:
+        if canonical(statement.name) == "all":
+            self._state.settings.reset_all()
+            self._state.follow_search_path()
+            self._state.publish()
+            return Result("RESET")
+        self._set(s.Set(statement.name, None), clock)
+        return Result("RESET")
+
+    def _discard(self, statement: s.Discard, clock: StatementClock) -> Result:
+        what = statement.what.lower()
+        if what == "all":
+            if self._state.transaction.in_block:
+                raise SqlError(sqlstates.ACTIVE_SQL_TRANSACTION, "DISCARD ALL cannot run inside a transaction block")
+            self._state.go_home()
+            self._state.prepared.clear()
+            self._state.portals.clear()
+        return Result(f"DISCARD {what.upper()}")
+
+    # --- transactions -----------------------------------------------------------------------------------------------
+    def _begin(self, statement: s.Begin, clock: StatementClock) -> Result:
+        tag = "START TRANSACTION" if statement.text[:5].upper() == "START" else "BEGIN"
+        level = None if statement.isolation is None else isolation("transaction_isolation", statement.isolation)
+        if self._state.transaction.in_block:
+            self._state.context.warning(
+                "there is already a transaction in progress", sqlstate=sqlstates.ACTIVE_SQL_TRANSACTION
+            )
+            self._state.transaction.set_modes(level, statement.read_only)
+        else:
+            self._start_block(level, statement.read_only)
+        self._state.publish()
+        return Result(tag)
+
+    def _start_block(self, level: str | None, read_only: bool | None) -> None:
+        settings = self._state.settings
+        self._state.transaction.begin(
+            self._state.restore_point(),
+            level or settings.current["default_transaction_isolation"],
+            settings.flag("default_transaction_read_only") if read_only is None else read_only,
+        )
+
+    def _commit(self, statement: s.Commit, clock: StatementClock) -> Result:
+        transaction = self._state.transaction
+        if transaction.status == "E":
+            return self._end(commit=False, chain=statement.chain)
+        if not transaction.in_block:
+            self._no_transaction(statement.chain, "COMMIT AND CHAIN")
+        else:
+            try:
+                self._pulls.end_transaction()
+                self._routed.carry_out(clock)
+            except Exception:
+                self.finish(commit=False)  # a COMMIT that fails has ended the transaction
+                raise
+        return self._end(commit=True, chain=statement.chain)
+
+    def _rollback(self, statement: s.Rollback, clock: StatementClock) -> Result:
+        if not self._state.transaction.in_block:
+            self._no_transaction(statement.chain, "ROLLBACK AND CHAIN")
+        return self._end(commit=False, chain=statement.chain)
+
+    def _no_transaction(self, chain: bool, command: str) -> None:
+        if chain:
+            raise SqlError(sqlstates.NO_ACTIVE_SQL_TRANSACTION, f"{command} can only be used in transaction blocks")
+        self._state.context.warning("there is no transaction in progress", sqlstate=sqlstates.NO_ACTIVE_SQL_TRANSACTION)
+
+    def _end(self, *, commit: bool, chain: bool) -> Result:
+        isolation_was, read_only_was = self._state.transaction.isolation, self._state.transaction.read_only
+        self.finish(commit=commit)
+        if chain:
+            self._start_block(isolation_was, read_only_was)
+            self._state.publish()
+        return Result("COMMIT" if commit else "ROLLBACK")
+
+    def finish(self, *, commit: bool) -> None:
+        """Ends whatever transaction there is, implicit or not."""
+        start = self._state.transaction.end()
+        self._state.portals.clear()
+        if commit:
+            self._state.settings.end_local()
+        else:
+            self._state.restore(start)
+        self._state.publish()
+        self._pulls.end_transaction()
+
+    def _savepoint(self, statement: s.Savepoint, clock: StatementClock) -> Result:
+        self._state.transaction.savepoint(statement.name, self._state.restore_point())
+        return Result("SAVEPOINT")
+
+    def _release_savepoint(self, statement: s.ReleaseSavepoint, clock: StatementClock) -> Result:
+        self._state.transaction.release(statement.name)
+        return Result("RELEASE")
+
+    def _rollback_to_savepoint(self, statement: s.RollbackToSavepoint, clock: StatementClock) -> Result:
+        self._state.restore(self._state.transaction.rollback_to(statement.name))
+        self._state.publish()
+        return Result("ROLLBACK")
+
+    # --- prepared statements ----------------------------------------------------------------------------------------
+    def _deallocate(self, statement: s.Deallocate, clock: StatementClock) -> Result:
+        if statement.name is None:
+            self._state.prepared.clear()
+            return Result("DEALLOCATE ALL")
+        self._state.prepared.deallocate(statement.name)
+        return Result("DEALLOCATE")

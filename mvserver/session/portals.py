@@ -1,0 +1,56 @@
+"""Portals: a prepared statement with its parameters, ready to be executed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+from mvserver.session.prepared import PreparedStatement
+
+
+@dataclass(frozen=True)
+class Portal:
+    name: str
+    prepared: PreparedStatement
+    parameters: tuple[Any, ...]
+
+
+class Portals:
+    def __init__(self) -> None:
+        self._portals: dict[str, Portal] = {}
+
+    def __len__(self) -> int:
+        return len(self._portals)
+
+    def add(self, name: str, prepared: PreparedStatement, parameters: Sequence[Any]) -> None:
+        """The unnamed portal is replaced, a named one must be closed first (42P03)."""
+        if name and name in self._portals:
+            raise SqlError(sqlstates.DUPLICATE_CURSOR, f'cursor "{name}" already exists')
+        expected = len(prepared.parameter_oids)
+        if len(parameters) != expected:
+            raise SqlError(
+                sqlstates.PROTOCOL_VIOLATION,
+                f"bind message supplies {len(parameters)} parameters, "
+                f'but prepared statement "{prepared.name}" requires {expected}',
+            )
+        if name not in self._portals and len(self._portals) >= limits.PORTALS_MAX:
+            raise SqlError(
+                sqlstates.CONFIGURATION_LIMIT_EXCEEDED, f"a session may have at most {limits.PORTALS_MAX} open portals"
+            )
+        self._portals[name] = Portal(name, prepared, tuple(parameters))
+
+    def get(self, name: str) -> Portal:
+        portal = self._portals.get(name)
+        if portal is None:
+            raise SqlError(sqlstates.INVALID_CURSOR_NAME, f'portal "{name}" does not exist')
+        return portal
+
+    def discard(self, name: str) -> None:
+        self._portals.pop(name, None)
+
+    def clear(self) -> None:
+        """At the end of each transaction, as in PostgreSQL."""
+        self._portals.clear()

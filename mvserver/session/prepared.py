@@ -1,0 +1,73 @@
+"""Prepared statements of a session: one name space for the protocol's Parse and SQL's PREPARE, as in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgwire.backend import Field
+from mvserver.sql.statements import Statement
+
+
+@dataclass(frozen=True)
+class PreparedStatement:
+    """``statement`` is None for an empty text. ``declared_oids`` are the client's, ``parameter_oids`` what they became.
+
+    No plan is kept here: serving remembers plans by text, scope and the catalog's generation, so that a prepared
+    statement always means what its text means now.
+    """
+
+    name: str
+    text: str
+    statement: Statement | None
+    declared_oids: tuple[int, ...] = ()
+    parameter_oids: tuple[int, ...] = ()
+    fields: tuple[Field, ...] | None = None
+
+
+class PreparedStatements:
+    def __init__(self) -> None:
+        self._statements: dict[str, PreparedStatement] = {}
+
+    def __len__(self) -> int:
+        return len(self._statements)
+
+    def names(self) -> Sequence[str]:
+        return [name for name in self._statements if name]
+
+    def check_free(self, name: str) -> None:
+        """42P05 when a named statement exists; the unnamed one is replaced."""
+        if name and name in self._statements:
+            raise SqlError(sqlstates.DUPLICATE_PREPARED_STATEMENT, f'prepared statement "{name}" already exists')
+        if name and len(self._statements) >= limits.PREPARED_STATEMENTS_MAX:
+            raise SqlError(
+                sqlstates.CONFIGURATION_LIMIT_EXCEEDED,
+                f"a session may have at most {limits.PREPARED_STATEMENTS_MAX} prepared statements",
+                hint="Use DEALLOCATE for those that are not needed any more.",
+            )
+
+    def add(self, prepared: PreparedStatement) -> None:
+        self.check_free(prepared.name)
+        self._statements[prepared.name] = prepared
+
+    def get(self, name: str) -> PreparedStatement:
+        prepared = self._statements.get(name)
+        if prepared is None:
+            message = (
+                f'prepared statement "{name}" does not exist' if name else "unnamed prepared statement does not exist"
+            )
+            raise SqlError(sqlstates.INVALID_SQL_STATEMENT_NAME, message)
+        return prepared
+
+    def discard(self, name: str) -> None:
+        """The protocol's Close: no error where there is none."""
+        self._statements.pop(name, None)
+
+    def deallocate(self, name: str) -> None:
+        self.get(name)
+        del self._statements[name]
+
+    def clear(self) -> None:
+        self._statements.clear()

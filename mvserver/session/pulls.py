@@ -1,0 +1,195 @@
+"""Pull queries of a session: planned by serving, run on a snapshot, watched until their last row.
+
+READ COMMITTED takes a snapshot per statement; REPEATABLE READ and SERIALIZABLE pin one at the first query.
+A portal that is still open keeps its cursor: the next query gets another one, or, where the snapshot is pinned, the
+rest of the open result is read aside first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgwire.backend import Field, Result
+from mvserver.serving.api import PullPlan, Snapshot
+from mvserver.session.clock import StatementClock
+from mvserver.session.filling import ViewWatch
+from mvserver.session.kinds import created_name
+from mvserver.session.prepared import PreparedStatement
+from mvserver.session.results import DiscardOnClose, WatchedBatches
+from mvserver.session.state import SessionState
+from mvserver.sql.statements import Pull
+
+_FREE_SNAPSHOTS_MAX = 2  # cursors kept for the next query
+
+
+class PullRunner:
+    def __init__(self, state: SessionState, failed: Callable[[Exception], Exception]) -> None:
+        self._state = state
+        self._failed = failed
+        self._watch = ViewWatch(state)
+        self._free: list[Snapshot] = []
+        self._open: list[WatchedBatches] = []
+        self._pinned: Snapshot | None = None
+        self._pinned_at = 0.0
+        self._pin_broken = False
+
+    # --- planning ---------------------------------------------------------------------------------------------------
+    def cached(self, text: str) -> PullPlan | None:
+        """The plan of a text that was planned before, found without parsing it. A rewriter must see each text."""
+        if self._state.services.rewriter is not None:
+            return None
+        return self._state.services.pulls.cached(text, self._state.scope(), ())
+
+    def plan(self, statement: Pull, parameter_oids: Sequence[int] = ()) -> PullPlan:
+        statement, rewritten = self._rewrite(statement)
+        try:
+            return self._state.services.pulls.plan(
+                statement.select, self._state.scope(), parameter_oids, text=statement.text
+            )
+        except SqlError as error:
+            self._refuse_reading_queued(error)
+            if rewritten:
+                error.position = None  # it would point into a text that the user has not written
+            raise
+
+    def plan_prepared(self, prepared: PreparedStatement, statement: Pull) -> PullPlan:
+        """What a prepared statement means now; 0A000 where the client was told of other columns."""
+        plan = self.plan(statement, prepared.declared_oids)
+        if prepared.fields is not None and _shape(plan.fields) != _shape(prepared.fields):
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                "cached plan must not change result type",
+                hint="Prepare the statement again.",
+            )
+        return plan
+
+    def _rewrite(self, statement: Pull) -> tuple[Pull, bool]:
+        """A buenavista Rewriter sees the text of each pull; what it leaves unchanged is not parsed twice."""
+        rewriter = self._state.services.rewriter
+        if rewriter is None:
+            return statement, False
+        text = rewriter.rewrite(statement.text)
+        if text == statement.text:
+            return statement, False
+        rewritten = self._state.services.parse(text)
+        if len(rewritten) != 1 or not isinstance(rewritten[0], Pull):
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                "the rewriter did not return one SELECT for this SELECT",
+                detail=f"It returned: {text[:500]}",
+            )
+        return rewritten[0], True
+
+    def _refuse_reading_queued(self, error: SqlError) -> None:
+        if error.sqlstate != sqlstates.UNDEFINED_TABLE:
+            return
+        for statement in self._state.transaction.queue:
+            name = created_name(statement)
+            if name is not None and f'"{name}"' in error.message.replace(".", '"."'):
+                raise SqlError(
+                    sqlstates.ACTIVE_SQL_TRANSACTION,
+                    f'relation "{name}" is created by this transaction and cannot be read before COMMIT',
+                    hint="Commit first, or use autocommit.",
+                    position=error.position,
+                ) from error
+
+    # --- running ----------------------------------------------------------------------------------------------------
+    def run(self, plan: PullPlan, parameters: Sequence[Any], clock: StatementClock) -> Result:
+        if not plan.catalog_only and plan.view_ids:
+            self._watch.before_read(plan.view_ids, clock)
+        self._state.transaction.queried = True
+        snapshot = self._snapshot()
+        pinned = snapshot is self._pinned
+        try:
+            with clock.working(snapshot.interrupt):
+                result = snapshot.run(plan, parameters)
+        except Exception:
+            self._release(snapshot, broken=True)
+            raise
+        self._apply_settings(plan)
+        if result.fields is None:
+            self._release(snapshot)
+            return result
+
+        def failed(error: Exception) -> Exception:
+            self._pin_broken = self._pin_broken or pinned
+            return self._failed(error)
+
+        def finished() -> None:
+            self._open = [other for other in self._open if other is not watched]
+            self._release(snapshot)
+
+        watched = WatchedBatches(result, clock, interrupt=snapshot.interrupt, failed=failed, finished=finished)
+        self._open.append(watched)
+        return dataclasses.replace(result, batches=DiscardOnClose(watched))
+
+    def _apply_settings(self, plan: PullPlan) -> None:
+        """What the query's set_config calls asked for."""
+        for name, value, local in plan.sets:
+            key = self._state.settings.set(name, value, local=local and self._state.transaction.in_block)
+            if key == "search_path":
+                self._state.follow_search_path()
+        if plan.sets:
+            self._state.publish()
+
+    def _snapshot(self) -> Snapshot:
+        if not self._state.transaction.pins:
+            return self._free.pop() if self._free else self._state.services.pulls.snapshot()
+        if self._pin_broken:
+            raise SqlError(
+                sqlstates.SERIALIZATION_FAILURE,
+                "the snapshot of this transaction was lost by an error",
+                hint="Roll back and begin again.",
+            )
+        if self._pinned is None:
+            self._pinned = self._free.pop() if self._free else self._state.services.pulls.snapshot()
+            self._pinned.begin()
+            self._pinned_at = time.monotonic()
+        elif time.monotonic() - self._pinned_at > limits.PINNED_SNAPSHOT_AGE_MAX_S:
+            raise SqlError(
+                sqlstates.SNAPSHOT_TOO_OLD,
+                "snapshot too old",
+                detail=f"A transaction may read one snapshot for {limits.PINNED_SNAPSHOT_AGE_MAX_S:g} seconds.",
+            )
+        for watched in list(self._open):
+            watched.spool()
+        return self._pinned
+
+    def _release(self, snapshot: Snapshot, *, broken: bool = False) -> None:
+        if snapshot is self._pinned:
+            self._pin_broken = self._pin_broken or broken
+        elif len(self._free) < _FREE_SNAPSHOTS_MAX:
+            self._free.append(snapshot)
+        else:
+            snapshot.close()
+
+    # --- ending -----------------------------------------------------------------------------------------------------
+    def end_transaction(self) -> None:
+        """Portals end with their transaction, and what was pinned is let go."""
+        for watched in list(self._open):
+            watched.revoke()
+        pinned, self._pinned, self._pin_broken = self._pinned, None, False
+        if pinned is not None:
+            try:
+                pinned.end()
+            except BaseException:
+                pinned.close()  # a cursor whose transaction cannot be ended must not serve another
+                raise
+            self._release(pinned)
+
+    def close(self) -> None:
+        try:
+            self.end_transaction()
+        finally:
+            free, self._free = self._free, []
+            for snapshot in free:
+                snapshot.close()
+
+
+def _shape(fields: Sequence[Field]) -> tuple[tuple[str, int], ...]:
+    return tuple((field.name, field.type_oid) for field in fields)

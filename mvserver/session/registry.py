@@ -1,0 +1,93 @@
+"""The open sessions: numbered, listed for pg_stat_activity, ended together at shutdown."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgwire.backend import Startup
+from mvserver.session.session import Session
+
+
+@dataclass(frozen=True)
+class SessionActivity:
+    """A row of pg_stat_activity; times are seconds since the epoch."""
+
+    session_id: int
+    user: str
+    database: str
+    application_name: str
+    peer: str
+    backend_start: float
+    xact_start: float | None
+    query_start: float | None
+    state_change: float
+    state: str
+    query: str
+
+
+class SessionRegistry:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ids = itertools.count(1)
+        self._sessions: dict[int, tuple[Session, Startup]] = {}
+
+    def new_id(self) -> int:
+        return next(self._ids)
+
+    def add(self, session: Session, startup: Startup) -> None:
+        with self._lock:
+            self._sessions[session.id] = (session, startup)
+
+    def remove(self, session_id: int) -> None:
+        with self._lock:
+            self._sessions.pop(session_id, None)
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def activity(self) -> Sequence[SessionActivity]:
+        with self._lock:
+            entries = list(self._sessions.values())
+        return [_row(session, startup) for session, startup in entries]
+
+    def cancel(self, session_id: int) -> bool:
+        """Cancels what a session runs; False where there is no such session."""
+        with self._lock:
+            entry = self._sessions.get(session_id)
+        if entry is None:
+            return False
+        entry[0].cancel()
+        return True
+
+    def terminate_all(self) -> None:
+        """At shutdown: running statements are stopped and each session's next call is refused."""
+        with self._lock:
+            entries = list(self._sessions.values())
+        for session, _ in entries:
+            session.terminate(
+                SqlError(
+                    sqlstates.ADMIN_SHUTDOWN, "terminating connection due to administrator command", severity="FATAL"
+                )
+            )
+
+
+def _row(session: Session, startup: Startup) -> SessionActivity:
+    activity = session.activity
+    return SessionActivity(
+        session_id=session.id,
+        user=startup.user,
+        database=startup.database,
+        application_name=session.application_name,
+        peer=startup.peer,
+        backend_start=activity.backend_start,
+        xact_start=activity.xact_start,
+        query_start=activity.query_start,
+        state_change=activity.state_change,
+        state=activity.state,
+        query=activity.query_text,
+    )

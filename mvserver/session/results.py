@@ -1,0 +1,136 @@
+"""Results as the session hands them out: watched while they are read, spooled when their cursor is needed, and made of
+Python rows for the session's own statements."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgwire.backend import Field, Result
+from mvserver.session.clock import StatementClock
+
+TEXT_OID = 25
+
+
+class WatchedBatches:
+    """A result's batches under the statement's clock.
+
+    ``failed`` is told of an error while rows are produced (the transaction fails although the statement had started);
+    ``finished`` is called once, when nothing of the source is needed any more.
+    """
+
+    def __init__(
+        self,
+        result: Result,
+        clock: StatementClock,
+        *,
+        interrupt: Callable[[], None],
+        failed: Callable[[Exception], Exception],
+        finished: Callable[[], None],
+    ) -> None:
+        self._result = result
+        self._clock = clock
+        self._interrupt = interrupt
+        self._failed = failed
+        self._finished = finished
+        self._spooled: deque[pa.RecordBatch] = deque()
+        self._done = False
+        self._revoked = False
+
+    @property
+    def done(self) -> bool:
+        """True when the source is read to its end or closed."""
+        return self._done
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        if self._revoked:
+            raise SqlError(sqlstates.INVALID_CURSOR_NAME, "the portal's transaction has ended")
+        if self._spooled:
+            return self._spooled.popleft()
+        if self._done:
+            raise StopIteration
+        try:
+            with self._clock.working(self._interrupt):
+                batch = next(self._result.batches, None)
+        except Exception as error:
+            self.close()
+            failure = self._failed(error)
+            if failure is error:
+                raise
+            raise failure from error
+        if batch is None:
+            self.close()
+            raise StopIteration
+        return batch
+
+    def spool(self) -> None:
+        """Reads the rest into memory, so that the source is free; 53400 when it is too large."""
+        size = 0
+        rest: list[pa.RecordBatch] = []
+        while not self._done:
+            batch = next(self, None)
+            if batch is None:
+                break
+            size += batch.nbytes
+            if size > limits.SPOOLED_RESULT_BYTES_MAX:
+                self.close()
+                raise SqlError(
+                    sqlstates.CONFIGURATION_LIMIT_EXCEEDED,
+                    "the rest of an open portal is too large to be kept aside",
+                    hint="Read the portal to its end before the next statement, or use READ COMMITTED.",
+                )
+            rest.append(batch)
+        self._spooled.extend(rest)
+
+    def close(self) -> None:
+        if not self._done:
+            self._done = True
+            try:
+                self._result.close()
+            finally:
+                self._finished()
+
+    def revoke(self) -> None:
+        """The transaction has ended before the rows were read: what is left must not look like the end of the rows."""
+        if not self._done or self._spooled:
+            self._revoked = True
+            self.discard()
+
+    def discard(self) -> None:
+        """Close, and forget what was spooled."""
+        self._spooled.clear()
+        self.close()
+
+
+class DiscardOnClose:
+    """The batches that the wire holds: its ``close`` frees what is spooled too."""
+
+    def __init__(self, watched: WatchedBatches) -> None:
+        self._watched = watched
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        return next(self._watched)
+
+    def close(self) -> None:
+        self._watched.discard()
+
+
+def text_fields(names: Sequence[str]) -> tuple[Field, ...]:
+    return tuple(Field(name, TEXT_OID) for name in names)
+
+
+def text_rows(tag: str, names: Sequence[str], rows: Sequence[Sequence[str | None]]) -> Result:
+    """A finished result of text columns."""
+    columns = [pa.array([row[at] for row in rows], type=pa.string()) for at in range(len(names))]
+    batch = pa.RecordBatch.from_arrays(columns, names=list(names))
+    return Result(tag, text_fields(names), iter([batch]))

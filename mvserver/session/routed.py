@@ -1,0 +1,80 @@
+"""Statements of the router: run now, or, inside a transaction block, validated now and carried out at COMMIT.
+
+Drivers open a transaction before each statement, so CREATE and DROP must work there: what takes effect is validated at
+once together with what waits before it, kept in order, and carried out as one by COMMIT. ROLLBACK forgets it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgwire.backend import Result
+from mvserver.session import kinds
+from mvserver.session.clock import StatementClock
+from mvserver.session.results import DiscardOnClose, WatchedBatches
+from mvserver.session.state import SessionState
+from mvserver.sql.statements import Statement
+
+
+class RoutedRunner:
+    def __init__(self, state: SessionState, failed: Callable[[Exception], Exception]) -> None:
+        self._state = state
+        self._failed = failed
+
+    def run(self, statement: Statement, clock: StatementClock) -> Result:
+        if kinds.takes_effect(statement):
+            self._refuse_if_read_only(statement)
+            if self._state.transaction.in_block:
+                return self._queue(statement, clock)
+        place = self._state.place()
+        with clock.working():
+            result = self._state.services.router.execute(statement, self._state.context)
+        self._state.follow_place(place)
+        return self._watched(result, clock)
+
+    def _refuse_if_read_only(self, statement: Statement) -> None:
+        if self._state.transaction_settings()["transaction_read_only"] == "on":
+            raise SqlError(
+                sqlstates.READ_ONLY_SQL_TRANSACTION,
+                f"cannot execute {kinds.command_name(statement)} in a read-only transaction",
+            )
+
+    def _watched(self, result: Result, clock: StatementClock) -> Result:
+        """Rows may still be made while the client reads (PRINT ENTITY): under the same clock."""
+        if result.fields is None:
+            return result
+        watched = WatchedBatches(result, clock, interrupt=lambda: None, failed=self._failed, finished=lambda: None)
+        return dataclasses.replace(result, batches=DiscardOnClose(watched))
+
+    def _queue(self, statement: Statement, clock: StatementClock) -> Result:
+        transaction = self._state.transaction
+        place = self._state.place()
+        if transaction.queue and transaction.queue_place != place:
+            raise SqlError(
+                sqlstates.ACTIVE_SQL_TRANSACTION,
+                "the statements that wait for COMMIT were given in another database, schema or store",
+                hint="Commit first, or use autocommit.",
+            )
+        with clock.working():
+            self._state.services.router.validate(statement, self._state.context, transaction.queue)
+        transaction.enqueue(statement, place)
+        return Result(kinds.command_tag(statement))
+
+    def carry_out(self, clock: StatementClock) -> None:
+        """COMMIT: all of what waits or nothing, in the place where it was given; for the handlers no block is open."""
+        queue = self._state.transaction.take_queue()
+        given_at = self._state.transaction.queue_place
+        if not queue or given_at is None:
+            return
+        now = self._state.place()
+        self._state.go_to(given_at)
+        self._state.context.in_transaction_block = False
+        try:
+            with clock.working():
+                for result in self._state.services.router.execute_all(queue, self._state.context):
+                    result.close()
+        finally:
+            self._state.go_to(now)

@@ -1,0 +1,68 @@
+"""What the session room is given: its neighbours, as the few calls it makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from mvserver.pgwire.backend import Field, Result
+from mvserver.serving.api import PullService
+from mvserver.session.context import SessionContext
+from mvserver.session.deadlines import Deadlines
+from mvserver.sql.statements import Statement
+from mvserver.streaming.api import QueryStatus
+
+
+class StatementRouter(Protocol):
+    """``mvserver.routing``: everything that is neither a pull query nor a statement about the session."""
+
+    def execute(self, statement: Statement, context: SessionContext) -> Result: ...
+
+    def fields(self, statement: Statement, context: SessionContext) -> tuple[Field, ...] | None:
+        """The columns of its result, without running it."""
+
+    def validate(self, statement: Statement, context: SessionContext, earlier: Sequence[Statement] = ()) -> None:
+        """All reasons for which it would be refused after the ``earlier`` ones, without effect."""
+
+    def execute_all(self, statements: Sequence[Statement], context: SessionContext) -> Sequence[Result]:
+        """All of them, in order, or none."""
+
+
+class ViewStates(Protocol):
+    """The part of the streaming room that reads ask."""
+
+    def status(self, query_id: str) -> QueryStatus: ...
+
+    def wait_while_filling(self, view_ids: Sequence[str], timeout_s: float) -> None: ...
+
+
+class Directory(Protocol):
+    """Who may connect, and to what."""
+
+    def has_role(self, name: str) -> bool: ...
+
+    def is_superuser(self, name: str) -> bool: ...
+
+    def has_database(self, name: str) -> bool: ...
+
+    def query_of_view(self, view_id: str) -> tuple[str, str] | None:
+        """The view's name and the id of the continuous query that keeps it."""
+
+
+class TextRewriter(Protocol):
+    """buenavista's Rewriter."""
+
+    def rewrite(self, sql: str) -> str: ...
+
+
+@dataclass(frozen=True)
+class Services:
+    parse: Callable[[str], Sequence[Statement]]
+    router: StatementRouter
+    pulls: PullService
+    views: ViewStates
+    directory: Directory
+    rewriter: TextRewriter | None = None
+    extensions: Sequence[Any] = ()  # buenavista's Extension objects
+    deadlines: Deadlines = field(default_factory=Deadlines)

@@ -1,0 +1,178 @@
+"""The transaction of a session: PostgreSQL's states, savepoints as markers, and the DDL that waits for COMMIT.
+
+Reads need no transaction of ours (serving's snapshots are the session's to hold), so this module is pure state: which
+statements may run now, what a ROLLBACK restores, which statements COMMIT must carry out.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+from mvserver.session.settings import SettingsState
+from mvserver.sql.statements import Statement
+
+
+class State(enum.Enum):
+    IDLE = "idle"
+    IMPLICIT = "implicit"  # a text of several statements, or the extended protocol between two Syncs
+    BLOCK = "block"
+    FAILED = "failed"
+
+
+PINNING = frozenset({"repeatable read", "serializable"})
+"""Levels that read one snapshot from their first query on. Serializable is the same here: transactions only read."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where names resolve: what USE changes, and ROLLBACK takes back."""
+
+    database: str
+    schema: str
+    store: str | None
+
+
+@dataclass(frozen=True)
+class Restore:
+    """What a transaction or savepoint goes back to."""
+
+    settings: SettingsState
+    place: Place
+
+
+@dataclass(frozen=True)
+class _Savepoint:
+    name: str
+    restore: Restore
+    queued: int
+
+
+@dataclass
+class Transaction:
+    state: State = State.IDLE
+    isolation: str = "read committed"
+    read_only: bool = False
+    queried: bool = False  # a query has run: too late for SET TRANSACTION
+    queue: list[Statement] = field(default_factory=list)  # what waits for COMMIT
+    queue_place: Place | None = None  # where it was given
+    _start: Restore | None = None
+    _savepoints: list[_Savepoint] = field(default_factory=list)
+
+    @property
+    def status(self) -> str:
+        return {State.BLOCK: "T", State.FAILED: "E"}.get(self.state, "I")
+
+    @property
+    def in_block(self) -> bool:
+        return self.state in (State.BLOCK, State.FAILED)
+
+    @property
+    def pins(self) -> bool:
+        return self.isolation in PINNING and self.state in (State.BLOCK, State.IMPLICIT)
+
+    # --- beginning and ending ---------------------------------------------------------------------------------------
+    def begin(self, restore: Restore, isolation: str, read_only: bool) -> None:
+        """BEGIN; an implicit transaction becomes the block, with what it has already set."""
+        self.state = State.BLOCK
+        self.isolation, self.read_only = isolation, read_only
+        self._start = self._start or restore
+
+    def begin_implicit(self, restore: Restore, isolation: str, read_only: bool) -> None:
+        if self.state is State.IDLE:
+            self.state = State.IMPLICIT
+            self.isolation, self.read_only = isolation, read_only
+            self._start = restore
+
+    def fail(self) -> Restore | None:
+        """After an error: a block is failed until its end; an implicit transaction ends. Returns what to restore."""
+        if self.state is State.BLOCK:
+            self.state = State.FAILED
+            return None
+        if self.state is State.IMPLICIT:
+            return self.end()
+        return None
+
+    def end(self) -> Restore | None:
+        """Forgets the transaction; returns what a rollback restores."""
+        start = self._start
+        self.state = State.IDLE
+        self.queried = False
+        self.queue = []
+        self._start = None
+        self._savepoints = []
+        return start
+
+    def take_queue(self) -> list[Statement]:
+        queue, self.queue = self.queue, []
+        return queue
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+    def refuse_if_failed(self) -> None:
+        if self.state is State.FAILED:
+            raise SqlError(
+                sqlstates.IN_FAILED_SQL_TRANSACTION,
+                "current transaction is aborted, commands ignored until end of transaction block",
+            )
+
+    def enqueue(self, statement: Statement, place: Place) -> None:
+        if len(self.queue) >= limits.QUEUED_STATEMENTS_MAX:
+            raise SqlError(
+                sqlstates.PROGRAM_LIMIT_EXCEEDED,
+                f"a transaction may hold at most {limits.QUEUED_STATEMENTS_MAX} statements that take effect at COMMIT",
+            )
+        self.queue.append(statement)
+        self.queue_place = place
+
+    def set_modes(self, isolation: str | None, read_only: bool | None) -> None:
+        """SET TRANSACTION: before the first query only, where it would change what was read."""
+        if isolation is not None and isolation != self.isolation:
+            if self.queried:
+                raise SqlError(
+                    sqlstates.ACTIVE_SQL_TRANSACTION, "SET TRANSACTION ISOLATION LEVEL must be called before any query"
+                )
+            self.isolation = isolation
+        if read_only is not None:
+            if self.read_only and not read_only and self.queried:
+                raise SqlError(
+                    sqlstates.ACTIVE_SQL_TRANSACTION,
+                    "transaction read-write mode must be set before any query",
+                )
+            self.read_only = read_only
+
+    # --- savepoints -------------------------------------------------------------------------------------------------
+    def savepoint(self, name: str, restore: Restore) -> None:
+        self._require_block("SAVEPOINT")
+        self.refuse_if_failed()
+        if len(self._savepoints) >= limits.SAVEPOINTS_MAX:
+            raise SqlError(
+                sqlstates.PROGRAM_LIMIT_EXCEEDED, f"a transaction may have at most {limits.SAVEPOINTS_MAX} savepoints"
+            )
+        self._savepoints.append(_Savepoint(name, restore, len(self.queue)))
+
+    def release(self, name: str) -> None:
+        self._require_block("RELEASE SAVEPOINT")
+        self.refuse_if_failed()
+        del self._savepoints[self._find(name) :]
+
+    def rollback_to(self, name: str) -> Restore:
+        """Back to the savepoint, which stays; a failed block is whole again."""
+        self._require_block("ROLLBACK TO SAVEPOINT")
+        at = self._find(name)
+        savepoint = self._savepoints[at]
+        del self._savepoints[at + 1 :]
+        del self.queue[savepoint.queued :]
+        self.state = State.BLOCK
+        return savepoint.restore
+
+    def _find(self, name: str) -> int:
+        for at in range(len(self._savepoints) - 1, -1, -1):
+            if self._savepoints[at].name == name:
+                return at
+        raise SqlError(sqlstates.INVALID_SAVEPOINT, f'savepoint "{name}" does not exist')
+
+    def _require_block(self, command: str) -> None:
+        if not self.in_block:
+            raise SqlError(sqlstates.NO_ACTIVE_SQL_TRANSACTION, f"{command} can only be used in transaction blocks")

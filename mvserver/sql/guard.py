@@ -1,0 +1,234 @@
+"""What keeps a hostile or runaway text from hurting the process: size, nesting and length, before any parser runs.
+
+Parsers recurse, and so do the readers of their trees; Python's stack is finite. So the depth that a statement's tree can
+have is computed from its tokens, without recursion, and refused beyond ``limits``: brackets and CASEs nest, prefix
+operators nest, and a chain of binary operators is a tree as deep as it is long (chains of AND and OR are balanced by our
+parsers, so they do not count). The recursion limit of the interpreter is raised once to what the deepest accepted
+statement needs; should a parser still run out of stack, :func:`no_recursion_error` turns that into the same error.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+from mvserver.sql.lexer import NUMBER, OPERATOR, PARAMETER, STRING, WORD, Token
+
+sys.setrecursionlimit(max(sys.getrecursionlimit(), limits.RECURSION_LIMIT))
+
+_OPEN = frozenset("([{")
+_CLOSE = frozenset(")]}")
+_PREFIX_OPERATORS = frozenset({"-", "+", "~", "@", "!"})
+_NOT_OPERATORS = frozenset({".", ",", ":", "=>", ":=", "..", "?", "`", "\\"})
+_WORD_OPERATORS = frozenset({"like", "ilike", "similar", "is", "in", "between", "at", "collate", "isnull", "notnull"})
+# Where an operand list starts anew: what stands before is finished, so its chain does not grow any more.
+_BOUNDARIES = frozenset(
+    {
+        "and", "or", "when", "then", "else", "from", "where", "group", "having", "order", "on", "select", "with", "limit",
+        "join", "values", "as", "set",
+    }
+)  # fmt: skip
+_SET_OPERATIONS = frozenset({"union", "intersect", "except"})
+
+
+def check_size(text: str) -> None:
+    """54000 for a text that is longer than the parser will look at."""
+    if len(text) * 4 <= limits.STATEMENT_BYTES_MAX:
+        return
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > limits.STATEMENT_BYTES_MAX:
+        raise SqlError(
+            sqlstates.PROGRAM_LIMIT_EXCEEDED,
+            "statement is too long",
+            detail=f"It has {size} bytes; the limit is {limits.STATEMENT_BYTES_MAX}.",
+            hint="Split it into several statements, or pass long values as parameters.",
+        )
+
+
+class _Level:
+    """One open bracket or CASE.
+
+    ``depth`` is the depth of the operand list's present tree, ``finished`` the deepest of those before it, ``prefixes`` the
+    prefix operators that wait for their operand.
+    """
+
+    __slots__ = ("depth", "finished", "is_case", "prefixes")
+
+    def __init__(self, is_case: bool) -> None:
+        self.is_case = is_case
+        self.depth = 0
+        self.finished = 0
+        self.prefixes = 0
+
+    def boundary(self) -> None:
+        self.finished = max(self.finished, self.depth)
+        self.depth = 0
+
+
+class _Walk:
+    """The state of one pass over a statement's tokens."""
+
+    __slots__ = ("level", "levels", "nesting")
+
+    def __init__(self) -> None:
+        self.level = _Level(False)
+        self.levels = [self.level]
+        self.nesting = 0  # open brackets, CASEs and waiting prefix operators, all levels together
+
+    def open(self, token: Token, *, is_case: bool) -> None:
+        self.level = _Level(is_case)
+        self.levels.append(self.level)
+        self._nest(token)
+
+    def prefix(self, token: Token) -> None:
+        self.level.prefixes += 1
+        self._nest(token)
+
+    def close(self, token: Token, *, is_case: bool) -> None:
+        """A bracket that closes nothing is left to the parser, which names it."""
+        if len(self.levels) == 1 or self.level.is_case is not is_case:
+            return
+        self.operand()
+        inner = self.levels.pop()
+        self.level = self.levels[-1]
+        self.nesting -= 1
+        depth = max(inner.finished, inner.depth) + 1 + self.level.prefixes
+        self.level.depth = max(self.level.depth, depth)
+        self.operand()
+        if depth > limits.STATEMENT_CHAIN_MAX:
+            raise _too_long(token)
+
+    def operand(self) -> None:
+        if self.level.prefixes:
+            self.nesting -= self.level.prefixes
+            self.level.prefixes = 0
+
+    def chain(self, token: Token) -> None:
+        self.operand()
+        self.level.depth += 1
+        if self.level.depth > limits.STATEMENT_CHAIN_MAX:
+            raise _too_long(token)
+
+    def boundary(self) -> None:
+        self.operand()
+        self.level.boundary()
+
+    def _nest(self, token: Token) -> None:
+        self.nesting += 1
+        if self.nesting > limits.STATEMENT_DEPTH_MAX:
+            raise _too_deep(token)
+
+
+def check_tokens(tokens: Sequence[Token]) -> None:
+    """54001 for a statement whose tree would be too deep, 54000 for one that would take too long to parse."""
+    walk = _Walk()
+    operand_before = False  # whether an operator that follows is binary
+    counted = 0
+    set_operations = 0
+    for token in tokens:
+        kind = token.kind
+        if kind is NUMBER or kind is STRING or kind is PARAMETER:
+            operand_before = True
+            if walk.level.prefixes:
+                walk.operand()
+            continue
+        text = token.text
+        if kind is OPERATOR and text == ",":
+            walk.boundary()
+            operand_before = False
+            continue
+        counted += 1
+        if kind is OPERATOR:
+            if text in _OPEN:
+                walk.open(token, is_case=False)
+                operand_before = False
+            elif text in _CLOSE:
+                walk.close(token, is_case=False)
+                operand_before = True
+            elif text in _NOT_OPERATORS:
+                operand_before = False
+            elif operand_before or text not in _PREFIX_OPERATORS:
+                walk.chain(token)
+                operand_before = text == "*" and not operand_before
+            else:
+                walk.prefix(token)
+        elif kind is WORD:
+            if text == "case":
+                walk.open(token, is_case=True)
+                operand_before = False
+            elif text == "end" and walk.level.is_case:
+                walk.close(token, is_case=True)
+                operand_before = True
+            elif text == "not":
+                if not operand_before:
+                    walk.prefix(token)
+                operand_before = False
+            elif text in _BOUNDARIES:
+                walk.boundary()
+                operand_before = False
+            elif text in _WORD_OPERATORS:
+                walk.chain(token)
+                operand_before = text in ("isnull", "notnull")
+            elif text in _SET_OPERATIONS:
+                walk.boundary()
+                operand_before = False
+                set_operations += 1
+                if set_operations > limits.STATEMENT_CHAIN_MAX:
+                    raise _too_long(token)
+            else:
+                operand_before = True
+                walk.operand()
+        else:
+            operand_before = True
+            walk.operand()
+    if counted > limits.STATEMENT_TOKENS_MAX:
+        raise SqlError(
+            sqlstates.PROGRAM_LIMIT_EXCEEDED,
+            "statement is too long",
+            detail=f"It has {counted} words and operators; the limit is {limits.STATEMENT_TOKENS_MAX}.",
+            hint="Split it into several statements.",
+            position=tokens[0].position,
+        )
+
+
+def check_nesting(depth: int, token: Token) -> None:
+    """For grammars whose brackets the tokens do not tell (the < and > of types)."""
+    if depth > limits.STATEMENT_DEPTH_MAX:
+        raise _too_deep(token)
+
+
+@contextmanager
+def no_recursion_error(position: int | None = None) -> Iterator[None]:
+    """The last line of defence: running out of stack is an error of the statement, not of the server."""
+    try:
+        yield
+    except RecursionError:
+        raise SqlError(
+            sqlstates.STATEMENT_TOO_COMPLEX,
+            "stack depth limit exceeded",
+            hint="Simplify the statement: nest fewer brackets, CASEs and sub-queries.",
+            position=position,
+        ) from None
+
+
+def _too_deep(token: Token) -> SqlError:
+    return SqlError(
+        sqlstates.STATEMENT_TOO_COMPLEX,
+        "stack depth limit exceeded",
+        detail=f"Brackets, CASEs and prefix operators nest at most {limits.STATEMENT_DEPTH_MAX} deep.",
+        hint="Simplify the statement: nest fewer brackets, CASEs and sub-queries.",
+        position=token.position,
+    )
+
+
+def _too_long(token: Token) -> SqlError:
+    return SqlError(
+        sqlstates.STATEMENT_TOO_COMPLEX,
+        "stack depth limit exceeded",
+        detail=f"One chain of operators has at most {limits.STATEMENT_CHAIN_MAX} of them.",
+        hint="Simplify the statement: put parts of a long chain into brackets, or use IN or a function.",
+        position=token.position,
+    )

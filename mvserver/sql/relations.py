@@ -1,0 +1,220 @@
+"""Streams and materialized views: declaring, filling, listing, describing, dropping."""
+
+from __future__ import annotations
+
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+from mvserver.sql.cursor import Cursor
+from mvserver.sql.entities import at_entity, insert_into_entity
+from mvserver.sql.heads import Heads, StatementParser
+from mvserver.sql.lexer import WORD
+from mvserver.sql.names import cascade, identifier, if_exists, if_not_exists, object_name
+from mvserver.sql.properties import optional_properties
+from mvserver.sql.select import continuous_select
+from mvserver.sql.statements import (
+    ColumnDefinition,
+    CreateMaterializedView,
+    CreateStream,
+    CreateStreamAs,
+    DescribeRelation,
+    DropRelation,
+    InsertInto,
+    ListRelations,
+    ObjectName,
+    RefreshMaterializedView,
+    Statement,
+)
+from mvserver.sql.typenames import type_name
+
+_INSERT_HINT = "Use INSERT INTO ENTITY name VALUE ('...') to write a record, or INSERT INTO stream SELECT ..."
+
+
+# --- CREATE ---------------------------------------------------------------------------------------------------------
+def _create_stream(cursor: Cursor) -> Statement:
+    guarded = if_not_exists(cursor)
+    name = object_name(cursor)
+    if cursor.at_operator("("):
+        columns = _columns(cursor)
+        properties = optional_properties(cursor)
+        if cursor.at_word("as"):
+            raise cursor.syntax_error(
+                hint="The columns of CREATE STREAM AS come from its SELECT; name them there with AS."
+            )
+        return CreateStream(name, columns, properties, guarded)
+    properties = optional_properties(cursor)
+    if cursor.at_end and properties:
+        raise cursor.not_supported(
+            "CREATE STREAM without columns is not supported",
+            hint="Declare the columns: CREATE STREAM name (column type, ...) WITH (...).",
+        )
+    cursor.expect_word("as")
+    return CreateStreamAs(name, properties, continuous_select(cursor), guarded)
+
+
+def _columns(cursor: Cursor) -> tuple[ColumnDefinition, ...]:
+    cursor.expect_operator("(")
+    columns: list[ColumnDefinition] = []
+    seen: set[str] = set()
+    while True:
+        token = cursor.current
+        _refuse_constraint(cursor)
+        column = _column(cursor)
+        if column.name in seen:
+            raise SqlError(
+                sqlstates.DUPLICATE_COLUMN, f'column "{column.name}" specified more than once', position=token.position
+            )
+        seen.add(column.name)
+        columns.append(column)
+        if len(columns) > limits.COLUMNS_MAX:
+            raise SqlError(
+                sqlstates.TOO_MANY_COLUMNS,
+                f"streams can have at most {limits.COLUMNS_MAX} columns",
+                position=token.position,
+            )
+        if cursor.accept_operator(")"):
+            return tuple(columns)
+        cursor.expect_operator(",")
+
+
+def _column(cursor: Cursor) -> ColumnDefinition:
+    name = identifier(cursor)
+    sql_type = type_name(cursor)
+    not_null = nullable = False
+    while not cursor.at_operator(",") and not cursor.at_operator(")"):
+        token = cursor.current
+        _refuse_constraint(cursor)
+        if cursor.accept_word("not", "null"):
+            not_null = True
+        elif cursor.accept_word("null"):
+            nullable = True
+        elif cursor.at_any({"default", "generated", "check", "references", "unique", "collate", "comment", "metadata"}):
+            raise cursor.not_supported(
+                f"{cursor.current.text.upper()} is not supported in a column definition",
+                hint="A column has a name, a type and perhaps NOT NULL.",
+            )
+        else:
+            raise cursor.syntax_error()
+        if not_null and nullable:
+            raise SqlError(
+                sqlstates.SYNTAX_ERROR,
+                f'conflicting NULL/NOT NULL declarations for column "{name}"',
+                position=token.position,
+            )
+    return ColumnDefinition(name, sql_type, not_null)
+
+
+def _refuse_constraint(cursor: Cursor) -> None:
+    if cursor.at_word("primary", "key"):
+        raise SqlError(
+            sqlstates.INVALID_TABLE_DEFINITION,
+            "a stream has no primary key",
+            hint="Rows of a stream are only added. For rows that are replaced by key, group a stream by that key in a "
+            "materialized view.",
+            position=cursor.current.position,
+        )
+    if cursor.at_any({"constraint", "foreign"}) or (cursor.at_any({"unique", "check"}) and cursor.peek().text == "("):
+        raise cursor.not_supported("constraints are not supported in a stream", hint="Only NOT NULL is.")
+
+
+def _create_materialized_view(cursor: Cursor) -> Statement:
+    guarded = if_not_exists(cursor)
+    name = object_name(cursor)
+    if cursor.at_operator("("):
+        raise cursor.not_supported(
+            "column names after the view's name are not supported", hint="Name the columns in the SELECT with AS."
+        )
+    properties = optional_properties(cursor)
+    cursor.expect_word("as")
+    select = continuous_select(cursor)
+    _with_data(cursor)
+    return CreateMaterializedView(name, properties, select, guarded)
+
+
+def _with_data(cursor: Cursor) -> None:
+    if cursor.at_word("with", "no", "data"):
+        raise cursor.not_supported("WITH NO DATA is not supported", hint="A view starts to fill when it is created.")
+    cursor.accept_word("with", "data")
+
+
+def _refresh(cursor: Cursor) -> Statement:
+    cursor.accept_word("concurrently")
+    name = object_name(cursor)
+    _with_data(cursor)
+    return RefreshMaterializedView(name)
+
+
+# --- INSERT INTO ----------------------------------------------------------------------------------------------------
+def _insert(cursor: Cursor) -> Statement:
+    if at_entity(cursor):
+        return insert_into_entity(cursor)
+    name = object_name(cursor)
+    if cursor.at_any({"values", "default", "value"}):
+        raise cursor.not_supported("INSERT INTO ... VALUES is not supported", hint=_INSERT_HINT)
+    if cursor.at_operator("(") and not (
+        cursor.peek().kind is WORD and cursor.peek().text in ("select", "with") or cursor.peek().text == "("
+    ):
+        raise cursor.not_supported(
+            "a column list in INSERT INTO is not supported",
+            hint="Columns are matched by name: give the columns of the SELECT the names of the stream's columns.",
+        )
+    if not cursor.at_any({"select", "with"}) and not cursor.at_operator("("):
+        raise cursor.syntax_error()
+    return InsertInto(name, continuous_select(cursor))
+
+
+# --- DROP, LIST, DESCRIBE -------------------------------------------------------------------------------------------
+def _drop(kind: str) -> StatementParser:
+    def parse(cursor: Cursor) -> Statement:
+        guarded = if_exists(cursor)
+        name = object_name(cursor)
+        if cursor.at_operator(","):
+            raise cursor.not_supported("dropping several objects at once is not supported", hint="Drop one at a time.")
+        return DropRelation(kind, name, guarded, cascade(cursor))
+
+    return parse
+
+
+def _list(kind: str | None) -> StatementParser:
+    def parse(cursor: Cursor) -> Statement:
+        schema: ObjectName | None = None
+        if cursor.accept_word("in"):
+            cursor.accept_word("schema")
+            schema = object_name(cursor, parts_max=2)
+        return ListRelations(kind, schema)
+
+    return parse
+
+
+def _describe(cursor: Cursor) -> Statement:
+    following = cursor.peek()
+    columns = cursor.at_word("columns") and cursor.peek().text not in ("", ";", ".") and following is not cursor.current
+    if columns:
+        cursor.advance()
+        return DescribeRelation(object_name(cursor), columns=True)
+    name = object_name(cursor)
+    return DescribeRelation(name, cursor.accept_word("columns"))
+
+
+HEADS: Heads = {
+    ("create", "stream"): _create_stream,
+    ("create", "materialized", "view"): _create_materialized_view,
+    ("refresh", "materialized", "view"): _refresh,
+    ("insert", "into"): _insert,
+    ("drop", "stream"): _drop("stream"),
+    ("drop", "materialized", "view"): _drop("materialized view"),
+    ("drop", "relation"): _drop("relation"),
+    ("drop", "table"): _drop("table"),
+    ("describe", "relation"): _describe,
+    ("describe", "stream"): _describe,
+    ("describe", "materialized", "view"): _describe,
+    **{
+        (verb, *words): _list(kind)
+        for verb in ("list", "show")
+        for words, kind in (
+            (("relations",), None),
+            (("streams",), "stream"),
+            (("materialized", "views"), "materialized view"),
+            (("views",), "materialized view"),
+        )
+    },
+}

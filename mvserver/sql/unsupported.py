@@ -1,0 +1,168 @@
+"""Statements that are known and refused: DeltaStream's and PostgreSQL's that this server does not have.
+
+A user who types one of them is told so, and what to use instead, rather than that there is a syntax error.
+"""
+
+from __future__ import annotations
+
+from mvserver.sql.cursor import Cursor
+from mvserver.sql.heads import Heads, StatementParser
+from mvserver.sql.statements import Statement
+
+_WRITE = "Views change with their sources. Use INSERT INTO ENTITY name VALUE ('...') to write a record to a source."
+_VIEW = "Use CREATE MATERIALIZED VIEW name AS SELECT ..."
+_STREAM = "Use CREATE STREAM name (columns) WITH (...) to declare a source."
+_DROP_CREATE = "Drop the object and create it anew."
+_CHANGELOG = "Group a stream by the key in a materialized view to keep one row for each key."
+_ROLES = "The server has one role, postgres."
+_REGISTRY = "Declare the columns in CREATE STREAM."
+_FUNCTIONS = "Use the built-in functions."
+_POOL = "One server runs all queries; there is no compute pool to manage."
+_CURSORS = "Read the result in parts with the extended protocol's row limit (psycopg: cursor.stream or fetchmany)."
+_SECURITY = "There is nothing to manage: access is decided by how a client may connect."
+
+_REFUSED: dict[str, str | None] = {
+    "alter": _DROP_CREATE,
+    "create changelog": _CHANGELOG,
+    "create virtual": "Write the intermediate query as a sub-query in FROM, or as a stream of its own.",
+    "create table": _STREAM,
+    "create temporary": _STREAM,
+    "create temp": _STREAM,
+    "create unlogged": _STREAM,
+    "create view": _VIEW,
+    "create recursive": _VIEW,
+    "create or": "Drop the object first: DROP ... IF EXISTS name.",
+    "create index": "Views are indexed by their keys.",
+    "create unique": "Views are indexed by their keys.",
+    "create role": _ROLES,
+    "create user": _ROLES,
+    "create group": _ROLES,
+    "create function": _FUNCTIONS,
+    "create function_source": _FUNCTIONS,
+    "create aggregate": _FUNCTIONS,
+    "create procedure": _FUNCTIONS,
+    "create type": None,
+    "create domain": None,
+    "create sequence": None,
+    "create extension": None,
+    "create trigger": None,
+    "create rule": None,
+    "create policy": None,
+    "create publication": None,
+    "create subscription": None,
+    "create server": "Use CREATE STORE.",
+    "create foreign": _STREAM,
+    "create tablespace": None,
+    "create language": None,
+    "create cast": None,
+    "create operator": None,
+    "create collation": None,
+    "create statistics": None,
+    "create event": None,
+    "create schema_registry": _REGISTRY,
+    "create descriptor_source": _REGISTRY,
+    "create compute_pool": _POOL,
+    "create secret": "Give the values in the store's properties or in its config_file.",
+    "create api_token": _SECURITY,
+    "create security": _SECURITY,
+    "create metrics": "The server's metrics are at its HTTP port.",
+    "create organization": _SECURITY,
+    "create application": "Put the statements between BEGIN and COMMIT: they take effect together.",
+    "drop changelog": None,
+    "drop view": "Use DROP MATERIALIZED VIEW name.",
+    "drop index": "Views are indexed by their keys.",
+    "drop role": _ROLES,
+    "drop user": _ROLES,
+    "drop group": _ROLES,
+    "drop owned": None,
+    "drop function": _FUNCTIONS,
+    "drop function_source": _FUNCTIONS,
+    "drop aggregate": _FUNCTIONS,
+    "drop procedure": _FUNCTIONS,
+    "drop type": None,
+    "drop domain": None,
+    "drop sequence": None,
+    "drop extension": None,
+    "drop trigger": None,
+    "drop schema_registry": None,
+    "drop descriptor_source": None,
+    "drop compute_pool": _POOL,
+    "drop secret": None,
+    "drop api_token": _SECURITY,
+    "drop security": _SECURITY,
+    "drop metrics": None,
+    "list changelogs": "Use LIST RELATIONS.",
+    "list tables": "Use LIST RELATIONS.",
+    "list schema_registries": None,
+    "list descriptors": None,
+    "list descriptor_sources": None,
+    "list functions": None,
+    "list function_sources": None,
+    "list compute_pools": _POOL,
+    "list roles": "Use SELECT * FROM pg_roles.",
+    "list users": "Use SELECT * FROM pg_user.",
+    "list invitations": _SECURITY,
+    "list api_tokens": _SECURITY,
+    "list secrets": None,
+    "list organizations": _SECURITY,
+    "describe changelog": "Use DESCRIBE RELATION name.",
+    "describe role": None,
+    "describe user": None,
+    "describe sandbox": None,
+    "update schema_registry": _REGISTRY,
+    "update compute_pool": _POOL,
+    "update secret": None,
+    "update": _WRITE,
+    "delete": _WRITE,
+    "merge": _WRITE,
+    "truncate": _WRITE,
+    "copy": "Put files into a FILE store's directory, or read the view with SELECT.",
+    "grant": _ROLES,
+    "revoke": _ROLES,
+    "reassign": _ROLES,
+    "can": _SECURITY,
+    "invite": _SECURITY,
+    "accept": _SECURITY,
+    "reject": _SECURITY,
+    "declare": _CURSORS,
+    "fetch": _CURSORS,
+    "move": _CURSORS,
+    "close": _CURSORS,
+    "listen": None,
+    "unlisten": None,
+    "notify": None,
+    "lock": "Reads never block and never wait for writes.",
+    "vacuum": "The server keeps its files in order by itself.",
+    "analyze": "The server keeps its statistics by itself.",
+    "analyse": "The server keeps its statistics by itself.",
+    "cluster": None,
+    "reindex": None,
+    "checkpoint": "Every batch is durable when it is visible.",
+    "comment": None,
+    "security": None,
+    "do": None,
+    "call": None,
+    "load": None,
+    "import": None,
+    "generate": None,
+    "start sandbox": None,
+    "start compute_pool": _POOL,
+    "stop sandbox": None,
+    "stop compute_pool": _POOL,
+    "refresh": "Use REFRESH MATERIALIZED VIEW name.",
+}
+
+
+def _refuse(name: str, hint: str | None, words: int) -> StatementParser:
+    def parse(cursor: Cursor) -> Statement:
+        cursor.reset(cursor.mark - words)
+        raise cursor.not_supported(f"{name.upper()} is not supported", hint=hint)
+
+    return parse
+
+
+_NAMES = {"create or": "create or replace", "create temp": "create temporary"}
+
+HEADS: Heads = {
+    tuple(name.split()): _refuse(_NAMES.get(name, name), hint, len(name.split())) for name, hint in _REFUSED.items()
+}

@@ -1,0 +1,46 @@
+"""Asks Spark whether it accepts a lowered plan, without running it."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType, TimestampType
+
+from mvserver import sqlstates
+from mvserver.compiler.plans import Aggregation, Projection
+from mvserver.errors import SqlError
+from mvserver.streaming.evaluate import partial_frame, row_frame
+from mvserver.streaming.program import build_program
+from mvserver.streaming.spark_errors import sql_error
+from mvserver.streaming.spark_types import spark_type
+from mvserver.streaming.targets import build_target
+from spark_sinks.decode import parquet_column
+
+_RAW = StructType(
+    [
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("position", StringType()),
+        StructField("record_time", TimestampType()),
+    ]
+)
+
+
+def check_plan(session: SparkSession, plan: object) -> None:
+    """Raises SqlError where the analyser refuses what the compiler made: before anything is created."""
+    if not isinstance(plan, (Projection, Aggregation)):
+        raise SqlError(sqlstates.INTERNAL_ERROR, f"not a continuous plan: {type(plan).__name__}")
+    fields = list(_RAW.fields)
+    if plan.scan.value_format == "parquet":
+        fields += [StructField(parquet_column(c.name).strip("`"), spark_type(c.type)) for c in plan.scan.columns]
+    frame = session.createDataFrame([], StructType(fields))
+    target = build_target("check", "check", 1, plan)
+    program = build_program([target])
+    try:
+        row_frame(frame, program).schema  # noqa: B018 - the analyser runs when the schema is asked for
+        if isinstance(plan, Aggregation):
+            partial_frame(frame, program).schema  # noqa: B018
+    except Exception as error:
+        cause = sql_error(error)
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED, "the query cannot be computed", detail=cause.detail or cause.message
+        ) from error

@@ -1,0 +1,270 @@
+"""CREATE STREAM AS and INSERT INTO: records of one stream, evaluated by Spark, written to another.
+
+Each such query has a Spark query of its own, so that a slow sink never holds up a view. The position up to which the
+source is written lives with the sink, in the transaction of the records: it alone says where the next start begins.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from catalog.model import Query
+from mvserver import sqlstates
+from mvserver.compiler.plans import ContinuousPlan, ErrorHandling, Projection
+from mvserver.errors import SqlError
+from mvserver.sql.types import Kind
+from mvserver.streaming.api import QueryState, QueryStatus
+from mvserver.streaming.generation import run_generation
+from mvserver.streaming.program import build_program
+from mvserver.streaming.rejected import rejected_rows
+from mvserver.streaming.spark import SparkGate
+from mvserver.streaming.spark_errors import is_data_error, sql_error
+from mvserver.streaming.subscribers import Rate
+from mvserver.streaming.targets import build_target
+from spark_sinks.base import Position, SourceReader
+from spark_sinks.decode.columns import text
+from spark_sinks.duckdb.writer import Writer
+
+_log = logging.getLogger(__name__)
+_RETRY_S = (0.5, 1.0, 2.0, 5.0, 10.0)
+_HEALTH_S = 3.0
+
+
+class TransactionalSink(Protocol):
+    """A sink that keeps the source's position in the transaction of the records."""
+
+    def committed_position(self) -> Position | None: ...
+
+    def write(
+        self,
+        keys: Sequence[bytes | None],
+        values: Sequence[bytes | None],
+        timestamps_ms: Sequence[int | None],
+        position: Position,
+    ) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class SinkServices:
+    session: Callable[[], SparkSession]
+    gate: SparkGate
+    writer: Writer
+    work_directory: Path
+    records_per_trigger: int
+    reached: Callable[[str], None] = lambda step: None
+
+
+class SinkQuery:
+    """Runs between ``start`` and ``stop``, both of which may come again."""
+
+    def __init__(
+        self,
+        query: Query,
+        plan: ContinuousPlan,
+        reader: SourceReader,
+        open_sink: Callable[[], TransactionalSink],
+        services: SinkServices,
+    ) -> None:
+        if not isinstance(plan, Projection):
+            raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "a stream can only be made of projections and filters")
+        self._query = query
+        self._plan = plan
+        self._reader = reader
+        self._open_sink = open_sink
+        self._services = services
+        self._program = build_program([build_target(query.id, query.sink_id, 1, plan)])
+        self._stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._position: Position | None = None
+        self._latest: Position | None = None
+        self._generation = 0
+        self._running = False
+        self._failure: str | None = None
+        self._stalled: str | None = None
+        self._rate_in, self._rate_out = Rate(), Rate()
+        self._records_in = self._rejected = self._epoch = 0
+        self._last_change_at: float | None = None
+
+    def start(self) -> None:
+        self._stopping.clear()
+        self._failure = self._stalled = None
+        self._threads = [
+            threading.Thread(target=self._run, name=f"sink-{self._query.id[:8]}", daemon=True),
+            threading.Thread(target=self._watch, name=f"sink-health-{self._query.id[:8]}", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+        self._threads = []
+
+    def _run(self) -> None:
+        attempt = 0
+        while not self._stopping.is_set() and self._failure is None:
+            try:
+                self._run_generation()
+            except Exception as error:  # noqa: BLE001 - whatever ended the query is shown as its cause
+                self._note(error)
+            self._stopping.wait(_RETRY_S[min(attempt, len(_RETRY_S) - 1)])
+            attempt += 1
+
+    def _run_generation(self) -> None:
+        session = self._services.session()
+        sink = self._open_sink()
+        try:
+            start = sink.committed_position()
+            if start is None:
+                start = self._reader.adopt(json.loads(self._query.start_position), fresh=True)
+            self._position = start
+            self._generation += 1
+            checkpoint = self._services.work_directory / self._query.id / f"checkpoint-{self._generation}"
+            run_generation(
+                session,
+                self._reader,
+                start,
+                checkpoint,
+                records_per_trigger=self._services.records_per_trigger,
+                on_batch=lambda frame, batch_id: self._write(sink, frame, batch_id, str(checkpoint)),
+                ended=lambda: self._stopping.is_set() or self._failure is not None,
+                running=self._set_running,
+            )
+        finally:
+            sink.close()
+
+    def _set_running(self, running: bool) -> None:
+        self._running = running
+
+    def _write(self, sink: TransactionalSink, frame: DataFrame, batch_id: int, checkpoint: str) -> None:
+        start = self._position
+        assert start is not None  # noqa: S101 - set before the generation runs
+        end = self._reader.batch_end(checkpoint, batch_id, start)
+        with self._services.gate.admitted():
+            table = self._rows(frame).toArrow()
+        rejected = self._reject(table)
+        table = table.filter(table.column("passing"))
+        self._services.reached("before sink")
+        sink.write(
+            table.column("sink_key").to_pylist(),
+            table.column("sink_value").to_pylist(),
+            table.column("sink_time").to_pylist(),
+            end,
+        )
+        self._services.reached("after sink")
+        self._position = end
+        records = self._reader.distance(start, end)
+        self._records_in += records
+        self._rejected += rejected
+        self._epoch += 1
+        self._rate_in.add(records)
+        self._rate_out.add(table.num_rows)
+        self._last_change_at = time.time()
+        self._stalled = None
+
+    def _rows(self, frame: DataFrame) -> DataFrame:
+        program, plan = self._program, self._plan
+        for stage in program.stages:
+            frame = frame.selectExpr("*", *stage)
+        view = program.views[0]
+        frame = frame.where(program.keep).selectExpr("key", "record_time", *program.flags, *program.columns)
+        fields = ", ".join(
+            f"{text(output.name)}, {_json_value(name, output.type.kind)}"
+            for output, name in zip(plan.outputs, view.outputs, strict=True)
+        )
+        options = (
+            "map('ignoreNullFields', 'false', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', "
+            "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
+        )
+        rejected = [name for _, name in program.rejected]
+        return frame.selectExpr(
+            f"{view.flag} AS passing",
+            "key AS sink_key",
+            f"CASE WHEN {view.flag} THEN cast(to_json(named_struct({fields}), {options}) as binary) END AS sink_value",
+            "unix_millis(record_time) AS sink_time",
+            *rejected,
+        )
+
+    def _reject(self, table: pa.Table) -> int:
+        rows, counts = rejected_rows(table, self._program.rejected, self._reader)
+        if not rows:
+            return 0
+        if self._plan.scan.error_handling is ErrorHandling.TERMINATE:
+            raise SqlError(
+                sqlstates.DATA_EXCEPTION, f"record {rows[0].position} cannot be decoded", detail=rows[0].reason + "."
+            )
+        if self._plan.scan.error_handling is ErrorHandling.IGNORE_AND_LOG:
+            with self._services.writer.transaction() as ledger:
+                ledger.reject(rows)
+        return sum(counts.values())
+
+    def _note(self, error: BaseException) -> None:
+        if self._stopping.is_set():
+            return
+        _log.warning("query %s stopped: %s", self._query.id, error)
+        if is_data_error(error):
+            self._failure = str(sql_error(error))
+            return
+        health = self._reader.health(self._position or {})
+        if health.state == "failed":
+            self._failure = health.cause
+        else:
+            self._stalled = health.cause or str(self._reader.explain_failure(error, self._position or {}))
+
+    def _watch(self) -> None:
+        while not self._stopping.is_set():
+            health = self._reader.health(self._position or {})
+            self._latest = health.latest or self._latest
+            if health.state == "failed":
+                self._failure = self._failure or health.cause
+            elif health.state == "stalled":
+                self._stalled = health.cause
+            elif self._running:
+                self._stalled = None
+            self._stopping.wait(_HEALTH_S)
+
+    def status(self) -> QueryStatus:
+        position = self._position or {}
+        lag = None if self._latest is None or not position else self._reader.distance(position, self._latest)
+        state, error = self._state()
+        return QueryStatus(
+            query_id=self._query.id,
+            state=state,
+            error=error,
+            rows_in_per_s=self._rate_in.per_second(),
+            rows_out_per_s=self._rate_out.per_second(),
+            rows_in=self._records_in,
+            rejected=self._rejected,
+            position=json.dumps(position, sort_keys=True),
+            latest_position=json.dumps(self._latest or {}, sort_keys=True),
+            lag_records=lag,
+            last_change_at=self._last_change_at,
+            caught_up=state is QueryState.RUNNING and lag == 0,
+            epoch=self._epoch,
+        )
+
+    def _state(self) -> tuple[QueryState, str | None]:
+        if self._failure is not None:
+            return QueryState.FAILED, self._failure
+        if not self._threads:
+            return QueryState.TERMINATED, None
+        if self._stalled is not None:
+            return QueryState.STALLED, self._stalled
+        return (QueryState.RUNNING if self._running else QueryState.STARTING), None
+
+
+def _json_value(name: str, kind: Kind) -> str:
+    return f"cast({name} as string)" if kind is Kind.TIME else name

@@ -1,0 +1,72 @@
+"""One checkpoint generation: a Spark streaming query from an exact position until it ends, is stopped, or fails."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from spark_sinks.base import Position, SourceReader
+
+_LOOK_S = 1
+
+
+def run_generation(
+    session: SparkSession,
+    reader: SourceReader,
+    position: Position,
+    checkpoint: Path,
+    *,
+    records_per_trigger: int,
+    on_batch: Callable[[DataFrame, int], None],
+    ended: Callable[[], bool],
+    running: Callable[[bool], None],
+) -> None:
+    """Returns when ``ended`` becomes true; raises what ``on_batch`` raised, or Spark's own error.
+
+    The checkpoint is new and is never used again: the ledger, or the sink itself, says where the next one begins. The
+    query is stopped between batches, since Spark's stop in the middle of a Python callback fails in its own way.
+    """
+    for old in checkpoint.parent.glob("checkpoint-*"):
+        shutil.rmtree(old, ignore_errors=True)
+    callback = threading.Lock()
+    failed: list[BaseException] = []
+
+    def guarded(frame: DataFrame, batch_id: int) -> None:
+        with callback:
+            if failed or ended():
+                return
+            try:
+                on_batch(frame, batch_id)
+            except Exception as error:  # noqa: BLE001 - raised below; through Spark it would lose its type
+                failed.append(error)
+
+    frame = reader.stream(session, position, records_per_trigger=records_per_trigger)
+    try:
+        query = (
+            frame.writeStream.foreachBatch(guarded)
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(processingTime="0 seconds")
+            .start()
+        )
+        running(True)
+        try:
+            by_itself = False
+            while not failed and not ended() and not by_itself:
+                by_itself = bool(query.awaitTermination(_LOOK_S))
+        finally:
+            running(False)
+            with callback:
+                pass  # a running callback ends first; later ones return at once
+            query.stop()
+    finally:
+        reader.close_stream()
+    if failed:
+        raise failed[0]
+    if not ended():
+        raise SqlError(sqlstates.SYSTEM_ERROR, "the Spark query of the pipeline ended by itself")

@@ -1,0 +1,250 @@
+"""What one micro-batch computes for a set of subscribers: one Spark projection, shared where expressions are equal.
+
+A batch comes to the driver in one of two shapes. In *row* mode each row is a record with the evaluated keys,
+arguments and filters: cheapest for small batches. In *partial* mode Spark aggregates at the finest grain that serves
+every view (the union of their keys), and a row is a partial aggregate. DuckDB rolls either shape up to each view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mvserver.compiler import lower_spark
+from mvserver.compiler.expressions import ColumnReference, Expression, FieldAccess, Literal, walk
+from mvserver.compiler.plans import Projection, Scan
+from mvserver.sql.types import Kind
+from mvserver.streaming.spark_types import spark_type
+from mvserver.streaming.targets import MeasureCall, Target
+from spark_sinks.decode import DecodeColumn, decode, parquet_column
+from spark_sinks.duckdb.state import AppendState, Measure, MeasureInput, UpsertState, qualified, roll_up
+
+REJECTED_RAW_BYTES_MAX = 65_536  # of a rejected record, this much is kept
+
+
+@dataclass(frozen=True)
+class PartialColumn:
+    """One aggregate of partial mode."""
+
+    name: str
+    expression: str
+
+
+@dataclass(frozen=True)
+class ViewInput:
+    """Where a target finds itself in the batch."""
+
+    target: Target
+    flag: str
+    keys: tuple[str, ...]
+    arguments: tuple[str, ...]  # row mode: one per measure
+    partial_count: str
+    partials: tuple[tuple[str, ...], ...]  # partial mode: one tuple per measure
+    outputs: tuple[str, ...] = ()  # append mode
+
+    def row_statements(self, relation: str, *, null_keys: bool) -> list[tuple[str, bool]]:
+        """(roll-up query, merges into the table of NULL keys)."""
+        return self._roll_ups(relation, [MeasureInput(argument=a) for a in self.arguments], None, null_keys)
+
+    def partial_statements(self, relation: str, *, null_keys: bool) -> list[tuple[str, bool]]:
+        return self._roll_ups(relation, [MeasureInput(partial=p) for p in self.partials], self.partial_count, null_keys)
+
+    def _roll_ups(
+        self, relation: str, inputs: Sequence[MeasureInput], count: str | None, null_keys: bool
+    ) -> list[tuple[str, bool]]:
+        state = self.target.state
+        assert isinstance(state, UpsertState)  # noqa: S101 - append views have no roll-up
+        passing = self.flag if count is None else f"{count} > 0"
+        both = [False, True] if null_keys and self.keys else [False]
+        return [
+            (
+                roll_up(
+                    state,
+                    relation,
+                    keys=self.keys,
+                    passing=passing,
+                    count=count,
+                    inputs=inputs,
+                    nulls=nulls if null_keys else None,
+                ),
+                nulls,
+            )
+            for nulls in both
+        ]
+
+    def append_statement(self, relation: str) -> str:
+        assert isinstance(self.target.state, AppendState)  # noqa: S101
+        table = qualified(self.target.state.table)
+        return f"INSERT INTO {table} SELECT {', '.join(self.outputs)} FROM {relation} WHERE {self.flag}"
+
+
+@dataclass(frozen=True)
+class Program:
+    """The Spark side of a batch for a fixed set of targets: stages to add, then what to select."""
+
+    stages: tuple[tuple[str, ...], ...]
+    flags: tuple[str, ...]
+    columns: tuple[str, ...]  # "expression AS name" of keys, arguments and outputs
+    rejected: tuple[tuple[str, str], ...]  # (relation id, column name)
+    group_columns: tuple[str, ...]  # partial mode: keys and rejected
+    partial_columns: tuple[PartialColumn, ...]
+    views: tuple[ViewInput, ...]
+    keep: str = "true"  # records that matter to someone
+
+
+@dataclass
+class _Columns:
+    """Gives equal expressions one name."""
+
+    letter: str
+    by_text: dict[str, str] = field(default_factory=dict)
+
+    def name(self, text: str) -> str:
+        return self.by_text.setdefault(text, f"{self.letter}{len(self.by_text)}")
+
+    def selected(self) -> list[str]:
+        return [f"{text} AS {name}" for text, name in self.by_text.items()]
+
+
+def build_program(targets: Sequence[Target]) -> Program:
+    """Deterministic in its input."""
+    scans: dict[str, Scan] = {}
+    for target in targets:
+        scans.setdefault(target.plan.scan.relation_id, target.plan.scan)
+    stages: list[tuple[str, ...]] = []
+    references: dict[str, dict[str, str]] = {}
+    reasons: dict[str, str] = {}
+    rejected: list[tuple[str, str]] = []
+    rejected_columns: list[str] = []
+    for number, (relation_id, scan) in enumerate(scans.items()):
+        columns = [DecodeColumn(c.name, spark_type(c.type), str(c.type), c.not_null) for c in scan.columns]
+        decoded = decode(scan.value_format, columns, "value", f"r{number}_")
+        _merge_stages(stages, decoded.stages)
+        references[relation_id] = dict(decoded.columns)
+        reasons[relation_id] = decoded.reason
+        rejected.append((relation_id, f"x{number}"))
+        rejected_columns.append(_rejected_column(scan, decoded.reason, f"x{number}"))
+    flags, values = _Columns("f"), _Columns("c")
+    partials: dict[str, str] = {}
+    views: list[ViewInput] = []
+    for target in targets:
+        views.append(_view_input(target, references, reasons, flags, values, partials))
+    stages.append(tuple(flags.selected()))
+    keys = list(dict.fromkeys(key for view in views for key in view.keys))
+    flag_names = tuple(flags.by_text.values())
+    kept = [*flag_names, *(f"{reasons[relation_id]} IS NOT NULL" for relation_id, _ in rejected)]
+    return Program(
+        stages=tuple(stages),
+        flags=flag_names,
+        columns=(*values.selected(), *rejected_columns),
+        rejected=tuple(rejected),
+        group_columns=(*keys, *(name for _, name in rejected)),
+        partial_columns=tuple(PartialColumn(name, text) for text, name in partials.items()),
+        views=tuple(views),
+        keep=" OR ".join(kept) or "false",
+    )
+
+
+def _merge_stages(stages: list[tuple[str, ...]], more: Sequence[tuple[str, ...]]) -> None:
+    """Stages of different relations depend only on their own: run them side by side."""
+    for index, stage in enumerate(more):
+        if index < len(stages):
+            stages[index] = (*stages[index], *stage)
+        else:
+            stages.append(stage)
+
+
+def _rejected_column(scan: Scan, reason: str, name: str) -> str:
+    if scan.value_format == "parquet":
+        fields = ", ".join(parquet_column(c.name) for c in scan.columns)
+        raw = f"cast(to_json(struct({fields})) as binary)"
+    else:
+        raw = "value"
+    return (
+        f"CASE WHEN {reason} IS NOT NULL THEN named_struct('position', nullif(position, ''), "
+        f"'raw', substring({raw}, 1, {REJECTED_RAW_BYTES_MAX}), 'raw_bytes', octet_length({raw}), "
+        f"'reason', {reason}) END AS {name}"
+    )
+
+
+def _view_input(
+    target: Target,
+    references: Mapping[str, Mapping[str, str]],
+    reasons: Mapping[str, str],
+    flags: _Columns,
+    values: _Columns,
+    partials: dict[str, str],
+) -> ViewInput:
+    plan = target.plan
+    columns = references[plan.scan.relation_id]
+    resolve: Callable[[str], str] = columns.__getitem__
+    good = f"{reasons[plan.scan.relation_id]} IS NULL"
+    if plan.where is None:
+        flag = flags.name(f"({good})")
+    else:
+        flag = flags.name(f"coalesce(CASE WHEN {good} THEN {lower_spark.lower(plan.where, resolve)} END, false)")
+
+    def value(expression: Expression, condition: str | None = None) -> str:
+        return values.name(_guarded(expression, resolve, flag, condition))
+
+    def partial(text: str) -> str:
+        return partials.setdefault(text, f"s{len(partials)}")
+
+    if isinstance(plan, Projection):
+        outputs = tuple(value(o.expression) for o in plan.outputs)
+        return ViewInput(target, flag, (), (), "", (), outputs)
+    arguments: list[str] = []
+    partial_names: list[tuple[str, ...]] = []
+    for call in target.calls:
+        condition = None if call.call.filter is None else lower_spark.lower(call.call.filter, resolve)
+        argument = (
+            values.name(f"CASE WHEN {flag} AND ({condition}) THEN 1 END")
+            if call.call.argument is None
+            else value(call.call.argument, condition)
+        )
+        arguments.append(argument)
+        partial_names.append(tuple(partial(text) for text in _partial_texts(call, argument, flag)))
+    keys = tuple(values.name(_key(key, resolve, flag)) for key in plan.keys)
+    count = partial(f"count(CASE WHEN {flag} THEN 1 END)")
+    return ViewInput(target, flag, keys, tuple(arguments), count, tuple(partial_names))
+
+
+def _key(expression: Expression, resolve: Callable[[str], str], flag: str) -> str:
+    text = _guarded(expression, resolve, flag, None)
+    if expression.type.kind in (Kind.FLOAT, Kind.DOUBLE):
+        # One zero: PostgreSQL groups -0 with 0, and a primary key would not.
+        return f"CASE WHEN {text} = 0 THEN cast(0 as {lower_spark.spark_type(expression.type)}) ELSE {text} END"
+    return text
+
+
+def _guarded(expression: Expression, resolve: Callable[[str], str], flag: str, condition: str | None) -> str:
+    """What may fail is evaluated only where its view wants the record; plain columns are shared by all views."""
+    text = lower_spark.lower(expression, resolve)
+    if condition is None and all(isinstance(n, (ColumnReference, FieldAccess, Literal)) for n in walk(expression)):
+        return text
+    guard = flag if condition is None else f"{flag} AND ({condition})"
+    return f"CASE WHEN {guard} THEN {text} END"
+
+
+def _partial_texts(call: MeasureCall, argument: str, flag: str) -> list[str]:
+    """Spark aggregates in the order of the measure's state columns."""
+    mine = f"CASE WHEN {flag} THEN {argument} END"
+    kind = call.measure.kind
+    if kind is Measure.COUNT:
+        return [f"count({mine})"]
+    if kind is Measure.SUM:
+        return [f"sum({_summand(call, mine)})"]
+    if kind is Measure.MOMENTS:
+        number = f"cast({mine} as double)"
+        return [f"count({mine})", f"avg({number})", f"var_pop({number}) * count({mine})"]
+    return [f"{kind.value}({mine})"]
+
+
+def _summand(call: MeasureCall, mine: str) -> str:
+    """Sums are taken in the type of the merged value, so that a partial sum cannot overflow before it."""
+    merged = call.measure.type
+    if merged == "BIGINT":
+        return f"cast({mine} as bigint)"
+    if merged.startswith("DECIMAL"):
+        return f"cast({mine} as {merged.lower()})"
+    return f"cast({mine} as double)"

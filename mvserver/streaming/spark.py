@@ -1,0 +1,130 @@
+"""The one Spark session: how it is started, warmed up and stopped.
+
+Settings that decide meaning (ANSI, time zone, JSON pruning) are fixed here and never a user's; settings that decide
+speed carry the measurement that chose them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from mvserver import sqlstates
+from mvserver.compiler.lower_spark import REQUIRED_SETTINGS
+from mvserver.errors import SqlError
+
+_log = logging.getLogger(__name__)
+
+_SETTINGS = {
+    # --- meaning
+    **REQUIRED_SETTINGS,
+    # Pruning would let the columns that a view uses decide which records are rejected.
+    "spark.sql.optimizer.enableJsonExpressionOptimization": "false",
+    "spark.sql.optimizer.enableCsvExpressionOptimization": "false",
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    # --- speed: a trigger's fixed cost
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",  # no .crc files, no chmod forks
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.fileSource.log.compactInterval": "1000000",  # a generation is short; compaction is quadratic
+    "spark.sql.streaming.minBatchesToRetain": "2",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": "20",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    "spark.locality.wait": "0",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    # A stop that meets a running callback parses a deep error text with a regular expression.
+    "spark.driver.extraJavaOptions": "-Xss8m -XX:+UseParallelGC",
+}
+
+
+@dataclass(frozen=True)
+class SparkOptions:
+    master: str = "local[*]"
+    driver_memory: str = "2g"
+    polling_delay_ms: int = 50
+    work_directory: Path = Path("spark")
+    extra: tuple[tuple[str, str], ...] = ()
+
+
+def start_session(options: SparkOptions) -> SparkSession:
+    """Starts the JVM as a child and makes the session. Raises SqlError 58000 where Spark cannot start."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    options.work_directory.mkdir(parents=True, exist_ok=True)
+    builder = SparkSession.builder.appName("mvserver").master(options.master)
+    settings = {
+        **_SETTINGS,
+        "spark.driver.memory": options.driver_memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.streaming.pollingDelay": f"{options.polling_delay_ms}ms",
+        "spark.sql.warehouse.dir": str(options.work_directory / "warehouse"),
+        "spark.local.dir": str(options.work_directory / "local"),
+        "spark.sql.shuffle.partitions": str(max(1, os.cpu_count() or 1)),
+        **dict(options.extra),
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        session: SparkSession = builder.getOrCreate()
+    except Exception as error:
+        raise SqlError(
+            sqlstates.SYSTEM_ERROR,
+            "Spark could not be started",
+            detail=str(error).splitlines()[0][:500],
+            hint="See the server's log; `mvserver check` says what is missing.",
+        ) from error
+    return session
+
+
+def warm_up(session: SparkSession) -> None:
+    """Runs the shapes of a micro-batch a few times, so that the first real batch does not pay for cold code."""
+    schema = "a bigint, b string, _corrupt string"
+    options = "map('columnNameOfCorruptRecord', '_corrupt')"
+    for rows in (100, 100, 20_000, 100):
+        frame = session.range(rows).selectExpr("""cast(concat('{"a":', id, ',"b":"x"}') as binary) AS value""")
+        parsed = frame.selectExpr(f"from_json(cast(value as string), '{schema}', {options}) AS j")
+        parsed.selectExpr("j.a AS a", "j.b AS b", "j._corrupt IS NULL AS f").toArrow()
+
+
+class SparkGate:
+    """Admission of work to Spark: first come, first served, at most ``width`` jobs at a time.
+
+    Spark's own scheduler starves some of many concurrent streams; a queue gives all the same pace.
+    """
+
+    def __init__(self, width: int = 2) -> None:
+        self._condition = threading.Condition()
+        self._width = width
+        self._running = 0
+        self._next_ticket = 0
+        self._serving = 0
+
+    @contextmanager
+    def admitted(self) -> Iterator[None]:
+        with self._condition:
+            ticket = self._next_ticket
+            self._next_ticket += 1
+            self._condition.wait_for(lambda: ticket == self._serving and self._running < self._width)
+            self._serving += 1
+            self._running += 1
+            self._condition.notify_all()
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._running -= 1
+                self._condition.notify_all()

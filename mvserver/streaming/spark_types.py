@@ -1,0 +1,40 @@
+"""Logical types as Spark's."""
+
+from __future__ import annotations
+
+from pyspark.sql import types as spark
+
+from mvserver.sql.types import Kind, SqlType
+
+_SIMPLE: dict[Kind, spark.DataType] = {
+    Kind.BOOLEAN: spark.BooleanType(),
+    Kind.TINYINT: spark.ByteType(),
+    Kind.SMALLINT: spark.ShortType(),
+    Kind.INTEGER: spark.IntegerType(),
+    Kind.BIGINT: spark.LongType(),
+    Kind.FLOAT: spark.FloatType(),
+    Kind.DOUBLE: spark.DoubleType(),
+    Kind.VARBINARY: spark.BinaryType(),
+    Kind.DATE: spark.DateType(),
+    Kind.TIME: spark.TimeType(6),
+    Kind.TIMESTAMP: spark.TimestampNTZType(),
+    Kind.TIMESTAMP_LTZ: spark.TimestampType(),
+}
+
+
+def spark_type(kind: SqlType) -> spark.DataType:
+    """Spark's type of the same values; VARCHAR(n) keeps its length for the decoder's check."""
+    simple = _SIMPLE.get(kind.kind)
+    if simple is not None:
+        return simple
+    if kind.kind is Kind.DECIMAL:
+        return spark.DecimalType(kind.precision or 10, kind.scale or 0)
+    if kind.kind is Kind.VARCHAR:
+        return spark.StringType() if kind.length is None else spark.VarcharType(kind.length)
+    if kind.kind is Kind.ARRAY and kind.element is not None:
+        return spark.ArrayType(spark_type(kind.element))
+    if kind.kind is Kind.MAP and kind.key is not None and kind.element is not None:
+        return spark.MapType(spark_type(kind.key), spark_type(kind.element))
+    if kind.kind is Kind.STRUCT:
+        return spark.StructType([spark.StructField(name, spark_type(inner)) for name, inner in kind.fields])
+    raise ValueError(f"no column can have type {kind}")

@@ -1,0 +1,55 @@
+"""The values that cross between a relation's declaration and its decoder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql.types import DataType
+
+
+@dataclass(frozen=True)
+class DecodeColumn:
+    """A declared column; ``label`` is its type as the user reads it in a rejection's reason."""
+
+    name: str
+    type: DataType
+    label: str
+    not_null: bool = False
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What to select, in order, and what then to refer to.
+
+    ``stages``: each a tuple of ``expression AS name`` texts to be added to all columns so far.
+    ``columns``: by column name, the Spark SQL reference to its typed value (NULL for a rejected record).
+    ``reason``: reference to a string column, NULL where the record is good.
+    """
+
+    stages: tuple[tuple[str, ...], ...]
+    columns: tuple[tuple[str, str], ...]
+    reason: str
+
+
+def quoted(name: str) -> str:
+    """A Spark identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def parquet_column(name: str) -> str:
+    """How a reader of Parquet calls a file's column, apart from the raw columns and from a program's own names."""
+    return quoted(f"u_{name}")
+
+
+def text(value: str) -> str:
+    """A Spark string literal."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def null_reason(column: DecodeColumn) -> str:
+    return text(f'column "{column.name}" is null and declared NOT NULL')
+
+
+def wrong_reason(column: DecodeColumn) -> str:
+    """The beginning of the reason; the value follows."""
+    return text(f'column "{column.name}" is not a {column.label}: ')

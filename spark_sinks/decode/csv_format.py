@@ -1,0 +1,37 @@
+"""CSV, one line a record, columns by position. An empty unquoted field is NULL. There is no header line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spark_sinks.decode.carriers import from_text
+from spark_sinks.decode.columns import DecodeColumn, Decoded, null_reason, text, wrong_reason
+
+
+def decode_csv(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Decoded:
+    utf8, parsed, row, reason = (f"{prefix}{letter}" for letter in ("u", "j", "r", "w"))
+    schema = ", ".join([*(f"c{i} string" for i in range(len(columns))), "_corrupt string"])
+    options = "map('columnNameOfCorruptRecord', '_corrupt', 'mode', 'PERMISSIVE', 'escape', '\"')"
+    typed = ", ".join(f"'c{i}', {from_text(c.type, f'{parsed}.c{i}')}" for i, c in enumerate(columns))
+    tests = [
+        f"WHEN {value} IS NULL THEN 'the value is null'",
+        f"WHEN {utf8} IS NULL THEN 'the value is not valid UTF-8'",
+        f"WHEN {parsed} IS NULL OR {parsed}._corrupt IS NOT NULL "
+        f"THEN 'the value is not a CSV line of {len(columns)} fields'",
+    ]
+    for i, column in enumerate(columns):
+        tests.append(
+            f"WHEN {parsed}.c{i} IS NOT NULL AND {row}.c{i} IS NULL THEN concat({wrong_reason(column)}, left({parsed}.c{i}, 200))"
+        )
+        if column.not_null:
+            tests.append(f"WHEN {row}.c{i} IS NULL THEN {null_reason(column)}")
+    return Decoded(
+        stages=(
+            (f"CASE WHEN is_valid_utf8(cast({value} as string)) THEN cast({value} as string) END AS {utf8}",),
+            (f"from_csv({utf8}, {text(schema)}, {options}) AS {parsed}",),
+            (f"named_struct({typed}) AS {row}",),
+            (f"CASE {' '.join(tests)} END AS {reason}",),
+        ),
+        columns=tuple((c.name, f"{row}.c{i}") for i, c in enumerate(columns)),
+        reason=reason,
+    )

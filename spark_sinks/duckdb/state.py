@@ -1,0 +1,291 @@
+"""State tables: what a view keeps in DuckDB, how a batch of partial aggregates merges into it, how columns finish.
+
+A view in upsert mode has a table keyed by its group columns and a small table of its own for keys with a NULL (a
+primary key refuses NULL), merged by IS NOT DISTINCT FROM. A view in append mode has one table without a key. The
+user's rows come from a DuckDB view over these tables, which finishes the columns.
+
+Merge state per measure: COUNT a sum of counts, SUM a sum, MIN and MAX the extreme, MOMENTS count, mean and sum of
+squared deviations (Chan, Golub and LeVeque, 1979: pairwise updating), so that every merge is associative.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class Measure(enum.Enum):
+    COUNT = "count"
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+    MOMENTS = "moments"
+
+
+@dataclass(frozen=True)
+class StateMeasure:
+    """A measure of a view. ``type`` is DuckDB's type of the merged value (unused for COUNT and MOMENTS)."""
+
+    kind: Measure
+    type: str
+
+    def columns(self, index: int) -> tuple[tuple[str, str], ...]:
+        """Its state columns as (name, DuckDB type)."""
+        if self.kind is Measure.COUNT:
+            return ((f"m{index}", "BIGINT"),)
+        if self.kind is Measure.MOMENTS:
+            return ((f"m{index}_n", "BIGINT"), (f"m{index}_mean", "DOUBLE"), (f"m{index}_m2", "DOUBLE"))
+        return ((f"m{index}", self.type),)
+
+
+@dataclass(frozen=True)
+class UpsertState:
+    """A keyed view's state. ``table`` is the state table's bare name; ``key_types`` are DuckDB types."""
+
+    table: str
+    key_types: tuple[str, ...]
+    measures: tuple[StateMeasure, ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(f"k{i}" for i in range(len(self.key_types)))
+
+    @property
+    def state_columns(self) -> tuple[tuple[str, str], ...]:
+        """All merged columns; ``n``, the hidden row count, first."""
+        flat = [column for i, measure in enumerate(self.measures) for column in measure.columns(i)]
+        return (("n", "BIGINT"), *flat)
+
+
+@dataclass(frozen=True)
+class AppendState:
+    """A projection's rows. ``types`` are DuckDB types of c0, c1 ..."""
+
+    table: str
+    types: tuple[str, ...]
+
+
+def qualified(table: str) -> str:
+    return f'"_state"."{table}"'
+
+
+def create_statements(state: UpsertState | AppendState) -> list[str]:
+    """DDL of a state; a keyless aggregate starts with its one row, as SELECT count(*) over nothing has."""
+    if isinstance(state, AppendState):
+        columns = ", ".join(f"c{i} {kind}" for i, kind in enumerate(state.types))
+        return [f"CREATE TABLE {qualified(state.table)} ({columns})"]
+    keys = [f"{name} {kind}" for name, kind in zip(state.keys, state.key_types, strict=True)]
+    values = [f"{name} {kind}" for name, kind in state.state_columns]
+    if not state.keys:
+        zeros = ", ".join("0" if _is_count(name, state) else "NULL" for name, _ in state.state_columns)
+        return [
+            f"CREATE TABLE {qualified(state.table)} ({', '.join(['k UTINYINT PRIMARY KEY', *values])})",
+            f"INSERT INTO {qualified(state.table)} VALUES (0, {zeros})",
+        ]
+    primary = f"PRIMARY KEY ({', '.join(state.keys)})"
+    return [
+        f"CREATE TABLE {qualified(state.table)} ({', '.join([*keys, *values, primary])})",
+        f"CREATE TABLE {qualified(state.table + '_nulls')} ({', '.join([*keys, *values])})",
+    ]
+
+
+def drop_statements(state: UpsertState | AppendState) -> list[str]:
+    statements = [f"DROP TABLE IF EXISTS {qualified(state.table)}"]
+    if isinstance(state, UpsertState):
+        statements.append(f"DROP TABLE IF EXISTS {qualified(state.table + '_nulls')}")
+    return statements
+
+
+def source_text(state: UpsertState) -> str:
+    """A FROM item with the columns k0 ..., n, m0 ... of all rows."""
+    columns = ", ".join([*state.keys, *(name for name, _ in state.state_columns)])
+    if not state.keys:
+        return f"(SELECT {columns} FROM {qualified(state.table)})"
+    return (
+        f"(SELECT {columns} FROM {qualified(state.table)} UNION ALL "
+        f"SELECT {columns} FROM {qualified(state.table + '_nulls')})"
+    )
+
+
+def merge_statement(state: UpsertState, rolled_up: str) -> str:
+    """Upsert rows of ``rolled_up`` (a query with the columns of the state, no NULL in a key)."""
+    keys = ", ".join(state.keys) if state.keys else "k"
+    names = [name for name, _ in state.state_columns]
+    updates = ", ".join(f"{name} = {value}" for name, value in _merged(state, "t", "excluded"))
+    return (
+        f"INSERT INTO {qualified(state.table)} AS t ({', '.join([keys, *names])}) {rolled_up} "
+        f"ON CONFLICT ({keys}) DO UPDATE SET {updates}"
+    )
+
+
+def merge_nulls_statement(state: UpsertState, rolled_up: str) -> str:
+    """The same for rows with a NULL in a key."""
+    names = [*state.keys, *(name for name, _ in state.state_columns)]
+    same = " AND ".join(f"t.{key} IS NOT DISTINCT FROM s.{key}" for key in state.keys)
+    updates = ", ".join(f"{name} = {value}" for name, value in _merged(state, "t", "s"))
+    values = ", ".join(f"s.{name}" for name in names)
+    return (
+        f"MERGE INTO {qualified(state.table + '_nulls')} AS t USING ({rolled_up}) AS s ON {same} "
+        f"WHEN MATCHED THEN UPDATE SET {updates} "
+        f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({values})"
+    )
+
+
+def _is_count(name: str, state: UpsertState) -> bool:
+    if name == "n":
+        return True
+    counts = {
+        column
+        for i, measure in enumerate(state.measures)
+        if measure.kind in (Measure.COUNT, Measure.MOMENTS)
+        for column, _ in measure.columns(i)[:1]
+    }
+    return name in counts
+
+
+def _merged(state: UpsertState, old: str, new: str) -> list[tuple[str, str]]:
+    """(column, merged value) for each state column."""
+    pairs: list[tuple[str, str]] = [("n", f"{old}.n + {new}.n")]
+    for i, measure in enumerate(state.measures):
+        column = f"m{i}"
+        if measure.kind is Measure.COUNT:
+            pairs.append((column, f"{old}.{column} + {new}.{column}"))
+        elif measure.kind is Measure.SUM:
+            pairs.append((column, f"coalesce({old}.{column} + {new}.{column}, {old}.{column}, {new}.{column})"))
+        elif measure.kind is Measure.MIN:
+            pairs.append((column, f"least({old}.{column}, {new}.{column})"))  # least and greatest skip NULL
+        elif measure.kind is Measure.MAX:
+            pairs.append((column, f"greatest({old}.{column}, {new}.{column})"))
+        else:
+            pairs.extend(_merged_moments(column, old, new))
+    return pairs
+
+
+def _merged_moments(column: str, old: str, new: str) -> list[tuple[str, str]]:
+    n_old, n_new = f"{old}.{column}_n", f"{new}.{column}_n"
+    total = f"({n_old} + {n_new})"
+    delta = f"({new}.{column}_mean - {old}.{column}_mean)"
+    share = f"({n_new}::DOUBLE / {total})"
+    mean = f"{old}.{column}_mean + {delta} * {share}"
+    m2 = f"{old}.{column}_m2 + {new}.{column}_m2 + {delta} * {delta} * {n_old} * {share}"
+    return [
+        (f"{column}_n", total),
+        (f"{column}_mean", _by_side(n_old, n_new, f"{old}.{column}_mean", f"{new}.{column}_mean", mean)),
+        (f"{column}_m2", _by_side(n_old, n_new, f"{old}.{column}_m2", f"{new}.{column}_m2", m2)),
+    ]
+
+
+def _by_side(n_old: str, n_new: str, only_old: str, only_new: str, both: str) -> str:
+    return f"CASE WHEN {n_new} = 0 THEN {only_old} WHEN {n_old} = 0 THEN {only_new} ELSE {both} END"
+
+
+@dataclass(frozen=True)
+class MeasureInput:
+    """Where a batch holds a measure. In row mode ``argument`` is the column of evaluated arguments (one row is one
+    record); in partial mode ``partial`` are the columns of partial values, in the order of the state columns."""
+
+    argument: str | None = None
+    partial: tuple[str, ...] = ()
+
+
+def roll_up(
+    state: UpsertState,
+    relation: str,
+    *,
+    keys: Sequence[str],
+    passing: str,
+    count: str | None,
+    inputs: Sequence[MeasureInput],
+    nulls: bool | None,
+) -> str:
+    """The query that reduces a batch to one row a key, shaped as the state.
+
+    ``passing``: condition that a row belongs to the view; ``count``: column with the number of records behind a partial
+    row, None in row mode. ``nulls``: only keys with (True) or without (False) a NULL, or all (None).
+    """
+    conditions = [passing]
+    if nulls is not None and keys:
+        any_null = " OR ".join(f"{key} IS NULL" for key in keys)
+        conditions.append(f"({any_null})" if nulls else f"NOT ({any_null})")
+    where = " AND ".join(conditions)
+    selected: list[str] = [f"{key} AS k{i}" for i, key in enumerate(keys)] if keys else ["0 AS k"]
+    selected.append(("count(*)" if count is None else f"sum({count})::BIGINT") + " AS n")
+    grouping = f" GROUP BY {', '.join(keys)}" if keys else " HAVING n > 0"
+    source = relation
+    if count is not None and any(m.kind is Measure.MOMENTS for m in state.measures):
+        source = _with_group_means(state, relation, keys, where, inputs)
+        where = "true"
+    for i, (measure, given) in enumerate(zip(state.measures, inputs, strict=True)):
+        selected.extend(_rolled(i, measure, given))
+    return f"SELECT {', '.join(selected)} FROM {source} WHERE {where}{grouping}"
+
+
+def _rolled(index: int, measure: StateMeasure, given: MeasureInput) -> list[str]:
+    column = f"m{index}"
+    if given.argument is not None:
+        a = given.argument
+        if measure.kind is Measure.COUNT:
+            return [f"count({a}) AS {column}"]
+        if measure.kind is Measure.SUM:
+            return [f"sum({a})::{measure.type} AS {column}"]
+        if measure.kind is Measure.MOMENTS:
+            return [
+                f"count({a}) AS {column}_n",
+                f"avg({a}::DOUBLE) AS {column}_mean",
+                f"var_pop({a}::DOUBLE) * count({a}) AS {column}_m2",
+            ]
+        return [f"{measure.kind.value}({a}) AS {column}"]
+    if measure.kind is Measure.COUNT:
+        return [f"sum({given.partial[0]})::BIGINT AS {column}"]
+    if measure.kind is Measure.MOMENTS:
+        n, mean, m2 = given.partial
+        return [
+            f"sum({n})::BIGINT AS {column}_n",
+            f"any_value(g{index}) AS {column}_mean",
+            f"sum({m2} + {n} * ({mean} - g{index}) * ({mean} - g{index})) AS {column}_m2",
+        ]
+    if measure.kind is Measure.SUM:
+        return [f"sum({given.partial[0]})::{measure.type} AS {column}"]
+    return [f"{measure.kind.value}({given.partial[0]}) AS {column}"]
+
+
+def _with_group_means(
+    state: UpsertState, relation: str, keys: Sequence[str], where: str, inputs: Sequence[MeasureInput]
+) -> str:
+    """Adds each group's mean to its partial rows: squared deviations are combined around it without cancellation."""
+    window = f"(PARTITION BY {', '.join(keys)})" if keys else "()"
+    means = [
+        f"sum({given.partial[0]} * {given.partial[1]}) OVER {window} "
+        f"/ nullif(sum({given.partial[0]}) OVER {window}, 0) AS g{i}"
+        for i, (measure, given) in enumerate(zip(state.measures, inputs, strict=True))
+        if measure.kind is Measure.MOMENTS
+    ]
+    return f"(SELECT *, {', '.join(means)} FROM {relation} WHERE {where})"
+
+
+# --- finishing ------------------------------------------------------------------------------------------------------
+def average_exact(sum_column: str, sum_scale: int, count_column: str, result_scale: int) -> str:
+    """sum / count rounded half up (away from zero) at ``result_scale``, in integers: DuckDB's own division is inexact.
+
+    ``sum_column`` is DECIMAL(38, sum_scale); NULL when count is 0.
+    """
+    # The text form without its point is the unscaled value; a multiplication could overflow.
+    unscaled = f"replace({sum_column}::VARCHAR, '.', '')::HUGEINT" if sum_scale else f"{sum_column}::HUGEINT"
+    factor = 10 ** (result_scale - sum_scale)
+    size, n = f"abs({unscaled})", f"{count_column}::HUGEINT"
+    quotient = f"(({size}) // {n}) * {factor} + ((({size}) % {n}) * {2 * factor} + {n}) // (2 * {n})"
+    unit = "0." + "0" * (result_scale - 1) + "1" if result_scale else "1"
+    value = (
+        f"(sign({sum_column})::HUGEINT * ({quotient}))::DECIMAL(38, 0) "
+        f"* '{unit}'::DECIMAL({max(result_scale, 1)}, {result_scale})"
+    )
+    return f"CASE WHEN {count_column} > 0 THEN ({value})::DECIMAL(38, {result_scale}) END"
+
+
+def variance(column: str, *, sample: bool, root: bool) -> str:
+    """From a MOMENTS measure; NULL below one value (population) or two (sample)."""
+    least = 2 if sample else 1
+    divisor = f"({column}_n - 1)" if sample else f"{column}_n"
+    value = f"greatest({column}_m2, 0) / {divisor}"
+    return f"CASE WHEN {column}_n >= {least} THEN {f'sqrt({value})' if root else value} END"

@@ -1,0 +1,212 @@
+"""Commits a micro-batch: rows, rejected rows, progress and ledger in one DuckDB transaction.
+
+DuckDB has one writer at a time here (``commit_lock``). A statement that fails ends its whole transaction, so a view
+whose merge fails is named to the caller, who commits the batch again without it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import duckdb
+import pyarrow as pa
+
+from mvserver.errors import SqlError
+from spark_sinks.base import Position
+from spark_sinks.duckdb.ledger import Ledger, LedgerEntry, RejectedRow, SubscriberRow, create_tables
+from spark_sinks.duckdb.state import (
+    AppendState,
+    UpsertState,
+    create_statements,
+    drop_statements,
+    merge_nulls_statement,
+    merge_statement,
+)
+
+_BATCH = "mv_batch"
+
+
+class MergeError(Exception):
+    """A view's own merge failed; everything is rolled back."""
+
+    def __init__(self, query_id: str, error: SqlError) -> None:
+        super().__init__(str(error))
+        self.query_id = query_id
+        self.error = error
+
+
+@dataclass(frozen=True)
+class ViewMerge:
+    """What one view does with one table of the batch."""
+
+    query_id: str
+    state: UpsertState | AppendState
+    append: str | None = None  # INSERT text, append mode
+    roll_ups: tuple[tuple[str, bool], ...] = ()  # (query, into the table of NULL keys), upsert mode
+
+
+@dataclass(frozen=True)
+class TableMerge:
+    """An Arrow table as Spark delivered it, and the views that merge from it under the name ``mv_batch``."""
+
+    table: pa.Table
+    views: tuple[ViewMerge, ...]
+
+
+@dataclass(frozen=True)
+class Move:
+    """These subscribers stand at ``position`` when the transaction commits."""
+
+    query_ids: tuple[str, ...]
+    position: Position
+
+
+@dataclass(frozen=True)
+class Commit:
+    """Everything of one transaction; ``entry`` is None for a round of a backfill, which moves only its views."""
+
+    entry: LedgerEntry | None
+    merges: tuple[TableMerge, ...] = ()
+    rejected: tuple[RejectedRow, ...] = ()
+    moves: tuple[Move, ...] = ()
+    failures: tuple[tuple[str, str], ...] = field(default=())  # (query id, error text): recorded with the batch
+
+
+class Writer:
+    """The one writer of view rows. ``reached`` is called with the name of each step (failpoints in tests)."""
+
+    def __init__(
+        self,
+        cursor: Callable[[], duckdb.DuckDBPyConnection],
+        translate: Callable[[Exception], SqlError],
+        reached: Callable[[str], None] = lambda step: None,
+    ) -> None:
+        self._cursor = cursor()
+        self._translate = translate
+        self._reached = reached
+        self.commit_lock = threading.RLock()
+        with self.commit_lock:
+            create_tables(self._cursor)
+        self.ledger = Ledger(self._cursor)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Ledger]:
+        """One transaction under the commit lock; the ledger's statements run in it."""
+        with self.commit_lock:
+            self._cursor.execute("BEGIN TRANSACTION")
+            try:
+                yield self.ledger
+                self._cursor.execute("COMMIT")
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def execute(self, statement: str) -> None:
+        """Inside ``transaction``: DDL of states and views."""
+        self._cursor.execute(statement)
+
+    def create_state(self, state: UpsertState | AppendState, view_statement: str) -> None:
+        for statement in (*drop_statements(state), *create_statements(state), view_statement):
+            self._cursor.execute(statement)
+
+    def drop_state(self, tables: Sequence[str], view_id: str | None) -> None:
+        if view_id is not None:
+            self._cursor.execute(f'DROP VIEW IF EXISTS "_views"."{view_id}"')
+        for table in tables:
+            self._cursor.execute(f'DROP TABLE IF EXISTS "_state"."{table}"')
+
+    def ledger_subscribers(self) -> list[SubscriberRow]:
+        with self.commit_lock:
+            return self.ledger.subscribers()
+
+    def pipeline_position(self, pipeline_id: str) -> Position | None:
+        with self.commit_lock:
+            row = self.ledger.pipeline(pipeline_id)
+        return None if row is None else row.position
+
+    def has_state(self, state: UpsertState | AppendState) -> bool:
+        return state.table in self.state_tables()
+
+    def state_tables(self) -> list[str]:
+        with self.commit_lock:
+            rows = self._cursor.execute(
+                "SELECT table_name FROM duckdb_tables() WHERE schema_name = '_state' "
+                "AND database_name = current_database() ORDER BY table_name"
+            ).fetchall()
+        return [row[0] for row in rows]
+
+    def view_ids(self) -> list[str]:
+        with self.commit_lock:
+            rows = self._cursor.execute(
+                "SELECT view_name FROM duckdb_views() WHERE schema_name = '_views' "
+                "AND database_name = current_database()"
+            ).fetchall()
+        return [row[0] for row in rows]
+
+    def commit(self, batch: Commit) -> bool:
+        """False when the ledger has this batch already. Raises MergeError for a view's own error, SqlError else."""
+        with self.commit_lock:
+            self._reached("before begin")
+            self._cursor.execute("BEGIN TRANSACTION")
+            try:
+                if batch.entry is not None and self.ledger.already_committed(batch.entry):
+                    self._cursor.execute("ROLLBACK")
+                    return False
+                for merge in batch.merges:
+                    self._merge(merge)
+                self._reached("after rows")
+                self.ledger.reject(batch.rejected)
+                for move in batch.moves:
+                    self.ledger.move_subscribers(move.query_ids, move.position)
+                for query_id, failure in batch.failures:
+                    self.ledger.set_failure(query_id, failure)
+                if batch.entry is not None:
+                    self.ledger.advance(batch.entry)
+                self._reached("after ledger")
+                self._cursor.execute("COMMIT")
+                self._reached("after commit")
+            except (MergeError, SqlError):
+                self._roll_back()
+                raise
+            except duckdb.Error as error:
+                self._roll_back()
+                raise self._translate(error) from error
+            except BaseException:
+                self._roll_back()
+                raise
+        return True
+
+    def _merge(self, merge: TableMerge) -> None:
+        if merge.table.num_rows == 0:
+            return
+        self._cursor.register(_BATCH, merge.table)
+        try:
+            for view in merge.views:
+                try:
+                    self._merge_view(view)
+                except duckdb.Error as error:
+                    raise MergeError(view.query_id, self._translate(error)) from error
+        finally:
+            self._cursor.unregister(_BATCH)
+
+    def _merge_view(self, view: ViewMerge) -> None:
+        if view.append is not None:
+            self._cursor.execute(view.append)
+            return
+        assert isinstance(view.state, UpsertState)  # noqa: S101 - an append view has an INSERT
+        for rolled_up, nulls in view.roll_ups:
+            statement = merge_nulls_statement if nulls else merge_statement
+            self._cursor.execute(statement(view.state, rolled_up))
+
+    def _roll_back(self) -> None:
+        try:
+            self._cursor.execute("ROLLBACK")
+        except duckdb.TransactionException:
+            return  # the failed statement has ended the transaction already
+
+    def close(self) -> None:
+        with self.commit_lock:
+            self._cursor.close()

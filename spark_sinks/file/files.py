@@ -1,0 +1,113 @@
+"""The files of a FILE store: which of them are complete, how they are read line by line, how one is added.
+
+Files are immutable and appear whole, by a rename. A name that begins with ``.`` or ``_`` belongs to a writer that is
+not done, and no reader looks at it; :func:`visible_files` is that rule's only place.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+import zlib
+from collections.abc import Container
+from contextlib import suppress
+from dataclasses import dataclass
+from io import BufferedIOBase
+from pathlib import Path
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.limits import FILE_RECORD_BYTES_MAX
+
+_COMPRESSED = (".bz2", ".deflate", ".lz4", ".snappy", ".xz", ".zst")
+
+
+@dataclass(frozen=True)
+class VisibleFile:
+    """A complete file: what the ledger tells files apart by."""
+
+    name: str
+    size: int
+    mtime_ns: int
+
+
+def visible_files(directory: Path, known: Container[str] = ()) -> list[VisibleFile]:
+    """The complete files of an entity, oldest first, those of one moment by name.
+
+    Names in ``known`` are left out without a look at the file: a directory of many files is read often.
+    """
+    found = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.startswith((".", "_")) or entry.name in known:
+                continue
+            try:
+                status = entry.stat()
+            except FileNotFoundError:  # removed since the directory was read, or a link to nowhere
+                continue
+            if stat.S_ISREG(status.st_mode):
+                found.append(VisibleFile(entry.name, status.st_size, status.st_mtime_ns))
+    return sorted(found, key=lambda file: (file.mtime_ns, file.name))
+
+
+def open_text(path: Path) -> BufferedIOBase:
+    if path.suffix in _COMPRESSED:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f'file "{path.name}" cannot be printed',
+            hint="PRINT ENTITY shows text files, plain or compressed by gzip.",
+        )
+    file = path.open("rb")
+    if path.suffix == ".parquet" or file.peek(4)[:4] == b"PAR1":
+        file.close()
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f'file "{path.name}" cannot be printed because it is in Parquet format',
+            hint="Declare a stream over the entity and create a view of it.",
+        )
+    if path.suffix == ".gz":
+        file.close()
+        return gzip.open(path, "rb")
+    return file
+
+
+def read_line(content: BufferedIOBase, name: str) -> bytes:
+    try:
+        return content.readline(FILE_RECORD_BYTES_MAX + 1)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise SqlError(
+            sqlstates.DATA_CORRUPTED, f'file "{name}" is not a whole gzip file', detail=f"{error}."
+        ) from error
+
+
+def record_too_long(what: str) -> SqlError:
+    return SqlError(
+        sqlstates.PROGRAM_LIMIT_EXCEEDED,
+        f"{what} is too long",
+        detail=f"A record of a file has at most {FILE_RECORD_BYTES_MAX} bytes.",
+    )
+
+
+def write_visible(directory: Path, name: str, content: bytes) -> None:
+    """A file that appears whole or not at all, also over a power cut: written aside, synced, renamed."""
+    hidden = directory / f".{name}"
+    try:
+        with hidden.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        hidden.rename(directory / name)
+    except BaseException:
+        with suppress(OSError):
+            hidden.unlink()
+        raise
+    sync_directory(directory)
+
+
+def sync_directory(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,85 @@
+"""Which files a pipeline has read, in order: an append-only file beside the catalog.
+
+A FILE position is ``{"seq": n}``: the first n entries of the journal are read. An entry is written and synced before the
+batch that reads its file commits; entries behind the ledger's position belong to no committed batch and are cut off at
+start. The journal outlives the view database, so that a rebuild can tell when a file it needs is gone or changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from spark_sinks.file.files import VisibleFile
+
+
+class FileJournal:
+    """Entries are numbered from 1. Not thread-safe: its reader guards it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._entries: list[VisibleFile] = []
+        self._by_name: dict[str, VisibleFile] = {}
+        if path.exists():
+            self._load()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def names(self) -> dict[str, VisibleFile]:
+        return self._by_name
+
+    def between(self, start: int, end: int) -> Sequence[VisibleFile]:
+        """Entries with start < seq <= end."""
+        return self._entries[start:end]
+
+    def append(self, files: Sequence[VisibleFile]) -> None:
+        """Durable on return."""
+        text = "".join(json.dumps([f.name, f.size, f.mtime_ns], separators=(",", ":")) + "\n" for f in files)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        for entry in files:
+            self._add(entry)
+
+    def truncate(self, seq: int) -> None:
+        """Forget the entries behind ``seq``; refuses when it should have more than it has (a lost journal)."""
+        if seq > len(self._entries):
+            raise SqlError(
+                sqlstates.DATA_CORRUPTED,
+                f"the journal of read files {self._path} has {len(self._entries)} entries and the ledger is at {seq}",
+                hint="Restore the data directory from a backup, or drop and create the views of this entity again.",
+            )
+        if seq == len(self._entries):
+            return
+        kept = self._entries[:seq]
+        self._entries, self._by_name = [], {}
+        replacement = self._path.with_suffix(".new")
+        replacement.unlink(missing_ok=True)
+        other = FileJournal(replacement)
+        replacement.touch()
+        other.append(kept)
+        replacement.replace(self._path)
+        for entry in kept:
+            self._add(entry)
+
+    def _add(self, entry: VisibleFile) -> None:
+        self._entries.append(entry)
+        self._by_name[entry.name] = entry
+
+    def _load(self) -> None:
+        with self._path.open("rb") as file:
+            content = file.read()
+        whole = content[: content.rfind(b"\n") + 1]  # a cut last line was never acknowledged
+        if len(whole) != len(content):
+            with self._path.open("r+b") as file:
+                file.truncate(len(whole))
+        for line in whole.splitlines():
+            name, size, mtime_ns = json.loads(line)
+            self._add(VisibleFile(name, size, mtime_ns))

@@ -1,0 +1,339 @@
+"""A directory as Spark reads it: Spark's own file source over *steps*.
+
+Spark's file source keeps the names it has seen in its checkpoint, forgets old ones and orders files by time; none of
+this survives the loss of a checkpoint. So a feeder shows it one step at a time: a directory of links to the files that
+come next, made visible by one rename. A micro-batch is exactly one step, and the journal says which files that were.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from spark_sinks.base import Position, SourceHealth
+from spark_sinks.decode.columns import parquet_column, quoted
+from spark_sinks.file.files import VisibleFile, visible_files
+from spark_sinks.file.journal import FileJournal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_log = logging.getLogger(__name__)
+_POLL_S = 0.05
+_SWEEP_S = 30.0  # how often all known files are looked at for changes
+_BYTES_PER_RECORD = 100  # to turn a bound on records into one on files
+_FIRST_STEP = "0" * 12
+
+
+class FileReader:
+    """A :class:`spark_sinks.base.SourceReader` over one directory.
+
+    Positions: ``{"seq": n}``, with ``"without": [names]`` while files that were there at CREATE are still to be left
+    out. ``{"before": [...]}``, a store's answer, is turned into these by :meth:`adopt`.
+    """
+
+    def __init__(self, directory: Path, work: Path, parquet: StructType | None) -> None:
+        self._directory = directory
+        self._inbox = work / "inbox"
+        work.mkdir(parents=True, exist_ok=True)
+        self._parquet = parquet
+        self._lock = threading.Condition()
+        self._journal = FileJournal(work / "files.journal")
+        self._feeder: threading.Thread | None = None
+        self._stopping = False
+        self._step_end = 0
+        self._taken = True
+        self._problem: str | None = None
+
+    # --- positions --------------------------------------------------------------------------------------------------
+    def adopt(self, position: Position, *, fresh: bool) -> Position:
+        """A start as a position of this reader. In a fresh pipeline the files to leave out become its first entries."""
+        if "before" not in position:
+            return position
+        left_out = list(position["before"])
+        with self._lock:
+            if fresh and len(self._journal) == 0 and left_out:
+                wanted = set(left_out)
+                self._journal.append([f for f in visible_files(self._directory) if f.name in wanted])
+                return {"seq": len(self._journal)}
+        return {"seq": 0, "without": left_out} if left_out else {"seq": 0}
+
+    def restart_at(self, position: Position) -> None:
+        """The ledger's position: what the journal has beyond it was never committed."""
+        with self._lock:
+            self._journal.truncate(int(position["seq"]))
+
+    def limit(self, start: Position, end: Position, records: int) -> Position:
+        room = records * _BYTES_PER_RECORD
+        seq = int(start["seq"])
+        for entry in self._journal.between(seq, int(end["seq"])):
+            seq += 1
+            room -= entry.size
+            if room <= 0:
+                break
+        return self._with_seq(start, seq)
+
+    def advance(self, start: Position, end: Position) -> Position:
+        """Where a reader that stood at ``start`` stands when it has read up to ``end``."""
+        return self._with_seq(start, int(end["seq"]))
+
+    def _with_seq(self, start: Position, seq: int) -> Position:
+        read = {entry.name for entry in self._journal.between(int(start["seq"]), seq)}
+        left_out = [
+            name
+            for name in start.get("without", ())
+            if name not in read and (name in self._journal.names or (self._directory / name).exists())
+        ]
+        return {"seq": seq, "without": left_out} if left_out else {"seq": seq}
+
+    def distance(self, start: Position, end: Position) -> int:
+        entries = self._journal.between(int(start["seq"]), int(end["seq"]))
+        unread = int(end["seq"]) - len(self._journal)  # files seen but not yet in the journal
+        return sum(1 + e.size // _BYTES_PER_RECORD for e in entries) + max(0, unread)
+
+    def reached(self, position: Position, target: Position) -> bool:
+        return int(position["seq"]) >= int(target["seq"])
+
+    def initial(self, positions: Sequence[Position]) -> Position:
+        """Behind all that was ever read: the journal is known, and views catch up by it."""
+        return {"seq": len(self._journal)}
+
+    def remaining(self, start: Position) -> tuple[Position, str | None]:
+        left_out = set(start.get("without", ()))
+        gone = []
+        for entry in self._journal.between(int(start["seq"]), len(self._journal)):
+            try:
+                self._check_unchanged(entry)
+            except SqlError:
+                gone.append(entry.name)
+        missing = [name for name in gone if name not in left_out]
+        without = sorted(left_out | set(gone))
+        note = None
+        if missing:
+            shown = ", ".join(missing[:5]) + (" ..." if len(missing) > 5 else "")
+            note = f"rebuilt without {len(missing)} files that are gone or changed: {shown}"
+        return {"seq": int(start["seq"]), "without": without} if without else start, note
+
+    # --- Spark ------------------------------------------------------------------------------------------------------
+    def stream(self, spark: SparkSession, start: Position, *, records_per_trigger: int) -> DataFrame:
+        self.close_stream()
+        self.restart_at(start)
+        shutil.rmtree(self._inbox, ignore_errors=True)
+        (self._inbox / _FIRST_STEP).mkdir(parents=True)
+        self._stopping, self._taken, self._step_end = False, True, int(start["seq"])
+        self._feeder = threading.Thread(
+            target=self._feed, args=(records_per_trigger * _BYTES_PER_RECORD,), name="file-feeder", daemon=True
+        )
+        self._feeder.start()
+        # The files are those of the step, however old: nothing is dropped for its age.
+        reader = spark.readStream.option("maxFileAge", "36500d")
+        if self._parquet is not None:
+            return self._raw(reader.schema(self._parquet).parquet(f"{self._inbox}/*"))
+        return self._raw(reader.format("text").load(f"{self._inbox}/*"))
+
+    def batch(self, spark: SparkSession, start: Position, end: Position) -> DataFrame:
+        left_out = set(start.get("without", ()))
+        entries = [e for e in self._journal.between(int(start["seq"]), int(end["seq"])) if e.name not in left_out]
+        for entry in entries:
+            self._check_unchanged(entry)
+        paths = [str(self._directory / e.name) for e in entries]
+        if self._parquet is not None:
+            frame = (
+                spark.read.schema(self._parquet).parquet(*paths) if paths else spark.createDataFrame([], self._parquet)
+            )
+            return self._raw(frame) if paths else frame.selectExpr(*self._parquet_columns(), *_EMPTY_RAW)
+        if not paths:
+            return spark.createDataFrame([], "value string").selectExpr(*_EMPTY_RAW)
+        return self._raw(spark.read.text(paths))
+
+    def _raw(self, frame: DataFrame) -> DataFrame:
+        meta = ("_metadata.file_name AS position", "_metadata.file_modification_time AS record_time")
+        if self._parquet is not None:
+            return frame.selectExpr(
+                *self._parquet_columns(), "cast(NULL as binary) AS key", "cast(NULL as binary) AS value", *meta
+            )
+        # A blank line is no record.
+        return frame.where("length(trim(value)) > 0").selectExpr(
+            "cast(NULL as binary) AS key", "cast(value as binary) AS value", *meta
+        )
+
+    def _parquet_columns(self) -> list[str]:
+        names = [] if self._parquet is None else self._parquet.names
+        return [f"{quoted(name)} AS {parquet_column(name)}" for name in names]
+
+    def batch_end(self, checkpoint: str, batch_id: int, start: Position) -> Position:
+        """The step that this micro-batch reads; the feeder may show the next one."""
+        with self._lock:
+            self._taken = True
+            self._lock.notify_all()
+            return {"seq": self._step_end}
+
+    def close_stream(self) -> None:
+        feeder = self._feeder
+        if feeder is None:
+            return
+        with self._lock:
+            self._stopping = True
+            self._lock.notify_all()
+        feeder.join()
+        self._feeder = None
+
+    # --- the feeder -------------------------------------------------------------------------------------------------
+    def _feed(self, bytes_max: int) -> None:
+        step, seen_mtime, since_sweep, waiting = 0, -1, 0.0, list[VisibleFile]()
+        while True:
+            with self._lock:
+                self._lock.wait_for(lambda: self._taken or self._stopping, timeout=_SWEEP_S)
+                if self._stopping:
+                    return
+                if not self._taken:
+                    continue
+            try:
+                mtime = self._directory.stat().st_mtime_ns
+                if mtime != seen_mtime:
+                    waiting = visible_files(self._directory, self._journal.names)
+                    seen_mtime = mtime
+                if since_sweep >= _SWEEP_S:
+                    since_sweep = 0.0
+                    self._sweep()
+                self._problem = None
+            except SqlError as error:
+                self._problem = f"!{error}"
+                return
+            except OSError as error:
+                self._problem = f"directory {self._directory} cannot be read: {error.strerror}"
+                seen_mtime = -1
+            if waiting and self._problem is None:
+                step += 1
+                taken = _first(waiting, bytes_max)
+                self._show(step, taken)
+                waiting = waiting[len(taken) :]
+            else:
+                with self._lock:
+                    self._lock.wait_for(lambda: self._stopping, timeout=_POLL_S)
+                since_sweep += _POLL_S
+
+    def _show(self, step: int, files: Sequence[VisibleFile]) -> None:
+        aside = self._inbox / f".{step:012d}"
+        aside.mkdir()
+        for file in files:
+            (aside / file.name).symlink_to(self._directory / file.name)
+        with self._lock:
+            self._journal.append(files)
+            self._taken = False
+            self._step_end = len(self._journal)
+        aside.rename(self._inbox / f"{step:012d}")
+        if step > 2:  # the step before the last is read and committed to Spark's log: nobody opens its links again
+            shutil.rmtree(self._inbox / f"{step - 2:012d}", ignore_errors=True)
+
+    def _sweep(self) -> None:
+        for file in visible_files(self._directory):
+            known = self._journal.names.get(file.name)
+            if known is not None and known != file:
+                raise self._changed(file.name)
+
+    def _check_unchanged(self, entry: VisibleFile) -> None:
+        path = self._directory / entry.name
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            raise SqlError(
+                sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
+                f'file "{entry.name}" of directory {self._directory} is gone',
+                detail="The source no longer has all that the view is made of.",
+                hint="REFRESH MATERIALIZED VIEW rebuilds a view from what is left.",
+            ) from None
+        if (status.st_size, status.st_mtime_ns) != (entry.size, entry.mtime_ns):
+            raise self._changed(entry.name)
+
+    def _changed(self, name: str) -> SqlError:
+        return SqlError(
+            sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
+            f'file "{name}" of directory {self._directory} changed after it was read',
+            detail="Files of a FILE store are immutable and become visible whole, by a rename.",
+            hint="Restore the file, or write the new content under a new name.",
+        )
+
+    # --- health -----------------------------------------------------------------------------------------------------
+    def check_history(self, start: Position) -> None:
+        left_out = set(start.get("without", ()))
+        for entry in self._journal.between(int(start["seq"]), len(self._journal)):
+            if entry.name not in left_out:
+                self._check_unchanged(entry)
+
+    def health(self, position: Position) -> SourceHealth:
+        problem = self._problem
+        if problem is not None and problem.startswith("!"):
+            return SourceHealth("failed", problem[1:])
+        if problem is None and not self._directory.is_dir():
+            problem = f"directory {self._directory} does not exist"
+        if problem is not None:
+            return SourceHealth("stalled", problem)
+        try:
+            with self._lock:
+                unread = visible_files(self._directory, self._journal.names)
+                return SourceHealth("ok", latest={"seq": len(self._journal) + len(unread)})
+        except OSError as error:
+            return SourceHealth("stalled", f"directory {self._directory} cannot be read: {error.strerror}")
+
+    def explain_failure(self, error: BaseException, position: Position) -> Exception:
+        if isinstance(error, SqlError):
+            return error
+        text = str(error)
+        return SqlError(
+            sqlstates.IO_ERROR,
+            f"reading directory {self._directory} failed",
+            detail=text.splitlines()[0][:500] if text else type(error).__name__,
+        )
+
+    def rejected_positions(self, records: Sequence[tuple[str, bytes | None]]) -> Sequence[str]:
+        """File and line: Spark's text source does not say which line, so each file is looked through once. Equal lines
+        of a file are taken in their order."""
+        lines: dict[str, dict[bytes, list[int]]] = {}
+        if self._parquet is None:
+            for name in {position for position, _ in records}:
+                lines[name] = self._line_numbers(name, {raw for at, raw in records if at == name and raw is not None})
+        answers: list[str] = []
+        for ordinal, (name, raw) in enumerate(records):
+            numbers = lines.get(name, {}).get(raw or b"", [])
+            answers.append(f"{name}:{numbers.pop(0)}" if numbers else f"{name}:#{ordinal}")
+        return answers
+
+    def _line_numbers(self, name: str, wanted: Collection[bytes]) -> dict[bytes, list[int]]:
+        found: dict[bytes, list[int]] = {line: [] for line in wanted}
+        longest = max((len(line) for line in found), default=0)
+        try:
+            with (self._directory / name).open("rb") as file:
+                for number, line in enumerate(file, start=1):
+                    places = found.get(line.rstrip(b"\r\n")[:longest])
+                    if places is not None:
+                        places.append(number)
+        except OSError as error:
+            _log.warning("cannot look for rejected lines in %s: %s", name, error)
+        return found
+
+
+_EMPTY_RAW = (
+    "cast(NULL as binary) AS key",
+    "cast(NULL as binary) AS value",
+    "cast(NULL as string) AS position",
+    "cast(NULL as timestamp) AS record_time",
+)
+
+
+def _first(files: Sequence[VisibleFile], bytes_max: int) -> list[VisibleFile]:
+    taken: list[VisibleFile] = []
+    size = 0
+    for file in files:
+        taken.append(file)
+        size += file.size
+        if size >= bytes_max:
+            break
+    return taken

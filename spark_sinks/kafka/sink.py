@@ -1,0 +1,266 @@
+"""Output to a topic, each record exactly once: records and the source position they come from in one transaction.
+
+The position travels as metadata of an offset commit on the sink's topic (see ``carried``), under a consumer group that
+is the query's own. After any stop the writer reads it back and goes on from there. Opening the sink ends whatever an
+earlier process of the same query left open, and makes that process unable to write any more, before the position is
+read: so nothing can be committed behind the reader's back.
+
+Brokers forget a group's offsets some days after the last commit (``offsets.retention.minutes``, 7 days by default), so
+an idle query calls :meth:`TransactionalSink.renew` once a day, and one that has written says so when it asks back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.limits import KAFKA_RECORD_BYTES_MAX, KAFKA_TIMEOUT_S, KAFKA_TRANSACTION_TIMEOUT_S
+from spark_sinks.base import Position
+from spark_sinks.kafka.admin import Cluster, client_settings
+from spark_sinks.kafka.carried import pack, unpack
+from spark_sinks.kafka.errors import could_not_connect, kafka_error, plain, reported, sentence, unreachable
+from spark_sinks.kafka.options import KafkaOptions
+
+_QUEUE_FULL_POLL_S = 0.05
+_RETRY_PAUSE_S = 0.1
+_ATTEMPT_S = 2.0  # one call into the client; the deadline is kept over several
+_FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
+
+
+class TransactionalSink:
+    """For one thread at a time.
+
+    After an error of :meth:`write` nothing of it is visible, with one exception: when the cluster goes away during the
+    commit, its outcome is not known. Then, and after fatal errors, the sink refuses further writes; make a new one and
+    ask it for :meth:`committed_position`.
+    """
+
+    def __init__(
+        self, store: str, options: KafkaOptions, topic: str, query_id: str, *, timeout_s: float = KAFKA_TIMEOUT_S
+    ) -> None:
+        self._store = store
+        self._options = options
+        self._topic = topic
+        self._identity = f"mvserver-{query_id}"
+        self._timeout_s = timeout_s
+        self._cluster = Cluster(store, options, timeout_s=timeout_s)
+        self._producer: Producer | None = None
+        self._group: Consumer | None = None
+        self._partitions: tuple[int, ...] = ()
+        self._in_transaction = False
+        self._broken: SqlError | None = None
+
+    def open(self) -> None:
+        """Fences off an earlier writer of the same query; its open transaction is aborted. Harmless when open."""
+        if self._broken is not None:
+            raise self._broken
+        if self._producer is not None:
+            return
+        self._partitions = self._cluster.topic(self._topic).partitions  # a producer might make a missing topic
+        producer = Producer(
+            {
+                **client_settings(self._options),
+                "transactional.id": self._identity,
+                "transaction.timeout.ms": int(KAFKA_TRANSACTION_TIMEOUT_S * 1000),
+                "acks": "all",
+                "partitioner": "murmur2_random",  # as Java's producers do, so that equal keys meet
+                "compression.type": "lz4",
+                "message.max.bytes": KAFKA_RECORD_BYTES_MAX,  # the topic's own bound is the broker's to keep
+                "linger.ms": 5,
+            }
+        )
+        try:
+            self._until_done(producer.init_transactions, self._deadline())
+        except KafkaException as error:
+            raise self._named(kafka_error(error)) from error
+        self._producer = producer
+        self._group = Consumer(
+            {
+                **client_settings(self._options),
+                "group.id": self._identity,
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "allow.auto.create.topics": False,
+            }
+        )
+
+    def committed_position(self, *, expected: bool = False) -> Position | None:
+        """The source position of the last committed write; None when there was none.
+
+        ``expected``: the caller knows of an earlier write. The brokers' having forgotten it is then an error (55000),
+        since starting anew would double the output.
+        """
+        self.open()
+        assert self._group is not None  # noqa: S101 - open() makes it
+        wanted = [TopicPartition(self._topic, partition) for partition in self._partitions]
+        try:
+            found = self._group.committed(wanted, timeout=self._timeout_s)
+        except KafkaException as error:
+            raise self._named(kafka_error(error)) from error
+        for place in found:
+            if place.error is not None:
+                raise self._named(place.error)
+        position = unpack({place.partition: place.metadata for place in found if place.metadata})
+        if position is None and expected:
+            raise SqlError(
+                sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
+                f'topic "{self._topic}" in store "{self._store}" does not have the position of what was written to it',
+                detail=f'Its brokers have forgotten the offsets of group "{self._identity}", or the topic was deleted '
+                "and created again.",
+                hint="Create the query anew, from the position where its output shall go on.",
+            )
+        return position
+
+    def write(
+        self,
+        keys: Sequence[bytes | None],
+        values: Sequence[bytes | None],
+        timestamps_ms: Sequence[int | None],
+        position: Position,
+    ) -> None:
+        """All records and the position, or nothing. A time that is None or before 1970 becomes the time of writing."""
+        if not len(keys) == len(values) == len(timestamps_ms):
+            raise ValueError("keys, values and timestamps differ in length")
+        self.open()
+        producer, deadline = self._writer(), self._deadline()
+        notes = pack(position, len(self._partitions))
+        try:
+            if self._in_transaction:  # what an interrupted call left
+                self._until_done(producer.abort_transaction, deadline)
+            producer.begin_transaction()
+            self._in_transaction = True
+            self._produce(producer, zip(keys, values, timestamps_ms, strict=True))
+            self._carry(producer, notes)
+        except KafkaException as error:
+            raise self._abort(producer, kafka_error(error)) from error
+        self._commit(producer)
+
+    def renew(self, position: Position) -> None:
+        """Commits the position again, so that the brokers do not forget it."""
+        self.write((), (), (), position)
+
+    def close(self) -> None:
+        """What is open is aborted where the cluster answers, else by the broker's own time-out."""
+        producer, self._producer = self._producer, None
+        if producer is not None and self._in_transaction and self._broken is None:
+            self._in_transaction = False
+            try:
+                producer.abort_transaction(_ATTEMPT_S)
+            except KafkaException as error:
+                self._broken = self._named(kafka_error(error))
+        if self._group is not None:
+            self._group.close()
+            self._group = None
+        self._cluster.close()
+
+    # --- the steps of a transaction --------------------------------------------------------------------------------
+    def _writer(self) -> Producer:
+        assert self._producer is not None  # noqa: S101 - open() makes it
+        return self._producer
+
+    def _produce(self, producer: Producer, records: Iterable[tuple[bytes | None, bytes | None, int | None]]) -> None:
+        topic = self._topic
+        for key, value, timestamp in records:
+            arguments: dict[str, Any] = {"key": key, "value": value}
+            if timestamp is not None and timestamp > 0:
+                arguments["timestamp"] = timestamp
+            try:
+                producer.produce(topic, **arguments)
+            except BufferError:
+                self._make_room(producer, arguments)
+        producer.poll(0)
+
+    def _make_room(self, producer: Producer, arguments: dict[str, Any]) -> None:
+        deadline = self._deadline()
+        while True:
+            waiting = len(producer)
+            producer.poll(_QUEUE_FULL_POLL_S)
+            if len(producer) < waiting:
+                deadline = self._deadline()  # slow is not dead
+            try:
+                producer.produce(self._topic, **arguments)
+            except BufferError:
+                if time.monotonic() > deadline:
+                    raise KafkaException(KafkaError(KafkaError._TIMED_OUT_QUEUE)) from None
+            else:
+                return
+
+    def _carry(self, producer: Producer, notes: Sequence[str]) -> None:
+        assert self._group is not None  # noqa: S101 - open() makes it
+        offsets = [
+            TopicPartition(self._topic, partition, 0, note)
+            for partition, note in zip(self._partitions, notes, strict=False)
+        ]
+        group = self._group.consumer_group_metadata()
+        self._until_done(
+            lambda timeout: producer.send_offsets_to_transaction(offsets, group, timeout), self._deadline()
+        )
+
+    def _commit(self, producer: Producer) -> None:
+        try:
+            self._until_done(producer.commit_transaction, time.monotonic() + KAFKA_TRANSACTION_TIMEOUT_S)
+        except KafkaException as raised:
+            error = kafka_error(raised)
+            if error.txn_requires_abort() or error.fatal() or error.code() in _FENCED:
+                raise self._abort(producer, error) from raised
+            detail = self._cluster.connection_error() or error.str()
+            self._broken = SqlError(
+                sqlstates.CONNECTION_FAILURE,
+                f'store "{self._store}" went away during a commit',
+                detail=f"{sentence(detail)} Whether the last records were written is known when it is back.",
+            )
+            raise self._broken from raised
+        self._in_transaction = False
+
+    def _abort(self, producer: Producer, error: KafkaError) -> SqlError:
+        """Ends the transaction and gives the error to raise."""
+        named = self._named(error)
+        if error.fatal() or error.code() in _FENCED:
+            self._broken = named
+            return named
+        try:
+            self._until_done(producer.abort_transaction, self._deadline())
+        except KafkaException as failed:
+            # The transaction stays open until a new sink of this query ends it.
+            self._broken = self._named(kafka_error(failed))
+        self._in_transaction = False
+        return named
+
+    # --- errors and time -------------------------------------------------------------------------------------------
+    def _named(self, error: KafkaError) -> SqlError:
+        if error.code() in _FENCED:
+            return SqlError(
+                sqlstates.OBJECT_IN_USE,
+                f'another writer has taken over the output to topic "{self._topic}" in store "{self._store}"',
+                detail=f"Transactional id {self._identity} has a newer producer.",
+            )
+        if error.fatal() and not unreachable(error):
+            return SqlError(
+                sqlstates.SYSTEM_ERROR,
+                f'output to topic "{self._topic}" in store "{self._store}" cannot go on',
+                detail=sentence(plain(error.str())),
+            )
+        if unreachable(error):
+            return could_not_connect(self._store, self._cluster.connection_error() or error.str())
+        return reported(self._store, self._topic, error)
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self._timeout_s
+
+    @staticmethod
+    def _until_done(call: Callable[[float], Any], deadline: float) -> None:
+        """A retriable error means that the same call is to be made again, in which the client goes on where it was."""
+        while True:
+            try:
+                call(max(0.1, min(_ATTEMPT_S, deadline - time.monotonic())))
+            except KafkaException as error:
+                if not kafka_error(error).retriable() or time.monotonic() + _RETRY_PAUSE_S > deadline:
+                    raise
+                time.sleep(_RETRY_PAUSE_S)
+            else:
+                return

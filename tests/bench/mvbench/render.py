@@ -1,0 +1,149 @@
+"""Results as the tables of docs/performance.md, between its markers; what stands around them is written by people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "performance.md"
+
+
+class MarkerError(Exception):
+    """The document has no place for a table."""
+
+
+def write(results: dict[str, dict[str, Any]], document: Path = DOCUMENT) -> list[str]:
+    """Puts each part's table in its place and returns the parts written."""
+    text = document.read_text()
+    for part, measured in results.items():
+        text = replace(text, part, render(part, measured))
+    document.write_text(text)
+    return list(results)
+
+
+def replace(text: str, part: str, table: str) -> str:
+    begin, end = f"<!-- bench:{part} -->", f"<!-- /bench:{part} -->"
+    pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    replaced, count = pattern.subn(lambda _: f"{begin}\n{table}\n{end}", text)
+    if count != 1:
+        raise MarkerError(f"the document has {count} places {begin} ... {end}, not one")
+    return replaced
+
+
+def render(part: str, measured: dict[str, Any]) -> str:
+    return "\n\n".join([_TABLES[part](measured["result"]), _origin(measured)])
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    lines += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int) or value >= 1_000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if value < 1 else f"{value:.4g}"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.1f} %"
+
+
+def _origin(measured: dict[str, Any]) -> str:
+    machine = measured["machine"]
+    packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
+    scaled = "" if measured["scale"] == 1 else f" **At scale {measured['scale']:g}: a trial, not a measurement.**"
+    size = f"{machine['cores']} cores, {machine['memory_gib']} GiB"
+    return (
+        f"Measured {machine['measured_at']} on {machine['cpu']}, {size}; {machine['system']}; "
+        f"Python {machine['python']}; {machine['java']}; {packages}; "
+        f"load average before: {machine['load_average'][0]}.{scaled}"
+    )
+
+
+def _freshness(result: dict[str, Any]) -> str:
+    header = ("events/s", "views", "key sets", "with WHERE", "keys", "p50 ms", "p90 ms", "p99 ms", "max ms", "markers")
+    fields = ("events_per_s", "views", "key_sets", "with_where", "keys", "p50_ms", "p90_ms", "p99_ms", "max_ms", "n")
+    return table(header, [[row[name] for name in fields] for row in result["rows"]])
+
+
+def _backlog(result: dict[str, Any]) -> str:
+    header = ("workload", "views", "keys", "events/s", "scan only", "share", "start to first row s", "to all s", "MiB")
+    rows = [
+        (
+            row["workload"],
+            row["views"],
+            row["keys"],
+            row["events_per_s"],
+            row["scan_only_per_s"],
+            _percent(row["share_of_scan"]),
+            row["start_to_first_row_s"],
+            row["start_to_all_s"],
+            row["rss_mib"],
+        )
+        for row in result["rows"]
+    ]
+    return f"{result['events']:,} events.\n\n" + table(header, rows)
+
+
+def _view_cost(result: dict[str, Any]) -> str:
+    rows = [(row["views"], row["keys"], row["burst_ms"]) for row in result["rows"]]
+    text = table(("views", "keys", f"{result['burst_events']:,} events visible after ms"), rows)
+    return (
+        f"{text}\n\nThe tenth view adds {_percent(result['tenth_share'])} of the batch with one view, the hundredth "
+        f"{_percent(result['hundredth_share'])}."
+    )
+
+
+def _pull(result: dict[str, Any]) -> str:
+    header = ("query", "clients", "system", "queries/s", "p50 ms", "p99 ms")
+    rows = [
+        (row["query"], row["clients"], row["system"], row["per_s"], row["p50_ms"], row["p99_ms"])
+        for row in result["rows"]
+    ]
+    loaded = [(row["query"], row["per_s"], row["p50_ms"], row["p99_ms"]) for row in result["under_10000_events_per_s"]]
+    return (
+        f"{result['rows_held']:,} rows.\n\n{table(header, rows)}\n\nOne client, while 10,000 events a second come in:"
+        f"\n\n{table(('query', 'queries/s', 'p50 ms', 'p99 ms'), loaded)}"
+    )
+
+
+def _startup(result: dict[str, Any]) -> str:
+    header = ("first answer s", "first change s", "runs")
+    return table(header, [(result["first_answer_s"], result["first_change_s"], result["runs"])])
+
+
+def _cpu(result: dict[str, Any]) -> str:
+    rows = [(row["events_per_s"] or "idle", row["cores"], row["rss_mib"]) for row in result["rows"]]
+    return f"{result['views']} views.\n\n" + table(("events/s", "cores", "MiB"), rows)
+
+
+def _memory(result: dict[str, Any]) -> str:
+    header = ("keys", "memory, bytes a key", "disk, bytes a key", "MiB while filling", "MiB after a restart")
+    rows = [
+        (
+            row["keys"],
+            row["rss_bytes_per_key"],
+            row["disk_bytes_per_key"],
+            row["rss_mib_while_filling"],
+            row["rss_mib_after_restart"],
+        )
+        for row in result["rows"]
+    ]
+    return table(header, rows)
+
+
+_TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "freshness": _freshness,
+    "backlog": _backlog,
+    "view_cost": _view_cost,
+    "pull": _pull,
+    "startup": _startup,
+    "cpu": _cpu,
+    "memory": _memory,
+}

@@ -1,0 +1,151 @@
+"""How figures are made from what was seen, and how they get into the document."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import scan_only
+from mvbench import machine, processes, render, results
+from mvbench.load import Marker
+from mvbench.parts.freshness import ages_ms
+from mvbench.parts.view_cost import shares
+from mvbench.stats import latency_summary, percentile, rate_after_first
+
+
+def test_percentiles_are_values_that_were_seen() -> None:
+    values = [float(value) for value in range(1, 101)]
+    assert [percentile(values, share) for share in (0.5, 0.9, 0.99, 1.0)] == [50, 90, 99, 100]
+    assert percentile([7.0], 0.99) == 7.0
+    assert percentile([3.0, 1.0, 2.0], 0.5) == 2.0
+    for values, share in (([], 0.5), ([1.0], 0.0), ([1.0], 1.1)):
+        with pytest.raises(ValueError):
+            percentile(values, share)
+    assert latency_summary([1.0, 2.0, 4.0]) == {"n": 3, "p50_ms": 2.0, "p90_ms": 4.0, "p99_ms": 4.0, "max_ms": 4.0}
+
+
+def test_the_rate_does_not_count_what_the_first_look_shows() -> None:
+    points = [(0.0, 0), (5.0, 0), (6.0, 100), (7.0, 600), (8.0, 1_100)]
+    assert rate_after_first(points, 1_100) == 500
+    assert rate_after_first([(1.0, 10)], 10) == float("inf")
+    with pytest.raises(ValueError, match="only 600 of 1100"):
+        rate_after_first(points[:-1], 1_100)
+    with pytest.raises(ValueError, match="nothing became visible"):
+        rate_after_first(points[:2], 1_100)
+
+
+def test_ages_and_lost_markers() -> None:
+    stamps = {marker.number: marker.stamp for marker in (Marker(5, 10.0), Marker(6, 10.1), Marker(7, 10.2))}
+    assert ages_ms(stamps, {5: 10.125, 6: 10.225}) == pytest.approx([125, 125])
+    with pytest.raises(AssertionError, match="1 of 3 markers never became visible, the first is 6"):
+        ages_ms(stamps, {5: 10.125, 7: 10.3})
+    with pytest.raises(AssertionError):
+        ages_ms(stamps, {})
+
+
+def test_what_a_view_adds() -> None:
+    assert shares({1: 0.1, 10: 0.19, 100: 0.64}) == {"tenth_share": 0.1, "hundredth_share": 0.05}
+
+
+def test_the_scan_rate_leaves_out_the_first_batch() -> None:
+    def report(second: int, rows: int, ms: int) -> dict[str, object]:
+        stamp = f"2026-01-01T00:00:{second:02d}.000Z"
+        return {"timestamp": stamp, "numInputRows": rows, "durationMs": {"triggerExecution": ms}}
+
+    progress = [report(0, 1_000, 9_000), report(10, 4_000, 3_000), report(13, 0, 5), report(14, 2_000, 1_000)]
+    assert scan_only.rate(progress) == {"events_per_s": 1_200.0, "events": 6_000, "seconds": 5.0}
+    assert scan_only.rate(progress[:1])["events_per_s"] == pytest.approx(1_000 / 9)
+    with pytest.raises(ValueError, match="nothing was read"):
+        scan_only.rate([report(0, 0, 1)])
+
+
+def test_own_process_is_measured() -> None:
+    before = processes.usage(os.getpid())
+    assert before.rss_bytes > 1_000_000
+    while processes.usage(os.getpid()).cpu_s == before.cpu_s:
+        pass
+    assert processes.cores_between(before, processes.usage(os.getpid())) > 0
+    assert os.getpid() in processes.tree(os.getppid())
+
+
+SAMPLES: dict[str, dict[str, object]] = {
+    "freshness": {
+        "rows": [
+            {"views": 3, "events_per_s": 1_000, "key_sets": 3, "with_where": 0, "keys": 21_000}
+            | latency_summary([100.0, 120.5])
+        ]
+    },
+    "backlog": {
+        "events": 5_000_000,
+        "rows": [
+            {
+                "workload": "wide",
+                "views": 1,
+                "keys": 200,
+                "events_per_s": 250_000,
+                "scan_only_per_s": 400_000,
+                "share_of_scan": 0.625,
+                "start_to_first_row_s": 9.5,
+                "start_to_all_s": 31.25,
+                "rss_mib": 1_900,
+            }
+        ],
+    },
+    "view_cost": {
+        "burst_events": 20_000,
+        "tenth_share": 0.08,
+        "hundredth_share": 0.03,
+        "rows": [{"views": 1, "keys": 200, "burst_ms": 180.4}],
+    },
+    "pull": {
+        "rows_held": 100_000,
+        "rows": [{"query": "point", "clients": 1, "system": "mvserver", "per_s": 1_500.5} | latency_summary([0.6])],
+        "under_10000_events_per_s": [{"query": "point", "per_s": 900.0} | latency_summary([1.5])],
+    },
+    "startup": {"first_answer_s": 0.9, "first_change_s": 9.1, "runs": 5},
+    "cpu": {"views": 10, "rows": [{"events_per_s": 0, "cores": 0.05, "rss_mib": 900}]},
+    "memory": {
+        "rows": [
+            {
+                "keys": 1_000_000,
+                "rss_bytes_per_key": 61.5,
+                "disk_bytes_per_key": 40.0,
+                "rss_mib_while_filling": 2_000,
+                "rss_mib_after_restart": 1_000,
+            }
+        ]
+    },
+}
+
+
+def test_every_part_has_its_place_in_the_document_and_a_table(tmp_path: Path) -> None:
+    described = machine.describe()
+    assert described["cores"] == os.cpu_count()
+    json.dumps(described)
+    for part, result in SAMPLES.items():
+        results.save(part, described, 1.0, result, tmp_path)
+    document = tmp_path / "performance.md"
+    document.write_text(render.DOCUMENT.read_text())
+    assert set(render.write(results.load(tmp_path), document)) == set(SAMPLES)
+    first = document.read_text()
+    assert "| 1,000 | 3 | 3 | 0 | 21,000 | 100 | 120.5 | 120.5 | 120.5 | 2 |" in first
+    assert "| wide | 1 | 200 | 250,000 | 400,000 | 62.5 % | 9.5 | 31.25 | 1,900 |" in first
+    assert "The tenth view adds 8.0 % of the batch with one view, the hundredth 3.0 %." in first
+    assert "| idle | 0.05 | 900 |" in first
+    render.write(results.load(tmp_path), document)
+    assert document.read_text() == first  # what is written again replaces what was there
+
+
+def test_a_trial_says_so() -> None:
+    measured = {"machine": machine.describe(), "scale": 0.01, "result": SAMPLES["startup"]}
+    assert "At scale 0.01: a trial" in render.render("startup", measured)
+
+
+def test_a_document_without_the_place_is_refused() -> None:
+    with pytest.raises(render.MarkerError, match="has 0 places"):
+        render.replace("# Performance", "freshness", "x")
+    twice = "<!-- bench:a -->\n<!-- /bench:a -->\n" * 2
+    with pytest.raises(render.MarkerError, match="has 2 places"):
+        render.replace(twice, "a", "x")

@@ -1,0 +1,33 @@
+"""One Spark session for the compiler's tests, with the settings that the lowering relies on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    from pyspark.sql import SparkSession
+
+    from mvserver.compiler.lower_spark import REQUIRED_SETTINGS
+
+    builder = SparkSession.builder.master("local[1]").appName("compiler tests")
+    for key, value in {
+        **REQUIRED_SETTINGS,
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        # Constants are to be computed as rows are, not folded away by the optimizer.
+        "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConstantFolding",
+    }.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
