@@ -214,6 +214,15 @@ MACROS: tuple[str, ...] = tuple(
             lambda w: upper(w[1:1]) || w[2:]), '')""",
         "parse_ident(s) AS string_split(replace(s, '\"', ''), '.')",
         "to_hex(n) AS lower(printf('%x', CAST(n AS BIGINT)))",
+        "octet_length(s) AS CAST(strlen(s) AS INTEGER)",
+        "_encode_hex(b) AS lower(hex(b))",
+        "num_nulls(a) AS CAST(a IS NULL AS INTEGER), (a, b) AS CAST(a IS NULL AS INTEGER) + CAST(b IS NULL AS INTEGER)",
+        "num_nonnulls(a) AS CAST(a IS NOT NULL AS INTEGER), "
+        "(a, b) AS CAST(a IS NOT NULL AS INTEGER) + CAST(b IS NOT NULL AS INTEGER)",
+        "regexp_match(s, p) AS CASE WHEN regexp_matches(s, p) THEN [CASE WHEN p LIKE '%(%' "
+        "THEN regexp_extract(s, p, 1) ELSE regexp_extract(s, p, 0) END] END",
+        """_pg_expandarray(a) AS unnest(list_transform(list_zip(a, generate_series(1, len(a))),
+            lambda e: {'x': e[1], 'n': CAST(e[2] AS INTEGER)}))""",
         "array_upper(a, d) AS CASE WHEN len(a) > 0 AND d = 1 THEN CAST(len(a) AS INTEGER) END",
         "array_lower(a, d) AS CASE WHEN len(a) > 0 AND d = 1 THEN 1 END",
         "array_ndims(a) AS CASE WHEN len(a) > 0 THEN 1 END",
@@ -224,6 +233,9 @@ MACROS: tuple[str, ...] = tuple(
         "div(a, b) AS CAST(trunc(a / b) AS DECIMAL(38, 0))",
         """width_bucket(v, lo, hi, n) AS CASE WHEN v < lo THEN 0 WHEN v >= hi THEN n + 1
             ELSE CAST(floor((CAST(v AS DOUBLE) - lo) / (CAST(hi AS DOUBLE) - lo) * n) AS INTEGER) + 1 END""",
+        "_extract_epoch(v) AS epoch(v)",
+        "_extract_second(v) AS date_part('microseconds', v) / CAST(1000000.0 AS DOUBLE)",
+        "justify_hours(i) AS to_days(CAST(epoch(i) // 86400 AS INTEGER)) + to_seconds(epoch(i) % 86400)",
         "clock_timestamp() AS CAST(get_current_timestamp() AS TIMESTAMP WITH TIME ZONE)",
         "statement_timestamp() AS now()",
         "transaction_timestamp() AS now()",

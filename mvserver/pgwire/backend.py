@@ -7,11 +7,13 @@ thread, one at a time per session, except ``cancel``, which may come from any th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
+
+from mvserver.errors import SqlError
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Startup:
     parameters: Mapping[str, str]  # application_name, client_encoding, options ...
     peer: str  # address, for messages
     local: bool  # loopback
+    process: int = 0  # the number in BackendKeyData, which pg_backend_pid() shows; 0 where the wire does not say
 
 
 class WireSession(Protocol):
@@ -116,6 +119,14 @@ class FailsWithTheWire(Protocol):
 
     def fail(self) -> None:
         """Called, on a worker thread, before each ErrorResponse, also for errors that the session itself raised."""
+
+
+@runtime_checkable
+class EndsByItself(Protocol):
+    """What a session may offer besides: to end its connection without being asked anything (an idle transaction)."""
+
+    on_terminate: Callable[[SqlError], None] | None
+    """Called from any thread with the FATAL error to send; what the session holds is free by then."""
 
 
 class Backend(Protocol):

@@ -62,46 +62,44 @@ class FrameReader:
     @property
     def ready(self) -> bool:
         """Whether ``next`` has something to say: a whole frame, or that its length cannot be."""
-        header = 4 if self.startup else 5
-        if self.buffered < header:
+        header = 0 if self.startup else 1
+        if self.buffered < header + 4:
             return False
-        (length,) = _UINT32.unpack_from(self._buffer, self._at + header - 4)
-        return self.buffered >= length + header - 4 or length > self.message_limit or length < 4
+        length = self._length(header)
+        return not self._least <= length <= self._most() or self.buffered >= header + length
 
     def next(self) -> Frame | None:
         """The next whole frame, None where more bytes are needed; 08P01 FATAL for a length that cannot be."""
-        return self._startup_packet() if self.startup else self._message()
-
-    def _startup_packet(self) -> Frame | None:
-        if self.buffered < 4:
+        header = 0 if self.startup else 1
+        if self.buffered < header + 4:
             return None
-        (length,) = _UINT32.unpack_from(self._buffer, self._at)
-        if not 8 <= length <= limits.STARTUP_PACKET_BYTES_MAX:
-            raise fatal(sqlstates.PROTOCOL_VIOLATION, "invalid length of startup packet")
-        return self._cut(STARTUP, 4, length)
-
-    def _message(self) -> Frame | None:
-        if self.buffered < 5:
-            return None
-        kind = self._buffer[self._at]
-        (length,) = _UINT32.unpack_from(self._buffer, self._at + 1)
-        most = self.message_limit
-        if kind in _SHORT:
-            most = min(most, limits.SHORT_MESSAGE_BYTES_MAX)
-        if not 4 <= length <= most:
+        length, most = self._length(header), self._most()
+        if not self._least <= length <= most:
             raise fatal(
                 sqlstates.PROTOCOL_VIOLATION,
-                "invalid message length",
-                detail=f"A message of {length} bytes was announced; between 4 and {most} are allowed here.",
+                "invalid length of startup packet" if self.startup else "invalid message length",
+                detail=f"A message of {length} bytes was announced; {self._least} to {most} are allowed here.",
             )
-        return self._cut(kind, 5, length + 1)
-
-    def _cut(self, kind: int, header: int, total: int) -> Frame | None:
-        if self.buffered < total:
+        if self.buffered < header + length:
             return None
-        body = bytes(memoryview(self._buffer)[self._at + header : self._at + total])
-        self._at += total
+        kind = STARTUP if self.startup else self._buffer[self._at]
+        body = bytes(memoryview(self._buffer)[self._at + header + 4 : self._at + header + length])
+        self._at += header + length
         return Frame(kind, body)
+
+    def _length(self, header: int) -> int:
+        return int(_UINT32.unpack_from(self._buffer, self._at + header)[0])
+
+    @property
+    def _least(self) -> int:
+        return 8 if self.startup else 4
+
+    def _most(self) -> int:
+        if self.startup:
+            return limits.STARTUP_PACKET_BYTES_MAX
+        if self._buffer[self._at] in _SHORT:
+            return min(self.message_limit, limits.SHORT_MESSAGE_BYTES_MAX)
+        return self.message_limit
 
 
 class BodyReader:

@@ -282,14 +282,14 @@ def _cancel(machine: Machine) -> None:
         return
     try:
         session.cancel()
-    except Exception:
+    except Exception:  # noqa: BLE001 - logged; there is no client to tell
         _LOG.exception("cancelling a statement failed")
 
 
 def _close(machine: Machine) -> None:
     try:
         machine.close()
-    except Exception:
+    except Exception:  # noqa: BLE001 - logged; there is no client to tell
         _LOG.exception("closing a session failed")
 
 

@@ -1,4 +1,4 @@
-"""Exceptions as clients see them: an SqlError goes out as it is, anything else as an internal error without its text."""
+"""Exceptions as clients see them: an SqlError as it is, anything else as an internal error without its text."""
 
 from __future__ import annotations
 

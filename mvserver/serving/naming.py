@@ -25,6 +25,18 @@ _NAMES: dict[str, str] = {
     "string_to_array", "string_to_array_agg": "string_to_array",
 }  # fmt: skip
 
+_SPELLINGS: tuple[tuple[type[exp.Expr], tuple[str, ...]], ...] = (
+    (exp.Substring, ("substring", "substr")), (exp.Mod, ("mod",)), (exp.Pow, ("power", "pow")),
+    (exp.CurrentTimestamp, ("now", "current_timestamp", "transaction_timestamp")),
+    (exp.Length, ("length", "char_length", "character_length")), (exp.StrPosition, ("position", "strpos")),
+    (exp.Extract, ("extract", "date_part")), (exp.Hex, ("to_hex",)), (exp.Ceil, ("ceil", "ceiling")),
+    (exp.TimestampFromParts, ("make_timestamp",)), (exp.SHA2Digest, ("sha256",)),
+    (exp.ArrayPosition, ("array_position",)), (exp.StddevSamp, ("stddev_samp",)), (exp.Stddev, ("stddev",)),
+    (exp.StddevPop, ("stddev_pop",)), (exp.Variance, ("variance", "var_samp")), (exp.VariancePop, ("var_pop",)),
+)  # fmt: skip
+"""sqlglot has one node for several spellings of a function, and the same one for some operators. The length of the word
+that the node remembers tells which was written; an operator's node remembers none."""
+
 _TYPE_NAMES: dict[str, str] = {
     "INT": "int4", "BIGINT": "int8", "SMALLINT": "int2", "BOOLEAN": "bool", "DOUBLE": "float8", "FLOAT": "float4",
     "DECIMAL": "numeric", "CHAR": "bpchar", "VARBINARY": "bytea", "TIMESTAMPTZ": "timestamptz", "TIMESTAMP":
@@ -56,7 +68,22 @@ _FIXED: tuple[tuple[type[exp.Expr], str], ...] = (
 )  # fmt: skip
 
 
+def _spelled(node: exp.Expr | None) -> str | None:
+    start, end = (node.meta.get("start"), node.meta.get("end")) if node is not None else (None, None)
+    if start is None or end is None:
+        return None
+    if isinstance(node, exp.Pad):
+        return "lpad" if node.args.get("is_left") else "rpad"
+    for kind, names in _SPELLINGS:
+        if isinstance(node, kind):
+            return next((name for name in names if len(name) == end - start + 1), None)
+    return None
+
+
 def _strong(node: exp.Expr | None) -> str | None:
+    spelled = _spelled(node)
+    if spelled is not None:
+        return spelled
     for kind, name in _FIXED:
         if isinstance(node, kind):
             return name

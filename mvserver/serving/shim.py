@@ -33,8 +33,7 @@ _RENAMED: dict[str, str] = {
     "json_object_agg": "json_group_object", "jsonb_object_agg": "json_group_object", "jsonb_typeof": "json_typeof",
     "json_extract_path_text": "json_extract_string", "jsonb_extract_path_text": "json_extract_string",
     "jsonb_array_length": "json_array_length", "jsonb_array_elements": "json_array_elements",
-    "row_to_json": "to_json", "string_to_array": "string_split", "every": "bool_and", "char_length": "length",
-    "character_length": "length", "octet_length": "octet_length", "array_length": "array_length",
+    "row_to_json": "to_json", "string_to_array": "string_split", "every": "bool_and",     "array_length": "array_length",
     "gen_random_uuid": "uuid", "uuid_generate_v4": "uuid", "pg_typeof": "typeof", "date_part": "date_part",
 }  # fmt: skip
 _ARRAY_TEXT = re.compile(r"^\{.*\}$", re.S)
@@ -205,6 +204,11 @@ def _adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
         literal = _array_literal(cast.this)
         if literal is not None:
             cast.set("this", literal)
+    if name in ("numeric", "decimal") and not is_array and not getattr(cast.to, "expressions", None):
+        cast.set("to", exp.DataType.build(_plain_numeric(cast.this), dialect="duckdb"))
+        return cast
+    if name in ("boolean", "bool") and isinstance(cast.this, exp.Literal) and cast.this.is_string:
+        cast.this.set("this", _BOOLEAN_TEXTS.get(cast.this.name.strip().lower(), cast.this.name))
     alias = _TYPE_ALIASES.get(name)
     target = cast.to.expressions[0] if is_array and cast.to.expressions else cast.to
     plain = isinstance(target, exp.DataType) and target.this != exp.DataType.Type.USERDEFINED
@@ -215,6 +219,18 @@ def _adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
             return _bounded_text(cast)
         cast.set("to", exp.DataType.build(alias + ("[]" if is_array else ""), dialect="duckdb"))
     return cast
+
+
+_BOOLEAN_TEXTS = {"on": "true", "off": "false", "yes": "true", "no": "false", "y": "true", "n": "false"}
+_NUMERIC_SCALE = 10  # of numeric without a scale; PostgreSQL's has no bound, DuckDB's has 38 digits in all
+
+
+def _plain_numeric(operand: exp.Expr) -> str:
+    """``x::numeric``: a constant keeps its own digits."""
+    if isinstance(operand, exp.Literal) and re.fullmatch(r"\s*[-+]?\d*\.?\d*\s*", operand.name):
+        digits = operand.name.strip().partition(".")[2]
+        return f"DECIMAL(38, {len(digits)})"
+    return f"DECIMAL(38, {_NUMERIC_SCALE})"
 
 
 def _bounded_text(cast: exp.Cast) -> exp.Expr:
@@ -241,6 +257,14 @@ def _adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
             node.set("this", _RENAMED[name])
         else:
             node.set("this", name)
+    if isinstance(node, _INT4_FUNCTIONS):
+        return exp.cast(node.copy(), "INT", dialect="duckdb") if not isinstance(node.parent, exp.Cast) else None
+    if isinstance(node, exp.Extract):
+        return _extract(node)
+    if isinstance(node, exp.Encode | exp.Decode):
+        return _encoding(node)
+    if isinstance(node, exp.StrToTime):
+        return exp.Cast(this=node.copy(), to=exp.DataType.build("TIMESTAMPTZ", dialect="duckdb"))
     if isinstance(node, exp.CurrentTimestamp):
         return exp.Anonymous(this="now", expressions=[])
     if isinstance(node, exp.CurrentDate):
@@ -250,11 +274,46 @@ def _adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
     return None
 
 
+_INT4_FUNCTIONS = (exp.Length, exp.StrPosition, exp.ArraySize, exp.BitLength)
+
+
+def _extract(node: exp.Extract) -> exp.Expr:
+    """PostgreSQL's extract is numeric with the fraction of the second; date_part is double. Both become numeric."""
+    part = node.this.name.lower()
+    if part in ("epoch", "second", "seconds"):
+        whole = "epoch" if part == "epoch" else "second"
+        value: exp.Expr = exp.Anonymous(this=f"_extract_{whole}", expressions=[node.expression.copy()])
+        return exp.cast(value, "DECIMAL(38, 6)", dialect="duckdb")
+    return exp.cast(node.copy(), "DECIMAL(38, 0)", dialect="duckdb") if not isinstance(node.parent, exp.Cast) else node
+
+
+def _encoding(node: exp.Encode | exp.Decode) -> exp.Expr:
+    """encode(bytea, 'hex' | 'base64') and decode(text, ...), which sqlglot takes for character sets."""
+    charset = node.args.get("charset")
+    form = charset.name.lower() if isinstance(charset, exp.Expr) else ""
+    names = {
+        (True, "hex"): "_encode_hex", (True, "base64"): "to_base64", (False, "hex"): "unhex",
+        (False, "base64"): "from_base64",
+    }  # fmt: skip
+    name = names.get((isinstance(node, exp.Encode), form))
+    if name is None:
+        raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'unrecognized encoding: "{form}"')
+    return exp.Anonymous(this=name, expressions=[node.this.copy()])
+
+
 def _arguments(node: exp.Func) -> list[exp.Expr]:
     if isinstance(node, exp.Anonymous):
         return list(node.expressions)
     return [part for part in node.iter_expressions() if isinstance(part, exp.Expr)]
 
+
+_SQLGLOT_TIME = {
+    "%-d": "FMDD", "%-j": "FMDDD", "%-I": "FMHH12", "%-H": "FMHH24", "%-M": "FMMI", "%-m": "FMMM", "%-S": "FMSS",
+    "%u": "D", "%d": "DD", "%j": "DDD", "%I": "HH12", "%H": "HH24", "%M": "MI", "%m": "MM", "%z": "OF", "%S": "SS",
+    "%A": "TMDay", "%a": "TMDy", "%b": "TMMon", "%B": "TMMonth", "%Z": "TZ", "%f": "US", "%U": "WW", "%y": "YY",
+    "%Y": "YYYY",
+}  # fmt: skip
+"""What sqlglot makes of a pattern, which is wrong for ``Month`` and ``Day``, back to what was written."""
 
 _TO_CHAR = {
     "YYYY": "%Y", "YY": "%y", "MM": "%m", "DD": "%d", "HH24": "%H", "HH12": "%I", "HH": "%I", "MI": "%M", "SS": "%S",
@@ -272,8 +331,8 @@ def _to_char(value: exp.Expr, pattern: exp.Expr | None) -> exp.Expr:
             "to_char is supported with a constant pattern only",
         )
     text = pattern.name
-    if "%" in text:  # sqlglot has turned it into strftime's already
-        return exp.Anonymous(this="_to_char", expressions=[value.copy(), exp.Literal.string(text)])
+    for code, token in _SQLGLOT_TIME.items():
+        text = text.replace(code, token)
     if re.search(r"[90]", text) and not re.search(r"[YMDHS]", text, re.I):
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
@@ -285,5 +344,5 @@ def _to_char(value: exp.Expr, pattern: exp.Expr | None) -> exp.Expr:
         token = match[0]
         return token[1:-1].replace("%", "%%") if token.startswith('"') else _TO_CHAR[token.upper()]
 
-    converted = _TO_CHAR_TOKENS.sub(one, text.replace("FM", ""))
+    converted = _TO_CHAR_TOKENS.sub(one, text.replace("FM", "").replace("TM", ""))
     return exp.Anonymous(this="_to_char", expressions=[value.copy(), exp.Literal.string(converted)])

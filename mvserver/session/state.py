@@ -48,7 +48,7 @@ class SessionState:
                 role=self.context.role,
                 time_zone=settings["timezone"],
                 settings=tuple((name, value) for name, value in settings.items() if DEFAULTS.get(name) != value),
-                backend_pid=self.session_id,
+                backend_pid=self.startup.process or self.session_id,
             )
         return self._scope
 

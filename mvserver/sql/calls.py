@@ -1,7 +1,7 @@
 """Function calls of continuous queries, and the special forms that become calls.
 
-Every call is ``exp.Anonymous``: which functions exist and what they mean is the capability table's business, so the parser
-neither knows nor renames any. Only forms with a grammar of their own are listed here.
+Every call is ``exp.Anonymous``: which functions exist and what they mean is the capability table's business, so the
+parser neither knows nor renames any. Only forms with a grammar of their own are listed here.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 WITHOUT_BRACKETS = frozenset(
     {
-        "current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "current_user", "session_user",
-        "user", "current_role", "current_catalog", "current_schema",
+        "current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "current_user",
+        "session_user", "user", "current_role", "current_catalog", "current_schema",
     }
 )  # fmt: skip
 _WITH_PRECISION = frozenset({"current_time", "current_timestamp", "localtime", "localtimestamp"})

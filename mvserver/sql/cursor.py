@@ -1,7 +1,7 @@
 """A place in a statement's tokens, and the errors that are said there.
 
-All hand-written parsers of this package move one of these, so "syntax error at or near" names the same token and position
-everywhere, as PostgreSQL would.
+All hand-written parsers of this package move one of these, so "syntax error at or near" names the same token and
+position everywhere, as PostgreSQL would.
 """
 
 from __future__ import annotations

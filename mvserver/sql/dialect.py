@@ -2,14 +2,15 @@
 
 There are two parses, because two readers want opposite things.
 
-``parse_select(text)`` is for **continuous** queries (CREATE STREAM AS, CREATE MATERIALIZED VIEW, INSERT INTO ... SELECT).
-It yields a small closed set of sqlglot nodes in which a function is what the user wrote and nothing has been rewritten
-on behalf of some other engine. The binder may treat every node that is not in the list below as a programming error;
-everything the grammar knows and a continuous query cannot do is refused here with 0A000 or 42601.
+``parse_select(text)`` is for **continuous** queries (CREATE STREAM AS, CREATE MATERIALIZED VIEW, INSERT INTO ...
+SELECT). It yields a small closed set of sqlglot nodes in which a function is what the user wrote and nothing has been
+rewritten on behalf of some other engine. The binder may treat every node that is not in the list below as a programming
+error; everything the grammar knows and a continuous query cannot do is refused here with 0A000 or 42601.
 
-``parse_pull(text)`` is for **pull** queries: sqlglot's own tree of the Postgres dialect, which regenerates as PostgreSQL
-or DuckDB text (``tree.sql(dialect="duckdb")``). Source properties are accepted there too (``meta["properties"]``), so that
-the router can tell a push query; a push query is bound from ``parse_select`` of the same text.
+``parse_pull(text)`` is for **pull** queries: the tree of :class:`MvDialect`, a sqlglot dialect over Postgres, which
+regenerates as PostgreSQL or DuckDB text (``tree.sql(dialect="duckdb")``). Source properties are accepted there too
+(``meta["properties"]``, ``meta["query_properties"]``), so that the router can tell a push query; a push query is bound
+from ``parse_select`` of the same text.
 
 The continuous tree
 ===================
@@ -18,80 +19,120 @@ Unquoted identifiers are folded to lower case (``Identifier.quoted`` tells how i
 that has one. Parentheses leave no node. The tree is to be bound, not regenerated.
 
 Query
-    ``exp.Select``           args: ``expressions``, ``distinct`` (``exp.Distinct()``), ``from_``, ``joins``, ``where``, ``group``,
-                             ``having``, ``with_``. ``meta["query_properties"]``: ``Properties`` of QUERY WITH (always set on the
-                             outermost SELECT).
-    select list              an expression, ``exp.Alias(this=expression, alias=Identifier)``, ``exp.Star()``, or
-                             ``exp.Column(this=Star(), table=Identifier[, db, catalog])`` for ``t.*``
-    ``exp.From(this=…)``     one ``exp.Table`` or ``exp.Subquery``; absent when the SELECT has no FROM
-    ``exp.Table``            ``this``, ``db``, ``catalog`` Identifiers; ``alias`` ``TableAlias(this=Identifier[, columns])``;
-                             ``meta["properties"]``: ``Properties`` (always set, empty without WITH)
-    ``exp.Subquery``         ``this`` a Select, ``alias`` as above
-    ``exp.Join``             ``this`` a Table or Subquery, ``kind`` ("INNER", "CROSS" or None), ``side`` ("LEFT", "RIGHT", "FULL" or
-                             None), ``on`` or ``using`` (Identifiers); ``meta["within"]``: ``exp.Interval`` of WITHIN, or None
-    ``exp.Where``, ``exp.Having``  ``this``;  ``exp.Group``: ``expressions`` (a number is an ordinal, as in PostgreSQL)
-    ``exp.With``             ``expressions``: ``exp.CTE(this=Select, alias=TableAlias)``
-    refused here             UNION/INTERSECT/EXCEPT, ORDER BY, LIMIT, OFFSET, FETCH, windows (OVER, WINDOW, TUMBLE, HOP,
-                             CUMULATE), sub-queries in expressions, GROUPING SETS/ROLLUP/CUBE, DISTINCT ON, LATERAL,
-                             TABLESAMPLE, MATCH_RECOGNIZE, RECURSIVE, FOR UPDATE, parameters ($1: 42P02)
+-----
+``exp.Select``
+    ``expressions``, ``distinct`` (``exp.Distinct()``), ``from_``, ``joins``, ``where``, ``group``, ``having``,
+    ``with_``; ``meta["query_properties"]``: ``Properties`` of QUERY WITH (always set on the outermost SELECT)
+select list
+    an expression, ``exp.Alias(this=expression, alias=Identifier)``, ``exp.Star()``, or for ``t.*``
+    ``exp.Column(this=Star(), table=Identifier[, db, catalog])``
+``exp.From(this=...)``
+    one ``exp.Table`` or ``exp.Subquery``; absent when the SELECT has no FROM
+``exp.Table``
+    ``this``, ``db``, ``catalog`` Identifiers; ``alias`` ``TableAlias(this=Identifier[, columns])``;
+    ``meta["properties"]``: ``Properties`` (always set, empty without WITH)
+``exp.Subquery``
+    ``this`` a Select, ``alias`` as above
+``exp.Join``
+    ``this`` a Table or Subquery, ``kind`` ("INNER", "CROSS" (a comma too) or None), ``side`` ("LEFT", "RIGHT",
+    "FULL" or None), ``on`` or ``using`` (Identifiers); ``meta["within"]``: ``exp.Interval`` of WITHIN, or None
+``exp.Where``, ``exp.Having``, ``exp.Group``
+    ``this``; ``expressions`` (a number is an ordinal, as in PostgreSQL)
+``exp.With``
+    ``expressions``: ``exp.CTE(this=Select, alias=TableAlias)``
+refused here
+    UNION/INTERSECT/EXCEPT, ORDER BY, LIMIT, OFFSET, FETCH, windows (OVER, WINDOW, TUMBLE, HOP, CUMULATE), sub-queries
+    in expressions, GROUPING SETS/ROLLUP/CUBE, DISTINCT ON, LATERAL, TABLESAMPLE, MATCH_RECOGNIZE, RECURSIVE, FOR UPDATE,
+    parameters ($1: 42P02)
 
 Names and access
-    ``a``, ``t.a``, ``s.t.a``, ``d.s.t.a``   ``exp.Column`` with ``this``, ``table``, ``db``, ``catalog``. The binder decides whether a
-                             leading part is a relation, its alias or a struct column.
-    ``x -> b``, ``(x).b``    ``exp.Dot(this=x, expression=Identifier)``: a struct field. More than four dotted parts are Dots
-                             over a Column.
-    ``x -> 'k'``, ``x -> 0`` ``exp.JSONExtract(this=x, expression=Literal)``;  ``x ->> 'k'``: ``exp.JSONExtractScalar``
-    ``arr[1]``, ``m['k']``   ``exp.Bracket(this, expressions=[index])``, the index as written (no offset is applied: arrays
-                             start at 1)
+----------------
+``a``, ``t.a``, ``s.t.a``, ``d.s.t.a``
+    ``exp.Column`` with ``this``, ``table``, ``db``, ``catalog``. The binder decides whether a leading part is a
+    relation, its alias or a struct column.
+``x -> b``, ``(x).b``
+    ``exp.Dot(this=x, expression=Identifier)``: a struct field. More than four dotted parts are Dots over a Column.
+``x -> 'k'``, ``x -> 0``, ``x ->> 'k'``
+    ``exp.JSONExtract(this=x, expression=Literal)``, ``exp.JSONExtractScalar``
+``arr[1]``, ``m['k']``
+    ``exp.Bracket(this, expressions=[index])``, the index as written (no offset is applied: arrays start at 1)
 
 Literals
-    ``'x'``, ``’x’``, ``E'\\n'``, ``$$x$$``  ``exp.Literal(is_string=True)`` with the decoded value in ``this``
-    ``1``, ``1.5``, ``1e3``  ``exp.Literal(is_string=False)``, ``this`` is the text as written, ``.5`` included
-    ``TRUE``, ``NULL``       ``exp.Boolean(this=True)``, ``exp.Null()``
-    ``X'1F'``                ``exp.HexString(this="1F")`` (even number of hexadecimal digits)
-    ``DATE '…'``, ``TIMESTAMP(3) '…'`` and any ``type '…'``  ``exp.Cast`` (below) of a string Literal, ``meta["typed_literal"]`` True
-    ``INTERVAL '…' [unit]``  ``exp.Interval(this=string Literal as written, unit=None or exp.Var)``; the unit is upper-case and
-                             singular: "DAY", "YEAR TO MONTH", "SECOND". Also ``INTERVAL 5 MINUTES``.
+--------
+``'x'``, ``’x’``, ``E'\\n'``, ``$$x$$``
+    ``exp.Literal(is_string=True)`` with the decoded value in ``this``
+``1``, ``1.5``, ``.5``, ``1e3``
+    ``exp.Literal(is_string=False)``, ``this`` is the text as written
+``TRUE``, ``NULL``, ``X'1F'``
+    ``exp.Boolean(this=True)``, ``exp.Null()``, ``exp.HexString(this="1F")`` (an even number of hexadecimal digits)
+``DATE '...'``, ``TIMESTAMP(3) '...'`` and any ``type '...'``
+    ``exp.Cast`` (below) of a string Literal, with ``meta["typed_literal"]`` True
+``INTERVAL '...' [unit [TO unit]]``, ``INTERVAL 5 MINUTES``
+    ``exp.Interval(this=string Literal as written, unit=None or exp.Var)``; the unit is upper-case and singular: "DAY",
+    "YEAR TO MONTH"
 
 Operators
-    ``+ - * / % ^``          ``exp.Add Sub Mul Div Mod Pow``; unary minus ``exp.Neg``; unary plus leaves no node
-    ``& | # << >> ~``        ``exp.BitwiseAnd BitwiseOr BitwiseXor BitwiseLeftShift BitwiseRightShift BitwiseNot``
-    ``||``                   ``exp.DPipe``
-    ``= <> != < <= > >=``    ``exp.EQ NEQ LT LTE GT GTE``
-    ``AND OR NOT``           ``exp.And Or Not``; a long chain of AND or OR is a balanced tree
-    ``IS [NOT] NULL``, ``ISNULL``, ``NOTNULL``   ``exp.Is(this, expression=Null())``, under ``exp.Not`` when negated
-    ``IS [NOT] TRUE/FALSE``  ``exp.Is(this, expression=Boolean)``;  ``IS [NOT] UNKNOWN``: ``exp.Is(this, expression=Var("UNKNOWN"))``
-    ``IS [NOT] DISTINCT FROM``   ``exp.NullSafeNEQ``, ``exp.NullSafeEQ``
-    ``[NOT] BETWEEN [SYMMETRIC]``  ``exp.Between(this, low, high[, symmetric=True])``, under Not when negated
-    ``[NOT] IN (…)``         ``exp.In(this, expressions=[…])``, under Not
-    ``[NOT] LIKE/ILIKE``     ``exp.Like``, ``exp.ILike`` (also ``~~``, ``~~*`` and ``!~~``); with ESCAPE
-                             ``exp.Escape(this=Like, expression=Literal)``, under Not
-    ``[NOT] SIMILAR TO``     ``exp.SimilarTo`` [under Escape], under Not
-    ``~``, ``~*``            ``exp.RegexpLike``, ``exp.RegexpILike``; ``!~``, ``!~*`` the same under Not
-    ``x AT TIME ZONE z``     ``exp.AtTimeZone(this=x, zone=z)``
-    ``CAST(x AS t)``, ``x::t``   ``exp.Cast(this=x, to=exp.DataType)``, ``TRY_CAST``: ``exp.TryCast``. The type is
-                             ``sql_type_of(cast)``, a ``mvserver.sql.types.SqlType``
-    ``CASE``                 ``exp.Case(this=operand or None, ifs=[exp.If(this, true)], default=… or None)``
-    ``ARRAY[…]``             ``exp.Array(expressions)``
+---------
+``+ - * / % ^``
+    ``exp.Add Sub Mul Div Mod Pow``; unary minus ``exp.Neg``; unary plus leaves no node
+``& | # << >> ~``
+    ``exp.BitwiseAnd BitwiseOr BitwiseXor BitwiseLeftShift BitwiseRightShift BitwiseNot``
+``||``
+    ``exp.DPipe``
+``= <> != < <= > >=``
+    ``exp.EQ NEQ LT LTE GT GTE``
+``AND OR NOT``
+    ``exp.And Or Not``; a long chain of AND or OR is a balanced tree
+``IS [NOT] NULL``, ``ISNULL``, ``NOTNULL``
+    ``exp.Is(this, expression=Null())``, under ``exp.Not`` when negated
+``IS [NOT] TRUE``, ``FALSE``, ``UNKNOWN``
+    ``exp.Is(this, expression=Boolean)``, ``exp.Is(this, expression=Var("UNKNOWN"))``
+``IS [NOT] DISTINCT FROM``
+    ``exp.NullSafeNEQ``; with NOT ``exp.NullSafeEQ``
+``[NOT] BETWEEN [SYMMETRIC]``, ``[NOT] IN (...)``
+    ``exp.Between(this, low, high[, symmetric=True])``, ``exp.In(this, expressions=[...])``, under Not when negated
+``[NOT] LIKE``, ``ILIKE``, ``SIMILAR TO``
+    ``exp.Like`` (also ``~~``), ``exp.ILike`` (``~~*``), ``exp.SimilarTo``; with ESCAPE ``exp.Escape(this=Like,
+    expression=Literal)``; under Not when negated
+``~``, ``~*``, ``!~``, ``!~*``
+    ``exp.RegexpLike``, ``exp.RegexpILike``, under Not when negated
+``x AT TIME ZONE z``
+    ``exp.AtTimeZone(this=x, zone=z)``
+``CAST(x AS t)``, ``x::t``, ``TRY_CAST``
+    ``exp.Cast(this=x, to=exp.DataType)``, ``exp.TryCast``. ``sql_type_of(cast)`` is the ``mvserver.sql.types.SqlType``
+``CASE``
+    ``exp.Case(this=operand or None, ifs=[exp.If(this, true)], default=... or None)``
+``ARRAY[...]``
+    ``exp.Array(expressions)``
 
 Functions
-    Every call is ``exp.Anonymous(this="name in lower case", expressions=[arguments])``; a quoted name keeps its case; a
-    leading ``pg_catalog.`` is dropped. ``COUNT(*)``: the argument is ``exp.Star()``. ``f(DISTINCT a, b)``: one argument
-    ``exp.Distinct(expressions=[a, b])``; ALL leaves no trace. ``f(…) FILTER (WHERE c)``: ``exp.Filter(this=Anonymous,
-    expression=exp.Where(this=c))``. ORDER BY among the arguments, WITHIN GROUP, OVER, named arguments and VARIADIC are refused.
-    Special syntax becomes ordinary calls:
+---------
+Every call is ``exp.Anonymous(this="name in lower case", expressions=[arguments])``; a quoted name keeps its case; a
+leading ``pg_catalog.`` is dropped. ``COUNT(*)``: the argument is ``exp.Star()``. ``f(DISTINCT a, b)``: one argument
+``exp.Distinct(expressions=[a, b])``; ALL leaves no trace. ``f(...) FILTER (WHERE c)``: ``exp.Filter(this=Anonymous,
+expression=exp.Where(this=c))``. ORDER BY among the arguments, WITHIN GROUP, OVER, named arguments and VARIADIC are
+refused. Special syntax becomes ordinary calls:
 
-    ``EXTRACT(unit FROM x)``             ``extract('unit', x)``, the unit a string Literal in lower case
-    ``POSITION(a IN b)``                 ``position(a, b)``
-    ``SUBSTRING(x FROM a [FOR b])``      ``substring(x, a[, b])``;  ``SUBSTRING(x FOR b)``: ``substring(x, 1, b)``
-    ``TRIM([BOTH|LEADING|TRAILING] [c] FROM x)``, ``TRIM(x[, c])``  ``btrim|ltrim|rtrim(x[, c])``
-    ``OVERLAY(x PLACING y FROM a [FOR b])``  ``overlay(x, y, a[, b])``
-    ``CEIL(x TO unit)``, ``FLOOR(x TO unit)``  ``ceil(x, 'unit')``, ``floor(x, 'unit')``
-    ``TIMESTAMPADD(unit, n, x)``, ``TIMESTAMPDIFF(unit, a, b)``  the unit a string Literal in lower case
-    ``JSON_VALUE(x, p [RETURNING t] [NULL ON EMPTY] [NULL ON ERROR])``  ``json_value(x, p)``, with RETURNING inside ``exp.TryCast``
-    ``CURRENT_DATE``, ``CURRENT_TIME[(n)]``, ``CURRENT_TIMESTAMP``, ``LOCALTIME``, ``LOCALTIMESTAMP``, ``CURRENT_USER``, ``SESSION_USER``, ``USER``
-                                         calls without arguments (or with the precision)
-    ``MAP['k', v, …]``, ``ROW(a, b)``    ``map('k', v, …)``, ``row(a, b)``
+``EXTRACT(unit FROM x)``
+    ``extract('unit', x)``, the unit a string Literal in lower case
+``POSITION(a IN b)``
+    ``position(a, b)``
+``SUBSTRING(x FROM a [FOR b])``, ``SUBSTRING(x FOR b)``
+    ``substring(x, a[, b])``, ``substring(x, 1, b)``
+``TRIM([BOTH|LEADING|TRAILING] [c] FROM x)``, ``TRIM(x[, c])``
+    ``btrim|ltrim|rtrim(x[, c])``
+``OVERLAY(x PLACING y FROM a [FOR b])``
+    ``overlay(x, y, a[, b])``
+``CEIL(x TO unit)``, ``FLOOR(x TO unit)``
+    ``ceil(x, 'unit')``, ``floor(x, 'unit')``
+``TIMESTAMPADD(unit, n, x)``, ``TIMESTAMPDIFF(unit, a, b)``
+    the unit a string Literal in lower case
+``JSON_VALUE(x, p [RETURNING t] [NULL ON EMPTY] [NULL ON ERROR])``
+    ``json_value(x, p)``, with RETURNING inside ``exp.TryCast``
+``CURRENT_DATE``, ``CURRENT_TIME[(n)]``, ``CURRENT_TIMESTAMP``, ``LOCALTIME``, ``LOCALTIMESTAMP``, ``USER``
+    calls without arguments (or with the precision)
+``MAP['k', v, ...]``, ``ROW(a, b)``, ``(a, b)``
+    ``map('k', v, ...)``, ``row(a, b)``
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Statements on entities: topics, streams, tables and directories inside a store. TOPIC is the older word for ENTITY."""
+"""Statements on entities: topics, tables and directories inside a store. TOPIC is the older word for ENTITY."""
 
 from __future__ import annotations
 

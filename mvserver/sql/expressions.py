@@ -1,8 +1,8 @@
 """Expressions of continuous queries: PostgreSQL's operators and precedence, to the closed set of nodes of ``dialect``.
 
 A precedence climber of its own rather than sqlglot's: functions stay what the user wrote, subscripts are not shifted,
-non-associative operators are errors as in PostgreSQL, errors name PostgreSQL's token, and one level of brackets costs four
-frames of Python's stack instead of twenty.
+non-associative operators are errors as in PostgreSQL, errors name PostgreSQL's token, and one level of brackets costs
+four frames of Python's stack instead of twenty.
 """
 
 from __future__ import annotations
@@ -55,8 +55,11 @@ _BALANCE_FROM = 32  # shorter chains of AND and OR keep the shape of the text
 _TYPE_WORDS = frozenset({"timestamp", "time", "double", "decimal", "numeric", "varchar", "character", "timestamp_ltz"})
 _SUBQUERY_WORDS = frozenset({"select", "with", "values", "table"})
 _UNITS = frozenset(
-    """microsecond millisecond second minute hour day week month quarter year decade century millennium""".split()
-)
+    {
+        "microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade",
+        "century", "millennium",
+    }
+)  # fmt: skip
 
 
 class ExpressionParser:

@@ -1,9 +1,9 @@
 """What keeps a hostile or runaway text from hurting the process: size, nesting and length, before any parser runs.
 
-Parsers recurse, and so do the readers of their trees; Python's stack is finite. So the depth that a statement's tree can
-have is computed from its tokens, without recursion, and refused beyond ``limits``: brackets and CASEs nest, prefix
-operators nest, and a chain of binary operators is a tree as deep as it is long (chains of AND and OR are balanced by our
-parsers, so they do not count). The recursion limit of the interpreter is raised once to what the deepest accepted
+Parsers recurse, and so do the readers of their trees; Python's stack is finite. So the depth that a statement's tree
+can have is computed from its tokens, without recursion, and refused beyond ``limits``: brackets and CASEs nest, prefix
+operators nest, and a chain of binary operators is a tree as deep as it is long (chains of AND and OR are balanced by
+our parsers, so they do not count). The recursion limit of the interpreter is raised once to what the deepest accepted
 statement needs; should a parser still run out of stack, :func:`no_recursion_error` turns that into the same error.
 """
 
@@ -27,8 +27,8 @@ _WORD_OPERATORS = frozenset({"like", "ilike", "similar", "is", "in", "between", 
 # Where an operand list starts anew: what stands before is finished, so its chain does not grow any more.
 _BOUNDARIES = frozenset(
     {
-        "and", "or", "when", "then", "else", "from", "where", "group", "having", "order", "on", "select", "with", "limit",
-        "join", "values", "as", "set",
+        "and", "or", "when", "then", "else", "from", "where", "group", "having", "order", "on", "select", "with",
+        "limit", "join", "values", "as", "set",
     }
 )  # fmt: skip
 _SET_OPERATIONS = frozenset({"union", "intersect", "except"})
@@ -51,8 +51,8 @@ def check_size(text: str) -> None:
 class _Level:
     """One open bracket or CASE.
 
-    ``depth`` is the depth of the operand list's present tree, ``finished`` the deepest of those before it, ``prefixes`` the
-    prefix operators that wait for their operand.
+    ``depth`` is the depth of the operand list's present tree, ``finished`` the deepest of those before it, ``prefixes``
+    the prefix operators that wait for their operand.
     """
 
     __slots__ = ("depth", "finished", "is_case", "prefixes")
@@ -128,6 +128,7 @@ def check_tokens(tokens: Sequence[Token]) -> None:
     operand_before = False  # whether an operator that follows is binary
     counted = 0
     set_operations = 0
+    dots = 0
     for token in tokens:
         kind = token.kind
         if kind is NUMBER or kind is STRING or kind is PARAMETER:
@@ -142,7 +143,15 @@ def check_tokens(tokens: Sequence[Token]) -> None:
             continue
         counted += 1
         if kind is OPERATOR:
+            if text == ".":
+                dots += 1
+                if dots > limits.STATEMENT_DEPTH_MAX:
+                    raise _too_deep(token)
+                continue
+            dots = 0
             if text in _OPEN:
+                if text == "[" and operand_before:
+                    walk.chain(token)  # a subscript stands above what it is applied to
                 walk.open(token, is_case=False)
                 operand_before = False
             elif text in _CLOSE:

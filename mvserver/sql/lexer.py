@@ -118,8 +118,7 @@ class _Lexer:
             if match is None:
                 at = self._unusual(at)
                 continue
-            kind = match.lastgroup
-            assert kind is not None
+            kind = match.lastgroup or ""
             start, end = match.span(kind)
             at = end
             if kind == "word":

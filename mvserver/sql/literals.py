@@ -1,7 +1,7 @@
 """Decoding what stands inside PostgreSQL's escaped literals: E'...' and U&'...'.
 
-Apart from the lexer because these rules (octal, hexadecimal, surrogates, invalid bytes) are about values, not about where
-a token ends.
+Apart from the lexer because these rules (octal, hexadecimal, surrogates, invalid bytes) are about values, not about
+where a token ends.
 """
 
 from __future__ import annotations

@@ -9,17 +9,25 @@ from mvserver.sql.statements import ObjectName
 
 # PostgreSQL 15's reserved words (appendix C), without those that may name a function or type.
 RESERVED = frozenset(
-    """all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create
-    current_catalog current_date current_role current_time current_timestamp current_user default deferrable desc distinct
-    do else end except false fetch for foreign from grant group having in initially intersect into lateral leading limit
-    localtime localtimestamp not null offset on only or order placing primary references returning select session_user some
-    symmetric table then to trailing true union unique user using variadic when where window with""".split()
-)
+    {
+        "all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "both", "case", "cast", "check",
+        "collate", "column", "constraint", "create", "current_catalog", "current_date", "current_role", "current_time",
+        "current_timestamp", "current_user", "default", "deferrable", "desc", "distinct", "do", "else", "end", "except",
+        "false", "fetch", "for", "foreign", "from", "grant", "group", "having", "in", "initially", "intersect", "into",
+        "lateral", "leading", "limit", "localtime", "localtimestamp", "not", "null", "offset", "on", "only", "or",
+        "order", "placing", "primary", "references", "returning", "select", "session_user", "some", "symmetric",
+        "table", "then", "to", "trailing", "true", "union", "unique", "user", "using", "variadic", "when", "where",
+        "window", "with",
+    }
+)  # fmt: skip
 # Reserved, but may name a function or type: not a table, column or alias without AS.
 TYPE_OR_FUNCTION = frozenset(
-    """authorization binary collation concurrently cross current_schema freeze full ilike inner is isnull join left like
-    natural notnull outer overlaps right similar tablesample verbose""".split()
-)
+    {
+        "authorization", "binary", "collation", "concurrently", "cross", "current_schema", "freeze", "full", "ilike",
+        "inner", "is", "isnull", "join", "left", "like", "natural", "notnull", "outer", "overlaps", "right", "similar",
+        "tablesample", "verbose",
+    }
+)  # fmt: skip
 NOT_A_NAME = RESERVED | TYPE_OR_FUNCTION
 
 

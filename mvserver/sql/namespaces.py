@@ -67,7 +67,7 @@ def _list_schemas(cursor: Cursor) -> Statement:
 
 
 def _use(cursor: Cursor) -> Statement:
-    """``USE STORE s``, ``USE DATABASE d``, ``USE SCHEMA [d.]s`` or ``USE d[.s]`` (which may be called like a keyword)."""
+    """``USE STORE s``, ``USE DATABASE d``, ``USE SCHEMA [d.]s`` or ``USE d[.s]`` (d may be a keyword)."""
     kind = cursor.current.text
     following = cursor.peek()
     if cursor.at_any({"store", "database", "schema", "role", "compute_pool", "warehouse"}) and following.text not in (

@@ -44,8 +44,7 @@ def data_type(sql_type: SqlType) -> exp.DataType:
 
 def sql_type_of(cast: exp.Expr) -> SqlType:
     """The type that a Cast or TryCast of the continuous tree names."""
-    found = cast.args["to"].meta["sql_type"]
-    assert isinstance(found, SqlType)
+    found: SqlType = cast.args["to"].meta["sql_type"]
     return found
 
 

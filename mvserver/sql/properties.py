@@ -1,4 +1,4 @@
-"""``WITH ('key' = value, ...)``: the same list in relation DDL, after a source, after QUERY, and in store statements."""
+"""``WITH ('key' = value, ...)``: the same list in DDL, after a source, after QUERY, and in store statements."""
 
 from __future__ import annotations
 

@@ -7,7 +7,8 @@ query, and cheap ways through long lists and long chains of AND and OR.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -40,15 +41,22 @@ from mvserver.sql.statements import Properties
 
 # sqlglot's words that PostgreSQL does not know as keywords of a query: they are names like any other.
 _PLAIN_NAMES = frozenset(
-    """alter analyze anti apply asof autoincrement auto_increment begin bigdecimal bignumeric bignum byte cache call clob
-    comment commit copy create cstring database datetime dec decfloat declare delete describe do drop enum exec execute
-    explain file fixed format function geography geometry glob grant index inout insert keep kill list load lock long longblob
-    longtext longvarchar map mediumblob mediumint mediumtext merge money name namespace next nullable number nvarchar nvarchar2
-    object optimize out overwrite percent pivot point pragma prepare procedure qualify ref refresh regexp reindex rename replace
-    reset revoke rlike rollback schema semi sequence serial session settings short show smallserial sql straight_join struct
-    tinyblob tinytext trigger truncate type uncache unpivot update use vacuum variant vector view volatile xor decimal32
-    decimal64 decimal128 decimal256 bigserial partitioned_by str column set unknown stream replace""".split()
-)
+    {
+        "alter", "analyze", "anti", "apply", "asof", "autoincrement", "auto_increment", "begin", "bigdecimal",
+        "bignumeric", "bignum", "byte", "cache", "call", "clob", "comment", "commit", "copy", "create", "cstring",
+        "database", "datetime", "dec", "decfloat", "declare", "delete", "describe", "do", "drop", "enum", "exec",
+        "execute", "explain", "file", "fixed", "format", "function", "geography", "geometry", "glob", "grant", "index",
+        "inout", "insert", "keep", "kill", "list", "load", "lock", "long", "longblob", "longtext", "longvarchar", "map",
+        "mediumblob", "mediumint", "mediumtext", "merge", "money", "name", "namespace", "next", "nullable", "number",
+        "nvarchar", "nvarchar2", "object", "optimize", "out", "overwrite", "percent", "pivot", "point", "pragma",
+        "prepare", "procedure", "qualify", "ref", "refresh", "regexp", "reindex", "rename", "replace", "reset",
+        "revoke", "rlike", "rollback", "schema", "semi", "sequence", "serial", "session", "settings", "short", "show",
+        "smallserial", "sql", "straight_join", "struct", "tinyblob", "tinytext", "trigger", "truncate", "type",
+        "uncache", "unpivot", "update", "use", "vacuum", "variant", "vector", "view", "volatile", "xor", "decimal32",
+        "decimal64", "decimal128", "decimal256", "bigserial", "partitioned_by", "str", "column", "set", "unknown",
+        "stream",
+    }
+)  # fmt: skip
 _WORDS: dict[str, TokenType] = {
     word.lower(): kind
     for word, kind in Postgres.Tokenizer.KEYWORDS.items()
@@ -80,6 +88,7 @@ _OPERATORS: dict[str, tuple[TokenType, ...]] = {
 }
 _LITERALS = frozenset({TokenType.NUMBER, TokenType.STRING})
 _BALANCE_FROM = 32
+_QUERY_WITH = re.compile(r"\bquery\b", re.IGNORECASE)  # a quick look before the tokens are searched
 _CHANGES = frozenset({"insert", "update", "delete", "merge"})
 
 
@@ -98,7 +107,6 @@ class PullParser(PostgresParser):
     STATEMENT_PARSERS: ClassVar[dict[Any, Any]] = {}
 
     statement: StatementTokens
-    starts: list[int]
 
     def raise_error(self, message: str, token: GlotToken | None = None) -> None:
         raise PullError(self._curr, message)
@@ -213,7 +221,7 @@ class PullParser(PostgresParser):
         return table
 
     def _properties(self) -> Properties:
-        cursor = Cursor(self.statement, bisect_left(self.starts, self._curr.start))
+        cursor = Cursor(self.statement, _index_at(self.statement, self._curr.start))
         properties = property_list(cursor)
         end = cursor.current.start
         while self._curr and self._curr.start < end:
@@ -251,7 +259,6 @@ def pull_expression(statement: StatementTokens) -> exp.Expression:
 def _parser(statement: StatementTokens, cut: int) -> PullParser:
     parser = PullParser(dialect=_DIALECT)
     parser.statement = statement
-    parser.starts = [token.start for token in statement.tokens]
     parser.sql = statement.source
     parser._chunks = [_convert(statement, cut)]
     parser._advance_chunk()
@@ -273,16 +280,20 @@ def _run(statement: StatementTokens, cut: int, parser: PullParser, method: Any) 
 
 
 def _syntax_error(statement: StatementTokens, cut: int, token: GlotToken) -> SqlError:
-    own = statement.tokens
-    if not token:
-        return Cursor(statement).syntax_error(own[cut])
-    index = min(bisect_left([other.start for other in own], token.start), len(own) - 1)
-    return Cursor(statement).syntax_error(own[index])
+    index = _index_at(statement, token.start) if token else cut
+    return Cursor(statement).syntax_error(statement.tokens[index])
+
+
+def _index_at(statement: StatementTokens, start: int) -> int:
+    """The index of our token that begins at an offset (or inside which one of sqlglot's begins)."""
+    return bisect_right(statement.tokens, start, key=lambda token: token.start) - 1
 
 
 def _query_properties(statement: StatementTokens) -> tuple[int, Properties | None]:
     """Where the query proper ends, and the properties of a QUERY WITH (...) behind it."""
     own = statement.tokens
+    if _QUERY_WITH.search(statement.source, own[0].start, own[-1].start) is None:
+        return len(own) - 1, None
     for index in range(len(own) - 3, 0, -1):
         token = own[index]
         if (

@@ -151,7 +151,7 @@ def _insert(cursor: Cursor) -> Statement:
     if cursor.at_any({"values", "default", "value"}):
         raise cursor.not_supported("INSERT INTO ... VALUES is not supported", hint=_INSERT_HINT)
     if cursor.at_operator("(") and not (
-        cursor.peek().kind is WORD and cursor.peek().text in ("select", "with") or cursor.peek().text == "("
+        (cursor.peek().kind is WORD and cursor.peek().text in ("select", "with")) or cursor.peek().text == "("
     ):
         raise cursor.not_supported(
             "a column list in INSERT INTO is not supported",

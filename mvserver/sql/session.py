@@ -33,6 +33,7 @@ from mvserver.sql.statements import (
 )
 
 _BARE = re.compile(r"[a-z_][a-z0-9_$]*\Z")
+_PREPARABLE = frozenset({"select", "with", "values", "table", "("})
 _LISTS = frozenset({"search_path", "temp_tablespaces"})  # settings whose parts are names
 
 
@@ -243,7 +244,7 @@ def _savepoint(cursor: Cursor) -> Statement:
 
 
 def _release(cursor: Cursor) -> Statement:
-    if cursor.at_word("savepoint") and not cursor.peek().kind is END:
+    if cursor.at_word("savepoint") and cursor.peek().kind is not END:
         cursor.advance()
     return ReleaseSavepoint(identifier(cursor))
 
@@ -294,7 +295,7 @@ def _prepare(nested: StatementParser) -> Callable[[Cursor], Statement]:
         types = _types(cursor)
         cursor.expect_word("as")
         token = cursor.current
-        statement = nested(cursor)
+        statement = nested(cursor) if token.text in _PREPARABLE else None
         if not isinstance(statement, Pull):
             raise cursor.syntax_error(token)
         return Prepare(name, types, statement.text)

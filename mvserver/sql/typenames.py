@@ -23,7 +23,10 @@ def type_name(cursor: Cursor) -> SqlType:
         parts.extend(_angle_brackets(cursor))
     else:
         parts.extend(_modifiers(cursor, first.text))
+    dimensions = 0
     while cursor.at_operator("["):
+        dimensions += 1
+        check_nesting(dimensions, cursor.current)
         parts.append(cursor.advance().text)
         parts.append(cursor.expect_operator("]").text)
     try:

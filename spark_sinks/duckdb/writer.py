@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -27,6 +28,7 @@ from spark_sinks.duckdb.state import (
 )
 
 _BATCH = "mv_batch"
+REJECTED_ROWS_SHOWN_MAX = 100_000  # the newest; a flood of them must not fill the memory of a reader
 
 
 class MergeError(Exception):
@@ -121,6 +123,16 @@ class Writer:
     def ledger_subscribers(self) -> list[SubscriberRow]:
         with self.commit_lock:
             return self.ledger.subscribers()
+
+    def rejected_rows(self) -> list[tuple[Any, ...]]:
+        """(relation id, position, reason, raw, raw bytes, rejected at), the newest first; reads by a cursor of its own,
+        so that no commit waits for it."""
+        with self._cursor.cursor() as cursor:
+            return cursor.execute(
+                'SELECT relation_id, position, reason, raw, raw_bytes, rejected_at FROM "_ledger".rejected_rows '
+                "ORDER BY rejected_at DESC LIMIT $1",
+                [REJECTED_ROWS_SHOWN_MAX],
+            ).fetchall()
 
     def pipeline_position(self, pipeline_id: str) -> Position | None:
         with self.commit_lock:

@@ -67,6 +67,7 @@ class TransactionalSink:
                 **client_settings(self._options),
                 "transactional.id": self._identity,
                 "transaction.timeout.ms": int(KAFKA_TRANSACTION_TIMEOUT_S * 1000),
+                "socket.timeout.ms": int(self._timeout_s * 1000),  # some calls keep to it rather than to their time-out
                 "acks": "all",
                 "partitioner": "murmur2_random",  # as Java's producers do, so that equal keys meet
                 "compression.type": "lz4",

@@ -23,10 +23,15 @@ def _format(argument: Lowered) -> str:
     return name
 
 
+def _base64(binary: str) -> str:
+    """In one line, whether or not Spark is set to break it."""
+    return f"translate(base64({binary}), '\\r\\n', '')"
+
+
 def _encode(a: Sequence[Lowered], result: SqlType) -> str:
     if _format(a[1]) == "hex":
         return f"lower(hex({a[0]}))"
-    return f"regexp_replace(base64({a[0]}), '(.{{76}})(?=.)', '$1\\n')"  # PostgreSQL breaks lines at 76
+    return f"regexp_replace({_base64(str(a[0]))}, '(.{{76}})', '$1\\n')"  # PostgreSQL breaks lines at 76
 
 
 def _decode(a: Sequence[Lowered], result: SqlType) -> str:
@@ -87,7 +92,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         note="the encoding must be a constant; escape is not supported",
     ),
     capability(
-        "to_base64", "text in base64", [on((TEXT,), t.VARCHAR, "base64(CAST({0} AS BINARY))")],
+        "to_base64", "text in base64", [on((TEXT,), t.VARCHAR, _base64("CAST({0} AS BINARY)"))],
         [example("to_base64('hello')", "aGVsbG8=", postgres=False), example("to_base64('')", "", postgres=False)],
     ),
     capability(

@@ -113,7 +113,7 @@ def _fit(overload: Overload, types: Sequence[SqlType], arguments: Sequence[Expre
         if target is None:
             return None
         if parameter.as_text or parameter.container == "map":
-            step: int | None = 0
+            step: int | None = int(parameter.as_text)  # an overload that asks for text goes first
         elif parameter.variable:
             step = 0 if _same_kind(type_, target) else 1
         else:

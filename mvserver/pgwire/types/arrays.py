@@ -282,9 +282,7 @@ def _read_binary(raw: bytes, inner: int, element: Decoder) -> list[Any]:
         return []
     if count * _LENGTH.size > len(raw) - at:  # before anything is made of the announced size
         raise bad_binary()
-    items: list[Any] = []
-    for cell in _cells(raw, at, count):
-        items.append(None if cell is None else element.binary(cell))
+    items: list[Any] = [None if cell is None else element.binary(cell) for cell in _cells(raw, at, count)]
     for size in reversed(shape[1:]):
         items = [items[start:end] for start, end in pairwise(range(0, len(items) + 1, size))]
     return items

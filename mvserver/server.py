@@ -1,0 +1,217 @@
+"""The composition: every room is made here, once, and given what it needs; nothing else knows them all.
+
+Start order: catalog, DuckDB, listen and answer pull queries; Spark comes up in the background. Stop order: no new
+statements, running ones end, pipelines commit what they hold, Spark ends, files are closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from catalog.model import Query
+from catalog.store import Catalog
+from mvserver import config, sqlstates
+from mvserver.compiler.compile import compile_select
+from mvserver.compiler.explain import explain
+from mvserver.compiler.plans import ContinuousPlan
+from mvserver.errors import SqlError
+from mvserver.failpoints import Failpoints
+from mvserver.observability import set_up_logging
+from mvserver.pgcatalog.snapshot import CatalogSnapshot, Role
+from mvserver.pgwire.server import PgWireServer
+from mvserver.routing import lookup, ports
+from mvserver.routing.router import Router
+from mvserver.serving.database import Database
+from mvserver.serving.duck_errors import translate
+from mvserver.serving.pull import DuckPullService
+from mvserver.session.backend import SessionBackend
+from mvserver.session.catalog_directory import CatalogDirectory
+from mvserver.session.services import Services as SessionServices
+from mvserver.sql import parse
+from mvserver.sql.dialect import parse_select
+from mvserver.stores import StoreRegistry, StoreSettings
+from mvserver.streaming.engine import Engine, EngineServices
+from mvserver.streaming.live_relations import live_relations
+from mvserver.streaming.spark import SparkOptions
+from spark_sinks.duckdb.writer import Writer
+
+_log = logging.getLogger(__name__)
+
+
+def run(settings: config.Settings) -> int:
+    """Serves until SIGTERM or SIGINT; a second one ends the process at once. Returns the exit code."""
+    set_up_logging(settings.log_level.upper())
+    # Statements wait for each other's turn of the interpreter; a short turn keeps look-ups fast beside long ones.
+    sys.setswitchinterval(0.001)
+    with _locked(settings.data_dir), Rooms(settings) as rooms:
+        return asyncio.run(_serve(rooms, settings))
+
+
+async def _serve(rooms: Rooms, settings: config.Settings) -> int:
+    with ThreadPoolExecutor(settings.pull_threads, thread_name_prefix="session") as workers:
+        wire = PgWireServer(rooms.backend, settings.host, settings.port, executor=workers)
+        await wire.start()
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, _stopper(stop, number))
+        print(f"mvserver ready on {settings.host}:{wire.port}", flush=True)  # noqa: T201 - the promised line
+        threading.Thread(target=rooms.start_engine, name="engine-start", daemon=True).start()
+        await stop.wait()
+        _log.info("shutting down")
+        await wire.shutdown(settings.shutdown_timeout)
+        await loop.run_in_executor(None, rooms.engine.stop)
+    return 0
+
+
+def _stopper(stop: asyncio.Event, number: int) -> object:
+    def on_signal() -> None:
+        if stop.is_set():
+            os._exit(128 + number)  # the second signal: at once; the next start is the recovery
+        stop.set()
+
+    return on_signal
+
+
+class Rooms:
+    """All rooms, opened in the order of the start and closed in the reverse."""
+
+    def __init__(self, settings: config.Settings) -> None:
+        self._close = contextlib.ExitStack()
+        data = settings.data_dir
+        for folder in (data / "files", settings.store_config_dir, settings.jar_dir):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.catalog = Catalog.open(data / "catalog.db")
+        self._close.callback(self.catalog.close)
+        self.database = Database.open(
+            data / "views.duckdb", memory_limit=f"{settings.duckdb_memory_limit}B", threads=settings.duckdb_threads or 2
+        )
+        self._close.callback(self.database.close)
+        if self.database.set_aside is not None:
+            _log.warning("the view database was damaged and is set aside as %s", self.database.set_aside)
+        failpoints = Failpoints.from_environment()
+        self.writer = Writer(self.database.cursor, translate, failpoints.reached)
+        self._close.callback(self.writer.close)
+        self.stores = StoreRegistry(
+            StoreSettings(
+                file_roots=settings.file_roots,
+                certificate_folders=(settings.store_config_dir,),
+                jar_directory=settings.jar_dir,
+                kafka_timeout_s=settings.kafka_request_timeout,
+            )
+        )
+        self._close.callback(self.stores.close)
+        self.engine = Engine(
+            EngineServices(
+                catalog=self.catalog,
+                compile_query=self._compile,
+                stores=self.stores,
+                writer=self.writer,
+                spark=SparkOptions(
+                    master=settings.spark_master,
+                    driver_memory=f"{settings.spark_driver_memory // 2**20}m",
+                    work_directory=data / "spark",
+                    extra=settings.spark_conf,
+                ),
+                data_directory=data,
+                records_per_trigger=settings.records_per_trigger,
+                reached=failpoints.reached,
+            )
+        )
+        pulls = DuckPullService(
+            self.database, _CatalogSource(self.catalog), live_relations(self.catalog, self.engine, self.writer)
+        )
+        self._close.callback(pulls.close)
+        self._services = ports.Services(
+            catalog=self.catalog,
+            engine=self.engine,
+            stores=self.stores,
+            pulls=pulls,
+            compile_select=compile_select,
+            explain_plan=explain,
+            store_config_dir=settings.store_config_dir,
+            spark_start_timeout_s=settings.spark_start_timeout,
+        )
+        self.backend = SessionBackend(
+            SessionServices(
+                parse=parse,
+                router=Router(self._services),
+                pulls=pulls,
+                views=self.engine,
+                directory=CatalogDirectory(self.catalog),
+            )
+        )
+        self._close.callback(self.backend.close)
+        self.engine.reconcile()  # views can be read from the first connection on
+
+    def start_engine(self) -> None:
+        self.engine.start()
+
+    def _compile(self, query: Query) -> ContinuousPlan:
+        """A definition of the catalog, compiled anew at each start."""
+        resolve = lookup.resolver(*query.search_path, self._services)
+        return compile_select(parse_select(query.select_text), resolve, default_starting="earliest")
+
+    def __enter__(self) -> Rooms:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close.close()
+
+
+class _CatalogSource:
+    """The catalog as pull queries see it; one snapshot per generation."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._lock = threading.Lock()
+        self._known: CatalogSnapshot | None = None
+
+    def generation(self) -> int:
+        return self._catalog.generation
+
+    def snapshot(self) -> CatalogSnapshot:
+        with self._lock:
+            known = self._known
+            if known is not None and known.generation == self._catalog.generation:
+                return known
+            with self._catalog.snapshot():
+                self._known = CatalogSnapshot(
+                    generation=self._catalog.generation,
+                    databases=tuple(self._catalog.databases.all()),
+                    schemas=tuple(self._catalog.schemas.all()),
+                    relations=tuple(self._catalog.relations.all()),
+                    stores=tuple(self._catalog.stores.all()),
+                    roles=tuple(
+                        Role(r.oid, r.name, r.superuser, True, r.superuser, r.superuser)
+                        for r in self._catalog.roles.all()
+                    ),
+                )
+            return self._known
+
+
+@contextmanager
+def _locked(data_directory: Path) -> Iterator[None]:
+    """Two servers on one data directory would undo each other's work."""
+    data_directory.mkdir(parents=True, exist_ok=True)
+    with (data_directory / "server.lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SqlError(
+                sqlstates.OBJECT_IN_USE,
+                f"data directory {data_directory} is in use by another server",
+                hint="Stop the other server, or give this one another --data-dir.",
+            ) from None
+        yield

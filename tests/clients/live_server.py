@@ -1,0 +1,185 @@
+"""A server for client tests: the real catalog, DuckDB, router, session and wire, and views made by hand instead of Spark.
+
+It runs in a thread of the test process, on a free port of the loopback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from catalog.model import Column, Query, Relation, Store
+from catalog.store import Catalog
+from mvserver.compiler.compile import compile_select
+from mvserver.pgcatalog.snapshot import CatalogSnapshot, Role
+from mvserver.pgwire.server import PgWireServer
+from mvserver.routing.ports import Services as RoutingServices
+from mvserver.routing.router import Router
+from mvserver.serving.database import Database
+from mvserver.serving.pull import DuckPullService
+from mvserver.session.backend import SessionBackend
+from mvserver.session.catalog_directory import CatalogDirectory
+from mvserver.session.services import Services
+from mvserver.sql import parse
+from mvserver.streaming.api import QueryState, QueryStatus
+
+
+class HandMadeEngine:
+    """Every query runs, except those a test gave another state."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, QueryState] = {}
+        self.reconciled = 0
+
+    def reconcile(self) -> None:
+        self.reconciled += 1
+
+    def status(self, query_id: str) -> QueryStatus:
+        return QueryStatus(query_id, self.states.get(query_id, QueryState.RUNNING))
+
+    def statuses(self) -> Sequence[QueryStatus]:
+        return [self.status(query_id) for query_id in self.states]
+
+    def restart(self, query_id: str, *, skip_rejected: bool = False) -> None:
+        self.states[query_id] = QueryState.RUNNING
+
+    def refresh(self, query_id: str) -> None:
+        self.states[query_id] = QueryState.RUNNING
+
+    def resolve_position(self, store: Store, entity: str, starting: str) -> str:
+        return json.dumps({})
+
+    def wait_until_ready(self, timeout_s: float) -> None:
+        return
+
+    def wait_while_filling(self, view_ids: Sequence[str], timeout_s: float) -> None:
+        return
+
+    def check_plan(self, plan: object) -> None:
+        return
+
+
+class LiveCatalogSource:
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def generation(self) -> int:
+        return self._catalog.generation
+
+    def snapshot(self) -> CatalogSnapshot:
+        catalog = self._catalog
+        with catalog.snapshot():
+            databases = catalog.databases.all()
+            return CatalogSnapshot(
+                generation=catalog.generation,
+                databases=databases,
+                schemas=tuple(s for d in databases for s in catalog.schemas.of_database(d.id)),
+                relations=catalog.relations.all(),
+                stores=catalog.stores.all(),
+                roles=tuple(Role(r.oid, r.name, r.superuser) for r in catalog.roles.all()),
+            )
+
+
+class LiveServer:
+    def __init__(self, folder: Path, **session_services: object) -> None:
+        self.catalog = Catalog.open(folder / "catalog.sqlite")
+        self.database = Database.open(folder / "views.duckdb")
+        self.engine = HandMadeEngine()
+        self.pulls = DuckPullService(self.database, LiveCatalogSource(self.catalog))
+        self.router = Router(
+            RoutingServices(
+                catalog=self.catalog,
+                engine=self.engine,
+                stores=None,  # type: ignore[arg-type] - no test here makes a store
+                compile_select=compile_select,
+                explain_plan=lambda plan: [repr(plan)],
+                pulls=self.pulls,
+                store_config_dir=folder,
+            )
+        )
+        services = Services(
+            parse,
+            self.router,
+            self.pulls,
+            self.engine,
+            CatalogDirectory(self.catalog),
+            **session_services,  # type: ignore[arg-type]
+        )
+        self.backend = SessionBackend(services)
+        self.port = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._server: PgWireServer | None = None
+        self._listening = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+
+    # --- running ----------------------------------------------------------------------------------------------------
+    def start(self) -> None:
+        self._thread.start()
+        assert self._listening.wait(30), "the server did not listen"
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopped = asyncio.Event()
+        self._server = PgWireServer(self.backend, "127.0.0.1", 0)
+        await self._server.start()
+        self.port = self._server.port
+        self._listening.set()
+        await self._stopped.wait()
+        await self._server.shutdown(0.0)
+
+    def stop(self) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._stopped.set)
+            self._thread.join(20)
+            assert not self._thread.is_alive(), "the server did not stop"
+        self.backend.close()
+        self.pulls.close()
+        self.database.close()
+        self.catalog.close()
+
+    # --- ways in ----------------------------------------------------------------------------------------------------
+    @property
+    def conninfo(self) -> str:
+        return f"host=127.0.0.1 port={self.port} user=postgres dbname=postgres"
+
+    @property
+    def jdbc_url(self) -> str:
+        return f"jdbc:postgresql://127.0.0.1:{self.port}/postgres?user=postgres"
+
+    # --- views ------------------------------------------------------------------------------------------------------
+    def add_view(self, name: str, columns: Sequence[Column], key: Sequence[str], rows_sql: str) -> str:
+        """A materialized view whose rows are those of a DuckDB query; returns the id of its continuous query."""
+        postgres = self.catalog.databases.get("postgres")
+        public = self.catalog.schemas.get(postgres.id, "public")
+        view_id, query_id = str(uuid.uuid4()), str(uuid.uuid4())
+        select = f"SELECT * FROM {name}_source"
+        with self.database.cursor() as cursor:
+            cursor.execute(f'CREATE TABLE _state."{view_id}" AS {rows_sql}')
+            cursor.execute(f'CREATE VIEW _views."{view_id}" AS SELECT * FROM _state."{view_id}"')
+        with self.catalog.transaction():
+            self.catalog.relations.add(
+                Relation(
+                    id=view_id, oid=0, schema_id=public.id, name=name, kind="materialized view",
+                    columns=tuple(columns), properties=(), owner="postgres", created_at=0.0, key_columns=tuple(key),
+                    definition=f"CREATE MATERIALIZED VIEW {name} AS {select}",
+                )
+            )  # fmt: skip
+            self.catalog.queries.add(
+                Query(
+                    id=query_id, kind="materialized_view", select_text=select, search_path=("postgres", "public"),
+                    source_ids=(), sink_id=view_id, owner="postgres", created_at=0.0, start_position="{}",
+                )
+            )  # fmt: skip
+        return query_id
+
+    def change(self, name: str, sql: str) -> None:
+        """A committed change of a view's rows; ``{}`` in the text stands for its table."""
+        postgres = self.catalog.databases.get("postgres")
+        relation = self.catalog.relations.find(self.catalog.schemas.get(postgres.id, "public").id, name)
+        assert relation is not None
+        with self.database.cursor() as cursor:
+            cursor.execute(sql.format(f'_state."{relation.id}"'))
