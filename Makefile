@@ -4,8 +4,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-export DEMO_SECONDS DEMO_DIR DEMO_SEED FLIGHTS_RATE
-
 .PHONY: help venv demo demo-kafka test test-night check lint fast format bench clean
 
 help:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import signal
 import struct
 import subprocess
 import tempfile
@@ -63,7 +62,7 @@ def start_packaged_jvm(java: Path, settings: Mapping[str, str], timeout_s: float
             _command(java, settings, environment),
             stdin=subprocess.PIPE,
             env=environment,
-            preexec_fn=_ignore_interrupt,  # noqa: PLW1509 - Ctrl-C is the server's to handle, as PySpark has it too
+            start_new_session=True,  # Ctrl-C is the server's to handle
         )
         deadline = time.monotonic() + timeout_s
         while not told.exists():  # it appears whole, by a rename
@@ -124,7 +123,3 @@ def _connection(told: bytes) -> tuple[int, str]:
     """Two values as Java writes them: an int, then a length and that many bytes."""
     port, length = struct.unpack_from(">ii", told)
     return port, told[8 : 8 + length].decode()
-
-
-def _ignore_interrupt() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

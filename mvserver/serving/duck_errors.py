@@ -84,7 +84,7 @@ _RULES: tuple[_Rule, ...] = (
         lambda m: SqlError(sqlstates.UNDEFINED_COLUMN, f'column "{m["name"]}" does not exist', hint=_candidates(m)),
     ),
     _rule(
-        r'Table "(?P<table>.*?)" does not have a column named "(?P<name>.*?)"',
+        r'(?:Table|Values list) "(?P<table>.*?)" does not have a column named "(?P<name>.*?)"',
         lambda m: SqlError(
             sqlstates.UNDEFINED_COLUMN, f"column {m['table']}.{m['name']} does not exist", hint=_candidates(m)
         ),
@@ -145,7 +145,7 @@ _RULES: tuple[_Rule, ...] = (
         lambda m: SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'time zone "{m["name"]}" not recognized'),
     ),
     _rule(
-        r"Could not convert string ['\"](?P<value>.*?)['\"] to (?P<type>[\w ()]+)",
+        r"Could not convert string ['\"](?P<value>.*?)['\"] to (?P<type>TIMESTAMP WITH TIME ZONE|\w+)",
         lambda m: _bad_text(m["type"], m["value"]),
     ),
     _rule(

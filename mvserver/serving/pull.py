@@ -44,6 +44,10 @@ class DuckPullService:
             self._cursor.execute(setting)
         self._plans: OrderedDict[_Key, PullPlan] = OrderedDict()
 
+    def warm_up(self) -> None:
+        """Build the system catalog now (some 0.2 s) instead of at the first query."""
+        self._system.refresh()
+
     def close(self) -> None:
         with self._lock:
             self._system.close()

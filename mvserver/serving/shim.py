@@ -263,6 +263,12 @@ def _adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
         return _extract(node)
     if isinstance(node, exp.Encode | exp.Decode):
         return _encoding(node)
+    if isinstance(node, exp.Hex):
+        return exp.Anonymous(this="to_hex", expressions=[node.this.copy()])
+    if isinstance(node, exp.Format):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED, "function format is not supported", hint="Use || or concat instead."
+        )
     if isinstance(node, exp.StrToTime):
         return exp.Cast(this=node.copy(), to=exp.DataType.build("TIMESTAMPTZ", dialect="duckdb"))
     if isinstance(node, exp.CurrentTimestamp):

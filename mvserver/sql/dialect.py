@@ -34,7 +34,7 @@ select list
 ``exp.Subquery``
     ``this`` a Select, ``alias`` as above
 ``exp.Join``
-    ``this`` a Table or Subquery, ``kind`` ("INNER", "CROSS" (a comma too) or None), ``side`` ("LEFT", "RIGHT",
+    ``this`` a Table or Subquery, ``kind`` "INNER", "CROSS" (a comma too) or None, ``side`` ("LEFT", "RIGHT",
     "FULL" or None), ``on`` or ``using`` (Identifiers); ``meta["within"]``: ``exp.Interval`` of WITHIN, or None
 ``exp.Where``, ``exp.Having``, ``exp.Group``
     ``this``; ``expressions`` (a number is an ordinal, as in PostgreSQL)

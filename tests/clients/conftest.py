@@ -42,9 +42,7 @@ def with_views(server: LiveServer) -> LiveServer:
         "SELECT * FROM (VALUES ('./home', 30::BIGINT), ('./shop', 20::BIGINT), ('./cart', 10::BIGINT)) t(url, visits)",
     )
     server.add_view("typed", TYPED_COLUMNS, ("id",), TYPED_ROWS)
-    server.add_view(
-        "numbers", (Column("n", "BIGINT"),), ("n",), "SELECT range::BIGINT AS n FROM range(100000)"
-    )
+    server.add_view("numbers", (Column("n", "BIGINT"),), ("n",), "SELECT range::BIGINT AS n FROM range(100000)")
     return server
 
 

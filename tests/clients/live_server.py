@@ -1,4 +1,4 @@
-"""A server for client tests: the real catalog, DuckDB, router, session and wire, and views made by hand instead of Spark.
+"""A server for client tests: the real catalog, DuckDB, router, session and wire; views made by hand instead of Spark.
 
 It runs in a thread of the test process, on a free port of the loopback.
 """
@@ -111,6 +111,7 @@ class LiveServer:
         )
         self.backend = SessionBackend(services)
         self.port = 0
+        self.queries: dict[str, str] = {}  # of views, by name
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: PgWireServer | None = None
         self._listening = threading.Event()
@@ -151,8 +152,8 @@ class LiveServer:
         return f"jdbc:postgresql://127.0.0.1:{self.port}/postgres?user=postgres"
 
     # --- views ------------------------------------------------------------------------------------------------------
-    def add_view(self, name: str, columns: Sequence[Column], key: Sequence[str], rows_sql: str) -> str:
-        """A materialized view whose rows are those of a DuckDB query; returns the id of its continuous query."""
+    def add_view(self, name: str, columns: Sequence[Column], key: Sequence[str], rows_sql: str) -> None:
+        """A materialized view whose rows are those of a DuckDB query."""
         postgres = self.catalog.databases.get("postgres")
         public = self.catalog.schemas.get(postgres.id, "public")
         view_id, query_id = str(uuid.uuid4()), str(uuid.uuid4())
@@ -174,7 +175,7 @@ class LiveServer:
                     source_ids=(), sink_id=view_id, owner="postgres", created_at=0.0, start_position="{}",
                 )
             )  # fmt: skip
-        return query_id
+        self.queries[name] = query_id
 
     def change(self, name: str, sql: str) -> None:
         """A committed change of a view's rows; ``{}`` in the text stands for its table."""

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from mvserver.demo import packaged_jvm
 from mvserver.demo.packaged_jvm import PackagedJvmError, packaged_java, start_packaged_jvm
 
 # As Spark's launcher does: print the command that the stand-in for the JVM is, in the launcher's own form.
@@ -53,7 +52,7 @@ def test_a_jvm_that_ends_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_jvm_that_says_nothing_is_ended(tmp_path: Path) -> None:
-    with pytest.raises(PackagedJvmError, match="was not up within 0.3 s"):
+    with pytest.raises(PackagedJvmError, match=r"was not up within 0\.3 s"):
         start_packaged_jvm(stand_in(tmp_path, "import sys; sys.stdin.read()"), {}, timeout_s=0.3)
 
 
@@ -63,7 +62,7 @@ def test_a_java_that_does_not_run_is_an_error(tmp_path: Path) -> None:
 
 
 def test_without_the_package_there_is_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packaged_jvm.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert packaged_java() is None
 
 

@@ -1,8 +1,8 @@
-"""Decimal arithmetic in DuckDB with the results that Spark gives.
+"""Arithmetic of finishing expressions in DuckDB, with the results that Spark gives.
 
-DuckDB multiplies decimals exactly while 38 digits hold the product, but divides them as doubles. Division here is done
-on HUGEINT: one whole quotient, then as many further digits as the result's scale asks for, and rounding half away
-from zero. Divisors and scales for which HUGEINT has no room are refused when the statement is compiled.
+DuckDB multiplies decimals exactly while 38 digits hold the product, but divides them as doubles. Division here is long
+division on HUGEINT: the whole quotient, then further digits in steps that HUGEINT has room for, then rounding half away
+from zero. A divisor of more than 28 digits is an overflow error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ from mvserver.compiler.capabilities.model import Lowered, Lowering
 from mvserver.errors import SqlError
 from mvserver.sql.types import SqlType
 
-_DIVIDED_BY_ZERO = "error('mvserver:22012:division by zero')"
+_HUGEINT_DIGITS = 38
+_STEP_DIGITS_MIN = 10
+_PLACES_MAX = 6  # further ones may lie beyond the 20 digits that DuckDB is given of a double
+
+
+def failure(sqlstate: str, message: str) -> str:
+    return f"error('mvserver:{sqlstate}:{message}')"
+
+
+_DIVIDED_BY_ZERO = failure(sqlstates.DIVISION_BY_ZERO, "division by zero")
+_OVERFLOW = failure(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow")
 
 
 def _decimal(type_: SqlType) -> str:
@@ -27,12 +37,11 @@ def exact(sign: str) -> Lowering:
     def lower(a: Sequence[Lowered], result: SqlType) -> str:
         left, right = a[0].type.scale or 0, a[1].type.scale or 0
         if sign == "*":
-            if left + right > 38:
+            if left + right > _HUGEINT_DIGITS:
                 raise refused("a product with more than 38 digits after the point")
-            return f"CAST(({a[0]} * {a[1]}) AS {_decimal(result)})"
-        scale = max(left, right)
-        wide = f"DECIMAL(38,{scale})"
-        return f"CAST((CAST({a[0]} AS {wide}) {sign} CAST({a[1]} AS {wide})) AS {_decimal(result)})"
+            return cast(f"({a[0]} * {a[1]})", result)
+        wide = f"DECIMAL(38,{max(left, right)})"
+        return cast(f"(CAST({a[0]} AS {wide}) {sign} CAST({a[1]} AS {wide}))", result)
 
     return lower
 
@@ -43,7 +52,25 @@ def cast(text: str, result: SqlType) -> str:
 
 def rounded(argument: Lowered, places: int, result: SqlType) -> str:
     """DuckDB's round goes half away from zero for decimals, as ours does."""
-    return cast(f"round({argument}, {places})", result)
+    if places < 0:
+        raise refused("rounding to the left of the point")
+    return cast(f"round({argument}, {min(places, argument.type.scale or 0)})", result)
+
+
+def rounded_double(argument: Lowered, places: int) -> str:
+    """Half away from zero by the shortest decimal form; a double of 1e17 or more is whole."""
+    if not 0 <= places <= _PLACES_MAX:
+        raise refused(f"rounding a double to {places} digits")
+    digits = f"CAST(CAST({argument} AS VARCHAR) AS DECIMAL(38,20))"
+    return f"(CASE WHEN abs({argument}) < 1e17 THEN CAST(round({digits}, {places}) AS DOUBLE) ELSE {argument} END)"
+
+
+def integer_divide(a: Sequence[Lowered], result: SqlType) -> str:
+    return f"(CASE WHEN {a[1]} = 0 THEN {_DIVIDED_BY_ZERO} ELSE {a[0]} // {a[1]} END)"
+
+
+def integer_remainder(a: Sequence[Lowered], result: SqlType) -> str:
+    return f"(CASE WHEN {a[1]} = 0 THEN {_DIVIDED_BY_ZERO} ELSE {a[0]} % {a[1]} END)"
 
 
 def divide_double(a: Sequence[Lowered], result: SqlType) -> str:
@@ -51,8 +78,44 @@ def divide_double(a: Sequence[Lowered], result: SqlType) -> str:
 
 
 def divide(a: Sequence[Lowered], result: SqlType) -> str:
-    """The macro ``mv_divide`` (see ``lower_duckdb.MACROS``) does the long division."""
-    raise refused("a division of numeric values")
+    """round(A * 10^k / B) over the digits of both operands, k making up for the scales."""
+    scale = result.scale or 0
+    digits_wanted = scale - (a[0].type.scale or 0) + (a[1].type.scale or 0)
+    divisor_digits = a[1].type.precision or _HUGEINT_DIGITS
+    step = max(_HUGEINT_DIGITS - divisor_digits, _STEP_DIGITS_MIN)
+    numerator, divisor = f"abs({_digits(a[0])})", f"abs({_digits(a[1])})"
+    terms = [f"({numerator} // {divisor}) * {_power(digits_wanted)}"]
+    remainder = f"({numerator} % {divisor})"
+    left = digits_wanted
+    while left > 0:
+        taken = min(step, left)
+        left -= taken
+        shifted = f"({remainder} * {_power(taken)})"
+        terms.append(f"({shifted} // {divisor}) * {_power(left)}")
+        remainder = f"({shifted} % {divisor})"
+    up = f"(CASE WHEN {remainder} >= {divisor} - {remainder} THEN 1 ELSE 0 END)"
+    magnitude = f"CAST({' + '.join([*terms, up])} AS DECIMAL(38,0))"
+    unit = f"CAST('{_unit(scale)}' AS DECIMAL({max(scale, 1)},{scale}))"
+    signed = f"(CASE WHEN ({a[0]} < 0) <> ({a[1]} < 0) THEN -{magnitude} ELSE {magnitude} END)"
+    checks = f"WHEN {a[1]} = 0 THEN {_DIVIDED_BY_ZERO} "
+    if divisor_digits > _HUGEINT_DIGITS - step:
+        checks += f"WHEN {divisor} >= {_power(_HUGEINT_DIGITS - step)} THEN {_OVERFLOW} "
+    return f"(CASE {checks}ELSE {cast(f'({signed} * {unit})', result)} END)"
+
+
+def _digits(argument: Lowered) -> str:
+    """The digits of a decimal without its point, as HUGEINT."""
+    if not argument.type.scale:
+        return f"CAST({argument} AS HUGEINT)"
+    return f"CAST(replace(CAST({argument} AS VARCHAR), '.', '') AS HUGEINT)"
+
+
+def _power(exponent: int) -> str:
+    return f"CAST('1{'0' * exponent}' AS HUGEINT)"
+
+
+def _unit(scale: int) -> str:
+    return f"0.{'0' * (scale - 1)}1" if scale else "1"
 
 
 def refused(what: str) -> SqlError:

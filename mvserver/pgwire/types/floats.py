@@ -10,6 +10,7 @@ import math
 import re
 import struct
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +35,7 @@ _FLOAT8 = struct.Struct("!d")
 _PLAIN_FROM = 1e-4
 _FLOAT4_PLAIN_TO = 1e6  # PostgreSQL: exponents from the seventh digit on
 _FLOAT8_PLAIN_TO = 1e10  # Arrow: exponents from the eleventh digit on (PostgreSQL: from the sixteenth)
+_FLOAT4_WHOLE_TO, _FLOAT8_WHOLE_TO = 2.0**24, 2.0**53
 _FLOAT4_DIGITS = 6
 _FLOAT8_DIGITS = 15
 
@@ -70,22 +72,49 @@ def _special(value: float) -> str | None:
     return "NaN" if value != value else ("Infinity" if value > 0 else "-Infinity")
 
 
+def _at_edge(shortest: str, value: float, upper: float) -> bool:
+    """Whether the decimal lies exactly between ``value`` and its neighbour ``upper`` or the one below.
+
+    Python and Arrow take such a decimal, since it reads back by rounding to even; PostgreSQL wants one strictly nearer.
+    It can only be a whole number, beyond those that a float holds one by one.
+    """
+    exact, decimal = int(value), int(Decimal(shortest))
+    return 2 * abs(decimal - exact) == abs(int(upper) - exact)
+
+
 def float8_text(value: float) -> str:
-    return _special(value) or _layout(repr(value), _FLOAT8_DIGITS)
+    special = _special(value)
+    if special is not None:
+        return special
+    shortest = repr(value)
+    if abs(value) >= _FLOAT8_WHOLE_TO:
+        above = math.nextafter(value, math.copysign(math.inf, value))
+        if math.isfinite(above) and _at_edge(shortest, value, above):
+            digits = len(shortest.partition("e")[0].strip("-").replace(".", "").strip("0"))
+            shortest = f"{value:.{digits}e}"
+    return _layout(shortest, _FLOAT8_DIGITS)
 
 
 def float4_text(value: float) -> str:
     special = _special(value)
     if special is not None:
         return special
+    above = _next_float4(value) if abs(value) >= _FLOAT4_WHOLE_TO else math.inf
     for digits in range(9):
         shortest = f"{value:.{digits}e}"
         try:
-            if _FLOAT4.unpack(_FLOAT4.pack(float(shortest)))[0] == value:
-                break
+            same = _FLOAT4.unpack(_FLOAT4.pack(float(shortest)))[0] == value
         except OverflowError:  # rounded up past the largest float4
             continue
+        if same and not (math.isfinite(above) and _at_edge(shortest, value, above)):
+            break
     return _layout(shortest, _FLOAT4_DIGITS)
+
+
+def _next_float4(value: float) -> float:
+    """The neighbour further from zero."""
+    bits = int.from_bytes(_FLOAT4.pack(value), "big") + 1
+    return float(_FLOAT4.unpack(bits.to_bytes(4, "big"))[0])
 
 
 def encoder(oid: int, form: int, arrow: Any) -> Encoder:
