@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from mvserver import config_values as read
-from mvserver import limits, sqlstates
+from mvserver import failpoints, limits, sqlstates
 from mvserver.errors import SqlError
 
 ENVIRONMENT_PREFIX = "MVSERVER_"
+_NO_SETTINGS = ("MVSERVER_CONFIG", failpoints.VARIABLE, "MVSERVER_TEST_")  # the file's place, and what tests say
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,7 @@ def _from_environment(variables: Mapping[str, str]) -> dict[str, tuple[str, Any]
     names = {row.variable: row.name for row in TABLE}
     found: dict[str, tuple[str, Any]] = {}
     for variable, value in variables.items():
-        if not variable.startswith(ENVIRONMENT_PREFIX) or variable == ENVIRONMENT_PREFIX + "CONFIG":
+        if not variable.startswith(ENVIRONMENT_PREFIX) or variable.startswith(_NO_SETTINGS):
             continue
         if variable not in names:
             raise _unknown(f'unknown setting "{variable}"', "It comes from the environment.")

@@ -47,8 +47,7 @@ READ_WHILE_FILLING_WAIT_S = 60.0  # how long a SELECT waits for a view that is b
 CUSTOM_SETTINGS_MAX = 100  # "a.b" settings a client may invent
 SETTING_VALUE_BYTES_MAX = 8_192
 SPOOLED_RESULT_BYTES_MAX = 256 * 1024 * 1024  # the rest of an open portal, when its pinned cursor is needed again
-PARSED_TEXTS_MAX = 512  # texts whose parse is remembered, all sessions together
-PARSED_TEXT_BYTES_MAX = 8_192  # longer texts are parsed each time
+VIEW_STATES_REMEMBERED_MAX = 1_000  # per session, each for about a second
 LOGGED_TEXT_CHARACTERS_MAX = 65_536  # SQL in a log line
 
 # --- DuckDB ---------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,7 +75,7 @@ async def _serve(rooms: Rooms, settings: config.Settings) -> int:
     return 0
 
 
-def _stopper(stop: asyncio.Event, number: int) -> object:
+def _stopper(stop: asyncio.Event, number: int) -> Callable[[], None]:
     def on_signal() -> None:
         if stop.is_set():
             os._exit(128 + number)  # the second signal: at once; the next start is the recovery

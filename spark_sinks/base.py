@@ -95,6 +95,10 @@ class SourceReader(Protocol):
     def batch_end(self, checkpoint: str, batch_id: int, start: Position) -> Position:
         """The end of a running micro-batch, from the checkpoint's offset log, given where it starts."""
 
+    def confirm(self, position: Position) -> None:
+        """Asked after a batch was read and before it counts: the source is still the one that the position belongs to.
+        Raises the named error."""
+
     def limit(self, start: Position, end: Position, records: int) -> Position:
         """An end at most about ``records`` after start and not after end: rounds of a backfill."""
 

@@ -104,9 +104,8 @@ def _report_until(
     began = time.monotonic()
     reports = 0
     while server.alive() and feeder.error is None and watch.error is None:
-        passed = time.monotonic() - began
-        remaining = REPORT_EVERY_S if seconds is None else min(REPORT_EVERY_S, seconds - passed)
-        if remaining <= 0 or stop.wait(remaining):
+        left = REPORT_EVERY_S if seconds is None else began + seconds - time.monotonic()
+        if stop.wait(max(0.0, min(REPORT_EVERY_S, left))) or left < REPORT_EVERY_S:
             return
         reports += 1
         print(_report(connection, time.monotonic() - began, feeder, watch))

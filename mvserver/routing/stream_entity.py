@@ -23,7 +23,11 @@ def partitions_and_replicas(store: Store, entity: str, services: Services) -> tu
 def ensure(
     store: Store, entity: str, declaration: StreamDeclaration, properties: Properties, services: Services, work: Work
 ) -> None:
-    """Checks the entity, or makes it as an effect of the statement."""
+    """Checks the entity, or makes it as an effect of the statement.
+
+    Called inside the transaction that adds the stream: so no other statement can take up the entity between its making
+    and, should this statement fail, its removal.
+    """
     if store.type == FILE:
         _refuse_topic_properties(declaration, properties)
     client = services.stores.client(store)
@@ -45,8 +49,15 @@ def ensure(
     work.effect(
         f'entity "{entity}" in store "{store.name}"',
         lambda: client.create_entity(entity, wanted),
-        lambda: client.drop_entity(entity, {}),
+        lambda: _remove_unused(store, entity, services),
     )
+
+
+def _remove_unused(store: Store, entity: str, services: Services) -> None:
+    """Another statement may have found the entity and declared a stream over it."""
+    with services.catalog.transaction():
+        if not any(relation.entity == entity for relation in services.catalog.relations.of_store(store.id)):
+            services.stores.client(store).drop_entity(entity, {})
 
 
 def _refuse_topic_properties(declaration: StreamDeclaration, properties: Properties) -> None:

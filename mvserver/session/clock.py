@@ -24,8 +24,15 @@ SHUTDOWN = "canceling statement due to shutdown of the server"
 
 
 class StatementClock:
-    def __init__(self, deadlines: Deadlines, timeout_s: float | None) -> None:
+    def __init__(
+        self,
+        deadlines: Deadlines,
+        timeout_s: float | None,
+        began: Callable[[StatementClock], None] = lambda clock: None,
+    ) -> None:
+        """``began`` is told of each piece of work, before it."""
         self._deadlines = deadlines
+        self._began = began
         self._timeout_s = timeout_s
         self._spent_s = 0.0
         self._lock = threading.Lock()
@@ -40,6 +47,10 @@ class StatementClock:
     def remaining_s(self) -> float | None:
         """What is left of the time-out; None where there is none."""
         return None if self._timeout_s is None else max(self._timeout_s - self._spent_s, 0.001)
+
+    def restart(self) -> None:
+        """A suspended portal goes on: its next rows are a new piece of waiting for the client."""
+        self._spent_s = 0.0
 
     def cancel(self, reason: str = USER_REQUEST) -> None:
         """From any thread."""
@@ -62,6 +73,7 @@ class StatementClock:
     @contextmanager
     def working(self, interrupt: Callable[[], None] = lambda: None) -> Iterator[None]:
         """Around each piece of work; whatever it raises after a request to stop is reported as that request."""
+        self._began(self)
         self.check()
         started = time.monotonic()
         deadline: Deadline | None = None

@@ -5,27 +5,31 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from mvserver import sqlstates
+from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.session.clock import StatementClock
 from mvserver.session.state import SessionState
-from mvserver.streaming.api import QueryState
+from mvserver.streaming.api import QueryState, QueryStatus
 
 _SLICE_S = 0.25  # a cancel is seen after at most this
+_STATUS_AGE_MAX_S = 1.0  # how old may be what a warning is based on: a status costs as much as a look-up
+_MAY_STILL_FILL = (QueryState.STARTING, QueryState.FILLING, QueryState.STALLED)
 
 
 class ViewWatch:
     def __init__(self, state: SessionState) -> None:
         self._state = state
+        self._statuses: dict[str, tuple[float, str, QueryStatus | None]] = {}  # by view: when, its name, what
         self._warned: set[tuple[str, QueryState]] = set()
 
     def before_read(self, view_ids: Sequence[str], clock: StatementClock) -> None:
-        if self._state.settings.flag("mv.read_while_filling"):
+        if not self._state.settings.flag("mv.read_while_filling"):
+            self._wait(view_ids, clock)
+            self._tell(view_ids, filling=False)
+        else:
             self._tell(view_ids, filling=True)
-            return
-        self._wait(view_ids, clock)
-        self._tell(view_ids, filling=False)
 
+    # --- waiting ----------------------------------------------------------------------------------------------------
     def _wait(self, view_ids: Sequence[str], clock: StatementClock) -> None:
         """In slices, so that a cancel or time-out ends the wait within a second."""
         limit_s = self._state.settings.seconds("mv.filling_timeout")
@@ -37,7 +41,7 @@ class ViewWatch:
                 with clock.working():
                     self._state.services.views.wait_while_filling(view_ids, slice_s)
             except SqlError as error:
-                if error.sqlstate != sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
+                if error.sqlstate != sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE or not self._may_still_fill(view_ids):
                     raise
                 if left_s is not None and left_s <= slice_s:
                     error.hint = error.hint or (
@@ -47,14 +51,18 @@ class ViewWatch:
             else:
                 return
 
+    def _may_still_fill(self, view_ids: Sequence[str]) -> bool:
+        """False when one of them never will: its query has failed."""
+        statuses = [self._status(view_id, 0.0)[1] for view_id in view_ids]
+        return all(status is None or status.state in (*_MAY_STILL_FILL, QueryState.RUNNING) for status in statuses)
+
+    # --- telling ----------------------------------------------------------------------------------------------------
     def _tell(self, view_ids: Sequence[str], *, filling: bool) -> None:
         """A stalled or failed view is named once per session, a filling one each time that it is read so."""
         for view_id in view_ids:
-            found = self._state.services.directory.query_of_view(view_id)
-            if found is None:
+            name, status = self._status(view_id, 0.0 if filling else _STATUS_AGE_MAX_S)
+            if status is None:
                 continue
-            name, query_id = found
-            status = self._state.services.views.status(query_id)
             if filling and status.state in (QueryState.FILLING, QueryState.STARTING):
                 share = f", {status.filled_share:.0%} read" if status.filled_share is not None else ""
                 self._state.context.notice(f'materialized view "{name}" is still being filled{share}')
@@ -66,3 +74,24 @@ class ViewWatch:
                     f'materialized view "{name}" is not kept up to date: its query is {status.state.value}',
                     hint=f"The cause is: {status.error}" if status.error else None,
                 )
+
+    def _status(self, view_id: str, age_max_s: float) -> tuple[str, QueryStatus | None]:
+        """The view's name and state; None for a view that no query keeps."""
+        now = time.monotonic()
+        known = self._statuses.get(view_id)
+        if known is not None and now - known[0] < age_max_s:
+            return known[1], known[2]
+        found = self._state.services.directory.query_of_view(view_id)
+        name, status = ("", None) if found is None else (found[0], self._look(found[1]))
+        if len(self._statuses) >= limits.VIEW_STATES_REMEMBERED_MAX:
+            self._statuses.clear()
+        self._statuses[view_id] = (now, name, status)
+        return name, status
+
+    def _look(self, query_id: str) -> QueryStatus | None:
+        try:
+            return self._state.services.views.status(query_id)
+        except SqlError as error:
+            if error.sqlstate == sqlstates.UNDEFINED_OBJECT:  # it is just being made or dropped
+                return None
+            raise

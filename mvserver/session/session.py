@@ -215,9 +215,18 @@ class Session:
                 session_id_var.reset(token)
 
     def _new_clock(self) -> StatementClock:
-        clock = StatementClock(self._state.services.deadlines, self._state.settings.seconds("statement_timeout"))
+        timeout_s = self._state.settings.seconds("statement_timeout")
+        clock = StatementClock(self._state.services.deadlines, timeout_s, self._began)
         self._state.clock = clock
         return clock
+
+    def _began(self, clock: StatementClock) -> None:
+        """A statement is at work, perhaps again: the wire reads a suspended portal without asking the session."""
+        if self._state.clock is not clock:
+            with self._lock:
+                self._idle_since = None
+                self._state.clock = clock
+                clock.restart()
 
     def _is_cancelled(self) -> bool:
         clock = self._state.clock
@@ -249,7 +258,8 @@ class Session:
 
     # --- idle in transaction ----------------------------------------------------------------------------------------
     def _rest(self) -> None:
-        """The client's turn: in a transaction block, for a bounded time."""
+        """The client's turn: in a transaction block, for a bounded time. There is nothing to cancel now."""
+        self._state.clock = None
         status = self._state.transaction.status
         self.activity.idle(status)
         if status == "I" or self._closed:

@@ -149,7 +149,6 @@ _REFUSED: dict[str, str | None] = {
     "start compute_pool": _POOL,
     "stop sandbox": None,
     "stop compute_pool": _POOL,
-    "refresh": "Use REFRESH MATERIALIZED VIEW name.",
 }
 
 

@@ -157,6 +157,7 @@ class SinkQuery:
             table = self._rows(frame).toArrow()
         rejected = self._reject(table)
         table = table.filter(table.column("passing"))
+        self._reader.confirm(start)
         self._services.reached("before sink")
         sink.write(
             table.column("sink_key").to_pylist(),
@@ -218,15 +219,21 @@ class SinkQuery:
         if is_data_error(error):
             self._failure = str(sql_error(error))
             return
-        health = self._reader.health(self._position or {})
+        if self._position is None:  # the sink could not be opened
+            self._stalled = str(error)
+            return
+        health = self._reader.health(self._position)
         if health.state == "failed":
             self._failure = health.cause
         else:
-            self._stalled = health.cause or str(self._reader.explain_failure(error, self._position or {}))
+            self._stalled = health.cause or str(self._reader.explain_failure(error, self._position))
 
     def _watch(self) -> None:
         while not self._stopping.is_set():
-            health = self._reader.health(self._position or {})
+            if self._position is None:
+                self._stopping.wait(_HEALTH_S)
+                continue
+            health = self._reader.health(self._position)
             self._latest = health.latest or self._latest
             if health.state == "failed":
                 self._failure = self._failure or health.cause

@@ -235,8 +235,11 @@ class Pipeline:
     def _note_failure(self, error: BaseException) -> None:
         if self._stopping.is_set():
             return
-        cause = self.reader.explain_failure(self._error or error, self._position or {})
-        health = self.reader.health(self._position or {})
+        known = self._known_position()
+        if known is None:
+            return
+        cause = self.reader.explain_failure(self._error or error, known)
+        health = self.reader.health(known)
         _log.warning("pipeline %s stopped: %s (source %s: %s)", self.id, cause, health.state, health.cause)
         with self._lock:
             if health.state == "failed":
@@ -372,6 +375,8 @@ class Pipeline:
                 self._work.task_done()
 
     def _commit(self, work: _Work) -> None:
+        if work.entry is not None:
+            self.reader.confirm(work.entry.start)
         while True:
             commit, shares = self._commit_of(work)
             try:
@@ -573,7 +578,11 @@ class Pipeline:
     # --- health -----------------------------------------------------------------------------------------------------
     def _health_loop(self) -> None:
         while not self._stopping.is_set():
-            health = self.reader.health(self._position or {})
+            known = self._known_position()
+            if known is None:
+                self._stopping.wait(HEALTH_INTERVAL_S)
+                continue
+            health = self.reader.health(known)
             with self._lock:
                 if health.latest is not None:
                     self.latest = health.latest
@@ -594,6 +603,12 @@ class Pipeline:
                             subscriber.last_confirmed_at = now
                 self._changed.notify_all()
             self._stopping.wait(HEALTH_INTERVAL_S)
+
+    def _known_position(self) -> Position | None:
+        """Where it stands, or would begin."""
+        if self._position is not None:
+            return self._position
+        return next((s.position for s in self.subscribers), None)
 
     def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Until the condition holds, looked at whenever something changes."""

@@ -70,6 +70,9 @@ class FileReader:
         with self._lock:
             self._journal.truncate(int(position["seq"]))
 
+    def confirm(self, position: Position) -> None:
+        """A directory has no identity beyond its files, which the journal knows one by one."""
+
     def limit(self, start: Position, end: Position, records: int) -> Position:
         room = records * _BYTES_PER_RECORD
         seq = int(start["seq"])

@@ -6,7 +6,7 @@ A partition that a position does not name has been added to the topic since: it 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mvserver import sqlstates
@@ -72,6 +72,22 @@ def reached(position: Position, target: Position) -> bool:
     _check_same_topic(position, target)
     have = offsets_of(position)
     return all(have.get(partition, 0) >= offset for partition, offset in offsets_of(target).items())
+
+
+def furthest(first: Position, second: Position) -> Position:
+    """Each partition as far as the further of the two."""
+    _check_same_topic(first, second)
+    have, other = offsets_of(first), offsets_of(second)
+    return make_position(topic_id_of(first), {p: max(have.get(p, 0), other.get(p, 0)) for p in have.keys() | other.keys()})
+
+
+def nearest(some: Sequence[Position]) -> Position:
+    """Each partition as far as the least of them; they are of one topic."""
+    for position in some[1:]:
+        _check_same_topic(some[0], position)
+    offsets = [offsets_of(position) for position in some]
+    partitions = {partition for each in offsets for partition in each}
+    return make_position(topic_id_of(some[0]), {p: min(each.get(p, 0) for each in offsets) for p in partitions})
 
 
 def connector_offsets(topic: str, position: Position) -> str:

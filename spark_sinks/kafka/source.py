@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,6 +99,37 @@ class KafkaReader:
         known = positions.topic_id_of(position)
         if topic.id != known:
             raise topic_recreated(self._cluster.store, topic, known)
+
+    def adopt(self, position: Position, *, fresh: bool) -> Position:
+        return position
+
+    def close_stream(self) -> None:
+        """Nothing is held beside the Spark query."""
+
+    def advance(self, start: Position, end: Position) -> Position:
+        return positions.furthest(start, end)
+
+    def initial(self, wanted: Sequence[Position]) -> Position:
+        return positions.nearest(wanted)
+
+    def remaining(self, start: Position) -> tuple[Position, str | None]:
+        """A topic made anew is read from its beginning."""
+        topic = self._cluster.topic(self._topic)
+        low = self._cluster.offsets(self._topic, topic.partitions).low
+        if topic.id != positions.topic_id_of(start):
+            again = f'rebuilt from topic "{self._topic}" as it was created again'
+            return positions.make_position(topic.id, dict(low)), again
+        wanted = positions.offsets_of(positions.with_partitions(start, topic.partitions))
+        present = {partition: max(offset, low.get(partition, offset)) for partition, offset in wanted.items()}
+        lost = [f"{p}:{wanted[p]}-{present[p] - 1}" for p in sorted(present) if present[p] > wanted[p]]
+        note = f"rebuilt without offsets that are gone: {', '.join(lost)}" if lost else None
+        return positions.make_position(topic.id, present), note
+
+    def check_history(self, start: Position) -> None:
+        self._readable(start)
+
+    def rejected_positions(self, records: Sequence[tuple[str, bytes | None]]) -> Sequence[str]:
+        return [position for position, _ in records]
 
     def limit(self, start: Position, end: Position, records: int) -> Position:
         return positions.limited(start, end, records)

@@ -6,8 +6,8 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.compiler.binder import Binder
-from mvserver.compiler.compile import compile_select
 from mvserver.compiler.coercion import coerce
+from mvserver.compiler.compile import compile_select
 from mvserver.compiler.expressions import Cast, Expression
 from mvserver.compiler.literals import is_unknown
 from mvserver.compiler.plans import ContinuousPlan, ScanColumn

@@ -178,8 +178,18 @@ class MemoryStores:
 
 
 class FakePulls:
-    def plan(self, select: exp.Expression, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan:
+    def plan(
+        self,
+        select: exp.Expression,
+        scope: PullScope,
+        parameter_oids: Sequence[int] = (),
+        *,
+        text: str | None = None,
+    ) -> PullPlan:
         return PullPlan(select.sql(), (), (), ())
+
+    def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
+        return None
 
     def explain(self, plan: PullPlan) -> Sequence[str]:
         return [f"Pull {plan.sql}"]
@@ -193,7 +203,7 @@ def explain_plan(plan: ContinuousPlan) -> Sequence[str]:
 
 
 class Bench:
-    """A router over a fresh catalog. ``run`` gives tag, rows as dictionaries, and keeps the notices of the statement."""
+    """A router over a fresh catalog. ``run`` gives rows as dictionaries and keeps the statement's notices."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -201,7 +211,7 @@ class Bench:
         self.engine = FakeEngine()
         self.stores = MemoryStores()
         self.config_folder = folder / "store-config"
-        self.config_folder.mkdir()
+        self.config_folder.mkdir(exist_ok=True)
         self.services = Services(
             catalog=self.catalog,
             engine=self.engine,

@@ -118,7 +118,8 @@ def test_from_a_file_source_the_topic_is_named_and_records_come_at_least_once(fi
         'entity "s" does not exist in store "k", and cannot be created without "topic.partitions" and "topic.replicas"'
     )
     filled.run(
-        "CREATE STREAM s WITH ('store' = k, 'topic.partitions' = 2, 'topic.replicas' = 1) AS SELECT url FROM file_clicks"
+        "CREATE STREAM s WITH ('store' = k, 'topic.partitions' = 2, 'topic.replicas' = 1) "
+        "AS SELECT url FROM file_clicks"
     )
     assert filled.notices[1] == "records are written at least once"
     assert filled.kafka().entities["s"] == {"partitions": "2", "replicas": "1"}

@@ -7,6 +7,7 @@ import json
 import pytest
 from routing_fakes import Bench
 
+from catalog.model import Relation
 from mvserver.errors import SqlError
 from mvserver.sql import parse_one
 from spark_sinks.base import EntityRecord
@@ -186,7 +187,8 @@ def test_a_stream_over_files_gets_its_directory(filled: Bench) -> None:
     filled.run("CREATE STREAM Visits (x INT NOT NULL, y ARRAY<VARCHAR>) WITH ('store' = f, 'value.format' = PARQUET)")
     assert "visits" in filled.stores.place("FILE", "clicks").entities
     (row,) = filled.run("DESCRIBE RELATION visits")
-    assert (row["name"], row["type"], row["store"], row["entity"]) == ("postgres.public.visits", "stream", "f", "visits")
+    assert (row["name"], row["type"]) == ("postgres.public.visits", "stream")
+    assert (row["store"], row["entity"]) == ("f", "visits")
     assert json.loads(row["properties"]) == {"value.format": "parquet", "timestamp.format": "sql"}
     assert filled.run("DESCRIBE RELATION COLUMNS visits") == [
         {"position": 1, "name": "x", "type": "INTEGER", "nullable": False, "key": False},
@@ -200,12 +202,13 @@ def test_a_stream_over_files_gets_its_directory(filled: Bench) -> None:
 def test_the_entity_of_a_stream_that_fails_is_taken_back(filled: Bench) -> None:
     before = filled.dump()
 
-    def refuse(relation: object) -> None:
+    def refuse(relation: Relation) -> Relation:
         raise SqlError("53100", "the catalog cannot be written")
 
     filled.catalog.relations.add = refuse  # type: ignore[method-assign]
-    text = "CREATE STREAM s (x INT) WITH ('store' = k, 'value.format' = json, 'topic.partitions' = 1, 'topic.replicas' = 1)"
-    assert filled.error(text).sqlstate == "53100"
+    topic = "'topic.partitions' = 1, 'topic.replicas' = 1"
+    error = filled.error(f"CREATE STREAM s (x INT) WITH ('store' = k, 'value.format' = json, {topic})")
+    assert error.sqlstate == "53100"
     assert filled.dump() == before
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
-from routing_fakes import Bench
+from routing_fakes import SETUP, Bench
 
 from mvserver.errors import SqlError
 from mvserver.sql.statements import CreateDatabase, DescribeStatement, Explain
@@ -144,14 +146,23 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def full(filled: Bench) -> Bench:
-    filled.run(
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """One for all the tests here: each of them shows that it has changed nothing."""
+    bench = Bench(tmp_path_factory.mktemp("bench"))
+    bench.run(
+        *SETUP,
         "CREATE MATERIALIZED VIEW visits AS SELECT url, count(*) AS n FROM clicks GROUP BY url",
         "CREATE STREAM sink WITH ('store' = k) AS SELECT url, event_time FROM clicks",
     )
-    filled.engine.calls.clear()
-    return filled
+    yield bench
+    bench.close()
+
+
+@pytest.fixture
+def full(unchanged: Bench) -> Bench:
+    unchanged.engine.calls.clear()
+    return unchanged
 
 
 @pytest.mark.parametrize(("text", "sqlstate", "message"), WRONG, ids=[text[:60] for text, _, _ in WRONG])

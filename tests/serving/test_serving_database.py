@@ -65,9 +65,7 @@ def test_a_file_held_by_another_process_is_not_damaged(tmp_path: Path) -> None:
     path = tmp_path / "views.duckdb"
     Database.open(path).close()
     code = (
-        "import duckdb, sys\n"
-        f"connection = duckdb.connect({str(path)!r})\n"
-        "print('held', flush=True)\nsys.stdin.read()\n"
+        f"import duckdb, sys\nconnection = duckdb.connect({str(path)!r})\nprint('held', flush=True)\nsys.stdin.read()\n"
     )
     holder = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:

@@ -170,6 +170,7 @@ class FakeRouter:
 @dataclass
 class FakeViews:
     state: QueryState = QueryState.RUNNING
+    empty: bool = False
     waits: list[float] = field(default_factory=list)
 
     def status(self, query_id: str) -> QueryStatus:
@@ -177,6 +178,8 @@ class FakeViews:
 
     def wait_while_filling(self, view_ids: Sequence[str], timeout_s: float) -> None:
         self.waits.append(timeout_s)
+        if self.state is QueryState.FAILED and self.empty:
+            raise SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, "the view has no complete content")
         if self.state is QueryState.FILLING:
             time.sleep(min(timeout_s, 0.02))
             raise SqlError(

@@ -208,6 +208,22 @@ def test_an_open_portal_keeps_its_cursor(world: World, session: Session) -> None
     assert len(world.pulls.snapshots) == 2
 
 
+def test_a_suspended_portal_can_be_cancelled_only_while_it_is_read(session: Session) -> None:
+    execute(session, "BEGIN")
+    session.parse("p", "SELECT a FROM v", [])
+    session.bind("first", "p", [])
+    first = session.execute("first")
+    next(first.batches)
+    session.sync()
+    session.cancel()  # nothing runs
+    assert next(first.batches).num_rows == 1
+    session.cancel()  # the portal is at work, as far as the session knows
+    with pytest.raises(SqlError) as caught:
+        next(first.batches)
+    assert caught.value.sqlstate == "57014"
+    assert session.transaction_status() == "E"
+
+
 def test_an_open_portal_of_a_pinned_snapshot_is_read_aside(world: World, session: Session) -> None:
     execute(session, "BEGIN ISOLATION LEVEL REPEATABLE READ")
     session.parse("p", "SELECT a FROM v", [])

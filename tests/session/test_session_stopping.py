@@ -110,6 +110,16 @@ def test_a_select_goes_on_when_the_view_is_filled(world: World, session: Session
     assert max(world.views.waits) <= 0.25
 
 
+def test_a_view_that_will_never_be_filled_is_not_waited_for(world: World, session: Session) -> None:
+    world.views.state = QueryState.FAILED
+    world.views.empty = True
+    started = time.monotonic()
+    with pytest.raises(SqlError) as caught:
+        run(session, "SELECT a FROM v")
+    assert (caught.value.sqlstate, caught.value.message) == ("55000", "the view has no complete content")
+    assert time.monotonic() - started < 1
+
+
 def test_the_wait_can_be_cancelled_and_timed_out(world: World, session: Session) -> None:
     world.views.state = QueryState.FILLING
     threading.Timer(0.1, session.cancel).start()

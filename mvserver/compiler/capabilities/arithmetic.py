@@ -91,7 +91,7 @@ def _integer_division(a: Sequence[Lowered], result: SqlType) -> str:
 _division = [
     *(on((p, p), same(), _integer_division, duck.integer_divide) for p in INTEGERS),
     on((DECIMAL, DECIMAL), quotient_type, _decimal_spark("/"), duck.divide),
-    on((FLOAT, FLOAT), same(), "CAST(({0} / {1}) AS FLOAT)", duck.divide_double),
+    on((FLOAT, FLOAT), same(), "CAST(({0} / {1}) AS FLOAT)", duck.divide_real),
     on((DOUBLE, DOUBLE), same(), "({0} / {1})", duck.divide_double),
 ]
 _remainder = [

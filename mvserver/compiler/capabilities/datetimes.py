@@ -204,7 +204,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         [on((TEXT_CONSTANT, p), _extract_type, _extract) for p in (TIMESTAMP, INSTANT, DATE, TIME, INTERVAL)],
         [
             example(f"EXTRACT(YEAR FROM {_T})", "2024"), example(f"EXTRACT(SECOND FROM {_T})", "12.345678"),
-            example(f"EXTRACT(DOW FROM {_T})", "5"), example(f"EXTRACT(ISODOW FROM DATE '2024-05-19')", "7"),
+            example(f"EXTRACT(DOW FROM {_T})", "5"), example("EXTRACT(ISODOW FROM DATE '2024-05-19')", "7"),
             example(f"EXTRACT(DOY FROM {_T})", "138"), example(f"EXTRACT(WEEK FROM {_T})", "20"),
             example(f"EXTRACT(EPOCH FROM {_T})", "1715940672.345678"), example("EXTRACT(EPOCH FROM DATE '2024-01-01')", "1704067200"),
             example(f"EXTRACT(MILLISECONDS FROM {_T})", "12345.678"), example(f"EXTRACT(MICROSECONDS FROM {_T})", "12345678"),

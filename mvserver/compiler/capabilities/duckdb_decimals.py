@@ -77,30 +77,41 @@ def divide_double(a: Sequence[Lowered], result: SqlType) -> str:
     return f"(CASE WHEN {a[1]} = 0 THEN {_DIVIDED_BY_ZERO} ELSE {a[0]} / {a[1]} END)"
 
 
+def divide_real(a: Sequence[Lowered], result: SqlType) -> str:
+    """By way of doubles, which gives the nearest REAL; DuckDB's own division of REALs does not always."""
+    quotient = f"CAST(CAST({a[0]} AS DOUBLE) / CAST({a[1]} AS DOUBLE) AS REAL)"
+    return f"(CASE WHEN {a[1]} = 0 THEN {_DIVIDED_BY_ZERO} ELSE {quotient} END)"
+
+
 def divide(a: Sequence[Lowered], result: SqlType) -> str:
-    """round(A * 10^k / B) over the digits of both operands, k making up for the scales."""
+    """round(A * 10^k / B) over the digits of both operands, k making up for the scales.
+
+    The operands are bound once, as n and d of a lambda's variable: written out at each use the text would be long.
+    """
     scale = result.scale or 0
-    digits_wanted = scale - (a[0].type.scale or 0) + (a[1].type.scale or 0)
+    wanted = scale - (a[0].type.scale or 0) + (a[1].type.scale or 0)
     divisor_digits = a[1].type.precision or _HUGEINT_DIGITS
     step = max(_HUGEINT_DIGITS - divisor_digits, _STEP_DIGITS_MIN)
-    numerator, divisor = f"abs({_digits(a[0])})", f"abs({_digits(a[1])})"
-    terms = [f"({numerator} // {divisor}) * {_power(digits_wanted)}"]
-    remainder = f"({numerator} % {divisor})"
-    left = digits_wanted
+    terms = [f"(v.n // v.d) * {_power(wanted)}"]
+    remainder = "(v.n % v.d)"
+    left = wanted
     while left > 0:
         taken = min(step, left)
         left -= taken
         shifted = f"({remainder} * {_power(taken)})"
-        terms.append(f"({shifted} // {divisor}) * {_power(left)}")
-        remainder = f"({shifted} % {divisor})"
-    up = f"(CASE WHEN {remainder} >= {divisor} - {remainder} THEN 1 ELSE 0 END)"
-    magnitude = f"CAST({' + '.join([*terms, up])} AS DECIMAL(38,0))"
+        terms.append(f"({shifted} // v.d)" + (f" * {_power(left)}" if left else ""))
+        remainder = f"({shifted} % v.d)"
+    terms.append(f"(CASE WHEN {remainder} >= v.d - {remainder} THEN 1 ELSE 0 END)")
     unit = f"CAST('{_unit(scale)}' AS DECIMAL({max(scale, 1)},{scale}))"
-    signed = f"(CASE WHEN ({a[0]} < 0) <> ({a[1]} < 0) THEN -{magnitude} ELSE {magnitude} END)"
-    checks = f"WHEN {a[1]} = 0 THEN {_DIVIDED_BY_ZERO} "
+    quotient = cast(f"(CAST(v.s * ({' + '.join(terms)}) AS DECIMAL(38,0)) * {unit})", result)
+    checks = f"WHEN v.d = 0 THEN {_DIVIDED_BY_ZERO} "
     if divisor_digits > _HUGEINT_DIGITS - step:
-        checks += f"WHEN {divisor} >= {_power(_HUGEINT_DIGITS - step)} THEN {_OVERFLOW} "
-    return f"(CASE {checks}ELSE {cast(f'({signed} * {unit})', result)} END)"
+        checks += f"WHEN v.d >= {_power(_HUGEINT_DIGITS - step)} THEN {_OVERFLOW} "
+    bound = (
+        f"struct_pack(n := abs({_digits(a[0])}), d := abs({_digits(a[1])}), "
+        f"s := CASE WHEN ({a[0]} < 0) <> ({a[1]} < 0) THEN -1 ELSE 1 END)"
+    )
+    return f"list_transform([{bound}], lambda v: CASE {checks}ELSE {quotient} END)[1]"
 
 
 def _digits(argument: Lowered) -> str:

@@ -317,7 +317,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         note="arguments above 20 are an error",
     ),
     capability(
-        "isnan", "is it not a number", [on((DOUBLE,), t.BOOLEAN, "isnan({0})", "isnan({0})")],
+        "isnan", "is it not a number", [on((DOUBLE,), t.BOOLEAN, "IF({0} IS NULL, NULL, isnan({0}))", "isnan({0})")],
         [
             example("isnan(CAST('NaN' AS double precision))", "true", postgres=False),
             example("isnan(CAST(1 AS double precision))", "false", postgres=False),

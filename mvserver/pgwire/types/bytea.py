@@ -33,8 +33,8 @@ def hexadecimal(array: Column) -> Column:
     starts = offsets(array)
     data = array.buffers()[2]
     digits = b"" if data is None else memoryview(data)[starts[0] : starts[-1]].hex().encode("ascii")
-    first = starts[0]
-    moved = pc.multiply(pc.subtract(pa.array(starts, pa.int32()), first), 2)
+    first, two = pa.scalar(starts[0], pa.int32()), pa.scalar(2, pa.int32())
+    moved = pc.multiply(pc.subtract(pa.array(starts, pa.int32()), first), two)
     cells = pa.Array.from_buffers(BINARY, len(array), [None, moved.buffers()[1], pa.py_buffer(digits)])
     return keep_nulls(cells, array)
 

@@ -90,8 +90,8 @@ def float8_text(value: float) -> str:
     if abs(value) >= _FLOAT8_WHOLE_TO:
         above = math.nextafter(value, math.copysign(math.inf, value))
         if math.isfinite(above) and _at_edge(shortest, value, above):
-            digits = len(shortest.partition("e")[0].strip("-").replace(".", "").strip("0"))
-            shortest = f"{value:.{digits}e}"
+            nearer = (f"{value:.{digits}e}" for digits in range(1, 17))
+            shortest = next(text for text in nearer if float(text) == value and not _at_edge(text, value, above))
     return _layout(shortest, _FLOAT8_DIGITS)
 
 

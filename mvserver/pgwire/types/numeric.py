@@ -45,7 +45,7 @@ def numeric_text(value: Decimal) -> str:
     if value.is_infinite():
         return "Infinity" if value > 0 else "-Infinity"
     if not value:
-        value = abs(value)  # numeric has no minus zero
+        value = value.copy_abs()  # numeric has no minus zero
     return format(value, "f")
 
 
@@ -54,7 +54,7 @@ def numeric_binary(value: Decimal) -> bytes:
         return _HEAD.pack(0, 0, _NAN, 0)
     if value.is_infinite():
         return _HEAD.pack(0, 0, _INFINITY if value > 0 else _MINUS_INFINITY, 0)
-    whole, _, fraction = format(abs(value), "f").partition(".")
+    whole, _, fraction = format(value.copy_abs(), "f").partition(".")
     scale = len(fraction)
     whole = whole.lstrip("0")
     whole = whole.zfill(-(-len(whole) // 4) * 4)

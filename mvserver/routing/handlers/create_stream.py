@@ -37,8 +37,8 @@ def run(statement: CreateStream, context: SessionContext, services: Services, wo
         )
     stream_declaration.check_format(declaration.value_format, services.stores.formats(store.type), store.type)
     entity = declaration.entity or name.lower()
-    stream_entity.ensure(store, entity, declaration, statement.properties, services, work)
     with catalog.transaction():
+        stream_entity.ensure(store, entity, declaration, statement.properties, services, work)
         catalog.relations.add(
             Relation(
                 id=str(uuid.uuid4()),

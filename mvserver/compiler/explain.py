@@ -1,0 +1,101 @@
+"""Plans as text (EXPLAIN) and as DeltaStream's JSON (DESCRIBE <statement>): the very objects that run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from mvserver.compiler.capabilities.spark_text import identifier
+from mvserver.compiler.expressions import Expression
+from mvserver.compiler.lower_spark import lower as lower_spark
+from mvserver.compiler.plans import Aggregate, AggregateCall, Aggregation, ContinuousPlan, Output, Scan
+from mvserver.compiler.render import render
+
+_SPELLED = {Aggregate.COUNT_ROWS: "count(*)"}
+
+
+def explain(plan: ContinuousPlan) -> list[str]:
+    """Lines of text, indented by two blanks a level; what comes last is read first."""
+    if isinstance(plan, Aggregation):
+        return [
+            "Aggregation (upsert by key)",
+            *_section("Output, finished by DuckDB", [_output(output, finished=True) for output in plan.outputs]),
+            *_section("Having, by DuckDB", [render(plan.having)] if plan.having is not None else []),
+            *_section("Keys, by Spark", [f"key{i}: {_typed(key)}" for i, key in enumerate(plan.keys)]),
+            *_section("Aggregates", [f"agg{i}: {_aggregate(call)}" for i, call in enumerate(plan.aggregates)]),
+            *_below(plan.scan, plan.where),
+        ]
+    return [
+        "Projection (append)",
+        *_section("Output, by Spark", [_output(output, finished=False) for output in plan.outputs]),
+        *_below(plan.scan, plan.where),
+    ]
+
+
+def describe_json(statement_type: str, plan: ContinuousPlan, sink: str) -> str:
+    """The ``info`` of DeltaStream's dry run: sink and sources by name, and the columns that the query gives.
+
+    ``statement_type`` is DeltaStream's name of the statement, as CREATE_STREAM_AS; ``sink`` is database.schema.name.
+    """
+    kind = _SINK_KINDS.get(statement_type, "stream")
+    described = {
+        "sink": _relation(sink, kind),
+        "sources": [_relation(plan.scan.relation, "stream")],
+        "statements": [],
+        "columns": [{"name": output.name, "type": str(output.type)} for output in plan.outputs],
+        "mode": "upsert" if isinstance(plan, Aggregation) else "append",
+        "plan": explain(plan),
+    }
+    return json.dumps(described, ensure_ascii=False)
+
+
+_SINK_KINDS = {
+    "CREATE_MATERIALIZED_VIEW_AS": "materialized_view",
+    "CREATE_CHANGELOG_AS": "changelog",
+    "CREATE_TABLE_AS": "table",
+}
+
+
+def _relation(name: str, kind: str) -> dict[str, str]:
+    database, schema, plain = (["", "", *name.split(".", 2)])[-3:]
+    return {"fqn": name, "type": kind, "db_name": database, "schema_name": schema, "name": plain}
+
+
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    return [f"  {title}:", *(f"    {line}" for line in lines)] if lines else []
+
+
+def _below(scan: Scan, where: Expression | None) -> list[str]:
+    lines = _section("Filter, by Spark", [_spark(where)]) if where is not None else []
+    event_time = f"column {scan.timestamp} ({scan.timestamp_format})" if scan.timestamp else "the record's own"
+    columns = ", ".join(
+        f"{column.name} {column.type}{' NOT NULL' if column.not_null else ''}" for column in scan.columns
+    )
+    return [
+        *lines,
+        f"  Scan of {scan.relation} ({scan.value_format})",
+        f"    Starting position: {scan.starting_position}",
+        f"    Event time: {event_time}",
+        f"    Undecodable records: {scan.error_handling.value}",
+        f"    Columns: {columns}",
+    ]
+
+
+def _spark(node: Expression) -> str:
+    return lower_spark(node, identifier)
+
+
+def _typed(node: Expression) -> str:
+    return f"{_spark(node)} {node.type}"
+
+
+def _output(output: Output, *, finished: bool) -> str:
+    text = render(output.expression) if finished else _spark(output.expression)
+    return f"{output.name} {output.type} = {text}"
+
+
+def _aggregate(call: AggregateCall) -> str:
+    argument = "" if call.argument is None else _spark(call.argument)
+    spelled = _SPELLED.get(call.function, f"{call.function.value}({argument})")
+    where = f" FILTER (WHERE {_spark(call.filter)})" if call.filter is not None else ""
+    return f"{spelled}{where} {call.type}"

@@ -1,0 +1,347 @@
+"""sqlglot's Postgres parser, made to refuse what PostgreSQL refuses.
+
+sqlglot reads many dialects generously: clauses in any order, joins without ON, commas with nothing behind them. A
+server must not: what it lets pass here would fail later with an error that names nothing of the user's text, or mean
+something else. Each override below closes one such gap, adds source properties, or makes a long list or chain cheap.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.errors import ParseError
+from sqlglot.parsers.postgres import PostgresParser
+from sqlglot.tokenizer_core import Token as GlotToken
+from sqlglot.tokenizer_core import TokenType
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.sql.cursor import Cursor
+from mvserver.sql.nodes import position_of
+from mvserver.sql.properties import property_list
+from mvserver.sql.split import StatementTokens
+from mvserver.sql.statements import Properties
+
+_LITERALS = frozenset({TokenType.NUMBER, TokenType.STRING})
+_NOT_WORDS = frozenset({TokenType.NUMBER, TokenType.STRING, TokenType.SENTINEL})
+_BALANCE_FROM = 32
+_CHANGES = frozenset({"insert", "update", "delete", "merge"})
+_IS_WHAT = frozenset({"null", "true", "false", "unknown", "distinct", "json", "document", "normalized"})
+_JOIN_WORDS = frozenset(
+    {
+        TokenType.LEFT,
+        TokenType.RIGHT,
+        TokenType.FULL,
+        TokenType.INNER,
+        TokenType.CROSS,
+        TokenType.NATURAL,
+        TokenType.OUTER,
+    }
+)
+_COMPARISONS = frozenset({exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE})
+_RANKS = {
+    TokenType.WHERE: 1,
+    TokenType.GROUP_BY: 2,
+    TokenType.HAVING: 3,
+    TokenType.WINDOW: 4,
+    TokenType.ORDER_BY: 5,
+    TokenType.LIMIT: 6,
+    TokenType.OFFSET: 6,
+    TokenType.FETCH: 6,
+    TokenType.FOR: 7,
+}
+
+
+class _WrongArguments(Exception):  # noqa: N818 - caught where the function's name is known
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.count = count
+
+
+def _is_name(token: GlotToken) -> bool:
+    if token.token_type in _NOT_WORDS:
+        return False
+    return token.token_type == TokenType.IDENTIFIER or token.text[:1].isalpha() or token.text[:1] == "_"
+
+
+def index_at(statement: StatementTokens, start: int) -> int:
+    """The index of our token that begins at an offset (or inside which one of sqlglot's begins)."""
+    return bisect_right(statement.tokens, start, key=lambda token: token.start) - 1
+
+
+class PullError(ParseError):
+    """A syntax error at a token; sqlglot's own text is of no use to a PostgreSQL user."""
+
+    def __init__(self, token: GlotToken, description: str) -> None:
+        super().__init__(description)
+        self.token = token
+
+
+class PullParser(PostgresParser):
+    """sqlglot's parser with our errors and a few overridden productions."""
+
+    # Nothing but queries: INSERT and its like are names here, so a CTE cannot change data.
+    STATEMENT_PARSERS: ClassVar[dict[Any, Any]] = {}
+
+    statement: StatementTokens
+
+    OPTIONAL_ALIAS_TOKEN_CTE = False
+
+    def raise_error(self, message: str, token: GlotToken | None = None) -> None:
+        raise PullError(self._curr, message)
+
+    def validate_expression(self, expression: Any, args: Any = None) -> Any:
+        if args is not None and isinstance(expression, exp.Func):
+            if expression.error_messages(args):
+                raise _WrongArguments(len(args))
+            return expression
+        return super().validate_expression(expression, args)
+
+    def _parse_statement(self) -> exp.Expr | None:
+        """The inside of a CTE."""
+        if self._curr.token_type == TokenType.VAR and self._curr.text in _CHANGES:
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f"{self._curr.text.upper()} in WITH is not supported",
+                position=self._curr.start + 1,
+            )
+        return super()._parse_statement()
+
+    def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        token = self._curr
+        try:
+            return super()._parse_function_call(*args, **kwargs)
+        except _WrongArguments as error:
+            raise SqlError(
+                sqlstates.UNDEFINED_FUNCTION,
+                f"function {token.text} with {error.count} arguments does not exist",
+                hint="No function matches the given name and argument types.",
+                position=token.start + 1,
+            ) from None
+
+    # --- what sqlglot lets pass and PostgreSQL does not -------------------------------------------------------------
+    def _parse_csv(self, parse_method: Any, sep: TokenType = TokenType.COMMA) -> list[Any]:
+        first = parse_method()
+        items = [] if first is None else [first]
+        while self._curr.token_type == sep:
+            if first is None:
+                self.raise_error("something is missing before the comma")
+            self._advance()
+            item = parse_method()
+            if item is None:
+                self.raise_error("something is missing behind the comma")
+            items.append(item)
+        return items
+
+    def _parse_projections(self) -> tuple[list[exp.Expr], list[exp.Expr] | None]:
+        projections = super()._parse_projections()
+        if not projections[0] and self._prev.token_type in (TokenType.DISTINCT, TokenType.ALL):
+            self.raise_error("a select list is missing")
+        return projections
+
+    def _parse_value(self, values: bool = True) -> exp.Tuple | None:
+        if self._curr.token_type != TokenType.L_PAREN:
+            self.raise_error("a row is missing")
+        return super()._parse_value(values)
+
+    def _parse_alias(self, this: exp.Expr | None, explicit: bool = False) -> exp.Expr | None:
+        if this is not None and self._curr.token_type == TokenType.ALIAS:
+            if not _is_name(self._next):
+                self._advance()
+                self.raise_error("a name is missing")
+            if self._next.token_type in self.RESERVED_TOKENS:  # any word can be a name after AS
+                self._advance(2)
+                return exp.Alias(this=this, alias=exp.Identifier(this=self._prev.text, quoted=True))
+        return super()._parse_alias(this, explicit)
+
+    def _parse_table_alias(self, alias_tokens: Any = None) -> exp.TableAlias | None:
+        if self._curr.token_type == TokenType.ALIAS and not (
+            _is_name(self._next) or self._next.token_type == TokenType.L_PAREN
+        ):
+            self._advance()
+            self.raise_error("a name is missing")
+        return super()._parse_table_alias(alias_tokens)
+
+    def _parse_extract(self) -> exp.Extract | exp.Anonymous:
+        if self._next.token_type != TokenType.FROM:
+            self._advance()
+            self.raise_error("FROM is missing")
+        return super()._parse_extract()
+
+    def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+        found = super()._parse_lambda(alias)
+        if isinstance(found, exp.Distinct) and not found.expressions:
+            self.raise_error("an argument is missing")
+        return found
+
+    def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
+        index = self._index
+        self._match(TokenType.NOT)
+        if self._curr.text not in _IS_WHAT:
+            self.raise_error("no such predicate")
+        self._retreat(index)
+        return super()._parse_is(this)
+
+    def _parse_case(self) -> exp.Expr | None:
+        if self._curr.token_type == TokenType.END:
+            self.raise_error("WHEN is missing")
+        return super()._parse_case()
+
+    def _build_predicate(self, klass: Any, this: Any, expression: Any, *args: Any, **kwargs: Any) -> exp.Expr:
+        if klass in _COMPARISONS and type(this) in _COMPARISONS:  # a < b < c
+            right = position_of(expression) or self._prev.start + 1  # a literal has none, but is one token
+            operator = self.statement.tokens[max(index_at(self.statement, right - 1) - 1, 0)]
+            raise Cursor(self.statement).syntax_error(operator)
+        return super()._build_predicate(klass, this, expression, *args, **kwargs)
+
+    def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Join | None:
+        if self._match(TokenType.COMMA):
+            return exp.Join(this=self._parse_table(alias_tokens=kwargs.get("alias_tokens")))
+        start = self._index
+        join = super()._parse_join(*args, **kwargs)
+        if join is None:
+            if self._curr.token_type in _JOIN_WORDS and start == self._index:
+                while self._curr.token_type in _JOIN_WORDS:
+                    self._advance()
+                self.raise_error("JOIN is missing")
+            return None
+        needs_condition = join.kind != "CROSS" and not join.method
+        if needs_condition and not join.args.get("on") and not join.args.get("using"):
+            self.raise_error("ON is missing")
+        return join
+
+    def _parse_query_modifiers(self, this: Any) -> Any:
+        """The clauses in PostgreSQL's order."""
+        if not isinstance(this, self.MODIFIABLES):
+            return this
+        for join in self._parse_joins():
+            this.append("joins", join)
+        last = 0 if isinstance(this, exp.Select) else _RANKS[TokenType.WINDOW]
+        while True:
+            token = self._curr
+            token_type = token.token_type
+            rank = _RANKS.get(token_type)
+            if rank is None:
+                return this
+            if rank < last:
+                self.raise_error("clause in the wrong place")
+            parse: Any = self.QUERY_MODIFIER_PARSERS[token_type]
+            key, expression = parse(self)
+            if expression:
+                if this.args.get(key):
+                    raise PullError(token, "clause given twice")
+                if key == "group" and not any(expression.args.values()):
+                    self.raise_error("a key is missing")
+                this.set(key, expression)
+            last = rank
+
+    def _parse_select_query(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        if self._curr.token_type == TokenType.FROM:
+            self.raise_error("FROM without SELECT")  # DuckDB's order, not PostgreSQL's
+        return super()._parse_select_query(*args, **kwargs)
+
+    def _parse_into(self) -> exp.Into | None:
+        if self._curr.token_type == TokenType.INTO:
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                "SELECT INTO is not supported",
+                hint="Use CREATE MATERIALIZED VIEW ... AS SELECT.",
+                position=self._curr.start + 1,
+            )
+        return None
+
+    # --- long lists and chains --------------------------------------------------------------------------------------
+    def _parse_disjunction(self) -> exp.Expr | None:
+        this = self._parse_conjunction()
+        if self._curr.token_type == TokenType.OR:
+            return self._chain(this, TokenType.OR, exp.Or, self._parse_conjunction)
+        return this
+
+    def _parse_conjunction(self) -> exp.Expr | None:
+        this = self._parse_equality()
+        if self._curr.token_type == TokenType.AND:
+            return self._chain(this, TokenType.AND, exp.And, self._parse_equality)
+        return this
+
+    def _chain(self, first: exp.Expr | None, operator: TokenType, node: type[exp.Connector], operand: Any) -> exp.Expr:
+        """The operands of one chain; a long one becomes a balanced tree, whose depth is the logarithm of its length."""
+        if first is None:
+            self.raise_error("an operand is missing")
+        operands: list[Any] = [first]
+        while self._match(operator):
+            following = operand()
+            if following is None:
+                self.raise_error("an operand is missing")
+            operands.append(following)
+        if len(operands) < _BALANCE_FROM:
+            left = operands[0]
+            for right in operands[1:]:
+                left = node(this=left, expression=right)
+            return left  # type: ignore[no-any-return]
+        while len(operands) > 1:
+            paired = [node(this=operands[i], expression=operands[i + 1]) for i in range(0, len(operands) - 1, 2)]
+            operands = paired + operands[len(operands) - len(operands) % 2 :]
+        return operands[0]  # type: ignore[no-any-return]
+
+    def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
+        if self._curr.token_type != TokenType.L_PAREN or self._next.token_type == TokenType.R_PAREN:
+            self._match(TokenType.L_PAREN)
+            self.raise_error("a list is missing")
+        literals = self._literal_list()
+        return super()._parse_in(this, alias) if literals is None else exp.In(this=this, expressions=literals)
+
+    def _literal_list(self) -> list[exp.Literal] | None:
+        """``(1, 2, 3)`` of numbers and texts only, or None and nothing read."""
+        if self._curr.token_type != TokenType.L_PAREN:
+            return None
+        items: list[exp.Literal] = []
+        index = self._index + 1
+        sequence, size = self._tokens, self._tokens_size
+        while index + 1 < size:
+            token = sequence[index]
+            if token.token_type not in _LITERALS:
+                return None
+            items.append(exp.Literal(this=token.text, is_string=token.token_type == TokenType.STRING))
+            following = sequence[index + 1].token_type
+            index += 2
+            if following == TokenType.R_PAREN:
+                self._advance(index - self._index)
+                return items
+            if following != TokenType.COMMA:
+                return None
+        return None
+
+    # --- source properties ------------------------------------------------------------------------------------------
+    def _parse_table_hints(self) -> list[exp.Expr] | None:
+        return None  # WITH (...) after a source is ours
+
+    def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        first = self._curr
+        table = super()._parse_table(*args, **kwargs)
+        if isinstance(table, exp.Table) and isinstance(table.this, exp.Dot):
+            name = ".".join(part.name for part in table.parts)
+            raise SqlError(
+                sqlstates.SYNTAX_ERROR,
+                f"improper qualified name (too many dotted names): {name}",
+                position=first.start + 1,
+            )
+        if (
+            isinstance(table, exp.Table)
+            and self._curr.token_type == TokenType.WITH
+            and self._next.token_type == TokenType.L_PAREN
+        ):
+            self._advance()
+            table.meta["properties"] = self._properties()
+            if not table.args.get("alias"):
+                table.set("alias", self._parse_table_alias())
+        return table
+
+    def _properties(self) -> Properties:
+        cursor = Cursor(self.statement, index_at(self.statement, self._curr.start))
+        properties = property_list(cursor)
+        end = cursor.current.start
+        while self._curr and self._curr.start < end:
+            self._advance()
+        return properties
