@@ -38,9 +38,9 @@ def version() -> str:
 
 def _serve(options: argparse.Namespace) -> int:
     settings = _settings(options)
-    from mvserver import server  # what it imports takes a second, and the other commands do not need it
+    from mvserver.server import run  # what it imports takes a second, and the other commands do not need it
 
-    return server.run(settings) or 0
+    return run(settings)
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -58,8 +58,6 @@ DUCKDB_SPILL_MAX = "20GB"  # sorts and joins that do not fit into memory; the fo
 # --- pull queries ---------------------------------------------------------------------------------------------------
 PLAN_CACHE_ENTRIES = 512  # bound pull queries kept by text and scope
 STATEMENT_CACHE_ENTRIES = 64  # parsed DuckDB statements kept per session
-IDLE_CURSORS_MAX = 2  # kept per session for results that stay open beside the running one
-SMALL_RESULT_ROWS = 1  # a look-up by a whole key is fetched in one step instead of streamed
 SLEEP_MAX_S = 3_600.0  # pg_sleep
 
 # --- the catalog ----------------------------------------------------------------------------------------------------

@@ -35,7 +35,8 @@ def test_a_flag_wins_over_a_variable_and_a_variable_over_the_file(tmp_path: Path
     settings = load({"port": "5"}, variables, file)
     assert (settings.port, settings.records_per_trigger, settings.trigger_interval) == (5, 4, 0.1)
     assert settings.duckdb_memory_limit == 1024**3
-    assert load({}, {"MVSERVER_CONFIG": str(file), "MVSERVER_FAILPOINTS": "a=kill", "MVSERVER_TEST_SEED": "1"}).port == 1
+    others = {"MVSERVER_FAILPOINTS": "a=kill", "MVSERVER_TEST_SEED": "1"}
+    assert load({}, {"MVSERVER_CONFIG": str(file), **others}).port == 1
 
 
 def test_paths_follow_the_data_directory(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_files_that_cannot_be_read_or_are_not_toml(tmp_path: Path) -> None:
     file.write_text("port = = 1")
     assert refused(config_file=file).message == f"configuration file {file} is not TOML"
     file.write_text("port = true")
-    assert refused(config_file=file).message == "invalid value for setting \"port\": True is not a whole number"
+    assert refused(config_file=file).message == 'invalid value for setting "port": True is not a whole number'
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", ""])

@@ -1,8 +1,9 @@
 """The aggregate functions: what they take and the type of what they finish as.
 
-SUM of integers below BIGINT is BIGINT, of BIGINT DECIMAL(38, 0), of DECIMAL(p, s) DECIMAL(38, s), of FLOAT FLOAT and of DOUBLE
-DOUBLE. AVG of exact numbers is DECIMAL(38, max(6, s + 4)) rounded half away from zero, of the others DOUBLE. Variances and
-standard deviations are DOUBLE for every argument (PostgreSQL answers numeric for exact ones). MIN and MAX keep the type.
+SUM of integers below BIGINT is BIGINT, of BIGINT DECIMAL(38, 0), of DECIMAL(p, s) DECIMAL(38, s), of FLOAT FLOAT and of
+DOUBLE DOUBLE. AVG of exact numbers is DECIMAL(38, max(6, s + 4)) rounded half away from zero, of the others DOUBLE.
+Variances and standard deviations are DOUBLE for every argument (PostgreSQL answers numeric for exact ones). MIN and MAX
+keep the type.
 """
 
 from __future__ import annotations

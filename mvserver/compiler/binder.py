@@ -16,7 +16,7 @@ from mvserver.compiler import patterns
 from mvserver.compiler.aggregates import AGGREGATES
 from mvserver.compiler.capabilities.lookup import call_function, call_operator
 from mvserver.compiler.casts import check_cast
-from mvserver.compiler.coercion import coerce, common_type
+from mvserver.compiler.coercion import coerce, common_type, common_type_of
 from mvserver.compiler.expressions import Case, Cast, Expression, Literal
 from mvserver.compiler.intervals import parse_interval, unit_of
 from mvserver.compiler.literals import is_unknown, number_literal, typed_literal
@@ -170,7 +170,7 @@ class Binder:
 
     def _in(self, node: exp.Expression) -> Expression:
         operands = [self.bind(node.this), *(self.bind(each) for each in node.expressions)]
-        common = common_type([each.type for each in operands])
+        common = common_type_of(operands)
         if common is None:
             for other in operands[1:]:  # name the pair that does not compare
                 call_operator("=", (operands[0], other), position_of(node))
@@ -265,7 +265,7 @@ class Binder:
         return call_function("array", elements, position_of(node))
 
     def _common(self, nodes: Sequence[Expression], what: str, position: int | None) -> SqlType:
-        common = common_type([each.type for each in nodes])
+        common = common_type_of(nodes)
         if common is None:
             known = [each.type for each in nodes if each.type.kind is not Kind.NULL]
             first = known[0]

@@ -7,10 +7,11 @@ precision and scale (at most 38 digits), and nested types agree element by eleme
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 from mvserver.compiler.expressions import Cast, Expression, Literal
 from mvserver.compiler.literals import decimal_type_of, fit_decimal, is_unknown, typed_literal
+from mvserver.errors import SqlError
 from mvserver.sql import types as t
 from mvserver.sql.types import Kind, SqlType
 
@@ -146,13 +147,32 @@ def _fold(node: Literal, target: SqlType) -> Literal | None:
 
 
 def natural_decimal(node: Expression) -> SqlType:
-    """The DECIMAL type an argument takes where a parameter is any DECIMAL."""
+    """The DECIMAL type an argument takes where a parameter is any DECIMAL: a text constant has the digits it shows."""
     if node.type.is_integer:
         return decimal_of_integer(node.type)
     if isinstance(node, Literal) and is_unknown(node):
-        if node.value is None:
-            return t.decimal(38, 18)
-        typed = typed_literal(node, t.decimal(38, 18))
-        value = typed.value if isinstance(typed, Literal) else None
-        return decimal_type_of(value.normalize()) if isinstance(value, Decimal) else t.decimal(38, 18)
+        try:
+            return decimal_type_of(Decimal(str(node.value).strip()))
+        except (InvalidOperation, ValueError, SqlError):
+            return t.decimal(38, 18)  # NULL, or text that will be refused when it is read
     return node.type
+
+
+def common_type_of(nodes: Sequence[Expression]) -> SqlType | None:
+    """As ``common_type``, where text constants keep all they say: digits beyond a scale, characters beyond a length."""
+    common = common_type([node.type for node in nodes])
+    texts = [node for node in nodes if is_unknown(node) and isinstance(node, Literal) and node.value is not None]
+    if common is None or not texts:
+        return common
+    if common.kind is Kind.VARCHAR:
+        return t.VARCHAR
+    if common.kind is Kind.DECIMAL:
+        return common_type([common, *(natural_decimal(node) for node in texts if _is_number(node))])
+    return common
+
+
+def _is_number(node: Expression) -> bool:
+    try:
+        return isinstance(node, Literal) and Decimal(str(node.value).strip()).is_finite()
+    except InvalidOperation:
+        return False

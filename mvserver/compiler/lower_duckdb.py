@@ -30,8 +30,8 @@ from mvserver.sql.types import Kind
 Reference = Callable[[int], str]
 
 HINT = (
-    "Arithmetic, comparisons, CASE, COALESCE, NULLIF, GREATEST, LEAST, casts between numbers, ABS, CEIL, FLOOR, ROUND and "
-    "SQRT may be used over aggregates; anything else in the SELECT that reads the view."
+    "Arithmetic, comparisons, CASE, COALESCE, NULLIF, GREATEST, LEAST, casts between numbers, ABS, CEIL, FLOOR, ROUND "
+    "and SQRT may be used over aggregates; anything else in the SELECT that reads the view."
 )
 
 

@@ -35,7 +35,7 @@ def lower(expression: Expression, column: Column) -> str:
         raise SqlError(
             sqlstates.STATEMENT_TOO_COMPLEX,
             "expression is too complex",
-            detail=f"It would take {len(text)} characters to compute; {limits.LOWERED_EXPRESSION_CHARS_MAX} are allowed.",
+            detail=f"Its lowered text has {len(text)} characters; {limits.LOWERED_EXPRESSION_CHARS_MAX} are allowed.",
             hint="Split it over two streams.",
         )
     return text

@@ -1,7 +1,7 @@
 """The type that a cast in the text asks for.
 
-A bare ``numeric`` or ``decimal`` has no bounds in PostgreSQL. A cast to it keeps every digit that the operand's type can
-have; from text and floating point, whose digits no type tells, it gives DECIMAL(38, 18).
+A bare ``numeric`` or ``decimal`` has no bounds in PostgreSQL. A cast to it keeps every digit that the operand's type
+can have; from text and floating point, whose digits no type tells, it gives DECIMAL(38, 18).
 """
 
 from __future__ import annotations

@@ -245,6 +245,7 @@ _SETTINGS = {
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+    "log.retention.ms": "-1",  # replayed records carry old times, and would be deleted within the first minute
     "log.cleaner.dedupe.buffer.size": "4194304",  # the default of 128 MB is half of the heap
     "log.cleaner.backoff.ms": "500",
     "num.network.threads": "2",

@@ -6,8 +6,8 @@ path) are not here: ``session_functions`` puts their values into the statement.
 
 from __future__ import annotations
 
-# A macro's arguments are put into its text as they are: a column ``oid`` of the query would be taken for a column of the
-# macro's own sub-query. So macros look things up in these views only, whose columns nobody else has.
+# A macro's arguments are put into its text as they are: a column ``oid`` of the query would be taken for a column of
+# the macro's own sub-query. So macros look things up in these views only, whose columns nobody else has.
 LOOKUPS: tuple[str, ...] = tuple(
     "CREATE OR REPLACE VIEW {system}.cat." + text
     for text in (

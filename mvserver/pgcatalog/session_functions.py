@@ -29,7 +29,7 @@ _SYSTEM_NAMESPACES = {
 
 @dataclass
 class SessionFacts:
-    """``volatile`` becomes True when a value was used that a cached plan must not keep; ``sets`` collects set_config."""
+    """``volatile``: a value was used that a cached plan must not keep; ``sets`` collects set_config."""
 
     snapshot: CatalogSnapshot
     database: str

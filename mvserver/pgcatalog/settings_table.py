@@ -12,7 +12,7 @@ _STATEMENT = "Client Connection Defaults / Statement Behavior"
 _LOCALE = "Client Connection Defaults / Locale and Formatting"
 _PRESET = "Preset Options"
 
-# name: (value, unit, category, type, context)
+# by name: value, unit, category, type and context
 _TABLE: dict[str, tuple[str, str | None, str, str, str]] = {
     "application_name": ("", None, "Reporting and Logging / What to Log", "string", "user"),
     "block_size": ("8192", None, _PRESET, "integer", "internal"),

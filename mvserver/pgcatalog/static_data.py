@@ -1,7 +1,8 @@
 """The constant part of PostgreSQL 15's catalog, as recorded from a real server into ``static/``.
 
 Columns of every pg_catalog and information_schema relation, and the rows of those relations that are the same on every
-server (types, access methods, casts ...). An empty relation with the right columns beats a missing one: clients join it.
+server (types, access methods, casts ...). An empty relation with the right columns beats a missing one: clients join
+it.
 """
 
 from __future__ import annotations

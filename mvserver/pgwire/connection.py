@@ -14,7 +14,7 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Protocol
+from typing import Protocol, cast
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
@@ -63,14 +63,14 @@ class Connection(asyncio.Protocol):
     # --- what the event loop calls ----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - the server makes stream transports only
-        self._transport = transport
-        self.peer, self.local = _peer(transport)
-        transport.set_write_buffer_limits(high=self._host.write_high_water)
+        # uvloop's transports are of no asyncio class, but do what its transports do
+        stream = self._transport = cast(asyncio.Transport, transport)
+        self.peer, self.local = _peer(stream)
+        stream.set_write_buffer_limits(high=self._host.write_high_water)
         self._machine = self._host.opened(self)
         if self._machine is None:
             self._lost = True
-            transport.abort()
+            stream.abort()
             return
         self._timer = self._loop.call_later(self._host.authentication_timeout_s, self._too_slow)
 

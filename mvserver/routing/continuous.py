@@ -39,9 +39,7 @@ class PlannedQuery:
         return tuple(Column(output.name, str(output.type)) for output in self.plan.outputs)
 
 
-def plan(
-    select: exp.Expression, context: SessionContext, services: Services, *, default_starting: str
-) -> PlannedQuery:
+def plan(select: exp.Expression, context: SessionContext, services: Services, *, default_starting: str) -> PlannedQuery:
     """Names, types and formats, all checked without Spark."""
     resolve = lookup.resolver(context.database, context.schema, services)
     plan_ = services.compile_select(select, resolve, default_starting=default_starting)

@@ -60,9 +60,7 @@ class Router:
         work.finish(context)
         return results
 
-    def validate(
-        self, statement: Statement, context: SessionContext, earlier: Sequence[Statement] = ()
-    ) -> None:
+    def validate(self, statement: Statement, context: SessionContext, earlier: Sequence[Statement] = ()) -> None:
         """For a transaction block: all reasons for which the statement would be refused, given that the ``earlier``
         statements of the block take effect before it. Nothing happens."""
         if row_of(statement).irreversible:

@@ -38,9 +38,7 @@ def kind(reader: PropertyReader, services: Services) -> str:
     )
 
 
-def checked(
-    kind_: str, given: Properties, base: Mapping[str, str], services: Services
-) -> tuple[tuple[str, str], ...]:
+def checked(kind_: str, given: Properties, base: Mapping[str, str], services: Services) -> tuple[tuple[str, str], ...]:
     """A store's properties from ``base``, what its 'config_file' says, and the statement, each over the one before."""
     reader = PropertyReader(given, f"a store of type {kind_}")
     reader.take("type")
@@ -117,7 +115,8 @@ def _parse(text: str, name: str) -> dict[str, Value]:
         key = _ALIASES.get(key, key)
         if key in ("type", "config_file"):
             raise SqlError(
-                sqlstates.CONFIG_FILE_ERROR, f'config_file "{name}" cannot have the key "{key}"',
+                sqlstates.CONFIG_FILE_ERROR,
+                f'config_file "{name}" cannot have the key "{key}"',
                 hint="Give it in the statement.",
             )
         found[key] = content[min(ends) + 1 :].strip()

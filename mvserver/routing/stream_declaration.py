@@ -97,9 +97,7 @@ def check_columns(columns: Sequence[ColumnDefinition]) -> tuple[Column, ...]:
             raise SqlError(sqlstates.DUPLICATE_COLUMN, f'column "{column.name}" specified more than once')
         seen.add(column.name)
         if not _storable(column.type):
-            raise SqlError(
-                sqlstates.INVALID_TABLE_DEFINITION, f'column "{column.name}" cannot have type {column.type}'
-            )
+            raise SqlError(sqlstates.INVALID_TABLE_DEFINITION, f'column "{column.name}" cannot have type {column.type}')
     return tuple(Column(c.name, str(c.type), c.not_null) for c in columns)
 
 

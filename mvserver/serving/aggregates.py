@@ -45,10 +45,9 @@ def _whole(call: exp.Expr) -> exp.Expr:
     return node
 
 
-def _argument_types(
-    cursor: duckdb.DuckDBPyConnection, select: exp.Select, calls: Sequence[exp.Expr], outer: exp.Expr | None
-) -> list[str]:
-    probe = exp.Select(expressions=[exp.alias_(_argument(call), f"a{n}") for n, call in enumerate(calls)])
+def with_sources(items: Sequence[exp.Expr], select: exp.Select, outer: exp.Expr | None) -> exp.Select:
+    """A SELECT of ``items`` over what ``select`` reads, to learn their types; ``outer`` is the whole query's WITH."""
+    probe = exp.Select(expressions=[exp.alias_(item, f"a{n}") for n, item in enumerate(items)])
     for key in ("from_", "joins", "laterals"):
         value = select.args.get(key)
         if isinstance(value, list):
@@ -63,6 +62,13 @@ def _argument_types(
         probe.set("with_", merged)
     elif clauses:
         probe.set("with_", clauses[0].copy())
+    return probe
+
+
+def _argument_types(
+    cursor: duckdb.DuckDBPyConnection, select: exp.Select, calls: Sequence[exp.Expr], outer: exp.Expr | None
+) -> list[str]:
+    probe = with_sources([_argument(call) for call in calls], select, outer)
     try:
         types = binding.bind(cursor, probe.sql(dialect="duckdb")).types
     except SqlError:

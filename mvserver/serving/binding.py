@@ -60,9 +60,22 @@ def _from_private(answer: object) -> Bound | None:
 
 
 def bind_with_nulls(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: dict[int, str]) -> Bound:
-    """For statements in which DuckDB leaves a parameter open although it is cast: NULLs in their place give the types."""
+    """Where DuckDB leaves a parameter's type open although it is cast: NULLs in their place give the types."""
     bound = bind(cursor, without_parameters(sql))
     return Bound(bound.names, bound.types, parameters)
+
+
+def guessed_types(tree: exp.Expr, numbers: Sequence[int]) -> tuple[dict[int, str], ...]:
+    """What parameters of unknown type may be, best guess first: PostgreSQL takes the other operand's type."""
+    first = dict.fromkeys(numbers, "VARCHAR")
+    for node in tree.find_all(exp.Parameter):
+        if not node.name.isdigit() or int(node.name) not in first:
+            continue
+        parent = node.parent.parent if isinstance(node.parent, exp.Paren) else node.parent
+        if isinstance(parent, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.Neg | exp.Between):
+            literals = [part for part in parent.iter_expressions() if isinstance(part, exp.Literal)]
+            first[int(node.name)] = "DOUBLE" if any("." in literal.name for literal in literals) else "BIGINT"
+    return (first, *(dict.fromkeys(numbers, other) for other in ("VARCHAR", "BIGINT", "DOUBLE")))
 
 
 def cast_types(tree: exp.Expr) -> dict[int, str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from catalog.model import Relation
-from mvserver.serving.guard import function_name
+from mvserver.serving.guard import TABLE_FUNCTIONS, function_name
 
 POINT, RANGE, OTHER, SLEEP = "point", "range", "other", "sleep"
 
@@ -47,6 +47,7 @@ def _is_simple(tree: exp.Expr) -> bool:
         and isinstance(source.this.this, exp.Identifier)
         and not any(tree.args.get(key) for key in extra)
         and not any(tree.find_all(exp.AggFunc, exp.Subquery, exp.Window, exp.UDTF))
+        and not any(function_name(call) in TABLE_FUNCTIONS for call in tree.find_all(exp.Func))
     )
 
 

@@ -1,4 +1,4 @@
-"""What a pull query may not contain: anything that writes, reaches files or the network, or is the engine's own business.
+"""What a pull query may not contain: anything that writes, reaches files or the network, or is the engine's own.
 
 DuckDB refuses external access as well (``Database`` switches it off); this is the first of the two doors, and the one
 whose messages users read.

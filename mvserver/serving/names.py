@@ -130,7 +130,7 @@ def _readable(relation: Relation, position: int | None) -> Relation:
     raise SqlError(
         sqlstates.FEATURE_NOT_SUPPORTED,
         f'"{relation.name}" is a stream, and a query that mixes or joins it with views is not supported',
-        hint="A SELECT from a stream alone is a push query; or create a materialized view over it and select from that.",
+        hint="A SELECT from a stream alone is a push query; or create a materialized view over it and read that.",
         position=position,
     )
 

@@ -10,7 +10,7 @@ UNNAMED = "?column?"
 
 _NAMES: dict[str, str] = {
     "listagg": "string_agg", "group_concat": "string_agg", "array_unique_agg": "array_agg", "time_to_str": "to_char",
-    "timestamp_trunc": "date_trunc", "current_timestamp": "current_timestamp", "current_version": "version", "regexp_like": UNNAMED,
+    "timestamp_trunc": "date_trunc", "current_version": "version", "regexp_like": UNNAMED,
     "regexp_i_like": UNNAMED, "str_position": "position", "substring": "substring", "initcap": "initcap",
     "logical_and": "bool_and", "logical_or": "bool_or", "variance": "var_samp", "variance_pop": "var_pop",
     "stddev": "stddev", "str_to_time": "to_timestamp", "str_to_date": "to_date", "unix_to_time": "to_timestamp",

@@ -19,7 +19,7 @@ from mvserver.pgcatalog.session_functions import SessionFacts
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
 from mvserver.pgcatalog.system import LiveRelations, SystemCatalog
 from mvserver.pgwire.backend import Field
-from mvserver.serving import aggregates, binding, classify, duck_types, guard, naming, shim
+from mvserver.serving import aggregates, binding, classify, division, duck_types, guard, naming, shim
 from mvserver.serving.api import PullPlan, PullScope, Snapshot
 from mvserver.serving.binding import Bound
 from mvserver.serving.database import SYSTEM_CATALOG, Database
@@ -127,16 +127,32 @@ class DuckPullService:
         bound = binding.bind(self._cursor, sql)
         if numbers:
             casts = binding.client_casts(numbers, oids, bound.parameters)
-            unknown = {n: "VARCHAR" for n in numbers if bound.parameters.get(n) == binding.UNKNOWN and n not in casts}
+            unknown = [n for n in numbers if bound.parameters.get(n) == binding.UNKNOWN and n not in casts]
             if casts or unknown:
-                binding.cast_parameters(tree, {**unknown, **casts})
-                bound = binding.bind(self._cursor, tree.sql(dialect="duckdb"))
+                tree, bound = self._bind_cast(tree, casts, unknown)
         if tree.find(exp.Sum, exp.Avg) is not None:
             aggregates.type_aggregates(self._cursor, tree)
+            bound = binding.bind(self._cursor, tree.sql(dialect="duckdb"))
+        if tree.find(exp.Div) is not None and division.type_divisions(self._cursor, tree):
             bound = binding.bind(self._cursor, tree.sql(dialect="duckdb"))
         if binding.UNKNOWN in bound.parameters.values():
             bound = self._bind_open(tree, bound)
         return tree, bound
+
+    def _bind_cast(self, tree: exp.Expr, casts: dict[int, str], unknown: Sequence[int]) -> tuple[exp.Expr, Bound]:
+        """With the casts, and for parameters of unknown type the first guess that binds."""
+        failure: SqlError | None = None
+        for guess in binding.guessed_types(tree, unknown) if unknown else ({},):
+            candidate = tree.copy()
+            root = exp.Paren(this=candidate)
+            binding.cast_parameters(root, {**guess, **casts})
+            candidate = root.this.pop()
+            try:
+                return candidate, binding.bind(self._cursor, candidate.sql(dialect="duckdb"))
+            except SqlError as error:
+                failure = failure or error
+        assert failure is not None  # noqa: S101 - there is at least one guess
+        raise failure
 
     def _bind_open(self, tree: exp.Expr, bound: Bound) -> Bound:
         casts = binding.cast_types(tree)

@@ -94,10 +94,10 @@ class DuckSnapshot:
     def _start(self, plan: PullPlan, parameters: list[Any], watch: Watch) -> Result:
         statement = self._statement(plan.sql)
         if plan.kind == "point":
-            rows = self._cursor.execute(statement, parameters).fetchmany(limits.SMALL_RESULT_ROWS + 1)
-            if len(rows) <= limits.SMALL_RESULT_ROWS:
-                watch.stop()
-                return Result(SELECT_TAG, plan.fields, _small(rows, plan))
+            # One row at most. Fetched to the end: a result that is not blocks what comes next on the connection.
+            rows = self._cursor.execute(statement, parameters).fetchall()
+            watch.stop()
+            return Result(SELECT_TAG, plan.fields, _small(rows, plan))
         relation = self._cursor.sql(statement, params=parameters) if parameters else self._cursor.sql(statement)
         reader = relation.to_arrow_reader(limits.RESULT_CHUNK_ROWS)
         batches = StreamedBatches(reader, watch, self._finished)

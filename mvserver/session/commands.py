@@ -205,13 +205,12 @@ class Commands:
 
     def finish(self, *, commit: bool) -> None:
         """Ends whatever transaction there is, implicit or not."""
+        was_block = self._state.transaction.in_block
         start = self._state.transaction.end()
         self._state.portals.clear()
-        if commit:
-            self._state.settings.end_local()
-        else:
-            self._state.restore(start)
-        self._state.publish()
+        changed = self._state.settings.end_local() if commit else self._state.restore(start)
+        if changed or was_block:
+            self._state.publish()
         self._pulls.end_transaction()
 
     def _savepoint(self, statement: s.Savepoint, clock: StatementClock) -> Result:

@@ -60,7 +60,8 @@ class PullRunner:
     def plan_prepared(self, prepared: PreparedStatement, statement: Pull) -> PullPlan:
         """What a prepared statement means now; 0A000 where the client was told of other columns."""
         plan = self.plan(statement, prepared.declared_oids)
-        if prepared.fields is not None and _shape(plan.fields) != _shape(prepared.fields):
+        told = prepared.fields
+        if told is not None and told is not plan.fields and _shape(plan.fields) != _shape(told):
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
                 "cached plan must not change result type",

@@ -144,11 +144,13 @@ class Settings:
             self._state = state
             self._refresh()
 
-    def end_local(self) -> None:
-        """At COMMIT: SET LOCAL ends."""
-        if self._state.local:
-            self._state = SettingsState(self._state.values, {})
-            self._refresh()
+    def end_local(self) -> bool:
+        """At COMMIT: SET LOCAL ends. True where there was one."""
+        if not self._state.local:
+            return False
+        self._state = SettingsState(self._state.values, {})
+        self._refresh()
+        return True
 
 
 def canonical(name: str) -> str:

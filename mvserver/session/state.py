@@ -69,11 +69,13 @@ class SessionState:
     def restore_point(self) -> Restore:
         return Restore(self.settings.state(), self.place())
 
-    def restore(self, point: Restore | None) -> None:
-        if point is not None:
-            self.settings.restore(point.settings)
-            self.go_to(point.place)
-            self.publish()
+    def restore(self, point: Restore | None) -> bool:
+        if point is None:
+            return False
+        self.settings.restore(point.settings)
+        self.go_to(point.place)
+        self.publish()
+        return True
 
     def go_home(self) -> None:
         """DISCARD ALL: names resolve as they did at the start."""

@@ -27,6 +27,8 @@ _TIMEOUT = re.compile(
     r"org\.apache\.kafka\.common\.errors\.(?:\w*Timeout\w*|Disconnect\w*|Network\w*)|TimeoutException: "
     r"|Failed to (?:construct kafka consumer|create new KafkaAdminClient)|No resolvable bootstrap urls"
 )
+# A task's exceptions reach the driver without a name where their class is in a jar that only the session has.
+_UNNAMED = re.compile(r"\bUnknownReason\b")
 _AUTHENTICATION = re.compile(r"(?:Sasl|Ssl)?AuthenticationException: (?P<reason>[^\n]+)")
 _PLACE = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
 
@@ -42,13 +44,14 @@ def explain(
         return jars_missing(jar_directory)
     if refused := _AUTHENTICATION.search(text):
         return could_not_connect(cluster.store, refused["reason"])
-    blamed = any(pattern.search(text) for pattern in (_TOPIC, _DATA_LOSS, _TIMEOUT))
-    if not blamed:
-        return error if isinstance(error, Exception) else SqlError(sqlstates.INTERNAL_ERROR, str(error))
-    finding = examine(cluster, topic, position)
-    if finding.error is not None:
-        return finding.error
-    return _by_text(text, cluster.store, topic)
+    named = any(pattern.search(text) for pattern in (_TOPIC, _DATA_LOSS, _TIMEOUT))
+    if named or _UNNAMED.search(text):
+        finding = examine(cluster, topic, position)
+        if finding.error is not None:
+            return finding.error
+        if named:
+            return _by_text(text, cluster.store, topic)
+    return error if isinstance(error, Exception) else SqlError(sqlstates.INTERNAL_ERROR, str(error))
 
 
 def _by_text(text: str, store: str, topic: str) -> SqlError:

@@ -78,7 +78,9 @@ def furthest(first: Position, second: Position) -> Position:
     """Each partition as far as the further of the two."""
     _check_same_topic(first, second)
     have, other = offsets_of(first), offsets_of(second)
-    return make_position(topic_id_of(first), {p: max(have.get(p, 0), other.get(p, 0)) for p in have.keys() | other.keys()})
+    return make_position(
+        topic_id_of(first), {p: max(have.get(p, 0), other.get(p, 0)) for p in have.keys() | other.keys()}
+    )
 
 
 def nearest(some: Sequence[Position]) -> Position:

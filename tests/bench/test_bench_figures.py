@@ -10,6 +10,7 @@ import pytest
 import scan_only
 from mvbench import machine, processes, render, results
 from mvbench.load import Marker
+from mvbench.parts import backlog
 from mvbench.parts.freshness import ages_ms
 from mvbench.parts.view_cost import shares
 from mvbench.stats import latency_summary, percentile, rate_after_first
@@ -149,3 +150,7 @@ def test_a_document_without_the_place_is_refused() -> None:
     twice = "<!-- bench:a -->\n<!-- /bench:a -->\n" * 2
     with pytest.raises(render.MarkerError, match="has 2 places"):
         render.replace(twice, "a", "x")
+
+
+def test_the_scan_only_program_is_where_the_harness_looks() -> None:
+    assert backlog._SCAN == Path(scan_only.__file__)

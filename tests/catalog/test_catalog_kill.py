@@ -96,7 +96,7 @@ def kill_repeatedly(folder: Path, kills: int) -> None:
 
 
 def test_kills_lose_nothing_acknowledged_and_leave_nothing_half(tmp_path: Path) -> None:
-    kill_repeatedly(tmp_path, 8)
+    kill_repeatedly(tmp_path, 5)
 
 
 @pytest.mark.night

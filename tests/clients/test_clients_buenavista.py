@@ -11,8 +11,7 @@ import pytest
 from buenavista import bv_dialects
 from buenavista.core import BVType, Extension, QueryResult, Session, SimpleQueryResult
 from buenavista.rewrite import Rewriter
-from conftest import with_views
-from live_server import LiveServer
+from live_server import LiveServer, with_views
 
 rewriter = Rewriter(bv_dialects.BVPostgres(), bv_dialects.BVDuckDB())
 

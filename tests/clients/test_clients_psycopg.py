@@ -253,7 +253,7 @@ def test_cancel(connection: psycopg.Connection[Any], sql: str) -> None:
     started = time.monotonic()
     with pytest.raises(errors.QueryCanceled, match="canceling statement due to user request"):
         connection.execute(sql)
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 0.3 + 2  # a second, and one for a busy machine
     assert one(connection, "SELECT 1") == 1
 
 
@@ -263,7 +263,7 @@ def test_statement_timeout(connection: psycopg.Connection[Any], sql: str) -> Non
     started = time.monotonic()
     with pytest.raises(errors.QueryCanceled, match="canceling statement due to statement timeout"):
         connection.execute(sql)
-    assert time.monotonic() - started < 1.2
+    assert time.monotonic() - started < 0.2 + 2  # a second, and one for a busy machine
     assert one(connection, "SELECT 1") == 1
 
 

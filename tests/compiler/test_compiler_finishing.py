@@ -46,16 +46,22 @@ COLUMNS = (
 )
 RELATION = RelationShape("0", "postgres.public.v", "stream", COLUMNS)
 EXPRESSIONS = [
-    "i + 1", "i - l", "l * 2", "i / 7", "-i / 7", "l / c", "i % 7", "-l % c", "- i", "abs(l)", "n + a", "h - n", "n * p", "a * 1.5",
-    "n / c", "h / c", "n * 1.0 / c", "a / p", "h * 1.0 / h", "p / nullif(n, 0)", "i * 1.0 / c", "1.00 / c", "100.0 * i / c",
+    "i + 1", "i - l", "l * 2", "i / 7", "-i / 7", "l / c", "i % 7", "-l % c", "- i", "abs(l)", "n + a", "h - n",
+    "n * p", "a * 1.5",
+    "n / c", "h / c", "n * 1.0 / c", "a / p", "h * 1.0 / h", "p / nullif(n, 0)", "i * 1.0 / c", "1.00 / c",
+    "100.0 * i / c",
     "round(n * 1.0 / c, 2)", "round(a, 3)", "round(p)", "ceil(p)", "floor(p)", "ceil(n)", "floor(-a)", "abs(n)", "-p",
-    "f + 1", "f * i", "f / c", "f - r", "r * r", "r / CAST(c AS real)", "round(f)", "round(f, 2)", "round(f, 0)", "ceil(f)", "floor(f)", "abs(f)", "-f",
-    "sqrt(abs(f))", "sqrt(c)", "i = c", "n > p", "f < i", "s = 'b'", "s >= 'a'", "d < DATE '2024-03-01'", "b AND i > 0", "b OR NOT b",
+    "f + 1", "f * i", "f / c", "f - r", "r * r", "r / nullif(r * r, 0)", "round(f)", "round(f, 2)", "round(f, 0)",
+    "ceil(f)", "floor(f)", "abs(f)", "-f",
+    "sqrt(abs(f))", "sqrt(c)", "i = c", "n > p", "f < i", "s = 'b'", "s >= 'a'", "d < DATE '2024-03-01'", "b AND i > 0",
+    "b OR NOT b",
     "b IS TRUE", "b IS NOT FALSE", "i IS NULL", "f IS NOT NULL", "i IS DISTINCT FROM l", "n IS NOT DISTINCT FROM p",
-    "i BETWEEN -10 AND c", "i IN (1, 2, NULL)", "s NOT IN ('a', 'b')", "coalesce(i, l, 0)", "coalesce(n, p)", "nullif(i, 0)",
+    "i BETWEEN -10 AND c", "i IN (1, 2, NULL)", "s NOT IN ('a', 'b')", "coalesce(i, l, 0)", "coalesce(n, p)",
+    "nullif(i, 0)",
     "greatest(i, l, 5)", "least(n, p, 1.5)", "greatest(f, 0)", "if(b, i, l)", "nvl(f, 0)",
     "CASE WHEN i > 0 THEN n WHEN i < 0 THEN p ELSE 0 END", "CASE i WHEN 1 THEN 'one' ELSE s END",
-    "CAST(p AS integer)", "CAST(f AS bigint)", "CAST(r AS smallint)", "CAST(i AS double precision)", "CAST(n AS double precision)",
+    "CAST(p AS integer)", "CAST(f AS bigint)", "CAST(r AS smallint)", "CAST(i AS double precision)",
+    "CAST(n AS double precision)",
     "CAST(p AS decimal(10, 1))", "CAST(c AS decimal(20, 3))", "CAST(p AS real)", "isnan(f)",
 ]  # fmt: skip
 
@@ -141,11 +147,12 @@ def test_duckdb_finishes_as_spark_computes(spark: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "sqlstate"), [("i / 0", "22012"), ("p / 0", "22012"), ("f / 0", "22012"), ("i % 0", "22012"), ("sqrt(-1)", "2201F")]
+    ("text", "sqlstate"), [("i / 0", "22012"), ("p / 0", "22012"), ("f / 0", "22012"), ("i % 0", "22012"), ("sqrt(-1)",
+    "2201F")]
 )  # fmt: skip
 def test_failures_in_duckdb_are_named(text: str, sqlstate: str) -> None:
     connection = duckdb.connect()
-    connection.execute("CREATE TABLE v AS SELECT CAST(5 AS INTEGER) i, CAST(1.5 AS DECIMAL(12,4)) p, CAST(1 AS DOUBLE) f")
+    connection.execute("CREATE TABLE v AS SELECT 5::INTEGER i, 1.5::DECIMAL(12,4) p, 1::DOUBLE f")
     names = {"i": "i", "p": "p", "f": "f"}
     index = [column.name for column in COLUMNS]
     lowered = lower_duckdb.lower(_as_keys(bound(text, RELATION)), lambda at: names[index[at]], str)

@@ -65,11 +65,13 @@ def _calls() -> list[tuple[str, Expression]]:
             continue
         for overload in entry.overloads:
             arguments = [_argument(entry.name, each) for each in overload.parameters]
+            if any(each.kind is Kind.TIME for each in overload.parameters):
+                arguments[0] = Literal(t.VARCHAR, "hour") if len(arguments) == 2 else arguments[0]
             for index, parameter in enumerate(overload.parameters):
                 if parameter.constant:
                     continue
                 given = list(arguments)
-                given[index] = Cast(given[index].type, Literal(t.NULL, None))
+                given[index] = Literal(given[index].type, None)
                 result = overload.result if isinstance(overload.result, SqlType) else overload.result(given)
                 calls.append((f"{overload.id} at {index}", Call(result, overload.id, tuple(given))))
     return calls

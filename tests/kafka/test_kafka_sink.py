@@ -37,7 +37,8 @@ def at(offset: int) -> dict[str, object]:
     return dict(make_position("source", {0: offset}))
 
 
-def committed_values(broker: KafkaBroker, topic: str) -> list[bytes]:
+def committed_values(broker: KafkaBroker, topic: str, count: int) -> list[bytes]:
+    """All committed values: ``count`` of them and then none. Markers may follow a commit's answer."""
     partitions = KafkaClient("k", options(broker)).position(topic, "earliest")["partitions"]
     consumer = Consumer(
         {
@@ -52,7 +53,7 @@ def committed_values(broker: KafkaBroker, topic: str) -> list[bytes]:
     values: list[bytes] = []
     ended: set[int | None] = set()
     deadline = time.monotonic() + 20
-    while len(ended) < len(partitions):
+    while len(ended) < len(partitions) or len(values) < count:
         assert time.monotonic() < deadline
         for message in consumer.consume(1000, 0.2):
             error = message.error()
@@ -153,7 +154,7 @@ def test_long_position_is_spread_over_partitions(kafka_broker: KafkaBroker, kafk
         refusing.write([None], [b"x"], [None], long)
     assert caught.value.sqlstate == "54000"
     refusing.close()
-    assert committed_values(kafka_broker, narrow) == []
+    assert committed_values(kafka_broker, narrow, 0) == []
 
 
 CHILD = textwrap.dedent("""
@@ -205,11 +206,11 @@ def test_killed_at_each_step(kafka_broker: KafkaBroker, kafka_topic: MakeTopic) 
         reader = sink_on(kafka_broker, topic, query)  # ends what the dead one left open
         assert reader.committed_position() == (at(expected) if expected else None)
         reader.close()
-        assert sorted(map(int, committed_values(kafka_broker, topic))) == list(range(expected))
+        assert sorted(map(int, committed_values(kafka_broker, topic, expected))) == list(range(expected))
     sink = sink_on(kafka_broker, topic, query)
     write(sink, expected, expected + 10)
     sink.close()
-    assert sorted(map(int, committed_values(kafka_broker, topic))) == list(range(expected + 10))
+    assert sorted(map(int, committed_values(kafka_broker, topic, expected + 10))) == list(range(expected + 10))
 
 
 def test_zombie_is_fenced(kafka_broker: KafkaBroker, kafka_topic: MakeTopic) -> None:
@@ -227,7 +228,7 @@ def test_zombie_is_fenced(kafka_broker: KafkaBroker, kafka_topic: MakeTopic) -> 
     assert heir.committed_position() == at(3)
     zombie.close()
     heir.close()
-    assert committed_values(kafka_broker, topic) == numbered(0, 3)
+    assert committed_values(kafka_broker, topic, 3) == numbered(0, 3)
 
 
 def test_refused_record_aborts_and_the_sink_goes_on(kafka_broker: KafkaBroker, kafka_topic: MakeTopic) -> None:
@@ -242,7 +243,7 @@ def test_refused_record_aborts_and_the_sink_goes_on(kafka_broker: KafkaBroker, k
     write(sink, 2, 4)
     assert sink.committed_position() == at(4)
     sink.close()
-    assert committed_values(kafka_broker, topic) == numbered(0, 4)
+    assert committed_values(kafka_broker, topic, 4) == numbered(0, 4)
 
 
 def test_missing_topic_is_not_made(kafka_broker: KafkaBroker) -> None:
@@ -274,7 +275,7 @@ def test_cluster_away_then_back(own_kafka_broker: KafkaBroker) -> None:
     assert again.committed_position(expected=True) == at(2)
     write(again, 2, 4)
     again.close()
-    assert committed_values(own_kafka_broker, topic) == numbered(0, 4)
+    assert committed_values(own_kafka_broker, topic, 4) == numbered(0, 4)
 
 
 def test_many_records_are_more_than_the_queue_holds(kafka_broker: KafkaBroker, kafka_topic: MakeTopic) -> None:
@@ -282,4 +283,4 @@ def test_many_records_are_more_than_the_queue_holds(kafka_broker: KafkaBroker, k
     sink = sink_on(kafka_broker, topic, uuid.uuid4().hex)
     write(sink, 0, 150_000)
     sink.close()
-    assert sorted(map(int, committed_values(kafka_broker, topic))) == list(range(150_000))
+    assert sorted(map(int, committed_values(kafka_broker, topic, 150_000))) == list(range(150_000))

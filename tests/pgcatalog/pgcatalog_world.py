@@ -1,4 +1,4 @@
-"""A database whose catalog equals the one that the captured queries were recorded on: view ``visits``, stream ``src``."""
+"""A database whose catalog equals the one that the captured queries were recorded on: a view and a stream."""
 
 from __future__ import annotations
 

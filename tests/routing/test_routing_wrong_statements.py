@@ -180,8 +180,7 @@ def test_details_and_hints_say_what_to_do(full: Bench) -> None:
     query = next(q for q in full.catalog.queries.all() if q.kind == "create_stream_as")
     error = full.error("DROP STREAM clicks")
     assert error.detail == (
-        "materialized view visits depends on stream clicks\n"
-        f"query {query.id} into stream sink depends on stream clicks"
+        f"materialized view visits depends on stream clicks\nquery {query.id} into stream sink depends on stream clicks"
     )
     assert error.hint == "Use DROP ... CASCADE to drop the dependent objects too."
     assert full.error("DROP STORE f").detail == "stream file_clicks depends on store f"

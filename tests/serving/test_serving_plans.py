@@ -183,7 +183,8 @@ def test_errors_of_planning(world: World, text: str, sqlstate: str, message: str
         ("SELECT url::int FROM visits", "22P02", 'invalid input syntax for type integer: "./home"'),
         ("SELECT 9223372036854775807 + visits FROM visits", "22003", "bigint out of range"),
         ("SELECT (visits * 100000)::smallint FROM visits", "22003", "smallint out of range"),
-        ("SELECT (SELECT visits FROM visits)", "21000", "more than one row returned by a subquery used as an expression"),
+        ("SELECT (SELECT visits FROM visits)", "21000",
+         "more than one row returned by a subquery used as an expression"),
         ("SELECT (substr(url, 1, 0) || '2020-13-01')::date FROM visits", "22008",
          'date/time field value out of range: "2020-13-01"'),
         ("SELECT (url || '{')::json FROM visits", "22P02", "invalid input syntax for type json"),
@@ -200,6 +201,8 @@ def test_parameters_take_the_types_of_columns_and_clients(world: World) -> None:
     assert world.plan("SELECT url FROM visits WHERE visits = $1 AND url = $2").parameter_oids == (20, 25)
     assert world.plan("SELECT $1").parameter_oids == (25,)
     assert world.plan("SELECT $1::int, $2").parameter_oids == (23, 25)
+    assert world.plan("SELECT url FROM visits WHERE visits BETWEEN $1 AND $1 + 100").parameter_oids == (20,)
+    assert world.rows("SELECT url FROM visits WHERE visits BETWEEN $1 AND $1 + 1", [3]) == [("./home",)]
     assert world.plan("SELECT $1", (23,)).fields[0].type_oid == 23
     assert world.plan("SELECT url FROM visits WHERE visits = $1", (21,)).parameter_oids == (21,)
     assert world.rows("SELECT url FROM visits WHERE visits = $1", [3], (21,)) == [("./home",)]

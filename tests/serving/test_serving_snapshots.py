@@ -56,6 +56,18 @@ def test_what_is_too_large_to_be_read_aside_is_an_error_not_a_short_result(
     assert world.value("SELECT 2") == 2
 
 
+def test_a_look_up_leaves_its_cursor_free_for_a_streamed_query(world: World) -> None:
+    snapshot = world.service.snapshot()
+    look_up = world.plan("SELECT visits FROM visits WHERE url = $1")
+    assert look_up.kind == "point"
+    for _ in range(3):
+        assert rows_of(snapshot.run(look_up, ["./home"])) == [(3,)]
+        assert rows_of(
+            snapshot.run(world.plan("SELECT count(*) FROM visits WHERE url = ANY($1)", (1009,)), [["./a"]])
+        ) == [(1,)]
+    snapshot.close()
+
+
 def test_each_statement_sees_a_new_state_and_a_pinned_one_the_same(tmp_path: Path) -> None:
     world = World(tmp_path)
     try:

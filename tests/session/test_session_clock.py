@@ -24,11 +24,11 @@ def deadlines() -> Iterator[Deadlines]:
 def test_deadlines_come_in_order_of_time_and_cancelled_ones_do_not(deadlines: Deadlines) -> None:
     seen: list[str] = []
     done = threading.Event()
-    deadlines.after(0.06, done.set)
-    deadlines.after(0.03, lambda: seen.append("second"))
-    deadlines.after(0.02, lambda: seen.append("cancelled")).cancel()
-    deadlines.after(0.01, lambda: seen.append("first"))
-    assert done.wait(5)
+    deadlines.after(0.6, done.set)
+    deadlines.after(0.5, lambda: seen.append("second"))
+    deadlines.after(0.4, lambda: seen.append("cancelled")).cancel()
+    deadlines.after(0.0, lambda: seen.append("first"))
+    assert done.wait(10)
     assert seen == ["first", "second"]
 
 

@@ -29,7 +29,7 @@ def test_cancel_stops_what_runs(session: Session, text: str) -> None:
     with pytest.raises(SqlError) as caught:
         run(session, text)
     assert (caught.value.sqlstate, caught.value.message) == ("57014", "canceling statement due to user request")
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 2  # a second, and one for a busy machine
     assert values(session, "SELECT a FROM v")[0] == (1,)
 
 
@@ -40,7 +40,7 @@ def test_statement_timeout(session: Session, text: str) -> None:
     with pytest.raises(SqlError) as caught:
         run(session, text)
     assert (caught.value.sqlstate, caught.value.message) == ("57014", "canceling statement due to statement timeout")
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 2  # a second, and one for a busy machine
     assert values(session, "SELECT a FROM v")[0] == (1,)
 
 
@@ -69,13 +69,13 @@ def test_an_idle_transaction_is_ended(world: World, session: Session) -> None:
 def test_a_busy_transaction_and_an_idle_session_are_not_ended(session: Session) -> None:
     told: list[SqlError] = []
     session.on_terminate = told.append
-    run(session, "SET idle_in_transaction_session_timeout = '80ms'")
+    run(session, "SET idle_in_transaction_session_timeout = '400ms'")
     run(session, "BEGIN")
-    for _ in range(10):
+    for _ in range(30):  # in all longer than the limit, each less
         run(session, "SELECT a FROM v")
         time.sleep(0.02)
-    run(session, "COMMIT")
-    time.sleep(0.2)
+    run(session, "COMMIT; SET idle_in_transaction_session_timeout = '20ms'")
+    time.sleep(0.1)  # the time is what is tested
     assert told == []
     assert show(session, "transaction_isolation") == "read committed"
 
@@ -117,7 +117,7 @@ def test_a_view_that_will_never_be_filled_is_not_waited_for(world: World, sessio
     with pytest.raises(SqlError) as caught:
         run(session, "SELECT a FROM v")
     assert (caught.value.sqlstate, caught.value.message) == ("55000", "the view has no complete content")
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 2  # a second, and one for a busy machine
 
 
 def test_the_wait_can_be_cancelled_and_timed_out(world: World, session: Session) -> None:

@@ -164,23 +164,23 @@ class RawClient:
         self.socket.sendall(b"".join(data))
 
     def exactly(self, size: int) -> bytes:
-        data = b""
+        data = bytearray()
         while len(data) < size:
             piece = self.socket.recv(min(65536, size - len(data)))
             if not piece:
                 raise EOFError
             data += piece
-        return data
+        return bytes(data)
 
     def until(self, last: str = "Z") -> bytes:
         """Messages up to and with the first of this kind."""
-        data = b""
+        data = bytearray()
         while True:
             head = self.exactly(5)
             (length,) = struct.unpack("!i", head[1:])
             data += head + self.exactly(length - 4)
             if chr(head[0]) == last:
-                return data
+                return bytes(data)
 
     def rest(self) -> bytes:
         """All until the server hangs up."""

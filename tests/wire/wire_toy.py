@@ -39,7 +39,9 @@ ARROW = {
     2951: pa.list_(pa.string()),
 }  # fmt: skip
 
-SIMPLE_FIELDS = (Field("id", 20, 8), Field("name", 25), Field("value", 701, 8), Field("at", 1114, 8), Field("ok", 16, 1))
+SIMPLE_FIELDS = (
+    Field("id", 20, 8), Field("name", 25), Field("value", 701, 8), Field("at", 1114, 8), Field("ok", 16, 1),
+)  # fmt: skip
 
 
 def simple_batch(start: int, count: int) -> pa.RecordBatch:
@@ -204,7 +206,10 @@ class ToySession:
         return Result("SELECT ", fields, iter([batch]))
 
     def _do_rows(self, rest: str) -> Result:
-        total, size = (int(part) for part in (rest.split() + ["1000"])[:2])
+        match = re.fullmatch(r"(\d{1,9})(?: (\d{1,7}))?", rest, re.ASCII)
+        if match is None:
+            raise SqlError("42601", "syntax error")
+        total, size = int(match[1]), max(1, int(match[2] or 1000))
         return Result("SELECT ", SIMPLE_FIELDS, self._rows(total, size))
 
     def _rows(self, total: int, size: int) -> Iterator[pa.RecordBatch]:
@@ -275,7 +280,11 @@ def _echo_oids(text: str) -> list[int]:
     word, _, rest = text.partition(" ")
     if word != "echo":
         return []
-    return [TYPE_OIDS[name] for name in re.findall(r"\$\d+::([a-z0-9]+(?:\[\])?)", rest)]
+    names = re.findall(r"\$\d+::([a-z0-9]+(?:\[\])?)", rest)
+    unknown = [name for name in names if name not in TYPE_OIDS]
+    if unknown:
+        raise SqlError("42704", f'type "{unknown[0]}" does not exist')
+    return [TYPE_OIDS[name] for name in names]
 
 
 def _column(value: Any, oid: int) -> pa.Array:

@@ -9,6 +9,7 @@ from mvserver.compiler.capabilities.build import (
     ARRAY,
     ELEMENT,
     INTEGER,
+    INTEGER_CONSTANT,
     MAP,
     TEXT,
     TEXT_CONSTANT,
@@ -64,6 +65,7 @@ def _split(a: Sequence[Lowered], result: SqlType) -> str:
     return f"IF({a[0]} = '', CAST(array() AS ARRAY<STRING>), split({a[0]}, {pattern}))"
 
 
+_LENGTH = "IF({0} IS NULL OR {1} <> 1 OR size({0}) = 0, NULL, size({0}))"
 _SIZE = "IF({0} IS NULL, NULL, size({0}))"
 
 CAPABILITIES: tuple[Capability, ...] = (
@@ -95,18 +97,19 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     capability(
         "array_length", "the length of an array's first dimension; NULL when it is empty",
-        [on((ARRAY, Parameter(Kind.INTEGER, constant=True)), t.INTEGER, "IF({1} = 1 AND size({0}) > 0, size({0}), NULL)")],
+        [on((ARRAY, INTEGER_CONSTANT), t.INTEGER, _LENGTH)],
         [example("array_length(ARRAY[1, 2, 3], 1)", "3"), example("array_length(ARRAY[1], 2)", None)],
         note="arrays have one dimension",
     ),
     capability(
         "array_upper", "the last index of an array's first dimension; NULL when it is empty",
-        [on((ARRAY, Parameter(Kind.INTEGER, constant=True)), t.INTEGER, "IF({1} = 1 AND size({0}) > 0, size({0}), NULL)")],
+        [on((ARRAY, INTEGER_CONSTANT), t.INTEGER, _LENGTH)],
         [example("array_upper(ARRAY[1, 2], 1)", "2"), example("array_upper(ARRAY[1, 2], 2)", None)],
         note="arrays have one dimension",
     ),
     capability(
-        "array_contains", "is the value among the elements", [on((ARRAY, ELEMENT), t.BOOLEAN, "array_contains({0}, {1})")],
+        "array_contains",
+        "is the value among the elements", [on((ARRAY, ELEMENT), t.BOOLEAN, "array_contains({0}, {1})")],
         [
             example("array_contains(ARRAY[1, 2], 2)", "true", postgres=False),
             example("array_contains(ARRAY['a'], 'b')", "false", postgres=False),
@@ -184,7 +187,8 @@ CAPABILITIES: tuple[Capability, ...] = (
                 lambda a, _: f"map({', '.join(map(str, a))})", variadic=True,
             )
         ],
-        [example("MAP['a', 1]['a']", "1", postgres=False), example("cardinality(MAP['a', 1, 'b', 2])", "2", postgres=False)],
+        [example("MAP['a', 1]['a']", "1", postgres=False), example("cardinality(MAP['a', 1, 'b', 2])",
+        "2", postgres=False)],
         nulls=Nulls.SPECIAL,
     ),
     capability(

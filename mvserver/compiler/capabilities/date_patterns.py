@@ -10,7 +10,8 @@ from mvserver.errors import SqlError
 
 # Longest first: PostgreSQL reads greedily.
 _POSTGRES = {
-    "YYYY": "yyyy", "YY": "yy", "MM": "MM", "DD": "dd", "DDD": "DDD", "HH24": "HH", "HH12": "hh", "HH": "hh", "MI": "mm",
+    "YYYY": "yyyy", "YY": "yy", "MM": "MM", "DD": "dd", "DDD": "DDD", "HH24": "HH", "HH12": "hh", "HH": "hh",
+    "MI": "mm",
     "SS": "ss", "MS": "SSS", "US": "SSSSSS", "AM": "a", "PM": "a", "Mon": "MMM", "Dy": "EEE", "FMMonth": "MMMM",
     "FMDay": "EEEE", "FMMM": "M", "FMDD": "d", "FMHH24": "H", "FMHH12": "h", "FMHH": "h", "FMMI": "m", "FMSS": "s",
     "Q": "q",
@@ -39,8 +40,8 @@ def from_postgres(pattern: str, *, parsing: bool = False) -> str:
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
                 f'date pattern "{pattern}" is not supported at "{pattern[at:]}"',
-                hint="The parts are YYYY, YY, MM, Mon, FMMonth, DD, DDD, Dy, FMDay, Q, HH24, HH12, MI, SS, MS, US, AM and PM; "
-                'put other letters in double quotes, as in YYYY-MM-DD"T"HH24:MI:SS.',
+                hint="The parts are YYYY, YY, MM, Mon, FMMonth, DD, DDD, Dy, FMDay, Q, HH24, HH12, MI, SS, MS, US, AM and "
+                'PM; put other letters in double quotes, as in YYYY-MM-DD"T"HH24:MI:SS.',
             )
         else:
             out.append(_quoted(pattern[at]))

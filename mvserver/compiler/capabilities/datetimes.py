@@ -104,6 +104,10 @@ def _extract_type(arguments: Sequence[Expression]) -> SqlType:
     return {"second": t.decimal(8, 6), "milliseconds": t.decimal(8, 3)}.get(field, t.decimal(10, 0))
 
 
+def _date_part(a: Sequence[Lowered], result: SqlType) -> str:
+    return f"CAST({_field(_word(a[0]), a[1].type).format(a[1])} AS DOUBLE)"
+
+
 def _extract(a: Sequence[Lowered], result: SqlType) -> str:
     return f"CAST({_field(_word(a[0]), a[1].type).format(a[1])} AS {spark_type(result)})"
 
@@ -128,7 +132,7 @@ def _truncate(a: Sequence[Lowered], result: SqlType) -> str:
     return f"CAST(date_trunc('{spark_unit}', CAST({a[1]} AS TIMESTAMP_LTZ)) AS {spark_type(result)})"
 
 
-def _postgres_pattern(function: str, *, parsing: bool) -> Lowering:
+def _postgres_pattern(function: str, *, parsing: bool = False) -> Lowering:
     return lambda a, _: f"{function}({a[0]}, {string(from_postgres(str(a[1].constant()), parsing=parsing))})"
 
 
@@ -206,21 +210,27 @@ CAPABILITIES: tuple[Capability, ...] = (
             example(f"EXTRACT(YEAR FROM {_T})", "2024"), example(f"EXTRACT(SECOND FROM {_T})", "12.345678"),
             example(f"EXTRACT(DOW FROM {_T})", "5"), example("EXTRACT(ISODOW FROM DATE '2024-05-19')", "7"),
             example(f"EXTRACT(DOY FROM {_T})", "138"), example(f"EXTRACT(WEEK FROM {_T})", "20"),
-            example(f"EXTRACT(EPOCH FROM {_T})", "1715940672.345678"), example("EXTRACT(EPOCH FROM DATE '2024-01-01')", "1704067200"),
-            example(f"EXTRACT(MILLISECONDS FROM {_T})", "12345.678"), example(f"EXTRACT(MICROSECONDS FROM {_T})", "12345678"),
-            example("EXTRACT(CENTURY FROM DATE '2000-12-31')", "20"), example("EXTRACT(DECADE FROM DATE '1999-12-31')", "199"),
-            example("EXTRACT(MILLENNIUM FROM DATE '2001-01-01')", "3"), example("EXTRACT(ISOYEAR FROM DATE '2006-01-01')", "2005"),
-            example("EXTRACT(QUARTER FROM DATE '2024-05-01')", "2"), example("EXTRACT(HOUR FROM TIME '21:15:00')", "21"),
+            example(f"EXTRACT(EPOCH FROM {_T})", "1715940672.345678"), example("EXTRACT(EPOCH FROM DATE '2024-01-01')",
+            "1704067200"),
+            example(f"EXTRACT(MILLISECONDS FROM {_T})", "12345.678"), example(f"EXTRACT(MICROSECONDS FROM {_T})",
+            "12345678"),
+            example("EXTRACT(CENTURY FROM DATE '2000-12-31')", "20"), example("EXTRACT(DECADE FROM DATE '1999-12-31')",
+            "199"),
+            example("EXTRACT(MILLENNIUM FROM DATE '2001-01-01')", "3"),
+            example("EXTRACT(ISOYEAR FROM DATE '2006-01-01')", "2005"),
+            example("EXTRACT(QUARTER FROM DATE '2024-05-01')", "2"), example("EXTRACT(HOUR FROM TIME '21:15:00')",
+            "21"),
             example("EXTRACT(DAY FROM INTERVAL '40 days 3 hours')", "40"),
             example("EXTRACT(EPOCH FROM INTERVAL '1 day 00:00:01.5')", "86401.500000"),
-            fails("EXTRACT(HOUR FROM DATE '2024-01-01')", "0A000"), fails("EXTRACT(nonsense FROM DATE '2024-01-01')", "22023"),
+            fails("EXTRACT(HOUR FROM DATE '2024-01-01')", "0A000"), fails("EXTRACT(nonsense FROM DATE '2024-01-01')",
+            "22023"),
         ],
         note="the field julian and the time zone fields are not supported",
     ),
     capability(
         "date_part", "a field of a date, time, timestamp or interval, as double precision",
         [
-            on((TEXT_CONSTANT, p), t.DOUBLE, lambda a, _: f"CAST({_field(_word(a[0]), a[1].type).format(a[1])} AS DOUBLE)")
+            on((TEXT_CONSTANT, p), t.DOUBLE, _date_part)
             for p in (TIMESTAMP, INSTANT, TIME, INTERVAL)
         ],
         [
@@ -232,10 +242,14 @@ CAPABILITIES: tuple[Capability, ...] = (
         "date_trunc", "cut to a unit of time",
         [on((TEXT_CONSTANT, p), same(1), _truncate) for p in (TIMESTAMP, INSTANT)],
         [
-            example(f"date_trunc('hour', {_T})", "2024-05-17 10:00:00"), example(f"date_trunc('month', {_T})", "2024-05-01 00:00:00"),
-            example(f"date_trunc('week', {_T})", "2024-05-13 00:00:00"), example(f"date_trunc('quarter', {_T})", "2024-04-01 00:00:00"),
-            example(f"date_trunc('milliseconds', {_T})", "2024-05-17 10:11:12.345"), example(f"date_trunc('decade', {_T})", "2020-01-01 00:00:00"),
-            example(f"date_trunc('century', {_T})", "2001-01-01 00:00:00"), fails(f"date_trunc('nonsense', {_T})", "22023"),
+            example(f"date_trunc('hour', {_T})", "2024-05-17 10:00:00"), example(f"date_trunc('month', {_T})",
+            "2024-05-01 00:00:00"),
+            example(f"date_trunc('week', {_T})", "2024-05-13 00:00:00"), example(f"date_trunc('quarter', {_T})",
+            "2024-04-01 00:00:00"),
+            example(f"date_trunc('milliseconds', {_T})", "2024-05-17 10:11:12.345"),
+            example(f"date_trunc('decade', {_T})", "2020-01-01 00:00:00"),
+            example(f"date_trunc('century', {_T})", "2001-01-01 00:00:00"), fails(f"date_trunc('nonsense', {_T})",
+            "22023"),
         ],
         note="a date is taken as a timestamp with time zone, as in PostgreSQL",
     ),
@@ -244,7 +258,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         [on((_INTERVAL_CONSTANT, p, p), same(1), _bin) for p in (TIMESTAMP, INSTANT)],
         [
             example(f"date_bin('15 minutes', {_T}, TIMESTAMP '2024-01-01 00:00:00')", "2024-05-17 10:00:00"),
-            example("date_bin(INTERVAL '1 day', TIMESTAMP '2024-05-17 10:00:00', TIMESTAMP '2024-01-01 12:00:00')", "2024-05-16 12:00:00"),
+            example("date_bin(INTERVAL '1 day', TIMESTAMP '2024-05-17 10:00:00', TIMESTAMP '2024-01-01 12:00:00')",
+            "2024-05-16 12:00:00"),
         ],
     ),
     capability(
@@ -266,14 +281,15 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     capability(
         "to_char", "a date or timestamp as text, by a pattern",
-        [on((p, TEXT_CONSTANT), t.VARCHAR, _postgres_pattern("date_format", parsing=False)) for p in (TIMESTAMP, INSTANT)],
+        [on((p, TEXT_CONSTANT), t.VARCHAR, _postgres_pattern("date_format")) for p in (TIMESTAMP, INSTANT)],
         [
             example(f"to_char({_T}, 'YYYY-MM-DD HH24:MI:SS.US')", "2024-05-17 10:11:12.345678"),
             example(f"to_char({_T}, 'Dy, FMDD Mon YY')", "Fri, 17 May 24"),
             example(f"to_char({_T}, 'FMDay HH12:MI AM')", "Friday 10:11 AM"),
-            example("to_char(DATE '2024-01-05', 'YYYY\"T\"DDD Q')", "2024T005 1"), fails(f"to_char({_T}, 'J')", "0A000", postgres=False),
+            example("to_char(DATE '2024-01-05', 'YYYY\"T\"DDD Q')", "2024T005 1"), fails(f"to_char({_T}, 'J')",
+            "0A000", postgres=False),
         ],
-        note="patterns are made of YYYY, YY, MM, Mon, FMMonth, DD, DDD, Dy, FMDay, Q, HH24, HH12, MI, SS, MS, US, AM and PM",
+        note="patterns are made of YYYY, YY, MM, Mon, FMMonth, DD, DDD, Dy, FMDay, Q, HH24, HH12, MI, SS, MS, US, AM, PM",
     ),
     capability(
         "date_format", "a timestamp as text, by a Java pattern",
@@ -286,7 +302,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         note="pattern letters are y, M, d, H, h, m, s, S, E and a",
     ),
     capability(
-        "to_timestamp", "an instant of seconds since 1970, or of text by a PostgreSQL pattern; of text alone a timestamp",
+        "to_timestamp",
+        "an instant of seconds since 1970, or of text by a PostgreSQL pattern; of text alone a timestamp",
         [
             on((DOUBLE,), t.TIMESTAMP_LTZ, "timestamp_micros(CAST(rint({0} * 1000000D) AS BIGINT))"),
             on((TEXT, TEXT_CONSTANT), t.TIMESTAMP_LTZ, _postgres_pattern("to_timestamp_ltz", parsing=True)),
@@ -308,7 +325,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         ],
         [
             example("to_date('05 12 2000', 'DD MM YYYY')", "2000-12-05"), fails("to_date('x', 'YYYY')", "22007"),
-            example("to_date('2000-12-05')", "2000-12-05", postgres=False), example("to_date('x')", None, postgres=False),
+            example("to_date('2000-12-05')", "2000-12-05", postgres=False),
+            example("to_date('x')", None, postgres=False),
         ],
         note="numbers in the text must have as many digits as the pattern; text alone that is no date is NULL",
     ),
@@ -325,7 +343,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         [
             example("to_timestamp_ltz(1715940672, 0)", "2024-05-17 10:11:12+00", postgres=False),
             example("to_timestamp_ltz(1715940672345, 3)", "2024-05-17 10:11:12.345+00", postgres=False),
-            example("to_timestamp_ltz('17/05/2024 10:11', 'dd/MM/yyyy HH:mm')", "2024-05-17 10:11:00+00", postgres=False),
+            example("to_timestamp_ltz('17/05/2024 10:11', 'dd/MM/yyyy HH:mm')",
+            "2024-05-17 10:11:00+00", postgres=False),
             example("to_timestamp_ltz('x', 'yyyy')", None, postgres=False),
         ],
     ),
@@ -366,9 +385,12 @@ CAPABILITIES: tuple[Capability, ...] = (
             for p in (TIMESTAMP, INSTANT)
         ],
         [
-            example("timestampdiff(DAY, TIMESTAMP '2024-01-01 00:00:00', TIMESTAMP '2024-01-03 12:00:00')", "2", postgres=False),
-            example("timestampdiff(MONTH, TIMESTAMP '2024-01-31 00:00:00', TIMESTAMP '2024-03-30 00:00:00')", "1", postgres=False),
-            example("timestampdiff(SECOND, TIMESTAMP '2024-01-01 00:01:00', TIMESTAMP '2024-01-01 00:00:00')", "-60", postgres=False),
+            example("timestampdiff(DAY, TIMESTAMP '2024-01-01 00:00:00', TIMESTAMP '2024-01-03 12:00:00')",
+            "2", postgres=False),
+            example("timestampdiff(MONTH, TIMESTAMP '2024-01-31 00:00:00', TIMESTAMP '2024-03-30 00:00:00')",
+            "1", postgres=False),
+            example("timestampdiff(SECOND, TIMESTAMP '2024-01-01 00:01:00', TIMESTAMP '2024-01-01 00:00:00')",
+            "-60", postgres=False),
         ],
         note="the result is BIGINT",
     ),
@@ -404,7 +426,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         ],
         [
             example("TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'Europe/Berlin'", "2024-07-01 10:00:00+00"),
-            example("CAST('2024-01-01 12:00:00+00' AS timestamp with time zone) AT TIME ZONE 'Europe/Berlin'", "2024-01-01 13:00:00"),
+            example("CAST('2024-01-01 12:00:00+00' AS timestamp with time zone) AT TIME ZONE 'Europe/Berlin'",
+            "2024-01-01 13:00:00"),
         ],
         note="zones are UTC or of the form Area/City, constant",
     ),

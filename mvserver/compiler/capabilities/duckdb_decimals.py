@@ -92,26 +92,26 @@ def divide(a: Sequence[Lowered], result: SqlType) -> str:
     wanted = scale - (a[0].type.scale or 0) + (a[1].type.scale or 0)
     divisor_digits = a[1].type.precision or _HUGEINT_DIGITS
     step = max(_HUGEINT_DIGITS - divisor_digits, _STEP_DIGITS_MIN)
-    terms = [f"(v.n // v.d) * {_power(wanted)}"]
-    remainder = "(v.n % v.d)"
+    terms = [f"(mv_division.n // mv_division.d) * {_power(wanted)}"]
+    remainder = "(mv_division.n % mv_division.d)"
     left = wanted
     while left > 0:
         taken = min(step, left)
         left -= taken
         shifted = f"({remainder} * {_power(taken)})"
-        terms.append(f"({shifted} // v.d)" + (f" * {_power(left)}" if left else ""))
-        remainder = f"({shifted} % v.d)"
-    terms.append(f"(CASE WHEN {remainder} >= v.d - {remainder} THEN 1 ELSE 0 END)")
+        terms.append(f"({shifted} // mv_division.d)" + (f" * {_power(left)}" if left else ""))
+        remainder = f"({shifted} % mv_division.d)"
+    terms.append(f"(CASE WHEN {remainder} >= mv_division.d - {remainder} THEN 1 ELSE 0 END)")
     unit = f"CAST('{_unit(scale)}' AS DECIMAL({max(scale, 1)},{scale}))"
-    quotient = cast(f"(CAST(v.s * ({' + '.join(terms)}) AS DECIMAL(38,0)) * {unit})", result)
-    checks = f"WHEN v.d = 0 THEN {_DIVIDED_BY_ZERO} "
+    quotient = cast(f"(CAST(mv_division.s * ({' + '.join(terms)}) AS DECIMAL(38,0)) * {unit})", result)
+    checks = f"WHEN mv_division.d = 0 THEN {_DIVIDED_BY_ZERO} "
     if divisor_digits > _HUGEINT_DIGITS - step:
-        checks += f"WHEN v.d >= {_power(_HUGEINT_DIGITS - step)} THEN {_OVERFLOW} "
+        checks += f"WHEN mv_division.d >= {_power(_HUGEINT_DIGITS - step)} THEN {_OVERFLOW} "
     bound = (
         f"struct_pack(n := abs({_digits(a[0])}), d := abs({_digits(a[1])}), "
         f"s := CASE WHEN ({a[0]} < 0) <> ({a[1]} < 0) THEN -1 ELSE 1 END)"
     )
-    return f"list_transform([{bound}], lambda v: CASE {checks}ELSE {quotient} END)[1]"
+    return f"list_transform([{bound}], lambda mv_division: CASE {checks}ELSE {quotient} END)[1]"
 
 
 def _digits(argument: Lowered) -> str:

@@ -65,7 +65,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         "md5", "the MD5 digest in hexadecimal digits",
         [on((TEXT,), t.VARCHAR, "md5(CAST({0} AS BINARY))"), on((BINARY,), t.VARCHAR, "md5({0})")],
         [
-            example("md5('abc')", "900150983cd24fb0d6963f7d28e17f72"), example("md5('')", "d41d8cd98f00b204e9800998ecf8427e"),
+            example("md5('abc')", "900150983cd24fb0d6963f7d28e17f72"), example("md5('')",
+            "d41d8cd98f00b204e9800998ecf8427e"),
         ],
     ),
     capability(
@@ -80,7 +81,8 @@ CAPABILITIES: tuple[Capability, ...] = (
     capability(
         "encode", "bytes as text, in hex or base64", [on((BINARY, TEXT_CONSTANT), t.VARCHAR, _encode)],
         [
-            example("encode(CAST('abc' AS bytea), 'hex')", "616263"), example("encode(CAST('abc' AS bytea), 'base64')", "YWJj"),
+            example("encode(CAST('abc' AS bytea), 'hex')", "616263"), example("encode(CAST('abc' AS bytea), 'base64')",
+            "YWJj"),
             example("length(encode(CAST(repeat('x', 60) AS bytea), 'base64'))", "81"),
             fails("encode(CAST('abc' AS bytea), 'nonsense')", "22023"),
         ],

@@ -14,7 +14,7 @@ from mvserver import sqlstates
 from mvserver.compiler.capabilities.model import Capability, Overload, Parameter
 from mvserver.compiler.capabilities.refused import refusal
 from mvserver.compiler.capabilities.registry import find
-from mvserver.compiler.coercion import coerce, common_type, implicit_cost, natural_decimal
+from mvserver.compiler.coercion import coerce, common_type_of, implicit_cost, natural_decimal
 from mvserver.compiler.expressions import Call, Expression, Literal
 from mvserver.compiler.literals import is_unknown
 from mvserver.compiler.type_names import postgres_name
@@ -103,7 +103,7 @@ def _fit(overload: Overload, types: Sequence[SqlType], arguments: Sequence[Expre
     parameters = _expand(overload, len(types))
     if parameters is None:
         return None
-    variables = _variables(parameters, types)
+    variables = _variables(parameters, types, arguments)
     if variables is None:
         return None
     targets: list[SqlType] = []
@@ -135,14 +135,16 @@ def _variable(parameter: Parameter, index: int) -> str:
     return f"PAIR{index % 2}" if parameter.variable == "PAIR" else parameter.variable
 
 
-def _variables(parameters: Sequence[Parameter], types: Sequence[SqlType]) -> Mapping[str, SqlType] | None:
-    element = _common_element(parameters, types)
+def _variables(
+    parameters: Sequence[Parameter], types: Sequence[SqlType], arguments: Sequence[Expression]
+) -> Mapping[str, SqlType] | None:
+    element = _common_element(parameters, arguments)
     if element is None:
         return None
     found = {"": t.NULL, "MAP": t.NULL, "ELEMENT": element, "KEY": types[0].key or t.NULL if types else t.NULL}
     if parameters and parameters[0].variable == "PAIR":
         for turn in (0, 1):
-            common = common_type(types[turn::2])
+            common = common_type_of(arguments[turn::2])
             if common is None:
                 return None
             found[f"PAIR{turn}"] = common
@@ -150,21 +152,22 @@ def _variables(parameters: Sequence[Parameter], types: Sequence[SqlType]) -> Map
     return found
 
 
-def _common_element(parameters: Sequence[Parameter], types: Sequence[SqlType]) -> SqlType | None:
+def _common_element(parameters: Sequence[Parameter], arguments: Sequence[Expression]) -> SqlType | None:
     """The type that all ELEMENT arguments share."""
-    shared: list[SqlType] = []
+    shared: list[Expression] = []
     allowed: frozenset[Kind] | None = None
-    for parameter, type_ in zip(parameters, types, strict=True):
+    for parameter, argument in zip(parameters, arguments, strict=True):
         if parameter.variable != "ELEMENT":
             continue
         allowed = parameter.allowed or allowed
+        type_ = argument.type
         if parameter.container != "array":
-            shared.append(type_)
+            shared.append(argument)
         elif type_.kind is Kind.ARRAY and type_.element is not None:
-            shared.append(type_.element)
+            shared.append(Literal(type_.element, None))
         elif type_.kind is not Kind.NULL:
             return None
-    common = common_type(shared)
+    common = common_type_of(shared)
     return None if common is None or (allowed is not None and common.kind not in allowed) else common
 
 
@@ -181,8 +184,6 @@ def _target(parameter: Parameter, type_: SqlType, argument: Expression, element:
     if kind is None:
         return None
     if kind is Kind.DECIMAL:
-        if type_.kind is Kind.DECIMAL and is_unknown(argument):
-            return type_  # the other side's type, tried for a constant
         fits = type_.kind in (Kind.DECIMAL, Kind.NULL) or type_.is_integer
         return natural_decimal(argument) if fits else None
     if kind is type_.kind and kind is not Kind.VARCHAR:

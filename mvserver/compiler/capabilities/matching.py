@@ -62,6 +62,10 @@ def _matches(flags: str) -> Callable[[Sequence[Lowered], SqlType], str]:
     return lambda a, _: f"({a[0]} RLIKE {_flagged(a[1], flags)})"
 
 
+def _matches_flagged(a: Sequence[Lowered], result: SqlType) -> str:
+    return f"({a[0]} RLIKE {_flagged(a[1], _flags(a[2])[0])})"
+
+
 def _replacement(argument: Lowered) -> str:
     r"""PostgreSQL's \1 and \& as Java's $1 and $0; Java's own $ and \ are made plain."""
     constant = argument.constant()
@@ -113,7 +117,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         "like", "the whole text matches a pattern: % is any text, _ any character, backslash the escape",
         [on((TEXT, TEXT), t.BOOLEAN, _like("LIKE"))],
         [
-            example("'abc' LIKE 'a%'", "true"), example("'abc' LIKE '_b'", "false"), example("'a%c' LIKE 'a\\%c'", "true"),
+            example("'abc' LIKE 'a%'", "true"), example("'abc' LIKE '_b'", "false"), example("'a%c' LIKE 'a\\%c'",
+            "true"),
             example("'abc' NOT LIKE '%b%'", "false"), example("'a_c' LIKE 'a!_c' ESCAPE '!'", "true"),
             example("'abc' LIKE 'a\\bc'", "true"), example("NULL LIKE 'a'", None),
         ],
@@ -145,7 +150,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         "regexp_like", "a part of the text matches a regular expression",
         [
             on((TEXT, TEXT), t.BOOLEAN, _matches("s")),
-            on((TEXT, TEXT, TEXT_CONSTANT), t.BOOLEAN, lambda a, _: f"({a[0]} RLIKE {_flagged(a[1], _flags(a[2])[0])})"),
+            on((TEXT, TEXT, TEXT_CONSTANT), t.BOOLEAN, _matches_flagged),
         ],
         [example("regexp_like('Hello', 'l+')", "true"), example("regexp_like('Hello', 'h', 'i')", "true")],
         aliases=("regexp",), note=_NOTE,

@@ -100,14 +100,16 @@ CAPABILITIES: tuple[Capability, ...] = (
             *(on((p,), same(), "abs({0})", "abs({0})") for p in (*INTEGERS, DECIMAL, FLOAT, DOUBLE)),
         ],
         [
-            example("abs(-5)", "5"), example("abs(-1.50)", "1.50"), example("abs(CAST(-2.5 AS double precision))", "2.5"),
+            example("abs(-5)", "5"), example("abs(-1.50)", "1.50"), example("abs(CAST(-2.5 AS double precision))",
+            "2.5"),
             fails("abs(-2147483647 - 1)", "22003"),
         ],
     ),
     capability(
         "ceil", "the next whole number upwards",
         [
-            on((DECIMAL,), _whole_type, lambda a, r: _to(r, f"ceil({a[0]})"), lambda a, r: duck.cast(f"ceil({a[0]})", r)),
+            on((DECIMAL,), _whole_type, lambda a, r: _to(r, f"ceil({a[0]})"),
+               lambda a, r: duck.cast(f"ceil({a[0]})", r)),
             on((DOUBLE,), t.DOUBLE, _whole("ceil"), "ceil({0})"),
         ],
         [example("ceil(1.2)", "2"), example("ceil(-1.7)", "-1"), example("ceil(CAST(1.5 AS double precision))", "2")],
@@ -122,7 +124,8 @@ CAPABILITIES: tuple[Capability, ...] = (
             ),
             on((DOUBLE,), t.DOUBLE, _whole("floor"), "floor({0})"),
         ],
-        [example("floor(1.7)", "1"), example("floor(-1.2)", "-2"), example("floor(CAST(2.5 AS double precision))", "2")],
+        [example("floor(1.7)", "1"), example("floor(-1.2)", "-2"), example("floor(CAST(2.5 AS double precision))",
+        "2")],
     ),
     capability(
         "round", "rounded: numerics half away from zero, doubles half to even",
@@ -167,7 +170,8 @@ CAPABILITIES: tuple[Capability, ...] = (
                 "CAST((({0} - ({0} % {1})) / {1}) AS DECIMAL(38,0))",
             )
         ],
-        [example("div(9, 4)", "2"), example("div(-9, 4)", "-2"), example("div(7.5, 2)", "3"), fails("div(1, 0)", "22012")],
+        [example("div(9, 4)", "2"), example("div(-9, 4)", "-2"), example("div(7.5, 2)", "3"), fails("div(1, 0)",
+        "22012")],
     ),
     capability(
         "power", "the first argument to the power of the second",
@@ -200,7 +204,8 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     _double_function(
         "exp", "e to the power of the argument",
-        [example("exp(CAST(0 AS double precision))", "1"), example("round(CAST(exp(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "2.718282")],
+        [example("exp(CAST(0 AS double precision))", "1"),
+        example("round(CAST(exp(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "2.718282")],
     ),
     _double_function(
         "ln", "the natural logarithm",
@@ -254,15 +259,24 @@ CAPABILITIES: tuple[Capability, ...] = (
     *(
         _double_function(name, meaning, [example(f"{name}(CAST(0 AS double precision))", zero), second])
         for name, meaning, zero, second in (
-            ("sin", "the sine of radians", "0", example("round(CAST(sin(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "0.841471")),
-            ("cos", "the cosine of radians", "1", example("round(CAST(cos(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "0.540302")),
-            ("tan", "the tangent of radians", "0", example("round(CAST(tan(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "1.557408")),
-            ("atan", "the arc tangent in radians", "0", example("round(CAST(atan(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "0.785398")),
-            ("sinh", "the hyperbolic sine", "0", example("round(CAST(sinh(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "1.175201")),
-            ("cosh", "the hyperbolic cosine", "1", example("round(CAST(cosh(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "1.543081")),
-            ("tanh", "the hyperbolic tangent", "0", example("round(CAST(tanh(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "0.761594")),
-            ("degrees", "radians as degrees", "0", example("round(CAST(degrees(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "57.295780")),
-            ("radians", "degrees as radians", "0", example("round(CAST(radians(CAST(180 AS double precision)) AS numeric(20,10)), 6)", "3.141593")),
+            ("sin", "the sine of radians",
+            "0", example("round(CAST(sin(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "0.841471")),
+            ("cos", "the cosine of radians",
+            "1", example("round(CAST(cos(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "0.540302")),
+            ("tan", "the tangent of radians",
+            "0", example("round(CAST(tan(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "1.557408")),
+            ("atan", "the arc tangent in radians",
+            "0", example("round(CAST(atan(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "0.785398")),
+            ("sinh", "the hyperbolic sine",
+            "0", example("round(CAST(sinh(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "1.175201")),
+            ("cosh", "the hyperbolic cosine",
+            "1", example("round(CAST(cosh(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "1.543081")),
+            ("tanh", "the hyperbolic tangent",
+            "0", example("round(CAST(tanh(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "0.761594")),
+            ("degrees", "radians as degrees",
+            "0", example("round(CAST(degrees(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "57.295780")),
+            ("radians", "degrees as radians",
+            "0", example("round(CAST(radians(CAST(180 AS double precision)) AS numeric(20,10)), 6)", "3.141593")),
         )
     ),
     capability(
@@ -283,7 +297,8 @@ CAPABILITIES: tuple[Capability, ...] = (
                           "input is out of range", f"{name}({{0}})"),
                 )
             ],
-            [example(f"{name}(CAST({at} AS double precision))", "0"), fails(f"{name}(CAST(2 AS double precision))", "22003")],
+            [example(f"{name}(CAST({at} AS double precision))", "0"), fails(f"{name}(CAST(2 AS double precision))",
+            "22003")],
         )
         for name, meaning, at in (("asin", "the arc sine in radians", 0), ("acos", "the arc cosine in radians", 1))
     ),
@@ -292,7 +307,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         [on((DOUBLE, DOUBLE), t.DOUBLE, "atan2({0}, {1})")],
         [
             example("atan2(CAST(0 AS double precision), CAST(1 AS double precision))", "0"),
-            example("round(CAST(atan2(CAST(1 AS double precision), CAST(1 AS double precision)) AS numeric(20,10)), 6)", "0.785398"),
+            example("round(CAST(atan2(CAST(1 AS double precision), CAST(1 AS double precision)) AS numeric(20,10)), 6)",
+            "0.785398"),
         ],
     ),
     capability(
@@ -303,9 +319,9 @@ CAPABILITIES: tuple[Capability, ...] = (
         "width_bucket", "the bucket, of equally wide ones, that a value falls into; 0 and count + 1 outside",
         [on((DOUBLE, DOUBLE, DOUBLE, INTEGER), t.INTEGER, "CAST(width_bucket({0}, {1}, {2}, {3}) AS INT)")],
         [
-            example("width_bucket(CAST(5.35 AS double precision), CAST(0.024 AS double precision), CAST(10.06 AS double precision), 5)", "3"),
-            example("width_bucket(CAST(-1 AS double precision), CAST(0 AS double precision), CAST(10 AS double precision), 5)", "0"),
-            example("width_bucket(CAST(10 AS double precision), CAST(0 AS double precision), CAST(10 AS double precision), 5)", "6"),
+            example("width_bucket(CAST(5.35 AS float8), CAST(0.024 AS float8), CAST(10.06 AS float8), 5)", "3"),
+            example("width_bucket(CAST(-1 AS float8), CAST(0 AS float8), CAST(10 AS float8), 5)", "0"),
+            example("width_bucket(CAST(10 AS float8), CAST(0 AS float8), CAST(10 AS float8), 5)", "6"),
         ],
         note="numeric arguments are computed in double precision",
     ),

@@ -82,7 +82,8 @@ class Nulls(enum.Enum):
 @dataclass(frozen=True)
 class Example:
     """``sql`` stands for itself (no columns); ``expected`` is the text that PostgreSQL prints for it cast to text, or
-    None for NULL; ``error`` is the SQLSTATE where it fails. ``postgres`` is False where PostgreSQL has no such thing."""
+    None for NULL; ``error`` is the SQLSTATE where it fails; ``postgres`` is False where PostgreSQL has no such thing.
+    """
 
     sql: str
     expected: str | None = None

@@ -73,7 +73,9 @@ def literal(node: Literal) -> str:
     """A constant with its type spelled out."""
     kind, value = node.type.kind, node.value
     if value is None:
-        return "NULL" if kind in (Kind.NULL, Kind.INTERVAL) else f"CAST(NULL AS {spark_type(node.type)})"
+        if kind is Kind.INTERVAL:
+            return "CAST(NULL AS INTERVAL)"
+        return "NULL" if kind is Kind.NULL else f"CAST(NULL AS {spark_type(node.type)})"
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if node.type.is_integer:

@@ -167,7 +167,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         aliases=("substr",),
     ),
     capability(
-        "left", "the first n characters; with n below zero all but the last -n", [on((TEXT, INTEGER), t.VARCHAR, _left)],
+        "left",
+        "the first n characters; with n below zero all but the last -n", [on((TEXT, INTEGER), t.VARCHAR, _left)],
         [
             example("left('hello', 2)", "he"), example("left('hello', -2)", "hel"), example("left('hi', -5)", ""),
             example("left('hi', 9)", "hi"),
@@ -231,9 +232,13 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     capability(
         "locate", "where the first text begins in the second, from a position on; 0 when it does not",
-        [on((TEXT, TEXT), t.INTEGER, "locate({0}, {1})"), on((TEXT, TEXT, INTEGER), t.INTEGER, "locate({0}, {1}, {2})")],
         [
-            example("locate('l', 'hello')", "3", postgres=False), example("locate('l', 'hello', 4)", "4", postgres=False),
+            on((TEXT, TEXT), t.INTEGER, "locate({0}, {1})"),
+            on((TEXT, TEXT, INTEGER), t.INTEGER, "locate({0}, {1}, {2})"),
+        ],
+        [
+            example("locate('l', 'hello')", "3", postgres=False), example("locate('l', 'hello', 4)",
+            "4", postgres=False),
             example("locate('z', 'hello')", "0", postgres=False),
         ],
     ),
@@ -267,7 +272,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         [example("translate('12345', '143', 'ax')", "a2x5"), example("translate('abc', 'b', '')", "ac")],
     ),
     capability(
-        "starts_with", "does the first text start with the second", [on((TEXT, TEXT), t.BOOLEAN, "startswith({0}, {1})")],
+        "starts_with",
+        "does the first text start with the second", [on((TEXT, TEXT), t.BOOLEAN, "startswith({0}, {1})")],
         [example("starts_with('alphabet', 'alph')", "true"), example("starts_with('a', 'b')", "false")],
         aliases=("startswith",),
     ),

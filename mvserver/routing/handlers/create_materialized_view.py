@@ -44,9 +44,7 @@ def run(statement: CreateMaterializedView, context: SessionContext, services: Se
                 key_columns=planned.key_columns(),
             )
         )
-        query = continuous.query(
-            "materialized_view", statement, planned.query, view.id, start, context, services
-        )
+        query = continuous.query("materialized_view", statement, planned.query, view.id, start, context, services)
         catalog.queries.add(query)
     work.after_commit(services.engine.reconcile)
     if planned.query.plan.scan.starting_position == continuous.EARLIEST:

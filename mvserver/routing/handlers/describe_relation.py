@@ -16,9 +16,7 @@ FIELDS = fields(
     ("name", TEXT), ("type", TEXT), ("columns", JSON), ("primary_key", JSON), ("store", TEXT), ("entity", TEXT),
     ("properties", JSON), ("queries", JSON), ("definition", TEXT), ("owner", TEXT), ("created_at", TIMESTAMPTZ),
 )  # fmt: skip
-COLUMN_FIELDS = fields(
-    ("position", INT8), ("name", TEXT), ("type", TEXT), ("nullable", BOOL), ("key", BOOL)
-)
+COLUMN_FIELDS = fields(("position", INT8), ("name", TEXT), ("type", TEXT), ("nullable", BOOL), ("key", BOOL))
 
 
 def fields_of(statement: DescribeRelation) -> tuple[Field, ...]:

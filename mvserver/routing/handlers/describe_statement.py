@@ -74,9 +74,7 @@ def _create_view(inner: CreateMaterializedView, context: SessionContext, service
     return {"sink": sink, "sources": [_source(planned.query, services)], "statements": [inner.text]}
 
 
-def _relation(
-    name: ObjectName, kind: str, store: str | None, context: SessionContext, services: Services
-) -> Info:
+def _relation(name: ObjectName, kind: str, store: str | None, context: SessionContext, services: Services) -> Info:
     place = name.parts[:-1] if len(name.parts) > 1 else (context.schema,)
     database, schema = services.catalog.names.schema(place, context.database, name.position)
     return _fqn((database.name, schema.name, name.parts[-1]), kind, store)

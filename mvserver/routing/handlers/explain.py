@@ -14,6 +14,7 @@ from mvserver.routing.views import plan_view
 from mvserver.routing.work import Work
 from mvserver.serving.api import PullScope
 from mvserver.session.context import SessionContext
+from mvserver.session.setting_values import split_identifiers
 from mvserver.sql.statements import CreateMaterializedView, CreateStreamAs, Explain, InsertInto, Pull
 
 FIELDS = fields(("QUERY PLAN", TEXT))
@@ -30,10 +31,7 @@ def run(statement: Explain, context: SessionContext, services: Services, work: W
 def _lines(statement: Explain, context: SessionContext, services: Services) -> Sequence[str]:
     inner = statement.statement
     if isinstance(inner, Pull):
-        scope = PullScope(
-            context.database, (context.schema,), context.role, context.settings.get("timezone", "UTC")
-        )
-        return services.pulls.explain(services.pulls.plan(inner.select, scope))
+        return services.pulls.explain(services.pulls.plan(inner.select, _scope(context)))
     if isinstance(inner, CreateMaterializedView):
         return services.explain_plan(plan_view(inner, context, services).query.plan)
     if isinstance(inner, CreateStreamAs):
@@ -45,6 +43,13 @@ def _lines(statement: Explain, context: SessionContext, services: Services) -> S
         "EXPLAIN of this statement is not supported",
         hint="It explains SELECT, CREATE MATERIALIZED VIEW, CREATE STREAM AS and INSERT INTO.",
     )
+
+
+def _scope(context: SessionContext) -> PullScope:
+    """As the session would read: its whole search path."""
+    path = split_identifiers("search_path", context.settings.get("search_path", ""))
+    schemas = tuple(name for name in path if name and name != "$user") or (context.schema,)
+    return PullScope(context.database, schemas, context.role, context.settings.get("timezone", "UTC"))
 
 
 def _check_options(statement: Explain) -> None:

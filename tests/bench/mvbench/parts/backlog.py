@@ -23,7 +23,7 @@ from mvbench.workload import CLICKS, WIDE
 
 VIEWS = (1, 3, 10)
 _SCAN_TIMEOUT_S = 1_200.0
-_SCAN = Path(__file__).resolve().parents[1] / "scan_only.py"
+_SCAN = Path(__file__).resolve().parents[2] / "scan_only.py"
 
 
 def measure(bench: Bench) -> dict[str, Any]:

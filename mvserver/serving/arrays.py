@@ -1,0 +1,34 @@
+"""Arrays in PostgreSQL's text form, ``'{a,b}'``, where a query's text means an array by them."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+_ARRAY_TEXT = re.compile(r"^\{.*\}$", re.S)
+
+
+def array_literal(node: exp.Expr | None) -> exp.Expr | None:
+    """``'{a,b}'`` as an array, where its place says that it is one."""
+    if not (isinstance(node, exp.Literal) and node.is_string and _ARRAY_TEXT.match(node.name)):
+        return None
+    items = [exp.Literal.string(item) for item in split_array(node.name) if item is not None]
+    return exp.Array(expressions=items)
+
+
+def split_array(text: str) -> list[str | None]:
+    """The elements of a one-dimensional array in PostgreSQL's text form."""
+    inner = text[1:-1]
+    if not inner.strip():
+        return []
+    items: list[str | None] = []
+    for match in re.finditer(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^,]*))\s*(?:,|$)', inner):
+        if match.start() == len(inner) and inner[-1:] != ",":
+            break
+        if match[1] is not None:
+            items.append(re.sub(r"\\(.)", r"\1", match[1]))
+        else:
+            plain = match[2].strip()
+            items.append(None if plain.upper() == "NULL" else plain)
+    return items

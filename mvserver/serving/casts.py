@@ -1,0 +1,96 @@
+"""Casts: PostgreSQL's type names as DuckDB's, and the casts whose meaning differs."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from mvserver.pgcatalog.session_functions import REG_TYPES, SessionFacts, replace_reg_cast
+from mvserver.serving.arrays import array_literal
+
+_TEXT_TYPES = frozenset({"text", "name", "varchar", "char", "bpchar", "cstring", '"char"', "citext"})
+_TYPE_ALIASES: dict[str, str] = {
+    "oid": "UINTEGER", "xid": "UINTEGER", "cid": "UINTEGER", "name": "TEXT", "cstring": "TEXT", "text": "TEXT",
+    "varchar": "TEXT", "char": "TEXT", "bpchar": "TEXT", "int2": "SMALLINT", "int4": "INT", "int8": "BIGINT",
+    "bool": "BOOLEAN", "float4": "FLOAT", "float8": "DOUBLE", "numeric": "DECIMAL(38, 10)", "jsonb": "JSON",
+    "json": "JSON", "bytea": "BLOB", "date": "DATE", "time": "TIME", "timestamp": "TIMESTAMP", "interval": "INTERVAL",
+    "timestamptz": "TIMESTAMPTZ", "uuid": "UUID", "inet": "TEXT", "cidr": "TEXT", "macaddr": "TEXT", "xml": "TEXT",
+    "aclitem": "TEXT", "pg_node_tree": "TEXT", "int2vector": "SMALLINT[]", "oidvector": "UINTEGER[]", "money":
+    "DECIMAL(38, 2)", "unknown": "TEXT", "tid": "TEXT", "pg_lsn": "TEXT", "anyarray": "TEXT", "integer": "INT",
+    "sql_identifier": "TEXT", "character_data": "TEXT", "cardinal_number": "INT", "yes_or_no": "TEXT",
+}  # fmt: skip
+
+
+def _target(cast: exp.Cast) -> tuple[str, bool]:
+    """The target's lower-case name without its schema, and whether it is an array of it."""
+    to = cast.to
+    if isinstance(to, exp.DataType):
+        if to.this == exp.DataType.Type.ARRAY and to.expressions:
+            inner = to.expressions[0]
+            return _type_text(inner), True
+        text = _type_text(to)
+        return (text[:-2], True) if text.endswith("[]") else (text, False)
+    return str(to.name or to.this).lower(), False
+
+
+def _type_text(to: exp.Expr) -> str:
+    if isinstance(to, exp.DataType):
+        if to.this == exp.DataType.Type.USERDEFINED:
+            kind = to.args.get("kind")
+            shown = kind.sql() if isinstance(kind, exp.Expr) else str(kind)
+            return shown.rpartition(".")[2].strip('"').lower()
+        return str(to.this.value if hasattr(to.this, "value") else to.this).lower()
+    return str(to.name or to.this).lower()
+
+
+def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
+    assert isinstance(cast, exp.Cast)  # noqa: S101 - chosen by type
+    name, is_array = _target(cast)
+    if name in REG_TYPES and not is_array:
+        outer = cast.parent
+        while isinstance(outer, exp.Paren):
+            outer = outer.parent
+        shown = isinstance(outer, exp.Cast) and _target(outer)[0] in _TEXT_TYPES
+        shown = shown or (isinstance(outer, exp.Select | exp.Alias) and cast.arg_key in ("expressions", "this"))
+        shown = shown or isinstance(outer, exp.DPipe | exp.Concat)
+        return replace_reg_cast(name, cast.this, facts, as_text=shown)
+    if is_array:
+        literal = array_literal(cast.this)
+        if literal is not None:
+            cast.set("this", literal)
+    if name in ("numeric", "decimal") and not is_array and not getattr(cast.to, "expressions", None):
+        cast.set("to", exp.DataType.build(_plain_numeric(cast.this), dialect="duckdb"))
+        return cast
+    if name in ("boolean", "bool") and isinstance(cast.this, exp.Literal) and cast.this.is_string:
+        cast.this.set("this", _BOOLEAN_TEXTS.get(cast.this.name.strip().lower(), cast.this.name))
+    alias = _TYPE_ALIASES.get(name)
+    target = cast.to.expressions[0] if is_array and cast.to.expressions else cast.to
+    plain = isinstance(target, exp.DataType) and target.this != exp.DataType.Type.USERDEFINED
+    if alias is not None and (
+        not plain or name in ("jsonb", "name", "inet", "money", "xml", "char", "varchar", "bpchar")
+    ):
+        if plain and cast.to.expressions and name in ("char", "varchar", "bpchar"):
+            return _bounded_text(cast)
+        cast.set("to", exp.DataType.build(alias + ("[]" if is_array else ""), dialect="duckdb"))
+    return cast
+
+
+_BOOLEAN_TEXTS = {"on": "true", "off": "false", "yes": "true", "no": "false", "y": "true", "n": "false"}
+_NUMERIC_SCALE = 10  # of numeric without a scale; PostgreSQL's has no bound, DuckDB's has 38 digits in all
+
+
+def _plain_numeric(operand: exp.Expr) -> str:
+    """``x::numeric``: a constant keeps its own digits."""
+    if isinstance(operand, exp.Literal) and re.fullmatch(r"\s*[-+]?\d*\.?\d*\s*", operand.name):
+        digits = operand.name.strip().partition(".")[2]
+        return f"DECIMAL(38, {len(digits)})"
+    return f"DECIMAL(38, {_NUMERIC_SCALE})"
+
+
+def _bounded_text(cast: exp.Cast) -> exp.Expr:
+    """An explicit cast to varchar(n) cuts, as in PostgreSQL; DuckDB ignores n."""
+    size = cast.to.expressions[0]
+    length = size.this if isinstance(size, exp.DataTypeParam) else size
+    text = exp.cast(cast.this, "TEXT", dialect="duckdb")
+    return exp.Anonymous(this="left", expressions=[text, length.copy()])

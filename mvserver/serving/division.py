@@ -1,0 +1,43 @@
+"""Division of exact numbers: numeric in PostgreSQL, double in DuckDB.
+
+Where both operands are exact and one of them is a decimal, the quotient is cast to a decimal with ten digits after the
+point, so that ``round(sum(a) * 1.0 / count(*), 2)`` is numeric and prints as PostgreSQL prints it.
+"""
+
+from __future__ import annotations
+
+import duckdb
+from sqlglot import exp
+
+from mvserver.errors import SqlError
+from mvserver.serving import binding
+from mvserver.serving.aggregates import with_sources
+
+_SCALE = 10
+_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "INTEGER_LITERAL"})
+
+
+def type_divisions(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> bool:
+    """Wrap such divisions in their cast, in place, inner ones first; True when there was one."""
+    outer = tree.args.get("with_")
+    changed = False
+    for division in reversed(list(tree.find_all(exp.Div))):
+        select = division.find_ancestor(exp.Select)
+        if select is None or isinstance(division.parent, exp.Cast):
+            continue
+        types = [_type(cursor, select, operand, outer) for operand in (division.left, division.right)]
+        exact = all(kind.startswith("DECIMAL") or kind in _INTEGERS for kind in types)
+        if exact and any(kind.startswith("DECIMAL") for kind in types):
+            target = exp.DataType.build(f"DECIMAL(38, {_SCALE})", dialect="duckdb")
+            division.replace(exp.Cast(this=division.copy(), to=target))
+            changed = True
+    return changed
+
+
+def _type(cursor: duckdb.DuckDBPyConnection, select: exp.Select, operand: exp.Expr, outer: exp.Expr | None) -> str:
+    probe = with_sources([operand.copy()], select, outer)
+    try:
+        types = binding.bind(cursor, probe.sql(dialect="duckdb")).types
+    except SqlError:
+        return ""  # a name of the select list or of an outer query: DuckDB's type stays
+    return types[0] if types else ""

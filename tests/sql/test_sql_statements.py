@@ -1,0 +1,278 @@
+"""Each statement form, parsed to the value that the router sees."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from mvserver.sql import parse, parse_one
+from mvserver.sql import statements as s
+from mvserver.sql import types as t
+
+
+def name(*parts: str) -> s.ObjectName:
+    return s.ObjectName(tuple(parts))
+
+
+def properties(**values: Any) -> dict[str, Any]:
+    return {key.replace("__", "."): value for key, value in values.items()}
+
+
+def simplified(value: Any) -> Any:
+    """Statements without their text, names without positions, property lists as dicts, SELECTs as True."""
+    if isinstance(value, s.Properties):
+        return dict(value)
+    if isinstance(value, s.ObjectName):
+        return name(*value.parts)
+    if dataclasses.is_dataclass(value) and isinstance(value, s.Statement):
+        fields = {f.name: simplified(getattr(value, f.name)) for f in dataclasses.fields(value) if f.name != "text"}
+        if "select" in fields:
+            fields["select"] = True
+        return type(value), fields
+    return value
+
+
+def expect(kind: type[s.Statement], /, **fields: Any) -> Any:
+    """What ``simplified`` makes of a statement; fields that are not named have their defaults."""
+    result: dict[str, Any] = {}
+    for field in dataclasses.fields(kind):
+        if field.name == "text":
+            continue
+        if field.name in fields:
+            result[field.name] = fields[field.name]
+        elif field.name == "select":
+            result[field.name] = True
+        else:
+            default = {} if isinstance(field.default, s.Properties) else field.default
+            result[field.name] = default
+    return kind, result
+
+
+CASES: list[tuple[str, Any]] = [
+    # stores
+    ("CREATE STORE k WITH ('type' = KAFKA, 'uris' = 'h:9092')",
+     expect(s.CreateStore, name="k", properties={"type": "KAFKA", "uris": "h:9092"})),
+    ("create store if not exists K with ('TYPE' = file)",
+     expect(s.CreateStore, name="k", properties={"type": "file"}, if_not_exists=True)),
+    ("UPDATE STORE k WITH ('uris' = 'x')", expect(s.UpdateStore, name="k", properties={"uris": "x"})),
+    ("DROP STORE k", expect(s.DropStore, name="k")),
+    ("DROP STORE IF EXISTS \"K\"", expect(s.DropStore, name="K", if_exists=True)),
+    ("DESCRIBE STORE k", expect(s.DescribeStore, name="k")),
+    ("LIST STORES", expect(s.ListStores)),
+    ("SHOW STORES", expect(s.ListStores)),
+    ("USE STORE k", expect(s.UseStore, name="k")),
+    # entities
+    ("LIST ENTITIES", expect(s.ListEntities)),
+    ("LIST TOPICS IN STORE k", expect(s.ListEntities, store="k")),
+    ("DESCRIBE ENTITY e", expect(s.DescribeEntity, name="e")),
+    ("DESCRIBE TOPIC a.b IN STORE k", expect(s.DescribeEntity, name="a.b", store="k")),
+    ("CREATE TOPIC clicks IN STORE k WITH ('topic.partitions' = 4, 'kafka.topic.retention.ms' = -1)",
+     expect(s.CreateEntity, name="clicks", store="k",
+            properties={"topic.partitions": 4, "kafka.topic.retention.ms": -1})),
+    ("CREATE ENTITY \"My-Topic\"", expect(s.CreateEntity, name="My-Topic")),
+    ("DROP ENTITY IF EXISTS e IN STORE k WITH ('delete.files' = true)",
+     expect(s.DropEntity, name="e", store="k", if_exists=True, properties={"delete.files": True})),
+    ("DROP TOPIC 'any name'", expect(s.DropEntity, name="any name")),
+    ("PRINT ENTITY e", expect(s.PrintEntity, name="e")),
+    ("PRINT TOPIC e IN STORE k WITH ('from_beginning') LIMIT 10",
+     expect(s.PrintEntity, name="e", store="k", properties={"from_beginning": None}, limit=10)),
+    ("PRINT ENTITY e LIMIT 3 WITH ('from_beginning')",
+     expect(s.PrintEntity, name="e", properties={"from_beginning": None}, limit=3)),
+    ("INSERT INTO ENTITY e VALUE ('{\"a\": 1}')", expect(s.InsertIntoEntity, name="e", store=None, value='{"a": 1}')),
+    ("INSERT INTO TOPIC e IN STORE k VALUES ('v', 'key') WITH ('x' = 'y')",
+     expect(s.InsertIntoEntity, name="e", store="k", value="v", key="key", properties={"x": "y"})),
+    # name spaces
+    ("CREATE DATABASE d", expect(s.CreateDatabase, name="d")),
+    ("CREATE DATABASE IF NOT EXISTS d", expect(s.CreateDatabase, name="d", if_not_exists=True)),
+    ("DROP DATABASE IF EXISTS d CASCADE", expect(s.DropDatabase, name="d", if_exists=True, cascade=True)),
+    ("DROP DATABASE d RESTRICT", expect(s.DropDatabase, name="d")),
+    ("LIST DATABASES", expect(s.ListDatabases)),
+    ("CREATE SCHEMA s", expect(s.CreateSchema, name=name("s"))),
+    ("CREATE SCHEMA IF NOT EXISTS d.s", expect(s.CreateSchema, name=name("d", "s"), if_not_exists=True)),
+    ("CREATE SCHEMA s IN DATABASE d", expect(s.CreateSchema, name=name("d", "s"))),
+    ("DROP SCHEMA d.s CASCADE", expect(s.DropSchema, name=name("d", "s"), cascade=True)),
+    ("LIST SCHEMAS", expect(s.ListSchemas)),
+    ("LIST SCHEMAS IN DATABASE d", expect(s.ListSchemas, database="d")),
+    ("USE d", expect(s.Use, kind=None, name=name("d"))),
+    ("USE d.s", expect(s.Use, kind=None, name=name("d", "s"))),
+    ("USE DATABASE d", expect(s.Use, kind="database", name=name("d"))),
+    ("USE SCHEMA d.s", expect(s.Use, kind="schema", name=name("d", "s"))),
+    ("USE store", expect(s.Use, kind=None, name=name("store"))),
+    # relations
+    ("CREATE STREAM d.s.c (a BIGINT NOT NULL, b VARCHAR, \"state\" ARRAY<MAP<VARCHAR, INT>>) WITH ('topic' = 'c')",
+     expect(s.CreateStream, name=name("d", "s", "c"), properties={"topic": "c"}, columns=(
+         s.ColumnDefinition("a", t.BIGINT, not_null=True),
+         s.ColumnDefinition("b", t.VARCHAR),
+         s.ColumnDefinition("state", t.array(t.map_of(t.VARCHAR, t.INTEGER)))))),
+    ("CREATE STREAM IF NOT EXISTS c (a double precision, t timestamp(3) with local time zone, n numeric(5,2) null)",
+     expect(s.CreateStream, name=name("c"), properties={}, if_not_exists=True, columns=(
+         s.ColumnDefinition("a", t.DOUBLE), s.ColumnDefinition("t", t.TIMESTAMP_LTZ),
+         s.ColumnDefinition("n", t.decimal(5, 2))))),
+    ("CREATE STREAM c AS SELECT a FROM b", expect(s.CreateStreamAs, name=name("c"), properties={})),
+    ("CREATE STREAM c WITH ('store' = 'k') AS SELECT a FROM b",
+     expect(s.CreateStreamAs, name=name("c"), properties={"store": "k"})),
+    ("INSERT INTO c SELECT a FROM b", expect(s.InsertInto, name=name("c"))),
+    ("INSERT INTO topic SELECT a FROM b", expect(s.InsertInto, name=name("topic"))),
+    ("INSERT INTO c WITH x AS (SELECT 1 AS a FROM b) SELECT a FROM x", expect(s.InsertInto, name=name("c"))),
+    ("CREATE MATERIALIZED VIEW IF NOT EXISTS p.v WITH ('retention' = 5) AS SELECT a, count(*) FROM b GROUP BY a",
+     expect(s.CreateMaterializedView, name=name("p", "v"), properties={"retention": 5}, if_not_exists=True)),
+    ("CREATE MATERIALIZED VIEW v AS SELECT a FROM b WITH DATA",
+     expect(s.CreateMaterializedView, name=name("v"), properties={})),
+    ("REFRESH MATERIALIZED VIEW p.v", expect(s.RefreshMaterializedView, name=name("p", "v"))),
+    ("DROP STREAM c", expect(s.DropRelation, kind="stream", name=name("c"))),
+    ("DROP MATERIALIZED VIEW IF EXISTS v CASCADE",
+     expect(s.DropRelation, kind="materialized view", name=name("v"), if_exists=True, cascade=True)),
+    ("DROP RELATION v", expect(s.DropRelation, kind="relation", name=name("v"))),
+    ("LIST STREAMS", expect(s.ListRelations, kind="stream")),
+    ("LIST RELATIONS IN SCHEMA d.s", expect(s.ListRelations, schema=name("d", "s"))),
+    ("LIST MATERIALIZED VIEWS", expect(s.ListRelations, kind="materialized view")),
+    ("LIST VIEWS IN s", expect(s.ListRelations, kind="materialized view", schema=name("s"))),
+    ("DESCRIBE RELATION v", expect(s.DescribeRelation, name=name("v"))),
+    ("DESCRIBE RELATION COLUMNS d.s.v", expect(s.DescribeRelation, name=name("d", "s", "v"), columns=True)),
+    ("DESCRIBE RELATION columns", expect(s.DescribeRelation, name=name("columns"))),
+    ("DESCRIBE v", expect(s.DescribeRelation, name=name("v"))),
+    # queries
+    ("LIST QUERIES", expect(s.ListQueries)),
+    ("DESCRIBE QUERY 4e5a1c0b-0a1b-4c2d-8e3f-001122334455",
+     expect(s.DescribeQuery, id="4e5a1c0b-0a1b-4c2d-8e3f-001122334455")),
+    ("TERMINATE QUERY fe5a1c0b-0a1b-4c2d-8e3f-001122334455",
+     expect(s.TerminateQuery, id="fe5a1c0b-0a1b-4c2d-8e3f-001122334455")),
+    ("TERMINATE QUERY \"Q-1\"", expect(s.TerminateQuery, id="Q-1")),
+    ("RESTART QUERY 'q1' SKIP REJECTED", expect(s.RestartQuery, id="q1", skip_rejected=True)),
+    ("RESTART QUERY q1", expect(s.RestartQuery, id="q1")),
+    # session
+    ("SET application_name = 'x y'", expect(s.Set, name="application_name", value="x y")),
+    ("SET LOCAL statement_timeout TO 500", expect(s.Set, name="statement_timeout", value="500", local=True)),
+    ("SET SESSION DateStyle TO ISO, MDY", expect(s.Set, name="datestyle", value="iso, mdy")),
+    ("SET search_path TO \"$user\", public", expect(s.Set, name="search_path", value='"$user", public')),
+    ("SET extra_float_digits = -3", expect(s.Set, name="extra_float_digits", value="-3")),
+    ("SET mv.read_while_filling = on", expect(s.Set, name="mv.read_while_filling", value="on")),
+    ("SET x TO DEFAULT", expect(s.Set, name="x", value=None)),
+    ("SET TIME ZONE 'UTC'", expect(s.Set, name="timezone", value="UTC")),
+    ("SET TIME ZONE LOCAL", expect(s.Set, name="timezone", value=None)),
+    ("SET NAMES 'UTF8'", expect(s.Set, name="client_encoding", value="UTF8")),
+    ("SET SCHEMA 'My Schema'", expect(s.Set, name="search_path", value='"My Schema"')),
+    ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+     expect(s.SetTransaction, isolation="repeatable read", read_only=True)),
+    ("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE",
+     expect(s.SetTransaction, isolation="read committed", read_only=False, session=True)),
+    ("SHOW server_version", expect(s.Show, name="server_version")),
+    ("SHOW ALL", expect(s.Show, name="all")),
+    ("SHOW TIME ZONE", expect(s.Show, name="timezone")),
+    ("SHOW TRANSACTION ISOLATION LEVEL", expect(s.Show, name="transaction_isolation")),
+    ("RESET ALL", expect(s.Reset, name="all")),
+    ("RESET mv.x", expect(s.Reset, name="mv.x")),
+    ("DISCARD ALL", expect(s.Discard, what="all")),
+    ("DISCARD TEMPORARY", expect(s.Discard, what="temp")),
+    ("BEGIN", expect(s.Begin)),
+    ("BEGIN TRANSACTION READ ONLY", expect(s.Begin, read_only=True)),
+    ("START TRANSACTION ISOLATION LEVEL SERIALIZABLE, DEFERRABLE", expect(s.Begin, isolation="serializable")),
+    ("COMMIT", expect(s.Commit)),
+    ("END WORK AND CHAIN", expect(s.Commit, chain=True)),
+    ("COMMIT TRANSACTION AND NO CHAIN", expect(s.Commit)),
+    ("ROLLBACK", expect(s.Rollback)),
+    ("ABORT", expect(s.Rollback)),
+    ("SAVEPOINT a", expect(s.Savepoint, name="a")),
+    ("RELEASE SAVEPOINT a", expect(s.ReleaseSavepoint, name="a")),
+    ("RELEASE a", expect(s.ReleaseSavepoint, name="a")),
+    ("ROLLBACK TO SAVEPOINT a", expect(s.RollbackToSavepoint, name="a")),
+    ("ROLLBACK WORK TO a", expect(s.RollbackToSavepoint, name="a")),
+    ("PREPARE p (int, varchar(10), double precision, int[]) AS SELECT $1, $2",
+     expect(s.Prepare, name="p", types=("int", "varchar(10)", "double precision", "int[]"),
+            statement_text="SELECT $1, $2")),
+    ("DEALLOCATE p", expect(s.Deallocate, name="p")),
+    ("DEALLOCATE PREPARE ALL", expect(s.Deallocate, name=None)),
+    # pull queries
+    ("SELECT 1", expect(s.Pull)),
+    ("VALUES (1), (2)", expect(s.Pull)),
+    ("TABLE v", expect(s.Pull)),
+    ("(SELECT 1) UNION ALL SELECT 2", expect(s.Pull)),
+    ("WITH a AS (SELECT 1) SELECT * FROM a", expect(s.Pull)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), CASES, ids=[text[:40] for text, _ in CASES])
+def test_statement(text: str, expected: Any) -> None:
+    statement = parse_one(text)
+    assert simplified(statement) == expected
+    assert statement.text == text
+    assert simplified(parse_one(f"/* before */ {text} ; -- behind")) == expected
+
+
+def test_every_kind_of_statement_is_covered() -> None:
+    """A statement added to the contract needs a spelling, and a test of it."""
+    kinds = {
+        kind for kind in vars(s).values()
+        if isinstance(kind, type) and issubclass(kind, s.Statement) and kind is not s.Statement
+    }  # fmt: skip
+    elsewhere = {s.Explain, s.DescribeStatement, s.ExecutePrepared}
+    assert kinds - elsewhere == {expected[0] for _, expected in CASES}
+
+
+def test_explain_holds_the_statement_and_its_options() -> None:
+    explain = parse_one("EXPLAIN (ANALYZE, FORMAT JSON, costs off) SELECT 1")
+    assert isinstance(explain, s.Explain)
+    assert explain.options == (("analyze", "true"), ("format", "json"), ("costs", "off"))
+    assert isinstance(explain.statement, s.Pull)
+    assert explain.statement.text == "SELECT 1"
+    explain = parse_one("EXPLAIN ANALYZE VERBOSE CREATE MATERIALIZED VIEW v AS SELECT a FROM b")
+    assert isinstance(explain, s.Explain)
+    assert explain.options == (("analyze", "true"), ("verbose", "true"))
+    assert isinstance(explain.statement, s.CreateMaterializedView)
+    assert parse_one("EXPLAIN (SELECT 1)").options == ()  # type: ignore[attr-defined]
+
+
+def test_describe_holds_the_statement() -> None:
+    for text, kind in (
+        ("CREATE STREAM c AS SELECT a FROM b", s.CreateStreamAs),
+        ("CREATE STREAM c (a INT) WITH ('topic' = 'x')", s.CreateStream),
+        ("INSERT INTO c SELECT a FROM b", s.InsertInto),
+        ("CREATE MATERIALIZED VIEW v AS SELECT a FROM b", s.CreateMaterializedView),
+        ("SELECT a FROM b", s.Pull),
+    ):
+        described = parse_one(f"DESCRIBE {text}")
+        assert isinstance(described, s.DescribeStatement)
+        assert isinstance(described.statement, kind)
+        assert described.statement.text == text
+
+
+def test_execute_arguments_are_expressions() -> None:
+    statement = parse_one("EXECUTE p (1, 'a, (b', f(1, 2), -3, NULL, DATE '2020-01-01', ARRAY[1, 2])")
+    assert isinstance(statement, s.ExecutePrepared)
+    assert statement.name == "p"
+    assert [argument.sql("postgres") for argument in statement.arguments] == [
+        "1", "'a, (b'", "F(1, 2)", "-3", "NULL", "CAST('2020-01-01' AS DATE)", "ARRAY[1, 2]",
+    ]  # fmt: skip
+    assert parse_one("EXECUTE p") == s.ExecutePrepared("p", text="EXECUTE p")
+
+
+def test_property_values() -> None:
+    statement = parse_one(
+        "CREATE STORE s WITH ('A' = 'text', 'b' = 1, 'c' = -1.5, 'd' = TRUE, 'e' = false, 'f' = Bare, 'g' = \"Quoted\", 'h')"
+    )
+    assert isinstance(statement, s.CreateStore)
+    assert dict(statement.properties) == {
+        "a": "text", "b": 1, "c": -1.5, "d": True, "e": False, "f": "Bare", "g": "Quoted", "h": None,
+    }  # fmt: skip
+    assert statement.properties.position("b") == 40
+    assert statement.properties.position("x") is None
+
+
+def test_several_statements_and_their_positions() -> None:
+    text = ";; SELECT ';' ; -- a ; comment\n/* b ; /* nested ; */ */ LIST STORES;\n SELECT $$;$$, \"a;b\" FROM t;"
+    statements = parse(text)
+    assert [statement.text for statement in statements] == ["SELECT ';'", "LIST STORES", 'SELECT $$;$$, "a;b" FROM t']
+    assert parse("") == parse(" ; ;; -- nothing") == []
+    stream = parse("LIST STORES; CREATE STREAM s AS SELECT a FROM b")[1]
+    assert isinstance(stream, s.CreateStreamAs)
+    assert stream.name.position == 28
+
+
+def test_names_fold_to_lower_case_unless_quoted() -> None:
+    statement = parse_one('DROP STREAM Db."Sch ""x""".MyStream')
+    assert isinstance(statement, s.DropRelation)
+    assert statement.name.parts == ("db", 'Sch "x"', "mystream")
+    longest = "a" * 63
+    assert parse_one(f"DROP STREAM {longest}").name.parts == (longest,)  # type: ignore[attr-defined]
