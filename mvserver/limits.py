@@ -48,6 +48,7 @@ CUSTOM_SETTINGS_MAX = 100  # "a.b" settings a client may invent
 SETTING_VALUE_BYTES_MAX = 8_192
 SPOOLED_RESULT_BYTES_MAX = 256 * 1024 * 1024  # the rest of an open portal, when its pinned cursor is needed again
 VIEW_STATES_REMEMBERED_MAX = 1_000  # per session, each for about a second
+COMMENTED_CALL_CHARACTERS_MAX = 8_192  # of an extension call with comments inside
 LOGGED_TEXT_CHARACTERS_MAX = 65_536  # SQL in a log line
 
 # --- DuckDB ---------------------------------------------------------------------------------------------------------

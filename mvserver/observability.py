@@ -21,16 +21,18 @@ session_id_var: contextvars.ContextVar[str | None] = contextvars.ContextVar("mvs
 
 MASK = "***"
 _SENSITIVE_NAME = (
-    r"[\w.\-]*(?:password|passwd|pwd|secret|token|private[._\-]?key|access[._\-]?key|api[._\-]?key|credential|"
-    r"passphrase|jaas)[\w.\-]*"
+    r"[\w.\-]{0,64}(?:password|passwd|pwd|secret|token|private[._\-]?key|access[._\-]?key|api[._\-]?key|credential|"
+    r"passphrase|jaas)[\w.\-]{0,64}"
 )
 _LITERAL = r"""(?:'(?:[^']|'')*(?:'|$)|’[^’']*(?:[’']|$)|\$\$.*?(?:\$\$|$)|"[^"]*(?:"|$))"""
 _PROPERTY = re.compile(
-    rf"""((?:['’"]{_SENSITIVE_NAME}['’"]|\b{_SENSITIVE_NAME})\s*(?:=|:|\bTO\b)\s*)(?:{_LITERAL}|[^\s,;)'"]+)""",
+    rf"""((?:['’"]{_SENSITIVE_NAME}['’"]|(?<![\w.\-]){_SENSITIVE_NAME})\s*(?:=|:|\bTO\b)\s*)(?:{_LITERAL}|[^\s,;)'"]+)""",
     re.IGNORECASE | re.DOTALL,
 )
 _PASSWORD_CLAUSE = re.compile(rf"(\bPASSWORD\s+){_LITERAL}", re.IGNORECASE | re.DOTALL)
-_URI_PASSWORD = re.compile(r"(\b[a-z][a-z0-9+.\-]*://[^\s:/@'\"]*:)[^\s/@'\"]+(@)", re.IGNORECASE)
+_URI_PASSWORD = re.compile(
+    r"((?<![a-z0-9+.\-])[a-z][a-z0-9+.\-]{0,30}://[^\s:/@'\"]{0,128}:)[^\s/@'\"]{1,1024}(@)", re.IGNORECASE
+)
 
 
 def mask_secrets(text: str) -> str:

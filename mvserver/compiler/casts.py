@@ -67,6 +67,8 @@ def cast_text(text: str, source: SqlType, target: SqlType, *, safe: bool = False
         return f"{cast}(format_string('%.{digits}e', CAST({text} AS DOUBLE)) AS {spark_type(target)})"
     if one is Kind.VARCHAR:
         return _from_text(text, target, cast, safe=safe)
+    if two is Kind.TIME and one in _DATES:
+        return f"CAST(date_format({text}, 'HH:mm:ss.SSSSSS') AS TIME(6))"
     if two is Kind.FLOAT and one in (Kind.DOUBLE, Kind.DECIMAL):
         return _to_real(text, safe=safe)
     return f"{cast}({text} AS {spark_type(target)})"
@@ -123,6 +125,8 @@ _POINT_ZERO = string("[.]0$")
 _POINT_ZEROS = string("[.]?0+$")
 _ZERO_BEFORE_E = string("[.]0E")
 _POSITIVE_E = string("E([0-9])")
+_SEVEN_DIGITS = string("^(-?)([0-9])([0-9]{6})(?:[.]([0-9]+))?$")
+_ZEROS_BEFORE_E = string("[.]?0+e")
 _ONE_DIGIT_E = string("E([+-])([0-9])$")
 
 
@@ -136,6 +140,9 @@ def _float_text(text: str, kind: Kind) -> str:
     decimal = f"regexp_replace(CAST(CAST({java} AS DECIMAL(38,22)) AS STRING), {_POINT_ZEROS}, '')"
     signed = f"regexp_replace(regexp_replace({java}, {_ZERO_BEFORE_E}, 'E'), {_POSITIVE_E}, 'E+$1')"
     scientific = f"lower(regexp_replace({signed}, {_ONE_DIGIT_E}, 'E$10$2'))"
+    if kind is Kind.FLOAT:  # from 1e6 to 1e7 Java still writes all digits
+        moved = f"regexp_replace({plain}, {_SEVEN_DIGITS}, '$1$2.$3$4e+06')"
+        plain = f"IF({wide} >= 1e6D, regexp_replace({moved}, {_ZEROS_BEFORE_E}, 'e'), {plain})"
     return (
         f"CASE WHEN {java} NOT LIKE '%E%' THEN {plain} "
         f"WHEN {wide} >= 1e-4D AND {wide} < {limit} THEN {decimal} ELSE {scientific} END"

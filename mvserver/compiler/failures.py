@@ -37,6 +37,8 @@ _SPARK_TYPES = {
     "FLOAT": "real", "DOUBLE": "double precision", "DECIMAL": "numeric", "DATE": "date", "TIME": "time",
     "TIMESTAMP": "timestamp with time zone", "TIMESTAMP_NTZ": "timestamp",
 }  # fmt: skip
+_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
+_DATE_LIKE = re.compile(r"\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|\s*[0-9]{1,2}:[0-9]{2}")
 _TEMPORAL = frozenset({"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_NTZ"})
 
 
@@ -61,7 +63,13 @@ def _invalid_input(message: str) -> SqlError:
     value = _VALUE.search(message)
     if value is None:
         return SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, "invalid input syntax")
-    name = value.group(2)
-    sqlstate = sqlstates.INVALID_DATETIME_FORMAT if name in _TEMPORAL else sqlstates.INVALID_TEXT_REPRESENTATION
+    text, name = value.group(1), value.group(2)
     type_ = _SPARK_TYPES.get(name, name.lower())
-    return SqlError(sqlstate, f'invalid input syntax for type {type_}: "{value.group(1)}"')
+    if name in _INTEGERS and re.fullmatch(r"\s*[+-]?[0-9]+\s*", text):
+        return SqlError(
+            sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f'value "{text.strip()}" is out of range for type {type_}'
+        )
+    if name in _TEMPORAL and _DATE_LIKE.match(text):
+        return SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, f'date/time field value out of range: "{text}"')
+    sqlstate = sqlstates.INVALID_DATETIME_FORMAT if name in _TEMPORAL else sqlstates.INVALID_TEXT_REPRESENTATION
+    return SqlError(sqlstate, f'invalid input syntax for type {type_}: "{text}"')

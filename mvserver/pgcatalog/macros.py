@@ -185,6 +185,11 @@ MACROS: tuple[str, ...] = tuple(
         "pg_sequence_last_value(o) AS CAST(NULL AS BIGINT)",
         "row_security_active(o) AS false",
         "pg_advisory_unlock_all() AS NULL",
+        "pg_typeof(v) AS CASE typeof(v) WHEN 'VARCHAR' THEN 'text' WHEN 'DOUBLE' THEN 'double precision' "
+        "WHEN 'FLOAT' THEN 'real' WHEN 'BLOB' THEN 'bytea' WHEN 'TIMESTAMP' THEN 'timestamp without time zone' "
+        "WHEN 'TIME' THEN 'time without time zone' WHEN 'UINTEGER' THEN 'oid' WHEN 'HUGEINT' THEN 'numeric' "
+        "WHEN 'TINYINT' THEN 'smallint' WHEN '\"NULL\"' THEN 'unknown' "
+        "ELSE CASE WHEN typeof(v) LIKE 'DECIMAL%' THEN 'numeric' ELSE lower(typeof(v)) END END",
         # --- privileges: the slice has a superuser only --------------------------------------------------------------
         *(
             f"has_{kind}_privilege(o, p) AS o IS NOT NULL, (r, o, p) AS o IS NOT NULL"

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
+import pyarrow as pa
+
 from catalog.model import Relation
 from mvserver.pgcatalog import pgtypes, static_data
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
@@ -25,6 +27,7 @@ INFORMATION_SCHEMA_OID = 13_000
 MV_CATALOG_OID = 13_001
 _INDEX_OID, _ROW_TYPE_OID = 0x8000_0000, 0x4000_0000
 _UTF8 = 6
+_LIVE_OID = 15_000  # the first oid of mv_catalog's relations
 _COLLATED = frozenset({pgtypes.TEXT, pgtypes.VARCHAR, pgtypes.ARRAY_OF[pgtypes.TEXT]})
 
 
@@ -88,13 +91,6 @@ def _pg_namespace(snapshot: CatalogSnapshot) -> Iterator[Row]:
 
 
 def _pg_class(snapshot: CatalogSnapshot) -> Iterator[Row]:
-    for item in static_data.relations():
-        yield {
-            "oid": item.oid, "relname": item.name, "relkind": item.kind, "relnatts": len(item.columns),
-            "relnamespace": PG_CATALOG_OID if item.schema == PG_CATALOG else INFORMATION_SCHEMA_OID,
-            "relowner": BOOTSTRAP_ROLE_OID, "relpersistence": "p", "relispopulated": True, "relreplident": "n",
-            "reltuples": -1.0, "relam": HEAP_AM if item.kind == "r" else 0,
-        }  # fmt: skip
     for relation in snapshot.relations:
         is_view = relation.kind == "materialized view"
         common = {
@@ -116,9 +112,6 @@ def _pg_class(snapshot: CatalogSnapshot) -> Iterator[Row]:
 
 
 def _pg_attribute(snapshot: CatalogSnapshot) -> Iterator[Row]:
-    for item in static_data.relations():
-        for number, column in enumerate(item.columns, start=1):
-            yield _attribute(item.oid, number, column.name, pgtypes.PgType(column.pg_oid), column.not_null)
     for relation in snapshot.relations:
         database = database_oid(snapshot, relation)
         for number, declared in enumerate(relation.columns, start=1):
@@ -143,7 +136,7 @@ def _attribute(
 
 
 def _pg_type(snapshot: CatalogSnapshot) -> Iterator[Row]:
-    """Row types of relations only; the built-in types are constant."""
+    """Row types of relations; the built-in types are constant."""
     for relation in snapshot.relations:
         yield {
             "_db": database_oid(snapshot, relation), "oid": row_type_oid(relation), "typname": relation.name,
@@ -259,13 +252,13 @@ def _pg_indexes(snapshot: CatalogSnapshot) -> Iterator[Row]:
             }  # fmt: skip
 
 
-def _pg_tables(snapshot: CatalogSnapshot) -> Iterator[Row]:
+def _system_tables() -> Iterator[Row]:
     for item in static_data.relations():
         if item.kind == "r":
             yield {"schemaname": item.schema, "tablename": item.name, "tableowner": "postgres"}
 
 
-def _pg_views(snapshot: CatalogSnapshot) -> Iterator[Row]:
+def _system_views() -> Iterator[Row]:
     for item in static_data.relations():
         if item.kind == "v":
             yield {"schemaname": item.schema, "viewname": item.name, "viewowner": "postgres", "definition": ""}
@@ -280,10 +273,63 @@ def _definitions(snapshot: CatalogSnapshot) -> Iterator[Row]:
             yield {"oid": index_oid(relation), "definition": index_definition(snapshot, relation)}
 
 
+def _system_classes() -> Iterator[Row]:
+    for item in static_data.relations():
+        yield {
+            "oid": item.oid, "relname": item.name, "relkind": item.kind, "relnatts": len(item.columns),
+            "relnamespace": PG_CATALOG_OID if item.schema == PG_CATALOG else INFORMATION_SCHEMA_OID,
+            "relowner": BOOTSTRAP_ROLE_OID, "relpersistence": "p", "relispopulated": True, "relreplident": "n",
+            "reltuples": -1.0, "relam": HEAP_AM if item.kind == "r" else 0,
+        }  # fmt: skip
+
+
+def _system_attributes() -> Iterator[Row]:
+    for item in static_data.relations():
+        for number, column in enumerate(item.columns, start=1):
+            yield _attribute(item.oid, number, column.name, pgtypes.PgType(column.pg_oid), column.not_null)
+
+
+def live_rows(names: Mapping[str, pa.Schema]) -> tuple[list[Row], list[Row]]:
+    """pg_class and pg_attribute rows of the mv_catalog relations, whose columns only their makers know."""
+    classes: list[Row] = []
+    attributes: list[Row] = []
+    for oid, name in enumerate(sorted(names), start=_LIVE_OID):
+        schema = names[name]
+        classes.append({
+            "oid": oid, "relname": name, "relkind": "v", "relnatts": len(schema), "relnamespace": MV_CATALOG_OID,
+            "relowner": BOOTSTRAP_ROLE_OID, "relpersistence": "p", "relispopulated": True, "relreplident": "n",
+            "reltuples": -1.0,
+        })  # fmt: skip
+        for number, field in enumerate(schema, start=1):
+            attributes.append(_attribute(oid, number, field.name, _arrow_type(field.type), False))
+    return classes, attributes
+
+
+def _arrow_type(found: pa.DataType) -> pgtypes.PgType:
+    for matches, oid in _ARROW:
+        if matches(found):
+            return pgtypes.PgType(oid)
+    return pgtypes.PgType(pgtypes.TEXT)
+
+
+_ARROW: tuple[tuple[Callable[[pa.DataType], bool], int], ...] = (
+    (pa.types.is_boolean, pgtypes.BOOL), (pa.types.is_int64, pgtypes.INT8), (pa.types.is_int32, pgtypes.INT4),
+    (pa.types.is_int16, pgtypes.INT2), (pa.types.is_float64, pgtypes.FLOAT8), (pa.types.is_binary, pgtypes.BYTEA),
+    (pa.types.is_date, pgtypes.DATE), (pa.types.is_decimal, pgtypes.NUMERIC),
+    (lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None, pgtypes.TIMESTAMPTZ),
+    (pa.types.is_timestamp, pgtypes.TIMESTAMP),
+)  # fmt: skip
+
+CONSTANT: dict[str, Callable[[], Iterator[Row]]] = {
+    "pg_class": _system_classes, "pg_attribute": _system_attributes, "pg_tables": _system_tables,
+    "pg_views": _system_views,
+}  # fmt: skip
+"""Rows that are made once and stay: they have ``_db`` 0."""
+
 LIVING: dict[str, Callable[[CatalogSnapshot], Iterator[Row]]] = {
     "pg_database": _pg_database, "pg_namespace": _pg_namespace, "pg_class": _pg_class, "pg_attribute": _pg_attribute,
     "pg_type": _pg_type, "pg_index": _pg_index, "pg_foreign_data_wrapper": _pg_foreign_data_wrapper,
     "pg_foreign_server": _pg_foreign_server, "pg_foreign_table": _pg_foreign_table, "pg_roles": _pg_roles,
     "pg_authid": _pg_authid, "pg_user": _pg_user, "pg_matviews": _pg_matviews, "pg_indexes": _pg_indexes,
-    "pg_tables": _pg_tables, "pg_views": _pg_views, "_definitions": _definitions,
+    "_definitions": _definitions,
 }  # fmt: skip

@@ -42,6 +42,8 @@ class SystemCatalog:
         self._source = source
         self._live = live
         self._lock = threading.Lock()
+        self._schemas_lock = threading.Lock()
+        self._schemas: dict[str, pa.Schema] = {}
         self._cursor: duckdb.DuckDBPyConnection | None = None
         self._generation: int | None = None
         self.functions_path = f"{name}.fn"
@@ -51,13 +53,20 @@ class SystemCatalog:
         finally:
             cursor.close()
 
-    def refresh(self) -> None:
-        """Build the tables if they are not there yet and bring them to the catalog's present generation."""
-        if self._cursor is not None and self._generation == self._source.generation():
-            return
+    def build(self) -> None:
+        """Make tables and functions if they are not there yet: what a query needs to be bound."""
         with self._lock:
             if self._cursor is None:
                 self._cursor = self._build()
+
+    def refresh(self) -> None:
+        """Bring the rows to the catalog's present generation: what a query needs to be run."""
+        if self._cursor is not None and self._generation == self._source.generation():
+            return
+        self.build()
+        with self._lock:
+            if self._cursor is None:  # closed meanwhile
+                return
             snapshot = self._source.snapshot()
             if self._generation != snapshot.generation:
                 self._fill_living(self._cursor, snapshot)
@@ -96,6 +105,13 @@ class SystemCatalog:
     def live_rows(self, name: str) -> pa.Table:
         return self._live[name]()
 
+    def live_schema(self, name: str) -> pa.Schema:
+        """The columns of a live relation; its rows are made once to learn them."""
+        with self._schemas_lock:
+            if name not in self._schemas:
+                self._schemas[name] = self.live_rows(name).schema
+            return self._schemas[name]
+
     # --- building ---------------------------------------------------------------------------------------------------
     def _build(self) -> duckdb.DuckDBPyConnection:
         cursor = self._database.cursor()
@@ -113,6 +129,8 @@ class SystemCatalog:
             for name in static_data.ROW_FILES:
                 self._fill_static(cursor, name)
             self._insert(cursor, "cat", "pg_settings", settings_table.rows())
+            for name, build in rows.CONSTANT.items():
+                self._insert(cursor, "cat", name, build())
             for macro in STATEMENTS:
                 cursor.execute(macro.replace("{system}", self._name))
             cursor.execute("COMMIT")
@@ -122,12 +140,18 @@ class SystemCatalog:
         return cursor
 
     def _fill_living(self, cursor: duckdb.DuckDBPyConnection, snapshot: CatalogSnapshot) -> None:
+        classes, attributes = rows.live_rows({name: self.live_schema(name) for name in self._live})
+        live = {"pg_class": classes, "pg_attribute": attributes}
         cursor.execute("BEGIN")
         try:
             for name, build in rows.LIVING.items():
-                own = "WHERE typrelid <> 0" if name == "pg_type" else ""  # the built-in types stay
+                constant = name in rows.CONSTANT or name in static_data.ROW_FILES
+                own = "WHERE _db <> 0" if constant else ""
                 cursor.execute(f'DELETE FROM {self._name}.cat."{name}" {own}')
                 self._insert(cursor, "cat", name, build(snapshot))
+            if self._generation is None:
+                for name, values in live.items():
+                    self._insert(cursor, "cat", name, values)
             for name, build in information_schema.LIVING.items():
                 cursor.execute(f'DELETE FROM {self._name}.info."{name}"')
                 self._insert(cursor, "info", name, build(snapshot))

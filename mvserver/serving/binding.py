@@ -75,7 +75,7 @@ def guessed_types(tree: exp.Expr, numbers: Sequence[int]) -> tuple[dict[int, str
         if isinstance(parent, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.Neg | exp.Between):
             literals = [part for part in parent.iter_expressions() if isinstance(part, exp.Literal)]
             first[int(node.name)] = "DOUBLE" if any("." in literal.name for literal in literals) else "BIGINT"
-    return (first, *(dict.fromkeys(numbers, other) for other in ("VARCHAR", "BIGINT", "DOUBLE")))
+    return (first, *(dict.fromkeys(numbers, other) for other in ("VARCHAR", "BIGINT", "INTEGER", "DOUBLE")))
 
 
 def cast_types(tree: exp.Expr) -> dict[int, str]:

@@ -112,6 +112,16 @@ _RULES: tuple[_Rule, ...] = (
         ),
     ),
     _rule(
+        r"(?P<where>ORDER|GROUP BY) term out of range - should be between",
+        lambda m: SqlError(
+            sqlstates.INVALID_COLUMN_REFERENCE, f"{m['where'].split()[0]} BY position is not in select list"
+        ),
+    ),
+    _rule(
+        r"[Vv]alues were not provided for the following parameters: (?P<name>\w+)",
+        lambda m: SqlError(sqlstates.UNDEFINED_PARAMETER, f"there is no parameter ${m['name']}"),
+    ),
+    _rule(
         r"aggregate function calls cannot be nested",
         lambda _: SqlError(sqlstates.GROUPING_ERROR, "aggregate function calls cannot be nested"),
     ),

@@ -18,7 +18,7 @@ _RENAMED: dict[str, str] = {
     "json_extract_path_text": "json_extract_string", "jsonb_extract_path_text": "json_extract_string",
     "jsonb_array_length": "json_array_length", "jsonb_array_elements": "json_array_elements",
     "row_to_json": "to_json", "string_to_array": "string_split", "every": "bool_and",
-    "gen_random_uuid": "uuid", "uuid_generate_v4": "uuid", "pg_typeof": "typeof",
+    "gen_random_uuid": "uuid", "uuid_generate_v4": "uuid",
 }  # fmt: skip
 
 

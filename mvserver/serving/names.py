@@ -21,6 +21,7 @@ from mvserver.pgcatalog.system import LIVE_SCHEMA, SystemCatalog
 from mvserver.serving.api import PullScope
 from mvserver.serving.database import VIEW_SCHEMA
 from mvserver.serving.guard import TABLE_FUNCTIONS, function_name
+from mvserver.serving.origins import RELATION
 
 SYSTEM_SCHEMAS = (PG_CATALOG, INFORMATION_SCHEMA, LIVE_SCHEMA)
 
@@ -74,6 +75,7 @@ class NameResolver:
             table.set("db", exp.to_identifier(VIEW_SCHEMA, quoted=True))
             table.set("catalog", exp.to_identifier(self._database_name, quoted=True))
             table.set("alias", alias)
+            table.meta[RELATION] = found
             return
         schema, name = found
         if schema == LIVE_SCHEMA:

@@ -25,6 +25,7 @@ from mvserver.serving.binding import Bound
 from mvserver.serving.database import SYSTEM_CATALOG, Database
 from mvserver.serving.duck_errors import translate
 from mvserver.serving.names import NameResolver, Reads
+from mvserver.serving.origins import origins
 from mvserver.serving.snapshot import DuckSnapshot, reader_settings
 
 _Key = tuple[str, PullScope, tuple[int, ...], int]
@@ -77,7 +78,7 @@ class DuckPullService:
             found = self.cached(text, scope, parameter_oids)
             if found is not None:
                 return found
-        self._system.refresh()
+        self._system.build()
         snapshot = self._source.snapshot()
         facts = SessionFacts(
             snapshot, scope.database, scope.search_path, scope.role, dict(scope.settings), scope.backend_pid
@@ -121,7 +122,7 @@ class DuckPullService:
     # --- types ------------------------------------------------------------------------------------------------------
     def _bind(self, tree: exp.Expr, oids: Sequence[int], reads: Reads) -> tuple[exp.Expr, Bound]:
         for name in reads.live:
-            self._cursor.register(self._system.live_name(name), self._system.live_rows(name))
+            self._cursor.register(self._system.live_name(name), self._system.live_schema(name).empty_table())
         numbers = binding.parameter_numbers(tree)
         sql = tree.sql(dialect="duckdb")
         bound = binding.bind(self._cursor, sql)
@@ -172,7 +173,7 @@ class DuckPullService:
         with self._lock:
             try:
                 for name in plan.live_relations:
-                    self._cursor.register(self._system.live_name(name), self._system.live_rows(name))
+                    self._cursor.register(self._system.live_name(name), self._system.live_schema(name).empty_table())
                 rows = self._cursor.execute(f"EXPLAIN {statement}").fetchall()
             except duckdb.Error as error:
                 raise translate(error) from error
@@ -201,8 +202,8 @@ def _finish(
     if kind == classify.POINT and (None in arrow or any(output.cast for output in outputs)):
         kind = classify.RANGE
     fields = tuple(
-        Field(name, output.pg.oid, output.pg.size, output.pg.typmod)
-        for name, output in zip(_names(tree, bound), outputs, strict=True)
+        Field(name, output.pg.oid, output.pg.size, output.pg.typmod, *origin)
+        for name, output, origin in zip(_names(tree, bound), outputs, origins(tree, len(outputs)), strict=True)
     )
     count = max([*bound.parameters, len(oids)], default=0)
     return PullPlan(

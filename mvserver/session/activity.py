@@ -24,7 +24,7 @@ class Activity:
 
     def query(self, text: str) -> None:
         now = time.time()
-        self._text = text
+        self._text = text[:_QUERY_CHARACTERS_MAX]  # a session must not keep a text of megabytes
         self.state, self.state_change, self.query_start = "active", now, now
         self.xact_start = self.xact_start or now
 
@@ -36,4 +36,4 @@ class Activity:
     @property
     def query_text(self) -> str:
         """Secrets masked when it is looked at, not on each statement's way."""
-        return loggable_sql(self._text)[:_QUERY_CHARACTERS_MAX]
+        return loggable_sql(self._text)

@@ -7,18 +7,17 @@ a brace stays a SELECT.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from buenavista.core import Extension
 
-from mvserver import sqlstates
+from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result, WireSession
 from mvserver.session.buenavista import BuenavistaSession, result_of
 
-_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_COMMENTS_MAX = 8
 
 
 class ExtensionCalls:
@@ -30,15 +29,10 @@ class ExtensionCalls:
         """The extension's answer, or None where the text is SQL."""
         if not self._extensions:
             return None
-        payload = _COMMENT.sub("", text).strip().rstrip(";").rstrip()
+        payload = _bare(text)
         if not (payload.startswith("{") and payload.endswith("}")):
             return None
-        try:
-            request = Extension.check_json(payload)
-        except json.JSONDecodeError as error:
-            raise SqlError(
-                sqlstates.SYNTAX_ERROR, "the call of an extension is not JSON", detail=f"{error}."
-            ) from error
+        request = _read(payload)
         method = request.get("method") if request else None
         extension = self._extensions.get(method)
         if extension is None:
@@ -48,3 +42,31 @@ class ExtensionCalls:
                 hint=f"Extensions are: {', '.join(sorted(self._extensions))}.",
             )
         return result_of(extension.apply(request.get("params"), self._session))
+
+
+def _bare(text: str) -> str:
+    """Without blanks, the closing semicolon, and a few comments of the kind that tools put before or after."""
+    text = text.strip()
+    for _ in range(_COMMENTS_MAX):
+        if not text.startswith("/*"):
+            break
+        text = text.partition("*/")[2].lstrip()
+    text = text.rstrip(";").rstrip()
+    for _ in range(_COMMENTS_MAX):
+        if not text.endswith("*/"):
+            break
+        text = text.rpartition("/*")[0].rstrip().rstrip(";").rstrip()
+    return text
+
+
+def _read(payload: str) -> Any:
+    """The object. Comments inside it are buenavista's to remove, in a time that grows with the square of its size."""
+    try:
+        return json.loads(payload)
+    except json.JSONDecodeError as error:
+        if "/*" in payload and len(payload) <= limits.COMMENTED_CALL_CHARACTERS_MAX:
+            try:
+                return Extension.check_json(payload)
+            except json.JSONDecodeError:
+                pass  # the error of the text as it was written says more
+        raise SqlError(sqlstates.SYNTAX_ERROR, "the call of an extension is not JSON", detail=f"{error}.") from error

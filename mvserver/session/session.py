@@ -57,8 +57,13 @@ class Session:
         return self._state.transaction.status
 
     def take_notices(self) -> Sequence[Notice]:
+        """Those that ``client_min_messages`` lets through; INFO always does, as in PostgreSQL."""
         notices = self._state.context.notices
-        taken = list(notices)
+        if not notices:
+            return ()
+        least = self._state.settings.current["client_min_messages"]
+        refused = {"warning": {"NOTICE"}, "error": {"NOTICE", "WARNING"}}.get(least, set())
+        taken = [notice for notice in notices if notice.severity not in refused]
         notices.clear()
         return taken
 

@@ -101,6 +101,15 @@ def tokenize(text: str) -> list[Token]:
     """All tokens of the text; each statement (also the last, also an empty one) is closed by an END token."""
     if "\0" in text:
         raise SqlError(sqlstates.CHARACTER_NOT_IN_REPERTOIRE, 'invalid byte sequence for encoding "UTF8": 0x00')
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise SqlError(
+                sqlstates.CHARACTER_NOT_IN_REPERTOIRE,
+                'invalid character for encoding "UTF8": a lone surrogate',
+                position=error.start + 1,
+            ) from None
     return _Lexer(text).run()
 
 

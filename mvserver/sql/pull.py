@@ -28,6 +28,10 @@ from mvserver.sql.statements import Properties
 _QUERY_WITH = re.compile(r"\bquery\b", re.IGNORECASE)  # a quick look before the tokens are searched
 
 
+# sqlglot is not written for damaged text: where it stumbles over something missing, that is where the syntax is wrong.
+_CRASHES = (AttributeError, IndexError, KeyError, TypeError, ValueError, AssertionError)
+
+
 class MvDialect(Postgres):
     """Postgres as pull queries are read and written."""
 
@@ -76,7 +80,7 @@ def _run(statement: StatementTokens, cut: int, parser: PullParser, method: Any) 
                 raise PullError(parser._curr, "a bracket is missing")
         except PullError as error:
             raise _syntax_error(statement, cut, error.token) from None
-        except ParseError as error:
+        except (ParseError, *_CRASHES) as error:
             raise _syntax_error(statement, cut, parser._curr) from error
     return tree
 

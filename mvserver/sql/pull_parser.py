@@ -88,6 +88,9 @@ class PullParser(PostgresParser):
     statement: StatementTokens
 
     OPTIONAL_ALIAS_TOKEN_CTE = False
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        word: parse for word, parse in PostgresParser.NO_PAREN_FUNCTION_PARSERS.items() if word not in ("IF", "NEXT")
+    }
 
     def raise_error(self, message: str, token: GlotToken | None = None) -> None:
         raise PullError(self._curr, message)
@@ -165,7 +168,7 @@ class PullParser(PostgresParser):
         return super()._parse_table_alias(alias_tokens)
 
     def _parse_extract(self) -> exp.Extract | exp.Anonymous:
-        if self._next.token_type != TokenType.FROM:
+        if self._curr and self._next.token_type != TokenType.FROM:
             self._advance()
             self.raise_error("FROM is missing")
         return super()._parse_extract()

@@ -86,12 +86,15 @@ def _modifiers(cursor: Cursor, word: str) -> list[str]:
 def _angle_brackets(cursor: Cursor) -> list[str]:
     """``<...>`` with all that is nested in it."""
     parts: list[str] = []
-    depth = 0
+    depth = round_depth = 0
     while True:
         token = cursor.current
         if cursor.at_end:
             raise cursor.syntax_error()
         if token.kind is OPERATOR:
+            round_depth += {"(": 1, ")": -1}.get(token.text, 0)
+            if round_depth < 0:
+                raise cursor.syntax_error()
             depth += _depth_change(cursor, token)
             check_nesting(depth, token)
             if depth < 0:

@@ -21,6 +21,10 @@ _RELATION = "mv_batch"
 _TIME = "record_time"
 
 
+class WholeProgramNeeded(Exception):  # noqa: N818 - not an error: the batch asks for another way
+    """A trial met a record that needs a closer look."""
+
+
 @dataclass(frozen=True)
 class Evaluated:
     """The driver's part of a batch, ready to be committed."""
@@ -40,7 +44,7 @@ class Evaluated:
 
 def evaluate_rows(frame: DataFrame, program: Program, reader: SourceReader) -> Evaluated:
     """Row mode: every record that matters to a view comes to the driver with its evaluated columns."""
-    table = _normal(row_frame(frame, program).toArrow())
+    table = _collected(row_frame(frame, program), program)
     views = []
     for view in program.views:
         if view.outputs:
@@ -53,7 +57,7 @@ def evaluate_rows(frame: DataFrame, program: Program, reader: SourceReader) -> E
 
 def evaluate_partials(frame: DataFrame, program: Program, reader: SourceReader) -> Evaluated:
     """Partial mode: Spark aggregates at the finest grain; every rejected record stays a group of its own."""
-    table = _normal(partial_frame(frame, program).toArrow())
+    table = _collected(partial_frame(frame, program), program)
     views = tuple(
         ViewMerge(
             view.target.query_id,
@@ -90,6 +94,14 @@ def _evaluated(table: pa.Table, views: tuple[ViewMerge, ...], program: Program, 
         rows=table.num_rows,
         newest_s=newest.timestamp() if isinstance(newest, dt.datetime) else None,
     )
+
+
+def _collected(frame: DataFrame, program: Program) -> pa.Table:
+    """Raises WholeProgramNeeded; else a trial's rejected columns are all NULL."""
+    table = _normal(frame.toArrow())
+    if program.trial and any(table.column(name).null_count < table.num_rows for _, name in program.rejected):
+        raise WholeProgramNeeded
+    return table
 
 
 def _has_nulls(table: pa.Table, view: ViewInput) -> bool:

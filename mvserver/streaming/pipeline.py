@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from mvserver import sqlstates
 from mvserver.compiler.plans import ErrorHandling
 from mvserver.errors import SqlError
-from mvserver.streaming.evaluate import Evaluated, evaluate_partials, evaluate_rows
+from mvserver.streaming.evaluate import Evaluated, WholeProgramNeeded, evaluate_partials, evaluate_rows
 from mvserver.streaming.generation import run_generation
 from mvserver.streaming.program import Program, build_program
 from mvserver.streaming.spark import SparkGate
@@ -36,6 +36,7 @@ _log = logging.getLogger(__name__)
 
 ROW_MODE_RECORDS_MAX = 20_000  # below, shipping evaluated records is cheaper than a shuffle (measured)
 REDUCTION_WORTH = 0.5  # partial rows per record above which grouping in Spark does not pay
+TRIAL_PAUSE_BATCHES = 50  # after a batch that needed the whole decoder, this many go straight to it
 JOIN_RECORDS_MAX = 50_000  # a view this close to a batch's start is taken in with it
 RETRY_DELAYS_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 HEALTH_INTERVAL_S = 3.0
@@ -94,6 +95,7 @@ class Pipeline:
         self._threads: list[threading.Thread] = []
         self._reduction = 0.0
         self._large_batches = 0
+        self._trial_pause = 0
         self.stalled: str | None = None
         self.failure: str | None = None
         self.latest: Position | None = None
@@ -316,16 +318,26 @@ class Pipeline:
         targets = [share.subscriber.target for share in shares]
         if not targets:
             return Evaluated((), (), {}, 0, None)
+        if self._trial_pause == 0:
+            try:
+                return self._run_programs(frame, targets, records, trial=True)
+            except WholeProgramNeeded:
+                self._trial_pause = TRIAL_PAUSE_BATCHES
+        else:
+            self._trial_pause -= 1
+        return self._run_programs(frame, targets, records, trial=False)
+
+    def _run_programs(self, frame: DataFrame, targets: Sequence[Target], records: int, *, trial: bool) -> Evaluated:
         if records <= ROW_MODE_RECORDS_MAX or not self._grouping_pays():
-            return evaluate_rows(frame, self._program(targets), self.reader)
+            return evaluate_rows(frame, self._program(targets, trial), self.reader)
         upserts = [t for t in targets if isinstance(t.state, UpsertState)]
         appends = [t for t in targets if not isinstance(t.state, UpsertState)]
         if not upserts:
-            return evaluate_rows(frame, self._program(appends), self.reader)
-        evaluated = evaluate_partials(frame, self._program(upserts), self.reader)
+            return evaluate_rows(frame, self._program(appends, trial), self.reader)
+        evaluated = evaluate_partials(frame, self._program(upserts, trial), self.reader)
         self._reduction = evaluated.rows / max(1, records)
         if appends:
-            rows = evaluate_rows(frame, self._program(appends), self.reader)
+            rows = evaluate_rows(frame, self._program(appends, trial), self.reader)
             # Rejected records are those of both jobs; the ledger keeps each once by its position.
             evaluated = Evaluated(
                 (*evaluated.merges, *rows.merges),
@@ -341,13 +353,13 @@ class Pipeline:
         self._large_batches += 1
         return self._reduction < REDUCTION_WORTH or self._large_batches % 20 == 0
 
-    def _program(self, targets: Sequence[Target]) -> Program:
-        key = tuple(f"{t.query_id}:{t.state.table}" for t in targets)
+    def _program(self, targets: Sequence[Target], trial: bool) -> Program:
+        key = (str(trial), *(f"{t.query_id}:{t.state.table}" for t in targets))
         program = self._programs.get(key)
         if program is None:
             if len(self._programs) > 50:
                 self._programs.clear()
-            program = self._programs[key] = build_program(targets)
+            program = self._programs[key] = build_program(targets, trial=trial)
         return program
 
     def _fail_subscriber(self, share: Share, error: SqlError) -> None:

@@ -90,6 +90,7 @@ class Program:
     partial_columns: tuple[PartialColumn, ...]
     views: tuple[ViewInput, ...]
     keep: str = "true"  # records that matter to someone
+    trial: bool = False  # a rejected column then only says that a record needs the whole program
 
 
 @dataclass
@@ -102,37 +103,46 @@ class _Columns:
     def name(self, text: str) -> str:
         return self.by_text.setdefault(text, f"{self.letter}{len(self.by_text)}")
 
+    def plain(self, text: str) -> str:
+        """The same, but a column that is there already keeps its name."""
+        return self.by_text.setdefault(text, text) if text.isidentifier() else self.name(text)
+
     def selected(self) -> list[str]:
-        return [f"{text} AS {name}" for text, name in self.by_text.items()]
+        return [f"{text} AS {name}" for text, name in self.by_text.items() if text != name]
 
 
-def build_program(targets: Sequence[Target]) -> Program:
-    """Deterministic in its input."""
+def build_program(targets: Sequence[Target], *, trial: bool = False) -> Program:
+    """Deterministic in its input. A ``trial`` is far cheaper to plan, and right for a batch in which no record is
+    rejected, lacks a value or is coerced; its rejected columns say when that was not so."""
     scans: dict[str, Scan] = {}
     for target in targets:
         scans.setdefault(target.plan.scan.relation_id, target.plan.scan)
     stages: list[tuple[str, ...]] = []
     references: dict[str, dict[str, str]] = {}
-    reasons: dict[str, str] = {}
+    good: dict[str, str] = {}
     rejected: list[tuple[str, str]] = []
     rejected_columns: list[str] = []
     for number, (relation_id, scan) in enumerate(scans.items()):
         columns = [DecodeColumn(c.name, spark_type(c.type), str(c.type), c.not_null) for c in scan.columns]
-        decoded = decode(scan.value_format, columns, "value", f"r{number}_")
+        decoded = decode(scan.value_format, columns, "value", f"r{number}_", trial=trial)
         _merge_stages(stages, decoded.stages)
         references[relation_id] = dict(decoded.columns)
-        reasons[relation_id] = decoded.reason
+        good[relation_id] = decoded.good
         rejected.append((relation_id, f"x{number}"))
-        rejected_columns.append(_rejected_column(scan, decoded.reason, f"x{number}"))
+        if decoded.reason is None:
+            rejected_columns.append(f"CASE WHEN NOT {decoded.good} THEN 1 END AS x{number}")
+        else:
+            rejected_columns.append(_rejected_column(scan, decoded.reason, f"x{number}"))
     flags, values = _Columns("f"), _Columns("c")
     partials: dict[str, str] = {}
     views: list[ViewInput] = []
     for target in targets:
-        views.append(_view_input(target, references, reasons, flags, values, partials))
-    stages.append(tuple(flags.selected()))
+        views.append(_view_input(target, references, good, flags, values, partials))
+    if any(text != name for text, name in flags.by_text.items()):
+        stages.append(tuple(flags.selected()))
     keys = list(dict.fromkeys(key for view in views for key in view.keys))
     flag_names = tuple(flags.by_text.values())
-    kept = [*flag_names, *(f"{reasons[relation_id]} IS NOT NULL" for relation_id, _ in rejected)]
+    kept = [*flag_names, *(f"NOT {condition}" for condition in good.values())]
     return Program(
         stages=tuple(stages),
         flags=flag_names,
@@ -142,6 +152,7 @@ def build_program(targets: Sequence[Target]) -> Program:
         partial_columns=tuple(PartialColumn(name, text) for text, name in partials.items()),
         views=tuple(views),
         keep=" OR ".join(kept) or "false",
+        trial=trial,
     )
 
 
@@ -170,7 +181,7 @@ def _rejected_column(scan: Scan, reason: str, name: str) -> str:
 def _view_input(
     target: Target,
     references: Mapping[str, Mapping[str, str]],
-    reasons: Mapping[str, str],
+    goods: Mapping[str, str],
     flags: _Columns,
     values: _Columns,
     partials: dict[str, str],
@@ -178,9 +189,9 @@ def _view_input(
     plan = target.plan
     columns = references[plan.scan.relation_id]
     resolve: Callable[[str], str] = columns.__getitem__
-    good = f"{reasons[plan.scan.relation_id]} IS NULL"
+    good = goods[plan.scan.relation_id]
     if plan.where is None:
-        flag = flags.name(f"({good})")
+        flag = flags.plain(good)
     else:
         flag = flags.name(f"coalesce(CASE WHEN {good} THEN {lower_spark.lower(plan.where, resolve)} END, false)")
 

@@ -23,12 +23,15 @@ class Decoded:
 
     ``stages``: each a tuple of ``expression AS name`` texts to be added to all columns so far.
     ``columns``: by column name, the Spark SQL reference to its typed value (NULL for a rejected record).
-    ``reason``: reference to a string column, NULL where the record is good.
+    ``good``: a condition, true where the record is not rejected, never NULL.
+    ``reason``: reference to a string column, NULL where the record is good. None for a trial, which tells only that a
+    record needs a closer look.
     """
 
     stages: tuple[tuple[str, ...], ...]
     columns: tuple[tuple[str, str], ...]
-    reason: str
+    good: str
+    reason: str | None
 
 
 def quoted(name: str) -> str:

@@ -33,5 +33,6 @@ def decode_csv(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Deco
             (f"CASE {' '.join(tests)} END AS {reason}",),
         ),
         columns=tuple((c.name, f"{row}.c{i}") for i, c in enumerate(columns)),
+        good=f"({reason} IS NULL)",
         reason=reason,
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from spark_sinks.decode.columns import DecodeColumn, Decoded, null_reason, parquet_column
 from spark_sinks.decode.csv_format import decode_csv
-from spark_sinks.decode.json_format import decode_json
+from spark_sinks.decode.json_format import decode_json, decode_json_trial
 
 _LINE_FORMATS = {"json": decode_json, "csv": decode_csv}
 
@@ -15,8 +15,13 @@ def supported_formats() -> tuple[str, ...]:
     return (*_LINE_FORMATS, "parquet")
 
 
-def decode(value_format: str, columns: Sequence[DecodeColumn], value: str, prefix: str) -> Decoded:
-    """The stages for one relation; ``prefix`` keeps its columns apart from those of other relations."""
+def decode(
+    value_format: str, columns: Sequence[DecodeColumn], value: str, prefix: str, *, trial: bool = False
+) -> Decoded:
+    """The stages for one relation; ``prefix`` keeps its columns apart from those of other relations. With ``trial``,
+    a cheaper decoder where the format has one: see :class:`Decoded`."""
+    if trial and value_format == "json":
+        return decode_json_trial(columns, value, prefix)
     if value_format == "parquet":
         return _decode_parquet(columns, prefix)
     return _LINE_FORMATS[value_format](columns, value, prefix)
@@ -29,5 +34,6 @@ def _decode_parquet(columns: Sequence[DecodeColumn], prefix: str) -> Decoded:
     return Decoded(
         stages=((f"{test} AS {reason}",),),
         columns=tuple((c.name, parquet_column(c.name)) for c in columns),
+        good=f"({reason} IS NULL)",
         reason=reason,
     )

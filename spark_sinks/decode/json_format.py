@@ -21,18 +21,13 @@ def decode_json(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Dec
     """``value`` refers to a binary column. The corrupt-record column makes Spark parse every declared column."""
     utf8 = f"{prefix}u"
     parsed, fast, fields, found, row = (f"{prefix}{letter}" for letter in ("j", "f", "m", "t", "r"))
-    schema = ", ".join([*(f"{quoted(c.name)} {carrier(c.type)}" for c in columns), "_corrupt string"])
-    refs = [f"{parsed}.{quoted(c.name)}" for c in columns]
-    # One closing brace, at the very end: surely one object. Else count the values exactly.
-    single = f"(locate('}}', {utf8}) = char_length(rtrim({utf8})) OR json_array_length(concat('[', {utf8}, ']')) = 1)"
-    all_valid = " AND ".join(
-        [f"{parsed}._corrupt IS NULL", *(valid(c.type, r) for c, r in zip(columns, refs, strict=True))]
-    )
+    refs = _references(columns, parsed)
     stage_text = (f"CASE WHEN is_valid_utf8(cast({value} as string)) THEN cast({value} as string) END AS {utf8}",)
-    stage_parse = (f"from_json({utf8}, {text(schema)}, {_OPTIONS}) AS {parsed}",)
-    stage_fast = (f"coalesce({all_valid} AND {single}, false) AS {fast}",)
+    stage_parse = (f"from_json({utf8}, {_schema(columns)}, {_OPTIONS}) AS {parsed}",)
+    stage_fast = (f"coalesce({_all_valid(columns, refs, parsed)} AND {_single(utf8)}, false) AS {fast}",)
     stage_fields = (
-        f"CASE WHEN NOT {fast} AND {single} THEN from_json({utf8}, 'map<string,string>', {_OPTIONS}) END AS {fields}",
+        f"CASE WHEN NOT {fast} AND {_single(utf8)} "
+        f"THEN from_json({utf8}, 'map<string,string>', {_OPTIONS}) END AS {fields}",
     )
     looked_up = ", ".join(f"'t{i}', {_look_up(fields, c.name)}" for i, c in enumerate(columns))
     stage_found = (f"CASE WHEN {fields} IS NOT NULL THEN named_struct({looked_up}) END AS {found}",)
@@ -49,8 +44,47 @@ def decode_json(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Dec
     return Decoded(
         stages=(stage_text, stage_parse, stage_fast, stage_fields, stage_found, stage_row, stage_reason),
         columns=tuple((c.name, f"{row}.c{i}") for i, c in enumerate(columns)),
+        good=f"({reason} IS NULL)",
         reason=reason,
     )
+
+
+def decode_json_trial(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Decoded:
+    """The fast path alone: a record that would need the slow one is not good, and has no reason.
+
+    Most batches of most topics have no such record, and the slow path is most of what Spark has to plan.
+    """
+    parsed, fast = f"{prefix}j", f"{prefix}f"
+    utf8 = f"cast({value} as string)"
+    refs = _references(columns, parsed)
+    tests = f"is_valid_utf8({utf8}) AND {_all_valid(columns, refs, parsed)} AND {_single(utf8)}"
+    return Decoded(
+        stages=(
+            (f"from_json({utf8}, {_schema(columns)}, {_OPTIONS}) AS {parsed}",),
+            (f"coalesce({tests}, false) AS {fast}",),
+        ),
+        columns=tuple((c.name, convert(c.type, r)) for c, r in zip(columns, refs, strict=True)),
+        good=fast,
+        reason=None,
+    )
+
+
+def _schema(columns: Sequence[DecodeColumn]) -> str:
+    return text(", ".join([*(f"{quoted(c.name)} {carrier(c.type)}" for c in columns), "_corrupt string"]))
+
+
+def _references(columns: Sequence[DecodeColumn], parsed: str) -> list[str]:
+    return [f"{parsed}.{quoted(c.name)}" for c in columns]
+
+
+def _all_valid(columns: Sequence[DecodeColumn], refs: Sequence[str], parsed: str) -> str:
+    tests = [valid(column.type, ref) for column, ref in zip(columns, refs, strict=True)]
+    return " AND ".join([f"{parsed}._corrupt IS NULL", *tests])
+
+
+def _single(utf8: str) -> str:
+    """One closing brace, at the very end: surely one object. Else the values are counted exactly."""
+    return f"(locate('}}', {utf8}) = char_length(rtrim({utf8})) OR json_array_length(concat('[', {utf8}, ']')) = 1)"
 
 
 def _look_up(fields: str, name: str) -> str:

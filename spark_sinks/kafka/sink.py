@@ -11,6 +11,7 @@ an idle query calls :meth:`TransactionalSink.renew` once a day, and one that has
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -26,9 +27,11 @@ from spark_sinks.kafka.carried import pack, unpack
 from spark_sinks.kafka.errors import could_not_connect, kafka_error, plain, reported, sentence, unreachable
 from spark_sinks.kafka.options import KafkaOptions
 
+_log = logging.getLogger(__name__)
 _QUEUE_FULL_POLL_S = 0.05
 _RETRY_PAUSE_S = 0.1
 _ATTEMPT_S = 2.0  # one call into the client; the deadline is kept over several
+_UNSTABLE_S = 3.0  # by the protocol it takes no time once the sink is open
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
 
 
@@ -85,7 +88,6 @@ class TransactionalSink:
                 **client_settings(self._options),
                 "group.id": self._identity,
                 "enable.auto.commit": False,
-                "isolation.level": "read_committed",
                 "allow.auto.create.topics": False,
             }
         )
@@ -97,16 +99,7 @@ class TransactionalSink:
         since starting anew would double the output.
         """
         self.open()
-        assert self._group is not None  # noqa: S101 - open() makes it
-        wanted = [TopicPartition(self._topic, partition) for partition in self._partitions]
-        try:
-            found = self._group.committed(wanted, timeout=self._timeout_s)
-        except KafkaException as error:
-            raise self._named(kafka_error(error)) from error
-        for place in found:
-            if place.error is not None:
-                raise self._named(place.error)
-        position = unpack({place.partition: place.metadata for place in found if place.metadata})
+        position = unpack(self._stable_notes())
         if position is None and expected:
             raise SqlError(
                 sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -158,6 +151,44 @@ class TransactionalSink:
             self._group.close()
             self._group = None
         self._cluster.close()
+
+    # --- reading back ----------------------------------------------------------------------------------------------
+    def _stable_notes(self) -> dict[int, str]:
+        repair_at: float | None = time.monotonic() + min(_UNSTABLE_S, self._timeout_s)
+        deadline = time.monotonic() + min(_UNSTABLE_S, self._timeout_s) + self._timeout_s
+        while True:
+            notes = self._cluster.group_notes(self._identity, self._topic, self._partitions)
+            if notes is not None:
+                return notes
+            now = time.monotonic()
+            if repair_at is not None and now > repair_at:
+                self._end_hanging_transaction()
+                repair_at = None
+            elif now > deadline:
+                raise could_not_connect(self._store, "An earlier transaction of this query does not end")
+            time.sleep(_RETRY_PAUSE_S)
+
+    def _end_hanging_transaction(self) -> None:
+        """Aborts what a broker has left open though its coordinator counts it as ended.
+
+        Seen on a broker that was killed within milliseconds of a commit: after its start it drops the markers of the
+        transaction instead of writing them, so that records and position stay undecided, and readers of the topic
+        wait. Opening the sink should have ended them; as it did not, the markers of a new transaction over the same
+        partitions do. It is aborted: nobody has seen those records, and the position goes back with them.
+        """
+        producer = self._writer()
+        _log.warning("transaction %s hangs on topic %s and is aborted", self._identity, self._topic)
+        try:
+            producer.begin_transaction()
+            self._in_transaction = True
+            for partition in self._partitions:
+                producer.produce(self._topic, key=b"mvserver", value=None, partition=partition)
+            self._carry(producer, [""] * len(self._partitions))
+            producer.flush(self._timeout_s)  # only partitions that have something get a marker
+            self._until_done(producer.abort_transaction, self._deadline())
+        except KafkaException as error:
+            raise self._abort(producer, kafka_error(error)) from error
+        self._in_transaction = False
 
     # --- the steps of a transaction --------------------------------------------------------------------------------
     def _writer(self) -> Producer:

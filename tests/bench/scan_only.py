@@ -52,7 +52,7 @@ def main(bootstrap: str, topic: str, columns: str) -> int:
         )
         parsed = f.from_json(
             f.col("value").cast("string"),
-            f"{columns}, _corrupt STRING",
+            f"{columns.replace('VARCHAR', 'STRING')}, _corrupt STRING",  # Spark's VARCHAR wants a length
             {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt"},
         )
         query = (

@@ -153,4 +153,4 @@ def test_a_document_without_the_place_is_refused() -> None:
 
 
 def test_the_scan_only_program_is_where_the_harness_looks() -> None:
-    assert backlog._SCAN == Path(scan_only.__file__)
+    assert Path(scan_only.__file__) == backlog._SCAN

@@ -8,12 +8,16 @@ import pytest
 from compiler_harness import bound_text
 
 from mvserver.compiler.capabilities import all_capabilities
+from mvserver.compiler.capabilities.cast_examples import CAST_EXAMPLES
 from mvserver.compiler.capabilities.model import Example
 from mvserver.compiler.failures import translate
 from mvserver.compiler.lower_spark import lower
 from mvserver.errors import SqlError
 
-EXAMPLES = [(entry.name, each) for entry in all_capabilities() for each in entry.examples]
+EXAMPLES = [
+    *((entry.name, each) for entry in all_capabilities() for each in entry.examples),
+    *(("cast", each) for each in CAST_EXAMPLES),
+]
 VALUES = [(name, each) for name, each in EXAMPLES if each.error is None]
 FAILURES = [(name, each) for name, each in EXAMPLES if each.error is not None]
 

@@ -8,9 +8,11 @@ import psycopg
 import pytest
 
 from mvserver.compiler.capabilities import all_capabilities
+from mvserver.compiler.capabilities.cast_examples import CAST_EXAMPLES
 
 EXAMPLES = [
-    (entry.name, each) for entry in all_capabilities() for each in entry.examples if each.postgres
+    *((entry.name, each) for entry in all_capabilities() for each in entry.examples if each.postgres),
+    *(("cast", each) for each in CAST_EXAMPLES if each.postgres),
 ]
 
 

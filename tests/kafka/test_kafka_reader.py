@@ -205,6 +205,30 @@ def test_added_partition_joins_the_running_stream(
     assert sorted(map(int, second.values)) == list(range(9))
 
 
+def test_backlog_of_one_partition_is_spread_over_the_cores(
+    kafka_spark: SparkSession, kafka_broker: KafkaBroker, kafka_topic: MakeTopic, tmp_path: Path
+) -> None:
+    topic = kafka_topic(1)
+    produce(kafka_broker, topic, 0, 0, 200)
+    start = KafkaClient("k", options(kafka_broker)).position(topic, "earliest")
+    reader = KafkaReader("k", options(kafka_broker), topic)
+    tasks: list[tuple[int, int]] = []
+
+    def take(batch: DataFrame, batch_id: int) -> None:
+        tasks.append((batch.count(), batch.rdd.getNumPartitions()))
+
+    query = (
+        reader.stream(kafka_spark, start, records_per_trigger=150)
+        .writeStream.foreachBatch(take)
+        .option("checkpointLocation", str(tmp_path / "c"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(60)
+    assert sum(count for count, _ in tasks) == 200
+    assert tasks == [(150, 2), (50, 1)] or all(parts == (2 if count > 75 else 1) for count, parts in tasks)
+
+
 def test_lost_range_is_named_at_the_start(
     kafka_spark: SparkSession, kafka_broker: KafkaBroker, kafka_topic: MakeTopic
 ) -> None:

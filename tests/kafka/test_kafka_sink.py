@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from services.kafka import create_topic
 
 from mvserver.demo.kafka_broker import KafkaBroker
@@ -284,3 +284,45 @@ def test_many_records_are_more_than_the_queue_holds(kafka_broker: KafkaBroker, k
     write(sink, 0, 150_000)
     sink.close()
     assert sorted(map(int, committed_values(kafka_broker, topic, 150_000))) == list(range(150_000))
+
+
+def test_position_in_a_transaction_that_does_not_end(kafka_broker: KafkaBroker, kafka_topic: MakeTopic) -> None:
+    topic, query = kafka_topic(), uuid.uuid4().hex
+    sink = sink_on(kafka_broker, topic, query, timeout_s=1.0)
+    write(sink, 0, 2)
+    other = Producer({"bootstrap.servers": kafka_broker.bootstrap, "transactional.id": uuid.uuid4().hex})
+    group = Consumer({"bootstrap.servers": kafka_broker.bootstrap, "group.id": f"mvserver-{query}"})
+    other.init_transactions(10)
+    other.begin_transaction()
+    other.send_offsets_to_transaction([TopicPartition(topic, 0, 0, "x")], group.consumer_group_metadata(), 10)
+    with pytest.raises(SqlError) as caught:
+        sink.committed_position()
+    assert caught.value.sqlstate == "08006"
+    assert caught.value.detail == "An earlier transaction of this query does not end."
+    other.abort_transaction(10)
+    assert sink.committed_position() == at(2)
+    write(sink, 2, 3)
+    sink.close()
+    group.close()
+    assert committed_values(kafka_broker, topic, 3) == numbered(0, 3)
+
+
+@pytest.mark.night
+def test_broker_killed_right_after_commits(own_kafka_broker: KafkaBroker) -> None:
+    """A broker that dies before it has written a transaction's markers may drop them when it starts again."""
+    topic, query = create_topic(own_kafka_broker, "t", 2), uuid.uuid4().hex
+    went_back = 0
+    known = 0
+    for _ in range(10):
+        sink = sink_on(own_kafka_broker, topic, query)
+        position = sink.committed_position()
+        done = 0 if position is None else position["partitions"]["0"]
+        assert done in (known, known - 4)
+        went_back += done < known
+        assert sorted(map(int, committed_values(own_kafka_broker, topic, done))) == list(range(done))
+        write(sink, done, done + 4)
+        known = done + 4
+        own_kafka_broker.kill()
+        sink.close()
+        own_kafka_broker.start()
+    print("transactions undone:", went_back)

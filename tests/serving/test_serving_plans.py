@@ -54,6 +54,8 @@ from mvserver.serving.api import PullScope
         ("quote_ident('Ab c')", "quote_ident", 25, '"Ab c"'),
         ("(SELECT max(visits) FROM visits)", "max", 20, 3),
         ("EXISTS (SELECT 1 FROM visits)", "exists", 16, True),
+        ("pg_typeof(1.5)", "pg_typeof", 25, "numeric"),
+        ("pg_typeof('a'::text)", "pg_typeof", 25, "text"),
         ("current_database()", "current_database", 25, "postgres"),
         ("current_user", "current_user", 25, "postgres"),
         ("current_schema()", "current_schema", 25, "public"),
@@ -165,6 +167,7 @@ def test_values_columns_are_named_as_in_postgresql(world: World) -> None:
         ("SELECT * FROM duckdb_tables", "42P01", 'relation "duckdb_tables" does not exist', 15),
         ("SELECT 'x'::nosuch", "42704", 'type "nosuch" does not exist', None),
         ("SELECT 'nosuch'::regclass", "42P01", 'relation "nosuch" does not exist', None),
+        ("SELECT 1 ORDER BY 2", "42P10", "ORDER BY position is not in select list", None),
         ("SELECT format('%s', 1)", "0A000", "function format is not supported", None),
     ],
 )  # fmt: skip
@@ -201,6 +204,7 @@ def test_parameters_take_the_types_of_columns_and_clients(world: World) -> None:
     assert world.plan("SELECT url FROM visits WHERE visits = $1 AND url = $2").parameter_oids == (20, 25)
     assert world.plan("SELECT $1").parameter_oids == (25,)
     assert world.plan("SELECT $1::int, $2").parameter_oids == (23, 25)
+    assert world.plan("SELECT $1::date + $2").parameter_oids == (1082, 23)
     assert world.plan("SELECT url FROM visits WHERE visits BETWEEN $1 AND $1 + 100").parameter_oids == (20,)
     assert world.rows("SELECT url FROM visits WHERE visits BETWEEN $1 AND $1 + 1", [3]) == [("./home",)]
     assert world.plan("SELECT $1", (23,)).fields[0].type_oid == 23
@@ -211,6 +215,12 @@ def test_parameters_take_the_types_of_columns_and_clients(world: World) -> None:
     assert world.rows("SELECT $1::text || $2", ["a", None]) == [(None,)]
     assert world.rows("SELECT url FROM visits WHERE mean > $1", [Decimal("3.33")], (1700,)) == [("./home",)]
     assert world.rows("SELECT url FROM visits WHERE visits IN ($1, $2) ORDER BY 1 LIMIT $3", [1, 3, 1]) == [("./a",)]
+
+
+def test_a_missing_parameter_is_an_error(world: World) -> None:
+    with pytest.raises(SqlError) as caught:
+        world.rows("SELECT $1::int")
+    assert (caught.value.sqlstate, caught.value.message) == ("42P02", "there is no parameter $1")
 
 
 def test_kinds_of_reads(world: World) -> None:
@@ -273,3 +283,17 @@ def test_explain_shows_what_would_run(world: World) -> None:
     lines = world.service.explain(world.plan("SELECT * FROM visits WHERE url = $1"))
     assert lines[0] == "Pull query (point) over 1 view(s)"
     assert len(lines) > 3
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT * FROM visits", [(16400, 1), (16400, 2), (16400, 3), (16400, 4)]),
+        ("SELECT v.mean, url AS u, visits + 1 FROM visits v", [(16400, 4), (16400, 1), (0, 0)]),
+        ("SELECT o.*, v.url FROM visits v, shop.public.orders o", [(16420, 1), (16400, 1)]),
+        ("SELECT url FROM (SELECT url FROM visits) s", [(0, 0)]),
+        ("SELECT 1", [(0, 0)]),
+    ],
+)
+def test_columns_know_the_view_they_come_from(world: World, text: str, expected: list[tuple[int, int]]) -> None:
+    assert [(field.table_oid, field.column_number) for field in world.plan(text).fields] == expected

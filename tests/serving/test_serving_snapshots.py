@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from serving_world import SCOPE, World, rows_of
+from serving_world import World, rows_of
 
 from mvserver import limits
 from mvserver.errors import SqlError
@@ -175,7 +175,7 @@ def test_live_relations_are_filled_for_each_run_and_join_with_views(tmp_path: Pa
 
     world = World(tmp_path, {"queries": queries})
     try:
-        plan = world.service.plan(__import__("sqlglot").parse_one("SELECT rows_in FROM mv_catalog.queries"), SCOPE)
+        plan = world.plan("SELECT rows_in FROM mv_catalog.queries")
         first = rows_of(world.snapshot.run(plan, []))
         second = rows_of(world.snapshot.run(plan, []))
         assert second[0][0] > first[0][0], "rows are asked for anew"
@@ -183,8 +183,22 @@ def test_live_relations_are_filled_for_each_run_and_join_with_views(tmp_path: Pa
             "SELECT v.url, v.visits FROM visits v JOIN mv_catalog.queries q ON q.view = v.url WHERE q.rows_in > 0"
         )
         assert joined == [("./home", 3)]
+        assert world.rows(
+            "SELECT c.relname, c.relkind, a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_class c "
+            "JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relnamespace = 'mv_catalog'::regnamespace "
+            "ORDER BY a.attnum"
+        ) == [("queries", "v", "view", "text"), ("queries", "v", "rows_in", "bigint")]
         with pytest.raises(SqlError) as caught:
             world.plan("SELECT * FROM mv_catalog.nosuch")
         assert caught.value.sqlstate == "42P01"
     finally:
         world.close()
+
+
+def test_an_interrupt_that_comes_too_late_does_not_hurt_the_next_statement(world: World) -> None:
+    snapshot = world.service.snapshot()
+    for text in ("SELECT 1", "SELECT count(*) FROM visits", "SELECT visits FROM visits WHERE url = './a'"):
+        snapshot.interrupt()
+        assert len(rows_of(snapshot.run(world.plan(text), []))) == 1
+    snapshot.close()
+    snapshot.interrupt()

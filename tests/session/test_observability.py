@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import time
 
 import pytest
 
@@ -64,3 +65,12 @@ def test_one_event_is_one_line_with_the_session() -> None:
 def test_unknown_level_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown log level 'LOUD'"):
         set_up_logging("LOUD")
+
+
+@pytest.mark.parametrize("piece", ["a.", "a", "'", "’", '"', "password ", "a://", "a:", "$$", "'password' = "])
+def test_masking_takes_time_in_proportion_to_the_text(piece: str) -> None:
+    """A text made to mislead the patterns must not hold the interpreter."""
+    bound = limits.LOGGED_TEXT_CHARACTERS_MAX
+    started = time.process_time()
+    loggable_sql((piece * bound)[:bound])
+    assert time.process_time() - started < 0.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Iterator
 from importlib import metadata
 from typing import Any
@@ -126,6 +127,8 @@ def test_extensions_are_called_by_json(plugged: World) -> None:
     session = plugged.open()
     assert values(session, '{"method": "answer", "params": {"value": 42}}') == [(42,)]
     assert values(session, '/* tool */ {"method": "answer", "params": {"value": 7}};') == [(7,)]
+    assert values(session, '{"method": "answer", /* inside */ "params": {"value": 8}} /* after */ ;') == [(8,)]
+    assert values(session, '{"method": "answer", "params": {"value": 9}}; /* after */') == [(9,)]
     read = '{"method": "read", "params": {"sql": "SELECT a FROM v WHERE b = $1", "params": [9]}}'
     assert values(session, read) == [(9,)] * 3
     (row,) = values(session, '{"method": "types"}')
@@ -145,6 +148,15 @@ def test_what_is_no_call_stays_sql(plugged: World, world: World) -> None:
     with pytest.raises(SqlError) as caught:
         run(world.open(), '{"method": "answer"}')  # none registered
     assert caught.value.sqlstate == "42601"
+
+
+@pytest.mark.parametrize("text", ["/*" * 100_000 + "}", "{" + "/*" * 100_000 + "}", "{}" + "*/" * 100_000])
+def test_texts_made_to_be_slow(plugged: World, text: str) -> None:
+    session = plugged.open()
+    started = time.process_time()
+    with pytest.raises(SqlError):
+        run(session, text)
+    assert time.process_time() - started < 1
 
 
 def test_a_program_over_a_buenavista_connection(world: World) -> None:

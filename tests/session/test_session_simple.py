@@ -182,6 +182,13 @@ def test_warnings_of_misplaced_transaction_commands(session: Session) -> None:
     assert notices(session) == [("WARNING", "25P01", "SET LOCAL can only be used in transaction blocks")]
 
 
+def test_client_min_messages(session: Session) -> None:
+    run(session, "SET client_min_messages = error; COMMIT")
+    assert notices(session) == []
+    run(session, "SET client_min_messages = warning; COMMIT")
+    assert len(notices(session)) == 1
+
+
 def test_a_failed_transaction_refuses_all_but_its_end(session: Session) -> None:
     run(session, "BEGIN")
     error(session, "SELECT a FROM nothing")

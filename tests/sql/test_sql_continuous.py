@@ -114,7 +114,7 @@ EXPRESSIONS = [
     ("CAST(a AS BIGINT)", "Cast(a, BIGINT)"),
     ("a::varchar(3)::bytes", "Cast(Cast(a, VARCHAR(3)), VARBINARY)"),
     ("TRY_CAST(a AS DOUBLE PRECISION)", "TryCast(a, DOUBLE)"),
-    ("a::STRUCT<x INT, \"Y\" ARRAY<DECIMAL(5,2)>>", 'Cast(a, STRUCT<"x" INTEGER, "Y" ARRAY<DECIMAL(5, 2)>>)'),
+    ('a::STRUCT<x INT, "Y" ARRAY<DECIMAL(5,2)>>', 'Cast(a, STRUCT<"x" INTEGER, "Y" ARRAY<DECIMAL(5, 2)>>)'),
     ("a::MAP<VARCHAR, ARRAY<INT>>", "Cast(a, MAP<VARCHAR, ARRAY<INTEGER>>)"),
     ("a::int[]", "Cast(a, ARRAY<INTEGER>)"),
     ("a::timestamp_ltz(3)", "Cast(a, TIMESTAMP_LTZ)"),
@@ -181,9 +181,16 @@ def test_typed_literals_are_marked() -> None:
 def test_clauses() -> None:
     select = parse_select(
         "WITH x AS (SELECT a FROM b), y (n) AS (SELECT 1) "
-        "SELECT DISTINCT a, t.*, s.t.*, *, f(b) AS \"N\", c d FROM x AS t WHERE a > 1 GROUP BY 1, (a, b), c HAVING d"
+        'SELECT DISTINCT a, t.*, s.t.*, *, f(b) AS "N", c d FROM x AS t WHERE a > 1 GROUP BY 1, (a, b), c HAVING d'
     )
-    assert [show(item) for item in select.expressions] == ["a", "t.*", "s.t.*", "Star()", "Alias(f(b), N)", "Alias(c, d)"]
+    assert [show(item) for item in select.expressions] == [
+        "a",
+        "t.*",
+        "s.t.*",
+        "Star()",
+        "Alias(f(b), N)",
+        "Alias(c, d)",
+    ]
     assert isinstance(select.args["distinct"], exp.Distinct)
     assert show(select.args["where"].this) == "GT(a, 1)"
     assert [show(key) for key in select.args["group"].expressions] == ["1", "a", "b", "c"]

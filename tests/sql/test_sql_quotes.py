@@ -72,7 +72,7 @@ def test_literals(text: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "sqlstate", "message", "position"),
     [
-        ("SELECT 'abc", "42601", "unterminated quoted string at or near \"'abc\"", 8),
+        ("SELECT 'abc", "42601", 'unterminated quoted string at or near "\'abc"', 8),
         ("SELECT 'a''b", "42601", "unterminated quoted string at or near \"'a''b\"", 8),
         ("SELECT ’abc", "42601", 'unterminated quoted string at or near "’abc"', 8),
         ('SELECT "abc', "42601", 'unterminated quoted identifier at or near ""abc"', 8),

@@ -256,7 +256,7 @@ def test_property_values() -> None:
     assert dict(statement.properties) == {
         "a": "text", "b": 1, "c": -1.5, "d": True, "e": False, "f": "Bare", "g": "Quoted", "h": None,
     }  # fmt: skip
-    assert statement.properties.position("b") == 40
+    assert statement.properties.position("b") == statement.text.index("'b'") + 1
     assert statement.properties.position("x") is None
 
 

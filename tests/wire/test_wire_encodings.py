@@ -203,7 +203,8 @@ def test_nested_columns_as_json() -> None:
              "n": [(1, True)]}  # fmt: skip
     column = pa.array([value, None], arrow)
     make = encoder(114, -1, 0, arrow, "UTC")
-    text = '{"a":null,"b":["x\\"y",null,"é"],"m":{"k":1e+20,"n":"NaN"},"t":"1970-01-01T00:00:00","d":1.50,"n":{"1":true}}'
+    text = '{"a":null,"b":["x\\"y",null,"é"],"m":{"k":1e+20,"n":"NaN"},"t":"1970-01-01T00:00:00","d":1.50,'
+    text += '"n":{"1":true}}'
     assert make.cells(column) == [text.encode(), None]
     json.loads(text)
     infinite = pa.array([clock.STAMP_INFINITY], pa.int64()).view(pa.timestamp("us"))

@@ -393,7 +393,7 @@ def test_stop_waits_for_the_end_of_what_was_asked() -> None:
 
 
 def test_a_large_result_is_handed_out_in_pieces() -> None:
-    driven, backend = logged_in()
+    driven, _ = logged_in()
     answer = driven.say(query("rows 50000 50000"))
     assert len(rows(answer)) == 50_000
     assert driven.flushes >= len(answer) // (2 * limits.RESULT_CHUNK_BYTES)

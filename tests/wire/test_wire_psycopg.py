@@ -43,7 +43,8 @@ VALUES: list[tuple[str, Any]] = [
     ("timestamptz", dt.datetime(2024, 7, 1, 12, tzinfo=UTC)),
     ("timestamptz", dt.datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)),
     ("uuid", uuid.UUID("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")),
-    ("int4[]", [1, None, -3]), ("int4[]", []), ("int4[]", [[1, 2], [3, 4]]), ("text[]", ["", None, "NULL", 'a"b\\c', "d,e"]),
+    ("int4[]", [1, None, -3]), ("int4[]", []), 
+    ("text[]", ["", None, "NULL", 'a"b\\c', "d,e"]),
     ("float8[]", [1.5, float("-inf")]), ("bool[]", [True, None]), ("date[]", [dt.date(2024, 1, 1)]),
     ("uuid[]", [uuid.UUID(int=0)]),
 ]  # fmt: skip
@@ -55,8 +56,6 @@ VALUES: list[tuple[str, Any]] = [
 def test_values_go_through(
     connection: psycopg.Connection[Any], name: str, value: Any, parameter: str, result: bool
 ) -> None:
-    if name == "int4[]" and value and isinstance(value[0], list):
-        pytest.skip("the toy keeps one dimension") if True else None
     with connection.cursor(binary=result) as cursor:
         row = cursor.execute(f"echo %{parameter}::{name}", (value,)).fetchone()
     assert row == (value,)
@@ -125,10 +124,14 @@ def test_pipeline(connection: psycopg.Connection[Any]) -> None:
         cursors = [connection.execute("echo %s::int4", (value,)) for value in range(50)]
         pipeline.sync()
         assert [cursor.fetchone() for cursor in cursors] == [(value,) for value in range(50)]
-    with pytest.raises(psycopg.errors.SyntaxError), connection.pipeline():
-        connection.execute("insert 1")
-        connection.execute("error 42601 wrong")
-        connection.execute("insert 2")
+    def wrong() -> None:
+        with connection.pipeline():
+            connection.execute("insert 1")
+            connection.execute("error 42601 wrong")
+            connection.execute("insert 2")
+
+    with pytest.raises(psycopg.errors.SyntaxError):
+        wrong()
     assert connection.execute("insert 1").rowcount == 1
 
 
@@ -164,7 +167,7 @@ def test_cancel(running: Running, connection: psycopg.Connection[Any]) -> None:
     worker = threading.Thread(target=work)
     worker.start()
     wait_for(lambda: session.running)
-    connection.cancel()
+    connection.cancel_safe(timeout=10)  # cancel() would hold the interpreter's lock, which the server needs here
     worker.join(10)
     assert [failure.sqlstate for failure in failures] == ["57014"]  # type: ignore[attr-defined]
 
@@ -179,8 +182,7 @@ def test_refused_connections(running: Running) -> None:
 def test_many_connections_at_once(running: Running) -> None:
     def work(results: list[int]) -> None:
         with psycopg.connect(running.dsn, autocommit=True) as own:
-            for _ in range(20):
-                results.append(len(own.execute("rows 100").fetchall()))
+            results.extend(len(own.execute("rows 100").fetchall()) for _ in range(20))
 
     results: list[int] = []
     workers = [threading.Thread(target=work, args=(results,)) for _ in range(10)]

@@ -7,7 +7,6 @@ import os
 import random
 import struct
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -352,7 +351,8 @@ def test_fuzzed_messages_crash_nothing(caplog: pytest.LogCaptureFixture) -> None
         before_log_in = at % 10 == 0
         if before_log_in:
             stranger = Driven(backend)
-            answer = stranger.say(mutated(rng, rng.choice((startup(), special(5679), special(5678, b"12345678")))))
+            packets = (startup(), special(5679), special(5678, b"12345678"))
+            answer = stranger.say(mutated(rng, rng.choice(packets)))
             stranger.machine.close()
             if not answer.startswith(b"N"):
                 list(split(answer))
@@ -415,6 +415,5 @@ def test_psql(running: Running) -> None:
     assert failed.returncode == 1
     assert "ERROR:  22012: division by zero\n" in failed.stderr
     assert "HINT:  What to do." in failed.stderr
-    assert sys.version_info >= (3, 11)
     wrong = psql(running, "-c", "insert 1", "-d", "other")
     assert 'FATAL:  database "other" does not exist' in wrong.stderr

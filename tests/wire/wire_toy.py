@@ -124,13 +124,14 @@ class ToySession:
         oids = _echo_oids(text)
         wanted = len(set(re.findall(r"\$\d+", text)))
         given = [*parameter_oids, *[0] * (wanted - len(parameter_oids))][:wanted]
-        self.statements[name] = (text, tuple(oids[at] if at < len(oids) else oid or 25 for at, oid in enumerate(given)))
+        named = [*oids, *[25] * (wanted - len(oids))]
+        self.statements[name] = (text, tuple(oid or known for oid, known in zip(given, named, strict=True)))
 
     def describe_statement(self, name: str) -> StatementDescription:
         if name not in self.statements:
             raise SqlError("26000", f'prepared statement "{name}" does not exist')
         text, oids = self.statements[name]
-        return StatementDescription(oids, self._fields(text, oids))
+        return StatementDescription(oids, self._fields(text))
 
     def bind(self, portal: str, statement: str, parameters: Sequence[Any]) -> None:
         self.portals[portal] = (statement, parameters)
@@ -140,7 +141,7 @@ class ToySession:
 
     def execute(self, portal: str) -> Result:
         statement, parameters = self._portal(portal)
-        return self._run(self.statements[statement][0], parameters, self.statements[statement][1])
+        return self._run(self.statements[statement][0], parameters)
 
     def close_statement(self, name: str) -> None:
         self.statements.pop(name, None)
@@ -173,19 +174,19 @@ class ToySession:
             raise SqlError("34000", f'portal "{name}" does not exist')
         return self.portals[name]
 
-    def _fields(self, text: str, oids: Sequence[int]) -> tuple[Field, ...] | None:
+    def _fields(self, text: str) -> tuple[Field, ...] | None:
         word, _, rest = text.strip().partition(" ")
         if word == "rows":
             return SIMPLE_FIELDS
         if word == "table":
             return self.backend.tables[rest.strip()][0]
         if word == "echo":
-            return tuple(Field(f"p{at + 1}", oid) for at, oid in enumerate(oids))
+            return _echo_fields(text)
         if word == "show":
             return (Field(rest.strip(), 25),)
         return None
 
-    def _run(self, text: str, parameters: Sequence[Any], oids: Sequence[int] = ()) -> Result:
+    def _run(self, text: str, parameters: Sequence[Any]) -> Result:
         word, _, rest = text.strip().partition(" ")
         word = word.lower()
         if not word:
@@ -194,14 +195,14 @@ class ToySession:
             raise SqlError("25P02", "current transaction is aborted, commands ignored until end of transaction block")
         action: Callable[[str], Result] | None = getattr(self, f"_do_{word}", None)
         if word == "echo":
-            return self._echo(parameters, oids)
+            return self._echo(text, parameters)
         if action is None:
             raise SqlError("42601", f'syntax error at or near "{word}"', position=1)
         return action(rest.strip())
 
-    def _echo(self, parameters: Sequence[Any], oids: Sequence[int]) -> Result:
-        columns = [_column(value, oid) for value, oid in zip(parameters, oids, strict=True)]
-        fields = tuple(Field(f"p{at + 1}", oid) for at, oid in enumerate(oids))
+    def _echo(self, text: str, parameters: Sequence[Any]) -> Result:
+        fields = _echo_fields(text)
+        columns = [_column(value, each.type_oid) for value, each in zip(parameters, fields, strict=True)]
         batch = pa.RecordBatch.from_arrays(columns, names=[f.name for f in fields])
         return Result("SELECT ", fields, iter([batch]))
 
@@ -285,6 +286,10 @@ def _echo_oids(text: str) -> list[int]:
     if unknown:
         raise SqlError("42704", f'type "{unknown[0]}" does not exist')
     return [TYPE_OIDS[name] for name in names]
+
+
+def _echo_fields(text: str) -> tuple[Field, ...]:
+    return tuple(Field(f"p{at + 1}", oid) for at, oid in enumerate(_echo_oids(text)))
 
 
 def _column(value: Any, oid: int) -> pa.Array:

@@ -40,8 +40,8 @@ def from_postgres(pattern: str, *, parsing: bool = False) -> str:
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
                 f'date pattern "{pattern}" is not supported at "{pattern[at:]}"',
-                hint="The parts are YYYY, YY, MM, Mon, FMMonth, DD, DDD, Dy, FMDay, Q, HH24, HH12, MI, SS, MS, US, AM and "
-                'PM; put other letters in double quotes, as in YYYY-MM-DD"T"HH24:MI:SS.',
+                hint="The parts are YYYY, YY, MM, Mon, FMMonth, DD, DDD, Dy, FMDay, Q, HH24, HH12, MI, SS, MS, US, AM "
+                'and PM; put other letters in double quotes, as in YYYY-MM-DD"T"HH24:MI:SS.',
             )
         else:
             out.append(_quoted(pattern[at]))

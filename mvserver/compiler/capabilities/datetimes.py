@@ -289,7 +289,7 @@ CAPABILITIES: tuple[Capability, ...] = (
             example("to_char(DATE '2024-01-05', 'YYYY\"T\"DDD Q')", "2024T005 1"), fails(f"to_char({_T}, 'J')",
             "0A000", postgres=False),
         ],
-        note="patterns are made of YYYY, YY, MM, Mon, FMMonth, DD, DDD, Dy, FMDay, Q, HH24, HH12, MI, SS, MS, US, AM, PM",
+        note="parts are YYYY, YY, MM, Mon, FMMonth, DD, DDD, Dy, FMDay, Q, HH24, HH12, MI, SS, MS, US, AM, PM",
     ),
     capability(
         "date_format", "a timestamp as text, by a Java pattern",

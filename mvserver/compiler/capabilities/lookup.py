@@ -196,7 +196,7 @@ def _check_constants(
 ) -> None:
     parameters = _expand(overload, len(arguments)) or ()
     for index, (parameter, argument) in enumerate(zip(parameters, arguments, strict=True), start=1):
-        if parameter.constant and not isinstance(argument, Literal):
+        if parameter.constant and (not isinstance(argument, Literal) or argument.value is None):
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
                 f"argument {index} of {name} must be a constant",

@@ -87,6 +87,8 @@ def _replacement(argument: Lowered) -> str:
 
 def _replace(a: Sequence[Lowered], result: SqlType) -> str:
     flags, everywhere = _flags(a[3]) if len(a) == 4 else ("s", False)
+    if a[1].literal is not None and a[1].constant() is None:
+        return "CAST(NULL AS STRING)"
     replacement = _replacement(a[2])
     if everywhere:
         return f"regexp_replace({a[0]}, {_flagged(a[1], flags)}, {replacement})"

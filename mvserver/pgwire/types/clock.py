@@ -24,6 +24,7 @@ PG_STAMP_INFINITY, PG_STAMP_MINUS_INFINITY = 2**63 - 1, -(2**63)
 
 # what Python's and Arrow's calendars write as PostgreSQL does; a day is left for the zone's offset
 PLAIN_DATE_FROM, PLAIN_DATE_TO = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
+PYTHON_STAMP_FROM, PYTHON_STAMP_TO = PLAIN_DATE_FROM * DAY_US, (PLAIN_DATE_TO + 1) * DAY_US
 PLAIN_STAMP_FROM, PLAIN_STAMP_TO = (PLAIN_DATE_FROM + 1) * DAY_US, PLAIN_DATE_TO * DAY_US
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -80,13 +80,13 @@ def _date_value(days: int) -> date | str:
 
 
 def _stamp_value(count: int) -> datetime | str:
-    if clock.PLAIN_STAMP_FROM <= count < clock.PLAIN_STAMP_TO:
+    if clock.PYTHON_STAMP_FROM <= count < clock.PYTHON_STAMP_TO:
         return _EPOCH + timedelta(microseconds=count)
     return clock.stamp_text(count)
 
 
 def _instant_value(count: int) -> datetime | str:
-    if clock.PLAIN_STAMP_FROM <= count < clock.PLAIN_STAMP_TO:
+    if clock.PYTHON_STAMP_FROM <= count < clock.PYTHON_STAMP_TO:
         return _EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=count)
     return clock.instant_text(count, UTC)
 
