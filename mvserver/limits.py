@@ -15,6 +15,7 @@ RESULT_CHUNK_BYTES = 512 * 1024  # rows are framed and handed to the socket in p
 READ_AHEAD_BYTES_MAX = 1024 * 1024  # what a client may send while its statement runs, before reading pauses
 CONNECTIONS_REFUSED_MAX = 50  # over the cap: so many are told 53300, the rest are dropped unheard
 CANCEL_THREADS = 2  # cancels must not queue behind the statements they are meant to stop
+CLOSE_LINGER_S = 5.0  # how long the last bytes to a client that is hung up on may take
 SHUTDOWN_GRACE_S = 5.0  # after the drain: how long cancelled statements may take to end
 ARRAY_DIMENSIONS_MAX = 6  # PostgreSQL's MAXDIM
 

@@ -233,6 +233,7 @@ class Connection(asyncio.Protocol):
         self._stop_timer()
         if self._transport is not None:
             self._transport.close()
+            self._timer = self._loop.call_later(limits.CLOSE_LINGER_S, self.abort)
 
     def _release(self) -> None:
         """Gives back what the engine holds, on a worker since that may block."""

@@ -40,7 +40,9 @@ def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Se
     _refuse_aggregation(planned, "CREATE MATERIALIZED VIEW ... AS keeps such a result.")
     outputs = [(output.name, output.type) for output in planned.plan.outputs]
     declaration = stream_declaration.read(statement.properties, outputs)
-    store = lookup.store(declaration.store, context, services)
+    # The statement's store, else the session's, else that of the left-most source.
+    chosen = declaration.store or context.store
+    store = planned.store if chosen is None else lookup.store(chosen, context, services)
     _check_sink_store(store)
     source_format = planned.source.property("value.format") or "json"
     value_format = declaration.value_format or source_format

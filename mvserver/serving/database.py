@@ -50,7 +50,8 @@ class Database:
         """Open ``path`` (made with its folder if it is not there).
 
         ``set_aside`` of the result names what a damaged file was renamed to; the schemas are then empty and the views
-        have to be rebuilt. A file that another process holds is not damaged: that error goes to the caller.
+        have to be rebuilt. A file that another process holds, or that cannot be opened for want of memory, disk or
+        rights, is not damaged: that error goes to the caller.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         spill = path.parent / "spill"
@@ -66,7 +67,7 @@ class Database:
         try:
             connection = _connect(path, options)
         except duckdb.Error as error:
-            if not path.exists() or _is_held_elsewhere(error):
+            if not path.exists() or not _is_damage(error):
                 raise
             set_aside = _set_aside(path)
             connection = _connect(path, options)
@@ -114,9 +115,17 @@ def _preparation() -> Iterable[str]:
         yield f"CREATE SCHEMA IF NOT EXISTS {schema}"
 
 
-def _is_held_elsewhere(error: duckdb.Error) -> bool:
-    text = str(error)
-    return "Could not set lock" in text or "Permission denied" in text or "already open" in text
+_CIRCUMSTANCES = (
+    "Could not set lock", "Conflicting lock", "already open", "different configuration", "Permission denied",
+    "No space left", "Too many open files", "Read-only file system", "Input/output error",
+)  # fmt: skip
+
+
+def _is_damage(error: duckdb.Error) -> bool:
+    """False where the file may well be whole: another process holds it, or memory, disk or rights are missing."""
+    if isinstance(error, duckdb.OutOfMemoryException | duckdb.PermissionException):
+        return False
+    return not any(text in str(error) for text in _CIRCUMSTANCES)
 
 
 def _set_aside(path: Path) -> Path:

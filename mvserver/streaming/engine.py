@@ -75,6 +75,7 @@ class _Running:
     subscriber: Subscriber | None = None
     sink: SinkQuery | None = None
     broken: str | None = None
+    store_versions: tuple[float, ...] = ()
 
 
 class Engine:
@@ -126,6 +127,8 @@ class Engine:
                 known = self._running.get(query.id)
                 if known is None:
                     self._running[query.id] = self._adopt(query, rows.get(query.id))
+                elif self._store_changed(query, known):
+                    self._renew(query)
                 elif query.desired_state == "terminated" and known.query.desired_state != "terminated":
                     self._terminate(known)
                 elif query.desired_state == "running" and known.query.desired_state == "terminated":
@@ -204,10 +207,32 @@ class Engine:
     def check_plan(self, plan: object) -> None:
         check_plan(self._starter.session(), plan)
 
+    # --- changed stores -----------------------------------------------------------------------------------------------
+    def _store_changed(self, query: Query, known: _Running) -> bool:
+        return known.store_versions != self._store_versions(query)
+
+    def _store_versions(self, query: Query) -> tuple[float, ...]:
+        """When the stores of its source and sink were last changed: their properties are in every connection."""
+        ids = [self._relation(relation_id).store_id for relation_id in (*query.source_ids, query.sink_id)]
+        stores = [self._services.catalog.stores.by_id(store_id) for store_id in ids if store_id is not None]
+        return tuple(store.updated_at for store in stores if store is not None)
+
+    def _renew(self, query: Query) -> None:
+        """Stops what reads through the old properties and takes it up again; the ledger makes that exact."""
+        old = self._running[query.id]
+        if old.sink is not None:
+            old.sink.stop()
+        if old.pipeline is not None and self._pipelines.get(old.pipeline.id) is old.pipeline:
+            del self._pipelines[old.pipeline.id]
+            old.pipeline.stop()
+        row = next((r for r in self._services.writer.ledger_subscribers() if r.query_id == query.id), None)
+        self._running[query.id] = self._adopt(query, row)
+
     # --- one query --------------------------------------------------------------------------------------------------
     def _adopt(self, query: Query, row: SubscriberRow | None) -> _Running:
         running = _Running(query)
         try:
+            running.store_versions = self._store_versions(query)
             if query.kind == "materialized_view":
                 self._adopt_view(running, row)
             else:

@@ -1,7 +1,7 @@
 """A pipeline: one Spark streaming query over one scanned entity, and the views that hang on it.
 
-The Spark callback evaluates a batch and hands it to the commit thread, so that DuckDB merges while Spark reads on. Spark
-may then have committed more to its checkpoint than DuckDB holds; that is harmless, because every start is a new
+The Spark callback evaluates a batch and hands it to the commit thread, so that DuckDB merges while Spark reads on.
+Spark may then have committed more to its checkpoint than DuckDB holds; that is harmless, because every start is a new
 checkpoint generation that begins at the ledger's position.
 """
 
@@ -296,7 +296,7 @@ class Pipeline:
 
     # --- evaluation -------------------------------------------------------------------------------------------------
     def _evaluate(self, frame: DataFrame, shares: list[Share], records: int) -> tuple[Evaluated, list[Share]]:
-        """Evaluates all; where a record's value fails an expression, each alone, and the culprits fail by themselves."""
+        """Evaluates all; where a record's value fails an expression, each alone, and the culprits fail alone."""
         try:
             return self._evaluate_together(frame, shares, records), shares
         except Exception as error:

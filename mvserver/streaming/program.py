@@ -135,9 +135,7 @@ def build_program(targets: Sequence[Target], *, trial: bool = False) -> Program:
             rejected_columns.append(_rejected_column(scan, decoded.reason, f"x{number}"))
     flags, values = _Columns("f"), _Columns("c")
     partials: dict[str, str] = {}
-    views: list[ViewInput] = []
-    for target in targets:
-        views.append(_view_input(target, references, good, flags, values, partials))
+    views = [_view_input(target, references, good, flags, values, partials) for target in targets]
     if any(text != name for text, name in flags.by_text.items()):
         stages.append(tuple(flags.selected()))
     keys = list(dict.fromkeys(key for view in views for key in view.keys))

@@ -36,7 +36,7 @@ class SessionStarter:
         except SqlError as error:
             _log.error("%s", error)
             self._problem = error
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - shown to whoever waits for Spark
             _log.exception("Spark could not be started")
             self._problem = SqlError(sqlstates.SYSTEM_ERROR, "Spark could not be started", detail=f"{error}.")
         finally:

@@ -38,8 +38,8 @@ class Rate:
 class Subscriber:
     """Guarded by its pipeline's lock.
 
-    ``position`` is committed. ``claimed`` is where it will stand when all batches under way are committed: a batch takes
-    in the subscribers whose claim is its start, so each record is merged exactly once into each view.
+    ``position`` is committed. ``claimed`` is where it will stand when all batches under way are committed: a batch
+    takes in the subscribers whose claim is its start, so each record is merged exactly once into each view.
     """
 
     target: Target

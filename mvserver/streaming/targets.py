@@ -128,8 +128,8 @@ def _finished_select(target: Target) -> str:
     key: Callable[[int], str] = "k{}".format
     aggregate: Callable[[int], str] = "a{}".format
     columns = ", ".join(
-        f"CAST({lower_duckdb.lower(output.expression, key, aggregate)} AS {lower_duckdb.duckdb_type(output.type)}) AS {name}"
-        for output, name in zip(plan.outputs, names, strict=True)
+        f"CAST({lower_duckdb.lower(o.expression, key, aggregate)} AS {lower_duckdb.duckdb_type(o.type)}) AS {name}"
+        for o, name in zip(plan.outputs, names, strict=True)
     )
     having = "" if plan.having is None else f" WHERE {lower_duckdb.lower(plan.having, key, aggregate)}"
     return f"SELECT {columns} FROM (SELECT {', '.join(inner) or '1'} FROM {source_text(target.state)}){having}"

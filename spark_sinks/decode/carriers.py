@@ -152,11 +152,9 @@ def from_text(kind: DataType, value: str) -> str:
     if isinstance(kind, (StringType, VarcharType)):
         return value if isinstance(kind, StringType) else f"CASE WHEN {valid(kind, value)} THEN {value} END"
     if isinstance(kind, DecimalType):
-        wide = f"try_cast({trimmed} as {carrier(kind)})"
-        return f"CASE WHEN {_is_number(trimmed)} AND try_cast({wide} as {name}) = {wide} THEN try_cast({wide} as {name}) END"
+        return _exactly(trimmed, carrier(kind), name)
     if name in ("tinyint", "smallint", "int", "bigint"):
-        wide = f"try_cast({trimmed} as decimal(38,10))"
-        return f"CASE WHEN {_is_number(trimmed)} AND try_cast({wide} as {name}) = {wide} THEN try_cast({wide} as {name}) END"
+        return _exactly(trimmed, "decimal(38,18)", name)
     if isinstance(kind, (DoubleType, FloatType)):
         number = f"try_cast({trimmed} as double)"
         return (
@@ -187,6 +185,12 @@ def _valid_or_null(kind: DataType, value: str, depth: int) -> str | None:
 
 def _if_matches(value: str, pattern: str, then: str) -> str:
     return f"CASE WHEN {value} RLIKE '{pattern}' THEN {then} END"
+
+
+def _exactly(value: str, wide_type: str, name: str) -> str:
+    """A number in text as type ``name`` where that keeps its value."""
+    wide = f"try_cast({value} as {wide_type})"
+    return f"CASE WHEN {_is_number(value)} AND try_cast({wide} as {name}) = {wide} THEN try_cast({wide} as {name}) END"
 
 
 def _is_number(value: str) -> str:

@@ -20,8 +20,9 @@ def decode_csv(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Deco
         f"THEN 'the value is not a CSV line of {len(columns)} fields'",
     ]
     for i, column in enumerate(columns):
+        given = f"{parsed}.c{i}"
         tests.append(
-            f"WHEN {parsed}.c{i} IS NOT NULL AND {row}.c{i} IS NULL THEN concat({wrong_reason(column)}, left({parsed}.c{i}, 200))"
+            f"WHEN {given} IS NOT NULL AND {row}.c{i} IS NULL THEN concat({wrong_reason(column)}, left({given}, 200))"
         )
         if column.not_null:
             tests.append(f"WHEN {row}.c{i} IS NULL THEN {null_reason(column)}")

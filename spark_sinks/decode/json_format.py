@@ -103,8 +103,9 @@ def _reason(columns: Sequence[DecodeColumn], value: str, utf8: str, fields: str,
         f"WHEN {fields} IS NULL THEN 'the value is not one JSON object'",
     ]
     for i, column in enumerate(columns):
+        given = f"{found}.t{i}"
         tests.append(
-            f"WHEN {found}.t{i} IS NOT NULL AND {row}.c{i} IS NULL THEN concat({wrong_reason(column)}, left({found}.t{i}, 200))"
+            f"WHEN {given} IS NOT NULL AND {row}.c{i} IS NULL THEN concat({wrong_reason(column)}, left({given}, 200))"
         )
         if column.not_null:
             tests.append(f"WHEN {row}.c{i} IS NULL THEN {null_reason(column)}")

@@ -1,8 +1,8 @@
 """Which files a pipeline has read, in order: an append-only file beside the catalog.
 
-A FILE position is ``{"seq": n}``: the first n entries of the journal are read. An entry is written and synced before the
-batch that reads its file commits; entries behind the ledger's position belong to no committed batch and are cut off at
-start. The journal outlives the view database, so that a rebuild can tell when a file it needs is gone or changed.
+A FILE position is ``{"seq": n}``: the first n entries of the journal are read. An entry is written and synced before
+the batch that reads its file commits; entries behind the ledger's position belong to no committed batch and are cut
+off at start. The journal outlives the view database, so that a rebuild can tell when a file it needs is gone or changed.
 """
 
 from __future__ import annotations

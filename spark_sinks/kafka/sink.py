@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -56,6 +56,8 @@ class TransactionalSink:
         self._group: Consumer | None = None
         self._partitions: tuple[int, ...] = ()
         self._in_transaction = False
+        self._undone = False
+        self._refused: KafkaError | None = None  # why a record of the present transaction was not taken
         self._broken: SqlError | None = None
 
     def open(self) -> None:
@@ -73,6 +75,7 @@ class TransactionalSink:
                 "socket.timeout.ms": int(self._timeout_s * 1000),  # some calls keep to it rather than to their time-out
                 "acks": "all",
                 "partitioner": "murmur2_random",  # as Java's producers do, so that equal keys meet
+                "delivery.report.only.error": True,
                 "compression.type": "lz4",
                 "message.max.bytes": KAFKA_RECORD_BYTES_MAX,  # the topic's own bound is the broker's to keep
                 "linger.ms": 5,
@@ -100,7 +103,7 @@ class TransactionalSink:
         """
         self.open()
         position = unpack(self._stable_notes())
-        if position is None and expected:
+        if position is None and expected and not self._undone:
             raise SqlError(
                 sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
                 f'topic "{self._topic}" in store "{self._store}" does not have the position of what was written to it',
@@ -126,6 +129,7 @@ class TransactionalSink:
         try:
             if self._in_transaction:  # what an interrupted call left
                 self._until_done(producer.abort_transaction, deadline)
+            self._refused = None
             producer.begin_transaction()
             self._in_transaction = True
             self._produce(producer, zip(keys, values, timestamps_ms, strict=True))
@@ -189,6 +193,7 @@ class TransactionalSink:
         except KafkaException as error:
             raise self._abort(producer, kafka_error(error)) from error
         self._in_transaction = False
+        self._undone = True
 
     # --- the steps of a transaction --------------------------------------------------------------------------------
     def _writer(self) -> Producer:
@@ -198,7 +203,7 @@ class TransactionalSink:
     def _produce(self, producer: Producer, records: Iterable[tuple[bytes | None, bytes | None, int | None]]) -> None:
         topic = self._topic
         for key, value, timestamp in records:
-            arguments: dict[str, Any] = {"key": key, "value": value}
+            arguments: dict[str, Any] = {"key": key, "value": value, "on_delivery": self._on_delivery}
             if timestamp is not None and timestamp > 0:
                 arguments["timestamp"] = timestamp
             try:
@@ -206,6 +211,10 @@ class TransactionalSink:
             except BufferError:
                 self._make_room(producer, arguments)
         producer.poll(0)
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and self._refused is None:
+            self._refused = error
 
     def _make_room(self, producer: Producer, arguments: dict[str, Any]) -> None:
         deadline = self._deadline()
@@ -251,7 +260,9 @@ class TransactionalSink:
 
     def _abort(self, producer: Producer, error: KafkaError) -> SqlError:
         """Ends the transaction and gives the error to raise."""
-        named = self._named(error)
+        producer.poll(0)
+        # Once a record was refused, every later call fails, without saying why.
+        named = self._named(error if self._refused is None or error.fatal() else self._refused)
         if error.fatal() or error.code() in _FENCED:
             self._broken = named
             return named

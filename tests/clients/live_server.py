@@ -25,6 +25,7 @@ from mvserver.session.backend import SessionBackend
 from mvserver.session.catalog_directory import CatalogDirectory
 from mvserver.session.services import Services
 from mvserver.sql import parse
+from mvserver.stores import StoreRegistry, StoreSettings
 from mvserver.streaming.api import QueryState, QueryStatus
 
 
@@ -89,12 +90,17 @@ class LiveServer:
         self.catalog = Catalog.open(folder / "catalog.sqlite")
         self.database = Database.open(folder / "views.duckdb")
         self.engine = HandMadeEngine()
+        self.files = folder / "files"
+        self.files.mkdir()
+        self.stores = StoreRegistry(
+            StoreSettings((self.files,), certificate_folders=(), jar_directory=None, kafka_timeout_s=1.0)
+        )
         self.pulls = DuckPullService(self.database, LiveCatalogSource(self.catalog))
         self.router = Router(
             RoutingServices(
                 catalog=self.catalog,
                 engine=self.engine,
-                stores=None,  # type: ignore[arg-type] - no test here makes a store
+                stores=self.stores,
                 compile_select=compile_select,
                 explain_plan=lambda plan: [repr(plan)],
                 pulls=self.pulls,
@@ -138,6 +144,7 @@ class LiveServer:
             self._thread.join(20)
             assert not self._thread.is_alive(), "the server did not stop"
         self.backend.close()
+        self.stores.close()
         self.pulls.close()
         self.database.close()
         self.catalog.close()

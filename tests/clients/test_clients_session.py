@@ -104,6 +104,43 @@ def test_several_definitions_in_one_transaction_are_one(own_server: LiveServer) 
         assert value(connection, count) == 2
 
 
+def test_a_view_is_defined_without_autocommit(own_server: LiveServer) -> None:
+    """What a psycopg program writes that knows nothing of this server: execute, execute, commit."""
+    (own_server.files / "shop").mkdir()
+    view = "SELECT count(*) FROM pg_matviews WHERE matviewname = 'per_url'"
+    with psycopg.connect(own_server.conninfo) as connection:
+        connection.execute("CREATE STORE shop WITH ('type' = FILE, 'uris' = 'shop')")
+        connection.execute("CREATE ENTITY clicks IN STORE shop")
+        connection.execute(
+            "CREATE STREAM clicks (url VARCHAR, at BIGINT) "
+            "WITH ('store' = 'shop', 'topic' = 'clicks', 'value.format' = 'json')"
+        )
+        connection.commit()
+        create = "CREATE MATERIALIZED VIEW per_url AS SELECT url, count(*) AS n FROM clicks GROUP BY url"
+        connection.execute(create)
+        with pytest.raises(errors.ActiveSqlTransaction, match="cannot be read before COMMIT"):
+            connection.execute("SELECT * FROM per_url")
+        connection.rollback()
+        assert value(connection, view) == 0
+        cursor = connection.execute(create)
+        assert cursor.statusmessage == "CREATE MATERIALIZED VIEW"
+        reconciled = own_server.engine.reconciled
+        connection.commit()
+        assert value(connection, view) == 1
+        assert own_server.engine.reconciled > reconciled
+        connection.rollback()
+        with pytest.raises(errors.DuplicateTable):
+            connection.execute(create)
+        connection.rollback()
+        with pytest.raises(errors.ActiveSqlTransaction):
+            connection.execute("DROP ENTITY clicks IN STORE shop")
+        connection.rollback()
+        connection.execute("DROP MATERIALIZED VIEW per_url")
+        connection.execute("DROP STREAM clicks")
+        connection.commit()
+        assert value(connection, view) == 0
+
+
 def test_read_only(own_server: LiveServer) -> None:
     with psycopg.connect(own_server.conninfo) as connection:
         connection.read_only = True

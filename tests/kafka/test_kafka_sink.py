@@ -261,6 +261,7 @@ def test_cluster_away_then_back(own_kafka_broker: KafkaBroker) -> None:
     topic, query = create_topic(own_kafka_broker, "t"), uuid.uuid4().hex
     sink = sink_on(own_kafka_broker, topic, query, timeout_s=2.0)
     write(sink, 0, 2)
+    assert committed_values(own_kafka_broker, topic, 2) == numbered(0, 2)
     own_kafka_broker.kill()
     with pytest.raises(SqlError) as caught:
         write(sink, 2, 4)

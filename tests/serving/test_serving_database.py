@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -58,10 +60,27 @@ def test_a_damaged_file_is_set_aside_with_its_log(tmp_path: Path, damage: str) -
         assert tables == (0,)
 
 
-def test_a_file_held_by_another_process_is_not_damaged(tmp_path: Path) -> None:
-    import subprocess
-    import sys
+def test_a_damaged_log_is_set_aside_with_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "views.duckdb"
+    code = (
+        "import os\nfrom pathlib import Path\nfrom mvserver.serving.database import Database\n"
+        f"cursor = Database.open(Path({str(path)!r})).cursor()\n"
+        "cursor.execute('CREATE TABLE _state.t AS SELECT * FROM range(1000)')\n"
+        "cursor.execute('INSERT INTO _state.t SELECT * FROM range(1000)')\n"
+        "os._exit(9)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
+    log = path.with_name("views.duckdb.wal")
+    content = bytearray(log.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 40] = bytes(255 - byte for byte in content[middle : middle + 40])
+    log.write_bytes(content)
+    with Database.open(path) as fresh:
+        assert fresh.set_aside is not None
+        assert fresh.set_aside.with_name(fresh.set_aside.name + ".wal").read_bytes() == content
 
+
+def test_a_file_held_by_another_process_is_not_damaged(tmp_path: Path) -> None:
     path = tmp_path / "views.duckdb"
     Database.open(path).close()
     code = (

@@ -43,7 +43,7 @@ VALUES: list[tuple[str, Any]] = [
     ("timestamptz", dt.datetime(2024, 7, 1, 12, tzinfo=UTC)),
     ("timestamptz", dt.datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)),
     ("uuid", uuid.UUID("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")),
-    ("int4[]", [1, None, -3]), ("int4[]", []), 
+    ("int4[]", [1, None, -3]), ("int4[]", []),
     ("text[]", ["", None, "NULL", 'a"b\\c', "d,e"]),
     ("float8[]", [1.5, float("-inf")]), ("bool[]", [True, None]), ("date[]", [dt.date(2024, 1, 1)]),
     ("uuid[]", [uuid.UUID(int=0)]),

@@ -313,10 +313,11 @@ def mutated(rng: random.Random, data: bytes) -> bytes:
 def random_message(rng: random.Random) -> bytes:
     """A message whose frame is sound and whose body may be anything."""
     oids = ("int4", "text", "numeric", "timestamptz", "int4[]", "uuid", "json", "interval", "bytea", "float8")
+    simple = ("rows 3", "rows 12 5", "insert 1", "error 42601 x", "begin", "commit", ";;", "notice x")
     name = rng.choice(oids)
     body = rng.choice(
         (
-            lambda: query(rng.choice(("rows 3", "rows 12 5", "insert 1", "error 42601 x", "begin", "commit", ";;", "notice x"))),
+            lambda: query(rng.choice(simple)),
             lambda: parse(f"echo $1::{name}", rng.choice(("", "a", "b"))),
             lambda: bind(
                 [rng.choice((None, b"1", b"{1,2}", b"2024-01-01", rng.randbytes(rng.randrange(20))))],

@@ -33,7 +33,7 @@ def encoder(oid: int, form: int, arrow: Any, zone: str) -> Encoder:
     if oid == oids.DATE:
         return _date(form).after(lambda array: convert(array, pa.date32(), "date").view(pa.int32()))
     if oid == oids.TIME:
-        return _time(form).after(lambda array: convert(array, pa.time64("us"), "time").view(pa.int64()))
+        return _time(form).after(lambda array: array.cast(pa.time64("us"), safe=False).view(pa.int64()))
     if form == BINARY_FORMAT:
         plain = _stamp_binary()
     elif oid == oids.TIMESTAMPTZ:
