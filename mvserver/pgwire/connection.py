@@ -20,6 +20,7 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire import replies
 from mvserver.pgwire.actions import Action, CancelOther, Signal, Work
+from mvserver.pgwire.backend import EndsByItself
 from mvserver.pgwire.codec import fatal
 from mvserver.pgwire.machine import Machine, State
 
@@ -176,7 +177,16 @@ class Connection(asyncio.Protocol):
         machine = self._machine
         if machine is None:
             return
-        action: Action = machine.advance() if work is None else machine.perform(work)
+        try:
+            action = self._advance(machine, work)
+            output = machine.take_output()
+        except Exception:  # noqa: BLE001 - the engine reports failures of statements itself: this is one of its own
+            _LOG.exception("the protocol engine failed; its client is hung up on")
+            action, output = Signal.DONE, b""
+        self._on_loop(self._job_done, action, output)
+
+    def _advance(self, machine: Machine, work: Work | None) -> Action:
+        action = machine.advance() if work is None else machine.perform(work)
         while not self._lost:
             if isinstance(action, Work):
                 action = machine.perform(action)
@@ -185,14 +195,13 @@ class Connection(asyncio.Protocol):
                     action = machine.advance()
             else:
                 break
-        self._on_loop(self._job_done, action, machine.take_output())
+        return action
 
     def _on_loop(self, call: Callable[..., None], *arguments: object) -> None:
         try:
             self._loop.call_soon_threadsafe(call, *arguments)
         except RuntimeError:  # the loop is gone, and with it the client
-            if self._machine is not None:
-                _close(self._machine)
+            _LOG.debug("the event loop ended before a connection did")
 
     def _job_done(self, action: Action, output: bytes) -> None:
         self._busy = False
@@ -200,8 +209,8 @@ class Connection(asyncio.Protocol):
         if machine is None or self._lost:
             self._release()
             return
-        if machine.state is State.READY:
-            self._stop_timer()
+        if machine.state is State.READY and self._timer is not None:
+            self._logged_in(machine)
         self._resume_reading()
         self._send(output)
         if action is Signal.DONE:
@@ -212,10 +221,15 @@ class Connection(asyncio.Protocol):
             ready = False
             while self._inbox:
                 ready = machine.feed(self._inbox.popleft())
-            if ready:
+            if ready or machine.stopping:
                 self._take_up()
         else:
             self._follow(action)
+
+    def _logged_in(self, machine: Machine) -> None:
+        self._stop_timer()
+        if isinstance(machine.session, EndsByItself):
+            machine.session.on_terminate = lambda error: self._on_loop(self.stop, error)
 
     def _resume_reading(self) -> None:
         self._inbox_bytes = sum(map(len, self._inbox))

@@ -108,6 +108,10 @@ class Machine:
         """End the connection with this error as soon as no statement runs. May be called from any thread."""
         self._stop = error
 
+    @property
+    def stopping(self) -> bool:
+        return self._stop is not None
+
     def close(self) -> None:
         """Frees results and session, wherever the conversation stands. May block; safe to call again."""
         self.state = State.DONE
@@ -163,7 +167,7 @@ class Machine:
         unknown = [name for name in message.parameters if name.startswith("_pq_.")]
         if message.minor > 0 or unknown:
             self._out.add(replies.negotiate_protocol(messages.PROTOCOL_NEWEST, unknown))
-        startup = _startup(message.parameters, self._peer, self._local)
+        startup = _startup(message.parameters, self._peer, self._local, self._process)
         if self._refusal is not None:
             raise self._refusal
         self.state = State.AUTHENTICATING
@@ -210,7 +214,7 @@ def _as_fatal(error: SqlError) -> SqlError:
 _REPLICATION_OFF = ("false", "off", "no", "0", "f", "n", "")
 
 
-def _startup(parameters: Mapping[str, str], peer: str, local: bool) -> Startup:
+def _startup(parameters: Mapping[str, str], peer: str, local: bool, process: int) -> Startup:
     user = parameters.get("user", "")
     if not user:
         raise fatal(
@@ -227,4 +231,4 @@ def _startup(parameters: Mapping[str, str], peer: str, local: bool) -> Startup:
         for name, value in parameters.items()
         if name not in ("user", "database", "replication") and not name.startswith("_pq_.")
     }
-    return Startup(user, parameters.get("database") or user, rest, peer, local)
+    return Startup(user, parameters.get("database") or user, rest, peer, local, process)

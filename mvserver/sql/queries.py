@@ -118,7 +118,7 @@ def _options(cursor: Cursor) -> list[tuple[str, str]]:
             raise SqlError(sqlstates.SYNTAX_ERROR, f'unrecognized EXPLAIN option "{name}"', position=token.position)
         value = "true"
         if not cursor.at_operator(",") and not cursor.at_operator(")"):
-            if cursor.current.kind not in (WORD, STRING, NUMBER, IDENTIFIER):
+            if cursor.current.kind not in (WORD, STRING, NUMBER, IDENTIFIER) or cursor.at_any(_QUERY_WORDS):
                 raise cursor.syntax_error()
             value = cursor.advance().text
         options.append((name, value))

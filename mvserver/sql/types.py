@@ -232,10 +232,10 @@ class _TypeParser:
             if any(name == seen for seen, _ in fields):
                 raise SqlError(sqlstates.DUPLICATE_COLUMN, f'field "{name}" specified more than once')
             fields.append((name, self.type()))
-            token = self._next()
-            if token == ">":
+            following = self._next()
+            if following == ">":
                 return struct(*fields)
-            if token != ",":
+            if following != ",":
                 raise SqlError(sqlstates.SYNTAX_ERROR, f'syntax error in type "{self._text}"')
 
     def _arguments(self) -> list[int]:
@@ -244,14 +244,14 @@ class _TypeParser:
         self._next()
         values: list[int] = []
         while True:
-            token = self._next()
-            if not token.isdigit():
+            following = self._next()
+            if not following.isdigit():
                 raise SqlError(sqlstates.SYNTAX_ERROR, f'syntax error in type "{self._text}": a number is expected')
-            values.append(int(token))
-            token = self._next()
-            if token == ")":
+            values.append(int(following))
+            following = self._next()
+            if following == ")":
                 return values
-            if token != ",":
+            if following != ",":
                 raise SqlError(sqlstates.SYNTAX_ERROR, f'syntax error in type "{self._text}"')
 
     def _simple(self, word: str) -> SqlType:

@@ -33,14 +33,16 @@ _RETRY_PAUSE_S = 0.1
 _ATTEMPT_S = 2.0  # one call into the client; the deadline is kept over several
 _UNSTABLE_S = 3.0  # by the protocol it takes no time once the sink is open
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
+# said of records that are thrown away because of another error
+_PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 
 
 class TransactionalSink:
     """For one thread at a time.
 
     After an error of :meth:`write` nothing of it is visible, with one exception: when the cluster goes away during the
-    commit, its outcome is not known. Then, and after fatal errors, the sink refuses further writes; make a new one and
-    ask it for :meth:`committed_position`.
+    commit, its outcome is not known. Then, and when another writer has taken over, the sink refuses further writes;
+    make a new one and ask it for :meth:`committed_position`.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class TransactionalSink:
         self._group: Consumer | None = None
         self._partitions: tuple[int, ...] = ()
         self._in_transaction = False
+        self._known: tuple[Position | None] | None = None  # what the caller has read or written last
         self._undone = False
         self._refused: KafkaError | None = None  # why a record of the present transaction was not taken
         self._broken: SqlError | None = None
@@ -102,7 +105,8 @@ class TransactionalSink:
         since starting anew would double the output.
         """
         self.open()
-        position = unpack(self._stable_notes())
+        position = self._read_position()
+        self._known = (position,)
         if position is None and expected and not self._undone:
             raise SqlError(
                 sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -123,7 +127,7 @@ class TransactionalSink:
         """All records and the position, or nothing. A time that is None or before 1970 becomes the time of writing."""
         if not len(keys) == len(values) == len(timestamps_ms):
             raise ValueError("keys, values and timestamps differ in length")
-        self.open()
+        self._reopen()
         producer, deadline = self._writer(), self._deadline()
         notes = pack(position, len(self._partitions))
         try:
@@ -137,6 +141,7 @@ class TransactionalSink:
         except KafkaException as error:
             raise self._abort(producer, kafka_error(error)) from error
         self._commit(producer)
+        self._known = (position,)
 
     def renew(self, position: Position) -> None:
         """Commits the position again, so that the brokers do not forget it."""
@@ -144,19 +149,35 @@ class TransactionalSink:
 
     def close(self) -> None:
         """What is open is aborted where the cluster answers, else by the broker's own time-out."""
-        producer, self._producer = self._producer, None
-        if producer is not None and self._in_transaction and self._broken is None:
-            self._in_transaction = False
+        if self._producer is not None and self._in_transaction and self._broken is None:
             try:
-                producer.abort_transaction(_ATTEMPT_S)
+                self._producer.abort_transaction(_ATTEMPT_S)
             except KafkaException as error:
-                self._broken = self._named(kafka_error(error))
-        if self._group is not None:
-            self._group.close()
-            self._group = None
+                _log.info("transaction %s was left open: %s", self._identity, kafka_error(error).str())
+        self._discard()
         self._cluster.close()
 
-    # --- reading back ----------------------------------------------------------------------------------------------
+    # --- opening and reading back ----------------------------------------------------------------------------------
+    def _reopen(self) -> None:
+        """Opens for a write. Opening again, after an error, fences off whoever wrote in the meantime: then what this
+        caller is about to write may be there already."""
+        if self._broken is None and self._producer is not None:
+            return
+        self.open()
+        if self._known is not None and self._read_position() != self._known[0]:
+            self._broken = SqlError(
+                sqlstates.OBJECT_IN_USE,
+                f'the output to topic "{self._topic}" in store "{self._store}" is not where this writer left it',
+                detail="Another writer has written in between, or the brokers have undone the last transaction.",
+            )
+            raise self._broken
+
+    def _read_position(self) -> Position | None:
+        position = unpack(self._stable_notes())
+        if self._producer is None:  # a transaction had to be ended
+            self.open()
+        return position
+
     def _stable_notes(self) -> dict[int, str]:
         repair_at: float | None = time.monotonic() + min(_UNSTABLE_S, self._timeout_s)
         deadline = time.monotonic() + min(_UNSTABLE_S, self._timeout_s) + self._timeout_s
@@ -192,7 +213,7 @@ class TransactionalSink:
             self._until_done(producer.abort_transaction, self._deadline())
         except KafkaException as error:
             raise self._abort(producer, kafka_error(error)) from error
-        self._in_transaction = False
+        self._discard()
         self._undone = True
 
     # --- the steps of a transaction --------------------------------------------------------------------------------
@@ -213,7 +234,7 @@ class TransactionalSink:
         producer.poll(0)
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None and self._refused is None:
+        if error is not None and self._refused is None and error.code() not in _PURGED:
             self._refused = error
 
     def _make_room(self, producer: Producer, arguments: dict[str, Any]) -> None:
@@ -260,19 +281,28 @@ class TransactionalSink:
 
     def _abort(self, producer: Producer, error: KafkaError) -> SqlError:
         """Ends the transaction and gives the error to raise."""
-        producer.poll(0)
-        # Once a record was refused, every later call fails, without saying why.
-        named = self._named(error if self._refused is None or error.fatal() else self._refused)
         if error.fatal() or error.code() in _FENCED:
-            self._broken = named
-            return named
+            self._broken = self._named(error)
+            return self._broken
         try:
+            producer.poll(0)
             self._until_done(producer.abort_transaction, self._deadline())
         except KafkaException as failed:
-            # The transaction stays open until a new sink of this query ends it.
-            self._broken = self._named(kafka_error(failed))
-        self._in_transaction = False
+            # The next opening ends what stays open, or says what keeps it from doing so.
+            _log.info("transaction %s could not be aborted: %s", self._identity, kafka_error(failed).str())
+        # Once a record was refused, every later call fails, without saying why.
+        named = self._named(self._refused or error)
+        self._discard()
         return named
+
+    def _discard(self) -> None:
+        """The next write begins with a new producer: one whose records were refused or thrown away goes on with wrong
+        sequence numbers."""
+        self._in_transaction = False
+        self._producer = None
+        if self._group is not None:
+            self._group.close()
+            self._group = None
 
     # --- errors and time -------------------------------------------------------------------------------------------
     def _named(self, error: KafkaError) -> SqlError:

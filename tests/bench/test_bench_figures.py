@@ -30,7 +30,8 @@ def test_percentiles_are_values_that_were_seen() -> None:
 def test_the_rate_does_not_count_what_the_first_look_shows() -> None:
     points = [(0.0, 0), (5.0, 0), (6.0, 100), (7.0, 600), (8.0, 1_100)]
     assert rate_after_first(points, 1_100) == 500
-    assert rate_after_first([(1.0, 10)], 10) == float("inf")
+    with pytest.raises(ValueError, match="all events became visible at once"):
+        rate_after_first([(0.0, 0), (1.0, 10)], 10)
     with pytest.raises(ValueError, match="only 600 of 1100"):
         rate_after_first(points[:-1], 1_100)
     with pytest.raises(ValueError, match="nothing became visible"):

@@ -231,6 +231,23 @@ def test_zombie_is_fenced(kafka_broker: KafkaBroker, kafka_topic: MakeTopic) -> 
     assert committed_values(kafka_broker, topic, 3) == numbered(0, 3)
 
 
+def test_writer_that_comes_back_late_writes_nothing(kafka_broker: KafkaBroker, kafka_topic: MakeTopic) -> None:
+    topic, query = kafka_topic(1, max_message_bytes="10000"), uuid.uuid4().hex
+    late = sink_on(kafka_broker, topic, query)
+    write(late, 0, 2)
+    with pytest.raises(SqlError):  # an error that ends its producer
+        late.write([None], [random.Random(1).randbytes(50_000)], [None], at(3))
+    heir = sink_on(kafka_broker, topic, query)
+    assert heir.committed_position() == at(2)
+    write(heir, 2, 4)
+    with pytest.raises(SqlError) as caught:
+        write(late, 2, 4)
+    assert caught.value.sqlstate == "55006"
+    late.close()
+    heir.close()
+    assert committed_values(kafka_broker, topic, 4) == numbered(0, 4)
+
+
 def test_refused_record_aborts_and_the_sink_goes_on(kafka_broker: KafkaBroker, kafka_topic: MakeTopic) -> None:
     topic = kafka_topic(1, max_message_bytes="10000")
     sink = sink_on(kafka_broker, topic, uuid.uuid4().hex)

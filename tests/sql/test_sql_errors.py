@@ -192,7 +192,8 @@ def test_wrong_statement(text: str, sqlstate: str, message: str, position: int |
 
 def test_hints() -> None:
     for text, hint in (
-        ("CREATE STORE s WITH (type = KAFKA)", "Property keys are written in single quotes, as in WITH ('key' = value)."),
+        ("CREATE STORE s WITH (type = KAFKA)",
+         "Property keys are written in single quotes, as in WITH ('key' = value)."),
         ("DECLARE c CURSOR FOR SELECT 1",
          "Read the result in parts with the extended protocol's row limit (psycopg: cursor.stream or fetchmany)."),
         ("INSERT INTO s VALUES (1)",

@@ -69,7 +69,8 @@ def test_names_have_positions() -> None:
 
 CLIENTS = [
     # psql's \d
-    "SELECT n.nspname as \"Schema\", c.relname as \"Name\", CASE c.relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' END"
+    "SELECT n.nspname as \"Schema\", c.relname as \"Name\", CASE c.relkind WHEN 'r' THEN 'table' "
+    "WHEN 'v' THEN 'view' END"
     ' as "Type", pg_catalog.pg_get_userbyid(c.relowner) as "Owner" FROM pg_catalog.pg_class c LEFT JOIN'
     " pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r','p','') AND n.nspname !~ '^pg_toast'"
     " AND pg_catalog.pg_table_is_visible(c.oid) ORDER BY 1,2;",
@@ -78,7 +79,7 @@ CLIENTS = [
     " pg_catalog.pg_table_is_visible(c.oid) ORDER BY 2, 3;",
     "SELECT CASE WHEN c.reloftype = 0 THEN '' ELSE c.reloftype::pg_catalog.regtype::pg_catalog.text END FROM"
     " pg_catalog.pg_class c WHERE c.oid = '16384';",
-    'SELECT d.datname as "Name", pg_catalog.array_to_string(d.datacl, E\'\\n\') AS "Access" FROM pg_catalog.pg_database d'
+    "SELECT d.datname, pg_catalog.array_to_string(d.datacl, E'\\n') AS \"Access\" FROM pg_catalog.pg_database d"
     " ORDER BY 1;",
     # drivers
     "SELECT t.oid, typarray FROM pg_type t JOIN pg_namespace ns ON typnamespace = ns.oid WHERE typname = $1",

@@ -250,7 +250,8 @@ def test_execute_arguments_are_expressions() -> None:
 
 def test_property_values() -> None:
     statement = parse_one(
-        "CREATE STORE s WITH ('A' = 'text', 'b' = 1, 'c' = -1.5, 'd' = TRUE, 'e' = false, 'f' = Bare, 'g' = \"Quoted\", 'h')"
+        "CREATE STORE s WITH ('A' = 'text', 'b' = 1, 'c' = -1.5, 'd' = TRUE, 'e' = false, 'f' = Bare, "
+        "'g' = \"Quoted\", 'h')"
     )
     assert isinstance(statement, s.CreateStore)
     assert dict(statement.properties) == {

@@ -263,6 +263,26 @@ def test_shutdown_cancels_what_does_not_end(running: Running) -> None:
         assert session.closed.is_set()
 
 
+def test_a_session_may_end_by_itself(running: Running) -> None:
+    with RawClient(running.port) as client:
+        client.log_in()
+        client.send(query("begin"))
+        client.until()
+        session = running.backend.sessions[0]
+        wait_for(lambda: session.on_terminate is not None)
+        assert session.on_terminate is not None
+        session.on_terminate(SqlError("25P03", "terminating connection due to idle timeout", severity="FATAL"))
+        (error,) = errors(client.rest())
+        assert (error["S"], error["C"]) == ("FATAL", "25P03")
+    wait_for(session.closed.is_set)
+
+
+def test_sessions_know_their_process_number(running: Running) -> None:
+    with RawClient(running.port) as client:
+        process, _ = backend_key(client.log_in())
+        assert running.backend.sessions[0].startup.process == process
+
+
 def test_listens_on_loopback_only_without_authentication() -> None:
     for host in ("0.0.0.0", "::", "192.0.2.1"):
         with pytest.raises(SqlError, match="without authentication"):

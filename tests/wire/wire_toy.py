@@ -96,6 +96,7 @@ class ToySession:
         self.cancels = 0
         self.fails = 0
         self.syncs = 0
+        self.on_terminate: Callable[[SqlError], None] | None = None
 
     # --- the contract -----------------------------------------------------------------------------------------------
 
@@ -134,14 +135,13 @@ class ToySession:
         return StatementDescription(oids, self._fields(text))
 
     def bind(self, portal: str, statement: str, parameters: Sequence[Any]) -> None:
-        self.portals[portal] = (statement, parameters)
+        self.portals[portal] = (self.statements[statement][0], parameters)
 
     def describe_portal(self, portal: str) -> tuple[Field, ...] | None:
-        return self.describe_statement(self._portal(portal)[0]).fields
+        return self._fields(self._portal(portal)[0])
 
     def execute(self, portal: str) -> Result:
-        statement, parameters = self._portal(portal)
-        return self._run(self.statements[statement][0], parameters)
+        return self._run(*self._portal(portal))
 
     def close_statement(self, name: str) -> None:
         self.statements.pop(name, None)
@@ -179,7 +179,7 @@ class ToySession:
         if word == "rows":
             return SIMPLE_FIELDS
         if word == "table":
-            return self.backend.tables[rest.strip()][0]
+            return self._table(rest.strip())[0]
         if word == "echo":
             return _echo_fields(text)
         if word == "show":
@@ -224,8 +224,13 @@ class ToySession:
             self.backend.open_results -= 1
 
     def _do_table(self, rest: str) -> Result:
-        fields, batches = self.backend.tables[rest]
+        fields, batches = self._table(rest)
         return Result("SELECT ", fields, iter(batches))
+
+    def _table(self, name: str) -> tuple[tuple[Field, ...], list[pa.RecordBatch]]:
+        if name not in self.backend.tables:
+            raise SqlError("42P01", f'relation "{name}" does not exist')
+        return self.backend.tables[name]
 
     def _do_sleep(self, rest: str) -> Result:
         self.cancelled.clear()
@@ -243,6 +248,8 @@ class ToySession:
         return Result("SET")
 
     def _do_show(self, rest: str) -> Result:
+        if rest not in self.parameters:
+            raise SqlError("42704", f'unrecognized configuration parameter "{rest}"')
         batch = pa.record_batch([pa.array([self.parameters[rest]])], names=[rest])
         return Result("SHOW", (Field(rest, 25),), iter([batch]))
 
@@ -281,7 +288,8 @@ def _echo_oids(text: str) -> list[int]:
     word, _, rest = text.partition(" ")
     if word != "echo":
         return []
-    names = re.findall(r"\$\d+::([a-z0-9]+(?:\[\])?)", rest)
+    found = dict(re.findall(r"(\$\d+)(?:::([a-z0-9]+(?:\[\])?))?", rest))
+    names = [name or "text" for name in found.values()]
     unknown = [name for name in names if name not in TYPE_OIDS]
     if unknown:
         raise SqlError("42704", f'type "{unknown[0]}" does not exist')

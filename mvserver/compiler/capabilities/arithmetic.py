@@ -33,6 +33,7 @@ from mvserver.compiler.capabilities.build import (
     on,
     same,
 )
+from mvserver.compiler.capabilities.mathematics import POWER
 from mvserver.compiler.capabilities.model import Capability, Lowered, Lowering, Overload
 from mvserver.compiler.capabilities.spark_text import spark_type
 from mvserver.compiler.coercion import bounded_decimal
@@ -183,12 +184,13 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     capability(
         "^", "first operand to the power of the second, in double precision",
-        [on((DOUBLE, DOUBLE), same(), "power({0}, {1})")],
+        [on((DOUBLE, DOUBLE), same(), POWER)],
         [
             example("CAST(2 AS double precision) ^ 10", "1024"),
             example("CAST(9 AS double precision) ^ CAST(0.5 AS double precision)", "3"),
         ],
-        operator=True, note="numeric operands are computed in double precision; results outside its range are Infinity",
+        operator=True,
+        note="numeric operands are computed in double precision; results outside its range are Infinity or 0",
     ),
     capability("&", "bitwise and", _bits("&"), [example("12 & 10", "8"), example("-1 & 255", "255")], operator=True),
     capability("|", "bitwise or", _bits("|"), [example("12 | 3", "15"), example("8 | 8", "8")], operator=True),

@@ -66,7 +66,7 @@ def _query(a: Sequence[Lowered], result: SqlType) -> str:
 
 
 def _exists(a: Sequence[Lowered], result: SqlType) -> str:
-    return f"(try_variant_get(try_parse_json({a[0]}), {_at(a)}, 'variant') IS NOT NULL)"
+    return f"IF({a[0]} IS NULL, NULL, try_variant_get(try_parse_json({a[0]}), {_at(a)}, 'variant') IS NOT NULL)"
 
 
 def _keys(a: Sequence[Lowered], result: SqlType) -> str:

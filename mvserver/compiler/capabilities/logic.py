@@ -74,7 +74,7 @@ CAPABILITIES: tuple[Capability, ...] = (
             )
         ],
         [example("greatest(1, NULL, 3)", "3"), example("greatest('b', 'a')", "b"), example("greatest(1, 2.5)", "2.5")],
-        nulls=Nulls.SKIPS,
+        nulls=Nulls.SKIPS, note="a numeric result is written with the scale of the arguments' common type",
     ),
     capability(
         "least", "the least of the arguments that are not NULL",

@@ -88,6 +88,13 @@ def _double_function(
     )  # fmt: skip
 
 
+_COMPLEX = guard(
+    "{0} < 0D AND {1} <> floor({1}) AND abs({1}) < 4503599627370496D",
+    "2201F", "a negative number raised to a non-integer power yields a complex result", "power({0}, {1})",
+)  # fmt: skip
+POWER = guard("{0} = 0D AND {1} < 0D", "2201F", "zero raised to a negative power is undefined", _COMPLEX)
+
+
 def _logarithm(function: str) -> str:
     inner = guard("{0} < 0D", "2201E", "cannot take logarithm of a negative number", f"{function}({{0}})")
     return guard("{0} = 0D", "2201E", "cannot take logarithm of zero", inner)
@@ -175,12 +182,14 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     capability(
         "power", "the first argument to the power of the second",
-        [on((DOUBLE, DOUBLE), t.DOUBLE, "power({0}, {1})")],
+        [on((DOUBLE, DOUBLE), t.DOUBLE, POWER)],
         [
+            fails("power(CAST(-2 AS double precision), CAST(0.5 AS double precision))", "2201F"),
+            fails("power(CAST(0 AS double precision), CAST(-1 AS double precision))", "2201F"),
             example("power(CAST(2 AS double precision), 10)", "1024"),
             example("power(CAST(4 AS double precision), CAST(0.5 AS double precision))", "2"),
         ],
-        aliases=("pow",), note=_DOUBLE_NOTE + "; results outside the range of doubles are Infinity or NaN",
+        aliases=("pow",), note=_DOUBLE_NOTE + "; results outside the range of doubles are Infinity or 0",
     ),
     capability(
         "sqrt", "the square root",
@@ -205,7 +214,10 @@ CAPABILITIES: tuple[Capability, ...] = (
     _double_function(
         "exp", "e to the power of the argument",
         [example("exp(CAST(0 AS double precision))", "1"),
-        example("round(CAST(exp(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "2.718282")],
+        example("round(CAST(exp(CAST(1 AS double precision)) AS numeric(20,10)), 6)", "2.718282"),
+         fails("exp(CAST(1000 AS double precision))", "22003")],
+        spark=guard("{0} > 709.782712893384D AND {0} < CAST('Infinity' AS DOUBLE)",
+                    sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow", "exp({0})"),
     ),
     _double_function(
         "ln", "the natural logarithm",
@@ -252,7 +264,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         "sign", "-1, 0 or 1",
         [
             on((DECIMAL,), t.decimal(1, 0), "CAST(sign({0}) AS DECIMAL(1,0))"),
-            on((DOUBLE,), t.DOUBLE, "sign({0})"),
+            on((DOUBLE,), t.DOUBLE, "IF(isnan({0}), 0D, sign({0}))"),
         ],
         [example("sign(-8.4)", "-1"), example("sign(CAST(0 AS double precision))", "0"), example("sign(5.5)", "1")],
     ),

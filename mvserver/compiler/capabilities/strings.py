@@ -19,17 +19,26 @@ def _integer(argument: Lowered) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def _at_least_one(argument: Lowered) -> str:
+    return f"IF({argument} < 1, 1, {argument})"  # greatest would leave a NULL out
+
+
+def _given(arguments: Sequence[Lowered]) -> str:
+    """A strict function of a NULL is NULL, before any other argument can be wrong."""
+    return " AND ".join(f"{each} IS NOT NULL" for each in arguments)
+
+
 def _substring(a: Sequence[Lowered], result: SqlType) -> str:
     """PostgreSQL counts a start before 1 against the length; Spark would count it from the end."""
     start = _integer(a[1])
     if len(a) == 2:
-        return f"substring({a[0]}, {a[1] if start is not None and start > 0 else f'greatest({a[1]}, 1)'})"
+        return f"substring({a[0]}, {a[1] if start is not None and start > 0 else _at_least_one(a[1])})"
     length = _integer(a[2])
     if start is not None and start > 0 and length is not None and length >= 0:
         return f"substring({a[0]}, {start}, {length})"
-    wide = f"CAST({a[2]} AS BIGINT) + least({a[1]}, 1) - 1"
-    cut = f"substring({a[0]}, greatest({a[1]}, 1), CAST(greatest({wide}, 0L) AS INT))"
-    return guard(f"{a[2]} < 0", *_NEGATIVE_LENGTH, cut)
+    wide = f"(CAST({a[2]} AS BIGINT) + IF({a[1]} < 1, {a[1]}, 1) - 1)"
+    cut = f"substring({a[0]}, {_at_least_one(a[1])}, CAST(IF({wide} < 0L, 0L, {wide}) AS INT))"
+    return guard(f"{a[2]} < 0 AND {_given(a[:2])}", *_NEGATIVE_LENGTH, cut)
 
 
 def _left(a: Sequence[Lowered], result: SqlType) -> str:
@@ -68,16 +77,18 @@ def _trim_entry(name: str, side: str, meaning: str, one: str, two: str, *aliases
 
 def _overlay(a: Sequence[Lowered], result: SqlType) -> str:
     length = str(a[3]) if len(a) == 4 else f"char_length({a[1]})"
+    end = f"(CAST({a[2]} AS BIGINT) + {length})"
     put = (
-        f"concat(left({a[0]}, {a[2]} - 1), {a[1]}, "
-        f"substring({a[0]}, CAST(greatest(CAST({a[2]} AS BIGINT) + {length}, 1L) AS INT)))"
+        f"concat(left({a[0]}, IF({a[2]} < 1, 0, {a[2]} - 1)), {a[1]}, "
+        f"substring({a[0]}, CAST(IF({end} < 1L, 1L, {end}) AS INT)))"
     )
-    return guard(f"{a[2]} <= 0", *_NEGATIVE_LENGTH, put)
+    others = [argument for index, argument in enumerate(a) if index != 2]
+    return guard(f"{a[2]} <= 0 AND {_given(others)}", *_NEGATIVE_LENGTH, put)
 
 
 def _split_part(a: Sequence[Lowered], result: SqlType) -> str:
     return guard(
-        f"{a[2]} = 0", sqlstates.INVALID_PARAMETER_VALUE, "field position must not be zero",
+        f"{a[2]} = 0 AND {_given(a[:2])}", sqlstates.INVALID_PARAMETER_VALUE, "field position must not be zero",
         f"split_part({a[0]}, {a[1]}, IF({a[2]} = 0, 1, {a[2]}))",
     )  # fmt: skip
 
@@ -90,7 +101,8 @@ _INITCAP = (
 
 def _chr(a: Sequence[Lowered], result: SqlType) -> str:
     made = f"decode(unhex(lpad(hex({a[0]}), 8, '0')), 'UTF-32')"
-    return guard(f"{a[0]} NOT BETWEEN 1 AND 1114111", "54000", "requested character not valid", made)
+    valid = guard(f"{a[0]} NOT BETWEEN 1 AND 1114111", "54000", "requested character not valid", made)
+    return guard(f"{a[0]} < 0", sqlstates.INVALID_PARAMETER_VALUE, "character number must be positive", valid)
 
 
 CAPABILITIES: tuple[Capability, ...] = (
@@ -161,6 +173,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         [
             example("substring('hello', 2, 3)", "ell"), example("substring('hello' FROM 3)", "llo"),
             example("substring('hello', -1, 3)", "h"), example("substr('hello', 0)", "hello"),
+            example("substring('hello', CAST(NULL AS integer), 2)", None),
             example("substring('hello', 10, 2)", ""), example("substring('hello', -5, 2)", ""),
             fails("substring('hello', 2, -1)", "22011"),
         ],
@@ -234,7 +247,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         "locate", "where the first text begins in the second, from a position on; 0 when it does not",
         [
             on((TEXT, TEXT), t.INTEGER, "locate({0}, {1})"),
-            on((TEXT, TEXT, INTEGER), t.INTEGER, "locate({0}, {1}, {2})"),
+            on((TEXT, TEXT, INTEGER), t.INTEGER, "IF({2} IS NULL, NULL, locate({0}, {1}, {2}))"),
         ],
         [
             example("locate('l', 'hello')", "3", postgres=False), example("locate('l', 'hello', 4)",
@@ -290,7 +303,8 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     capability(
         "chr", "the character of a code point", [on((INTEGER,), t.VARCHAR, _chr)],
-        [example("chr(65)", "A"), example("chr(960)", "π"), fails("chr(0)", "54000")],
+        [example("chr(65)", "A"), example("chr(960)", "π"), fails("chr(0)", "54000"),
+            fails("chr(-1)", "22023")],
     ),
     capability(
         "overlay", "with a text put in place of the characters from a position on",

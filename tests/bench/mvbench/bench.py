@@ -44,7 +44,7 @@ class Settings:
             scale=scale,
             seconds=max(5.0, cls.seconds * scale),
             warm_up_s=max(5.0, cls.warm_up_s * scale),
-            backlog_events=max(50_000, int(cls.backlog_events * scale)),
+            backlog_events=max(1_000_000, int(cls.backlog_events * scale)),  # more than one micro-batch
         )
 
 

@@ -44,5 +44,5 @@ def rate_after_first(points: Sequence[tuple[float, int]], total: int) -> float:
     if end_time is None:
         raise ValueError(f"only {seen[-1][1]} of {total} events became visible")
     if end_time == first_time:
-        return math.inf
+        raise ValueError("all events became visible at once: too few for a rate")
     return (total - first_visible) / (end_time - first_time)

@@ -1,0 +1,196 @@
+"""A server as a child process that tests may kill, and a stream of clicks whose truth is counted on the way in."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from confluent_kafka import Producer
+
+START_TIMEOUT_S = 90.0
+CATCH_UP_TIMEOUT_S = 120.0
+
+VIEWS = {
+    "by_url": ("url",),
+    "by_device": ("url", "device"),
+    "by_user": ("user_id", "url", "device"),
+}
+STREAM = (
+    "CREATE STREAM clicks (n BIGINT, url VARCHAR, device VARCHAR, user_id VARCHAR) "
+    "WITH ('store' = 's', 'topic' = '{topic}', 'value.format' = 'json')"
+)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class LiveServer:
+    """``mvserver serve`` over one data directory, through any number of lives."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, **environment: str) -> LiveServer:
+        log = (self.data.parent / f"{self.data.name}.log").open("ab")
+        with log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "mvserver", "serve", "--data-dir", str(self.data), "--port", str(self.port)],
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **environment},
+            )
+        self.wait_for(self._answers, START_TIMEOUT_S, "the server did not answer")
+        return self
+
+    def _answers(self) -> bool:
+        if self._process is not None and self._process.poll() is not None and self._process.returncode != -9:
+            raise AssertionError(f"the server ended with {self._process.returncode}: {self.log_tail()}")
+        try:
+            self.query("SELECT 1")
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None
+        return self._process
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def wait_killed(self, timeout_s: float = 90.0) -> None:
+        """For a failpoint: the process ends itself."""
+        assert self.process.wait(timeout_s) == -signal.SIGKILL, self.log_tail()
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self.process.wait(30)
+
+    def close(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+
+    def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        return psycopg.connect(
+            host="127.0.0.1", port=self.port, user="postgres", dbname="postgres", autocommit=True, connect_timeout=5
+        )
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        with self.connect() as connection:
+            cursor = connection.execute(sql)
+            return cursor.fetchall() if cursor.description else []
+
+    def run(self, *statements: str) -> None:
+        with self.connect() as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    def states(self) -> dict[str, tuple[str, str | None]]:
+        rows = self.query("SELECT sink, state, error FROM mv_catalog.queries")
+        return {name.rsplit(".", 1)[-1]: (state, error) for name, state, error in rows}
+
+    def log_tail(self) -> str:
+        log = self.data.parent / f"{self.data.name}.log"
+        return log.read_text(errors="replace")[-3000:]
+
+    def wait_for(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not condition():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{what} within {timeout_s:g} s: {self.log_tail()}")
+            time.sleep(0.1)
+
+    def wait_equal(self, sql: str, expected: Mapping[Any, Any], timeout_s: float = CATCH_UP_TIMEOUT_S) -> None:
+        """Until the rows (last column the value, the others the key) are exactly the expected ones."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            found = {row[:-1]: row[-1] for row in self.query(sql)}
+            if found == expected:
+                return
+            if time.monotonic() > deadline:
+                states = self.states()
+                raise AssertionError(f"{sql}: {_difference(found, expected)}; {states}; {self.log_tail()}")
+            time.sleep(0.2)
+
+
+def _difference(found: Mapping[Any, Any], expected: Mapping[Any, Any]) -> str:
+    keys = [key for key in {*found, *expected} if found.get(key) != expected.get(key)]
+    shown = {key: (found.get(key), expected.get(key)) for key in keys[:5]}
+    return f"{len(keys)} keys differ (found, expected): {shown}; sums {sum(found.values())}, {sum(expected.values())}"
+
+
+class Clicks:
+    """Seeded clicks; what was acknowledged by the broker is counted as truth."""
+
+    def __init__(self, seed: int, bootstrap: str, topic: str) -> None:
+        self._random = random.Random(seed)
+        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 2})
+        self._topic = topic
+        self.fed = 0
+        self.truth: dict[str, Counter[tuple[Any, ...]]] = {view: Counter() for view in VIEWS}
+
+    def produce(self, count: int) -> None:
+        for _ in range(count):
+            self.fed += 1
+            row = {
+                "n": self.fed,
+                "url": self._random.choice(["./home", "./cart", "./search", None]),
+                "device": self._random.choice(["mobile", "desktop"]),
+                "user_id": f"User_{self._random.randint(1, 50)}",
+            }
+            for view, keys in VIEWS.items():
+                self.truth[view][tuple(row[key] for key in keys)] += 1
+            self._producer.produce(self._topic, key=str(self.fed), value=json.dumps(row))
+            self._producer.poll(0)
+        assert self._producer.flush(60) == 0
+
+    def send_raw(self, values: Sequence[bytes | None]) -> None:
+        for value in values:
+            self._producer.produce(self._topic, value=value)
+            self._producer.poll(0)
+        assert self._producer.flush(60) == 0
+
+
+def create_views(server: LiveServer) -> None:
+    server.run(
+        *(
+            f"CREATE MATERIALIZED VIEW {view} AS SELECT {', '.join(keys)}, count(*) AS visits, sum(n) AS total "
+            f"FROM clicks GROUP BY {', '.join(keys)}"
+            for view, keys in VIEWS.items()
+        )
+    )
+
+
+def check_views(server: LiveServer, clicks: Clicks) -> None:
+    """Every view equals the truth: nothing lost, nothing doubled."""
+    for view, keys in VIEWS.items():
+        server.wait_equal(f"SELECT {', '.join(keys)}, visits FROM {view}", clicks.truth[view])
+    total = clicks.fed * (clicks.fed + 1) // 2
+    assert server.query("SELECT sum(total) FROM by_user") == [(total,)]
+
+
+def views_agree(server: LiveServer) -> bool:
+    """One read over all views of the pipeline: they always show the same prefix of the source."""
+    rows = server.query(
+        "SELECT (SELECT coalesce(sum(visits), 0) FROM by_url), (SELECT coalesce(sum(visits), 0) FROM by_device), "
+        "(SELECT coalesce(sum(visits), 0) FROM by_user)"
+    )
+    return len(set(rows[0])) == 1

@@ -1,0 +1,77 @@
+"""CREATE STREAM AS and INSERT INTO: each record exactly once, over kills between the steps of a write."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Consumer
+
+from faults.live import STREAM, Clicks, LiveServer
+from mvserver.demo.kafka_broker import KafkaBroker
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+
+def _read(bootstrap: str, topic: str, expected: int) -> list[dict[str, object]]:
+    """All committed records; waits a little longer than needed, so that a doubled one would be seen."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": uuid.uuid4().hex,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+        }
+    )
+    consumer.subscribe([topic])
+    found: list[dict[str, object]] = []
+    deadline = time.monotonic() + 90
+    quiet_until = None
+    while time.monotonic() < deadline:
+        message = consumer.poll(0.2)
+        if message is not None and message.error() is None:
+            found.append(json.loads(message.value() or b"null"))
+            quiet_until = None
+        elif len(found) >= expected:
+            quiet_until = quiet_until or time.monotonic() + 2
+            if time.monotonic() > quiet_until:
+                break
+    consumer.close()
+    return found
+
+
+def test_a_stream_made_by_a_query_has_each_record_once(
+    server: LiveServer, kafka_broker: KafkaBroker, kafka_topic: Callable[..., str], seed: int
+) -> None:
+    topic, sink = kafka_topic(4), f"out-{uuid.uuid4().hex[:8]}"
+    clicks = Clicks(seed, kafka_broker.bootstrap, topic)
+    server.start()
+    server.run(
+        f"CREATE STORE s WITH ('type' = KAFKA, 'uris' = '{kafka_broker.bootstrap}')",
+        STREAM.format(topic=topic),
+        f"CREATE STREAM homes WITH ('topic' = '{sink}') AS SELECT n, n * 2 AS twice, url, user_id "
+        "FROM clicks WITH ('starting.position' = 'earliest') WHERE url = './home'",
+    )
+    clicks.produce(500)
+    for point in ("before sink", "after sink"):
+        server.wait_for(lambda: server.states()["homes"][0] == "RUNNING", 60, "the query does not run")
+        server.kill()
+        server.start(MVSERVER_FAILPOINTS=f"{point}=kill:2")
+        clicks.produce(300)
+        time.sleep(1)  # two batches are needed; more input makes a second one certain
+        clicks.produce(300)
+        while server.process.poll() is None:
+            clicks.produce(100)
+            time.sleep(0.2)
+        server.start()
+    expected = clicks.truth["by_url"][("./home",)]
+    rows = _read(kafka_broker.bootstrap, sink, expected)
+    numbers = [row["n"] for row in rows]
+    assert len(numbers) == len(set(numbers)) == expected
+    assert all(row["twice"] == 2 * int(str(row["n"])) and row["url"] == "./home" for row in rows)
+    assert list(rows[0]) == ["n", "twice", "url", "user_id"]
+    described = dict(server.query("SELECT kind, state FROM mv_catalog.queries"))
+    assert described == {"create_stream_as": "RUNNING"}
