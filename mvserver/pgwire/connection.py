@@ -245,9 +245,18 @@ class Connection(asyncio.Protocol):
         """The engine is done: what it wrote is sent, then the connection ends."""
         self._closing = True
         self._stop_timer()
-        if self._transport is not None:
-            self._transport.close()
-            self._timer = self._loop.call_later(limits.CLOSE_LINGER_S, self.abort)
+        transport = self._transport
+        if transport is None or self._lost:
+            return
+        self._timer = self._loop.call_later(limits.CLOSE_LINGER_S, self.abort)
+        unread = bool(self._inbox) or (self._machine is not None and self._machine.unread)
+        if unread and transport.can_write_eof():
+            # closing now would reset the connection under the client's bytes, and it might never see why
+            self._inbox.clear()
+            self._resume_reading()
+            transport.write_eof()
+        else:
+            transport.close()
 
     def _release(self) -> None:
         """Gives back what the engine holds, on a worker since that may block."""

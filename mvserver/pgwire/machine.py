@@ -109,6 +109,11 @@ class Machine:
         self._stop = error
 
     @property
+    def unread(self) -> bool:
+        """Whether bytes have come that no message was made of."""
+        return self._frames.buffered > 0
+
+    @property
     def stopping(self) -> bool:
         return self._stop is not None
 

@@ -18,8 +18,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from mvserver.demo.kafka_broker import KafkaBroker
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
+from spark_sinks.kafka import jars
 from spark_sinks.kafka.client import KafkaClient
-from spark_sinks.kafka.jars import add_kafka_jars
+from spark_sinks.kafka.jars import KAFKA_JARS, add_kafka_jars, default_ivy_home, missing_jars
 from spark_sinks.kafka.options import KafkaOptions
 from spark_sinks.kafka.positions import offsets_of
 from spark_sinks.kafka.sink import TransactionalSink
@@ -304,3 +305,28 @@ def test_jars_are_added_once(kafka_spark: SparkSession) -> None:
     add_kafka_jars(kafka_spark, None)
     assert time.monotonic() - started < 0.1
     assert kafka_spark.sql("LIST JARS").count() == before
+
+
+def test_jars_from_a_folder(kafka_spark: SparkSession, tmp_path: Path) -> None:
+    add_kafka_jars(kafka_spark, None)  # so that they are in the cache
+    for jar in KAFKA_JARS:
+        cached = default_ivy_home() / "cache" / jar.group / jar.artifact / "jars" / jar.file_name
+        (tmp_path / jar.file_name).symlink_to(cached)
+    session = kafka_spark.newSession()
+    add_kafka_jars(session, tmp_path)
+    added = " ".join(str(row[0]) for row in session.sql("LIST JARS").collect())
+    assert all(jar.file_name in added for jar in KAFKA_JARS)
+    assert missing_jars(tmp_path, ivy_home=tmp_path) == ()
+
+
+def test_jars_that_cannot_be_had_are_named(
+    kafka_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jars, "KAFKA_JARS", (jars.Jar("no group", "no-artifact", "1"),))
+    with pytest.raises(SqlError) as caught:
+        add_kafka_jars(kafka_spark.newSession(), tmp_path)
+    assert (caught.value.sqlstate, caught.value.message) == ("58000", "the Kafka connector of Spark is not available")
+    assert caught.value.detail is not None
+    assert caught.value.detail.startswith("Missing: no-artifact-1.jar. The attempt to fetch them said: ")
+    assert caught.value.hint is not None
+    assert str(tmp_path) in caught.value.hint

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from mvserver.pgwire.backend import Field
-from mvserver.pgwire.types import arrays, clock, numeric
+from mvserver.pgwire.types import arrays, clock, datetimes, numeric
 from mvserver.pgwire.types.registry import decode_parameter, encoder
 from mvserver.pgwire.types.rows import RowFramer
 
@@ -190,6 +190,13 @@ def test_other_arrow_types_under_a_type() -> None:
     assert cells(2950, pa.array([bytes(16)], pa.binary(16))) == [b"00000000-0000-0000-0000-000000000000"]
     assert cells(22, pa.array([[1, 2], None], pa.list_(pa.int16()))) == [b"1 2", None]
     assert cells(1007, pa.array([[1, 2]], pa.list_(pa.int32(), 2))) == [b"{1,2}"]
+
+
+def test_zones_without_the_systems_zone_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datetimes, "_kernels_know", lambda zone: False)
+    column = pa.array([1_719_828_000_000_000, None], pa.timestamp("us", "UTC"))
+    make = datetimes.encoder(1184, 0, column.type, "Europe/Berlin")
+    assert make.column(column).to_pylist() == make.cells(column) == [b"2024-07-01 12:00:00+02", None]
 
 
 def test_nested_columns_as_json() -> None:

@@ -222,6 +222,28 @@ def test_too_long_messages_cost_nothing(running: Running) -> None:
         assert (error["S"], error["C"]) == ("FATAL", "08P01")
 
 
+def test_the_reason_reaches_a_client_that_is_still_sending(running: Running) -> None:
+    with RawClient(running.port) as client:
+        client.log_in()
+        client.send(b"Q" + struct.pack("!I", 64 * 1024 * 1024) + b"x" * 3_000_000)
+        assert errors(client.rest())[0]["C"] == "08P01"
+    wait_for(lambda: running.server.connections == 0)
+
+
+def test_a_broken_engine_hangs_up(
+    running: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with RawClient(running.port) as client:
+        client.log_in()
+        session = running.backend.sessions[0]
+        connection = next(iter(running.server._connections))
+        monkeypatch.setattr(connection._machine, "take_output", lambda: 1 / 0)
+        client.send(query("insert 1"))
+        assert client.rest() == b""
+    wait_for(session.closed.is_set)
+    assert "the protocol engine failed" in caplog.text
+
+
 def test_long_message_within_the_limit(running: Running) -> None:
     with RawClient(running.port) as client:
         client.log_in()

@@ -21,6 +21,7 @@ from mvserver.pgwire.types.column import (
     convert,
     join,
     patched,
+    per_cell,
     quick,
 )
 
@@ -168,6 +169,8 @@ def _instant_text(zone: str) -> Encoder:
         local = pc.local_timestamp(counts.view(pa.timestamp("us", zone))).view(pa.int64())
         return join(_plain_stamps(local), _offsets(pc.subtract(local, counts)))
 
+    if rules is not UTC and not _kernels_know(zone):
+        return per_cell(cell)
     plain = in_utc if rules is UTC else in_zone
     high = clock.PLAIN_STAMP_TO if rules is UTC else _LATE
 
@@ -177,6 +180,15 @@ def _instant_text(zone: str) -> Encoder:
         return pa.nulls(len(counts), BINARY)
 
     return quick(column, cell)
+
+
+def _kernels_know(zone: str) -> bool:
+    """Arrow reads the system's zone files, which small images may not have; Python has its own."""
+    try:
+        pc.local_timestamp(pa.array([0], pa.timestamp("us", zone)))
+    except pa.ArrowException:
+        return False
+    return True
 
 
 def _offsets(microseconds: Column) -> Column:
