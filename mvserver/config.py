@@ -42,7 +42,6 @@ class Settings:
     store_config_dir: Path
     jar_dir: Path
     records_per_trigger: int
-    trigger_interval: float
     file_poll_interval: float
     kafka_poll_interval: float
     kafka_request_timeout: float
@@ -51,6 +50,8 @@ class Settings:
     statement_timeout: float
     idle_in_transaction_timeout: float
     shutdown_timeout: float
+    rewriter: str | None
+    extensions: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -82,24 +83,26 @@ TABLE: tuple[Row, ...] = (
     Row("spark_start_timeout", read.DURATION, "120s", "How long a statement that needs Spark waits for it to start."),
     Row("duckdb_memory_limit", read.SIZE, "2GB", "Memory for the views' rows and pull queries; the rest is on disk."),
     Row("duckdb_threads", read.COUNT_OR_ZERO, "0", "Threads of DuckDB; 0 is one per core."),
-    Row("pull_threads", read.COUNT, "16", "Statements that run at the same time; further ones wait."),
+    Row("pull_threads", read.COUNT, "16", "Pull queries at work in DuckDB at the same time; further ones take turns."),
     Row("file_roots", read.PATHS, "{data_dir}/files",
         "Folders under which stores of type FILE may lie, separated as in PATH; a list in TOML."),
     Row("store_config_dir", read.PATH, "{data_dir}/store-config",
         "Folder of the files that the store property 'config_file' may name."),
     Row("jar_dir", read.PATH, "{data_dir}/jars", "Folder in which jars are looked for before the network is asked."),
     Row("records_per_trigger", read.COUNT, "200000", "Most records of one micro-batch of one source."),
-    Row("trigger_interval", read.DURATION, "0s", "Least time between micro-batches; 0 begins the next at once."),
-    Row("file_poll_interval", read.DURATION, "50ms", "How often a directory is looked at for new files."),
-    Row("kafka_poll_interval", read.DURATION, "10ms", "How often Kafka is asked for new records while idle."),
-    Row("kafka_request_timeout", read.DURATION, "10s", "When a Kafka broker counts as not answering."),
-    Row("source_check_interval", read.DURATION, "5s", "How often each source's health and end are looked at."),
+    Row("file_poll_interval", read.POSITIVE_DURATION, "50ms", "How often a directory is looked at for new files."),
+    Row("kafka_poll_interval", read.POSITIVE_DURATION, "50ms", "How often an idle source is asked for new records."),
+    Row("kafka_request_timeout", read.POSITIVE_DURATION, "10s", "When a Kafka broker counts as not answering."),
+    Row("source_check_interval", read.POSITIVE_DURATION, "3s", "How often each source's health and end are looked at."),
     Row("read_while_filling_wait", read.DURATION, f"{int(limits.READ_WHILE_FILLING_WAIT_S)}s",
-        "How long a SELECT waits for a view that is still being filled."),
+        "How long a SELECT waits for a view that is still being filled: default of mv.filling_timeout; 0 is no limit."),
     Row("statement_timeout", read.DURATION, "0s", "Default of the session setting of this name; 0 is no limit."),
     Row("idle_in_transaction_timeout", read.DURATION, f"{int(limits.IDLE_IN_TRANSACTION_TIMEOUT_S)}s",
         "Default of the session setting idle_in_transaction_session_timeout; 0 is no limit."),
-    Row("shutdown_timeout", read.DURATION, "15s", "How long statements and batches may finish after SIGTERM."),
+    Row("shutdown_timeout", read.DURATION, "15s", "How long statements may finish after SIGTERM."),
+    Row("rewriter", read.IMPORT, "", "A buenavista Rewriter that sees each SELECT, as package.module:Name."),
+    Row("extensions", read.IMPORTS, "",
+        "buenavista Extensions, as package.module:Name separated by commas; a list in TOML."),
 )  # fmt: skip
 
 _BY_NAME = {row.name: row for row in TABLE}

@@ -14,6 +14,8 @@ _SIZE_UNITS = {"b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3, "tb": 1024**4}
 _NUMBER_AND_UNIT = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 _PORT_MAX = 65_535
+_LEAST_INTERVAL_S = 0.001
+_IMPORT = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,13 @@ def _duration(raw: object) -> float:
     return float(match.group(1)) * unit
 
 
+def _positive_duration(raw: object) -> float:
+    seconds = _duration(raw)
+    if seconds < _LEAST_INTERVAL_S:
+        raise ValueError(f"{raw!r} is less than {_LEAST_INTERVAL_S * 1000:g}ms")
+    return seconds
+
+
 def _size(raw: object) -> int:
     """Bytes; kB, MB, GB and TB are powers of 1024, as in PostgreSQL."""
     match = _NUMBER_AND_UNIT.fullmatch(str(raw).strip()) if not isinstance(raw, bool) else None
@@ -98,6 +107,21 @@ def _log_level(raw: object) -> str:
     return level
 
 
+def _import(raw: object) -> str | None:
+    """None for the empty text: nothing is to be imported."""
+    text = raw.strip() if isinstance(raw, str) else ""
+    if text == raw == "":
+        return None
+    if not _IMPORT.fullmatch(text):
+        raise ValueError(f"{raw!r} is not of the form package.module:Name")
+    return text
+
+
+def _imports(raw: object) -> tuple[str, ...]:
+    parts = raw if isinstance(raw, list) else [part for part in str(raw).split(",") if part.strip()]
+    return tuple(text for text in map(_import, parts) if text is not None)
+
+
 TEXT = ValueType("text", _text)
 PATH = ValueType("path", lambda raw: _path(raw).resolve())
 PATHS = ValueType("paths", _paths)
@@ -105,6 +129,9 @@ PORT = ValueType("port", lambda raw: _integer(raw, 0, _PORT_MAX))
 COUNT = ValueType("whole number", lambda raw: _integer(raw, 1))
 COUNT_OR_ZERO = ValueType("whole number", lambda raw: _integer(raw, 0))
 DURATION = ValueType("duration", _duration)
+POSITIVE_DURATION = ValueType("duration", _positive_duration)
 SIZE = ValueType("size", _size)
 PAIRS = ValueType("key=value pairs", _pairs)
 LOG_LEVEL = ValueType("level", _log_level)
+IMPORT = ValueType("import", _import)
+IMPORTS = ValueType("imports", _imports)

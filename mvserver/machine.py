@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mvserver.config import Settings
-from mvserver.demo.java import NoJavaError, find_java
+from mvserver.java import NoJavaError, find_java
 from spark_sinks.kafka.jars import KAFKA_JARS, default_ivy_home
 
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

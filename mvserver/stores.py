@@ -34,6 +34,7 @@ class StoreSettings:
     certificate_folders: tuple[Path, ...]
     jar_directory: Path | None
     kafka_timeout_s: float
+    file_poll_s: float = 0.05
 
 
 class StoreRegistry:
@@ -96,7 +97,7 @@ class StoreRegistry:
                 from pyspark.sql.types import StructField, StructType
 
                 parquet = StructType([StructField(c.name, spark_type(c.type)) for c in plan.scan.columns])
-            return FileReader(directory, work, parquet)
+            return FileReader(directory, work, parquet, poll_s=self._settings.file_poll_s)
         return KafkaReader(
             store.name,
             self._kafka_options(dict(store.properties)),

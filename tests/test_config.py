@@ -30,10 +30,10 @@ def test_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_flag_wins_over_a_variable_and_a_variable_over_the_file(tmp_path: Path) -> None:
     file = tmp_path / "mvserver.toml"
-    file.write_text('port = 1\nrecords_per_trigger = 2\ntrigger_interval = "100ms"\nduckdb_memory_limit = "1GB"\n')
+    file.write_text('port = 1\nrecords_per_trigger = 2\nsource_check_interval = "100ms"\nduckdb_memory_limit = "1GB"\n')
     variables = {"MVSERVER_PORT": "3", "MVSERVER_RECORDS_PER_TRIGGER": "4", "PATH": "/bin"}
     settings = load({"port": "5"}, variables, file)
-    assert (settings.port, settings.records_per_trigger, settings.trigger_interval) == (5, 4, 0.1)
+    assert (settings.port, settings.records_per_trigger, settings.source_check_interval) == (5, 4, 0.1)
     assert settings.duckdb_memory_limit == 1024**3
     others = {"MVSERVER_FAILPOINTS": "a=kill", "MVSERVER_TEST_SEED": "1"}
     assert load({}, {"MVSERVER_CONFIG": str(file), **others}).port == 1
@@ -49,6 +49,15 @@ def test_paths_follow_the_data_directory(tmp_path: Path) -> None:
     settings = load({}, {}, file)
     assert settings.file_roots == (tmp_path / "a, b",)
     assert settings.spark_conf == (("spark.ui.enabled", "true"), ("spark.x", "2"))
+
+
+def test_plugins_are_named_by_module_and_name(tmp_path: Path) -> None:
+    settings = load({"rewriter": "a.b:C", "extensions": "a:B, c.d:E"}, {})
+    assert (settings.rewriter, settings.extensions) == ("a.b:C", ("a:B", "c.d:E"))
+    assert (load({}, {}).rewriter, load({}, {}).extensions) == (None, ())
+    file = tmp_path / "c.toml"
+    file.write_text("extensions = ['a:B', 'c.d:E']\n")
+    assert load({}, {}, file).extensions == ("a:B", "c.d:E")
 
 
 def test_unknown_settings_are_refused_by_name_wherever_they_come_from(tmp_path: Path) -> None:
@@ -69,7 +78,10 @@ def test_unknown_settings_are_refused_by_name_wherever_they_come_from(tmp_path: 
         ("port", "x", "'x' is not a whole number"),
         ("port", "-1", "'-1' is not a whole number"),
         ("records_per_trigger", "0", "0 is not 1 or more"),
-        ("trigger_interval", "5 parsecs", "'5 parsecs' is not a duration such as 500ms, 30s, 5min or 1h"),
+        ("source_check_interval", "0", "'0' is less than 1ms"),
+        ("rewriter", "a.b", "'a.b' is not of the form package.module:Name"),
+        ("extensions", "a:B,c", "'c' is not of the form package.module:Name"),
+        ("shutdown_timeout", "5 parsecs", "'5 parsecs' is not a duration such as 500ms, 30s, 5min or 1h"),
         ("duckdb_memory_limit", "much", "'much' is not a size such as 512MB or 2GB"),
         ("duckdb_memory_limit", "0GB", "'0GB' is not a size such as 512MB or 2GB"),
         ("log_level", "loud", "'loud' is not one of debug, info, warning, error"),

@@ -15,7 +15,7 @@ import zlib
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from mvserver.demo.java import find_java
+from mvserver.java import find_java
 
 BROKER_VERSION = "4.3.1"
 BROKER_COORDINATES = (

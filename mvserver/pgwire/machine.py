@@ -8,7 +8,6 @@ the engine itself never waits. It may be advanced from any thread, by one at a t
 from __future__ import annotations
 
 import enum
-import logging
 from collections.abc import Generator, Mapping
 from typing import Any
 
@@ -22,8 +21,6 @@ from mvserver.pgwire.codec import Frame, FrameReader, fatal
 from mvserver.pgwire.conversation import Conversation
 from mvserver.pgwire.failures import as_sql_error
 from mvserver.pgwire.outbox import Outbox
-
-_LOG = logging.getLogger(__name__)
 
 Steps = Generator[Action, Any, None]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mvserver import sqlstates
@@ -183,5 +183,3 @@ def read_nothing(body: bytes) -> None:
 QUERY, PARSE, BIND, DESCRIBE, EXECUTE, CLOSE, FLUSH, SYNC = b"QPBDECHS"
 TERMINATE, FUNCTION_CALL, COPY_DATA, COPY_DONE, COPY_FAIL = b"XFdcf"
 FRONTEND_TYPES = frozenset(b"QPBDECHSXFdcf")
-
-Reader = Callable[[bytes], object]

@@ -14,6 +14,7 @@ from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
 from mvserver.routing import lookup
 from mvserver.routing.ports import Services
+from mvserver.routing.spark_wait import wait_for_spark
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.lexer import TokenKind, tokenize
@@ -41,7 +42,7 @@ class PlannedQuery:
 
 def plan(select: exp.Expression, context: SessionContext, services: Services, *, default_starting: str) -> PlannedQuery:
     """Names, types and formats, all checked without Spark."""
-    resolve = lookup.resolver(context.database, context.schema, services)
+    resolve = lookup.resolver(context.database, context.search_path, services)
     plan_ = services.compile_select(select, resolve, default_starting=default_starting)
     source = services.catalog.relations.by_id(plan_.scan.relation_id)
     if source is None:
@@ -52,11 +53,11 @@ def plan(select: exp.Expression, context: SessionContext, services: Services, *,
     return planned
 
 
-def attach(planned: PlannedQuery, services: Services, work: Work) -> str:
+def attach(planned: PlannedQuery, context: SessionContext, services: Services, work: Work) -> str:
     """Spark's word on the plan, and the exact position at which the query begins."""
     if work.rehearsal:
         return "{}"
-    services.engine.wait_until_ready(services.spark_start_timeout_s)
+    wait_for_spark(context, services)
     services.engine.check_plan(planned.plan)
     return services.engine.resolve_position(planned.store, planned.entity, planned.plan.scan.starting_position)
 
@@ -102,10 +103,12 @@ def select_text(statement: Continuous) -> str:
 def refuse_loop(planned: PlannedQuery, sink_store: Store, sink_entity: str, services: Services) -> None:
     """A query that reads, be it through others, what it writes would never end."""
     catalog = services.catalog
-    relations = {relation.id: relation for relation in catalog.relations.all()}
+    with catalog.snapshot():  # one committed state: other sessions make and drop relations meanwhile
+        relations = {relation.id: relation for relation in catalog.relations.all()}
+        queries = catalog.queries.all()
     edges = [
         (relations[source_id], relations[query_.sink_id])
-        for query_ in catalog.queries.all()
+        for query_ in queries
         if query_.desired_state == "running"
         for source_id in query_.source_ids
     ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from catalog.model import Relation, Schema, Store
+from collections.abc import Sequence
+
+from catalog.model import Query, Relation, Schema, Store
 from mvserver import sqlstates
 from mvserver.compiler.plans import ErrorHandling, ScanColumn
 from mvserver.compiler.shape import RelationShape, Resolve
@@ -29,11 +31,11 @@ def store(name: str | None, context: SessionContext, services: Services) -> Stor
 
 
 def find_relation(name: ObjectName, context: SessionContext, services: Services) -> Relation | None:
-    return services.catalog.names.find_relation(name.parts, context.database, (context.schema,), name.position)
+    return services.catalog.names.find_relation(name.parts, context.database, context.search_path, name.position)
 
 
 def relation(name: ObjectName, context: SessionContext, services: Services) -> Relation:
-    return services.catalog.names.relation(name.parts, context.database, (context.schema,), name.position)
+    return services.catalog.names.relation(name.parts, context.database, context.search_path, name.position)
 
 
 def new_relation(name: ObjectName, context: SessionContext, services: Services) -> tuple[Schema, str]:
@@ -48,10 +50,25 @@ def store_of(stream: Relation, services: Services) -> tuple[Store, str]:
     return found, stream.entity
 
 
-def resolver(database: str, schema: str, services: Services) -> Resolve:
-    """How the compiler finds relations, by the search path that the query keeps."""
+def resolver(database: str, search_path: Sequence[str], services: Services) -> Resolve:
+    """How the compiler finds the relations of a new statement."""
 
     def resolve(parts: tuple[str, ...], position: int | None) -> RelationShape:
+        return shape(services.catalog.names.relation(parts, database, search_path, position), services)
+
+    return resolve
+
+
+def known_resolver(query: Query, services: Services) -> Resolve:
+    """How the compiler finds the relations of a definition that the catalog keeps: what its names meant when it was
+    made, whatever else has got such a name since."""
+    database, schema = query.search_path
+
+    def resolve(parts: tuple[str, ...], position: int | None) -> RelationShape:
+        for source_id in query.source_ids:
+            source = services.catalog.relations.by_id(source_id)
+            if source is not None and services.catalog.names.path(source)[-len(parts) :] == parts:
+                return shape(source, services)
         return shape(services.catalog.names.relation(parts, database, (schema,), position), services)
 
     return resolve

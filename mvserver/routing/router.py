@@ -10,6 +10,7 @@ from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Result
 from mvserver.routing.kinds import HandlerModule, Kind, row_of
 from mvserver.routing.ports import Services
+from mvserver.routing.spark_wait import wait_for_spark
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements import Statement
@@ -49,7 +50,7 @@ class Router:
         results: list[Result] = []
         if any(self.kind(statement) is Kind.CONTINUOUS for statement in statements):
             # before the transaction, which holds up other definitions
-            self._services.engine.wait_until_ready(self._services.spark_start_timeout_s)
+            wait_for_spark(context, self._services)
         try:
             with self._services.catalog.transaction():
                 for statement in statements:

@@ -48,6 +48,7 @@ class SessionBackend:
     def _settings(self, startup: Startup) -> Settings:
         settings = Settings(
             {
+                **self._services.setting_defaults,
                 "session_authorization": startup.user,
                 "is_superuser": "on" if self._services.directory.is_superuser(startup.user) else "off",
             }

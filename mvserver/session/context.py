@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mvserver.pgwire.backend import Notice
+from mvserver.session.setting_values import split_identifiers
 
 
 @dataclass
@@ -20,6 +21,14 @@ class SessionContext:
     in_transaction_block: bool = False
     notices: list[Notice] = field(default_factory=list)
     cancelled: Callable[[], bool] = lambda: False
+
+    @property
+    def search_path(self) -> tuple[str, ...]:
+        """The schemas in which a name without one is looked for, the one where new relations are made first."""
+        path = split_identifiers("search_path", self.settings.get("search_path", ""))
+        schemas = tuple(name for name in path if name and name != "$user")
+        # at COMMIT the schema is the one in which the waiting statements were given, whatever SET has done since
+        return schemas if schemas[:1] == (self.schema,) else (self.schema,)
 
     def notice(self, message: str, *, detail: str | None = None, hint: str | None = None) -> None:
         self.notices.append(Notice("NOTICE", "00000", message, detail, hint))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -66,3 +66,4 @@ class Services:
     rewriter: TextRewriter | None = None
     extensions: Sequence[Any] = ()  # buenavista's Extension objects
     deadlines: Deadlines = field(default_factory=Deadlines)
+    setting_defaults: Mapping[str, str] = field(default_factory=dict)  # what the server's settings make of a session's

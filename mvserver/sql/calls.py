@@ -16,7 +16,7 @@ from mvserver.errors import SqlError
 from mvserver.sql.lexer import IDENTIFIER, NUMBER, STRING, WORD, Token
 from mvserver.sql.names import RESERVED
 from mvserver.sql.nodes import at, data_type
-from mvserver.sql.typenames import type_name
+from mvserver.sql.typenames import cast_type, type_name
 
 if TYPE_CHECKING:
     from mvserver.sql.expressions import ExpressionParser
@@ -147,14 +147,14 @@ def _cast(parser: ExpressionParser, token: Token) -> exp.Expression:
     cursor = parser.cursor
     operand = parser.expression()
     cursor.expect_word("as")
-    sql_type = type_name(cursor)
+    target = cast_type(cursor)
     if cursor.at_word("format"):
         raise cursor.not_supported(
             "CAST with FORMAT is not supported", hint="Use TO_TIMESTAMP, TO_DATE or DATE_FORMAT."
         )
     cursor.expect_operator(")")
     node: type[exp.Expression] = exp.Cast if token.text == "cast" else exp.TryCast
-    return at(node(this=operand, to=data_type(sql_type)), token)
+    return at(node(this=operand, to=target), token)
 
 
 def _extract(parser: ExpressionParser, token: Token) -> exp.Expression:

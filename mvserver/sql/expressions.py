@@ -26,8 +26,8 @@ from mvserver.sql.lexer import (
     Token,
 )
 from mvserver.sql.names import NOT_A_NAME, RESERVED, label
-from mvserver.sql.nodes import at, data_type
-from mvserver.sql.typenames import at_type_literal, type_name
+from mvserver.sql.nodes import at
+from mvserver.sql.typenames import at_type_literal, cast_type
 
 # PostgreSQL 15's table of precedence, loosest first.
 OR, AND, NOT, IS, COMPARE, RANGE, OTHER, ADD, MULTIPLY, POWER, ZONE, SIGN = range(1, 13)
@@ -260,7 +260,7 @@ class ExpressionParser:
             token = cursor.current
             if token.text == "::":
                 cursor.advance()
-                left = at(exp.Cast(this=left, to=data_type(type_name(cursor))), token)
+                left = at(exp.Cast(this=left, to=cast_type(cursor)), token)
             elif token.text == "[":
                 cursor.advance()
                 if cursor.at_operator(":"):
@@ -399,13 +399,13 @@ class ExpressionParser:
         return self.name()
 
     def _typed_literal(self, token: Token) -> exp.Expression:
-        sql_type = type_name(self.cursor)
+        target = cast_type(self.cursor)
         text = self.cursor.current
         if text.kind is not STRING:
             raise self.cursor.syntax_error()
         self.cursor.advance()
         literal = at(exp.Literal.string(text.text), text)
-        cast = at(exp.Cast(this=literal, to=data_type(sql_type)), token)
+        cast = at(exp.Cast(this=literal, to=target), token)
         cast.meta["typed_literal"] = True
         return cast
 

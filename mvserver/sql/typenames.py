@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from sqlglot import exp
+
 from mvserver.errors import SqlError
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.guard import check_nesting
 from mvserver.sql.lexer import NUMBER, OPERATOR, STRING, WORD, Token
 from mvserver.sql.names import RESERVED
-from mvserver.sql.types import SqlType, parse_type
+from mvserver.sql.nodes import data_type
+from mvserver.sql.types import SqlType, decimal, parse_type
 
 _GENERIC = frozenset({"array", "map", "struct", "row"})
 
@@ -35,6 +38,16 @@ def type_name(cursor: Cursor) -> SqlType:
         raise SqlError(
             error.sqlstate, error.message, detail=error.detail, hint=error.hint, position=first.position
         ) from None
+
+
+def cast_type(cursor: Cursor) -> exp.DataType:
+    """A cast's target as a node. NUMERIC without a precision is marked ``unbounded``: PostgreSQL keeps all digits."""
+    bare = cursor.at_word("numeric") or cursor.at_word("decimal") or cursor.at_word("dec")
+    found = type_name(cursor)
+    node = data_type(found)
+    if bare and found == decimal() and cursor.previous.text != ")":
+        node.meta["unbounded"] = True
+    return node
 
 
 def at_type_literal(cursor: Cursor) -> bool:

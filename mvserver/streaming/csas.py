@@ -38,12 +38,17 @@ from spark_sinks.duckdb.writer import Writer
 _log = logging.getLogger(__name__)
 _RETRY_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 _HEALTH_S = 3.0
+_RENEW_S = 86_400.0  # brokers forget a group's position some days after its last commit
 
 
 class TransactionalSink(Protocol):
     """A sink that keeps the source's position in the transaction of the records."""
 
-    def committed_position(self) -> Position | None: ...
+    def committed_position(self, *, expected: bool = False) -> Position | None:
+        """``expected``: the query has written before, so that none would be a loss and is an error."""
+
+    def renew(self, position: Position) -> None:
+        """Keeps the position from being forgotten while nothing is written."""
 
     def write(
         self,
@@ -64,6 +69,7 @@ class SinkServices:
     work_directory: Path
     records_per_trigger: int
     reached: Callable[[str], None] = lambda step: None
+    health_interval_s: float = _HEALTH_S
 
 
 class SinkQuery:
@@ -96,6 +102,7 @@ class SinkQuery:
         self._rate_in, self._rate_out = Rate(), Rate()
         self._records_in = self._rejected = self._epoch = 0
         self._last_change_at: float | None = None
+        self._written_at = time.monotonic()
 
     def start(self) -> None:
         self._stopping.clear()
@@ -127,7 +134,7 @@ class SinkQuery:
         session = self._services.session()
         sink = self._open_sink()
         try:
-            start = sink.committed_position()
+            start = sink.committed_position(expected=self._epoch > 0)
             if start is None:
                 start = self._reader.adopt(json.loads(self._query.start_position), fresh=True)
             self._position = start
@@ -140,11 +147,17 @@ class SinkQuery:
                 checkpoint,
                 records_per_trigger=self._services.records_per_trigger,
                 on_batch=lambda frame, batch_id: self._write(sink, frame, batch_id, str(checkpoint)),
-                ended=lambda: self._stopping.is_set() or self._failure is not None,
+                ended=lambda: self._stopping.is_set() or self._failure is not None or self._renewal_is_due(),
                 running=self._set_running,
             )
+            if self._renewal_is_due():
+                sink.renew(self._position)
+                self._written_at = time.monotonic()
         finally:
             sink.close()
+
+    def _renewal_is_due(self) -> bool:
+        return time.monotonic() - self._written_at > _RENEW_S
 
     def _set_running(self, running: bool) -> None:
         self._running = running
@@ -165,6 +178,7 @@ class SinkQuery:
             table.column("sink_time").to_pylist(),
             end,
         )
+        self._written_at = time.monotonic()
         self._services.reached("after sink")
         self._position = end
         records = self._reader.distance(start, end)
@@ -231,7 +245,7 @@ class SinkQuery:
     def _watch(self) -> None:
         while not self._stopping.is_set():
             if self._position is None:
-                self._stopping.wait(_HEALTH_S)
+                self._stopping.wait(self._services.health_interval_s)
                 continue
             health = self._reader.health(self._position)
             self._latest = health.latest or self._latest
@@ -241,7 +255,7 @@ class SinkQuery:
                 self._stalled = health.cause
             elif self._running:
                 self._stalled = None
-            self._stopping.wait(_HEALTH_S)
+            self._stopping.wait(self._services.health_interval_s)
 
     def status(self) -> QueryStatus:
         position = self._position or {}

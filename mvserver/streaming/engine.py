@@ -28,7 +28,7 @@ from mvserver.errors import SqlError
 from mvserver.streaming.api import QueryState, QueryStatus
 from mvserver.streaming.check import check_plan
 from mvserver.streaming.csas import SinkQuery, SinkServices, TransactionalSink
-from mvserver.streaming.pipeline import Pipeline, PipelineServices
+from mvserver.streaming.pipeline import HEALTH_INTERVAL_S, Pipeline, PipelineServices
 from mvserver.streaming.session_starter import SessionStarter
 from mvserver.streaming.spark import SparkGate, SparkOptions
 from mvserver.streaming.subscribers import Subscriber
@@ -64,6 +64,7 @@ class EngineServices:
     records_per_trigger: int
     views_changed: Callable[[Sequence[str]], None] = lambda view_ids: None
     reached: Callable[[str], None] = lambda step: None
+    health_interval_s: float = HEALTH_INTERVAL_S
 
 
 @dataclass
@@ -95,6 +96,7 @@ class Engine:
             records_per_trigger=services.records_per_trigger,
             committed=self._committed,
             reached=services.reached,
+            health_interval_s=services.health_interval_s,
         )
 
     # --- life -------------------------------------------------------------------------------------------------------
@@ -178,7 +180,6 @@ class Engine:
             subscriber = Subscriber(target, version, position, target.plan.scan.error_handling, note=note)
             known.query, known.subscriber = query, subscriber
             known.pipeline.add(subscriber)
-            known.pipeline.retry()
 
     def status(self, query_id: str) -> QueryStatus:
         with self._lock:
@@ -287,6 +288,7 @@ class Engine:
             work_directory=self._work,
             records_per_trigger=self._services.records_per_trigger,
             reached=self._services.reached,
+            health_interval_s=self._services.health_interval_s,
         )
         work = self._work / query.id
         reader = self._services.stores.reader(store, stream, plan, work)
@@ -460,8 +462,6 @@ def _view_state(
         return QueryState.TERMINATED, None
     if subscriber.failure is not None:
         return QueryState.FAILED, subscriber.failure
-    if pipeline.failure is not None:
-        return QueryState.FAILED, pipeline.failure
     if spark_problem is not None:
         return QueryState.FAILED, spark_problem
     if is_starting:

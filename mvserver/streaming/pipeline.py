@@ -73,6 +73,7 @@ class PipelineServices:
     records_per_trigger: int
     committed: Callable[[Sequence[str]], None]  # query ids whose views changed
     reached: Callable[[str], None] = lambda step: None
+    health_interval_s: float = HEALTH_INTERVAL_S
 
 
 class Pipeline:
@@ -97,7 +98,6 @@ class Pipeline:
         self._large_batches = 0
         self._trial_pause = 0
         self.stalled: str | None = None
-        self.failure: str | None = None
         self.latest: Position | None = None
         self.running = False
 
@@ -149,12 +149,6 @@ class Pipeline:
             self._subscribers.pop(query_id, None)
             self._programs.clear()
 
-    def retry(self) -> None:
-        """Another try after a failure of the pipeline itself."""
-        with self._lock:
-            self.failure = None
-            self._changed.notify_all()
-
     def restart_subscriber(self, query_id: str, *, skip_rejected: bool) -> None:
         with self._lock:
             subscriber = self._subscribers[query_id]
@@ -164,7 +158,6 @@ class Pipeline:
             self._changed.notify_all()
         with self._services.writer.transaction() as ledger:
             ledger.set_failure(query_id, None)
-        self.retry()
 
     def terminate(self, query_id: str) -> None:
         with self._lock:
@@ -174,10 +167,6 @@ class Pipeline:
     def _run(self) -> None:
         attempt = 0
         while not self._stopping.is_set():
-            if self.failure is not None:
-                with self._lock:
-                    self._changed.wait_for(lambda: self.failure is None or self._stopping.is_set())
-                continue
             began = time.monotonic()
             try:
                 self._run_generation()
@@ -194,10 +183,12 @@ class Pipeline:
         self._work.join()  # what was evaluated is committed or given up: the ledger is the truth from here
         self._verify_new()
         with self._lock:
+            wanted = [s.position for s in self._subscribers.values() if s.wants_batches]
+            if not wanted:
+                self._changed.wait(RETRY_DELAYS_S[1])  # nobody to read for
+                return
             if self._position is None:
-                self._position = self.reader.initial(
-                    [s.position for s in self._subscribers.values() if s.wants_batches]
-                )
+                self._position = self.reader.initial(wanted)
             position = self._next = self._position
             self._error = None
             for subscriber in self._subscribers.values():
@@ -212,7 +203,7 @@ class Pipeline:
             checkpoint,
             records_per_trigger=self._services.records_per_trigger,
             on_batch=lambda frame, batch_id: self._take_batch(frame, batch_id, str(checkpoint)),
-            ended=lambda: self._stopping.is_set() or self._error is not None,
+            ended=lambda: self._stopping.is_set() or self._error is not None or not self._wanted(),
             running=self._set_running,
         )
         if self._error is not None:
@@ -244,12 +235,31 @@ class Pipeline:
         health = self.reader.health(known)
         _log.warning("pipeline %s stopped: %s (source %s: %s)", self.id, cause, health.state, health.cause)
         with self._lock:
-            if health.state == "failed":
-                self.failure = health.cause
-            elif health.state == "stalled":
+            if health.state == "stalled":
                 self.stalled = health.cause
-            else:
+            elif health.state == "ok":
                 self.stalled = str(cause)  # tried again; a cause that stays is shown as long
+        if health.state == "failed":
+            self._fail_at(known, health.cause or str(cause))
+
+    def _fail_at(self, position: Position, cause: str) -> None:
+        """The source does not have what comes next at ``position``: the queries that stand there fail, durably. The
+        pipeline begins anew where the others need it to, or waits until one does."""
+        with self._lock:
+            failed = [
+                s for s in self._subscribers.values() if s.wants_batches and encode(s.position) == encode(position)
+            ]
+            for subscriber in failed:
+                subscriber.failure = cause
+            if self._position is not None and encode(self._position) == encode(position):
+                self._position = None
+                self._error = SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, cause)
+            self._changed.notify_all()
+        if failed:
+            _log.warning("queries %s failed: %s", [s.query_id for s in failed], cause)
+            with self._services.writer.transaction() as ledger:
+                for subscriber in failed:
+                    ledger.set_failure(subscriber.query_id, cause)
 
     def _take_batch(self, frame: DataFrame, batch_id: int, checkpoint: str) -> None:
         start = self._next
@@ -525,7 +535,7 @@ class Pipeline:
 
     def _next_round(self) -> list[Subscriber]:
         with self._lock:
-            if self._position is None or self.failure is not None or not self.running:
+            if self._position is None or not self.running:
                 return []
             behind = [
                 s
@@ -592,21 +602,15 @@ class Pipeline:
         while not self._stopping.is_set():
             known = self._known_position()
             if known is None:
-                self._stopping.wait(HEALTH_INTERVAL_S)
+                self._stopping.wait(self._services.health_interval_s)
                 continue
             health = self.reader.health(known)
             with self._lock:
                 if health.latest is not None:
                     self.latest = health.latest
-                if health.state == "failed":
-                    self.failure = self.failure or health.cause
-                    if self.running:
-                        self._error = SqlError(
-                            sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, health.cause or "the source failed"
-                        )
-                elif health.state == "stalled":
+                if health.state == "stalled":
                     self.stalled = health.cause
-                else:
+                elif health.state == "ok":
                     if self.running:
                         self.stalled = None
                     now = time.time()
@@ -614,13 +618,19 @@ class Pipeline:
                         if health.latest is not None and self.reader.reached(subscriber.position, health.latest):
                             subscriber.last_confirmed_at = now
                 self._changed.notify_all()
-            self._stopping.wait(HEALTH_INTERVAL_S)
+            if health.state == "failed":
+                self._fail_at(known, health.cause or "the source failed")
+            self._stopping.wait(self._services.health_interval_s)
 
     def _known_position(self) -> Position | None:
-        """Where it stands, or would begin."""
-        if self._position is not None:
-            return self._position
-        return next((s.position for s in self.subscribers), None)
+        """Where it stands, or would begin; None while nobody wants to know."""
+        with self._lock:
+            positions = [s.position for s in self._subscribers.values() if s.wants_batches]
+            return (self._position or positions[0]) if positions else None
+
+    def _wanted(self) -> bool:
+        with self._lock:
+            return any(s.wants_batches for s in self._subscribers.values())
 
     def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Until the condition holds, looked at whenever something changes."""

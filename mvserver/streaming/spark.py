@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,10 +57,19 @@ class SparkOptions:
     polling_delay_ms: int = 50
     work_directory: Path = Path("spark")
     extra: tuple[tuple[str, str], ...] = ()
+    prepare: Callable[[SparkOptions], None] = lambda options: None  # sees to it that there is a Java, or says why not
+
+
+def jvm_settings(options: SparkOptions) -> dict[str, str]:
+    """What only the start of the JVM can take, for whoever starts it instead of PySpark."""
+    name = "spark.driver.extraJavaOptions"
+    wanted = {name: _SETTINGS[name], "spark.driver.memory": options.driver_memory}
+    return {**wanted, **{key: value for key, value in options.extra if key in wanted}}
 
 
 def start_session(options: SparkOptions) -> SparkSession:
     """Starts the JVM as a child and makes the session. Raises SqlError 58000 where Spark cannot start."""
+    options.prepare(options)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     options.work_directory.mkdir(parents=True, exist_ok=True)

@@ -39,8 +39,11 @@ class FileReader:
     out. ``{"before": [...]}``, a store's answer, is turned into these by :meth:`adopt`.
     """
 
-    def __init__(self, directory: Path, work: Path, parquet: StructType | None) -> None:
+    def __init__(
+        self, directory: Path, work: Path, parquet: StructType | None, *, poll_s: float = _POLL_S
+    ) -> None:
         self._directory = directory
+        self._poll_s = poll_s
         self._inbox = work / "inbox"
         work.mkdir(parents=True, exist_ok=True)
         self._parquet = parquet
@@ -220,8 +223,8 @@ class FileReader:
                 waiting = waiting[len(taken) :]
             else:
                 with self._lock:
-                    self._lock.wait_for(lambda: self._stopping, timeout=_POLL_S)
-                since_sweep += _POLL_S
+                    self._lock.wait_for(lambda: self._stopping, timeout=self._poll_s)
+                since_sweep += self._poll_s
 
     def _show(self, step: int, files: Sequence[VisibleFile]) -> None:
         aside = self._inbox / f".{step:012d}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mvserver.demo.packaged_jvm import PackagedJvmError, packaged_java, start_packaged_jvm
+from mvserver.packaged_jvm import PackagedJvmError, packaged_java, start_packaged_jvm
 
 # As Spark's launcher does: print the command that the stand-in for the JVM is, in the launcher's own form.
 LAUNCHER = """#!{python}

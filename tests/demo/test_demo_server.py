@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mvserver.demo import server as demo_server
-from mvserver.demo.java import NoJavaError, find_java, parse_version
+from mvserver.java import NoJavaError, find_java, parse_version
 from mvserver.demo.server import HOST, Server, ServerError, free_port
 from mvserver.demo.terminal import positive_number
 

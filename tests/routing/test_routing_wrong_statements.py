@@ -123,7 +123,6 @@ WRONG = [
      "writing a query's result to a store of type FILE is not supported"),
     ("CREATE STREAM s WITH ('store' = k, 'value.format' = csv) AS SELECT url FROM clicks", "0A000",
      'value.format "csv" is not supported in a store of type KAFKA that a query writes to'),
-    ("CREATE STREAM s AS SELECT url FROM clicks", "3D000", "no store has been selected"),
     ("CREATE STREAM clicks WITH ('store' = k) AS SELECT url FROM clicks", "42P07",
      'relation "clicks" already exists'),
     ("INSERT INTO none SELECT url FROM clicks", "42P01", 'relation "none" does not exist'),

@@ -228,6 +228,14 @@ def test_ragged_lists_have_text_but_no_binary_form() -> None:
     assert arrays.leaf_type(column.type).equals(pa.int32())
 
 
+def test_text_columns_under_other_types_have_no_binary_form() -> None:
+    column = pa.array(["{1,2}", None])
+    assert encoder(1007, -1, 0, column.type, "UTC").cells(column) == [b"{1,2}", None]
+    with pytest.raises(Exception, match=r"of type integer\[\] that is kept as text has no binary form") as raised:
+        encoder(1007, -1, 1, column.type, "UTC")
+    assert raised.value.sqlstate == "0A000"
+
+
 def test_value_that_does_not_fit() -> None:
     column = pa.array([2**40])
     with pytest.raises(Exception, match="out of range for type integer") as raised:
@@ -325,6 +333,23 @@ def test_unknown_types_are_text_and_have_no_binary_form() -> None:
     assert raised.value.sqlstate == "42883"
     with pytest.raises(Exception, match="unsupported format code: 2"):
         decode_parameter(1, b"x", 2, 25, "UTC")
+
+
+def test_array_literals() -> None:
+    def read(text: str, oid: int = 1009) -> object:
+        return decode_parameter(1, text.encode(), 0, oid, "UTC")
+
+    assert read(' { a , "b" , NULL, \\NULL, "NULL", x\\,y , "q\\"\\\\" } ') == [
+        "a", "b", None, "NULL", "NULL", "x,y", 'q"\\'
+    ]  # fmt: skip
+    assert read("{{a,b},{c,d}}") == [["a", "b"], ["c", "d"]]
+    assert read("[0:1]={7,8}", 1007) == [7, 8]
+    assert read("{}") == []
+    assert len(read("{" + ",".join(["12345678"] * 200_000) + "}", 1007)) == 200_000  # type: ignore[arg-type]
+    for wrong in ("{", "{a", "{a,", "{a,}", "{,a}", '{"a}', "{a}}", "{a b", '{a"b"}', "{a\\"):
+        with pytest.raises(Exception, match="malformed array literal") as raised:
+            read(wrong)
+        assert raised.value.sqlstate == "22P02", wrong
 
 
 def test_instants_without_an_offset_are_in_the_sessions_zone() -> None:

@@ -135,17 +135,16 @@ def test_slow_reader_costs_bounded_memory() -> None:
         slow.log_in()
         slow.send(query("rows 20000000 5000"))
         backend = running.backend
-        wait_for(lambda: backend.pulled > 0)
-        seen = -1
-        while backend.pulled != seen:  # until nothing moves any more
-            seen = backend.pulled
-            time.sleep(0.3)
+        connection = next(iter(running.server._connections))
+        wait_for(lambda: connection._parked and not connection._busy)
+        seen = backend.pulled
         # what left: the socket buffers of both ends, the high-water mark, and a few pieces
         assert seen * 60 < 16 * 1024 * 1024
         with RawClient(running.port) as other:  # nobody else is held up
             other.log_in()
             other.send(query("insert 1"))
             assert tags(other.until()) == ["INSERT 0 1"]
+        assert backend.pulled * 60 < 16 * 1024 * 1024
         slow.exactly(20_000_000)
         assert backend.pulled > seen
 

@@ -6,6 +6,7 @@ and no more than the type.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -31,6 +32,10 @@ _ELEMENTS_MAX = 134_217_727  # PostgreSQL's MaxArraySize
 _BARE = frozenset({oids.BOOL, oids.INT2, oids.INT4, oids.INT8, oids.OID, oids.FLOAT4, oids.FLOAT8, oids.NUMERIC,
                    oids.UUID, oids.TIME, oids.REGPROC})  # fmt: skip
 _MUST_QUOTE = r'^$|^(?i:null)$|[{}",\\ \t\n\r\x0b\x0c]'
+_SPACES = " \t\n\r\v\f"
+_BARE_ITEM = re.compile(r'[^,{}"\\]*(?:\\.[^,{}"\\]*)*', re.DOTALL)
+_QUOTED_ITEM = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _MUST_ESCAPE = r'(["\\])'
 
 
@@ -195,7 +200,7 @@ class _TextReader:
         return self._text[self._at : self._at + 1]
 
     def _skip(self) -> None:
-        while self._peek() and self._peek() in " \t\n\r\v\f":
+        while self._peek() and self._peek() in _SPACES:
             self._at += 1
 
     def _list(self, depth: int) -> list[Any]:
@@ -224,34 +229,22 @@ class _TextReader:
     def _item(self) -> Any:
         if self._peek() == '"':
             return self._element.text(self._quoted())
-        end = self._at
-        plain: list[str] = []
-        while end < len(self._text) and self._text[end] not in ',{}"':
-            if self._text[end] == "\\":
-                end += 1
-            plain.append(self._text[end : end + 1])
-            end += 1
-        escaped = "\\" in self._text[self._at : end]
-        self._at = end
-        word = "".join(plain).rstrip(" \t\n\r\v\f")
+        match = _BARE_ITEM.match(self._text, self._at)
+        raw = match[0] if match else ""
+        self._at += len(raw)
+        if self._at >= len(self._text):
+            raise self._bad("Unexpected end of input.")
+        word = _ESCAPED.sub(r"\1", raw.rstrip(_SPACES))
         if not word:
-            raise self._bad("Unexpected end of input." if end >= len(self._text) else "Unexpected array element.")
-        return None if word.upper() == "NULL" and not escaped else self._element.text(word)
+            raise self._bad("Unexpected array element.")
+        return None if word.upper() == "NULL" and "\\" not in raw else self._element.text(word)
 
     def _quoted(self) -> str:
-        self._at += 1
-        parts: list[str] = []
-        while True:
-            char = self._peek()
-            self._at += 1
-            if char == '"':
-                return "".join(parts)
-            if char == "\\":
-                char = self._peek()
-                self._at += 1
-            if not char:
-                raise self._bad("Unexpected end of input.")
-            parts.append(char)
+        match = _QUOTED_ITEM.match(self._text, self._at)
+        if match is None:
+            raise self._bad("Unexpected end of input.")
+        self._at = match.end()
+        return _ESCAPED.sub(r"\1", match[1])
 
 
 def _read_binary(raw: bytes, inner: int, element: Decoder) -> list[Any]:

@@ -31,6 +31,13 @@ _TIME = re.compile(rf"\s*{_CLOCK}\s*", re.ASCII)
 _INFINITY = re.compile(r"\s*([+-]?)infinity\s*", re.ASCII | re.IGNORECASE)
 
 
+_TEXT_MAX = 200  # longer than any spelling of a point in time
+
+
+def _match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    return pattern.fullmatch(text) if len(text) <= _TEXT_MAX else None
+
+
 def _bad(name: str, text: str) -> SqlError:
     return bad_text(name, text, sqlstates.INVALID_DATETIME_FORMAT)
 
@@ -69,7 +76,7 @@ def _day(match: re.Match[str], text: str) -> int:
 
 
 def _infinity(text: str) -> str | None:
-    match = _INFINITY.fullmatch(text)
+    match = _match(_INFINITY, text)
     return None if match is None else ("-infinity" if match[1] == "-" else "infinity")
 
 
@@ -92,7 +99,7 @@ def _instant_value(count: int) -> datetime | str:
 
 
 def _date_from_text(text: str) -> date | str:
-    match = _STAMP.fullmatch(text)
+    match = _match(_STAMP, text)
     if match is None:
         infinity = _infinity(text)
         if infinity is None:
@@ -110,14 +117,14 @@ def _time_value(count: int) -> time | str:
 
 
 def _time_from_text(text: str) -> time | str:
-    match = _TIME.fullmatch(text)
+    match = _match(_TIME, text)
     if match is None:
         raise _bad("time", text)
     return _time_value(_clock_us(match, text))
 
 
 def _stamp_from_text(text: str) -> datetime | str:
-    match = _STAMP.fullmatch(text)
+    match = _match(_STAMP, text)
     if match is None:
         infinity = _infinity(text)
         if infinity is None:
@@ -128,7 +135,7 @@ def _stamp_from_text(text: str) -> datetime | str:
 
 def _instant_from_text(zone: str) -> Callable[[str], datetime | str]:
     def decode(text: str) -> datetime | str:
-        match = _STAMP.fullmatch(text)
+        match = _match(_STAMP, text)
         if match is None:
             infinity = _infinity(text)
             if infinity is None:

@@ -16,6 +16,7 @@ from mvserver.pgwire.types.column import BINARY_FORMAT, Column, Encoder, per_cel
 from mvserver.pgwire.types.parameter import Decoder, bad_binary, bad_text
 
 _BINARY = struct.Struct("!qii")
+_TEXT_MAX = 1_000  # longer than any interval that is written by something in earnest
 _MONTHS_MAX = 2**31 - 1
 _MICROSECONDS_MAX = 2**63 - 1
 
@@ -87,7 +88,7 @@ _ISO_TIME = {"H": "hour", "M": "minute", "S": "second"}
 
 def parse(text: str) -> Parts:
     """PostgreSQL's style, its verbose form with ``ago``, and ISO 8601 with designators."""
-    word = text.strip()
+    word = text.strip() if len(text) <= _TEXT_MAX else ""
     parts = _iso(word) if word[:1] in ("P", "p") else _words(word)
     if parts is None:
         raise bad_text("interval", text, sqlstates.INVALID_DATETIME_FORMAT)

@@ -63,4 +63,6 @@ NAMES: Mapping[int, str] = {
 
 def type_name(oid: int) -> str:
     """As PostgreSQL's errors spell a type."""
+    if oid in ELEMENT_OF:
+        return f"{type_name(ELEMENT_OF[oid])}[]"
     return NAMES.get(oid, "text")

@@ -70,7 +70,7 @@ def _of_text(oid: int, typmod: int, form: int) -> Encoder:
     if form == BINARY_FORMAT and oid not in strings.OIDS and oid in _HAS_BINARY:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
-            f"a {oids.type_name(oid)} column that is kept as text has no binary form",
+            f"a column of type {oids.type_name(oid)} that is kept as text has no binary form",
             hint="Ask for the text format.",
         )
     return strings.encoder(oid, typmod)
@@ -78,7 +78,7 @@ def _of_text(oid: int, typmod: int, form: int) -> Encoder:
 
 _HAS_BINARY = frozenset(
     {*integers.WIDTHS, oids.BOOL, oids.FLOAT4, oids.FLOAT8, oids.NUMERIC, oids.DATE, oids.TIME, oids.TIMESTAMP,
-     oids.TIMESTAMPTZ, oids.INTERVAL, *oids.ELEMENT_OF}
+     oids.TIMESTAMPTZ, oids.INTERVAL, oids.INT2VECTOR, oids.OIDVECTOR, *oids.ELEMENT_OF}
 )  # fmt: skip
 
 

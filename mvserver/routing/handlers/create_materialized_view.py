@@ -27,7 +27,7 @@ def run(statement: CreateMaterializedView, context: SessionContext, services: Se
             notices.skipped(context, sqlstates.DUPLICATE_TABLE, f'relation "{name}" already exists')
             return done(TAG)
     planned = plan_view(statement, context, services)
-    start = continuous.attach(planned.query, services, work)
+    start = continuous.attach(planned.query, context, services, work)
     with catalog.transaction():
         view = catalog.relations.add(
             Relation(

@@ -26,7 +26,7 @@ def run(statement: CreateStreamAs, context: SessionContext, services: Services, 
             notices.skipped(context, sqlstates.DUPLICATE_TABLE, f'relation "{name}" already exists')
             return done(TAG)
     planned = sinks.plan_stream(statement, context, services)
-    start = continuous.attach(planned.query, services, work)
+    start = continuous.attach(planned.query, context, services, work)
     with catalog.transaction():
         stream_entity.ensure(planned.store, planned.entity, planned.declaration, statement.properties, services, work)
         stream = catalog.relations.add(

