@@ -160,7 +160,7 @@ class Rooms:
 
     def _compile(self, query: Query) -> ContinuousPlan:
         """A definition of the catalog, compiled anew at each start."""
-        resolve = lookup.resolver(*query.search_path, self._services)
+        resolve = lookup.known_resolver(query, self._services)
         return compile_select(parse_select(query.select_text), resolve, default_starting="earliest")
 
     def __enter__(self) -> Rooms:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import base64
 import calendar
 import datetime as dt
-import functools
 import hashlib
 import json
 import math
 import re
 import struct
+import sys
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from typing import Any
@@ -27,7 +27,6 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {}
 
 def row_function(returns: str, *, strict: bool = True, name: str = "") -> Callable[[Callable[..., Any]], Any]:
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
         def total(*arguments: Any) -> Any:
             if strict and any(argument is None for argument in arguments):
                 return None
@@ -43,6 +42,9 @@ def row_function(returns: str, *, strict: bool = True, name: str = "") -> Callab
 
 
 def register_all(spark: Any) -> None:
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the workers cannot import this folder
     for name, (function, returns) in FUNCTIONS.items():
         spark.udf.register(name, function, returns)
 
@@ -334,7 +336,7 @@ def formatted(value: dt.datetime, pattern: str) -> str:
 
 row_function("timestamp_ntz", name="parsed")(lambda text, pattern: dt.datetime.strptime(text, pattern))
 row_function("timestamp_ntz", name="from_epoch")(
-    lambda n, unit: dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=round(Decimal(repr(n)) * unit))
+    lambda n, unit: dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=round(n * unit))
 )
 row_function("bigint", name="whole_epoch")(lambda value: math.floor(_epoch(value)))
 

@@ -5,7 +5,8 @@ A use is written twice: in our SQL, and in Spark SQL over the generator's typed 
 *domain*: a set of values, narrower than a type, for which the function is defined.
 
 Domains: ``b`` booleans; ``i`` small integers; ``i1 i2 i4 i8`` integers of the whole range; ``x`` doubles within a
-million; ``u`` doubles within [-1, 1]; ``p`` doubles above zero; ``f8`` any double; ``f4`` any float; ``n`` DECIMAL(10, 2);
+million; ``u`` doubles within [-1, 1]; ``p`` doubles above zero; ``f8`` any double; ``t`` a double to look at, equal up to
+rounding; ``f4`` any float; ``n`` DECIMAL(10, 2);
 ``w`` DECIMAL(38, 10); ``q`` a decimal to look at only; ``s`` any text; ``k`` words; ``js`` JSON texts; ``y`` binary; ``d
 tm ts tz`` dates, times, timestamps and instants; ``arr`` and ``words`` arrays of integers and texts; ``m`` a map of texts
 to integers; ``z`` any value to look at only.
@@ -19,7 +20,7 @@ Slot = str | tuple[str, ...]
 """A domain, or the constants to choose among (spelled the same on both sides)."""
 
 TYPES = {
-    "b": "BOOLEAN", "i": "INTEGER", "i1": "TINYINT", "i2": "SMALLINT", "i4": "INTEGER", "i8": "BIGINT", "x": "DOUBLE",
+    "b": "BOOLEAN", "i": "INTEGER", "i1": "TINYINT", "i2": "SMALLINT", "i4": "INTEGER", "i8": "BIGINT", "x": "DOUBLE", "t": "DOUBLE",
     "u": "DOUBLE", "p": "DOUBLE", "f8": "DOUBLE", "f4": "FLOAT", "n": "DECIMAL(10, 2)", "w": "DECIMAL(38, 10)", "s":
     "VARCHAR", "k": "VARCHAR", "js": "VARCHAR", "y": "VARBINARY", "d": "DATE", "tm": "TIME", "ts": "TIMESTAMP", "tz":
     "TIMESTAMP_LTZ", "arr": "ARRAY<INTEGER>", "words": "ARRAY<VARCHAR>", "m": "MAP<VARCHAR, INTEGER>",
@@ -116,7 +117,7 @@ _TO_CHAR = (
     ('YYYY"T"DDD', "%YT%j"), ("FMMonth FMDay", "%B %A"), ("DD/MM/YYYY MS", "%d/%m/%Y %3f"),
 )  # fmt: skip
 _JAVA = (("yyyy-MM-dd HH:mm", "%Y-%m-%d %H:%M"), ("yyyyMMdd''T''HHmmss.SSS", "%Y%m%dT%H%M%S.%3f"), ("dd/MM/yyyy", "%d/%m/%Y"))
-_PATTERNS = ("'[0-9]+'", "'l+'", "'^[a-z]+'", "'(a|b)-?'", "'[^a-z]'", "'x{{1,2}}'")
+_PATTERNS = ("'[0-9]+'", "'l+'", "'^[a-z]+'", "'(a|b)-?'", "'[^a-z]'", "'x{1,2}'")
 
 ORACLES: dict[str, tuple[Use, ...]] = {
     # --- arithmetic
@@ -151,7 +152,7 @@ ORACLES: dict[str, tuple[Use, ...]] = {
         _use("mod({0}, {1})", "o_remainder({0}, {1})", ("i8", ("10", "-3")), "i8"),
         _use("({0} % 1.75)", "o_decimal_remainder({0}, 1.75bd)", ("n",), "q"),
     ),
-    "^": (_use("({0} ^ 2)", "o_power({0}, 2.0d)", ("x",), "f8"), _use("({0} ^ 0.5)", "o_power({0}, 0.5d)", ("p",), "p")),
+    "^": (_use("({0} ^ 2)", "o_power({0}, 2.0d)", ("x",), "t"), _use("({0} ^ 0.5)", "o_power({0}, 0.5d)", ("p",), "t")),
     "&": (_same("({0} & {1})", "i4 i4", "i4"), _same("({0} & {1})", "i8 i8", "i8")),
     "|": (_same("({0} | {1})", "i4 i4", "i4"), _same("({0} | {1})", "i2 i2", "i2")),
     "#": (_use("({0} # {1})", "({0} ^ {1})", "i4 i4", "i4"), _use("({0} # {1})", "({0} ^ {1})", "i8 i8", "i8")),
@@ -302,24 +303,24 @@ ORACLES: dict[str, tuple[Use, ...]] = {
         _use("truncate({0})", "o_double_trunc({0})", "x", "x"),
     ),
     "div": (_use("div({0}, {1})", "o_decimal_trunc({0} / {1}, 0)", ("n", ("3", "-7", "0.5")), "z"),),
-    "power": (_use("power({0}, {1})", "o_power({0}, {1})", ("p", ("0.5", "2", "-1")), "p"), _use("pow({0}, 3)", "o_power({0}, 3.0d)", "x", "f8")),
-    "sqrt": (_use("sqrt({0})", "o_sqrt({0})", "p", "p"), _use("sqrt(abs({0}))", "o_sqrt(abs({0}))", "i", "x")),
-    **{name: (_use(f"{name}({{0}})", f"o_{name}({{0}})", "u", "x"),) for name in _ONE_ARGUMENT},
-    "exp": (_use("exp({0})", "o_exp({0})", "u", "p"),),
-    **{name: (_use(f"{name}({{0}})", f"o_{name}({{0}})", "p", "x"),) for name in ("ln", "log10", "log2")},
-    "log": (_use("log({0})", "o_log10({0})", "p", "x"), _use("log({0}, {1})", "o_log({0}, {1})", (("2", "10"), "p"), "x")),
+    "power": (_use("power({0}, {1})", "o_power({0}, cast({1} as double))", ("p", ("0.5", "2", "-1")), "t"), _use("pow({0}, 3)", "o_power({0}, 3.0d)", "x", "t")),
+    "sqrt": (_use("sqrt({0})", "o_sqrt({0})", "p", "t"), _use("sqrt(abs({0}))", "o_sqrt(abs({0}))", "i", "t")),
+    **{name: (_use(f"{name}({{0}})", f"o_{name}({{0}})", "u", "t"),) for name in _ONE_ARGUMENT},
+    "exp": (_use("exp({0})", "o_exp({0})", "u", "t"),),
+    **{name: (_use(f"{name}({{0}})", f"o_{name}({{0}})", "p", "t"),) for name in ("ln", "log10", "log2")},
+    "log": (_use("log({0})", "o_log10({0})", "p", "t"), _use("log({0}, {1})", "o_log(cast({0} as double), {1})", (("2", "10"), "p"), "t")),
     "sign": (_use("sign({0})", "o_sign({0})", "x", "u"), _use("sign({0})", "o_sign(cast({0} as double))", "n", "z")),
-    "cot": (_use("cot({0})", "o_cot({0})", "p", "f8"),),
-    "asin": (_use("asin({0})", "o_asin({0})", "u", "x"),),
-    "acos": (_use("acos({0})", "o_acos({0})", "u", "x"),),
-    "atan2": (_use("atan2({0}, {1})", "o_atan2({0}, {1})", "x x", "x"),),
+    "cot": (_use("cot({0})", "o_cot({0})", "p", "t"),),
+    "asin": (_use("asin({0})", "o_asin({0})", "u", "t"),),
+    "acos": (_use("acos({0})", "o_acos({0})", "u", "t"),),
+    "atan2": (_use("atan2({0}, {1})", "o_atan2({0}, {1})", "x x", "t"),),
     "pi": (_use("pi()", "3.141592653589793d", (), "p"), _use("({0} * pi())", "({0} * 3.141592653589793d)", "u", "x")),
     "width_bucket": (_use("width_bucket({0}, {1}, {2}, {3})", "o_width_bucket({0}, cast({1} as double), cast({2} as double), {3})", ("x", ("-10", "0"), ("20", "500.5")  , ("4", "10")), "i"),),
     "factorial": (_use("factorial(abs({0}) % 20)", "o_factorial(abs({0}) % 20)", "i", "z"), _use("factorial({0})", "o_factorial({0})", (("0", "5", "20"),), "z")),
     "isnan": (_use("isnan({0})", "({0} = cast('NaN' as double))", "f8", "b"),),
     # --- dates and times
     "extract": _fields("EXTRACT", "q", "{0}"),
-    "date_part": _fields("date_part", "f8", "cast({0} as double)"),
+    "date_part": _fields("date_part", "t", "cast({0} as double)"),
     "date_trunc": (
         _use("date_trunc({0}, {1})", "o_date_trunc({0}, {1})", (_UNITS, "ts"), "ts"),
         _use("date_trunc({0}, {1})", "cast(o_date_trunc({0}, cast({1} as timestamp_ntz)) as timestamp)", (_UNITS, "tz"), "tz"),

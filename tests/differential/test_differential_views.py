@@ -1,0 +1,62 @@
+"""Random queries as views and as Spark batch queries: equal in every type.
+
+``MV_DIFFERENTIAL_SEED`` repeats a run, ``MV_DIFFERENTIAL_QUERIES`` makes it longer.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mvserver.compiler.capabilities import all_capabilities
+from mvserver.errors import SqlError
+
+QUERIES = 72  # of the every-change tier
+NIGHT_QUERIES = 1_000
+PROGRAM_QUERIES = 12  # views of one program
+ROWS = 160
+ACCEPTED_SHARE_MIN = 0.8
+
+
+def test_every_function_has_an_oracle() -> None:
+    from oracles import ORACLES
+
+    names = {entry.name for entry in all_capabilities()}
+    assert set(ORACLES) - names == set()
+    assert names - set(ORACLES) == set()
+    assert [name for name, uses in ORACLES.items() if not uses] == ["normalized key"]  # made by GROUP BY of a double
+
+
+@pytest.mark.spark
+def test_views_equal_batch_queries(spark: Any, tmp_path: Path) -> None:
+    _run(spark, tmp_path, int(os.environ.get("MV_DIFFERENTIAL_QUERIES", str(QUERIES))))
+
+
+@pytest.mark.spark
+@pytest.mark.night
+def test_many_views_equal_batch_queries(spark: Any, tmp_path: Path) -> None:
+    _run(spark, tmp_path, int(os.environ.get("MV_DIFFERENTIAL_QUERIES", str(NIGHT_QUERIES))))
+
+
+def _run(spark: Any, folder: Path, queries: int) -> None:
+    from differential_run import DifferentialRun
+
+    seed = int(os.environ.get("MV_DIFFERENTIAL_SEED", str(random.SystemRandom().randrange(2**32))))
+    print(f"seed {seed} (MV_DIFFERENTIAL_SEED)")
+    run = DifferentialRun(spark, folder, random.Random(seed), rows=ROWS)
+    while run.written < queries:
+        run.program(min(PROGRAM_QUERIES, queries - run.written))
+    print(run.summary())
+    assert not run.wrong, f"seed {seed}\n" + "\n\n".join(run.wrong[:20])
+    assert run.accepted >= ACCEPTED_SHARE_MIN * run.written, "\n".join(run.refused)
+    missing = sorted(entry.name for entry in all_capabilities() if run.functions[entry.name] < 2)
+    print("functions used less than twice:", missing)
+    assert missing == []
+    assert run.trials["trial"] > 0
+    assert run.trials["whole"] > 0
