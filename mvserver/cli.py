@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from mvserver import config
 from mvserver.errors import SqlError
@@ -19,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         if options.command == "serve":
-            return _serve(options)
+            _serve(options)
         if options.command == "check":
             return _check(options)
     except SqlError as error:
@@ -36,11 +39,21 @@ def version() -> str:
         return "not installed"
 
 
-def _serve(options: argparse.Namespace) -> int:
+def _serve(options: argparse.Namespace) -> NoReturn:
     settings = _settings(options)
     from mvserver.server import run  # what it imports takes a second, and the other commands do not need it
 
-    return run(settings)
+    try:
+        code = run(settings)
+    except SqlError as error:
+        print(_printed(error), file=sys.stderr)
+        code = _EXIT_REFUSED
+    # All is closed and on disk. The interpreter's own end would wait for threads that may still sit in a library, and
+    # those libraries would print which of their objects they find alive.
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -99,7 +99,7 @@ TABLE: tuple[Row, ...] = (
     Row("statement_timeout", read.DURATION, "0s", "Default of the session setting of this name; 0 is no limit."),
     Row("idle_in_transaction_timeout", read.DURATION, f"{int(limits.IDLE_IN_TRANSACTION_TIMEOUT_S)}s",
         "Default of the session setting idle_in_transaction_session_timeout; 0 is no limit."),
-    Row("shutdown_timeout", read.DURATION, "15s", "How long statements may finish after SIGTERM."),
+    Row("shutdown_timeout", read.DURATION, "10s", "How long statements may finish after SIGTERM."),
     Row("rewriter", read.IMPORT, "", "A buenavista Rewriter that sees each SELECT, as package.module:Name."),
     Row("extensions", read.IMPORTS, "",
         "buenavista Extensions, as package.module:Name separated by commas; a list in TOML."),

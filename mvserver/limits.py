@@ -16,6 +16,7 @@ READ_AHEAD_BYTES_MAX = 1024 * 1024  # what a client may send while its statement
 CONNECTIONS_REFUSED_MAX = 50  # over the cap: so many are told 53300, the rest are dropped unheard
 CANCEL_THREADS = 2  # cancels must not queue behind the statements they are meant to stop
 CLOSE_LINGER_S = 5.0  # how long the last bytes to a client that is hung up on may take
+ENGINE_STOP_S = 8.0  # at shutdown: how long batches that are being committed, and Spark, may take to end
 SHUTDOWN_GRACE_S = 5.0  # after the drain: how long cancelled statements may take to end
 ARRAY_DIMENSIONS_MAX = 6  # PostgreSQL's MAXDIM
 
@@ -61,6 +62,9 @@ DUCKDB_SPILL_MAX = "20GB"  # sorts and joins that do not fit into memory; the fo
 PLAN_CACHE_ENTRIES = 512  # bound pull queries kept by text and scope
 STATEMENT_CACHE_ENTRIES = 64  # parsed DuckDB statements kept per session
 SLEEP_MAX_S = 3_600.0  # pg_sleep
+PULL_CONCURRENCY = 16  # queries at work in DuckDB at the same time
+PARSED_TEXTS_MAX = 512  # SELECTs kept parsed, for drivers that send the same text again and again
+PARSED_TEXT_CHARACTERS_MAX = 16_384  # a longer text is parsed each time
 
 # --- the catalog ----------------------------------------------------------------------------------------------------
 CATALOG_BUSY_TIMEOUT_S = 10.0  # another program (a backup) may hold the file's lock for a moment

@@ -10,18 +10,18 @@ import asyncio
 import contextlib
 import fcntl
 import logging
+import math
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from catalog.model import Query
 from catalog.store import Catalog
-from mvserver import config, sqlstates
+from mvserver import config, limits, sqlstates
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.explain import explain
 from mvserver.compiler.plans import ContinuousPlan
@@ -30,14 +30,19 @@ from mvserver.failpoints import Failpoints
 from mvserver.observability import set_up_logging
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, Role
 from mvserver.pgwire.server import PgWireServer
+from mvserver.plugins import load_extensions, load_rewriter
 from mvserver.routing import lookup, ports
 from mvserver.routing.router import Router
 from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
 from mvserver.serving.pull import DuckPullService
+from mvserver.session.activity_table import activity_table
 from mvserver.session.backend import SessionBackend
 from mvserver.session.catalog_directory import CatalogDirectory
+from mvserver.session.parsing import RememberingParser
 from mvserver.session.services import Services as SessionServices
+from mvserver.session.setting_values import duration
+from mvserver.spark_java import SparkJava
 from mvserver.sql import parse
 from mvserver.sql.dialect import parse_select
 from mvserver.stores import StoreRegistry, StoreSettings
@@ -59,19 +64,33 @@ def run(settings: config.Settings) -> int:
 
 
 async def _serve(rooms: Rooms, settings: config.Settings) -> int:
-    with ThreadPoolExecutor(settings.pull_threads, thread_name_prefix="session") as workers:
-        wire = PgWireServer(rooms.backend, settings.host, settings.port, executor=workers)
+    # A thread for each connection that has work: statements may wait for Spark, a view or a client for long.
+    wire = PgWireServer(rooms.backend, settings.host, settings.port)
+    try:
         await wire.start()
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, _stopper(stop, number))
-        print(f"mvserver ready on {settings.host}:{wire.port}", flush=True)  # noqa: T201 - the promised line
-        threading.Thread(target=rooms.start_engine, name="engine-start", daemon=True).start()
-        await stop.wait()
-        _log.info("shutting down")
-        await wire.shutdown(settings.shutdown_timeout)
-        await loop.run_in_executor(None, rooms.engine.stop)
+    except OSError as error:
+        raise SqlError(
+            sqlstates.CONFIG_FILE_ERROR,
+            f"cannot listen on {settings.host}:{settings.port}",
+            detail=f"{os.strerror(error.errno) if error.errno else error}.",
+            hint="Is another server running there? If not, wait a few seconds and retry, or choose another --port.",
+        ) from error
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stopper(stop, number))
+    print(f"mvserver ready on {settings.host}:{wire.port}", flush=True)  # noqa: T201 - the promised line
+    threading.Thread(target=rooms.start_engine, name="engine-start", daemon=True).start()
+    await stop.wait()
+    _log.info("shutting down")
+    await wire.shutdown(settings.shutdown_timeout)
+    try:
+        await asyncio.wait_for(loop.run_in_executor(None, rooms.engine.stop), limits.ENGINE_STOP_S)
+    except TimeoutError:
+        # Spark or a source hangs. What is committed is safe, and the rest is read again: as after any unclean stop.
+        _log.warning("batches did not end within %g s; they are given up", limits.ENGINE_STOP_S)
+        logging.shutdown()
+        os._exit(0)
     return 0
 
 
@@ -89,13 +108,16 @@ class Rooms:
 
     def __init__(self, settings: config.Settings) -> None:
         self._close = contextlib.ExitStack()
+        rewriter, extensions = load_rewriter(settings.rewriter), load_extensions(settings.extensions)
         data = settings.data_dir
         for folder in (data / "files", settings.store_config_dir, settings.jar_dir):
             folder.mkdir(parents=True, exist_ok=True)
         self.catalog = Catalog.open(data / "catalog.db")
         self._close.callback(self.catalog.close)
         self.database = Database.open(
-            data / "views.duckdb", memory_limit=f"{settings.duckdb_memory_limit}B", threads=settings.duckdb_threads or 2
+            data / "views.duckdb",
+            memory_limit=f"{settings.duckdb_memory_limit}B",
+            threads=settings.duckdb_threads or os.cpu_count() or 1,
         )
         self._close.callback(self.database.close)
         if self.database.set_aside is not None:
@@ -109,9 +131,12 @@ class Rooms:
                 certificate_folders=(settings.store_config_dir,),
                 jar_directory=settings.jar_dir,
                 kafka_timeout_s=settings.kafka_request_timeout,
+                file_poll_s=settings.file_poll_interval,
             )
         )
         self._close.callback(self.stores.close)
+        java = SparkJava()
+        self._close.callback(java.close)
         self.engine = Engine(
             EngineServices(
                 catalog=self.catalog,
@@ -121,18 +146,31 @@ class Rooms:
                 spark=SparkOptions(
                     master=settings.spark_master,
                     driver_memory=f"{settings.spark_driver_memory // 2**20}m",
+                    polling_delay_ms=max(1, round(settings.kafka_poll_interval * 1000)),
                     work_directory=data / "spark",
                     extra=settings.spark_conf,
+                    prepare=java.prepare,
                 ),
                 data_directory=data,
                 records_per_trigger=settings.records_per_trigger,
                 reached=failpoints.reached,
+                health_interval_s=settings.source_check_interval,
             )
         )
+        directory = CatalogDirectory(self.catalog)
+        source = _CatalogSource(self.catalog)
         pulls = DuckPullService(
-            self.database, _CatalogSource(self.catalog), live_relations(self.catalog, self.engine, self.writer)
+            self.database,
+            source,
+            {
+                **live_relations(self.catalog, self.engine, self.writer),
+                "pg_stat_activity": lambda: activity_table(self.backend.registry.activity(), source.snapshot()),
+            },
+            concurrency=settings.pull_threads,
+            why_missing=lambda view_id: _why_missing(view_id, directory, self.engine),
         )
         self._close.callback(pulls.close)
+        self._pulls = pulls
         self._services = ports.Services(
             catalog=self.catalog,
             engine=self.engine,
@@ -145,18 +183,23 @@ class Rooms:
         )
         self.backend = SessionBackend(
             SessionServices(
-                parse=parse,
+                parse=RememberingParser(parse),
                 router=Router(self._services),
                 pulls=pulls,
                 views=self.engine,
-                directory=CatalogDirectory(self.catalog),
+                directory=directory,
+                rewriter=rewriter,
+                extensions=extensions,
+                setting_defaults=_session_defaults(settings),
             )
         )
         self._close.callback(self.backend.close)
         self.engine.reconcile()  # views can be read from the first connection on
 
     def start_engine(self) -> None:
+        """After the server is ready: what takes time and no pull query needs."""
         self.engine.start()
+        self._pulls.warm_up()
 
     def _compile(self, query: Query) -> ContinuousPlan:
         """A definition of the catalog, compiled anew at each start."""
@@ -168,6 +211,31 @@ class Rooms:
 
     def __exit__(self, *_: object) -> None:
         self._close.close()
+
+
+def _session_defaults(settings: config.Settings) -> dict[str, str]:
+    """The server's settings that are defaults of a session's."""
+    seconds = {
+        "statement_timeout": settings.statement_timeout,
+        "idle_in_transaction_session_timeout": settings.idle_in_transaction_timeout,
+        "mv.filling_timeout": settings.read_while_filling_wait,
+    }
+    return {name: duration(name, f"{math.ceil(value * 1000)}ms") for name, value in seconds.items()}
+
+
+def _why_missing(view_id: str, directory: CatalogDirectory, engine: Engine) -> str | None:
+    """What the engine holds against a view that has no content."""
+    found = directory.query_of_view(view_id)
+    if found is None:
+        return None
+    try:
+        status = engine.status(found[1])
+    except SqlError as error:
+        if error.sqlstate == sqlstates.UNDEFINED_OBJECT:  # not taken up yet
+            return None
+        raise
+    cause = f": {status.error}" if status.error else ""
+    return f"Its query {status.query_id} is {status.state.value}{cause}."
 
 
 class _CatalogSource:

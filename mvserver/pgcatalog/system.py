@@ -81,8 +81,14 @@ class SystemCatalog:
     # --- names ------------------------------------------------------------------------------------------------------
     def has(self, schema: str, name: str) -> bool:
         if schema == LIVE_SCHEMA:
-            return name in self._live
+            return self.is_live(schema, name)
         return static_data.relation(schema, name) is not None
+
+    def is_live(self, schema: str, name: str) -> bool:
+        """Whether its rows are made anew for each statement: those of mv_catalog, and of pg_catalog what was given
+        under the name of one of its relations (pg_stat_activity)."""
+        own = static_data.relation(PG_CATALOG, name) is not None
+        return name in self._live and schema == (PG_CATALOG if own else LIVE_SCHEMA)
 
     def relation_query(self, schema: str, name: str, database_oid: int, *, tableoid: bool = False) -> str:
         """A DuckDB SELECT that yields the relation as the session's database sees it; with ``tableoid`` also the hidden
@@ -91,6 +97,9 @@ class SystemCatalog:
             return f'SELECT * FROM "{self.live_name(name)}"'
         place = "cat" if schema == PG_CATALOG else "info"
         item = static_data.relation(schema, name)
+        if item is not None and self.is_live(schema, name):
+            typed = ", ".join(f'CAST("{c.name}" AS {c.duck_type}) AS "{c.name}"' for c in item.columns)
+            return f'SELECT {typed} FROM "{self.live_name(name)}"'
         hidden = f", CAST({item.oid} AS UINTEGER) AS tableoid" if tableoid and item else ""
         source = f'SELECT * EXCLUDE (_db){hidden} FROM {self._name}.{place}."{name}"'
         if name in (rows.LIVING if schema == PG_CATALOG else information_schema.LIVING):
@@ -140,7 +149,9 @@ class SystemCatalog:
         return cursor
 
     def _fill_living(self, cursor: duckdb.DuckDBPyConnection, snapshot: CatalogSnapshot) -> None:
-        classes, attributes = rows.live_rows({name: self.live_schema(name) for name in self._live})
+        classes, attributes = rows.live_rows(
+            {name: self.live_schema(name) for name in self._live if self.is_live(LIVE_SCHEMA, name)}
+        )
         live = {"pg_class": classes, "pg_attribute": attributes}
         cursor.execute("BEGIN")
         try:

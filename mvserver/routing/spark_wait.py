@@ -16,15 +16,15 @@ def wait_for_spark(context: SessionContext, services: Services) -> None:
     """57P03 when it is not up in time, 57014 when the statement is to stop, the cause when it cannot start."""
     deadline = time.monotonic() + services.spark_start_timeout_s
     while True:
-        left_s = deadline - time.monotonic()
+        began = time.monotonic()
+        slice_s = max(min(_SLICE_S, deadline - began), 0.0)
         try:
-            services.engine.wait_until_ready(max(min(_SLICE_S, left_s), 0.0))
+            services.engine.wait_until_ready(slice_s)
         except SqlError as error:
-            if error.sqlstate != sqlstates.CANNOT_CONNECT_NOW:
-                raise
             if context.cancelled():
                 raise SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to user request") from error
-            if left_s <= _SLICE_S:
+            waited = time.monotonic() - began >= slice_s / 2  # else it was refused at once: there is no waiting for it
+            if error.sqlstate != sqlstates.CANNOT_CONNECT_NOW or slice_s < _SLICE_S or not waited:
                 raise
         else:
             return

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import duckdb
 from sqlglot import exp
 
+from mvserver.errors import SqlError
 from mvserver.serving import duck_types
 from mvserver.serving.duck_errors import translate
 
@@ -76,6 +77,28 @@ def guessed_types(tree: exp.Expr, numbers: Sequence[int]) -> tuple[dict[int, str
             literals = [part for part in parent.iter_expressions() if isinstance(part, exp.Literal)]
             first[int(node.name)] = "DOUBLE" if any("." in literal.name for literal in literals) else "BIGINT"
     return (first, *(dict.fromkeys(numbers, other) for other in ("VARCHAR", "BIGINT", "INTEGER", "DOUBLE")))
+
+
+def array_types(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> dict[int, str]:
+    """The types of parameters in ``x = ANY($n)`` that the client left open: arrays of what they are compared with.
+
+    DuckDB does not infer them there, but does so for ``list_contains($n, x)``, which takes the same two operands.
+    """
+    root = exp.Paren(this=tree.copy())
+    asked = False
+    for node in list(root.find_all(exp.Any, exp.All)):
+        inner = node.this.unnest()
+        comparison = node.parent
+        if isinstance(inner, exp.Parameter) and isinstance(comparison, exp.Binary) and comparison.expression is node:
+            comparison.replace(exp.Anonymous(this="list_contains", expressions=[inner.copy(), comparison.this.copy()]))
+            asked = True
+    if not asked:
+        return {}
+    try:
+        found = bind(cursor, root.this.sql(dialect="duckdb")).parameters
+    except SqlError:
+        return {}  # the query's own binding says what is wrong, in its own words
+    return {number: kind for number, kind in found.items() if kind.endswith("[]")}
 
 
 def cast_types(tree: exp.Expr) -> dict[int, str]:

@@ -73,8 +73,10 @@ def _compared_column(term: exp.Expr) -> str | None:
         values = [right]
     else:
         return None
-    if not isinstance(left, exp.Column) or any(value.find(exp.Column, exp.Subquery) for value in values):
+    if not isinstance(left, exp.Column):
         return None
+    if any(value.find(exp.Column, exp.Subquery, exp.Any, exp.All) for value in values):
+        return None  # not one value known now: ANY compares with as many as its array has
     name = left.this
     return str(name.this) if name.quoted else str(name.this).lower()
 

@@ -78,7 +78,7 @@ class NameResolver:
             table.meta[RELATION] = found
             return
         schema, name = found
-        if schema == LIVE_SCHEMA:
+        if self._system.is_live(schema, name):
             self.reads.live.add(name)
         self.reads.system.add(found)
         query = self._system.relation_query(schema, name, self._database_oid(), tableoid=self._tableoid)

@@ -24,9 +24,11 @@ from mvserver.serving.api import PullPlan, PullScope, Snapshot
 from mvserver.serving.binding import Bound
 from mvserver.serving.database import SYSTEM_CATALOG, Database
 from mvserver.serving.duck_errors import translate
+from mvserver.serving.missing import Cause, MissingViews
 from mvserver.serving.names import NameResolver, Reads
 from mvserver.serving.origins import origins
 from mvserver.serving.snapshot import DuckSnapshot, reader_settings
+from mvserver.serving.turns import Turns
 
 _Key = tuple[str, PullScope, tuple[int, ...], int]
 _SYSTEM_PREFIXES = ("pg_", "has_", "format_type", "obj_", "col_", "_reg", "to_reg", "_is_visible", "shobj_", "row_sec")
@@ -35,9 +37,20 @@ _SYSTEM_PREFIXES = ("pg_", "has_", "format_type", "obj_", "col_", "_reg", "to_re
 class DuckPullService:
     """Implements ``serving.api.PullService``."""
 
-    def __init__(self, database: Database, source: CatalogSource, live: LiveRelations | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        source: CatalogSource,
+        live: LiveRelations | None = None,
+        *,
+        concurrency: int = limits.PULL_CONCURRENCY,
+        why_missing: Cause = lambda view_id: None,
+    ) -> None:
+        """``concurrency`` bounds the queries at work at the same time, not those that are open."""
         self._database = database
         self._source = source
+        self._turns = Turns(concurrency)
+        self._missing = MissingViews(source, why_missing)
         self._system = SystemCatalog(database, SYSTEM_CATALOG, source, live or {})
         self._lock = threading.Lock()  # the binding cursor has one user at a time
         self._cursor = database.cursor()
@@ -55,7 +68,7 @@ class DuckPullService:
             self._cursor.close()
 
     def snapshot(self) -> Snapshot:
-        return DuckSnapshot(self._database, self._system)
+        return DuckSnapshot(self._database, self._system, self._turns, self._missing)
 
     # --- plans ------------------------------------------------------------------------------------------------------
     def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
@@ -116,7 +129,7 @@ class DuckPullService:
             try:
                 tree, bound = self._bind(tree, oids, reads)
             except SqlError as error:
-                raise _with_position(error, names_from) from error
+                raise self._missing.explained(_with_position(error, names_from), reads.views) from error
         return _finish(tree, bound, scope, oids, reads, facts, classify.kind_of(select, reads.views))
 
     # --- types ------------------------------------------------------------------------------------------------------
@@ -129,6 +142,10 @@ class DuckPullService:
         if numbers:
             casts = binding.client_casts(numbers, oids, bound.parameters)
             unknown = [n for n in numbers if bound.parameters.get(n) == binding.UNKNOWN and n not in casts]
+            if unknown:
+                arrays = binding.array_types(self._cursor, tree)
+                casts = {**{n: arrays[n] for n in unknown if n in arrays}, **casts}
+                unknown = [n for n in unknown if n not in arrays]
             if casts or unknown:
                 tree, bound = self._bind_cast(tree, casts, unknown)
         if tree.find(exp.Sum, exp.Avg) is not None:

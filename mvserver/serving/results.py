@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Self
 
 import duckdb
@@ -45,10 +46,18 @@ class Watch:
 class StreamedBatches(Iterator[pa.RecordBatch]):
     """Batches of an open DuckDB result. ``close`` frees the cursor for its next statement; safe to call twice."""
 
-    def __init__(self, reader: pa.RecordBatchReader, watch: Watch, finished: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        reader: pa.RecordBatchReader,
+        watch: Watch,
+        finished: Callable[[], None],
+        turn: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        """``turn`` is taken for each batch."""
         self._reader: pa.RecordBatchReader | None = reader
         self._watch = watch
         self._finished = finished
+        self._turn = turn
         self._aside: deque[pa.RecordBatch] = deque()
         self._revoked = False
 
@@ -66,8 +75,9 @@ class StreamedBatches(Iterator[pa.RecordBatch]):
         if self._reader is None:
             raise StopIteration
         try:
-            return self._reader.read_next_batch()
-        except StopIteration:
+            with self._turn():
+                return self._reader.read_next_batch()
+        except (StopIteration, SqlError):
             self.close()
             raise
         except (duckdb.Error, OSError, pa.ArrowException) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import duckdb
@@ -16,7 +17,9 @@ from mvserver.pgcatalog.system import SystemCatalog
 from mvserver.pgwire.backend import Result
 from mvserver.serving.api import PullPlan
 from mvserver.serving.database import Database
+from mvserver.serving.missing import MissingViews
 from mvserver.serving.results import StreamedBatches, Watch
+from mvserver.serving.turns import Turns
 
 SELECT_TAG = "SELECT "
 
@@ -35,8 +38,11 @@ def reader_settings(system: SystemCatalog) -> tuple[str, ...]:
 class DuckSnapshot:
     """Implements ``serving.api.Snapshot``. One statement at a time; ``interrupt`` may come from any thread."""
 
-    def __init__(self, database: Database, system: SystemCatalog) -> None:
+    def __init__(self, database: Database, system: SystemCatalog, turns: Turns, missing: MissingViews) -> None:
         self._system = system
+        self._turns = turns
+        self._missing = missing
+        self._stopped = False  # the statement was interrupted, perhaps while it waited for its turn
         self._cursor = database.cursor()
         for setting in reader_settings(system):
             self._cursor.execute(setting)
@@ -68,6 +74,7 @@ class DuckSnapshot:
             self._cursor.close()
 
     def interrupt(self) -> None:
+        self._stopped = True
         sleeping = self._sleeping
         if sleeping is not None:
             sleeping.set()
@@ -78,18 +85,23 @@ class DuckSnapshot:
     def run(self, plan: PullPlan, parameters: Sequence[Any], *, timeout_s: float | None = None) -> Result:
         """Start the query; rows come as they are asked for. The cursor is busy until the result is read or closed."""
         self._spool()
+        self._stopped = False
         if plan.kind == "sleep":
             return self._sleep(plan, parameters, timeout_s)
         watch = Watch(self._cursor.interrupt, timeout_s)
         try:
-            self._prepare(plan)
-            return self._start(plan, list(parameters), watch)
+            with self._turn():
+                self._prepare(plan)
+                return self._start(plan, list(parameters), watch)
         except SqlError:
             watch.stop()
             raise
         except (duckdb.Error, OSError, pa.ArrowException) as error:
             watch.stop()
-            raise watch.translate(error) from error
+            raise self._missing.explained(watch.translate(error), plan.view_ids) from error
+
+    def _turn(self) -> AbstractContextManager[None]:
+        return self._turns.taken(lambda: self._stopped)
 
     def _start(self, plan: PullPlan, parameters: list[Any], watch: Watch) -> Result:
         statement = self._statement(plan.sql)
@@ -100,7 +112,7 @@ class DuckSnapshot:
             return Result(SELECT_TAG, plan.fields, _small(rows, plan))
         relation = self._cursor.sql(statement, params=parameters) if parameters else self._cursor.sql(statement)
         reader = relation.to_arrow_reader(limits.RESULT_CHUNK_ROWS)
-        batches = StreamedBatches(reader, watch, self._finished)
+        batches = StreamedBatches(reader, watch, self._finished, self._turn)
         self._open = batches
         return Result(SELECT_TAG, plan.fields, batches)
 

@@ -18,6 +18,7 @@ class SessionActivity:
     """A row of pg_stat_activity; times are seconds since the epoch."""
 
     session_id: int
+    process: int  # what the client knows it by
     user: str
     database: str
     application_name: str
@@ -80,6 +81,7 @@ def _row(session: Session, startup: Startup) -> SessionActivity:
     activity = session.activity
     return SessionActivity(
         session_id=session.id,
+        process=startup.process or session.id,
         user=startup.user,
         database=startup.database,
         application_name=session.application_name,

@@ -279,7 +279,7 @@ class Pipeline:
             parts.append((evaluated, kept))
             for share in others:
                 span = self.reader.distance(share.start, end)
-                own = self.reader.batch(frame.sparkSession, share.start, end)
+                own = self.reader.batch(self._services.session(), share.start, end)
                 parts.append(self._evaluate(own, [share], span))
         entry = LedgerEntry(self.id, self._generation, batch_id, start, end, records)
         self._services.reached("after spark")

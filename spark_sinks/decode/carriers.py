@@ -177,6 +177,16 @@ def needs_conversion(kind: DataType) -> bool:
     return carrier(kind) != spelled(kind)
 
 
+def holds_decimals(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return holds_decimals(kind.elementType)
+    if isinstance(kind, MapType):
+        return holds_decimals(kind.valueType)
+    if isinstance(kind, StructType):
+        return any(holds_decimals(f.dataType) for f in kind.fields)
+    return isinstance(kind, DecimalType)
+
+
 def _valid_or_null(kind: DataType, value: str, depth: int) -> str | None:
     """For nested values, where NULL is a value: None when every carrier value is fine."""
     test = valid(kind, value, depth)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_sinks.decode.carriers import carrier, convert, from_text, valid
+from spark_sinks.decode.carriers import carrier, convert, from_text, holds_decimals, valid
 from spark_sinks.decode.columns import DecodeColumn, Decoded, null_reason, quoted, text, wrong_reason
 
 _OPTIONS = (
@@ -25,11 +25,11 @@ def decode_json(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Dec
     stage_text = (f"CASE WHEN is_valid_utf8(cast({value} as string)) THEN cast({value} as string) END AS {utf8}",)
     stage_parse = (f"from_json({utf8}, {_schema(columns)}, {_OPTIONS}) AS {parsed}",)
     stage_fast = (f"coalesce({_all_valid(columns, refs, parsed)} AND {_single(utf8)}, false) AS {fast}",)
-    stage_fields = (
-        f"CASE WHEN NOT {fast} AND {_single(utf8)} "
-        f"THEN from_json({utf8}, 'map<string,string>', {_OPTIONS}) END AS {fields}",
-    )
-    looked_up = ", ".join(f"'t{i}', {_look_up(fields, c.name)}" for i, c in enumerate(columns))
+    exact = f"{prefix}e"
+    stage_fields: tuple[str, ...] = (_fields(fast, utf8, "string", fields),)
+    if any(holds_decimals(c.type) for c in columns):
+        stage_fields = (*stage_fields, _fields(fast, utf8, "variant", exact))
+    looked_up = ", ".join(f"'t{i}', {_field_text(c, fields, exact)}" for i, c in enumerate(columns))
     stage_found = (f"CASE WHEN {fields} IS NOT NULL THEN named_struct({looked_up}) END AS {found}",)
     typed = ", ".join(
         f"'c{i}', CASE WHEN {fast} OR {valid(c.type, r)} THEN {convert(c.type, r)} "
@@ -85,6 +85,21 @@ def _all_valid(columns: Sequence[DecodeColumn], refs: Sequence[str], parsed: str
 def _single(utf8: str) -> str:
     """One closing brace, at the very end: surely one object. Else the values are counted exactly."""
     return f"(locate('}}', {utf8}) = char_length(rtrim({utf8})) OR json_array_length(concat('[', {utf8}, ']')) = 1)"
+
+
+def _fields(fast: str, utf8: str, kind: str, name: str) -> str:
+    parsed = f"from_json({utf8}, 'map<string,{kind}>', {_OPTIONS})"
+    return f"CASE WHEN NOT {fast} AND {_single(utf8)} THEN {parsed} END AS {name}"
+
+
+def _field_text(column: DecodeColumn, fields: str, exact: str) -> str:
+    """A field's value as text. Spark's parser takes a number with a point through a double on its way to text; a
+    variant keeps up to 38 digits, but not what a double would overflow on, nor an object that names a field twice."""
+    found = _look_up(fields, column.name)
+    if not holds_decimals(column.type):
+        return found
+    digits = f"cast({_look_up(exact, column.name)} as string)"
+    return f"coalesce(CASE WHEN NOT contains({digits}, 'Infinity') THEN {digits} END, {found})"
 
 
 def _look_up(fields: str, name: str) -> str:

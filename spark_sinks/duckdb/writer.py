@@ -195,14 +195,12 @@ class Writer:
         if merge.table.num_rows == 0:
             return
         self._cursor.register(_BATCH, merge.table)
-        try:
-            for view in merge.views:
-                try:
-                    self._merge_view(view)
-                except duckdb.Error as error:
-                    raise MergeError(view.query_id, self._translate(error)) from error
-        finally:
-            self._cursor.unregister(_BATCH)
+        for view in merge.views:
+            try:
+                self._merge_view(view)
+            except duckdb.Error as error:
+                raise MergeError(view.query_id, self._translate(error)) from error
+        self._cursor.unregister(_BATCH)
 
     def _merge_view(self, view: ViewMerge) -> None:
         if view.append is not None:
@@ -217,7 +215,8 @@ class Writer:
         try:
             self._cursor.execute("ROLLBACK")
         except duckdb.TransactionException:
-            return  # the failed statement has ended the transaction already
+            pass  # the failed statement has ended the transaction already
+        self._cursor.unregister(_BATCH)  # not before: an aborted transaction takes no statement but ROLLBACK
 
     def close(self) -> None:
         with self.commit_lock:

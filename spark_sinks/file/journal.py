@@ -2,7 +2,8 @@
 
 A FILE position is ``{"seq": n}``: the first n entries of the journal are read. An entry is written and synced before
 the batch that reads its file commits; entries behind the ledger's position belong to no committed batch and are cut
-off at start. The journal outlives the view database, so that a rebuild can tell when a file it needs is gone or changed.
+off at start. The journal outlives the view database, so that a rebuild can tell when a file it needs is gone or
+changed.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import threading
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -55,7 +55,7 @@ KAFKA_JARS = (
 )
 
 _lock = threading.Lock()
-_done: weakref.WeakSet[SparkSession] = weakref.WeakSet()
+_loaders: weakref.WeakKeyDictionary[SparkSession, Any] = weakref.WeakKeyDictionary()
 
 
 def default_ivy_home() -> Path:
@@ -73,9 +73,15 @@ def missing_jars(jar_directory: Path | None, *, ivy_home: Path | None = None) ->
 
 
 def add_kafka_jars(spark: SparkSession, jar_directory: Path | None) -> None:
-    """Once per session; from the folder when all files are there, else through Ivy. 58000 when they cannot be had."""
+    """Once per session; from the folder when all files are there, else through Ivy. 58000 when they cannot be had.
+
+    Spark looks a data source up by the class loader of the calling thread, and ADD JAR changes that of its own thread
+    alone: so every thread that is about to read from Kafka comes here.
+    """
+    thread = spark.sparkContext._jvm.java.lang.Thread.currentThread()  # type: ignore[union-attr]
     with _lock:
-        if spark in _done:
+        if spark in _loaders:
+            thread.setContextClassLoader(_loaders[spark])
             return
         in_folder = [jar.in_directory(jar_directory) for jar in KAFKA_JARS] if jar_directory is not None else [None]
         sources = [f"'{_escaped(path)}'" for path in in_folder if path is not None]
@@ -86,7 +92,7 @@ def add_kafka_jars(spark: SparkSession, jar_directory: Path | None) -> None:
                 spark.sql(f"ADD JAR {source}")
             except Exception as error:
                 raise jars_missing(jar_directory, cause=_first_line(error)) from error
-        _done.add(spark)
+        _loaders[spark] = thread.getContextClassLoader()
 
 
 def jars_missing(jar_directory: Path | None, *, cause: str | None = None) -> SqlError:

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ _SHAPES = {
     "narrow": RelationShape("11111111-0000-0000-0000-000000000002", "db.public.narrow", "stream", NARROW_COLUMNS),
     "lines": RelationShape("11111111-0000-0000-0000-000000000003", "db.public.lines", "stream", COLUMNS, "csv"),
 }
+_WIDE = Context(prec=60)
 _RAW = pa.schema(
     [("key", pa.binary()), ("value", pa.binary()), ("position", pa.string()), ("record_time", pa.timestamp("us", "UTC"))]
 )
@@ -162,9 +163,10 @@ class World:
             table.createOrReplaceTempView(name)
         return _microseconds(self.oracle.sql(query.oracle.replace("FROM rows", f"FROM {name}")).toArrow())
 
-    def rejected(self, relation: str) -> set[str]:
+    def rejected(self, relation: str) -> dict[str, str]:
+        """Position and reason."""
         shape = _SHAPES[relation]
-        return {str(row[1]) for row in self.writer.rejected_rows() if row[0] == shape.id}
+        return {str(row[1]): f"{row[2]} {row[3]!r}" for row in self.writer.rejected_rows() if row[0] == shape.id}
 
 
 def oracle_session(spark: Any) -> Any:
@@ -216,7 +218,7 @@ def differences(columns: Sequence[OutputColumn], ours: pa.Table, theirs: pa.Tabl
     """Nothing where both have the same rows, in any order."""
     left, right = (_rows(table, columns) for table in (ours, theirs))
     if len(left) != len(right):
-        return [f"{len(left)} rows, not {len(right)}", *_odd(left, right)]
+        return [f"{len(left)} rows, not {len(right)}; {_odd(columns, left, right)}"]
     for mine, other in zip(left, right, strict=True):
         for column, a, b in zip(columns, mine, other, strict=True):
             if not _equal(a, b, column.approximate):
@@ -224,9 +226,10 @@ def differences(columns: Sequence[OutputColumn], ours: pa.Table, theirs: pa.Tabl
     return []
 
 
-def _odd(left: list[tuple[Any, ...]], right: list[tuple[Any, ...]]) -> list[str]:
-    a, b = Counter(map(repr, left)), Counter(map(repr, right))
-    return [f"ours only: {list((a - b).items())[:3]}", f"oracle only: {list((b - a).items())[:3]}"]
+def _odd(columns: Sequence[OutputColumn], left: list[tuple[Any, ...]], right: list[tuple[Any, ...]]) -> str:
+    exact = [i for i, column in enumerate(columns) if not column.approximate]
+    a, b = (Counter(repr([row[i] for i in exact]) for row in rows) for rows in (left, right))
+    return f"only ours: {list((a - b).items())[:2]}; only the oracle's: {list((b - a).items())[:2]}"
 
 
 def _rows(table: pa.Table, columns: Sequence[OutputColumn]) -> list[tuple[Any, ...]]:
@@ -250,7 +253,7 @@ def _rough(value: float | None) -> tuple[int, float]:
 
 def _normal(value: Any) -> Any:
     if isinstance(value, Decimal):
-        return value.normalize() + 0 if value else Decimal(0)
+        return value.normalize(_WIDE) if value else Decimal(0)
     if isinstance(value, float):
         return 0.0 if value == 0 else value
     if isinstance(value, dt.datetime) and value.tzinfo is not None:

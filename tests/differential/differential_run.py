@@ -90,8 +90,10 @@ class DifferentialRun:
         used = {view.query.relation for view in world.views}
         for relation in used:
             known = world.batches.narrow_rejected if relation == "narrow" else world.batches.rejected
-            if (found := world.rejected(relation)) != known:
-                self.wrong.append(f"{relation}: rejected {sorted(found - known)}, accepted {sorted(known - found)}")
+            found = world.rejected(relation)
+            self.wrong += [f"{relation}: wrongly rejected, {found[each]}" for each in sorted(set(found) - known)]
+            values = {record.position: record.value for batch in world.batches.batches for record in batch}
+            self.wrong += [f"{relation}: wrongly accepted, {values[each]!r}" for each in sorted(known - set(found))]
 
     def summary(self) -> str:
         return (

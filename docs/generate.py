@@ -1,0 +1,141 @@
+"""Writes the parts of the documents that are tables of the code: `.venv/bin/python docs/generate.py`.
+
+docs/sql/functions.md is made whole, from the capability table; the session's settings stand between two marks in
+docs/sql/session.md. tests/docs compares what is committed with what this makes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+from mvserver.compiler.capabilities import Capability, all_capabilities
+from mvserver.compiler.capabilities.model import Example, Nulls
+from mvserver.compiler.type_names import postgres_name
+from mvserver.session.setting_table import SETTINGS, Change
+from mvserver.sql.types import SqlType
+
+SQL = Path(__file__).resolve().parent / "sql"
+FUNCTIONS = SQL / "functions.md"
+SESSION = SQL / "session.md"
+_MARKED = re.compile(r"(<!-- session settings -->\n).*?(<!-- /session settings -->)", re.DOTALL)
+_NO_EFFECT = "Accepted for compatibility; has no effect."
+
+_TITLES = {
+    "arithmetic": "Arithmetic",
+    "comparison": "Comparison",
+    "logic": "Conditions",
+    "strings": "Text",
+    "matching": "Patterns",
+    "mathematics": "Mathematics",
+    "datetimes": "Dates and times",
+    "json": "JSON",
+    "collections": "Arrays, maps and structs",
+    "encoding": "Encoding and hashing",
+}
+
+_HEAD = """\
+# Functions of continuous queries
+
+This page is made by `docs/generate.py` from the table that the compiler works with; do not edit it.
+
+What is not listed here is refused in a continuous query (`CREATE MATERIALIZED VIEW`, `CREATE STREAM AS`,
+`INSERT INTO`): an unknown name with 42883, one that is known and not supported with 0A000. The `SELECT` that reads a
+view has other functions: see [pull queries](pull.md).
+
+A function of a NULL is NULL unless its entry says otherwise. Results are shown as PostgreSQL prints them.
+
+## Aggregates
+
+| function | takes | result |
+|---|---|---|
+| `count(*)` | | bigint |
+| `count(x)` | anything | bigint |
+| `sum(x)` | numbers | bigint for integers below bigint; numeric(38, 0) for bigint; numeric(38, s) for numeric(p, s); else x's type |
+| `min(x)`, `max(x)` | numbers, text, dates, times, timestamps | x's type; text without its length |
+| `avg(x)` | numbers | numeric(38, greater of 6 and s + 4) for exact numbers, rounded half away from zero; else double precision |
+| `stddev(x)`, `stddev_samp`, `stddev_pop`, `variance`, `var_samp`, `var_pop` | numbers | double precision |
+
+Each may have `FILTER (WHERE condition)`. `DISTINCT` in an aggregate is not supported. A sum that does not fit its type
+fails the view with 22003.
+"""
+
+
+def functions_page() -> str:
+    listed = [entry for entry in all_capabilities() if not entry.internal]
+    parts = [_HEAD]
+    for family, entries in groupby(listed, key=lambda entry: entry.family):
+        parts.append(f"## {_TITLES[family]}\n\n{_table(list(entries))}")
+    return "\n".join(parts)
+
+
+def session_settings() -> str:
+    own = [row for row in SETTINGS.values() if row.change is Change.USER and row.description != _NO_EFFECT]
+    lines = ["| setting | default | what it does |", "|---|---|---|"]
+    lines += [f"| `{row.name}` | `{row.default}` | {_cell(row.description)} |" for row in own]
+    ignored = sorted(row.name for row in SETTINGS.values() if row.description == _NO_EFFECT)
+    fixed = sorted(row.name for row in SETTINGS.values() if row.change is not Change.USER)
+    lines += ["", f"Accepted, without effect: {_names(ignored)}.", "", f"To be read only (55P02 on `SET`): {_names(fixed)}."]
+    return "\n".join(lines) + "\n"
+
+
+def session_page(text: str) -> str:
+    return _MARKED.sub(lambda match: match[1] + session_settings() + match[2], text)
+
+
+def _table(entries: list[Capability]) -> str:
+    lines = ["| function | meaning | examples |", "|---|---|---|"]
+    lines += [f"| {_forms(entry)} | {_meaning(entry)} | {_examples(entry)} |" for entry in entries]
+    return "\n".join(lines) + "\n"
+
+
+def _forms(entry: Capability) -> str:
+    forms = []
+    for overload in entry.overloads:
+        result = f" → {postgres_name(overload.result)}" if isinstance(overload.result, SqlType) else ""
+        forms.append(f"`{_cell(overload.id)}{result}`")
+    if entry.aliases:
+        forms.append("also " + ", ".join(f"`{_cell(name)}`" for name in entry.aliases))
+    return "<br>".join(dict.fromkeys(forms))
+
+
+def _meaning(entry: Capability) -> str:
+    text = entry.meaning
+    if entry.nulls is Nulls.SKIPS:
+        text += "; NULLs are left out"
+    if entry.note:
+        text += f". {entry.note[0].upper()}{entry.note[1:]}"
+    return _cell(text)
+
+
+def _examples(entry: Capability) -> str:
+    return "<br>".join(_examples_of(entry.examples))
+
+
+def _examples_of(examples: tuple[Example, ...]) -> Iterator[str]:
+    for example in examples:
+        if example.error is not None:
+            yield f"`{_cell(example.sql)}` fails: {example.error}"
+        elif example.expected is None:
+            yield f"`{_cell(example.sql)}` is NULL"
+        else:
+            yield f"`{_cell(example.sql)}` = " + (f"`{_cell(example.expected)}`" if example.expected.strip() else "blank")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def main() -> None:
+    FUNCTIONS.write_text(functions_page(), encoding="utf-8")
+    SESSION.write_text(session_page(SESSION.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""A view that the catalog has and DuckDB has not: just being made, rebuilt or dropped, or its query could not be set up.
+
+DuckDB's error names the view by its id, which no user knows; here it becomes one that names the view and the cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgcatalog.snapshot import CatalogSource
+
+Cause = Callable[[str], str | None]
+"""Why a view (by id) has no rows; None where nothing is known against it."""
+
+
+class MissingViews:
+    def __init__(self, source: CatalogSource, cause: Cause) -> None:
+        self._source = source
+        self._cause = cause
+
+    def explained(self, error: SqlError, view_ids: Collection[str]) -> SqlError:
+        """The error itself, where it is about something else."""
+        if error.sqlstate != sqlstates.UNDEFINED_TABLE:
+            return error
+        view_id = next((each for each in view_ids if each in error.message), None)
+        if view_id is None:
+            return error
+        relation = self._source.snapshot().relations_by_id.get(view_id)
+        if relation is None:
+            return SqlError(
+                sqlstates.UNDEFINED_TABLE, "a materialized view that the query reads was dropped", position=error.position
+            )
+        cause = self._cause(view_id)
+        return SqlError(
+            sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
+            f'materialized view "{relation.name}" has no content yet',
+            detail=cause or "It is being made or rebuilt at this moment, or the transaction's snapshot is older than it.",
+            hint="mv_catalog.queries shows the state of its query.",
+        )

@@ -1,0 +1,32 @@
+"""How many pull queries are at work in DuckDB at the same time: the others take turns, a batch at a time.
+
+A statement that waits for its client, for Spark or for a view to be filled holds no turn, so that it keeps nobody else
+from reading.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+
+_SLICE_S = 0.25  # a cancel is seen after at most this
+
+
+class Turns:
+    def __init__(self, width: int) -> None:
+        self._semaphore = threading.Semaphore(width)
+
+    @contextmanager
+    def taken(self, stopped: Callable[[], bool]) -> Iterator[None]:
+        """Around one piece of work; not to be nested. 57014 when ``stopped`` before its turn comes."""
+        while not self._semaphore.acquire(timeout=_SLICE_S):
+            if stopped():
+                raise SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to user request")
+        try:
+            yield
+        finally:
+            self._semaphore.release()
