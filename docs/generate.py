@@ -74,7 +74,7 @@ def functions_page() -> str:
 def session_settings() -> str:
     own = [row for row in SETTINGS.values() if row.change is Change.USER and row.description != _NO_EFFECT]
     lines = ["| setting | default | what it does |", "|---|---|---|"]
-    lines += [f"| `{row.name}` | `{row.default}` | {_cell(row.description)} |" for row in own]
+    lines += [f"| `{row.name}` | {_code(row.default)} | {_cell(row.description)} |" for row in own]
     ignored = sorted(row.name for row in SETTINGS.values() if row.description == _NO_EFFECT)
     fixed = sorted(row.name for row in SETTINGS.values() if row.change is not Change.USER)
     lines += ["", f"Accepted, without effect: {_names(ignored)}.", "", f"To be read only (55P02 on `SET`): {_names(fixed)}."]
@@ -126,6 +126,10 @@ def _examples_of(examples: tuple[Example, ...]) -> Iterator[str]:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _code(text: str) -> str:
+    return f"`{_cell(text)}`" if text else ""
 
 
 def _names(names: list[str]) -> str:

@@ -24,7 +24,9 @@ ARRAY_DIMENSIONS_MAX = 6  # PostgreSQL's MAXDIM
 STATEMENT_BYTES_MAX = 1024 * 1024  # checked before the parser sees the text
 STATEMENT_DEPTH_MAX = 40  # nested brackets and CASEs; sqlglot recurses, and Python's stack is finite
 STATEMENTS_PER_TEXT_MAX = 1_000
-STATEMENT_CHAIN_MAX = 500  # operands of one chain of operators (AND and OR apart): a chain is a tree as deep as it is long
+STATEMENT_CHAIN_MAX = (
+    500  # operands of one chain of operators (AND and OR apart): a chain is a tree as deep as it is long
+)
 STATEMENT_TOKENS_MAX = 60_000  # tokens besides the literals and commas of long lists; bounds the time of one parse
 RECURSION_LIMIT = 6_000  # Python frames: what the deepest accepted statement needs, with room for its readers
 ERROR_EXCERPT_CHARACTERS_MAX = 200  # of a statement's text quoted in a syntax error

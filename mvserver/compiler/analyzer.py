@@ -39,9 +39,7 @@ class _Calls:
     def __init__(self) -> None:
         self.calls: list[AggregateCall] = []
 
-    def add(
-        self, name: str, argument: Expression | None, where: Expression | None, position: int | None
-    ) -> Expression:
+    def add(self, name: str, argument: Expression | None, where: Expression | None, position: int | None) -> Expression:
         call = aggregate_call(name, argument, where, position)
         if call not in self.calls:
             self.calls.append(call)
@@ -93,9 +91,7 @@ def _expand(expressions: Sequence[exp.Expression], scope: Scope) -> list[_Item]:
 
 
 def _all_columns(scope: Scope, position: int | None) -> list[_Item]:
-    return [
-        _Item(None, ColumnReference(column.type, column.name), column.name, position) for column in scope.columns
-    ]
+    return [_Item(None, ColumnReference(column.type, column.name), column.name, position) for column in scope.columns]
 
 
 def _bind(item: _Item, binder: Binder) -> Expression:
@@ -166,9 +162,7 @@ def _aggregation(
     return Aggregation(scan, where, finisher.keys, tuple(calls.calls), tuple(outputs), having)
 
 
-def _having(
-    select: exp.Expression, scope: Scope, calls: _Calls, finisher: Finisher
-) -> Expression | None:
+def _having(select: exp.Expression, scope: Scope, calls: _Calls, finisher: Finisher) -> Expression | None:
     node = select.args.get("having")
     if node is None:
         return None
@@ -236,5 +230,3 @@ def _named_item(node: exp.Expression, items: Sequence[_Item], scope: Scope) -> _
     if len(named) > 1:
         raise SqlError(sqlstates.AMBIGUOUS_COLUMN, f'GROUP BY "{name}" is ambiguous', position=position)
     return named[0] if named else None
-
-

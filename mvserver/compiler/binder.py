@@ -113,9 +113,7 @@ class Binder:
         position = position_of(node)
         word = str(unit.this).split(" ")[-1] if unit is not None else None
         if word is not None and unit_of(word) is None:
-            raise SqlError(
-                sqlstates.FEATURE_NOT_SUPPORTED, f"interval unit {word} is not supported", position=position
-            )
+            raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"interval unit {word} is not supported", position=position)
         try:
             return Literal(t.INTERVAL, parse_interval(str(node.this.this), unit_of(word) if word else "second"))
         except SqlError as error:
@@ -183,9 +181,7 @@ class Binder:
             like = node.this
             given = self.bind(node.expression)
             if not isinstance(given, Literal) or not isinstance(given.value, str):
-                raise SqlError(
-                    sqlstates.FEATURE_NOT_SUPPORTED, "ESCAPE must be a constant", position=position_of(node)
-                )
+                raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "ESCAPE must be a constant", position=position_of(node))
             escape = given.value
         subject, pattern = self.bind(like.this), self.bind(like.expression)
         return patterns.match(_LIKES[type(like)], subject, pattern, escape, position_of(like))
@@ -319,9 +315,7 @@ class Binder:
     def _aggregate_call(self, node: exp.Expression, where: exp.Expression | None) -> Expression:
         name, position = str(node.this), position_of(node)
         if self._inside_aggregate:
-            raise SqlError(
-                sqlstates.GROUPING_ERROR, "aggregate function calls cannot be nested", position=position
-            )
+            raise SqlError(sqlstates.GROUPING_ERROR, "aggregate function calls cannot be nested", position=position)
         if self._aggregate is None:
             raise SqlError(
                 sqlstates.GROUPING_ERROR,
@@ -337,9 +331,7 @@ class Binder:
         if len(arguments) == 1 and isinstance(arguments[0], exp.Star):
             if name == "count":
                 return None
-            raise SqlError(
-                sqlstates.UNDEFINED_FUNCTION, f"function {name}() does not exist", position=position
-            )
+            raise SqlError(sqlstates.UNDEFINED_FUNCTION, f"function {name}() does not exist", position=position)
         if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
             if name not in ("min", "max"):  # DISTINCT changes nothing for these
                 raise SqlError(

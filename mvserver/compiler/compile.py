@@ -39,9 +39,7 @@ def compile_select(select: exp.Expression, resolve: Resolve, *, default_starting
     _refuse_clauses(select)
     check_query_properties(select)
     table = _source(select)
-    parts = tuple(
-        str(part.this) for key in ("catalog", "db", "this") if (part := table.args.get(key)) is not None
-    )
+    parts = tuple(str(part.this) for key in ("catalog", "db", "this") if (part := table.args.get(key)) is not None)
     relation = resolve(parts, position_of(table))
     if relation.kind != "stream":
         raise SqlError(

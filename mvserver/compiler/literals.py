@@ -208,9 +208,7 @@ def _timestamp(text: str, target: SqlType) -> tuple[dt.datetime, dt.timedelta | 
     try:
         moment = dt.datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
     except ValueError as cause:
-        raise SqlError(
-            sqlstates.DATETIME_FIELD_OVERFLOW, f'date/time field value out of range: "{text}"'
-        ) from cause
+        raise SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, f'date/time field value out of range: "{text}"') from cause
     return moment + dt.timedelta(microseconds=_micros(fraction)), _offset(zone)
 
 
@@ -235,9 +233,7 @@ def _time(text: str) -> dt.time:
     try:
         return dt.time(int(hour), int(minute), int(second or 0), min(_micros(fraction), 999_999))
     except ValueError as cause:
-        raise SqlError(
-            sqlstates.DATETIME_FIELD_OVERFLOW, f'date/time field value out of range: "{text}"'
-        ) from cause
+        raise SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, f'date/time field value out of range: "{text}"') from cause
 
 
 def _timestamp_text(moment: dt.datetime) -> str:
@@ -249,9 +245,7 @@ def _binary(text: str) -> bytes:
         try:
             return bytes.fromhex(text[2:])
         except ValueError as cause:
-            raise SqlError(
-                sqlstates.INVALID_TEXT_REPRESENTATION, f'invalid hexadecimal data: "{text[2:]}"'
-            ) from cause
+            raise SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, f'invalid hexadecimal data: "{text[2:]}"') from cause
     if "\\" in text:
         raise SqlError(
             sqlstates.INVALID_TEXT_REPRESENTATION,

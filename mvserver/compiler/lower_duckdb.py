@@ -74,8 +74,7 @@ def _lower(node: Expression, key: Reference, aggregate: Reference) -> str:
         return literal(node)
     if isinstance(node, Case):
         branches = " ".join(
-            f"WHEN {_lower(test, key, aggregate)} THEN {_lower(value, key, aggregate)}"
-            for test, value in node.branches
+            f"WHEN {_lower(test, key, aggregate)} THEN {_lower(value, key, aggregate)}" for test, value in node.branches
         )
         otherwise = f" ELSE {_lower(node.otherwise, key, aggregate)}" if node.otherwise is not None else ""
         return f"(CASE {branches}{otherwise} END)"

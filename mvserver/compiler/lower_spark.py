@@ -61,8 +61,7 @@ def _lower(node: Expression, column: Column) -> str:
 
 def _call(node: Call, column: Column) -> str:
     arguments = [
-        Lowered(_lower(each, column), each.type, each if isinstance(each, Literal) else None)
-        for each in node.arguments
+        Lowered(_lower(each, column), each.type, each if isinstance(each, Literal) else None) for each in node.arguments
     ]
     size = sum(len(each.text) for each in arguments)
     if size > limits.LOWERED_EXPRESSION_CHARS_MAX:

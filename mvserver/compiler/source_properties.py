@@ -58,9 +58,7 @@ def scan_of(relation: RelationShape, table: exp.Expression, default_starting: st
         timestamp_format=_choice(properties, TIMESTAMP_FORMAT, ("sql", "iso8601"), relation.timestamp_format),
         starting_position=_choice(properties, STARTING_POSITION, ("earliest", "latest"), default_starting),
         error_handling=ErrorHandling(
-            _choice(
-                properties, ERROR_HANDLING, tuple(e.value for e in ErrorHandling), relation.error_handling.value
-            )
+            _choice(properties, ERROR_HANDLING, tuple(e.value for e in ErrorHandling), relation.error_handling.value)
         ),
     )
 
@@ -79,7 +77,7 @@ def _check_keys(properties: Properties, what: str, accepted: tuple[str, ...], la
         if item.key in later:
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
-                f"{what} property \"{item.key}\" is not supported",
+                f'{what} property "{item.key}" is not supported',
                 position=item.position,
             )
         listed = ", ".join(f"'{key}'" for key in accepted)

@@ -14,7 +14,6 @@ from mvserver.demo import clicks
 from mvserver.demo.check import verdict
 from mvserver.demo.feeder import CLICKS_PER_FILE, FILES_PER_S, Feeder
 from mvserver.demo.folder import NotOursError, fresh_folder
-from mvserver.java import NoJavaError, find_java
 from mvserver.demo.server import HOST, Server, ServerError, free_port
 from mvserver.demo.stopping import Stop
 from mvserver.demo.terminal import (
@@ -26,6 +25,7 @@ from mvserver.demo.terminal import (
     tell_port,
 )
 from mvserver.demo.watch import FreshnessWatch
+from mvserver.java import NoJavaError, find_java
 
 DATABASE = "clickstream_db"
 STORE = "demo_files"

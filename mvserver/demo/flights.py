@@ -15,7 +15,6 @@ from mvserver.demo.flights_data import FLIGHTS_PER_ORIGIN, FetchError, Flight
 from mvserver.demo.flights_views import STREAM, VIEWS
 from mvserver.demo.folder import NotOursError, fresh_folder
 from mvserver.demo.jars import JarsError
-from mvserver.java import NoJavaError, find_java
 from mvserver.demo.kafka_broker import BrokerError, KafkaBroker
 from mvserver.demo.replay import Replay
 from mvserver.demo.server import HOST, Server, ServerError, free_port
@@ -28,6 +27,7 @@ from mvserver.demo.terminal import (
     run_statement,
     tell_port,
 )
+from mvserver.java import NoJavaError, find_java
 
 DATABASE = "flights_db"
 STORE = "demo_kafka"

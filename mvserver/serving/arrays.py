@@ -32,3 +32,12 @@ def split_array(text: str) -> list[str | None]:
             plain = match[2].strip()
             items.append(None if plain.upper() == "NULL" else plain)
     return items
+
+
+def compared_array(node: exp.Expr) -> exp.Expr | None:
+    """``x`` of ``ANY (x)``, ``SOME (x)`` or ``ALL (x)``; the parser takes some of them for functions."""
+    if isinstance(node, exp.Any | exp.All):
+        return node.this.unnest()  # type: ignore[no-any-return]
+    if isinstance(node, exp.Anonymous) and node.name.lower() in ("any", "some", "all") and len(node.expressions) == 1:
+        return node.expressions[0].unnest()  # type: ignore[no-any-return]
+    return None

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from mvserver.errors import SqlError
 from mvserver.serving import duck_types
+from mvserver.serving.arrays import compared_array
 from mvserver.serving.duck_errors import translate
 
 UNKNOWN = "UNKNOWN"
@@ -86,9 +87,8 @@ def array_types(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> dict[int, 
     """
     root = exp.Paren(this=tree.copy())
     asked = False
-    for node in list(root.find_all(exp.Any, exp.All)):
-        inner = node.this.unnest()
-        comparison = node.parent
+    for node in list(root.find_all(exp.Any, exp.All, exp.Anonymous)):
+        inner, comparison = compared_array(node), node.parent
         if isinstance(inner, exp.Parameter) and isinstance(comparison, exp.Binary) and comparison.expression is node:
             comparison.replace(exp.Anonymous(this="list_contains", expressions=[inner.copy(), comparison.this.copy()]))
             asked = True

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from catalog.model import Relation
+from mvserver.serving.arrays import compared_array
 from mvserver.serving.guard import TABLE_FUNCTIONS, function_name
 
 POINT, RANGE, OTHER, SLEEP = "point", "range", "other", "sleep"
@@ -75,8 +76,10 @@ def _compared_column(term: exp.Expr) -> str | None:
         return None
     if not isinstance(left, exp.Column):
         return None
-    if any(value.find(exp.Column, exp.Subquery, exp.Any, exp.All) for value in values):
-        return None  # not one value known now: ANY compares with as many as its array has
+    if any(compared_array(value) is not None for value in values):
+        return None  # not one value, but as many as the array has
+    if any(value.find(exp.Column, exp.Subquery) for value in values):
+        return None
     name = left.this
     return str(name.this) if name.quoted else str(name.this).lower()
 

@@ -1,4 +1,4 @@
-"""A view that the catalog has and DuckDB has not: just being made, rebuilt or dropped, or its query could not be set up.
+"""A view that the catalog has and DuckDB has not: just being made, rebuilt or dropped, or impossible to set up.
 
 DuckDB's error names the view by its id, which no user knows; here it becomes one that names the view and the cause.
 """
@@ -30,12 +30,15 @@ class MissingViews:
         relation = self._source.snapshot().relations_by_id.get(view_id)
         if relation is None:
             return SqlError(
-                sqlstates.UNDEFINED_TABLE, "a materialized view that the query reads was dropped", position=error.position
+                sqlstates.UNDEFINED_TABLE,
+                "a materialized view that the query reads was dropped",
+                position=error.position,
             )
         cause = self._cause(view_id)
         return SqlError(
             sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
             f'materialized view "{relation.name}" has no content yet',
-            detail=cause or "It is being made or rebuilt at this moment, or the transaction's snapshot is older than it.",
+            detail=cause
+            or "It is being made or rebuilt at this moment, or the transaction's snapshot is older than it.",
             hint="mv_catalog.queries shows the state of its query.",
         )

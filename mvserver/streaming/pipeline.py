@@ -287,7 +287,9 @@ class Pipeline:
         self._services.reached("before spark commit")
 
     def _takes(self, subscriber: Subscriber, start: Position) -> bool:
-        return subscriber.wants_batches and not subscriber.unverified and encode(subscriber.claimed) == encode(start)
+        """Not while a round of its history is under way, which could be committed after this batch."""
+        ready = subscriber.wants_batches and not subscriber.unverified and not subscriber.busy
+        return ready and encode(subscriber.claimed) == encode(start)
 
     def _joins(self, subscriber: Subscriber, start: Position) -> bool:
         if not subscriber.wants_batches or subscriber.busy or subscriber.unverified:
@@ -440,6 +442,7 @@ class Pipeline:
                 for share in part:
                     subscriber = share.subscriber
                     if not self._still_wants(share):
+                        subscriber.claimed = subscriber.position  # it catches up from where it stands
                         continue
                     stopped = self._stopped_by_rejected(share, evaluated)
                     if stopped is not None:

@@ -15,6 +15,7 @@ from pyspark.sql.types import (
     DecimalType,
     DoubleType,
     FloatType,
+    LongType,
     MapType,
     ShortType,
     StringType,
@@ -177,14 +178,19 @@ def needs_conversion(kind: DataType) -> bool:
     return carrier(kind) != spelled(kind)
 
 
-def holds_decimals(kind: DataType) -> bool:
+def outgrows_double(kind: DataType) -> bool:
+    """Whether values of the type may have more digits than a double keeps."""
     if isinstance(kind, ArrayType):
-        return holds_decimals(kind.elementType)
+        return outgrows_double(kind.elementType)
     if isinstance(kind, MapType):
-        return holds_decimals(kind.valueType)
+        return outgrows_double(kind.valueType)
     if isinstance(kind, StructType):
-        return any(holds_decimals(f.dataType) for f in kind.fields)
-    return isinstance(kind, DecimalType)
+        return any(outgrows_double(f.dataType) for f in kind.fields)
+    return isinstance(kind, (DecimalType, LongType))
+
+
+def is_nested(kind: DataType) -> bool:
+    return isinstance(kind, (ArrayType, MapType, StructType))
 
 
 def _valid_or_null(kind: DataType, value: str, depth: int) -> str | None:

@@ -7,11 +7,17 @@ from collections.abc import Sequence
 from spark_sinks.decode.carriers import from_text
 from spark_sinks.decode.columns import DecodeColumn, Decoded, null_reason, text, wrong_reason
 
+# What the parser is to put for an empty unquoted field: a noncharacter, for with its default an empty quoted field,
+# which is an empty text, would be NULL too.
+_NOTHING = "\\uFDD0"
+
 
 def decode_csv(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Decoded:
     utf8, parsed, row, reason = (f"{prefix}{letter}" for letter in ("u", "j", "r", "w"))
     schema = ", ".join([*(f"c{i} string" for i in range(len(columns))), "_corrupt string"])
-    options = "map('columnNameOfCorruptRecord', '_corrupt', 'mode', 'PERMISSIVE', 'escape', '\"')"
+    options = (
+        f"map('columnNameOfCorruptRecord', '_corrupt', 'mode', 'PERMISSIVE', 'escape', '\"', 'nullValue', '{_NOTHING}')"
+    )
     typed = ", ".join(f"'c{i}', {from_text(c.type, f'{parsed}.c{i}')}" for i, c in enumerate(columns))
     tests = [
         f"WHEN {value} IS NULL THEN 'the value is null'",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_sinks.decode.carriers import carrier, convert, from_text, holds_decimals, valid
+from spark_sinks.decode.carriers import carrier, convert, from_text, is_nested, outgrows_double, valid
 from spark_sinks.decode.columns import DecodeColumn, Decoded, null_reason, quoted, text, wrong_reason
 
 _OPTIONS = (
@@ -26,13 +26,17 @@ def decode_json(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Dec
     stage_parse = (f"from_json({utf8}, {_schema(columns)}, {_OPTIONS}) AS {parsed}",)
     stage_fast = (f"coalesce({_all_valid(columns, refs, parsed)} AND {_single(utf8)}, false) AS {fast}",)
     exact = f"{prefix}e"
-    stage_fields: tuple[str, ...] = (_fields(fast, utf8, "string", fields),)
-    if any(holds_decimals(c.type) for c in columns):
-        stage_fields = (*stage_fields, _fields(fast, utf8, "variant", exact))
+    parsed_as = "from_json({0}, 'map<string,{1}>', " + _OPTIONS + ")"
+    stage_fields = (f"CASE WHEN NOT {fast} AND {_single(utf8)} THEN {parsed_as.format(utf8, 'string')} END AS {fields}",)
+    # Only where a number has a point or an exponent.
+    stage_exact = (
+        f"CASE WHEN exists(map_values({fields}), v -> v RLIKE '[0-9][.E]') THEN {parsed_as.format(utf8, 'variant')} "
+        f"END AS {exact}",
+    )
     looked_up = ", ".join(f"'t{i}', {_field_text(c, fields, exact)}" for i, c in enumerate(columns))
     stage_found = (f"CASE WHEN {fields} IS NOT NULL THEN named_struct({looked_up}) END AS {found}",)
     typed = ", ".join(
-        f"'c{i}', CASE WHEN {fast} OR {valid(c.type, r)} THEN {convert(c.type, r)} "
+        f"'c{i}', CASE WHEN {_taken(c, r, fast, parsed)} THEN {convert(c.type, r)} "
         f"ELSE {from_text(c.type, f'{found}.t{i}')} END"
         for i, (c, r) in enumerate(zip(columns, refs, strict=True))
     )
@@ -42,7 +46,7 @@ def decode_json(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Dec
         f"CASE WHEN {fast} THEN NULL ELSE {_reason(columns, value, utf8, fields, found, row)} END AS {reason}",
     )
     return Decoded(
-        stages=(stage_text, stage_parse, stage_fast, stage_fields, stage_found, stage_row, stage_reason),
+        stages=(stage_text, stage_parse, stage_fast, stage_fields, stage_exact, stage_found, stage_row, stage_reason),
         columns=tuple((c.name, f"{row}.c{i}") for i, c in enumerate(columns)),
         good=f"({reason} IS NULL)",
         reason=reason,
@@ -87,16 +91,18 @@ def _single(utf8: str) -> str:
     return f"(locate('}}', {utf8}) = char_length(rtrim({utf8})) OR json_array_length(concat('[', {utf8}, ']')) = 1)"
 
 
-def _fields(fast: str, utf8: str, kind: str, name: str) -> str:
-    parsed = f"from_json({utf8}, 'map<string,{kind}>', {_OPTIONS})"
-    return f"CASE WHEN NOT {fast} AND {_single(utf8)} THEN {parsed} END AS {name}"
+def _taken(column: DecodeColumn, ref: str, fast: str, parsed: str) -> str:
+    """Whether the first parse gave the column's value. Inside a nested value it writes NULL for what it cannot read,
+    and says so only of the whole record."""
+    whole = f" AND {parsed}._corrupt IS NULL" if is_nested(column.type) else ""
+    return f"{fast} OR ({valid(column.type, ref)}{whole})"
 
 
 def _field_text(column: DecodeColumn, fields: str, exact: str) -> str:
     """A field's value as text. Spark's parser takes a number with a point through a double on its way to text; a
     variant keeps up to 38 digits, but not what a double would overflow on, nor an object that names a field twice."""
     found = _look_up(fields, column.name)
-    if not holds_decimals(column.type):
+    if not outgrows_double(column.type):
         return found
     digits = f"cast({_look_up(exact, column.name)} as string)"
     return f"coalesce(CASE WHEN NOT contains({digits}, 'Infinity') THEN {digits} END, {found})"

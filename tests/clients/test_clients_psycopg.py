@@ -107,6 +107,8 @@ def test_null_parameters_and_lists(connection: psycopg.Connection[Any]) -> None:
     ).fetchall()
     assert rows == [("./cart",), ("./home",)]
     assert one(connection, "SELECT count(*) FROM numbers WHERE n = ANY(%s)", [3, 5, 100_000]) == 2
+    assert one(connection, "SELECT count(*) FROM visits WHERE url = ANY(%s)", ["./home", "./cart", None]) == 2
+    assert one(connection, "SELECT count(*) FROM visits WHERE url = ANY(%s)", []) == 0
 
 
 def test_prepared_statements(connection: psycopg.Connection[Any]) -> None:

@@ -6,13 +6,14 @@ import datetime as dt
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from differential_data import COLUMNS, NARROW_COLUMNS, Batches, Record, Row
+from differential_data import COLUMNS, NARROW_COLUMNS, Batches, Record
 from differential_queries import OutputColumn, Query
 from oracle_functions import register_all
 from pyspark.errors import PySparkException
@@ -153,15 +154,27 @@ class World:
             cursor.execute("SET TimeZone = 'UTC'")
             return cursor.execute(f'SELECT * FROM "_views"."{view.target.view_id}"').to_arrow_table()
 
-    def truth(self, query: Query) -> pa.Table:
-        rows, columns = (self.batches.rows, COLUMNS) if query.relation != "narrow" else (self.batches.narrow, NARROW_COLUMNS)
-        name = f"rows_{query.relation}"
-        if not self.oracle.catalog.tableExists(name):
-            schema = spark_types.StructType([spark_types.StructField(c.name, _plain(spark_type(c.type))) for c in columns])
-            frame = self.oracle.createDataFrame([_typed(row, schema) for row in rows], schema)
-            table = self.oracle.createDataFrame(_microseconds(frame.toArrow()), schema)
-            table.createOrReplaceTempView(name)
-        return _microseconds(self.oracle.sql(query.oracle.replace("FROM rows", f"FROM {name}")).toArrow())
+    def truths(self) -> list[pa.Table | PySparkException]:
+        """What each view must show, two queries at a time."""
+        for relation in {view.query.relation for view in self.views}:
+            self._give_rows(relation)
+        with ThreadPoolExecutor(2) as threads:
+            return list(threads.map(self._truth, [view.query for view in self.views]))
+
+    def _truth(self, query: Query) -> pa.Table | PySparkException:
+        try:
+            batch = self.oracle.sql(query.oracle.replace("FROM rows", f"FROM rows_{query.relation}"))
+            return _microseconds(batch.toArrow())
+        except PySparkException as error:
+            return error
+
+    def _give_rows(self, relation: str) -> None:
+        narrow = relation == "narrow"
+        rows, columns = (self.batches.narrow, NARROW_COLUMNS) if narrow else (self.batches.rows, COLUMNS)
+        schema = spark_types.StructType([spark_types.StructField(c.name, _plain(spark_type(c.type))) for c in columns])
+        frame = self.oracle.createDataFrame([tuple(row[c.name] for c in columns) for row in rows], schema)
+        # A second time from Arrow: a local relation needs no job of its own.
+        self.oracle.createDataFrame(_microseconds(frame.toArrow()), schema).createOrReplaceTempView(f"rows_{relation}")
 
     def rejected(self, relation: str) -> dict[str, str]:
         """Position and reason."""
@@ -233,7 +246,10 @@ def _odd(columns: Sequence[OutputColumn], left: list[tuple[Any, ...]], right: li
 
 
 def _rows(table: pa.Table, columns: Sequence[OutputColumn]) -> list[tuple[Any, ...]]:
-    values = [[_normal(value) for value in column.to_pylist()] for column in table.columns]
+    values = [
+        [_normal(sorted(value, key=repr) if shown.unordered and value else value) for value in column.to_pylist()]
+        for shown, column in zip(columns, table.columns, strict=True)
+    ]
     exact = [i for i, column in enumerate(columns) if not column.approximate]
     others = [i for i, column in enumerate(columns) if column.approximate]
     rows = list(zip(*values, strict=True))
@@ -278,10 +294,6 @@ def _equal(a: Any, b: Any, approximate: bool) -> bool:
 def _plain(kind: spark_types.DataType) -> spark_types.DataType:
     """A length is no concern of the oracle."""
     return spark_types.StringType() if isinstance(kind, spark_types.VarcharType) else kind
-
-
-def _typed(row: Row, schema: spark_types.StructType) -> tuple[Any, ...]:
-    return tuple(row[field.name] for field in schema.fields)
 
 
 def _microseconds(table: pa.Table) -> pa.Table:

@@ -35,6 +35,7 @@ class OutputColumn:
     name: str
     type: str | None  # None where only the value is compared
     approximate: bool
+    unordered: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class QueryWriter:
 
 
 def _column(name: str, domain: str) -> OutputColumn:
-    return OutputColumn(name, TYPES.get(domain), domain == "t")
+    return OutputColumn(name, TYPES.get(domain), domain == "t", domain == "bag")
 
 
 class _AggregationWriter:

@@ -75,14 +75,13 @@ class DifferentialRun:
 
     def _compare(self, world: World) -> None:
         started = time.monotonic()
-        for view in world.views:
+        for view, truth in zip(world.views, world.truths(), strict=True):
             if view.failure is not None:
-                self.wrong.append(f"{view.query.sql}\n  failed: {view.failure}")
-                continue
-            try:
-                found = differences(view.query.columns, world.answer(view), world.truth(view.query))
-            except PySparkException as error:
-                found = [f"the oracle failed: {str(error)[:500]}"]
+                found = [f"failed: {view.failure}"]
+            elif isinstance(truth, PySparkException):
+                found = [f"the oracle failed: {str(truth)[:500]}"]
+            else:
+                found = differences(view.query.columns, world.answer(view), truth)
             self.wrong += [_report(view.query, each) for each in found]
         self.seconds["oracle"] += time.monotonic() - started  # type: ignore[assignment]
 

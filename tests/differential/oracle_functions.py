@@ -206,7 +206,7 @@ def split_part(text: str, separator: str, n: int) -> str:
 
 @row_function("string")
 def split_index(text: str, separator: str, n: int) -> str | None:
-    parts = text.split(separator)
+    parts = text.split(separator) if text else []  # Flink: an empty text has no parts
     return parts[n] if 0 <= n < len(parts) else None
 
 
@@ -398,7 +398,16 @@ row_function("string", name="json_nested")(
     lambda text, path: _compact(v) if isinstance(v := _at(text, path), (dict, list)) else None
 )
 row_function("string", name="json_any")(lambda text, path: None if (v := _at(text, path)) is _MISSING else _compact(v))
-row_function("boolean", name="json_exists")(lambda text, path: _at(text, path) is not _MISSING)
+
+
+@row_function("boolean")
+def json_exists(text: str, path: str) -> bool:
+    try:
+        return _at(text, path) is not _MISSING
+    except ValueError:
+        return False  # FALSE ON ERROR is the default of SQL and of Flink
+
+
 row_function("int", name="json_length")(lambda text: len(v) if isinstance(v := json.loads(text), list) else None)
 
 # --- arrays and maps ------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ million; ``u`` doubles within [-1, 1]; ``p`` doubles above zero; ``f8`` any doub
 rounding; ``f4`` any float; ``n`` DECIMAL(10, 2);
 ``w`` DECIMAL(38, 10); ``q`` a decimal to look at only; ``s`` any text; ``k`` words; ``js`` JSON texts; ``y`` binary; ``d
 tm ts tz`` dates, times, timestamps and instants; ``arr`` and ``words`` arrays of integers and texts; ``m`` a map of texts
-to integers; ``z`` any value to look at only.
+to integers; ``bag`` an array in no order; ``z`` any value to look at only.
 """
 
 from __future__ import annotations
@@ -309,14 +309,14 @@ ORACLES: dict[str, tuple[Use, ...]] = {
     "exp": (_use("exp({0})", "o_exp({0})", "u", "t"),),
     **{name: (_use(f"{name}({{0}})", f"o_{name}({{0}})", "p", "t"),) for name in ("ln", "log10", "log2")},
     "log": (_use("log({0})", "o_log10({0})", "p", "t"), _use("log({0}, {1})", "o_log(cast({0} as double), {1})", (("2", "10"), "p"), "t")),
-    "sign": (_use("sign({0})", "o_sign({0})", "x", "u"), _use("sign({0})", "o_sign(cast({0} as double))", "n", "z")),
+    "sign": (_use("sign({0})", "o_sign({0})", "x", "u"), _use("sign({0})", "cast(o_sign(cast({0} as double)) as decimal(10,0))", "n", "z")),
     "cot": (_use("cot({0})", "o_cot({0})", "p", "t"),),
     "asin": (_use("asin({0})", "o_asin({0})", "u", "t"),),
     "acos": (_use("acos({0})", "o_acos({0})", "u", "t"),),
     "atan2": (_use("atan2({0}, {1})", "o_atan2({0}, {1})", "x x", "t"),),
     "pi": (_use("pi()", "3.141592653589793d", (), "p"), _use("({0} * pi())", "({0} * 3.141592653589793d)", "u", "x")),
     "width_bucket": (_use("width_bucket({0}, {1}, {2}, {3})", "o_width_bucket({0}, cast({1} as double), cast({2} as double), {3})", ("x", ("-10", "0"), ("20", "500.5")  , ("4", "10")), "i"),),
-    "factorial": (_use("factorial(abs({0}) % 20)", "o_factorial(abs({0}) % 20)", "i", "z"), _use("factorial({0})", "o_factorial({0})", (("0", "5", "20"),), "z")),
+    "factorial": (_use("factorial(abs({0}) % 20)", "cast(o_factorial(abs({0}) % 20) as decimal(38,0))", "i", "z"), _use("factorial({0})", "cast(o_factorial({0}) as decimal(38,0))", (("0", "5", "20"),), "z")),
     "isnan": (_use("isnan({0})", "({0} = cast('NaN' as double))", "f8", "b"),),
     # --- dates and times
     "extract": _fields("EXTRACT", "q", "{0}"),
@@ -411,7 +411,7 @@ ORACLES: dict[str, tuple[Use, ...]] = {
     "array_length": (_use("array_length({0}, 1)", "o_array_length({0})", "arr", "i"), _use("array_length({0}, 2)", "cast(NULL as int)", "words", "i")),
     "array_upper": (_use("array_upper({0}, 1)", "o_array_length({0})", "words", "i"),),
     "array_contains": (
-        _use("array_contains({0}, {1})", "(o_array_position({0}, {1}) IS NOT NULL)", ("arr", ("1", "3", "7")), "z"),
+        _use("array_contains({0}, {1})", "CASE WHEN {0} IS NOT NULL THEN o_array_position({0}, {1}) IS NOT NULL END", ("arr", ("1", "3", "7")), "z"),
         _use("array_contains({0}, 'a')", "(o_array_text({0}, ',', NULL) RLIKE '(^|,)a(,|$)')", "words", "z"),
     ),
     "array_position": (_use("array_position({0}, {1})", "o_array_position({0}, {1})", ("arr", ("1", "3", "7")), "i"),),
@@ -428,8 +428,8 @@ ORACLES: dict[str, tuple[Use, ...]] = {
         _use("(MAP['x', {0}, 'y', {1}])['y']", "{1}", "i i", "i"),
         _use("cardinality(MAP['x', {0}, 'y', 2])", "(2 + 0 * coalesce({0}, 0))", "i", "i"),
     ),
-    "map_keys": (_use("map_keys({0})", "o_map_key_list({0})", "m", "words"),),
-    "map_values": (_use("map_values({0})", "o_map_value_list({0})", "m", "arr"),),
+    "map_keys": (_use("map_keys({0})", "o_map_key_list({0})", "m", "bag"),),
+    "map_values": (_use("map_values({0})", "o_map_value_list({0})", "m", "bag"),),
     # --- bytes
     **{name: _digest(name) for name in ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")},
     "encode": (_use("encode({0}, 'hex')", "o_hex_of({0})", "y", "k"), _use("encode({0}, 'base64')", "o_base64_of({0})", "y", "s")),

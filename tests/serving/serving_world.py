@@ -82,7 +82,7 @@ class FakeCatalog:
 class World:
     """A database with three views, a service over it, and one snapshot to ask it."""
 
-    def __init__(self, folder: Path, live: dict[str, Any] | None = None) -> None:
+    def __init__(self, folder: Path, live: dict[str, Any] | None = None, **service: Any) -> None:
         self.database = Database.open(folder / "views.duckdb", memory_limit="512MB", threads=2)
         self.writer = self.database.cursor()
         self.writer.execute(
@@ -100,7 +100,7 @@ class World:
         )
         self.writer.execute(f'CREATE VIEW _views."{OTHER_ID}" AS SELECT 7::INTEGER AS n')
         self.catalog = FakeCatalog()
-        self.service = DuckPullService(self.database, self.catalog, live)
+        self.service = DuckPullService(self.database, self.catalog, live, **service)
         self.snapshot = self.service.snapshot()
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from mvserver.compiler.capabilities.build import (
     same,
 )
 from mvserver.compiler.capabilities.model import Capability, Lowered, Nulls, Parameter
-from mvserver.compiler.capabilities.spark_text import string
+from mvserver.compiler.capabilities.spark_text import spark_type, string
 from mvserver.compiler.casts import to_text
 from mvserver.compiler.expressions import Expression
 from mvserver.errors import SqlError
@@ -65,7 +65,14 @@ def _split(a: Sequence[Lowered], result: SqlType) -> str:
     return f"IF({a[0]} = '', CAST(array() AS ARRAY<STRING>), split({a[0]}, {pattern}))"
 
 
+def _or_empty(array: Lowered, result: SqlType) -> str:
+    """In PostgreSQL a value put to a NULL array gives an array of one."""
+    return f"coalesce({array}, CAST(array() AS {spark_type(result)}))"
+
+
 _LENGTH = "IF({0} IS NULL OR {1} <> 1 OR size({0}) = 0, NULL, size({0}))"
+# Spark's array_contains answers NULL where it finds only NULLs besides other values.
+_CONTAINS = "IF({1} IS NULL, NULL, exists({0}, e -> e <=> {1}))"
 _SIZE = "IF({0} IS NULL, NULL, size({0}))"
 
 CAPABILITIES: tuple[Capability, ...] = (
@@ -109,7 +116,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     capability(
         "array_contains",
-        "is the value among the elements", [on((ARRAY, ELEMENT), t.BOOLEAN, "array_contains({0}, {1})")],
+        "is the value among the elements", [on((ARRAY, ELEMENT), t.BOOLEAN, _CONTAINS)],
         [
             example("array_contains(ARRAY[1, 2], 2)", "true", postgres=False),
             example("array_contains(ARRAY['a'], 'b')", "false", postgres=False),
@@ -140,7 +147,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         note="the separator must be a constant",
     ),
     capability(
-        "array_append", "with a value after the last element", [on((ARRAY, ELEMENT), same(), "array_append({0}, {1})")],
+        "array_append", "with a value after the last element", [on((ARRAY, ELEMENT), same(), lambda a, result: f"array_append({_or_empty(a[0], result)}, {a[1]})")],
         [
             example("array_to_string(array_append(ARRAY[1, 2], 3), ',')", "1,2,3"),
             example("cardinality(array_append(ARRAY[1], NULL))", "2"),
@@ -149,7 +156,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     capability(
         "array_prepend", "with a value before the first element",
-        [on((ELEMENT, ARRAY), same(1), "array_prepend({1}, {0})")],
+        [on((ELEMENT, ARRAY), same(1), lambda a, result: f"array_prepend({_or_empty(a[1], result)}, {a[0]})")],
         [
             example("array_to_string(array_prepend(0, ARRAY[1, 2]), ',')", "0,1,2"),
             example("cardinality(array_prepend(NULL, ARRAY[1]))", "2"),
@@ -157,12 +164,13 @@ CAPABILITIES: tuple[Capability, ...] = (
         nulls=Nulls.SPECIAL,
     ),
     capability(
-        "array_cat", "both arrays, one after the other", [on((ARRAY, ARRAY), same(), "concat({0}, {1})")],
+        "array_cat", "both arrays, one after the other; a NULL counts as none",
+        [on((ARRAY, ARRAY), same(), "coalesce(concat({0}, {1}), {0}, {1})")],
         [
             example("array_to_string(array_cat(ARRAY[1], ARRAY[2, 3]), ',')", "1,2,3"),
             example("cardinality(array_cat(ARRAY[1], ARRAY[1]))", "2"),
         ],
-        aliases=("array_concat",),
+        aliases=("array_concat",), nulls=Nulls.SPECIAL,
     ),
     capability(
         "array_remove", "without the elements that are equal", [on((ARRAY, ELEMENT), same(), "array_remove({0}, {1})")],

@@ -12,9 +12,7 @@ _ANY = Parameter(variable="ELEMENT")
 
 
 def _compare(sign: str, duckdb: str | None = None) -> list[Callable[[str], Overload]]:
-    return [
-        on((SCALAR_ELEMENT, SCALAR_ELEMENT), t.BOOLEAN, f"({{0}} {sign} {{1}})", f"({{0}} {duckdb or sign} {{1}})")
-    ]
+    return [on((SCALAR_ELEMENT, SCALAR_ELEMENT), t.BOOLEAN, f"({{0}} {sign} {{1}})", f"({{0}} {duckdb or sign} {{1}})")]
 
 
 CAPABILITIES: tuple[Capability, ...] = (

@@ -88,12 +88,8 @@ def _field(field: str, type_: SqlType) -> str:
     if field in fields:
         return fields[field]
     if field in _DATE_FIELDS or field in _CLOCK_FIELDS or field in ("julian", "timezone"):
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED, f'unit "{field}" not supported for type {postgres_name(type_)}'
-        )
-    raise SqlError(
-        sqlstates.INVALID_PARAMETER_VALUE, f'unit "{field}" not recognized for type {postgres_name(type_)}'
-    )
+        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f'unit "{field}" not supported for type {postgres_name(type_)}')
+    raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'unit "{field}" not recognized for type {postgres_name(type_)}')
 
 
 def _extract_type(arguments: Sequence[Expression]) -> SqlType:
@@ -181,9 +177,7 @@ def _bin(a: Sequence[Lowered], result: SqlType) -> str:
     if stride <= 0:
         raise SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, "stride must be greater than zero")
     source, origin = (f"unix_micros(CAST({each} AS TIMESTAMP_LTZ))" for each in a[1:])
-    return (
-        f"CAST(timestamp_micros({source} - pmod({source} - {origin}, {stride}L)) AS {spark_type(result)})"
-    )
+    return f"CAST(timestamp_micros({source} - pmod({source} - {origin}, {stride}L)) AS {spark_type(result)})"
 
 
 def _part(name: str, meaning: str, spark: str, clock: bool, first: str, second: str) -> Capability:

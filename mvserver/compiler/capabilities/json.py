@@ -135,7 +135,7 @@ CAPABILITIES: tuple[Capability, ...] = (
             example("""json_exists('{"a":{"b":1}}', '$.c')""", "false", postgres=False),
             example("""json_exists('{"a":null}', '$.a')""", "true", postgres=False),
         ],
-        note=_NOTE,
+        note="the operand is text; of text that is not JSON it is false",
     ),
     capability(
         "json_extract_path_text", "what lies at a chain of keys of JSON text, as text",

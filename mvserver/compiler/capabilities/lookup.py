@@ -215,9 +215,7 @@ def _operator_spelled(name: str, arguments: Sequence[Expression]) -> str:
     return f"{types[0]} {sign} {types[1]}" if len(types) > 1 else f"{sign} {types[0]}"
 
 
-def _no_function(
-    name: str, arguments: Sequence[Expression], position: int | None, *, known: bool = True
-) -> SqlError:
+def _no_function(name: str, arguments: Sequence[Expression], position: int | None, *, known: bool = True) -> SqlError:
     hint = f"No function matches the given name and argument types. {_CASTS_HINT} " if known else ""
     return SqlError(
         sqlstates.UNDEFINED_FUNCTION,
@@ -236,9 +234,7 @@ def _no_operator(name: str, arguments: Sequence[Expression], position: int | Non
     )
 
 
-def _not_unique(
-    name: str, arguments: Sequence[Expression], position: int | None, *, operator: bool
-) -> SqlError:
+def _not_unique(name: str, arguments: Sequence[Expression], position: int | None, *, operator: bool) -> SqlError:
     if operator:
         return SqlError(
             sqlstates.AMBIGUOUS_FUNCTION,

@@ -6,26 +6,111 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 
 _UNSETTLED = frozenset(
-    ["now", "current_timestamp", "current_date", "current_time", "localtime", "localtimestamp", "clock_timestamp",
-    "statement_timestamp", "transaction_timestamp", "timeofday", "random", "rand", "rand_integer", "uuid",
-    "gen_random_uuid", "current_row_timestamp", "proctime", "unix_timestamp", "current_user", "session_user", "user",
-    "current_database", "current_schema", "txid_current", "setseed"]
+    [
+        "now",
+        "current_timestamp",
+        "current_date",
+        "current_time",
+        "localtime",
+        "localtimestamp",
+        "clock_timestamp",
+        "statement_timestamp",
+        "transaction_timestamp",
+        "timeofday",
+        "random",
+        "rand",
+        "rand_integer",
+        "uuid",
+        "gen_random_uuid",
+        "current_row_timestamp",
+        "proctime",
+        "unix_timestamp",
+        "current_user",
+        "session_user",
+        "user",
+        "current_database",
+        "current_schema",
+        "txid_current",
+        "setseed",
+    ]
 )
 _LATER_AGGREGATES = frozenset(
-    ["listagg", "string_agg", "array_agg", "collect", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg",
-    "json_arrayagg", "json_objectagg", "bool_and", "bool_or", "every", "any_value", "bit_and", "bit_or", "bit_xor",
-    "corr", "covar_pop", "covar_samp", "regr_count", "regr_slope", "regr_intercept", "regr_r2", "regr_avgx",
-    "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy", "mode", "percentile_cont", "percentile_disc",
-    "approx_count_distinct", "first_value", "last_value"]
+    [
+        "listagg",
+        "string_agg",
+        "array_agg",
+        "collect",
+        "json_agg",
+        "jsonb_agg",
+        "json_object_agg",
+        "jsonb_object_agg",
+        "json_arrayagg",
+        "json_objectagg",
+        "bool_and",
+        "bool_or",
+        "every",
+        "any_value",
+        "bit_and",
+        "bit_or",
+        "bit_xor",
+        "corr",
+        "covar_pop",
+        "covar_samp",
+        "regr_count",
+        "regr_slope",
+        "regr_intercept",
+        "regr_r2",
+        "regr_avgx",
+        "regr_avgy",
+        "regr_sxx",
+        "regr_syy",
+        "regr_sxy",
+        "mode",
+        "percentile_cont",
+        "percentile_disc",
+        "approx_count_distinct",
+        "first_value",
+        "last_value",
+    ]
 )
 _LATER_WINDOWS = frozenset(
-    ["row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead", "nth_value", "tumble",
-    "hop", "cumulate", "session", "window_start", "window_end"]
+    [
+        "row_number",
+        "rank",
+        "dense_rank",
+        "percent_rank",
+        "cume_dist",
+        "ntile",
+        "lag",
+        "lead",
+        "nth_value",
+        "tumble",
+        "hop",
+        "cumulate",
+        "session",
+        "window_start",
+        "window_end",
+    ]
 )
 _LATER = frozenset(
-    ["rowtime", "rowkey", "rowmetadata", "match_rowtime", "unnest", "generate_series", "jsonb_path_query", "age",
-    "xmlelement", "json_each", "jsonb_each", "regexp_matches", "regexp_split_to_table", "justify_days", "justify_hours",
-    "justify_interval"]
+    [
+        "rowtime",
+        "rowkey",
+        "rowmetadata",
+        "match_rowtime",
+        "unnest",
+        "generate_series",
+        "jsonb_path_query",
+        "age",
+        "xmlelement",
+        "json_each",
+        "jsonb_each",
+        "regexp_matches",
+        "regexp_split_to_table",
+        "justify_days",
+        "justify_hours",
+        "justify_interval",
+    ]
 )
 
 

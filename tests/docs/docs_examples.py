@@ -1,0 +1,164 @@
+"""The SQL examples of the documents: how they are written, and how they are run.
+
+A page is one psql session, from its first block to its last, on a server that holds nothing. Its conventions:
+
+- Each ``sql`` block is run, statement by statement; a statement ends with a semicolon at the end of a line. Lines that
+  begin with a backslash are psql's and are left out, but ``\\gset`` at a statement's end keeps the columns of its one
+  row, and ``:'name'`` stands for them after that.
+- A ``text`` block right after an ``sql`` block is what psql prints for the last statement, without what follows the
+  rows. Views follow their sources, so a SELECT is repeated until it is so, for a bounded time. ``…`` in a cell stands
+  for any text.
+- ``<!-- error 42P07 -->`` before a block: its last statement fails with this SQLSTATE; ``<!-- error 42P07: message -->``
+  says the message too.
+- ``<!-- kafka -->`` before a block: it needs a broker; ``localhost:9092`` is replaced by the address of one. Such a page
+  is left out where there is none.
+- What is not to be run (grammar, output) stands in a block of another language, or of none.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from psycopg import Connection
+from psycopg.pq import ExecStatus, PGresult
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+BROKER = "localhost:9092"
+TRUE_WITHIN_S = 20.0
+
+_BLOCK = re.compile(
+    r"(?P<marks>(?:^<!-- (?:kafka|error [^\n]*) -->\n)*)^```sql\n(?P<sql>.*?)^```$(?:\n\s*^```text\n(?P<result>.*?)^```$)?",
+    re.DOTALL | re.MULTILINE,
+)
+_ERROR = re.compile(r"<!-- error (?P<code>\w{5})(?:: (?P<message>.*?))? -->")
+_GSET = re.compile(r"\s*\\gset$")
+_VARIABLE = re.compile(r":'(\w+)'")
+
+
+@dataclass(frozen=True)
+class Block:
+    line: int
+    statements: tuple[str, ...]
+    kafka: bool
+    error: tuple[str, str | None] | None
+    result: tuple[tuple[str, ...], ...] | None  # the first row is the names
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for match in _BLOCK.finditer(text):
+        error = _ERROR.search(match["marks"])
+        found.append(
+            Block(
+                line=text.count("\n", 0, match.start("sql")),
+                statements=tuple(_statements(match["sql"])),
+                kafka="<!-- kafka -->" in match["marks"],
+                error=None if error is None else (error["code"], error["message"]),
+                result=None if match["result"] is None else _table(match["result"]),
+            )
+        )
+    return found
+
+
+def _statements(sql: str) -> Iterator[str]:
+    lines: list[str] = []
+    for line in sql.splitlines():
+        code = re.sub(r"\s+--\s.*$|^--.*$", "", line).rstrip()
+        if not code or (code.startswith("\\") and not lines):
+            continue
+        lines.append(code)
+        if code.endswith(";") or _GSET.search(code):
+            yield "\n".join(lines)
+            lines = []
+    assert not lines, f"a statement without its end: {lines}"
+
+
+def _table(text: str) -> tuple[tuple[str, ...], ...]:
+    kept = [line for line in text.splitlines() if line.strip() and not re.fullmatch(r"[-+]+|\(\d+ rows?\)", line.strip())]
+    return tuple(tuple(cell.strip() for cell in line.split("|")) for line in kept)
+
+
+class PageSession:
+    """Runs one page's blocks in order over one connection."""
+
+    def __init__(self, connection: Connection[tuple[object, ...]], page: Path, broker: str | None) -> None:
+        self._connection = connection
+        self._page = page.name
+        self._broker = broker
+        self._variables: dict[str, str] = {}
+
+    def run(self, block: Block) -> None:
+        for number, statement in enumerate(block.statements, start=1):
+            where = f"{self._page}, block after line {block.line}: {statement}"
+            last = number == len(block.statements)
+            if last and block.error is not None:
+                self._expect_error(statement, block.error, where)
+            elif last and block.result is not None:
+                self._expect_rows(statement, block.result, where)
+            else:
+                self._keep(statement, self._execute(statement, where))
+
+    def _execute(self, statement: str, where: str) -> PGresult:
+        result = self._send(statement)
+        if result.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
+            raise AssertionError(f"{where}\n{result.error_message.decode()}")
+        return result
+
+    def _send(self, statement: str) -> PGresult:
+        text = _GSET.sub("", statement)
+        text = _VARIABLE.sub(lambda match: f"'{self._variables[match[1]]}'", text)
+        if self._broker is not None:
+            text = text.replace(BROKER, self._broker)
+        return self._connection.pgconn.exec_(text.encode())
+
+    def _keep(self, statement: str, result: PGresult) -> None:
+        if _GSET.search(statement):
+            (row,) = _rows(result)[1:]
+            self._variables.update(zip(_rows(result)[0], row, strict=True))
+
+    def _expect_error(self, statement: str, error: tuple[str, str | None], where: str) -> None:
+        result = self._send(statement)
+        assert result.status == ExecStatus.FATAL_ERROR, f"{where}\nshould fail with {error}"
+        code = (result.error_field(ord("C")) or b"").decode()
+        message = (result.error_field(ord("M")) or b"").decode()
+        assert (code, error[1] and message) == error, f"{where}\nfails with {code}: {message}"
+
+    def _expect_rows(self, statement: str, expected: tuple[tuple[str, ...], ...], where: str) -> None:
+        deadline = time.monotonic() + TRUE_WITHIN_S
+        while True:
+            found = _rows(self._execute(statement, where))
+            if _same(found, expected):
+                return
+            if time.monotonic() > deadline or not statement.upper().startswith("SELECT"):
+                raise AssertionError(f"{where}\nprints {found}\nnot    {expected}")
+            time.sleep(0.1)
+
+
+def _rows(result: PGresult) -> tuple[tuple[str, ...], ...]:
+    """As psql prints them, the names first."""
+    columns = range(result.nfields)
+    names = tuple((result.fname(column) or b"").decode() for column in columns)
+    rows = [
+        tuple((result.get_value(row, column) or b"").decode().strip() for column in columns)
+        for row in range(result.ntuples)
+    ]
+    return (names, *rows)
+
+
+def _same(found: tuple[tuple[str, ...], ...], expected: tuple[tuple[str, ...], ...]) -> bool:
+    if len(found) != len(expected):
+        return False
+    return all(
+        len(row) == len(wanted) and all(_fits(cell, pattern) for cell, pattern in zip(row, wanted, strict=True))
+        for row, wanted in zip(found, expected, strict=True)
+    )
+
+
+def _fits(cell: str, pattern: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("…"))), cell, re.DOTALL) is not None
