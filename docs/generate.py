@@ -77,7 +77,12 @@ def session_settings() -> str:
     lines += [f"| `{row.name}` | {_code(row.default)} | {_cell(row.description)} |" for row in own]
     ignored = sorted(row.name for row in SETTINGS.values() if row.description == _NO_EFFECT)
     fixed = sorted(row.name for row in SETTINGS.values() if row.change is not Change.USER)
-    lines += ["", f"Accepted, without effect: {_names(ignored)}.", "", f"To be read only (55P02 on `SET`): {_names(fixed)}."]
+    lines += [
+        "",
+        f"Accepted, without effect: {_names(ignored)}.",
+        "",
+        f"To be read only (55P02 on `SET`): {_names(fixed)}.",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -121,7 +126,9 @@ def _examples_of(examples: tuple[Example, ...]) -> Iterator[str]:
         elif example.expected is None:
             yield f"`{_cell(example.sql)}` is NULL"
         else:
-            yield f"`{_cell(example.sql)}` = " + (f"`{_cell(example.expected)}`" if example.expected.strip() else "blank")
+            yield f"`{_cell(example.sql)}` = " + (
+                f"`{_cell(example.expected)}`" if example.expected.strip() else "blank"
+            )
 
 
 def _cell(text: str) -> str:

@@ -28,6 +28,9 @@ from pyspark.sql.types import (
 
 from spark_sinks.decode.columns import quoted, text
 
+# Under its default locale Spark's parser leaves commas out of a quoted decimal: "1,5" would be 15. Under this one, where
+# a comma is no part of a number, it takes no such text.
+STRICT_DECIMALS = "'locale', 'de-CH'"
 _DECIMAL_PRECISION_MAX = 38
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME = r"^[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,6})?)?$"
@@ -90,7 +93,7 @@ def convert(kind: DataType, value: str, depth: int = 0) -> str:
             return value
         return f"transform({value}, e{depth} -> {convert(kind.elementType, f'e{depth}', depth + 1)})"
     if isinstance(kind, MapType):
-        if not needs_conversion(kind.keyType) and not needs_conversion(kind.valueType):
+        if isinstance(kind.keyType, StringType) and not needs_conversion(kind.valueType):
             return value
         pair = (
             f"struct({from_text(kind.keyType, f'e{depth}.key')} as key, "
@@ -166,7 +169,7 @@ def from_text(kind: DataType, value: str) -> str:
     if name == "boolean":
         return f"CASE lower({trimmed}) WHEN 'true' THEN true WHEN 'false' THEN false END"
     if isinstance(kind, (ArrayType, MapType, StructType)):
-        options = "map('columnNameOfCorruptRecord', '_c', 'allowSingleQuotes', 'false')"
+        options = f"map('columnNameOfCorruptRecord', '_c', 'allowSingleQuotes', 'false', {STRICT_DECIMALS})"
         wrapped = f"from_json(concat('{{\"v\":', {value}, '}}'), {text(f'v {carrier(kind)}, _c string')}, {options})"
         # A one-element array binds the parsed value to a name, so that it is parsed once.
         body = f"CASE WHEN w._c IS NULL AND {valid(kind, 'w.v')} THEN {convert(kind, 'w.v')} END"

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_sinks.decode.carriers import carrier, convert, from_text, is_nested, outgrows_double, valid
+from spark_sinks.decode.carriers import STRICT_DECIMALS, carrier, convert, from_text, is_nested, outgrows_double, valid
 from spark_sinks.decode.columns import DecodeColumn, Decoded, null_reason, quoted, text, wrong_reason
 
 _OPTIONS = (
-    "map('columnNameOfCorruptRecord', '_corrupt', 'allowSingleQuotes', 'false', 'allowNonNumericNumbers', 'false')"
+    "map('columnNameOfCorruptRecord', '_corrupt', 'allowSingleQuotes', 'false', 'allowNonNumericNumbers', 'false', "
+    f"{STRICT_DECIMALS})"
 )
 
 

@@ -80,7 +80,9 @@ def _statements(sql: str) -> Iterator[str]:
 
 
 def _table(text: str) -> tuple[tuple[str, ...], ...]:
-    kept = [line for line in text.splitlines() if line.strip() and not re.fullmatch(r"[-+]+|\(\d+ rows?\)", line.strip())]
+    kept = [
+        line for line in text.splitlines() if line.strip() and not re.fullmatch(r"[-+]+|\(\d+ rows?\)", line.strip())
+    ]
     return tuple(tuple(cell.strip() for cell in line.split("|")) for line in kept)
 
 

@@ -40,7 +40,9 @@ def test_every_sql_block_is_an_example_that_is_run(page: Path) -> None:
 
 
 def test_every_statement_is_on_a_page() -> None:
-    pages = " ".join(" ".join(page.read_text(encoding="utf-8").split()) for page in (ROOT / "docs" / "sql").glob("*.md"))
+    pages = " ".join(
+        " ".join(page.read_text(encoding="utf-8").split()) for page in (ROOT / "docs" / "sql").glob("*.md")
+    )
     assert [command for command in _commands() if command not in pages] == []
 
 

@@ -144,13 +144,13 @@ def test_an_empty_aggregate_has_one_row_and_having_filters(shared_server: LiveSe
     shared_server.run(
         "CREATE STREAM few (k VARCHAR, x DOUBLE) WITH ('store' = 'f', 'topic' = 'few', 'value.format' = 'json')",
         "CREATE MATERIALIZED VIEW everything AS SELECT count(*) AS c, sum(x) AS s, avg(x) AS a FROM few",
-        "CREATE MATERIALIZED VIEW busy AS SELECT k, count(*) AS c, round(stddev(x)::numeric, 3) AS d "
+        "CREATE MATERIALIZED VIEW busy AS SELECT k, count(*) AS c, stddev(x) AS d "
         "FROM few GROUP BY k HAVING count(*) >= 2",
     )
     assert shared_server.query("SELECT * FROM everything") == [(0, None, None)]
     _lines(folder, "a.json", ['{"k": "a", "x": 1}', '{"k": "a", "x": 2}', '{"k": null, "x": 4}', '{"k": "b"}'])
     shared_server.wait_for(lambda: shared_server.query("SELECT c, s FROM everything") == [(4, 7.0)], 60, "not counted")
-    assert shared_server.query("SELECT * FROM busy") == [("a", 2, Decimal("0.707"))]
+    assert shared_server.query("SELECT k, c, round(d::numeric, 3) FROM busy") == [("a", 2, Decimal("0.707"))]
     _lines(folder, "b.json", ['{"k": null, "x": 8}'])
     shared_server.wait_equal("SELECT k, c FROM busy", {("a",): 2, (None,): 2})
     shared_server.run("DROP MATERIALIZED VIEW everything", "DROP MATERIALIZED VIEW busy", "DROP STREAM few")
