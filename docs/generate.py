@@ -53,9 +53,9 @@ A function of a NULL is NULL unless its entry says otherwise. Results are shown 
 |---|---|---|
 | `count(*)` | | bigint |
 | `count(x)` | anything | bigint |
-| `sum(x)` | numbers | bigint for integers below bigint; numeric(38, 0) for bigint; numeric(38, s) for numeric(p, s); else x's type |
+| `sum(x)` | numbers | bigint; of bigint numeric(38, 0); of numeric(p, s) numeric(38, s); of floats x's type |
 | `min(x)`, `max(x)` | numbers, text, dates, times, timestamps | x's type; text without its length |
-| `avg(x)` | numbers | numeric(38, greater of 6 and s + 4) for exact numbers, rounded half away from zero; else double precision |
+| `avg(x)` | numbers | numeric with 6 or s + 4 digits, rounded half away from zero; of floats double precision |
 | `stddev(x)`, `stddev_samp`, `stddev_pop`, `variance`, `var_samp`, `var_pop` | numbers | double precision |
 
 Each may have `FILTER (WHERE condition)`. `DISTINCT` in an aggregate is not supported. A sum that does not fit its type

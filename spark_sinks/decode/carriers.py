@@ -28,8 +28,8 @@ from pyspark.sql.types import (
 
 from spark_sinks.decode.columns import quoted, text
 
-# Under its default locale Spark's parser leaves commas out of a quoted decimal: "1,5" would be 15. Under this one, where
-# a comma is no part of a number, it takes no such text.
+# Under its default locale Spark's parser leaves commas out of a quoted decimal: "1,5" would be 15. Under this one,
+# where a comma is no part of a number, it takes no such text.
 STRICT_DECIMALS = "'locale', 'de-CH'"
 _DECIMAL_PRECISION_MAX = 38
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"

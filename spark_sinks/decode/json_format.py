@@ -27,13 +27,10 @@ def decode_json(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Dec
     stage_parse = (f"from_json({utf8}, {_schema(columns)}, {_OPTIONS}) AS {parsed}",)
     stage_fast = (f"coalesce({_all_valid(columns, refs, parsed)} AND {_single(utf8)}, false) AS {fast}",)
     exact = f"{prefix}e"
-    parsed_as = "from_json({0}, 'map<string,{1}>', " + _OPTIONS + ")"
-    stage_fields = (f"CASE WHEN NOT {fast} AND {_single(utf8)} THEN {parsed_as.format(utf8, 'string')} END AS {fields}",)
+    texts, variants = (f"from_json({utf8}, 'map<string,{kind}>', {_OPTIONS})" for kind in ("string", "variant"))
+    stage_fields = (f"CASE WHEN NOT {fast} AND {_single(utf8)} THEN {texts} END AS {fields}",)
     # Only where a number has a point or an exponent.
-    stage_exact = (
-        f"CASE WHEN exists(map_values({fields}), v -> v RLIKE '[0-9][.E]') THEN {parsed_as.format(utf8, 'variant')} "
-        f"END AS {exact}",
-    )
+    stage_exact = (f"CASE WHEN exists(map_values({fields}), v -> v RLIKE '[0-9][.E]') THEN {variants} END AS {exact}",)
     looked_up = ", ".join(f"'t{i}', {_field_text(c, fields, exact)}" for i, c in enumerate(columns))
     stage_found = (f"CASE WHEN {fields} IS NOT NULL THEN named_struct({looked_up}) END AS {found}",)
     typed = ", ".join(

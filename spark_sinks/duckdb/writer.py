@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -212,10 +212,8 @@ class Writer:
             self._cursor.execute(statement(view.state, rolled_up))
 
     def _roll_back(self) -> None:
-        try:
+        with suppress(duckdb.TransactionException):  # the failed statement may have ended the transaction already
             self._cursor.execute("ROLLBACK")
-        except duckdb.TransactionException:
-            pass  # the failed statement has ended the transaction already
         self._cursor.unregister(_BATCH)  # not before: an aborted transaction takes no statement but ROLLBACK
 
     def close(self) -> None:

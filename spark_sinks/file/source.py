@@ -39,9 +39,7 @@ class FileReader:
     out. ``{"before": [...]}``, a store's answer, is turned into these by :meth:`adopt`.
     """
 
-    def __init__(
-        self, directory: Path, work: Path, parquet: StructType | None, *, poll_s: float = _POLL_S
-    ) -> None:
+    def __init__(self, directory: Path, work: Path, parquet: StructType | None, *, poll_s: float = _POLL_S) -> None:
         self._directory = directory
         self._poll_s = poll_s
         self._inbox = work / "inbox"

@@ -23,26 +23,84 @@ Row = dict[str, Any]
 COLUMNS: tuple[ScanColumn, ...] = tuple(
     ScanColumn(name, parse_type(type_), name == "id")
     for name, type_ in {
-        "id": "BIGINT", "b": "BOOLEAN", "i1": "TINYINT", "i2": "SMALLINT", "i4": "INTEGER", "i8": "BIGINT", "small":
-        "INTEGER", "f4": "FLOAT", "f8": "DOUBLE", "x": "DOUBLE", "u": "DOUBLE", "pos": "DOUBLE", "n": "DECIMAL(10, 2)",
-        "w": "DECIMAL(38, 10)", "s": "VARCHAR", "s5": "VARCHAR(5)", "k": "VARCHAR", "js": "VARCHAR", "bin": "VARBINARY",
-        "d": "DATE", "tm": "TIME", "ts": "TIMESTAMP", "tz": "TIMESTAMP_LTZ", "arr": "ARRAY<INTEGER>", "words":
-        "ARRAY<VARCHAR>", "m": "MAP<VARCHAR, INTEGER>", "st": "STRUCT<a INTEGER, inner STRUCT<x VARCHAR>>", "Mixed":
-        "INTEGER",
+        "id": "BIGINT",
+        "b": "BOOLEAN",
+        "i1": "TINYINT",
+        "i2": "SMALLINT",
+        "i4": "INTEGER",
+        "i8": "BIGINT",
+        "small": "INTEGER",
+        "f4": "FLOAT",
+        "f8": "DOUBLE",
+        "x": "DOUBLE",
+        "u": "DOUBLE",
+        "pos": "DOUBLE",
+        "n": "DECIMAL(10, 2)",
+        "w": "DECIMAL(38, 10)",
+        "s": "VARCHAR",
+        "s5": "VARCHAR(5)",
+        "k": "VARCHAR",
+        "js": "VARCHAR",
+        "bin": "VARBINARY",
+        "d": "DATE",
+        "tm": "TIME",
+        "ts": "TIMESTAMP",
+        "tz": "TIMESTAMP_LTZ",
+        "arr": "ARRAY<INTEGER>",
+        "words": "ARRAY<VARCHAR>",
+        "m": "MAP<VARCHAR, INTEGER>",
+        "st": "STRUCT<a INTEGER, inner STRUCT<x VARCHAR>>",
+        "Mixed": "INTEGER",
     }.items()
-)  # fmt: skip
+)
 NARROW_COLUMNS = tuple(c for c in COLUMNS if c.name in ("id", "k", "small", "n", "ts"))
 
-TEXTS = ["", " ", "a", "Abc", "hello world", "O'Neil", "x,y,,z", "%_\\", "é漢字😀", "  pad ", "User_9", "12", "-7", "TRUE", "aaa",
-         "a-b-c", '"q"', "xxyyxx", "a.b", "back\\slash", "ÉA", "$1", "l-l,l"]  # fmt: skip
+TEXTS = [
+    "",
+    " ",
+    "a",
+    "Abc",
+    "hello world",
+    "O'Neil",
+    "x,y,,z",
+    "%_\\",
+    "é漢字😀",
+    "  pad ",
+    "User_9",
+    "12",
+    "-7",
+    "TRUE",
+    "aaa",
+    "a-b-c",
+    '"q"',
+    "xxyyxx",
+    "a.b",
+    "back\\slash",
+    "ÉA",
+    "$1",
+    "l-l,l",
+]
 WORDS = ["a", "b-c", "hello", "Zz", "l"]
-JSONS = ['{"a":1,"b":{"c":"x"},"l":[1,2,3],"t":true,"z":null}', '[1,"two",{"k":3}]', "{}", "[]", '{"a":"it","l":["p","q"]}',
-         '{"a":[],"b":{"c":null}}', '{"b":{"c":2.5}}', "not json", '{"a":"é😀"}', '[[1,2],"x"]']  # fmt: skip
+JSONS = [
+    '{"a":1,"b":{"c":"x"},"l":[1,2,3],"t":true,"z":null}',
+    '[1,"two",{"k":3}]',
+    "{}",
+    "[]",
+    '{"a":"it","l":["p","q"]}',
+    '{"a":[],"b":{"c":null}}',
+    '{"b":{"c":2.5}}',
+    "not json",
+    '{"a":"é😀"}',
+    '[[1,2],"x"]',
+]
 _EDGES: dict[Kind, list[Any]] = {
-    Kind.TINYINT: [-128, 127, 0], Kind.SMALLINT: [-32768, 32767, 0], Kind.INTEGER: [-(2**31), 2**31 - 1, 0, -1],
-    Kind.BIGINT: [-(2**63), 2**63 - 1, 0, 2**53 + 1], Kind.DOUBLE: [0.0, -0.0, float("nan"), float("inf"), float("-inf"),
-    1.7976931348623157e308, 5e-324, 0.1], Kind.FLOAT: [0.0, -0.0, float("nan"), 3.4028234663852886e38, 0.5],
-}  # fmt: skip
+    Kind.TINYINT: [-128, 127, 0],
+    Kind.SMALLINT: [-32768, 32767, 0],
+    Kind.INTEGER: [-(2**31), 2**31 - 1, 0, -1],
+    Kind.BIGINT: [-(2**63), 2**63 - 1, 0, 2**53 + 1],
+    Kind.DOUBLE: [0.0, -0.0, float("nan"), float("inf"), float("-inf"), 1.7976931348623157e308, 5e-324, 0.1],
+    Kind.FLOAT: [0.0, -0.0, float("nan"), 3.4028234663852886e38, 0.5],
+}
 
 
 @dataclass(frozen=True)
@@ -99,7 +157,9 @@ def _column_value(rng: random.Random, column: ScanColumn, number: int) -> Any:
         "x": lambda: round(rng.uniform(-1000, 1000), rng.choice((0, 1, 3))),
         "u": lambda: rng.choice((rng.uniform(-1, 1), 0.0, 1.0, -1.0, 0.5)),
         "pos": lambda: round(rng.uniform(0.01, 100), 4),
-        "n": lambda: Decimal(rng.choice((rng.randint(-9_999_999_999, 9_999_999_999), rng.randint(-500, 500), 0))).scaleb(-2),
+        "n": lambda: Decimal(
+            rng.choice((rng.randint(-9_999_999_999, 9_999_999_999), rng.randint(-500, 500), 0))
+        ).scaleb(-2),
         "w": lambda: Decimal(rng.randint(-(10**30), 10**30)).scaleb(-10),
         "s": lambda: rng.choice(TEXTS) + rng.choice(("", "", "", rng.choice(WORDS))),
         "s5": lambda: rng.choice([text for text in TEXTS if len(text) <= 5]),
@@ -235,21 +295,43 @@ def faulty_json(row: Row, rng: random.Random) -> tuple[bytes | None, bool]:
 
     text = changed()
     faults: list[tuple[bytes | None, bool]] = [
-        (None, False), (text[:-1], False), (b"[" + text + b"]", False), (text + text, False), (b"\xff" + text, False),
-        (b"", False), (b"plain", False), (b"null", False), (changed(id="null"), False), (changed(small="1.5"), False),
-        (changed(k='{"n":1}', small='"many"'), False), (changed(n="1.005"), False), (changed(n="123456789.5"), False),
-        (changed(ts='"2024-02-30 00:00:00"'), False), (changed(i1="128"), True), (changed(i4='"x"'), True),
-        (changed(s5='"longer"'), True), (changed(d='"2023-13-01"'), True), (changed(bin='"*"'), True), (changed(b="2"), True),
-        (changed(arr='[1,"x"]'), True), (changed(m='{"a":1.5}'), True), (changed(st='{"a":"x"}'), True), (changed(i8="1e30"), True),
-        (changed(tm='"25:00:00"'), True), (changed(f4="1e39"), True), (changed(words="7"), True),
-    ]  # fmt: skip
+        (None, False),
+        (text[:-1], False),
+        (b"[" + text + b"]", False),
+        (text + text, False),
+        (b"\xff" + text, False),
+        (b"", False),
+        (b"plain", False),
+        (b"null", False),
+        (changed(id="null"), False),
+        (changed(small="1.5"), False),
+        (changed(k='{"n":1}', small='"many"'), False),
+        (changed(n="1.005"), False),
+        (changed(n="123456789.5"), False),
+        (changed(ts='"2024-02-30 00:00:00"'), False),
+        (changed(i1="128"), True),
+        (changed(i4='"x"'), True),
+        (changed(s5='"longer"'), True),
+        (changed(d='"2023-13-01"'), True),
+        (changed(bin='"*"'), True),
+        (changed(b="2"), True),
+        (changed(arr='[1,"x"]'), True),
+        (changed(m='{"a":1.5}'), True),
+        (changed(st='{"a":"x"}'), True),
+        (changed(i8="1e30"), True),
+        (changed(tm='"25:00:00"'), True),
+        (changed(f4="1e39"), True),
+        (changed(words="7"), True),
+    ]
     return rng.choice(faults)
 
 
 def faulty_csv(row: Row, rng: random.Random) -> bytes | None:
     line = csv_line(row)
     wrong = ",".join(_csv(row[c.name], c.type) if c.name != "i4" else "1.5" for c in COLUMNS)
-    return rng.choice((None, line.encode() + b",1", line.split(",")[0].encode(), wrong.encode(), b"\xfe" + line.encode()))
+    return rng.choice(
+        (None, line.encode() + b",1", line.split(",")[0].encode(), wrong.encode(), b"\xfe" + line.encode())
+    )
 
 
 def json_topic(rng: random.Random, rows: int, parts: int) -> Batches:

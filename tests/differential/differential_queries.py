@@ -9,11 +9,31 @@ from dataclasses import dataclass, field
 from oracles import CASTS, ORACLES, TYPES, Use
 
 _LEAVES: dict[str, tuple[str, ...]] = {
-    "b": ("b",), "i": ("small",), "i1": ("i1",), "i2": ("i2",), "i4": ("i4", "Mixed"), "i8": ("i8", "id"), "x": ("x",), "u":
-    ("u",), "p": ("pos",), "f8": ("f8", "x"), "f4": ("f4",), "n": ("n",), "w": ("w",), "s": ("s", "s5", "k"), "k": ("k",), "js":
-    ("js",), "y": ("bin",), "d": ("d",), "tm": ("tm",), "ts": ("ts",), "tz": ("tz",), "arr": ("arr",), "words": ("words",), "m":
-    ("m",),
-}  # fmt: skip
+    "b": ("b",),
+    "i": ("small",),
+    "i1": ("i1",),
+    "i2": ("i2",),
+    "i4": ("i4", "Mixed"),
+    "i8": ("i8", "id"),
+    "x": ("x",),
+    "u": ("u",),
+    "p": ("pos",),
+    "f8": ("f8", "x"),
+    "f4": ("f4",),
+    "n": ("n",),
+    "w": ("w",),
+    "s": ("s", "s5", "k"),
+    "k": ("k",),
+    "js": ("js",),
+    "y": ("bin",),
+    "d": ("d",),
+    "tm": ("tm",),
+    "ts": ("ts",),
+    "tz": ("tz",),
+    "arr": ("arr",),
+    "words": ("words",),
+    "m": ("m",),
+}
 _WIDER = {"s": ("s", "k"), "i4": ("i4", "i"), "f8": ("f8", "x", "u", "p"), "x": ("x", "u", "p")}
 _NARROW_DOMAINS = frozenset({"i", "i8", "s", "k", "n", "ts"})
 _NARROW_LEAVES = {"i8": ("id",), "s": ("k",)}
@@ -69,7 +89,9 @@ class QueryWriter:
     def _fits(self, use: Use) -> bool:
         if not self._narrow:
             return True
-        return "st." not in use.oracle and all(slot in _NARROW_DOMAINS for slot in use.arguments if isinstance(slot, str))
+        return "st." not in use.oracle and all(
+            slot in _NARROW_DOMAINS for slot in use.arguments if isinstance(slot, str)
+        )
 
     def _write(self, use: Use, depth: int) -> Text:
         ours, oracle = [], []
@@ -105,7 +127,9 @@ class QueryWriter:
             (name, use) for name, uses in (*ORACLES.items(), ("cast", CASTS)) for use in uses if self._fits(use)
         ]
         least = min(self._used[name] for name, _ in everything)
-        return self._least_used([pair for pair in everything if self._used[pair[0]] == least], self._rng.choice((1, 2, 2, 3)))
+        return self._least_used(
+            [pair for pair in everything if self._used[pair[0]] == least], self._rng.choice((1, 2, 2, 3))
+        )
 
     # --- queries
     def projection(self, outputs: int) -> Query:
@@ -154,7 +178,11 @@ class _AggregationWriter:
         columns: list[OutputColumn] = []
         grouped: list[str] = []
         for number, (key, name) in enumerate(zip(keys, names, strict=True)):
-            way = rng.choice(("expression", "name", "ordinal", "hidden")) if number else rng.choice(("expression", "name", "ordinal"))
+            way = (
+                rng.choice(("expression", "name", "ordinal", "hidden"))
+                if number
+                else rng.choice(("expression", "name", "ordinal"))
+            )
             if way != "hidden":
                 ours.append(f"{key.ours} AS k{number}")
                 oracle.append(f"{name} AS k{number}")
@@ -172,7 +200,9 @@ class _AggregationWriter:
         sql += f" GROUP BY {', '.join(grouped)}" if grouped else ""
         sql += f" HAVING {having[0]}" if having else ""
         inner = ", ".join(["1 AS one", *(f"{text} AS v{i}" for i, text in enumerate(self._inner))])
-        batch = f"SELECT {', '.join(oracle)} FROM (SELECT {inner} FROM rows" + (f" WHERE {where.oracle})" if where else ")")
+        batch = f"SELECT {', '.join(oracle)} FROM (SELECT {inner} FROM rows" + (
+            f" WHERE {where.oracle})" if where else ")"
+        )
         batch += f" GROUP BY {', '.join(names)}" if names else ""
         batch += f" HAVING {having[1]}" if having else ""
         return Query(writer._relation, sql, batch, tuple(columns), True, tuple(writer._wanted))
@@ -219,9 +249,15 @@ class _AggregationWriter:
         value, where, column = self._argument(domain)
         if kind == "moments":
             name, spark = self._rng.choice(
-                (("stddev", "stddev_samp"), ("stddev_pop", "stddev_pop"), ("variance", "var_samp"), ("var_pop", "var_pop"),
-                 ("var_samp", "var_samp"), ("stddev_samp", "stddev_samp"))
-            )  # fmt: skip
+                (
+                    ("stddev", "stddev_samp"),
+                    ("stddev_pop", "stddev_pop"),
+                    ("variance", "var_samp"),
+                    ("var_pop", "var_pop"),
+                    ("var_samp", "var_samp"),
+                    ("stddev_samp", "stddev_samp"),
+                )
+            )
             # In Spark a sample of one has no variance, but NaN under some settings: say it.
             least = 1 if spark.endswith("_pop") else 2
             oracle = f"CASE WHEN count({column}) >= {least} THEN {spark}(cast({column} as double)) END"
@@ -238,18 +274,37 @@ class _AggregationWriter:
         where = _
         way = self._rng.randrange(10)
         made: tuple[tuple[str, str, str | None, bool], ...] = (
-            (f"sum({plain}){where} / NULLIF(count({plain}){where}, 0)", f"o_quotient({total}, {count})", "BIGINT", False),
-            (f"round(sum({plain}){where} * 1.0 / NULLIF(count({plain}){where}, 0), 2)",
-             f"o_average(o_average(cast({total} as decimal(38,0)), {count}, 16), 1, 2)", None, False),
+            (
+                f"sum({plain}){where} / NULLIF(count({plain}){where}, 0)",
+                f"o_quotient({total}, {count})",
+                "BIGINT",
+                False,
+            ),
+            (
+                f"round(sum({plain}){where} * 1.0 / NULLIF(count({plain}){where}, 0), 2)",
+                f"o_average(o_average(cast({total} as decimal(38,0)), {count}, 16), 1, 2)",
+                None,
+                False,
+            ),
             (f"coalesce(sum({plain}){where}, 0) + count(*)", f"(coalesce({total}, 0) + count(1))", "BIGINT", False),
-            (f"max({plain}){where} - min({plain}){where}", f"cast(max(cast({x} as bigint)) - min(cast({x} as bigint)) as int)", "INTEGER", False),
-            (f"CASE WHEN count({plain}){where} > 3 THEN 'many' ELSE 'few' END", f"IF({count} > 3, 'many', 'few')", "VARCHAR", False),
+            (
+                f"max({plain}){where} - min({plain}){where}",
+                f"cast(max(cast({x} as bigint)) - min({x}) as int)",
+                "INTEGER",
+                False,
+            ),
+            (
+                f"CASE WHEN count({plain}){where} > 3 THEN 'many' ELSE 'few' END",
+                f"IF({count} > 3, 'many', 'few')",
+                "VARCHAR",
+                False,
+            ),
             (f"abs(min({plain}){where})", f"abs(min({x}))", "INTEGER", False),
             (f"greatest(max({plain}){where}, 0)", f"CASE WHEN max({x}) > 0 THEN max({x}) ELSE 0 END", "INTEGER", False),
             (f"sum({plain}){where} > 10 OR count(*) IS NULL", f"({total} > 10 OR false)", "BOOLEAN", False),
             (f"sum({plain}){where} % 7", f"o_remainder({total}, 7)", "BIGINT", False),
             (f"upper(max(CAST({plain} AS varchar)))", f"upper(max(cast({x} as string)))", "VARCHAR", False),
-        )  # fmt: skip
+        )
         return made[way]
 
     def _having(self) -> tuple[str, str]:
@@ -261,7 +316,10 @@ class _AggregationWriter:
                 ("count(*) > 1", "count(1) > 1"),
                 (f"sum({value.ours}) >= 0", f"sum(cast({column} as bigint)) >= 0"),
                 ("max(k) <> 'a' OR count(k) < 3", f"max({text}) <> 'a' OR count({text}) < 3"),
-                (f"avg({value.ours}) > 0.5", f"o_average(cast(sum({column}) as decimal(38,0)), count({column}), 6) > 0.5bd"),
+                (
+                    f"avg({value.ours}) > 0.5",
+                    f"o_average(cast(sum({column}) as decimal(38,0)), count({column}), 6) > 0.5bd",
+                ),
                 (f"min({value.ours}) BETWEEN -10 AND 10", f"min({column}) >= -10 AND min({column}) <= 10"),
             )
         )

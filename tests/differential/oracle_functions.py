@@ -32,7 +32,7 @@ def row_function(returns: str, *, strict: bool = True, name: str = "") -> Callab
                 return None
             try:
                 return function(*arguments)
-            except Exception:
+            except (ArithmeticError, LookupError, TypeError, ValueError):
                 return None
 
         FUNCTIONS["o_" + (name or function.__name__.strip("_"))] = (total, returns)
@@ -171,7 +171,7 @@ row_function("string", name="rtrim")(lambda text, chars: text.rstrip(chars) if c
 row_function("int", name="ascii")(lambda text: ord(text[0]) if text else 0)
 row_function("string", name="chr")(chr)
 row_function("string", name="quote_literal")(
-    lambda text: (" E" if "\\" in text else "") .strip() + "'" + text.replace("'", "''").replace("\\", "\\\\") + "'"
+    lambda text: (" E" if "\\" in text else "").strip() + "'" + text.replace("'", "''").replace("\\", "\\\\") + "'"
 )
 row_function("string", name="hexadecimal")(lambda n: format(n & (2**32 - 1), "x"))
 row_function("string", name="hexadecimal_64")(lambda n: format(n & (2**64 - 1), "x"))
@@ -255,7 +255,9 @@ row_function("string", name="regexp_group")(lambda text, p, n: m.group(n) if (m 
 # --- bytes ----------------------------------------------------------------------------------------------------------
 for _digest in ("md5", "sha1", "sha224", "sha256", "sha384", "sha512"):
     row_function("string", name=f"{_digest}_hex")(
-        lambda data, kind=_digest: hashlib.new(kind, data.encode() if isinstance(data, str) else bytes(data)).hexdigest()
+        lambda data, kind=_digest: hashlib.new(
+            kind, data.encode() if isinstance(data, str) else bytes(data)
+        ).hexdigest()
     )
     row_function("binary", name=f"{_digest}_bytes")(lambda data, kind=_digest: hashlib.new(kind, bytes(data)).digest())
 row_function("string", name="hex_of")(lambda data: bytes(data).hex())
@@ -424,9 +426,11 @@ row_function("array<int>", name="array_cat", strict=False)(
 row_function("array<int>", name="array_remove")(lambda items, value: [i for i in items if i != value])
 row_function("array<int>", name="array_distinct")(lambda items: list(dict.fromkeys(items)))
 row_function("string", name="array_text", strict=False)(
-    lambda items, separator, null: None
-    if items is None
-    else separator.join(null if i is None else str(i) for i in items if i is not None or null is not None)
+    lambda items, separator, null: (
+        None
+        if items is None
+        else separator.join(null if i is None else str(i) for i in items if i is not None or null is not None)
+    )
 )
 row_function("array<string>", name="text_parts")(lambda text, separator: text.split(separator) if text else [])
 row_function("int", name="map_value")(lambda entries, key: entries.get(key))

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from mvserver.compiler.capabilities import all_capabilities
-QUERIES = 72  # of the every-change tier
+
+QUERIES = 66  # of the every-change tier
 NIGHT_QUERIES = 1_000
-PROGRAM_QUERIES = 12  # views of one program
+PROGRAM_QUERIES = 11  # views of one program
 ROWS = 160
 ACCEPTED_SHARE_MIN = 0.8
 

@@ -8,10 +8,10 @@ A page is one psql session, from its first block to its last, on a server that h
 - A ``text`` block right after an ``sql`` block is what psql prints for the last statement, without what follows the
   rows. Views follow their sources, so a SELECT is repeated until it is so, for a bounded time. ``…`` in a cell stands
   for any text.
-- ``<!-- error 42P07 -->`` before a block: its last statement fails with this SQLSTATE; ``<!-- error 42P07: message -->``
-  says the message too.
-- ``<!-- kafka -->`` before a block: it needs a broker; ``localhost:9092`` is replaced by the address of one. Such a page
-  is left out where there is none.
+- ``<!-- error 42P07 -->`` before a block: its last statement fails with this SQLSTATE; with a colon and a message in
+  it, also with this message.
+- ``<!-- kafka -->`` before a block: it needs a broker; ``localhost:9092`` is replaced by the address of one. Such a
+  page is left out where there is none.
 - What is not to be run (grammar, output) stands in a block of another language, or of none.
 """
 
@@ -32,7 +32,8 @@ BROKER = "localhost:9092"
 TRUE_WITHIN_S = 20.0
 
 _BLOCK = re.compile(
-    r"(?P<marks>(?:^<!-- (?:kafka|error [^\n]*) -->\n)*)^```sql\n(?P<sql>.*?)^```$(?:\n\s*^```text\n(?P<result>.*?)^```$)?",
+    r"(?P<marks>(?:^<!-- (?:kafka|error [^\n]*) -->\n)*)^```sql\n(?P<sql>.*?)^```$"
+    r"(?:\n\s*^```text\n(?P<result>.*?)^```$)?",
     re.DOTALL | re.MULTILINE,
 )
 _ERROR = re.compile(r"<!-- error (?P<code>\w{5})(?:: (?P<message>.*?))? -->")
@@ -80,9 +81,8 @@ def _statements(sql: str) -> Iterator[str]:
 
 
 def _table(text: str) -> tuple[tuple[str, ...], ...]:
-    kept = [
-        line for line in text.splitlines() if line.strip() and not re.fullmatch(r"[-+]+|\(\d+ rows?\)", line.strip())
-    ]
+    frame = re.compile(r"[-+]+|\(\d+ rows?\)|")
+    kept = [line for line in text.splitlines() if frame.fullmatch(line.strip()) is None]
     return tuple(tuple(cell.strip() for cell in line.split("|")) for line in kept)
 
 

@@ -40,9 +40,8 @@ def test_every_sql_block_is_an_example_that_is_run(page: Path) -> None:
 
 
 def test_every_statement_is_on_a_page() -> None:
-    pages = " ".join(
-        " ".join(page.read_text(encoding="utf-8").split()) for page in (ROOT / "docs" / "sql").glob("*.md")
-    )
+    texts = [page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "sql").glob("*.md")]
+    pages = " ".join(" ".join(text.split()) for text in texts)
     assert [command for command in _commands() if command not in pages] == []
 
 

@@ -84,7 +84,9 @@ def test_one_that_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert (raised.value.sqlstate, raised.value.detail) == ("58000", "the JVM ended with code 5.")
 
 
-def test_a_java_home_that_is_of_no_use_does_not_stand_in_the_way(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_java_home_that_is_of_no_use_does_not_stand_in_the_way(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     os.environ["JAVA_HOME"] = str(tmp_path)
     found(monkeypatch, Java(Path("/usr/bin/java"), 17))
     spark_java.SparkJava().prepare(SparkOptions())

@@ -22,16 +22,28 @@ from spark_sinks.duckdb.ledger import LedgerEntry, RejectedRow
 from spark_sinks.duckdb.writer import Commit, TableMerge, ViewMerge, Writer
 
 COLUMNS = {
-    "k": "VARCHAR", "i": "INTEGER", "l": "BIGINT", "n": "DECIMAL(10, 2)", "w": "DECIMAL(38, 10)", "x": "DOUBLE", "r": "FLOAT",
+    "k": "VARCHAR",
+    "i": "INTEGER",
+    "l": "BIGINT",
+    "n": "DECIMAL(10, 2)",
+    "w": "DECIMAL(38, 10)",
+    "x": "DOUBLE",
+    "r": "FLOAT",
     "t": "TIMESTAMP",
-}  # fmt: skip
+}
 RELATION = RelationShape(
     "r1", "db.public.events", "stream", tuple(ScanColumn(name, parse_type(kind)) for name, kind in COLUMNS.items())
 )
 _ARROW = {
-    "k": pa.string(), "i": pa.int32(), "l": pa.int64(), "n": pa.decimal128(10, 2), "w": pa.decimal128(38, 10), "x":
-    pa.float64(), "r": pa.float32(), "t": pa.timestamp("us"),
-}  # fmt: skip
+    "k": pa.string(),
+    "i": pa.int32(),
+    "l": pa.int64(),
+    "n": pa.decimal128(10, 2),
+    "w": pa.decimal128(38, 10),
+    "x": pa.float64(),
+    "r": pa.float32(),
+    "t": pa.timestamp("us"),
+}
 
 
 def target(sql: str, number: int = 0) -> Target:

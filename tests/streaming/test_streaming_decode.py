@@ -20,17 +20,35 @@ _TABLE = {
         ["128", "-129", "1.5", '"x"', "true", "{}", "[]", '""'],
     ),
     "SMALLINT": ([("32767", 32767), ('"-32768"', -32768)], ["32768", '"1.5"', '"1 2"']),
-    "INTEGER": ([("2147483647", 2147483647), ('"-2147483648"', -2147483648), ("3.0", 3)], ["2147483648", "1.7", '"0x10"']),
+    "INTEGER": (
+        [("2147483647", 2147483647), ('"-2147483648"', -2147483648), ("3.0", 3)],
+        ["2147483648", "1.7", '"0x10"'],
+    ),
     "BIGINT": (
-        [("9223372036854775807", 2**63 - 1), ('"12"', 12), ("9007199254740993.0", 2**53 + 1), ('"-9223372036854775808"', -(2**63))],
+        [
+            ("9223372036854775807", 2**63 - 1),
+            ('"12"', 12),
+            ("9007199254740993.0", 2**53 + 1),
+            ('"-9223372036854775808"', -(2**63)),
+        ],
         ["9223372036854775808", "1e30", '"twelve"', "9007199254740993.5"],
     ),
     "DECIMAL(10, 2)": (
-        [("1.5", D("1.50")), ('"1.50"', D("1.50")), ("-12345678.90", D("-12345678.90")), ("7", D("7.00")), ("1.500", D("1.50")), ("1e2", D("100.00"))],
+        [
+            ("1.5", D("1.50")),
+            ('"1.50"', D("1.50")),
+            ("-12345678.90", D("-12345678.90")),
+            ("7", D("7.00")),
+            ("1.500", D("1.50")),
+            ("1e2", D("100.00")),
+        ],
         ["1.005", "123456789", '"1,5"', "true"],
     ),
     "DECIMAL(38, 10)": (
-        [("44131988450633526585.0492470912", D("44131988450633526585.0492470912")), ('"44131988450633526585.0492470912"', D("44131988450633526585.0492470912"))],
+        [
+            ("44131988450633526585.0492470912", D("44131988450633526585.0492470912")),
+            ('"44131988450633526585.0492470912"', D("44131988450633526585.0492470912")),
+        ],
         ['"1e40"'],
     ),
     "FLOAT": ([("1.5", 1.5), ('"-2.5"', -2.5), ("3", 3.0), ('"Infinity"', math.inf)], ["1e39", '"one"', "true"]),
@@ -39,37 +57,71 @@ _TABLE = {
         ["1e400", '"1.5x"', "NaN", "[1]"],
     ),
     "BOOLEAN": ([("true", True), ('"FALSE"', False), ('"true"', True)], ["1", '"yes"', "0"]),
-    "VARCHAR": ([('"x"', "x"), ("12", "12"), ("true", "true"), ('{"a":[1]}', '{"a":[1]}'), ('""', ""), ('"é\\u0041\\n"', "éA\n")], []),
+    "VARCHAR": (
+        [
+            ('"x"', "x"),
+            ("12", "12"),
+            ("true", "true"),
+            ('{"a":[1]}', '{"a":[1]}'),
+            ('""', ""),
+            ('"é\\u0041\\n"', "éA\n"),
+        ],
+        [],
+    ),
     "VARCHAR(3)": ([('"abc"', "abc"), ('"é漢字"', "é漢字"), ("12", "12")], ['"abcd"', "1234"]),
     "VARBINARY": ([('"aGk="', b"hi"), ('""', b"")], ['"*"', "1.5"]),
-    "DATE": ([('"2024-02-29"', dt.date(2024, 2, 29))], ['"2023-02-29"', '"29/02/2024"', "20240229", '"2024-2-9"', '"2024-02-29x"']),
+    "DATE": (
+        [('"2024-02-29"', dt.date(2024, 2, 29))],
+        ['"2023-02-29"', '"29/02/2024"', "20240229", '"2024-2-9"', '"2024-02-29x"'],
+    ),
     "TIME": (
-        [('"10:11"', dt.time(10, 11)), ('"10:11:12.345678"', dt.time(10, 11, 12, 345678))], ['"24:00:00"', '"10"', '"10:11:12.3456789"'],
+        [('"10:11"', dt.time(10, 11)), ('"10:11:12.345678"', dt.time(10, 11, 12, 345678))],
+        ['"24:00:00"', '"10"', '"10:11:12.3456789"'],
     ),
     "TIMESTAMP": (
-        [('"2024-05-17 10:11:12"', dt.datetime(2024, 5, 17, 10, 11, 12)), ('"2024-05-17T10:11:12.5"', dt.datetime(2024, 5, 17, 10, 11, 12, 500000)),
-         ('"2024-05-17 10:11"', dt.datetime(2024, 5, 17, 10, 11))],
+        [
+            ('"2024-05-17 10:11:12"', dt.datetime(2024, 5, 17, 10, 11, 12)),
+            ('"2024-05-17T10:11:12.5"', dt.datetime(2024, 5, 17, 10, 11, 12, 500000)),
+            ('"2024-05-17 10:11"', dt.datetime(2024, 5, 17, 10, 11)),
+        ],
         ['"2024-02-30 00:00:00"', '"2024-05-17 10:11:12Z"', '"2024-05-17"', "1715940672"],
     ),
     "TIMESTAMP_LTZ": (
-        [('"2024-05-17 10:11:12Z"', dt.datetime(2024, 5, 17, 10, 11, 12, tzinfo=UTC)),
-         ('"2024-05-17T10:11:12+05:30"', dt.datetime(2024, 5, 17, 4, 41, 12, tzinfo=UTC)),
-         ('"2024-05-17 10:11:12"', dt.datetime(2024, 5, 17, 10, 11, 12, tzinfo=UTC))],
+        [
+            ('"2024-05-17 10:11:12Z"', dt.datetime(2024, 5, 17, 10, 11, 12, tzinfo=UTC)),
+            ('"2024-05-17T10:11:12+05:30"', dt.datetime(2024, 5, 17, 4, 41, 12, tzinfo=UTC)),
+            ('"2024-05-17 10:11:12"', dt.datetime(2024, 5, 17, 10, 11, 12, tzinfo=UTC)),
+        ],
         ['"2024-05-17 10:11:12 Mars"', '"x"'],
     ),
-    "ARRAY<INTEGER>": ([("[1,null,3]", [1, None, 3]), ("[]", []), ('"[1,2]"', [1, 2])], ['[1,"x"]', "1", "[1.5]", "{}"]),
+    "ARRAY<INTEGER>": (
+        [("[1,null,3]", [1, None, 3]), ("[]", []), ('"[1,2]"', [1, 2])],
+        ['[1,"x"]', "1", "[1.5]", "{}"],
+    ),
     "ARRAY<TINYINT>": ([("[1,-128]", [1, -128])], ["[128]"]),
-    "ARRAY<DECIMAL(38, 2)>": ([("[123456789012345678901234567890.12]", [D("123456789012345678901234567890.12")])], ['["x"]']),
-    "MAP<VARCHAR, INTEGER>": ([('{"a":1,"b":null}', [("a", 1), ("b", None)]), ("{}", [])], ['{"a":"x"}', "[]", '{"a":1.5}']),
+    "ARRAY<DECIMAL(38, 2)>": (
+        [("[123456789012345678901234567890.12]", [D("123456789012345678901234567890.12")])],
+        ['["x"]'],
+    ),
+    "MAP<VARCHAR, INTEGER>": (
+        [('{"a":1,"b":null}', [("a", 1), ("b", None)]), ("{}", [])],
+        ['{"a":"x"}', "[]", '{"a":1.5}'],
+    ),
     "MAP<INTEGER, VARCHAR>": ([('{"1":"x"}', [(1, "x")])], ['{"one":"x"}']),
     "STRUCT<a INTEGER, b STRUCT<c DATE>>": (
-        [('{"a":1,"b":{"c":"2024-01-02"}}', {"a": 1, "b": {"c": dt.date(2024, 1, 2)}}), ('{"a":1}', {"a": 1, "b": None}), ("{}", {"a": None, "b": None})],
+        [
+            ('{"a":1,"b":{"c":"2024-01-02"}}', {"a": 1, "b": {"c": dt.date(2024, 1, 2)}}),
+            ('{"a":1}', {"a": 1, "b": None}),
+            ("{}", {"a": None, "b": None}),
+        ],
         ['{"a":"x"}', '{"b":{"c":"2024-13-01"}}', "[]", "1"],
     ),
-}  # fmt: skip
+}
 
 
-def decoded(spark: Any, records: list[bytes | None], kinds: dict[str, str], value_format: str, *, not_null: str = "") -> list[tuple[Any, ...]]:
+def decoded(
+    spark: Any, records: list[bytes | None], kinds: dict[str, str], value_format: str, *, not_null: str = ""
+) -> list[tuple[Any, ...]]:
     """(reason, column ...) of each record."""
     import pyarrow as pa
 
@@ -101,7 +153,11 @@ def test_json_values_by_type(spark: Any) -> None:
     for (name, text, expected, good), (reason, *values) in zip(cases, rows, strict=True):
         column = name.lower()
         value = values[int(column[1:])]
-        start = "the value is not one JSON object" if text == "NaN" else f'column "{column}" is not a {parse_type(kinds[column])}: '
+        start = (
+            "the value is not one JSON object"
+            if text == "NaN"
+            else f'column "{column}" is not a {parse_type(kinds[column])}: '
+        )
         fine = reason is None and value == expected if good else reason is not None and reason.startswith(start)
         if not fine:
             wrong.append(f"{kinds[column]} {name} {text}: {value!r}, {reason}")
@@ -140,7 +196,7 @@ def test_reasons_of_json_records_word_for_word(spark: Any) -> None:
 
 def test_csv_fields_by_position(spark: Any) -> None:
     kinds = {"id": "INTEGER", "s": "VARCHAR", "n": "DECIMAL(10, 2)", "t": "TIMESTAMP", "a": "ARRAY<INTEGER>"}
-    fields = 'the value is not a CSV line of 5 fields'
+    fields = "the value is not a CSV line of 5 fields"
     cases: list[tuple[bytes | None, tuple[Any, ...]]] = [
         (b"1,x,1.5,2024-05-17 10:11:12,[1]", (None, 1, "x", D("1.50"), dt.datetime(2024, 5, 17, 10, 11, 12), [1])),
         (b"2,,,,", (None, 2, None, None, None, None)),
@@ -171,7 +227,10 @@ def test_a_trial_takes_what_the_whole_program_takes_and_asks_for_it_else(spark: 
     from mvserver.streaming.spark_types import spark_type
     from spark_sinks.decode import DecodeColumn, decode
 
-    columns = [DecodeColumn("i", spark_type(parse_type("INTEGER")), "INTEGER"), DecodeColumn("st", spark_type(parse_type("STRUCT<a INTEGER>")), "ST")]
+    columns = [
+        DecodeColumn("i", spark_type(parse_type("INTEGER")), "INTEGER"),
+        DecodeColumn("st", spark_type(parse_type("STRUCT<a INTEGER>")), "ST"),
+    ]
     cases = [
         (b'{"i":1,"st":{"a":1}}', True), (b'{"i":1,"st":{"a":null}}', True), (b'{"i":1,"st":{"a":1},"more":{}}', True),
         (b'{"i":null,"st":{"a":1}}', False), (b'{"i":"1","st":{"a":1}}', False), (b'{"I":1,"st":{"a":1}}', False),

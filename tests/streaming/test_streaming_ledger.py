@@ -33,16 +33,26 @@ def test_the_same_range_is_skipped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [entry(0, 0, 6), entry(1, 0, 5), entry(1, 4, 9), entry(1, 6, 9), entry(1, 5, 9, generation=2), entry(0, 0, 5, generation=0)],
+    [
+        entry(0, 0, 6),
+        entry(1, 0, 5),
+        entry(1, 4, 9),
+        entry(1, 6, 9),
+        entry(1, 5, 9, generation=2),
+        entry(0, 0, 5, generation=0),
+    ],
     ids=["more in it", "another id", "overlap", "gap", "later generation", "earlier generation"],
-)  # fmt: skip
+)
 def test_any_other_range_is_refused_by_name(tmp_path: Path, wrong: LedgerEntry) -> None:
     with writer_in(tmp_path) as (_, writer):
         writer.commit(Commit(entry(0, 0, 5)))
         with pytest.raises(SqlError) as caught:
             writer.commit(Commit(wrong, rejected=(rejected("0:9"),)))
         assert caught.value.sqlstate == "40001"
-        assert caught.value.message == f"batch {wrong.batch_id} of generation {wrong.generation} does not follow the ledger"
+        assert (
+            caught.value.message
+            == f"batch {wrong.batch_id} of generation {wrong.generation} does not follow the ledger"
+        )
         assert caught.value.detail == (
             f'It reads from {{"at":{wrong.start["at"]}}}; the ledger is at {{"at":5}} of generation 1.'
         )
@@ -67,10 +77,16 @@ def test_a_new_generation_starts_where_it_is_told(tmp_path: Path) -> None:
 
 def test_rejected_rows_are_kept_once_by_relation_and_position(tmp_path: Path) -> None:
     with writer_in(tmp_path) as (_, writer):
-        writer.commit(Commit(entry(0, 0, 1), rejected=(rejected("0:1", "first"), rejected("0:1", "second"), rejected("0:2"))))
+        writer.commit(
+            Commit(entry(0, 0, 1), rejected=(rejected("0:1", "first"), rejected("0:1", "second"), rejected("0:2")))
+        )
         writer.commit(Commit(None, rejected=(rejected("0:2", "again"), rejected("0:3"))))
         rows = sorted((row[1], row[2], bytes(row[3]), row[4]) for row in writer.rejected_rows())
-        assert rows == [("0:1", "first", b"raw", 3), ("0:2", "it is wrong", b"raw", 3), ("0:3", "it is wrong", b"raw", 3)]
+        assert rows == [
+            ("0:1", "first", b"raw", 3),
+            ("0:2", "it is wrong", b"raw", 3),
+            ("0:3", "it is wrong", b"raw", 3),
+        ]
         with writer.transaction() as ledger:
             ledger.drop_rejected("r1")
         assert writer.rejected_rows() == []
@@ -100,7 +116,9 @@ def test_history_is_bounded(tmp_path: Path) -> None:
             ((rows, oldest),) = cursor.execute('SELECT count(*), min(batch_id) FROM "_ledger".batches').fetchall()
         assert HISTORY_ROWS_MAX <= rows <= HISTORY_ROWS_MAX + 1
         assert oldest >= HISTORY_ROWS_MAX - 1
-        assert not writer.commit(Commit(entry(HISTORY_ROWS_MAX * 2 - 1, HISTORY_ROWS_MAX * 2 - 1, HISTORY_ROWS_MAX * 2)))
+        assert not writer.commit(
+            Commit(entry(HISTORY_ROWS_MAX * 2 - 1, HISTORY_ROWS_MAX * 2 - 1, HISTORY_ROWS_MAX * 2))
+        )
 
 
 def test_a_failure_after_the_rows_leaves_nothing(tmp_path: Path) -> None:

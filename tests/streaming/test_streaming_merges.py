@@ -22,10 +22,12 @@ D = Decimal
 
 @BOTH
 def test_counts_sums_and_extremes_merge_over_batches(tmp_path: Path, partial: bool) -> None:
-    sql = "SELECT k, count(*), count(i) AS c, sum(i) AS s, min(i) AS lo, max(i) AS hi, sum(n) AS sn FROM events GROUP BY k"
+    sql = "SELECT k, count(*), count(i) AS c, sum(i) AS s, min(i) AS l, max(i) AS h, sum(n) AS n FROM events GROUP BY k"
     with writer_in(tmp_path) as (database, writer):
         views = Fed(database, writer, target(sql))
-        views.feed([{"k": "a", "i": 1, "n": D("1.10")}, {"k": "a", "i": 5, "n": D("2.20")}, {"k": "b"}], partial=partial)
+        views.feed(
+            [{"k": "a", "i": 1, "n": D("1.10")}, {"k": "a", "i": 5, "n": D("2.20")}, {"k": "b"}], partial=partial
+        )
         views.feed([{"k": "a", "i": -3}, {"k": "a"}, {"k": "c", "i": 2, "n": D("-1")}], partial=partial)
         assert views.rows() == [
             ("a", 4, 3, 3, -3, 5, D("3.30")),
@@ -39,21 +41,31 @@ def test_null_keys_are_values_like_any_other(tmp_path: Path, partial: bool) -> N
     with writer_in(tmp_path) as (database, writer):
         views = Fed(database, writer, target("SELECT k, i, count(*), sum(l) AS s FROM events GROUP BY k, i"))
         batch = [
-            {"k": "a", "i": 1, "l": 1}, {"k": None, "i": 1, "l": 2}, {"k": "a", "i": None, "l": 3},
-            {"k": None, "i": None, "l": 4}, {"k": None, "i": None, "l": 5},
-        ]  # fmt: skip
+            {"k": "a", "i": 1, "l": 1},
+            {"k": None, "i": 1, "l": 2},
+            {"k": "a", "i": None, "l": 3},
+            {"k": None, "i": None, "l": 4},
+            {"k": None, "i": None, "l": 5},
+        ]
         for _ in range(3):
             views.feed(batch, partial=partial)
         views.feed([{"k": "a", "i": 1, "l": 10}], partial=partial)  # no NULL in this one
         assert views.rows() == [
-            (None, None, 6, 27), (None, 1, 3, 6), ("a", None, 3, 9), ("a", 1, 4, 13),
-        ]  # fmt: skip
+            (None, None, 6, 27),
+            (None, 1, 3, 6),
+            ("a", None, 3, 9),
+            ("a", 1, 4, 13),
+        ]
 
 
 @BOTH
 def test_a_keyless_aggregate_has_one_row_from_the_start(tmp_path: Path, partial: bool) -> None:
     with writer_in(tmp_path) as (database, writer):
-        views = Fed(database, writer, target("SELECT count(*), count(i) AS c, sum(i) AS s, avg(x) AS a, stddev(x) AS d FROM events"))
+        views = Fed(
+            database,
+            writer,
+            target("SELECT count(*), count(i) AS c, sum(i) AS s, avg(x) AS a, stddev(x) AS d FROM events"),
+        )
         assert views.rows() == [(0, 0, None, None, None)]
         views.feed([{"i": 4}], partial=partial)
         assert views.rows() == [(1, 1, 4, None, None)]
@@ -86,7 +98,9 @@ def test_not_a_number_and_infinities_survive_any_order(tmp_path: Path, partial: 
     with writer_in(tmp_path) as (database, writer):
         views = Fed(database, writer, target(sql))
         for value in (1.0, inf, nan, -inf):
-            views.feed([{"k": "all", "x": value}, {"k": "up", "x": abs(value) if value != nan else 1.0}], partial=partial)
+            views.feed(
+                [{"k": "all", "x": value}, {"k": "up", "x": abs(value) if value != nan else 1.0}], partial=partial
+            )
         views.feed([{"k": "down", "x": -inf}, {"k": "down", "x": 5.0}], partial=partial)
         found = {row[0]: row[1:] for row in views.rows()}
     assert math.isnan(found["all"][0])
@@ -101,8 +115,19 @@ def test_averages_are_exact(tmp_path: Path, partial: bool) -> None:
     with writer_in(tmp_path) as (database, writer):
         views = Fed(database, writer, target(sql))
         big = 2**62
-        views.feed([{"k": "a", "i": 1, "l": big, "n": D("0.01"), "w": D("1e20")}, {"k": "a", "i": 2, "l": big + 1}], partial=partial)
-        views.feed([{"k": "a", "i": 2, "l": big, "n": D("0.02"), "w": D("0.0000000001")}, {"k": "b", "i": -1}, {"k": "b", "i": 0}, {"k": "b", "i": 0}], partial=partial)
+        views.feed(
+            [{"k": "a", "i": 1, "l": big, "n": D("0.01"), "w": D("1e20")}, {"k": "a", "i": 2, "l": big + 1}],
+            partial=partial,
+        )
+        views.feed(
+            [
+                {"k": "a", "i": 2, "l": big, "n": D("0.02"), "w": D("0.0000000001")},
+                {"k": "b", "i": -1},
+                {"k": "b", "i": 0},
+                {"k": "b", "i": 0},
+            ],
+            partial=partial,
+        )
         a, b = views.rows()
     assert a == ("a", D("1.666667"), D(big) + D("0.333333"), D("0.015000"), D("50000000000000000000.00000000005000"))
     assert b == ("b", D("-0.333333"), None, None, None)
@@ -128,7 +153,9 @@ def test_average_exact_is_the_decimal_quotient_rounded_half_up(scale: int, resul
             wrong.append((total, count, found, expected))
     assert wrong == []
     none = average_exact("s", scale, "n", result)
-    assert connection.execute(f"SELECT {none} FROM (SELECT NULL::DECIMAL(38, {scale}) AS s, 0::BIGINT AS n)").fetchall() == [(None,)]
+    assert connection.execute(
+        f"SELECT {none} FROM (SELECT NULL::DECIMAL(38, {scale}) AS s, 0::BIGINT AS n)"
+    ).fetchall() == [(None,)]
 
 
 @BOTH
@@ -151,8 +178,9 @@ def test_overflow_is_an_error_that_names_the_query_and_leaves_all_as_it_was(tmp_
 @BOTH
 def test_finishing_in_duckdb(tmp_path: Path, partial: bool) -> None:
     sql = (
-        "SELECT k, round(sum(i) * 1.0 / count(*), 2) AS a, sum(i) / count(*) AS q, CASE WHEN count(*) > 2 THEN 'many' END AS c, "
-        "coalesce(sum(n), 0) AS z, max(i) - min(i) AS spread, count(*) FILTER (WHERE i > 0) AS f "
+        "SELECT k, round(sum(i) * 1.0 / count(*), 2) AS a, sum(i) / count(*) AS q, "
+        "CASE WHEN count(*) > 2 THEN 'many' END AS c, coalesce(sum(n), 0) AS z, "
+        "max(i) - min(i) AS spread, count(*) FILTER (WHERE i > 0) AS f "
         "FROM events GROUP BY k HAVING count(*) > 1 AND max(i) IS NOT NULL"
     )
     with writer_in(tmp_path) as (database, writer):
@@ -168,12 +196,23 @@ def test_finishing_in_duckdb(tmp_path: Path, partial: bool) -> None:
 
 def test_two_views_share_one_batch_and_hidden_keys_still_group(tmp_path: Path) -> None:
     with writer_in(tmp_path) as (database, writer):
-        views = Fed(database, writer, target("SELECT count(*) FROM events GROUP BY k", 1), target("SELECT max(t) AS t FROM events", 2))
+        views = Fed(
+            database,
+            writer,
+            target("SELECT count(*) FROM events GROUP BY k", 1),
+            target("SELECT max(t) AS t FROM events", 2),
+        )
         views.feed([{"k": "a"}, {"k": "b"}, {"k": "a"}])
         assert views.rows(0) == [(1,), (2,)]
         assert views.rows(1) == [(None,)]
 
 
 def test_equal_measures_are_kept_once() -> None:
-    state: Any = target("SELECT k, avg(i) AS a, sum(i) AS s, count(i) AS c, avg(i) + 1 AS b FROM events GROUP BY k").state
-    assert [(m.kind.value, m.type) for m in state.measures] == [("sum", "DECIMAL(38, 0)"), ("count", "BIGINT"), ("sum", "BIGINT")]
+    state: Any = target(
+        "SELECT k, avg(i) AS a, sum(i) AS s, count(i) AS c, avg(i) + 1 AS b FROM events GROUP BY k"
+    ).state
+    assert [(m.kind.value, m.type) for m in state.measures] == [
+        ("sum", "DECIMAL(38, 0)"),
+        ("count", "BIGINT"),
+        ("sum", "BIGINT"),
+    ]

@@ -147,7 +147,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         note="the separator must be a constant",
     ),
     capability(
-        "array_append", "with a value after the last element", [on((ARRAY, ELEMENT), same(), lambda a, result: f"array_append({_or_empty(a[0], result)}, {a[1]})")],
+        "array_append", "with a value after the last element",
+        [on((ARRAY, ELEMENT), same(), lambda a, result: f"array_append({_or_empty(a[0], result)}, {a[1]})")],
         [
             example("array_to_string(array_append(ARRAY[1, 2], 3), ',')", "1,2,3"),
             example("cardinality(array_append(ARRAY[1], NULL))", "2"),

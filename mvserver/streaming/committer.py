@@ -1,0 +1,162 @@
+"""The commit thread of a pipeline: evaluated batches become DuckDB transactions, in their order."""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections.abc import Callable, Sequence
+
+from mvserver import sqlstates
+from mvserver.compiler.plans import ErrorHandling
+from mvserver.errors import SqlError
+from mvserver.streaming.evaluate import Evaluated
+from mvserver.streaming.roster import Roster
+from mvserver.streaming.shares import Share, Work
+from spark_sinks.base import SourceReader
+from spark_sinks.duckdb.ledger import RejectedRow, encode
+from spark_sinks.duckdb.writer import Commit, MergeError, Move, TableMerge, Writer
+
+_log = logging.getLogger(__name__)
+
+_QUEUE_BATCHES = 1  # one batch merges while the next is evaluated; more would only hold memory
+
+
+class Committer:
+    """``committed`` learns of the query ids whose views changed."""
+
+    def __init__(
+        self, roster: Roster, reader: SourceReader, writer: Writer, committed: Callable[[Sequence[str]], None]
+    ) -> None:
+        self._roster = roster
+        self._reader = reader
+        self._writer = writer
+        self._committed = committed
+        self._queue: queue.Queue[Work | None] = queue.Queue(_QUEUE_BATCHES)
+
+    def put(self, work: Work) -> None:
+        """Waits for room. Given up where the generation has ended with an error: it begins again from the ledger."""
+        while self._roster.error is None:
+            try:
+                self._queue.put(work, timeout=0.2)
+            except queue.Full:
+                continue
+            return
+
+    def settle(self) -> None:
+        """Returns when all that was put is committed or given up."""
+        self._queue.join()
+
+    def finish(self) -> None:
+        """Ends the loop behind what was put."""
+        self._queue.put(None)
+
+    def loop(self) -> None:
+        while True:
+            work = self._queue.get()
+            try:
+                if work is None:
+                    return
+                if self._roster.error is None:
+                    self._commit(work)
+            except Exception as error:  # noqa: BLE001 - ends the generation, which starts again from the ledger
+                _log.exception("a commit failed")
+                self._roster.error = error
+            finally:
+                if work is not None:
+                    work.done.set()
+                self._queue.task_done()
+
+    def _commit(self, work: Work) -> None:
+        if work.entry is not None:
+            self._reader.confirm(work.entry.start)
+        while True:
+            commit, shares = self._commit_of(work)
+            try:
+                self._writer.commit(commit)
+            except MergeError as failed:
+                for share in shares:
+                    if share.subscriber.query_id == failed.query_id:
+                        self._roster.fail(share, failed.error)
+                continue
+            break
+        filled = []
+        with self._roster.lock:
+            if work.entry is not None:
+                self._roster.position = work.entry.end
+                self._roster.stalled = None
+            for evaluated, part in work.parts:
+                for share in part:
+                    if share not in shares:
+                        continue
+                    subscriber = share.subscriber
+                    rejected = evaluated.rejected_counts.get(subscriber.target.plan.scan.relation_id, 0)
+                    subscriber.committed(share.end, share.records, evaluated.rows, rejected, evaluated.newest_s)
+                    if not subscriber.filled and self._roster.is_filled(subscriber):
+                        filled.append(subscriber)
+            self._roster.changed.notify_all()
+        self._roster.set_filled(filled)
+        self._committed([share.subscriber.query_id for share in shares])
+
+    def _commit_of(self, work: Work) -> tuple[Commit, list[Share]]:
+        """The transaction of a batch for the subscribers that still stand where it begins for them."""
+        merges: list[TableMerge] = []
+        rejected: list[RejectedRow] = []
+        moves: list[Move] = []
+        kept: list[Share] = []
+        stopped: list[tuple[Share, SqlError]] = []
+        with self._roster.lock:
+            for evaluated, part in work.parts:
+                taking = []
+                for share in part:
+                    if not self._still_wants(share):
+                        share.subscriber.claimed = share.subscriber.position  # it catches up from where it stands
+                        continue
+                    refused = self._stopped_by_rejected(share, evaluated)
+                    if refused is not None:
+                        stopped.append((share, refused))
+                        continue
+                    taking.append(share)
+                left_out = frozenset(s.subscriber.query_id for s in part) - {s.subscriber.query_id for s in taking}
+                merges.extend(evaluated.without(left_out).merges)
+                if evaluated.rejected and any(s.subscriber.policy is not ErrorHandling.IGNORE for s in part):
+                    rejected.extend(evaluated.rejected)
+                moves.extend(Move((s.subscriber.query_id,), s.end) for s in taking)
+                kept.extend(taking)
+        for share, refused in stopped:
+            self._roster.fail(share, refused)
+        return Commit(work.entry, tuple(merges), tuple(rejected), _joined(moves)), kept
+
+    def _still_wants(self, share: Share) -> bool:
+        subscriber = share.subscriber
+        return (
+            subscriber.failure is None
+            and self._roster.subscribers.get(subscriber.query_id) is subscriber
+            and encode(subscriber.position) == encode(share.start)
+        )
+
+    def _stopped_by_rejected(self, share: Share, evaluated: Evaluated) -> SqlError | None:
+        subscriber = share.subscriber
+        relation_id = subscriber.target.plan.scan.relation_id
+        if subscriber.policy is not ErrorHandling.TERMINATE or not evaluated.rejected_counts.get(relation_id):
+            return None
+        skip = subscriber.skip_rejected_until
+        if skip is not None and self._reader.reached(skip, share.end):
+            return None
+        first = next(row for row in evaluated.rejected if row.relation_id == relation_id)
+        return SqlError(
+            sqlstates.DATA_EXCEPTION,
+            f"record {first.position} cannot be decoded",
+            detail=first.reason + ".",
+            hint=f"RESTART QUERY {subscriber.query_id} SKIP REJECTED goes past it.",
+        )
+
+
+def _joined(moves: Sequence[Move]) -> tuple[Move, ...]:
+    """One move for all subscribers that come to the same position."""
+    by_position: dict[str, list[Move]] = {}
+    for move in moves:
+        by_position.setdefault(encode(move.position), []).append(move)
+    return tuple(
+        Move(tuple(query_id for move in same for query_id in move.query_ids), same[0].position)
+        for same in by_position.values()
+    )

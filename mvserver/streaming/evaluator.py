@@ -1,0 +1,104 @@
+"""How a batch is evaluated: which program, in which mode, and whom a failing expression belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import DataFrame
+
+from mvserver.errors import SqlError
+from mvserver.streaming.evaluate import Evaluated, WholeProgramNeeded, evaluate_partials, evaluate_rows
+from mvserver.streaming.program import Program, build_program
+from mvserver.streaming.shares import Share
+from mvserver.streaming.spark_errors import is_data_error, sql_error
+from mvserver.streaming.targets import Target
+from spark_sinks.base import SourceReader
+from spark_sinks.duckdb.state import UpsertState
+
+ROW_MODE_RECORDS_MAX = 20_000  # below, shipping evaluated records is cheaper than a shuffle (measured)
+REDUCTION_WORTH = 0.5  # partial rows per record above which grouping in Spark does not pay
+TRIAL_PAUSE_BATCHES = 50  # after a batch that needed the whole decoder, this many go straight to it
+_PROGRAMS_MAX = 50  # cached; a program belongs to one set of subscribers, and sets change
+
+
+class BatchEvaluator:
+    """Of one pipeline. Remembers how well grouping reduced the rows, and whether records need the whole decoder."""
+
+    def __init__(self, reader: SourceReader, fail: Callable[[Share, SqlError], None]) -> None:
+        self._reader = reader
+        self._fail = fail
+        self._programs: dict[tuple[str, ...], Program] = {}
+        self._reduction = 0.0
+        self._large_batches = 0
+        self._trial_pause = 0
+
+    def forget(self) -> None:
+        """The set of subscribers has changed."""
+        self._programs.clear()
+
+    def evaluate(self, frame: DataFrame, shares: list[Share], records: int) -> tuple[Evaluated, list[Share]]:
+        """Evaluates all; where a record's value fails an expression, each alone, and the culprits fail alone."""
+        try:
+            return self._together(frame, shares, records), shares
+        except Exception as error:
+            if not shares or not is_data_error(error):
+                raise
+            good = []
+            for share in shares:
+                try:
+                    self._together(frame, [share], records)
+                except Exception as own:
+                    if not is_data_error(own):
+                        raise
+                    self._fail(share, sql_error(own))
+                else:
+                    good.append(share)
+            return self._together(frame, good, records), good
+
+    def _together(self, frame: DataFrame, shares: Sequence[Share], records: int) -> Evaluated:
+        targets = [share.subscriber.target for share in shares]
+        if not targets:
+            return Evaluated((), (), {}, 0, None)
+        if self._trial_pause == 0:
+            try:
+                return self._run_programs(frame, targets, records, trial=True)
+            except WholeProgramNeeded:
+                self._trial_pause = TRIAL_PAUSE_BATCHES
+        else:
+            self._trial_pause -= 1
+        return self._run_programs(frame, targets, records, trial=False)
+
+    def _run_programs(self, frame: DataFrame, targets: Sequence[Target], records: int, *, trial: bool) -> Evaluated:
+        if records <= ROW_MODE_RECORDS_MAX or not self._grouping_pays():
+            return evaluate_rows(frame, self._program(targets, trial), self._reader)
+        upserts = [t for t in targets if isinstance(t.state, UpsertState)]
+        appends = [t for t in targets if not isinstance(t.state, UpsertState)]
+        if not upserts:
+            return evaluate_rows(frame, self._program(appends, trial), self._reader)
+        evaluated = evaluate_partials(frame, self._program(upserts, trial), self._reader)
+        self._reduction = evaluated.rows / max(1, records)
+        if appends:
+            rows = evaluate_rows(frame, self._program(appends, trial), self._reader)
+            # Rejected records are those of both jobs; the ledger keeps each once by its position.
+            evaluated = Evaluated(
+                (*evaluated.merges, *rows.merges),
+                (*evaluated.rejected, *rows.rejected),
+                {**rows.rejected_counts, **evaluated.rejected_counts},
+                evaluated.rows + rows.rows,
+                evaluated.newest_s or rows.newest_s,
+            )
+        return evaluated
+
+    def _grouping_pays(self) -> bool:
+        """By the last measured reduction; looked at again now and then, since data change."""
+        self._large_batches += 1
+        return self._reduction < REDUCTION_WORTH or self._large_batches % 20 == 0
+
+    def _program(self, targets: Sequence[Target], trial: bool) -> Program:
+        key = (str(trial), *(f"{t.query_id}:{t.state.table}" for t in targets))
+        program = self._programs.get(key)
+        if program is None:
+            if len(self._programs) > _PROGRAMS_MAX:
+                self._programs.clear()
+            program = self._programs[key] = build_program(targets, trial=trial)
+        return program

@@ -1,0 +1,113 @@
+"""The state that the threads of a pipeline share: who subscribes, how far it has read, and what stands in its way."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.streaming.shares import Share
+from mvserver.streaming.subscribers import Subscriber
+from spark_sinks.base import Position, SourceReader
+from spark_sinks.duckdb.ledger import encode
+from spark_sinks.duckdb.writer import Writer
+
+_log = logging.getLogger(__name__)
+
+
+class Roster:
+    """Guarded by ``lock``; ``changed`` is its condition.
+
+    ``position`` is committed, None while the subscribers' own positions are to decide; ``next`` is where the next batch
+    begins. ``error`` ends the present generation.
+    """
+
+    def __init__(self, reader: SourceReader, writer: Writer) -> None:
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
+        self.subscribers: dict[str, Subscriber] = {}
+        self.position: Position | None = None
+        self.next: Position = {}
+        self.error: BaseException | None = None
+        self.stalled: str | None = None
+        self.latest: Position | None = None
+        self.running = False
+        self._reader = reader
+        self._writer = writer
+
+    def all(self) -> Sequence[Subscriber]:
+        with self.lock:
+            return list(self.subscribers.values())
+
+    def wanted(self) -> Sequence[Subscriber]:
+        with self.lock:
+            return [s for s in self.subscribers.values() if s.wants_batches]
+
+    def known_position(self) -> Position | None:
+        """Where the pipeline stands, or would begin; None while nobody wants to know."""
+        with self.lock:
+            wanted = self.wanted()
+            return (self.position or wanted[0].position) if wanted else None
+
+    def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+        """Until the condition holds, looked at whenever something changes."""
+        with self.lock:
+            return self.changed.wait_for(condition, timeout_s)
+
+    def fail(self, share: Share, error: SqlError) -> None:
+        """The query of a share fails where it stands; its siblings go on."""
+        _log.warning("query %s failed: %s", share.subscriber.query_id, error)
+        with self.lock:
+            share.subscriber.fail(error)
+            share.subscriber.claimed = share.subscriber.position
+            self.changed.notify_all()
+        with self._writer.transaction() as ledger:
+            ledger.set_failure(share.subscriber.query_id, share.subscriber.failure)
+
+    def fail_at(self, position: Position, cause: str) -> None:
+        """The source does not have what comes next at ``position``: the queries that stand there fail, durably. The
+        pipeline begins anew where the others need it to, or waits until one does."""
+        with self.lock:
+            failed = [s for s in self.wanted() if encode(s.position) == encode(position)]
+            for subscriber in failed:
+                subscriber.failure = cause
+            if self.position is not None and encode(self.position) == encode(position):
+                self.position = None
+                self.error = SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, cause)
+            self.changed.notify_all()
+        if failed:
+            _log.warning("queries %s failed: %s", [s.query_id for s in failed], cause)
+            with self._writer.transaction() as ledger:
+                for subscriber in failed:
+                    ledger.set_failure(subscriber.query_id, cause)
+
+    def verify_new(self) -> None:
+        """A view whose state was lost is rebuilt only where its source still has all that it was made of."""
+        for subscriber in [s for s in self.wanted() if s.unverified]:
+            try:
+                self._reader.check_history(subscriber.position)
+            except SqlError as error:
+                if error.sqlstate != sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
+                    raise
+                subscriber.fail(error)
+                with self._writer.transaction() as ledger:
+                    ledger.set_failure(subscriber.query_id, subscriber.failure)
+            subscriber.unverified = False
+
+    def is_filled(self, subscriber: Subscriber) -> bool:
+        target = subscriber.fill_target
+        return target is not None and self._reader.reached(subscriber.position, target)
+
+    def set_filled(self, subscribers: Sequence[Subscriber]) -> None:
+        """They have the whole history: durable, since reads no longer wait for them."""
+        if not subscribers:
+            return
+        with self._writer.transaction() as ledger:
+            for subscriber in subscribers:
+                ledger.set_filled(subscriber.query_id)
+        with self.lock:
+            for subscriber in subscribers:
+                subscriber.filled = True
+            self.changed.notify_all()

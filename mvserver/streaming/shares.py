@@ -1,0 +1,30 @@
+"""What goes from the evaluation of a batch to its commit."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from mvserver.streaming.evaluate import Evaluated
+from mvserver.streaming.subscribers import Subscriber
+from spark_sinks.base import Position
+from spark_sinks.duckdb.ledger import LedgerEntry
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one subscriber gets out of a batch: from ``start`` to ``end`` of its own reading."""
+
+    subscriber: Subscriber
+    start: Position
+    end: Position
+    records: int
+
+
+@dataclass
+class Work:
+    """An evaluated batch on its way to the commit thread."""
+
+    entry: LedgerEntry | None
+    parts: list[tuple[Evaluated, list[Share]]]
+    done: threading.Event = field(default_factory=threading.Event)
