@@ -31,9 +31,10 @@ from mvserver.streaming.csas import SinkQuery, SinkServices, TransactionalSink
 from mvserver.streaming.pipeline import HEALTH_INTERVAL_S, Pipeline, PipelineServices
 from mvserver.streaming.session_starter import SessionStarter
 from mvserver.streaming.spark import SparkGate, SparkOptions
+from mvserver.streaming.status import unavailable, view_status, wait_filled
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target, build_target
-from spark_sinks.base import Position, SourceReader, StoreClient
+from spark_sinks.base import SourceReader, StoreClient
 from spark_sinks.duckdb.ledger import SubscriberRow
 from spark_sinks.duckdb.state import UpsertState
 from spark_sinks.duckdb.writer import Writer
@@ -203,7 +204,9 @@ class Engine:
         for view_id in view_ids:
             known = self._of_view(view_id)
             if known is not None:
-                self._wait_filled(known, deadline)
+                if known.subscriber is None or known.pipeline is None:
+                    raise unavailable(known.query.id, known.broken or "its query could not be set up")
+                wait_filled(known.query.id, known.subscriber, known.pipeline, deadline)
 
     def check_plan(self, plan: object) -> None:
         check_plan(self._starter.session(), plan)
@@ -398,87 +401,9 @@ class Engine:
     def _status(self, known: _Running) -> QueryStatus:
         if known.sink is not None:
             return known.sink.status()
-        subscriber, pipeline = known.subscriber, known.pipeline
-        if subscriber is None or pipeline is None:
+        if known.subscriber is None or known.pipeline is None:
             return QueryStatus(known.query.id, QueryState.FAILED, error=known.broken)
-        state, error = _view_state(subscriber, pipeline, starting=self._starter.problem_or_none())
-        latest: Position | None = pipeline.latest
-        lag = None if latest is None else pipeline.reader.distance(subscriber.position, latest)
-        return QueryStatus(
-            query_id=known.query.id,
-            state=state,
-            error=error,
-            note=subscriber.note,
-            rows_in_per_s=subscriber.rate_in.per_second(),
-            rows_out_per_s=subscriber.rate_out.per_second(),
-            rows_in=subscriber.records_in,
-            rejected=subscriber.rejected,
-            position=json.dumps(subscriber.position, sort_keys=True),
-            latest_position=json.dumps(latest or {}, sort_keys=True),
-            lag_records=lag,
-            freshness_ms=subscriber.freshness_ms,
-            last_change_at=subscriber.last_change_at,
-            last_confirmed_at=subscriber.last_confirmed_at,
-            caught_up=state is QueryState.RUNNING and lag == 0,
-            epoch=subscriber.epoch,
-            filled_share=_filled_share(subscriber, pipeline),
-        )
-
-    def _wait_filled(self, known: _Running, deadline: float) -> None:
-        subscriber, pipeline = known.subscriber, known.pipeline
-        if subscriber is None or pipeline is None:
-            raise _unavailable(known.query, known.broken or "its query could not be set up")
-        pipeline.wait(
-            lambda: subscriber.filled or subscriber.failure is not None, max(0.0, deadline - time.monotonic())
-        )
-        if subscriber.filled:
-            return
-        if subscriber.failure is not None:
-            raise _unavailable(known.query, subscriber.failure)
-        share = _filled_share(subscriber, pipeline) or 0.0
-        cause = f" The source does not answer: {pipeline.stalled}." if pipeline.stalled else ""
-        raise SqlError(
-            sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "the materialized view is still being filled",
-            detail=f"{share:.0%} of its source's history is read.{cause}",
-            hint="SET mv.read_while_filling = on reads what is there.",
-        )
-
-
-def _unavailable(query: Query, cause: str) -> SqlError:
-    return SqlError(
-        sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "the materialized view has no complete content",
-        detail=f"Its query {query.id} is FAILED: {cause}",
-        hint="REFRESH MATERIALIZED VIEW rebuilds it from what is left in its source.",
-    )
-
-
-def _view_state(
-    subscriber: Subscriber, pipeline: Pipeline, *, starting: tuple[bool, str | None]
-) -> tuple[QueryState, str | None]:
-    is_starting, spark_problem = starting
-    if subscriber.terminated:
-        return QueryState.TERMINATED, None
-    if subscriber.failure is not None:
-        return QueryState.FAILED, subscriber.failure
-    if spark_problem is not None:
-        return QueryState.FAILED, spark_problem
-    if is_starting:
-        return QueryState.STARTING, None
-    if pipeline.stalled is not None:
-        return QueryState.STALLED, pipeline.stalled
-    if not pipeline.running:
-        return QueryState.STARTING, None
-    return (QueryState.RUNNING if subscriber.filled else QueryState.FILLING), None
-
-
-def _filled_share(subscriber: Subscriber, pipeline: Pipeline) -> float | None:
-    if subscriber.filled or subscriber.fill_target is None:
-        return None
-    left = pipeline.reader.distance(subscriber.position, subscriber.fill_target)
-    whole = subscriber.fill_records or left
-    return 1.0 if whole == 0 else max(0.0, min(1.0, 1 - left / whole))
+        return view_status(known.query.id, known.subscriber, known.pipeline, self._starter.problem_or_none())
 
 
 def _tables(target: Target) -> tuple[str, ...]:

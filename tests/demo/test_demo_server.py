@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from mvserver.demo import server as demo_server
-from mvserver.java import NoJavaError, find_java, parse_version
 from mvserver.demo.server import HOST, Server, ServerError, free_port
 from mvserver.demo.terminal import positive_number
+from mvserver.java import NoJavaError, find_java, parse_version
 
 GOOD = """
 import signal

@@ -13,7 +13,10 @@ from differential_harness import World, compiled, differences, functions_used, o
 from differential_queries import Query, QueryWriter
 from pyspark.errors import PySparkException
 
+from mvserver.compiler.capabilities import all_capabilities
 from mvserver.errors import SqlError
+
+USES_MIN = 2  # of every function
 
 
 class DifferentialRun:
@@ -55,6 +58,10 @@ class DifferentialRun:
         self.trials.update(world.trials)
         self._programs += 1
 
+    def missing(self) -> list[str]:
+        """The functions that no two queries used."""
+        return sorted(entry.name for entry in all_capabilities() if self.functions[entry.name] < USES_MIN)
+
     def _add(self, world: World, relation: str, narrow: bool) -> None:
         rng = self._rng
         writer = QueryWriter(rng, relation, self._drawn, narrow=narrow)
@@ -69,7 +76,9 @@ class DifferentialRun:
                 self._drawn[name] -= 1
             return
         self.accepted += 1
-        self.functions.update(functions_used(plan))
+        used = functions_used(plan)
+        self.functions.update(used)
+        self._drawn.subtract(name for name in set(query.wanted) - used if name != "cast")  # written, not kept
         self.wrong += [f"{query.sql}\n  {difference}" for difference in type_differences(query, plan)]
         world.add(query, plan)
 

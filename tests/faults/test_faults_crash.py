@@ -94,9 +94,7 @@ def test_kill_at_random_while_views_are_read_and_the_checkpoint_is_lost_put_back
 
 
 @pytest.mark.night
-def test_fifty_kills(
-    server: LiveServer, kafka_broker: KafkaBroker, kafka_topic: Callable[..., str], seed: int
-) -> None:
+def test_fifty_kills(server: LiveServer, kafka_broker: KafkaBroker, kafka_topic: Callable[..., str], seed: int) -> None:
     topic = kafka_topic(4)
     clicks = Clicks(seed + 2, kafka_broker.bootstrap, topic)
     server.start()

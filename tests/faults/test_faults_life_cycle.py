@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections import Counter
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -21,9 +20,8 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _store(shared_server: LiveServer) -> Iterator[None]:
+def _store(shared_server: LiveServer) -> None:
     shared_server.run("CREATE STORE f WITH ('type' = FILE, 'uris' = '.')")
-    yield
 
 
 def _folder(server: LiveServer, entity: str) -> Path:

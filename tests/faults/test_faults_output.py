@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Consumer
+from services.kafka import create_topic
 
 from faults.live import STREAM, Clicks, LiveServer
 from mvserver.demo.kafka_broker import KafkaBroker
@@ -75,3 +76,27 @@ def test_a_stream_made_by_a_query_has_each_record_once(
     assert list(rows[0]) == ["n", "twice", "url", "user_id"]
     described = dict(server.query("SELECT kind, state FROM mv_catalog.queries"))
     assert described == {"create_stream_as": "RUNNING"}
+
+
+def test_insert_into_writes_between_two_clusters(
+    server: LiveServer, kafka_broker: KafkaBroker, own_kafka_broker: KafkaBroker, kafka_topic: Callable[..., str]
+) -> None:
+    topic, sink = kafka_topic(2), create_topic(own_kafka_broker, "far", 3)
+    server.start()
+    server.run(
+        f"CREATE STORE near WITH ('type' = KAFKA, 'uris' = '{kafka_broker.bootstrap}')",
+        f"CREATE STORE far WITH ('type' = KAFKA, 'uris' = '{own_kafka_broker.bootstrap}')",
+        STREAM.format(topic=topic).replace("'s'", "'near'"),
+        f"CREATE STREAM doubled (n BIGINT, twice BIGINT) WITH ('store' = 'far', 'topic' = '{sink}', "
+        "'value.format' = 'json')",
+        "INSERT INTO doubled SELECT n, n * 2 AS twice FROM clicks WITH ('starting.position' = 'earliest')",
+    )
+    clicks = Clicks(5, kafka_broker.bootstrap, topic)
+    clicks.produce(400)
+    server.wait_for(lambda: server.states()["doubled"][0] == "RUNNING", 60, "the query does not run")
+    server.kill()
+    clicks.produce(300)
+    server.start()
+    rows = _read(own_kafka_broker.bootstrap, sink, clicks.fed)
+    assert sorted(int(str(row["n"])) for row in rows) == list(range(1, clicks.fed + 1))
+    assert all(int(str(row["twice"])) == 2 * int(str(row["n"])) for row in rows)

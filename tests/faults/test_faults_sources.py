@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
+from services.kafka import create_topic
 
 from faults.live import STREAM, Clicks, LiveServer, check_views, create_views
 from mvserver.demo.kafka_broker import KafkaBroker
-from services.kafka import create_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 SHOWN_WITHIN_S = 40.0  # the promise is 30 s; a loaded machine gets a little more
@@ -57,9 +57,7 @@ def test_offsets_that_are_gone_are_an_error_that_names_topic_partition_and_range
     topic = kafka_topic(1)
     clicks = Clicks(seed, kafka_broker.bootstrap, topic)
     server.start()
-    server.run(
-        f"CREATE STORE s WITH ('type' = KAFKA, 'uris' = '{kafka_broker.bootstrap}')", STREAM.format(topic=topic)
-    )
+    server.run(f"CREATE STORE s WITH ('type' = KAFKA, 'uris' = '{kafka_broker.bootstrap}')", STREAM.format(topic=topic))
     create_views(server)
     clicks.produce(100)
     check_views(server, clicks)
@@ -135,8 +133,9 @@ def test_rejected_records_are_kept_and_good_ones_counted(
     sender.send_raw(values)
     expected = {("good",): count - bad} if bad < count else {}
     server.wait_for(
-        lambda: server.query("SELECT count(*) FROM mv_catalog.rejected_rows WHERE relation LIKE '%poisoned'")
-        == [(bad,)],
+        lambda: (
+            server.query("SELECT count(*) FROM mv_catalog.rejected_rows WHERE relation LIKE '%poisoned'") == [(bad,)]
+        ),
         60,
         "not all rejected records are there",
     )
