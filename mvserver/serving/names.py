@@ -131,8 +131,9 @@ def _readable(relation: Relation, position: int | None) -> Relation:
         return relation
     raise SqlError(
         sqlstates.FEATURE_NOT_SUPPORTED,
-        f'"{relation.name}" is a stream, and a query that mixes or joins it with views is not supported',
-        hint="A SELECT from a stream alone is a push query; or create a materialized view over it and read that.",
+        f'cannot read from stream "{relation.name}"',
+        detail="A SELECT reads materialized views; reading a stream as it flows is not supported yet.",
+        hint="Create a materialized view over the stream, or look at its records with PRINT ENTITY.",
         position=position,
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from mvserver import sqlstates
+from mvserver.compiler.patterns import similar_pattern
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
 from mvserver.serving.arrays import array_literal
@@ -78,6 +79,8 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         return node.expression  # pg_catalog.f(x), information_schema._pg_expandarray(x)
     if isinstance(node, exp.Operator):
         return _operator(node)
+    if isinstance(node, exp.SimilarTo):
+        return _similar(node)
     if isinstance(node, exp.Collate):
         operand: exp.Expr = node.this
         if node.expression.name.lower() in _DEFAULT_COLLATIONS:
@@ -102,6 +105,19 @@ def _bare_session_name(node: exp.Column, facts: SessionFacts) -> exp.Expr | None
     if name in ("current_catalog", "current_user", "session_user", "current_role", "current_schema", "user"):
         return replace_function(name, [], facts)
     return None
+
+
+def _similar(node: exp.SimilarTo) -> exp.Expr:
+    """DuckDB takes SQL's pattern for a regular expression; a constant one is translated."""
+    pattern = node.expression
+    if not (isinstance(pattern, exp.Literal) and pattern.is_string):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "SIMILAR TO is only supported with a constant pattern",
+            hint="Use ~ with a regular expression.",
+        )
+    expression = exp.Literal.string(similar_pattern(pattern.name, "\\"))
+    return exp.Anonymous(this="regexp_full_match", expressions=[node.this, expression])
 
 
 def _operator(node: exp.Operator) -> exp.Expr:

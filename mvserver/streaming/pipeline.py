@@ -16,6 +16,8 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from mvserver import sqlstates
+from mvserver.errors import SqlError
 from mvserver.streaming.committer import Committer
 from mvserver.streaming.evaluator import BatchEvaluator
 from mvserver.streaming.filler import Filler
@@ -33,6 +35,9 @@ _log = logging.getLogger(__name__)
 JOIN_RECORDS_MAX = 50_000  # a view this close to a batch's start is taken in with it
 RETRY_DELAYS_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 HEALTH_INTERVAL_S = 3.0
+LASTING = frozenset(  # causes that another try does not mend
+    {sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, sqlstates.DATATYPE_MISMATCH, sqlstates.DATA_CORRUPTED}
+)
 
 
 @dataclass(frozen=True)
@@ -216,6 +221,8 @@ class Pipeline:
                 self._roster.stalled = str(cause)  # tried again; a cause that stays is shown as long
         if health.state == "failed":
             self._roster.fail_at(known, health.cause or str(cause))
+        elif isinstance(cause, SqlError) and cause.sqlstate in LASTING:
+            self._roster.fail_at(known, str(cause))
 
     def _take_batch(self, frame: DataFrame, batch_id: int, checkpoint: str) -> None:
         start = self._roster.next

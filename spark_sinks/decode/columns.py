@@ -55,4 +55,4 @@ def null_reason(column: DecodeColumn) -> str:
 
 def wrong_reason(column: DecodeColumn) -> str:
     """The beginning of the reason; the value follows."""
-    return text(f'column "{column.name}" is not a {column.label}: ')
+    return text(f'column "{column.name}" is not of type {column.label}: ')

@@ -8,6 +8,7 @@ come next, made visible by one rename. A micro-batch is exactly one step, and th
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 import threading
 from collections.abc import Collection, Sequence
@@ -30,6 +31,8 @@ _POLL_S = 0.05
 _SWEEP_S = 30.0  # how often all known files are looked at for changes
 _BYTES_PER_RECORD = 100  # to turn a bound on records into one on files
 _FIRST_STEP = "0" * 12
+_WRONG_TYPE = re.compile(r"PARQUET_COLUMN_DATA_TYPE_MISMATCH|SchemaColumnConvertNotSupported")
+_FILE_NAMED = re.compile(r"([^/\s]+\.parquet)")
 
 
 class FileReader:
@@ -288,14 +291,23 @@ class FileReader:
             return SourceHealth("stalled", f"directory {self._directory} cannot be read: {error.strerror}")
 
     def explain_failure(self, error: BaseException, position: Position) -> Exception:
+        """Spark's own words are at the end of a chain of causes."""
         if isinstance(error, SqlError):
             return error
         text = str(error)
-        return SqlError(
-            sqlstates.IO_ERROR,
-            f"reading directory {self._directory} failed",
-            detail=text.splitlines()[0][:500] if text else type(error).__name__,
-        )
+        causes = [line.split(":", 2)[-1].strip() for line in text.splitlines() if line.startswith("Caused by:")]
+        first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+        cause = (causes[-1] if causes else first)[:500]
+        if self._parquet is not None and _WRONG_TYPE.search(text):
+            file = _FILE_NAMED.search(text)
+            named = f'file "{file.group(1)}"' if file else "a file"
+            return SqlError(
+                sqlstates.DATATYPE_MISMATCH,
+                f"{named} of directory {self._directory} does not have the declared types",
+                detail=cause,
+                hint="Declare the stream with the types that the files have.",
+            )
+        return SqlError(sqlstates.IO_ERROR, f"reading directory {self._directory} failed", detail=cause)
 
     def rejected_positions(self, records: Sequence[tuple[str, bytes | None]]) -> Sequence[str]:
         """File and line: Spark's text source does not say which line, so each file is looked through once. Equal lines

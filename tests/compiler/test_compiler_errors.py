@@ -104,7 +104,7 @@ def test_hints() -> None:
     assert caught.value.hint == 'Perhaps you meant to reference the column "clicks.url".'
     with pytest.raises(SqlError) as caught:
         compiled("SELECT foo(i4) FROM everything")
-    assert caught.value.hint == "The functions of continuous queries are listed in docs/functions.md."
+    assert caught.value.hint == "The functions of continuous queries are listed in docs/sql/functions.md."
     with pytest.raises(SqlError) as caught:
         compiled("SELECT url FROM clicks WITH ('x' = 1)")
     assert caught.value.hint == (

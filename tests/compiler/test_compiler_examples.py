@@ -54,8 +54,9 @@ def test_examples_give_what_postgresql_gives(spark: Any) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("name",
-"example"), FAILURES, ids=lambda value: value if isinstance(value, str) else value.sql)
+@pytest.mark.parametrize(
+    ("name", "example"), FAILURES, ids=lambda value: value if isinstance(value, str) else value.sql
+)
 def test_examples_that_fail_do_so_with_their_sqlstate(spark: Any, name: str, example: Example) -> None:
     from pyspark.errors import PySparkException
 

@@ -41,7 +41,7 @@ class DifferentialRun:
         """Views of one topic: one in four over CSV, the others over JSON with a second relation declared on it."""
         rng = self._rng
         csv = self._programs % 4 == 3
-        parts = rng.choice((3, 4, 5))
+        parts = rng.choice((3, 3, 4, 5))
         topic = (csv_topic if csv else json_topic)(rng, self._rows, parts)
         world = World(self._spark, self._oracle, self._folder / f"world{self._programs}", topic)
         try:

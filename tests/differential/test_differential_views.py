@@ -50,13 +50,14 @@ def _run(spark: Any, folder: Path, queries: int) -> None:
     run = DifferentialRun(spark, folder, random.Random(seed), rows=ROWS)
     while run.written < queries:
         run.program(min(PROGRAM_QUERIES, queries - run.written))
-    for _ in range(TOP_UPS_MAX):  # what a refused query was to use is drawn again
+    whole = queries >= QUERIES  # a shorter run, to look at a seed, cannot use every function
+    for _ in range(TOP_UPS_MAX if whole else 0):  # what a refused query was to use is drawn again
         if run.missing():
             run.program(TOP_UP_QUERIES)
     print(run.summary())
     assert not run.wrong, f"seed {seed}\n" + "\n\n".join(run.wrong)
     assert run.accepted >= ACCEPTED_SHARE_MIN * run.written, "\n".join(run.refused)
     print("functions used less than twice:", run.missing())
-    assert run.missing() == []
+    assert not whole or run.missing() == []
     assert run.trials["trial"] > 0
     assert run.trials["whole"] > 0

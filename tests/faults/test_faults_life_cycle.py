@@ -50,7 +50,7 @@ def test_csv_lines_become_typed_rows(shared_server: LiveServer) -> None:
     ]
     rejected = shared_server.query("SELECT position, reason FROM mv_catalog.rejected_rows ORDER BY position")
     assert rejected == [
-        ("a.csv:3", 'column "id" is not a INTEGER: x'),
+        ("a.csv:3", 'column "id" is not of type INTEGER: x'),
         ("a.csv:4", "the value is not a CSV line of 4 fields"),
     ]
     shared_server.run("DROP MATERIALIZED VIEW order_rows", "DROP STREAM orders")
@@ -68,6 +68,12 @@ def test_parquet_files_are_read_by_their_columns(shared_server: LiveServer) -> N
         "FROM metrics GROUP BY name",
     )
     assert sorted(shared_server.query("SELECT * FROM metric_sums")) == [("a", 1.5, 1, 3), ("b", 2.0, 1, 2)]
+    wrong = pa.table({"name": ["a"], "value": ["not a number"], "at": pa.array([1], pa.int64())})
+    pq.write_table(wrong, folder / ".w.parquet")
+    (folder / ".w.parquet").rename(folder / "w.parquet")
+    shared_server.wait_for(lambda: shared_server.states()["metric_sums"][0] == "FAILED", 30, "it did not fail")
+    assert "does not have the declared types" in (shared_server.states()["metric_sums"][1] or "")
+    assert sorted(shared_server.query("SELECT name, n FROM metric_sums")) == [("a", 1), ("b", 1)]
     shared_server.run("DROP MATERIALIZED VIEW metric_sums", "DROP STREAM metrics")
 
 

@@ -156,7 +156,7 @@ def test_json_values_by_type(spark: Any) -> None:
         start = (
             "the value is not one JSON object"
             if text == "NaN"
-            else f'column "{column}" is not a {parse_type(kinds[column])}: '
+            else f'column "{column}" is not of type {parse_type(kinds[column])}: '
         )
         fine = reason is None and value == expected if good else reason is not None and reason.startswith(start)
         if not fine:
@@ -177,16 +177,16 @@ def test_reasons_of_json_records_word_for_word(spark: Any) -> None:
         (b"null", "the value is not one JSON object"),
         (b"{}", 'column "id" is null and declared NOT NULL'),
         (b'{"id":null}', 'column "id" is null and declared NOT NULL'),
-        (b'{"id":1.7}', 'column "id" is not a INTEGER: 1.7'),
-        (b'{"id":"x"}', 'column "id" is not a INTEGER: x'),
-        (b'{"id":1,"s":"toolong"}', 'column "s" is not a VARCHAR(5): toolong'),
-        (b'{"id":1,"st":{"a":"x"}}', 'column "st" is not a STRUCT<"a" INTEGER>: {"a":"x"}'),
+        (b'{"id":1.7}', 'column "id" is not of type INTEGER: 1.7'),
+        (b'{"id":"x"}', 'column "id" is not of type INTEGER: x'),
+        (b'{"id":1,"s":"toolong"}', 'column "s" is not of type VARCHAR(5): toolong'),
+        (b'{"id":1,"st":{"a":"x"}}', 'column "st" is not of type STRUCT<"a" INTEGER>: {"a":"x"}'),
         (b'{"ID":1,"Id":2}', 'column "id" is null and declared NOT NULL'),  # which one is not to be guessed
         (b'{"ID":3,"unknown":{"a":[1]}}', None),
         (b' {"id":\n4}\n', None),
         (b'{"id":5,"ID":"x"}', None),  # the exact name goes first
         (b'{"id":6,"s":"}"}', None),
-        (b'{"id":1,"s":"' + b"y" * 300 + b'"}', 'column "s" is not a VARCHAR(5): ' + "y" * 200),
+        (b'{"id":1,"s":"' + b"y" * 300 + b'"}', 'column "s" is not of type VARCHAR(5): ' + "y" * 200),
     ]
     kinds = {"id": "INTEGER", "s": "VARCHAR(5)", "st": "STRUCT<a INTEGER>"}
     rows = decoded(spark, [record for record, _ in cases], kinds, "json", not_null="id")
@@ -210,11 +210,11 @@ def test_csv_fields_by_position(spark: Any) -> None:
         (b"\xff,,,,", ("the value is not valid UTF-8", *[None] * 5)),
         (b"9,x", (fields, *[None] * 5)),
         (b"9,x,1,,[1],more", (fields, *[None] * 5)),
-        (b"1.5,,,,", ('column "id" is not a INTEGER: 1.5', *[None] * 5)),
+        (b"1.5,,,,", ('column "id" is not of type INTEGER: 1.5', *[None] * 5)),
         (b",,,,", ('column "id" is null and declared NOT NULL', *[None] * 5)),
-        (b"1,x,1.005,,", ('column "n" is not a DECIMAL(10, 2): 1.005', *[None] * 5)),
-        (b"1,x,,2024-02-30 00:00:00,", ('column "t" is not a TIMESTAMP: 2024-02-30 00:00:00', *[None] * 5)),
-        (b'1,x,,,"[1,""x""]"', ('column "a" is not a ARRAY<INTEGER>: [1,"x"]', *[None] * 5)),
+        (b"1,x,1.005,,", ('column "n" is not of type DECIMAL(10, 2): 1.005', *[None] * 5)),
+        (b"1,x,,2024-02-30 00:00:00,", ('column "t" is not of type TIMESTAMP: 2024-02-30 00:00:00', *[None] * 5)),
+        (b'1,x,,,"[1,""x""]"', ('column "a" is not of type ARRAY<INTEGER>: [1,"x"]', *[None] * 5)),
     ]
     rows = decoded(spark, [record for record, _ in cases], kinds, "csv", not_null="id")
     for row, (record, expected) in zip(rows, cases, strict=True):

@@ -24,9 +24,8 @@ class PositionReader:
 def test_a_program_depends_on_its_input_alone() -> None:
     targets = [target("SELECT k, sum(i) AS s FROM events GROUP BY k"), target("SELECT k, i FROM events WHERE i > 1", 1)]
     assert build_program(targets) == build_program(targets)
-    assert (
-        build_program(targets[:1]).stages == build_program(targets[1:]).stages[: len(build_program(targets[:1]).stages)]
-    )
+    decoding = build_program(targets[:1]).stages
+    assert build_program(targets).stages[: len(decoding) - 1] == decoding[:-1]  # the last has the filters
 
 
 def test_views_share_equal_keys_arguments_and_filters() -> None:
@@ -121,7 +120,7 @@ def test_an_evaluation_hands_over_rows_rejected_records_and_the_newest_time(spar
     assert sorted((r.position, r.raw, r.raw_bytes, r.reason) for r in found.rejected) == [
         ("topic 0:1", b"wrong", 5, "the value is not one JSON object"),
         ("topic 0:2", None, None, "the value is null"),
-        ("topic 0:4", b'{"i":"x"}', 9, 'column "i" is not a INTEGER: x'),
+        ("topic 0:4", b'{"i":"x"}', 9, 'column "i" is not of type INTEGER: x'),
     ]
     assert found.newest_s == (NOON + dt.timedelta(seconds=4)).timestamp()
     (merge,) = found.merges

@@ -117,9 +117,7 @@ def answer(client: RawClient, messages: list[bytes], **parameters: str) -> tuple
 
 @pytest.mark.parametrize("name", TRANSCRIPTS)
 def test_transcripts_agree(running: Running, postgres_server: Any, name: str) -> None:
-    theirs = answer(
-        SocketClient(postgres_server.dsn), TRANSCRIPTS[name](THEIRS), user="postgres", database="postgres"
-    )
+    theirs = answer(SocketClient(postgres_server.dsn), TRANSCRIPTS[name](THEIRS), user="postgres", database="postgres")
     ours = answer(RawClient(running.port), TRANSCRIPTS[name](OURS))
     assert ours == theirs
 

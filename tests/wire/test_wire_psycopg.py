@@ -124,6 +124,7 @@ def test_pipeline(connection: psycopg.Connection[Any]) -> None:
         cursors = [connection.execute("echo %s::int4", (value,)) for value in range(50)]
         pipeline.sync()
         assert [cursor.fetchone() for cursor in cursors] == [(value,) for value in range(50)]
+
     def wrong() -> None:
         with connection.pipeline():
             connection.execute("insert 1")

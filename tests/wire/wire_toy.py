@@ -1,12 +1,12 @@
 """A backend without a database: enough statements to drive every path of the wire.
 
-    rows N [batch]     N rows of five simple columns, made as they are pulled
-    table NAME         a canned Arrow table
-    echo TYPE, ...     its parameters, one column each
-    sleep SECONDS      until it is over or cancelled (57014)
-    set NAME VALUE     a reported parameter; show NAME reads it
-    notice TEXT        a notice; error CODE TEXT: an error; boom: a bug; fatal: ends the connection
-    begin, commit, rollback
+rows N [batch]     N rows of five simple columns, made as they are pulled
+table NAME         a canned Arrow table
+echo TYPE, ...     its parameters, one column each
+sleep SECONDS      until it is over or cancelled (57014)
+set NAME VALUE     a reported parameter; show NAME reads it
+notice TEXT        a notice; error CODE TEXT: an error; boom: a bug; fatal: ends the connection
+begin, commit, rollback
 """
 
 from __future__ import annotations

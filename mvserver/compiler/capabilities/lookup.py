@@ -22,7 +22,7 @@ from mvserver.errors import SqlError
 from mvserver.sql import types as t
 from mvserver.sql.types import Kind, SqlType
 
-FUNCTIONS_HINT = "The functions of continuous queries are listed in docs/functions.md."
+FUNCTIONS_HINT = "The functions of continuous queries are listed in docs/sql/functions.md."
 _CASTS_HINT = "You might need to add explicit type casts."
 _AS_TEXT_KINDS = frozenset(set(Kind) - {Kind.ARRAY, Kind.MAP, Kind.STRUCT, Kind.INTERVAL})
 

@@ -143,7 +143,7 @@ def refusal(name: str, position: int | None) -> SqlError | None:
         return SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f"function {name} is not supported in a continuous query",
-            hint="The functions of continuous queries are listed in docs/functions.md.",
+            hint="The functions of continuous queries are listed in docs/sql/functions.md.",
             position=position,
         )
     return None
