@@ -16,6 +16,7 @@ from spark_sinks.base import SourceReader
 from spark_sinks.duckdb.state import UpsertState
 
 ROW_MODE_RECORDS_MAX = 20_000  # below, shipping evaluated records is cheaper than a shuffle (measured)
+SINGLE_TASK_RECORDS_MAX = 5_000  # below, starting several tasks costs more than they save (measured)
 REDUCTION_WORTH = 0.5  # partial rows per record above which grouping in Spark does not pay
 TRIAL_PAUSE_BATCHES = 50  # after a batch that needed the whole decoder, this many go straight to it
 _PROGRAMS_MAX = 50  # cached; a program belongs to one set of subscribers, and sets change
@@ -69,6 +70,8 @@ class BatchEvaluator:
         return self._run_programs(frame, targets, records, trial=False)
 
     def _run_programs(self, frame: DataFrame, targets: Sequence[Target], records: int, *, trial: bool) -> Evaluated:
+        if records <= SINGLE_TASK_RECORDS_MAX:
+            frame = frame.coalesce(1)
         if records <= ROW_MODE_RECORDS_MAX or not self._grouping_pays():
             return evaluate_rows(frame, self._program(targets, trial), self._reader)
         upserts = [t for t in targets if isinstance(t.state, UpsertState)]
