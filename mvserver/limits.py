@@ -18,6 +18,7 @@ CANCEL_THREADS = 2  # cancels must not queue behind the statements they are mean
 CLOSE_LINGER_S = 5.0  # how long the last bytes to a client that is hung up on may take
 ENGINE_STOP_S = 8.0  # at shutdown: how long batches that are being committed, and Spark, may take to end
 SHUTDOWN_GRACE_S = 5.0  # after the drain: how long cancelled statements may take to end
+LOGIN_GRACE_S = 1.0  # at a shutdown: how long a client that is only just logging in may take to be told
 ARRAY_DIMENSIONS_MAX = 6  # PostgreSQL's MAXDIM
 
 # --- statements -----------------------------------------------------------------------------------------------------

@@ -124,6 +124,10 @@ class Connection(asyncio.Protocol):
         if not self._busy and not self._parked and not self._closing:
             self._drive()
 
+    @property
+    def logged_in(self) -> bool:
+        return self._machine is not None and self._machine.session is not None
+
     def abort(self) -> None:
         """Hang up now; a running statement is cancelled."""
         if self._transport is not None:

@@ -96,6 +96,8 @@ class PgWireServer:
         error = fatal(sqlstates.ADMIN_SHUTDOWN, "terminating connection due to administrator command")
         for connection in list(self._connections):
             connection.stop(error)
+        # Whoever is only just logging in has nothing to end, and must not wait for those who have.
+        asyncio.get_running_loop().call_later(limits.LOGIN_GRACE_S, self._abort_strangers)
         if not await self._emptied(drain_s):
             for connection in list(self._connections):
                 connection.abort()
@@ -104,6 +106,11 @@ class PgWireServer:
         self.cancels.shutdown(wait=False)
         if self._own_workers:
             self.workers.shutdown(wait=False, cancel_futures=False)
+
+    def _abort_strangers(self) -> None:
+        for connection in list(self._connections):
+            if not connection.logged_in:
+                connection.abort()
 
     async def _emptied(self, seconds: float) -> bool:
         try:

@@ -25,8 +25,8 @@ _FETCHING = {
     "kafka.max.partition.fetch.bytes": "8388608",
     "kafka.fetch.max.bytes": "67108864",
     "kafka.receive.buffer.bytes": "1048576",
-    # After each poll the connector asks for a partition's ends, and that waits behind the client's own next fetch on the
-    # same connection: with the default of 500 ms a live batch took 140 ms to read, with 1 ms it takes 40.
+    # After each poll the connector asks for a partition's ends, and that waits behind the client's own next fetch on
+    # the same connection: with the default of 500 ms a live batch took 140 ms to read, with 1 ms it takes 40.
     "kafka.fetch.max.wait.ms": "1",
 }
 

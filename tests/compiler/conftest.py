@@ -18,7 +18,7 @@ def spark() -> Iterator[Any]:
 
     from mvserver.compiler.lower_spark import REQUIRED_SETTINGS
 
-    builder = SparkSession.builder.master("local[1]").appName("compiler tests")
+    builder = SparkSession.builder.master("local[2]").appName("compiler tests")
     for key, value in {
         **REQUIRED_SETTINGS,
         "spark.ui.enabled": "false",

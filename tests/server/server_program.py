@@ -66,7 +66,7 @@ class Program:
         return self
 
     def connect(self, **parameters: Any) -> psycopg.Connection[tuple[Any, ...]]:
-        given = {"user": "postgres", "dbname": "postgres", "autocommit": True, **parameters}
+        given = {"user": "postgres", "dbname": "postgres", "autocommit": True, "connect_timeout": 10, **parameters}
         return psycopg.connect(host="127.0.0.1", port=self.port, **given)
 
     @property
