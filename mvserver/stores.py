@@ -16,7 +16,7 @@ from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
 from mvserver.sql.statements import Value
 from mvserver.streaming.csas import TransactionalSink
-from mvserver.streaming.spark_types import spark_type
+from mvserver.streaming.spark_types import spark_schema
 from spark_sinks.base import SourceReader, StoreClient
 from spark_sinks.decode import supported_formats
 from spark_sinks.file.client import FileClient
@@ -94,9 +94,7 @@ class StoreRegistry:
             directory = self._file_options(dict(store.properties)).directory / entity
             parquet = None
             if plan.scan.value_format == "parquet":
-                from pyspark.sql.types import StructField, StructType
-
-                parquet = StructType([StructField(c.name, spark_type(c.type)) for c in plan.scan.columns])
+                parquet = spark_schema(plan.scan.columns)
             return FileReader(directory, work, parquet, poll_s=self._settings.file_poll_s)
         return KafkaReader(
             store.name,

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pyspark.sql import SparkSession
-
 from catalog.model import Query, Relation, Store
 from catalog.store import Catalog
 from mvserver import sqlstates
@@ -409,6 +407,3 @@ class Engine:
 def _tables(target: Target) -> tuple[str, ...]:
     name = target.state.table
     return (name, f"{name}_nulls") if isinstance(target.state, UpsertState) else (name,)
-
-
-__all__ = ["Engine", "EngineServices", "SparkSession", "Stores"]

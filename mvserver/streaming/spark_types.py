@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import types as spark
 
+from mvserver.compiler.plans import ScanColumn
 from mvserver.sql.types import Kind, SqlType
 
 _SIMPLE: dict[Kind, spark.DataType] = {
@@ -20,6 +23,11 @@ _SIMPLE: dict[Kind, spark.DataType] = {
     Kind.TIMESTAMP: spark.TimestampNTZType(),
     Kind.TIMESTAMP_LTZ: spark.TimestampType(),
 }
+
+
+def spark_schema(columns: Sequence[ScanColumn]) -> spark.StructType:
+    """The declared columns as the schema of files that Spark types by itself."""
+    return spark.StructType([spark.StructField(column.name, spark_type(column.type)) for column in columns])
 
 
 def spark_type(kind: SqlType) -> spark.DataType:

@@ -61,10 +61,7 @@ def test_a_stream_made_by_a_query_has_each_record_once(
         server.wait_for(lambda: server.states()["homes"][0] == "RUNNING", 60, "the query does not run")
         server.kill()
         server.start(MVSERVER_FAILPOINTS=f"{point}=kill:2")
-        clicks.produce(300)
-        time.sleep(1)  # two batches are needed; more input makes a second one certain
-        clicks.produce(300)
-        while server.process.poll() is None:
+        while server.process.poll() is None:  # two batches are needed: fed until the second has come
             clicks.produce(100)
             time.sleep(0.2)
         server.start()
