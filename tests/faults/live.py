@@ -73,8 +73,15 @@ class LiveServer:
         return self._process
 
     def kill(self) -> None:
+        """Returns when the JVM it started has gone too: that one notices its parent's end, and writes until then."""
+        children = self._children()
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+        self.wait_for(lambda: not any(Path(f"/proc/{child}").exists() for child in children), 20, "the JVM lives on")
+
+    def _children(self) -> list[int]:
+        tasks = Path(f"/proc/{self.process.pid}/task")
+        return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
 
     def wait_killed(self, timeout_s: float = 90.0) -> None:
         """For a failpoint: the process ends itself."""
