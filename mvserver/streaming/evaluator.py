@@ -17,7 +17,7 @@ from spark_sinks.duckdb.state import UpsertState
 
 ROW_MODE_RECORDS_MAX = 20_000  # below, shipping evaluated records is cheaper than a shuffle (measured)
 SINGLE_TASK_RECORDS_MAX = 5_000  # below, starting several tasks costs more than they save (measured)
-REDUCTION_WORTH = 0.5  # partial rows per record above which grouping in Spark does not pay
+REDUCTION_WORTH = 0.1  # partial rows per record above which grouping in Spark does not pay (measured)
 TRIAL_PAUSE_BATCHES = 50  # after a batch that needed the whole decoder, this many go straight to it
 _PROGRAMS_MAX = 50  # cached; a program belongs to one set of subscribers, and sets change
 

@@ -30,7 +30,7 @@ _RETRY_S = 2.0
 
 
 class Filler:
-    """One thread of a pipeline; ``records_per_round`` bounds the memory of a round."""
+    """One thread of a pipeline."""
 
     def __init__(
         self,
@@ -41,7 +41,6 @@ class Filler:
         *,
         session: Callable[[], SparkSession],
         gate: SparkGate,
-        records_per_round: int,
         stopping: threading.Event,
     ) -> None:
         self._roster = roster
@@ -50,7 +49,6 @@ class Filler:
         self._committer = committer
         self._session = session
         self._gate = gate
-        self._records_per_round = records_per_round
         self._stopping = stopping
 
     def loop(self) -> None:
@@ -107,7 +105,7 @@ class Filler:
         session = self._session()
         start, target = group[0].claimed, self._roster.position
         assert target is not None  # noqa: S101 - rounds begin only when the pipeline stands somewhere
-        end = self._reader.limit(start, target, self._records_per_round)
+        end = self._reader.limit(start, target, self._roster.records_max)
         end = self._reader.advance(start, end)
         records = self._reader.distance(start, end)
         shares = [Share(s, start, end, records) for s in group]
@@ -123,17 +121,20 @@ class Filler:
                 break
 
     def _fill_failed(self, group: list[Subscriber], error: BaseException) -> None:
+        smaller = self._roster.shrink_batches(error)
         cause = self._reader.explain_failure(error, group[0].position)
-        _log.warning("filling %s failed: %s", [s.query_id for s in group], cause)
+        if not smaller:
+            _log.warning("filling %s failed: %s", [s.query_id for s in group], cause)
         gone = isinstance(cause, SqlError) and cause.sqlstate == sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE
         with self._roster.lock:
             for subscriber in group:
                 subscriber.claimed = subscriber.position
                 if gone:
                     subscriber.failure = str(cause)
-            if not gone:
+            if not gone and not smaller:
                 self._roster.stalled = str(cause)
-        self._stopping.wait(_RETRY_S)
+        if not smaller:
+            self._stopping.wait(_RETRY_S)
 
     def _settle_targets(self) -> None:
         """A query is filled when it reaches what its source had when the query was made, which may be nothing."""

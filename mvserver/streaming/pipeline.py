@@ -61,7 +61,7 @@ class Pipeline:
         self.id = pipeline_id
         self.reader = reader
         self._services = services
-        self._roster = Roster(reader, services.writer)
+        self._roster = Roster(reader, services.writer, records_max=services.records_per_trigger)
         self._evaluator = BatchEvaluator(reader, self._roster.fail)
         self._committer = Committer(self._roster, reader, services.writer, services.committed)
         self._stopping = threading.Event()
@@ -72,7 +72,6 @@ class Pipeline:
             self._committer,
             session=services.session,
             gate=services.gate,
-            records_per_round=services.records_per_trigger,
             stopping=self._stopping,
         )
         self._generation = 0
@@ -194,7 +193,7 @@ class Pipeline:
             self.reader,
             position,
             checkpoint,
-            records_per_trigger=self._services.records_per_trigger,
+            records_per_trigger=self._roster.records_max,
             on_batch=lambda frame, batch_id: self._take_batch(frame, batch_id, str(checkpoint)),
             ended=lambda: self._stopping.is_set() or self._roster.error is not None or not self._roster.wanted(),
             running=self._set_running,
@@ -206,7 +205,7 @@ class Pipeline:
         self._roster.running = running
 
     def _note_failure(self, error: BaseException) -> None:
-        if self._stopping.is_set():
+        if self._stopping.is_set() or self._roster.shrink_batches(error):
             return
         known = self._roster.known_position()
         if known is None:

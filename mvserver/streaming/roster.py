@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.shares import Share
+from mvserver.streaming.spark_errors import is_too_large
 from mvserver.streaming.subscribers import Subscriber
 from spark_sinks.base import Position, SourceReader
 from spark_sinks.duckdb.ledger import encode
@@ -16,15 +17,17 @@ from spark_sinks.duckdb.writer import Writer
 
 _log = logging.getLogger(__name__)
 
+RECORDS_MIN = 100  # a batch is never made smaller than this
+
 
 class Roster:
     """Guarded by ``lock``; ``changed`` is its condition.
 
     ``position`` is committed, None while the subscribers' own positions are to decide; ``next`` is where the next batch
-    begins. ``error`` ends the present generation.
+    begins. ``error`` ends the present generation. ``records_max`` bounds a batch and a round of filling.
     """
 
-    def __init__(self, reader: SourceReader, writer: Writer) -> None:
+    def __init__(self, reader: SourceReader, writer: Writer, *, records_max: int) -> None:
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.subscribers: dict[str, Subscriber] = {}
@@ -34,6 +37,7 @@ class Roster:
         self.stalled: str | None = None
         self.latest: Position | None = None
         self.running = False
+        self.records_max = records_max
         self._reader = reader
         self._writer = writer
 
@@ -55,6 +59,15 @@ class Roster:
         """Until the condition holds, looked at whenever something changes."""
         with self.lock:
             return self.changed.wait_for(condition, timeout_s)
+
+    def shrink_batches(self, error: BaseException) -> bool:
+        """After a batch that came to more bytes than one may have: True where a smaller one can be tried."""
+        with self.lock:
+            if not is_too_large(error) or self.records_max <= RECORDS_MIN:
+                return False
+            self.records_max = max(RECORDS_MIN, self.records_max // 4)
+            _log.warning("a batch was too large for the memory: at most %s records from now on", self.records_max)
+            return True
 
     def fail(self, share: Share, error: SqlError) -> None:
         """The query of a share fails where it stands; its siblings go on."""

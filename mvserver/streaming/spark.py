@@ -42,6 +42,12 @@ _SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.locality.wait": "0",
+    "spark.driver.maxResultSize": "512m",  # a batch of larger rows is tried again with fewer
+    # Of queries that have ended; a consumer holds some megabytes that it has fetched ahead.
+    "spark.kafka.consumer.cache.timeout": "1m",
+    "spark.kafka.consumer.cache.evictorThreadRunInterval": "20s",
+    "spark.kafka.consumer.fetchedData.cache.timeout": "1m",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "20s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",

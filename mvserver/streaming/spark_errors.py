@@ -21,6 +21,11 @@ def sql_error(error: BaseException) -> SqlError:
     return SqlError(sqlstates.INTERNAL_ERROR, "evaluation failed", detail=first.strip()[:500])
 
 
+def is_too_large(error: BaseException) -> bool:
+    """True where the rows of a batch came to more bytes than the driver takes (``spark.driver.maxResultSize``)."""
+    return "spark.driver.maxResultSize" in str(error)
+
+
 def is_data_error(error: BaseException) -> bool:
     """True where a record's value and a query's expression are to blame, not the source or Spark."""
     return sql_error(error).sqlstate.startswith("22")

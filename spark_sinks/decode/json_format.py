@@ -85,8 +85,12 @@ def _all_valid(columns: Sequence[DecodeColumn], refs: Sequence[str], parsed: str
 
 
 def _single(utf8: str) -> str:
-    """One closing brace, at the very end: surely one object. Else the values are counted exactly."""
-    return f"(locate('}}', {utf8}) = char_length(rtrim({utf8})) OR json_array_length(concat('[', {utf8}, ']')) = 1)"
+    """The first closing brace is the last byte: surely one object. Else the values are counted exactly.
+
+    A search for bytes, since those for characters (``locate``, ``char_length``) cost as much as half of the parsing.
+    """
+    first_brace_is_last = f"octet_length(substring_index({utf8}, '}}', 1)) = octet_length({utf8}) - 1"
+    return f"({first_brace_is_last} OR json_array_length(concat('[', {utf8}, ']')) = 1)"
 
 
 def _taken(column: DecodeColumn, ref: str, fast: str, parsed: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,6 +51,9 @@ class KafkaReader:
         self._topic = topic
         self._jar_directory = jar_directory
         self._cluster = Cluster(store, options, timeout_s=timeout_s)
+        # The connector keeps consumers, and what they have fetched ahead, for each group; with one of its own for each
+        # batch it would fill the memory with those of the batches before.
+        self._batch_group = f"mvserver-{uuid.uuid4()}"
 
     def stream(self, spark: SparkSession, start: Position, *, records_per_trigger: int) -> DataFrame:
         """Raises the named error at once where the topic cannot be read from ``start`` on."""
@@ -82,6 +86,7 @@ class KafkaReader:
             "assign": f'{{"{self._topic}": {partitions}}}',
             "startingOffsets": positions.connector_offsets(self._topic, first),
             "endingOffsets": positions.connector_offsets(self._topic, last),
+            "kafka.group.id": self._batch_group,
         }
         cores = spark.sparkContext.defaultParallelism
         if len(partitions) < cores and positions.distance(start, end) >= KAFKA_RECORDS_WORTH_SPLITTING:

@@ -73,19 +73,19 @@ class LiveServer:
         return self._process
 
     def kill(self) -> None:
-        """Returns when the JVM it started has gone too: that one notices its parent's end, and writes until then."""
-        children = self._children()
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-        self.wait_for(lambda: not any(Path(f"/proc/{child}").exists() for child in children), 20, "the JVM lives on")
-
-    def _children(self) -> list[int]:
-        tasks = Path(f"/proc/{self.process.pid}/task")
-        return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
+        self.wait_killed()
 
     def wait_killed(self, timeout_s: float = 90.0) -> None:
-        """For a failpoint: the process ends itself."""
+        """Returns when the JVM has gone too: it notices its parent's end, and writes to the directory until then."""
         assert self.process.wait(timeout_s) == -signal.SIGKILL, self.log_tail()
+        self.wait_for(lambda: not any(map(self._works_here, Path("/proc").iterdir())), 20, "the JVM lives on")
+
+    def _works_here(self, process: Path) -> bool:
+        try:
+            return process.name.isdigit() and str(self.data).encode() in (process / "cmdline").read_bytes()
+        except OSError:  # it has just ended
+            return False
 
     def stop(self) -> int:
         self.process.terminate()
