@@ -89,7 +89,7 @@ TABLE: tuple[Row, ...] = (
     Row("store_config_dir", read.PATH, "{data_dir}/store-config",
         "Folder of the files that the store property 'config_file' may name."),
     Row("jar_dir", read.PATH, "{data_dir}/jars", "Folder in which jars are looked for before the network is asked."),
-    Row("records_per_trigger", read.COUNT, "600000", "Most records of one micro-batch of one source; fewer where they are large."),
+    Row("records_per_trigger", read.COUNT, "600000", "Most records of one micro-batch, fewer where they are large."),
     Row("file_poll_interval", read.POSITIVE_DURATION, "50ms", "How often a directory is looked at for new files."),
     Row("kafka_poll_interval", read.POSITIVE_DURATION, "50ms", "How often an idle source is asked for new records."),
     Row("kafka_request_timeout", read.POSITIVE_DURATION, "10s", "When a Kafka broker counts as not answering."),

@@ -195,7 +195,7 @@ class SinkQuery:
         for stage in program.stages:
             frame = frame.selectExpr("*", *stage)
         view = program.views[0]
-        frame = frame.where(program.keep).selectExpr("key", "record_time", *program.flags, *program.columns)
+        frame = frame.where(program.keep or "true").selectExpr("key", "record_time", *program.flags, *program.columns)
         fields = ", ".join(
             f"{text(output.name)}, {_json_value(name, output.type.kind)}"
             for output, name in zip(plan.outputs, view.outputs, strict=True)

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everyone gives i
 
 from mvserver.streaming.program import Program, ViewInput
 from mvserver.streaming.rejected import rejected_rows
+from mvserver.streaming.spark_calls import collect, select_expressions
 from spark_sinks.base import SourceReader
 from spark_sinks.duckdb.ledger import RejectedRow
 from spark_sinks.duckdb.writer import TableMerge, ViewMerge
@@ -44,7 +45,7 @@ class Evaluated:
 
 def evaluate_rows(frame: DataFrame, program: Program, reader: SourceReader) -> Evaluated:
     """Row mode: every record that matters to a view comes to the driver with its evaluated columns."""
-    table = _collected(row_frame(frame, program), program)
+    table = _collected(row_frame(frame, program), program, "rows")
     views = []
     for view in program.views:
         if view.outputs:
@@ -57,7 +58,7 @@ def evaluate_rows(frame: DataFrame, program: Program, reader: SourceReader) -> E
 
 def evaluate_partials(frame: DataFrame, program: Program, reader: SourceReader) -> Evaluated:
     """Partial mode: Spark aggregates at the finest grain; every rejected record stays a group of its own."""
-    table = _collected(partial_frame(frame, program), program)
+    table = _collected(partial_frame(frame, program), program, "partials")
     views = tuple(
         ViewMerge(
             view.target.query_id,
@@ -72,8 +73,10 @@ def evaluate_partials(frame: DataFrame, program: Program, reader: SourceReader) 
 def row_frame(frame: DataFrame, program: Program) -> DataFrame:
     """A row per record: flags, keys, arguments, outputs, rejected records and the record's time."""
     for stage in program.stages:
-        frame = frame.selectExpr("*", *stage)
-    return frame.where(program.keep).selectExpr(*program.flags, *program.columns, _TIME)
+        frame = select_expressions(frame, ("*", *stage))
+    if program.keep is not None:
+        frame = frame.where(program.keep)
+    return select_expressions(frame, (*program.flags, *program.columns, _TIME))
 
 
 def partial_frame(frame: DataFrame, program: Program) -> DataFrame:
@@ -96,9 +99,9 @@ def _evaluated(table: pa.Table, views: tuple[ViewMerge, ...], program: Program, 
     )
 
 
-def _collected(frame: DataFrame, program: Program) -> pa.Table:
+def _collected(frame: DataFrame, program: Program, shape: str) -> pa.Table:
     """Raises WholeProgramNeeded; else a trial's rejected columns are all NULL."""
-    table = _normal(frame.toArrow())
+    table = _normal(collect(frame, program.schemas, shape))
     if program.trial and any(table.column(name).null_count < table.num_rows for _, name in program.rejected):
         raise WholeProgramNeeded
     return table

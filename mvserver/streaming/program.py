@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from mvserver.compiler import lower_spark
 from mvserver.compiler.expressions import ColumnReference, Expression, FieldAccess, Literal, walk
 from mvserver.compiler.plans import Projection, Scan
@@ -89,8 +91,9 @@ class Program:
     group_columns: tuple[str, ...]  # partial mode: keys and rejected
     partial_columns: tuple[PartialColumn, ...]
     views: tuple[ViewInput, ...]
-    keep: str = "true"  # records that matter to someone
+    keep: str | None = None  # which records matter to someone; None where all do
     trial: bool = False  # a rejected column then only says that a record needs the whole program
+    schemas: dict[str, pa.Schema] = field(default_factory=dict, compare=False)  # of the collected shapes, once known
 
 
 @dataclass
@@ -149,7 +152,7 @@ def build_program(targets: Sequence[Target], *, trial: bool = False) -> Program:
         group_columns=(*keys, *(name for _, name in rejected)),
         partial_columns=tuple(PartialColumn(name, text) for text, name in partials.items()),
         views=tuple(views),
-        keep=" OR ".join(kept) or "false",
+        keep=None if set(flag_names) & set(good.values()) else " OR ".join(kept) or "false",
         trial=trial,
     )
 
