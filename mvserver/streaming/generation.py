@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.streaming.spark_calls import for_each_batch
 from spark_sinks.base import Position, SourceReader
 
 _LOOK_S = 1
@@ -49,7 +50,7 @@ def run_generation(
     frame = reader.stream(session, position, records_per_trigger=records_per_trigger)
     try:
         query = (
-            frame.writeStream.foreachBatch(guarded)
+            for_each_batch(frame.writeStream, guarded)
             .option("checkpointLocation", str(checkpoint))
             .trigger(processingTime="0 seconds")
             .start()
