@@ -39,10 +39,11 @@ lint: venv
 	$(BIN)/lint-imports
 
 fast: venv
-	$(BIN)/python -m pytest -q -m "not spark and not kafka and not night"
+	$(BIN)/python -m pytest -q -n auto -m "not spark and not kafka and not night"
 
-test: venv
-	$(BIN)/python -m pytest -m "not night"
+# Spark and the brokers are started once for all tests that need them: those share one process.
+test: venv fast
+	$(BIN)/python -m pytest -m "(spark or kafka) and not night"
 
 test-night: venv
 	$(BIN)/python -m pytest -m night

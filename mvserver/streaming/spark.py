@@ -60,7 +60,7 @@ _SETTINGS = {
 class SparkOptions:
     master: str = "local[*]"
     driver_memory: str = "2g"
-    polling_delay_ms: int = 50
+    polling_delay_ms: int = 100
     work_directory: Path = Path("spark")
     extra: tuple[tuple[str, str], ...] = ()
     prepare: Callable[[SparkOptions], None] = lambda options: None  # sees to it that there is a Java, or says why not

@@ -147,3 +147,22 @@ def test_rejected_records_are_kept_and_good_ones_counted(
     assert server.states()["good"][0] == "RUNNING"
     server.run("DROP MATERIALIZED VIEW good", "DROP STREAM poisoned", "DROP STORE r")
     assert server.query("SELECT count(*) FROM mv_catalog.rejected_rows") == [(0,)]  # nothing is left behind
+
+
+def test_batches_of_large_records_are_made_smaller_until_the_memory_holds_them(
+    server: LiveServer, kafka_broker: KafkaBroker, kafka_topic: Callable[..., str], seed: int
+) -> None:
+    topic = kafka_topic(1)
+    clicks = Clicks(seed, kafka_broker.bootstrap, topic)
+    urls = [f"./{n}/{'x' * 1000}" for n in range(4_000)]  # 4 MB of keys
+    clicks.send_raw([json.dumps({"n": n, "url": url}).encode() for n, url in enumerate(urls)])
+    server.start(MVSERVER_SPARK_CONF="spark.driver.maxResultSize=1m", MVSERVER_RECORDS_PER_TRIGGER="4000")
+    server.run(
+        f"CREATE STORE s WITH ('type' = KAFKA, 'uris' = '{kafka_broker.bootstrap}')",
+        STREAM.format(topic=topic),
+        "CREATE MATERIALIZED VIEW sums AS SELECT url, sum(n) AS n FROM clicks WITH ('starting.position' = 'earliest') "
+        "GROUP BY url",
+    )
+    server.wait_equal("SELECT url, n FROM sums", {(url,): n for n, url in enumerate(urls)})
+    assert "at most 250 records" in server.log_tail()
+    assert server.states()["sums"] == ("RUNNING", None)
