@@ -35,6 +35,7 @@ class CatalogConnection:
         self._closed = False
         self._lock_file = _lock(path)
         try:
+            _make_private(path)
             self._writer = self._open()
             with self._reported():
                 prepare(self._writer, str(path))
@@ -200,6 +201,12 @@ class CatalogConnection:
             detail=f"{self._path}: {what}.",
             hint="The catalog is the durable truth and cannot be rebuilt: put back a copy of the file.",
         )
+
+
+def _make_private(path: Path) -> None:
+    """A new file is its owner's alone, since stores' secrets and passwords' verifiers are in it; SQLite gives the files
+    beside it the same permissions."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def _lock(path: Path) -> int:

@@ -19,6 +19,18 @@ def check_identifier(name: str) -> None:
         )
 
 
+def check_role_name(name: str) -> None:
+    check_identifier(name)
+    if name in ("public", "none"):
+        raise SqlError(sqlstates.RESERVED_NAME, f'role name "{name}" is reserved')
+    if name.startswith("pg_"):
+        raise SqlError(
+            sqlstates.RESERVED_NAME,
+            f'role name "{name}" is reserved',
+            detail='Role names starting with "pg_" are reserved.',
+        )
+
+
 def check_schema_name(name: str) -> None:
     check_identifier(name)
     if name in RESERVED_SCHEMAS:

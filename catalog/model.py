@@ -12,6 +12,8 @@ class Role:
     name: str
     superuser: bool
     created_at: float = 0.0
+    can_login: bool = True
+    password: str | None = field(default=None, repr=False)  # its verifier; never the password itself
 
 
 @dataclass(frozen=True)

@@ -57,9 +57,30 @@ A function of a NULL is NULL unless its entry says otherwise. Results are shown 
 | `min(x)`, `max(x)` | numbers, text, dates, times, timestamps | x's type; text without its length |
 | `avg(x)` | numbers | numeric with 6 or s + 4 digits, rounded half away from zero; of floats double precision |
 | `stddev(x)`, `stddev_samp`, `stddev_pop`, `variance`, `var_samp`, `var_pop` | numbers | double precision |
+| `bool_and(x)`, `bool_or(x)`, `every(x)` | boolean | boolean |
+| `first_value(x)`, `last_value(x)` | all but arrays, maps and structs | x's type |
+| `percentile_cont(p) WITHIN GROUP (ORDER BY x [DESC])` | numbers | double precision |
+| `percentile_disc(p) WITHIN GROUP (ORDER BY x [DESC])` | all but arrays, maps and structs | x's type |
+| `mode() WITHIN GROUP (ORDER BY x [DESC])` | all but arrays, maps and structs | x's type |
+| `string_agg(x, separator)`, `listagg(x [, separator])` | text | text |
 
-Each may have `FILTER (WHERE condition)`. `DISTINCT` in an aggregate is not supported. A sum that does not fit its type
-fails the view with 22003.
+Each may have `FILTER (WHERE condition)`, and `count`, `sum`, `min`, `max`, `avg`, the deviations, the booleans and
+`string_agg` `DISTINCT`: `count(DISTINCT x)`. NULLs are left out. A sum that does not fit its type fails the view with
+22003.
+
+`first_value`, `last_value`, `string_agg` and `listagg` go by event time: the stream's or the query's `timestamp`, else
+the record's own time. A record without event time is left out. Of values with equal times the least is the first and
+the greatest the last, so that the result does not depend on the order in which partitions and files are read. The
+values of `string_agg(DISTINCT …)` are in their own order. A separator is a constant; `listagg` has `,` without one.
+
+`p` is a constant from 0 to 1. `percentile_cont` is computed between the two nearest values, `percentile_disc` is one of
+the values, `mode` the most frequent one; of equally frequent values it is the one that comes first in the order given.
+All are exact.
+
+`DISTINCT`, percentiles, the mode and `string_agg` need the values: each group's are kept, each once, in a table beside
+the view's rows. A `DISTINCT` aggregate costs a reader of the view nothing more; the others are computed from the counts
+of the values when the view is read. `string_agg` keeps every value with its time: it is meant for groups that stay
+small.
 """
 
 

@@ -1,8 +1,9 @@
-"""The program ``mvserver``: serve, check, version. Errors go to standard error as they would go to a client."""
+"""The program ``mvserver``: serve, init, check, version. Errors go to standard error as they would go to a client."""
 
 from __future__ import annotations
 
 import argparse
+import getpass
 import importlib.metadata
 import logging
 import os
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from mvserver import config
+from mvserver import config, sqlstates
 from mvserver.errors import SqlError
 
 _EXIT_REFUSED = 2  # the settings or the machine are not as they must be
@@ -25,6 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _serve(options)
         if options.command == "check":
             return _check(options)
+        if options.command == "init":
+            return _init(options)
     except SqlError as error:
         print(_printed(error), file=sys.stderr)
         return _EXIT_REFUSED
@@ -67,6 +70,26 @@ def _check(options: argparse.Namespace) -> int:
     return 0 if all(finding.good or finding.optional for finding in findings) else _EXIT_MISSING
 
 
+def _init(options: argparse.Namespace) -> int:
+    settings = _settings(options)
+    from mvserver import first_password
+
+    password = first_password.take() or _asked_password()
+    role = first_password.initialize(settings.data_dir, password, settings.password_encryption)
+    print(f'the password of role "{role}" is set in {settings.data_dir}')
+    return 0
+
+
+def _asked_password() -> str:
+    """Typed twice at a terminal, else the first line of what is piped in."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    password = getpass.getpass("Password of the first superuser: ")
+    if getpass.getpass("Again: ") != password:
+        raise SqlError(sqlstates.INVALID_PASSWORD, "the passwords differ")
+    return password
+
+
 def _settings(options: argparse.Namespace) -> config.Settings:
     given = vars(options)
     flags = {row.name: given[row.name] for row in config.TABLE if given.get(row.name) is not None}
@@ -80,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, words in (
         ("serve", "run the server until SIGTERM"),
+        ("init", "set the first superuser's password, and make the data directory where there is none"),
         ("check", "say what this machine lacks, and where to get it"),
     ):
         command = commands.add_parser(

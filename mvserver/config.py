@@ -20,7 +20,8 @@ from mvserver import failpoints, limits, sqlstates
 from mvserver.errors import SqlError
 
 ENVIRONMENT_PREFIX = "MVSERVER_"
-_NO_SETTINGS = ("MVSERVER_CONFIG", failpoints.VARIABLE, "MVSERVER_TEST_")  # the file's place, and what tests say
+# the file's place, a secret that has no place in a file, and what tests say
+_NO_SETTINGS = ("MVSERVER_CONFIG", "MVSERVER_SUPERUSER_PASSWORD", failpoints.VARIABLE, "MVSERVER_TEST_")
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,12 @@ class Settings:
     data_dir: Path
     host: str
     port: int
+    authentication: str
+    authentication_timeout: float
+    password_encryption: str
+    tls: str
+    tls_certificate: Path | None
+    tls_key: Path | None
     log_level: str
     spark_master: str
     spark_driver_memory: int
@@ -74,8 +81,18 @@ class Row:
 
 TABLE: tuple[Row, ...] = (
     Row("data_dir", read.PATH, "mvserver-data", "Folder of the catalog, the views' rows and Spark's checkpoints."),
-    Row("host", read.TEXT, "127.0.0.1", "Address to listen on; loopback only, as long as there is no authentication."),
+    Row("host", read.TEXT, "127.0.0.1", "Address to listen on; loopback only, as long as authentication is trust."),
     Row("port", read.PORT, "5432", "Port to listen on; 0 takes a free one."),
+    Row("authentication", read.choice("trust", "scram-sha-256", "md5"), "trust",
+        "How clients prove who they are: trust, scram-sha-256, or md5, which takes both kinds of stored passwords."),
+    Row("authentication_timeout", read.POSITIVE_DURATION, f"{int(limits.AUTHENTICATION_TIMEOUT_S)}s",
+        "How long a client may take to log in."),
+    Row("password_encryption", read.choice("scram-sha-256", "md5"), "scram-sha-256",
+        "How passwords are stored: default of the session setting of this name."),
+    Row("tls", read.choice("off", "on", "required"), "off",
+        "Whether connections are encrypted: off, on where the client asks for it, or required."),
+    Row("tls_certificate", read.OPTIONAL_PATH, "", "The server's certificate in PEM, with its chain after it."),
+    Row("tls_key", read.OPTIONAL_PATH, "", "The certificate's private key in PEM, without a passphrase."),
     Row("log_level", read.LOG_LEVEL, "info", "What is logged to standard error: debug, info, warning or error."),
     Row("spark_master", read.TEXT, "local[*]", "Where Spark runs: local[*], or the address of a cluster."),
     Row("spark_driver_memory", read.SIZE, "2GB", "Heap of Spark's driver, which is a child of the server."),
@@ -91,7 +108,7 @@ TABLE: tuple[Row, ...] = (
     Row("jar_dir", read.PATH, "{data_dir}/jars", "Folder in which jars are looked for before the network is asked."),
     Row("records_per_trigger", read.COUNT, "600000", "Most records of one micro-batch, fewer where they are large."),
     Row("file_poll_interval", read.POSITIVE_DURATION, "50ms", "How often a directory is looked at for new files."),
-    Row("kafka_poll_interval", read.POSITIVE_DURATION, "50ms", "How often an idle source is asked for new records."),
+    Row("kafka_poll_interval", read.POSITIVE_DURATION, "100ms", "How often an idle source is asked for new records."),
     Row("kafka_request_timeout", read.POSITIVE_DURATION, "10s", "When a Kafka broker counts as not answering."),
     Row("source_check_interval", read.POSITIVE_DURATION, "3s", "How often each source's health and end are looked at."),
     Row("read_while_filling_wait", read.DURATION, f"{int(limits.READ_WHILE_FILLING_WAIT_S)}s",
@@ -134,12 +151,14 @@ def load(
                 raw = raw.replace("{data_dir}", str(values["data_dir"]))
             values[row.name] = _value(row, origin, raw)
     settings = Settings(**values)
-    check_host(settings.host)
+    if settings.authentication == "trust":
+        check_host(settings.host)
+    _check_tls(settings)
     return settings
 
 
 def check_host(host: str) -> None:
-    """Only loopback: whoever reaches the port is let in as any role."""
+    """Only loopback, where whoever reaches the port is let in as any role."""
     try:
         addresses = {info[4][0] for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)} if host else set()
     except OSError as error:
@@ -150,8 +169,18 @@ def check_host(host: str) -> None:
         raise SqlError(
             sqlstates.CONFIG_FILE_ERROR,
             f'cannot listen on "{host}": it is not a loopback address',
-            detail="There is no authentication yet, so that whoever reaches the port could read and change everything.",
-            hint="Listen on 127.0.0.1 or ::1, and let others in by an SSH tunnel.",
+            detail="Authentication is trust, so that whoever reaches the port could read and change everything.",
+            hint="Listen on 127.0.0.1 or ::1, or set authentication to scram-sha-256.",
+        )
+
+
+def _check_tls(settings: Settings) -> None:
+    missing = [name for name in ("tls_certificate", "tls_key") if getattr(settings, name) is None]
+    if settings.tls != "off" and missing:
+        raise SqlError(
+            sqlstates.CONFIG_FILE_ERROR,
+            f'setting "{missing[0]}" is missing',
+            detail=f"It is needed since the setting tls is {settings.tls}.",
         )
 
 

@@ -107,6 +107,22 @@ def _log_level(raw: object) -> str:
     return level
 
 
+def _optional_path(raw: object) -> Path | None:
+    """None for the empty text."""
+    return None if raw == "" else _path(raw).resolve()
+
+
+def choice(*words: str) -> ValueType:
+    def read(raw: object) -> str:
+        # a bare on or off is a word here, and TOML's true and false mean the same
+        word = {True: "on", False: "off"}[raw] if isinstance(raw, bool) else _text(raw).lower()
+        if word not in words:
+            raise ValueError(f"{raw!r} is not one of {', '.join(words)}")
+        return word
+
+    return ValueType("word", read)
+
+
 def _import(raw: object) -> str | None:
     """None for the empty text: nothing is to be imported."""
     text = raw.strip() if isinstance(raw, str) else ""
@@ -124,6 +140,7 @@ def _imports(raw: object) -> tuple[str, ...]:
 
 TEXT = ValueType("text", _text)
 PATH = ValueType("path", lambda raw: _path(raw).resolve())
+OPTIONAL_PATH = ValueType("path", _optional_path)
 PATHS = ValueType("paths", _paths)
 PORT = ValueType("port", lambda raw: _integer(raw, 0, _PORT_MAX))
 COUNT = ValueType("whole number", lambda raw: _integer(raw, 1))

@@ -21,6 +21,14 @@ SHUTDOWN_GRACE_S = 5.0  # after the drain: how long cancelled statements may tak
 LOGIN_GRACE_S = 1.0  # at a shutdown: how long a client that is only just logging in may take to be told
 ARRAY_DIMENSIONS_MAX = 6  # PostgreSQL's MAXDIM
 
+# --- log-in ---------------------------------------------------------------------------------------------------------
+SCRAM_ITERATIONS = 4_096  # of a new password: PostgreSQL's, and the least that RFC 7677 allows
+SASL_MESSAGE_BYTES_MAX = 1_024  # PostgreSQL's own bound
+AUTHENTICATION_FAILURES_MAX = 10  # of one role from one address within the window; more are refused unheard
+AUTHENTICATION_FAILURES_OF_ADDRESS_MAX = 100  # of all roles from one address: guessing one password for many roles
+AUTHENTICATION_FAILURE_WINDOW_S = 60.0
+AUTHENTICATION_FAILURES_REMEMBERED_MAX = 10_000  # pairs of address and role; the oldest is forgotten first
+
 # --- statements -----------------------------------------------------------------------------------------------------
 STATEMENT_BYTES_MAX = 1024 * 1024  # checked before the parser sees the text
 STATEMENT_DEPTH_MAX = 40  # nested brackets and CASEs; sqlglot recurses, and Python's stack is finite
@@ -36,6 +44,8 @@ COLUMNS_MAX = 1_600  # PostgreSQL's
 LOWERED_EXPRESSION_CHARS_MAX = 256 * 1024  # an expression as engine text; lowerings may repeat an argument
 PREPARED_STATEMENTS_MAX = 1_000  # per session
 PORTALS_MAX = 200  # per session
+CURSORS_MAX = 200  # per session: DECLARE; each may hold an open result
+CURSOR_ROWS_BYTES_MAX = 128 * 1024 * 1024  # per session: rows that SCROLL and WITH HOLD cursors keep in memory
 
 # --- transactions ---------------------------------------------------------------------------------------------------
 IDLE_IN_TRANSACTION_TIMEOUT_S = 60.0  # a pinned snapshot slows every merge
@@ -49,6 +59,7 @@ FILE_RECORD_BYTES_MAX = 16 * 1024 * 1024  # a line that PRINT ENTITY or INSERT I
 
 # --- sessions -------------------------------------------------------------------------------------------------------
 READ_WHILE_FILLING_WAIT_S = 60.0  # how long a SELECT waits for a view that is being filled
+FRESHNESS_WAIT_S = 10.0  # how long a SELECT waits for a view to come to the end that its source has
 CUSTOM_SETTINGS_MAX = 100  # "a.b" settings a client may invent
 SETTING_VALUE_BYTES_MAX = 8_192
 SPOOLED_RESULT_BYTES_MAX = 256 * 1024 * 1024  # the rest of an open portal, when its pinned cursor is needed again

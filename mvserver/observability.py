@@ -29,7 +29,12 @@ _PROPERTY = re.compile(
     rf"""((?:['’"]{_SENSITIVE_NAME}['’"]|(?<![\w.\-]){_SENSITIVE_NAME})\s*(?:=|:|\bTO\b)\s*)(?:{_LITERAL}|[^\s,;)'"]+)""",
     re.IGNORECASE | re.DOTALL,
 )
-_PASSWORD_CLAUSE = re.compile(rf"(\bPASSWORD\s+){_LITERAL}", re.IGNORECASE | re.DOTALL)
+# PASSWORD and a text, in every form that a text may have, whatever blanks and comments are between them
+_GAP = r"(?:\s|/\*.{0,256}?\*/|--[^\n]*(?:\n|$))*+"
+_PASSWORD_TEXT = rf"""(?:E'(?:[^'\\]|\\.|'')*(?:'|\\?$)|(?:U&|N)?{_LITERAL}|\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|$))"""
+_PASSWORD_CLAUSE = re.compile(
+    rf"(?<!['’\".\-])(\bPASSWORD{_GAP}){_PASSWORD_TEXT}(?:\s*\n\s*'(?:[^']|'')*(?:'|$))*", re.IGNORECASE | re.DOTALL
+)
 _URI_PASSWORD = re.compile(
     r"((?<![a-z0-9+.\-])[a-z][a-z0-9+.\-]{0,30}://[^\s:/@'\"]{0,128}:)[^\s/@'\"]{1,1024}(@)", re.IGNORECASE
 )

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from catalog.model import Query
 from catalog.store import Catalog
-from mvserver import config, limits, sqlstates
+from mvserver import config, first_password, limits, sqlstates
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.explain import explain
 from mvserver.compiler.plans import ContinuousPlan
@@ -29,7 +29,10 @@ from mvserver.errors import SqlError
 from mvserver.failpoints import Failpoints
 from mvserver.observability import set_up_logging
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, Role
+from mvserver.pgwire.authentication import Authentication, PasswordAuthentication
 from mvserver.pgwire.server import PgWireServer
+from mvserver.pgwire.tls import Tls
+from mvserver.pgwire.tls import load as load_tls
 from mvserver.plugins import load_extensions, load_rewriter
 from mvserver.routing import lookup, ports
 from mvserver.routing.router import Router
@@ -39,7 +42,9 @@ from mvserver.serving.pull import DuckPullService
 from mvserver.session.activity_table import activity_table
 from mvserver.session.backend import SessionBackend
 from mvserver.session.catalog_directory import CatalogDirectory
+from mvserver.session.cursors import cursors_table
 from mvserver.session.parsing import RememberingParser
+from mvserver.session.password_source import CatalogPasswords
 from mvserver.session.services import Services as SessionServices
 from mvserver.session.setting_values import duration
 from mvserver.spark_java import SparkJava
@@ -59,13 +64,23 @@ def run(settings: config.Settings) -> int:
     set_up_logging(settings.log_level.upper())
     # Statements wait for each other's turn of the interpreter; a short turn keeps look-ups fast beside long ones.
     sys.setswitchinterval(0.001)
+    password = first_password.take()
+    tls = _tls(settings)
     with _locked(settings.data_dir), Rooms(settings) as rooms:
-        return asyncio.run(_serve(rooms, settings))
+        first_password.provide(rooms.catalog, password, settings.password_encryption)
+        return asyncio.run(_serve(rooms, settings, tls))
 
 
-async def _serve(rooms: Rooms, settings: config.Settings) -> int:
+async def _serve(rooms: Rooms, settings: config.Settings, tls: Tls | None) -> int:
     # A thread for each connection that has work: statements may wait for Spark, a view or a client for long.
-    wire = PgWireServer(rooms.backend, settings.host, settings.port)
+    wire = PgWireServer(
+        rooms.backend,
+        settings.host,
+        settings.port,
+        authentication=_authentication(rooms.catalog, settings),
+        authentication_timeout_s=settings.authentication_timeout,
+        tls=tls,
+    )
     try:
         await wire.start()
     except OSError as error:
@@ -92,6 +107,21 @@ async def _serve(rooms: Rooms, settings: config.Settings) -> int:
         logging.shutdown()
         os._exit(0)
     return 0
+
+
+def _authentication(catalog: Catalog, settings: config.Settings) -> Authentication | None:
+    """None for trust, which the wire keeps to loopback."""
+    if settings.authentication == "trust":
+        return None
+    first_password.require(catalog)
+    source = CatalogPasswords(catalog)
+    return PasswordAuthentication(source, secret=source.secret(), md5=settings.authentication == "md5")
+
+
+def _tls(settings: config.Settings) -> Tls | None:
+    if settings.tls == "off" or settings.tls_certificate is None or settings.tls_key is None:
+        return None
+    return load_tls(settings.tls_certificate, settings.tls_key, required=settings.tls == "required")
 
 
 def _stopper(stop: asyncio.Event, number: int) -> Callable[[], None]:
@@ -165,6 +195,7 @@ class Rooms:
             {
                 **live_relations(self.catalog, self.engine, self.writer),
                 "pg_stat_activity": lambda: activity_table(self.backend.registry.activity(), source.snapshot()),
+                "pg_cursors": cursors_table,  # each session gives its own
             },
             concurrency=settings.pull_threads,
             why_missing=lambda view_id: _why_missing(view_id, directory, self.engine),
@@ -220,7 +251,11 @@ def _session_defaults(settings: config.Settings) -> dict[str, str]:
         "idle_in_transaction_session_timeout": settings.idle_in_transaction_timeout,
         "mv.filling_timeout": settings.read_while_filling_wait,
     }
-    return {name: duration(name, f"{math.ceil(value * 1000)}ms") for name, value in seconds.items()}
+    return {
+        **{name: duration(name, f"{math.ceil(value * 1000)}ms") for name, value in seconds.items()},
+        "password_encryption": settings.password_encryption,
+        "ssl": "off" if settings.tls == "off" else "on",
+    }
 
 
 def _why_missing(view_id: str, directory: CatalogDirectory, engine: Engine) -> str | None:
@@ -262,7 +297,7 @@ class _CatalogSource:
                     relations=tuple(self._catalog.relations.all()),
                     stores=tuple(self._catalog.stores.all()),
                     roles=tuple(
-                        Role(r.oid, r.name, r.superuser, True, r.superuser, r.superuser)
+                        Role(r.oid, r.name, r.superuser, r.can_login, r.superuser, r.superuser)
                         for r in self._catalog.roles.all()
                     ),
                 )

@@ -119,6 +119,28 @@ def test_loopback_in_its_spellings(host: str) -> None:
     assert load({"host": host}, {}).host == host
 
 
+def test_with_passwords_any_address_is_listened_on() -> None:
+    settings = load({"host": "0.0.0.0", "authentication": "scram-sha-256"}, {})
+    assert (settings.host, settings.authentication, settings.tls) == ("0.0.0.0", "scram-sha-256", "off")
+    assert refused(flags={"host": "0.0.0.0", "authentication": "password"}).message == (
+        "invalid value for setting \"authentication\": 'password' is not one of trust, scram-sha-256, md5"
+    )
+
+
+def test_tls_needs_its_files(tmp_path: Path) -> None:
+    error = refused(flags={"tls": "required", "tls_certificate": "x.crt"})
+    assert (error.sqlstate, error.message) == ("F0000", 'setting "tls_key" is missing')
+    file = tmp_path / "c.toml"
+    file.write_text(f"tls = true\ntls_certificate = '{tmp_path}/x.crt'\ntls_key = '{tmp_path}/x.key'\n")
+    settings = load({}, {}, file)
+    assert (settings.tls, settings.tls_certificate, settings.tls_key) == ("on", tmp_path / "x.crt", tmp_path / "x.key")
+    assert load({}, {}).tls_key is None
+
+
+def test_the_superusers_password_is_no_setting() -> None:
+    load({}, {"MVSERVER_SUPERUSER_PASSWORD": "hush"})
+
+
 def test_help_and_documentation_have_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(["serve", "--help"])
@@ -135,7 +157,7 @@ def test_the_program_says_what_is_wrong_and_ends_with_2(
     monkeypatch.delenv("MVSERVER_CONFIG", raising=False)
     assert cli.main(["serve", "--host", "192.0.2.1"]) == 2
     told = capsys.readouterr().err
-    assert told.startswith('mvserver: cannot listen on "192.0.2.1": it is not a loopback address\nDETAIL:  There is no')
+    assert told.startswith('mvserver: cannot listen on "192.0.2.1": it is not a loopback address\nDETAIL:  Authentic')
     with pytest.raises(SystemExit) as ended:
         cli.main(["serve", "--prot", "1"])
     assert ended.value.code == 2

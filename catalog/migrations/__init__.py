@@ -9,13 +9,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
-from catalog.migrations import m0001_initial
+from catalog.migrations import m0001_initial, m0002_role_passwords
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 
 APPLICATION_ID = 0x6D767376  # marks the file as this server's; "mvsv"
 
-STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (m0001_initial.apply,)
+STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (m0001_initial.apply, m0002_role_passwords.apply)
 
 VERSION = len(STEPS)
 

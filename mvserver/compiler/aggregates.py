@@ -2,19 +2,23 @@
 
 SUM of integers below BIGINT is BIGINT, of BIGINT DECIMAL(38, 0), of DECIMAL(p, s) DECIMAL(38, s), of FLOAT FLOAT and of
 DOUBLE DOUBLE. AVG of exact numbers is DECIMAL(38, max(6, s + 4)) rounded half away from zero, of the others DOUBLE.
-Variances and standard deviations are DOUBLE for every argument (PostgreSQL answers numeric for exact ones). MIN and MAX
-keep the type.
+Variances and standard deviations are DOUBLE for every argument (PostgreSQL answers numeric for exact ones). MIN, MAX,
+FIRST_VALUE, LAST_VALUE, PERCENTILE_DISC and MODE keep the type; PERCENTILE_CONT is DOUBLE. FIRST_VALUE and LAST_VALUE
+are Flink's, by event time and without NULLs, as is LISTAGG; the others are PostgreSQL's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
 
 from mvserver import sqlstates
+from mvserver.compiler.capabilities.keys import normalized_key
 from mvserver.compiler.capabilities.lookup import FUNCTIONS_HINT
 from mvserver.compiler.coercion import coerce
-from mvserver.compiler.expressions import Expression
-from mvserver.compiler.literals import is_unknown
+from mvserver.compiler.expressions import Expression, Literal
+from mvserver.compiler.literals import is_unknown, typed_literal
 from mvserver.compiler.plans import Aggregate, AggregateCall
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
@@ -33,43 +37,215 @@ AGGREGATES: Mapping[str, Aggregate] = {
     "variance": Aggregate.VAR_SAMP,
     "var_pop": Aggregate.VAR_POP,
     "var_samp": Aggregate.VAR_SAMP,
+    "bool_and": Aggregate.BOOL_AND,
+    "bool_or": Aggregate.BOOL_OR,
+    "every": Aggregate.BOOL_AND,
+    "first_value": Aggregate.FIRST_VALUE,
+    "last_value": Aggregate.LAST_VALUE,
+    "percentile_cont": Aggregate.PERCENTILE_CONT,
+    "percentile_disc": Aggregate.PERCENTILE_DISC,
+    "mode": Aggregate.MODE,
+    "string_agg": Aggregate.STRING_AGG,
+    "listagg": Aggregate.STRING_AGG,
 }
 
 _ORDERED = frozenset(
     {Kind.VARCHAR, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE}
 ) | frozenset(t.INTEGER_KINDS)
+_SCALARS = _ORDERED | {Kind.BOOLEAN, Kind.VARBINARY}
 _DEVIATIONS = frozenset({Aggregate.VAR_POP, Aggregate.VAR_SAMP, Aggregate.STDDEV_POP, Aggregate.STDDEV_SAMP})
+_LOGICAL = frozenset({Aggregate.BOOL_AND, Aggregate.BOOL_OR})
+_TIMED = frozenset({Aggregate.FIRST_VALUE, Aggregate.LAST_VALUE})
+_PERCENTILES = frozenset({Aggregate.PERCENTILE_CONT, Aggregate.PERCENTILE_DISC})
+WITHIN_GROUP = _PERCENTILES | {Aggregate.MODE}
+_KEEPS_TYPE = _TIMED | {Aggregate.PERCENTILE_DISC, Aggregate.MODE}
+_SAME_WITHOUT_DISTINCT = _LOGICAL | {Aggregate.MIN, Aggregate.MAX}
+_TAKES_UNKNOWN = _KEEPS_TYPE | {Aggregate.COUNT, Aggregate.MIN, Aggregate.MAX}
 
 
-def aggregate_call(
-    name: str, argument: Expression | None, where: Expression | None, position: int | None
-) -> AggregateCall:
-    """The typed call; ``argument`` is None for COUNT(*). 42883 for what the aggregate does not take."""
-    function = AGGREGATES[name]
-    if argument is None:
-        return AggregateCall(Aggregate.COUNT_ROWS, None, t.BIGINT, where)
-    if is_unknown(argument):
-        if function in (Aggregate.COUNT, Aggregate.MIN, Aggregate.MAX):
-            argument = coerce(argument, t.VARCHAR)
-        else:
-            raise SqlError(
-                sqlstates.AMBIGUOUS_FUNCTION,
-                f"function {name}(unknown) is not unique",
-                hint="Could not choose a best candidate function. You might need to add explicit type casts.",
-                position=position,
-            )
+@dataclass(frozen=True)
+class AggregateText:
+    """An aggregate call as it is written; ``arguments`` is None for ``*``, ``order`` what WITHIN GROUP orders by."""
+
+    name: str
+    arguments: tuple[Expression, ...] | None
+    where: Expression | None = None
+    distinct: bool = False
+    order: tuple[Expression, ...] | None = None
+    descending: bool = False
+    position: int | None = None
+
+
+def aggregate_call(written: AggregateText) -> AggregateCall:
+    """The typed call. 42883 for what the aggregate does not take, 42809 for a form that is not its own."""
+    function = AGGREGATES[written.name]
+    _check_form(function, written)
+    if written.arguments is None:
+        return AggregateCall(Aggregate.COUNT_ROWS, None, t.BIGINT, written.where)
+    if written.order is not None:
+        return _ordered_call(function, written, written.order)
+    if function is Aggregate.STRING_AGG:
+        return _joined_call(written, written.arguments)
+    (argument,) = written.arguments
+    argument = _known(function, argument, written)
     result = _result(function, argument.type)
     if result is None:
+        raise _undefined(written, written.arguments)
+    if not written.distinct or function in _SAME_WITHOUT_DISTINCT:
+        if function in _DEVIATIONS:
+            argument = coerce(argument, t.DOUBLE)
+        return AggregateCall(function, argument, result, written.where)
+    if argument.type.kind not in _SCALARS:
         raise SqlError(
-            sqlstates.UNDEFINED_FUNCTION,
-            f"function {name}({postgres_name(argument.type)}) does not exist",
-            hint="No function matches the given name and argument types. You might need to add explicit type casts. "
-            + FUNCTIONS_HINT,
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"{written.name.upper()}(DISTINCT ...) of type {postgres_name(argument.type)} is not supported",
+            hint="Take its parts.",
+            position=written.position,
+        )
+    # What is kept value by value must have one form for equal values.
+    return AggregateCall(function, normalized_key(argument), result, written.where, distinct=True)
+
+
+def _check_form(function: Aggregate, written: AggregateText) -> None:
+    name, position = written.name, written.position
+    if written.order is None and function in WITHIN_GROUP:
+        raise SqlError(
+            sqlstates.WRONG_OBJECT_TYPE,
+            f"WITHIN GROUP is required for ordered-set aggregate {name}",
+            hint=f"Write {name}(...) WITHIN GROUP (ORDER BY expression).",
             position=position,
         )
-    if function in _DEVIATIONS:
+    if written.order is not None and function is Aggregate.STRING_AGG:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"{name} with WITHIN GROUP is not supported in a continuous query",
+            hint="Its values are in the order of their event times; those of DISTINCT are in their own order.",
+            position=position,
+        )
+    if written.order is not None and function not in WITHIN_GROUP:
+        raise SqlError(
+            sqlstates.WRONG_OBJECT_TYPE,
+            f"{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP",
+            position=position,
+        )
+    arguments = written.arguments
+    if arguments is None:
+        if function is not Aggregate.COUNT:
+            raise SqlError(sqlstates.UNDEFINED_FUNCTION, f"function {name}() does not exist", position=position)
+        return
+    if written.order is not None:
+        if written.distinct:
+            raise SqlError(sqlstates.SYNTAX_ERROR, "cannot use DISTINCT with WITHIN GROUP", position=position)
+        if len(arguments) != (1 if function in _PERCENTILES else 0) or len(written.order) != 1:
+            raise _undefined(written, (*arguments, *written.order))
+        return
+    if not arguments and function is Aggregate.COUNT:
+        raise SqlError(
+            sqlstates.WRONG_OBJECT_TYPE,
+            "count(*) must be used to call a parameterless aggregate function",
+            position=position,
+        )
+    allowed = {"string_agg": (2,), "listagg": (1, 2)}.get(name, (1,))
+    if len(arguments) not in allowed:
+        raise _undefined(written, arguments)
+    if written.distinct and function in _TIMED:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"{name.upper()}(DISTINCT ...) is not supported in a continuous query",
+            hint="DISTINCT does not change which value is the first or the last: leave it out.",
+            position=position,
+        )
+
+
+def _ordered_call(function: Aggregate, written: AggregateText, order: tuple[Expression, ...]) -> AggregateCall:
+    (argument,) = order
+    argument = _known(function, argument, written)
+    result = _result(function, argument.type)
+    if result is None:
+        raise _undefined(written, (*(written.arguments or ()), argument))
+    if function is Aggregate.PERCENTILE_CONT:
         argument = coerce(argument, t.DOUBLE)
-    return AggregateCall(function, argument, result, where)
+    fraction = _fraction(written) if function in _PERCENTILES else None
+    return AggregateCall(
+        function,
+        normalized_key(argument),
+        result,
+        written.where,
+        fraction=fraction,
+        descending=written.descending,
+    )
+
+
+def _joined_call(written: AggregateText, arguments: tuple[Expression, ...]) -> AggregateCall:
+    texts = tuple(coerce(each, t.VARCHAR) if is_unknown(each) else each for each in arguments)
+    if any(each.type.kind is not Kind.VARCHAR for each in texts):
+        raise _undefined(written, arguments)
+    separator = texts[1] if len(texts) > 1 else Literal(t.VARCHAR, ",")
+    if not isinstance(separator, Literal):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"argument 2 of {written.name} must be a constant",
+            hint="Join each value with its separator first.",
+            position=written.position,
+        )
+    return AggregateCall(
+        Aggregate.STRING_AGG,
+        texts[0],
+        t.VARCHAR,
+        written.where,
+        distinct=written.distinct,
+        separator="" if separator.value is None else str(separator.value),
+    )
+
+
+def _fraction(written: AggregateText) -> float:
+    given = written.arguments[0] if written.arguments else None
+    if isinstance(given, Literal) and is_unknown(given) and given.value is not None:
+        given = typed_literal(given, t.DOUBLE, written.position)
+    value = given.value if isinstance(given, Literal) else None
+    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"argument 1 of {written.name} must be a constant number",
+            hint="Write one call for each percentile.",
+            position=written.position,
+        )
+    if not 0 <= value <= 1:
+        raise SqlError(
+            sqlstates.NUMERIC_VALUE_OUT_OF_RANGE,
+            f"percentile value {value} is not between 0 and 1",
+            position=written.position,
+        )
+    return float(value)
+
+
+def _known(function: Aggregate, argument: Expression, written: AggregateText) -> Expression:
+    """The argument with a type, where its text has none."""
+    if not is_unknown(argument):
+        return argument
+    if function in _LOGICAL:
+        return coerce(argument, t.BOOLEAN, written.position)
+    if function is Aggregate.PERCENTILE_CONT:
+        return coerce(argument, t.DOUBLE, written.position)
+    if function in _TAKES_UNKNOWN:
+        return coerce(argument, t.VARCHAR)
+    raise SqlError(
+        sqlstates.AMBIGUOUS_FUNCTION,
+        f"function {written.name}(unknown) is not unique",
+        hint="Could not choose a best candidate function. You might need to add explicit type casts.",
+        position=written.position,
+    )
+
+
+def _undefined(written: AggregateText, arguments: tuple[Expression, ...]) -> SqlError:
+    spelled = ", ".join(postgres_name(each.type) for each in arguments)
+    return SqlError(
+        sqlstates.UNDEFINED_FUNCTION,
+        f"function {written.name}({spelled}) does not exist",
+        hint="No function matches the given name and argument types. You might need to add explicit type casts. "
+        + FUNCTIONS_HINT,
+        position=written.position,
+    )
 
 
 def _result(function: Aggregate, type_: SqlType) -> SqlType | None:
@@ -79,9 +255,15 @@ def _result(function: Aggregate, type_: SqlType) -> SqlType | None:
         if type_.kind is Kind.VARCHAR:
             return t.VARCHAR
         return type_ if type_.kind in _ORDERED else None
+    if function in _KEEPS_TYPE:
+        if type_.kind is Kind.VARCHAR:
+            return t.VARCHAR
+        return type_ if type_.kind in _SCALARS else None
+    if function in _LOGICAL:
+        return type_ if type_.kind is Kind.BOOLEAN else None
     if not type_.is_numeric:
         return None
-    if function in _DEVIATIONS:
+    if function in _DEVIATIONS or function is Aggregate.PERCENTILE_CONT:
         return t.DOUBLE
     if function is Aggregate.SUM:
         return _sum(type_)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
-from mvserver.compiler.aggregates import AGGREGATES, aggregate_call
+from mvserver.compiler.aggregates import AGGREGATES, AggregateText, aggregate_call
 from mvserver.compiler.binder import Binder
 from mvserver.compiler.coercion import coerce
 from mvserver.compiler.expressions import AggregateReference, ColumnReference, Expression
@@ -39,8 +39,8 @@ class _Calls:
     def __init__(self) -> None:
         self.calls: list[AggregateCall] = []
 
-    def add(self, name: str, argument: Expression | None, where: Expression | None, position: int | None) -> Expression:
-        call = aggregate_call(name, argument, where, position)
+    def add(self, written: AggregateText) -> Expression:
+        call = aggregate_call(written)
         if call not in self.calls:
             self.calls.append(call)
         return AggregateReference(call.type, self.calls.index(call))

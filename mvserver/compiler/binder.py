@@ -13,8 +13,9 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.compiler import patterns
-from mvserver.compiler.aggregates import AGGREGATES
+from mvserver.compiler.aggregates import AGGREGATES, AggregateText
 from mvserver.compiler.capabilities.lookup import call_function, call_operator
+from mvserver.compiler.capabilities.refused import refusal
 from mvserver.compiler.casts import check_cast
 from mvserver.compiler.coercion import coerce, common_type, common_type_of
 from mvserver.compiler.expressions import Case, Cast, Expression, Literal
@@ -28,8 +29,8 @@ from mvserver.sql import types as t
 from mvserver.sql.nodes import position_of
 from mvserver.sql.types import Kind, SqlType
 
-Aggregator = Callable[[str, Expression | None, Expression | None, int | None], Expression]
-"""Name, argument (None for ``*``), filter and position of an aggregate call → what stands for it."""
+Aggregator = Callable[[AggregateText], Expression]
+"""An aggregate call → what stands for it."""
 
 _BINARY: Mapping[type[exp.Expression], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.Pow: "^",
@@ -302,18 +303,31 @@ class Binder:
         return call_function(name, [self.bind(each) for each in node.expressions], position)
 
     def _filter(self, node: exp.Expression) -> Expression:
-        call = node.this
+        call = node.this.this if isinstance(node.this, exp.WithinGroup) else node.this
         if not isinstance(call, exp.Anonymous) or str(call.this) not in AGGREGATES:
             name = str(call.this) if isinstance(call, exp.Anonymous) else type(call).__name__.lower()
-            raise SqlError(
+            raise refusal(name, position_of(node)) or SqlError(
                 sqlstates.WRONG_OBJECT_TYPE,
                 f"FILTER specified, but {name} is not an aggregate function",
                 position=position_of(node),
             )
-        return self._aggregate_call(call, node.expression.this)
+        return self._aggregate_call(node.this, node.expression.this)
+
+    def _within_group(self, node: exp.Expression) -> Expression:
+        call = node.this
+        name = str(call.this) if isinstance(call, exp.Anonymous) else type(call).__name__.lower()
+        if not isinstance(call, exp.Anonymous) or name not in AGGREGATES:
+            raise refusal(name, position_of(node)) or SqlError(
+                sqlstates.WRONG_OBJECT_TYPE,
+                f"WITHIN GROUP specified, but {name} is not an aggregate function",
+                position=position_of(node),
+            )
+        return self._aggregate_call(node, None)
 
     def _aggregate_call(self, node: exp.Expression, where: exp.Expression | None) -> Expression:
-        name, position = str(node.this), position_of(node)
+        """``node`` is the call, or WITHIN GROUP over it."""
+        call = node.this if isinstance(node, exp.WithinGroup) else node
+        name, position = str(call.this), position_of(call)
         if self._inside_aggregate:
             raise SqlError(sqlstates.GROUPING_ERROR, "aggregate function calls cannot be nested", position=position)
         if self._aggregate is None:
@@ -322,40 +336,36 @@ class Binder:
                 f"aggregate functions are not allowed in {self._clause}",
                 position=position,
             )
-        inner = Binder(self._scope, "FILTER")
-        condition = inner.condition(where, "FILTER") if where is not None else None
-        return self._aggregate(name, self._aggregate_argument(node, name, position), condition, position)
+        condition = Binder(self._scope, "FILTER").condition(where, "FILTER") if where is not None else None
+        arguments, distinct = self._aggregate_arguments(call)
+        order = list(node.expression.expressions) if isinstance(node, exp.WithinGroup) else None
+        return self._aggregate(
+            AggregateText(
+                name,
+                arguments,
+                condition,
+                distinct=distinct,
+                order=None if order is None else tuple(self._inside(each.this) for each in order),
+                descending=bool(order and order[0].args.get("desc")),
+                position=position,
+            )
+        )
 
-    def _aggregate_argument(self, node: exp.Expression, name: str, position: int | None) -> Expression | None:
-        arguments = list(node.expressions)
-        if len(arguments) == 1 and isinstance(arguments[0], exp.Star):
-            if name == "count":
-                return None
-            raise SqlError(sqlstates.UNDEFINED_FUNCTION, f"function {name}() does not exist", position=position)
-        if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
-            if name not in ("min", "max"):  # DISTINCT changes nothing for these
-                raise SqlError(
-                    sqlstates.FEATURE_NOT_SUPPORTED,
-                    f"{name.upper()}(DISTINCT ...) is not supported in a continuous query",
-                    hint="Group by the column in a view and count its rows in the SELECT that reads it.",
-                    position=position,
-                )
-            arguments = list(arguments[0].expressions)
+    def _aggregate_arguments(self, call: exp.Expression) -> tuple[tuple[Expression, ...] | None, bool]:
+        """None for ``*``; whether DISTINCT is before them."""
+        given = list(call.expressions)
+        if len(given) == 1 and isinstance(given[0], exp.Star):
+            return None, False
+        distinct = len(given) == 1 and isinstance(given[0], exp.Distinct)
+        if distinct:
+            given = list(given[0].expressions)
+        return tuple(self._inside(each) for each in given), distinct
+
+    def _inside(self, node: exp.Expression) -> Expression:
+        """What stands inside an aggregate call."""
         inner = Binder(self._scope, self._clause, self._aggregate)
         inner._inside_aggregate = True
-        bound = [inner.bind(each) for each in arguments]
-        if len(bound) != 1:
-            if name == "count" and not bound:
-                raise SqlError(
-                    sqlstates.WRONG_OBJECT_TYPE,
-                    "count(*) must be used to call a parameterless aggregate function",
-                    position=position,
-                )
-            spelled = ", ".join(postgres_name(each.type) for each in bound)
-            raise SqlError(
-                sqlstates.UNDEFINED_FUNCTION, f"function {name}({spelled}) does not exist", position=position
-            )
-        return bound[0]
+        return inner.bind(node)
 
 
 _LIKES: Mapping[type[exp.Expression], str] = {
@@ -392,5 +402,6 @@ _HANDLERS: Mapping[type[exp.Expression], Callable[[Binder, exp.Expression], Expr
     exp.Array: Binder._array,
     exp.Anonymous: Binder._call,
     exp.Filter: Binder._filter,
+    exp.WithinGroup: Binder._within_group,
     **dict.fromkeys(_LIKES, Binder._like),
 }

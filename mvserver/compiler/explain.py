@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from mvserver.compiler.capabilities.spark_text import identifier
-from mvserver.compiler.expressions import Expression
+from mvserver.compiler.aggregates import WITHIN_GROUP
+from mvserver.compiler.capabilities.spark_text import identifier, literal
+from mvserver.compiler.expressions import Expression, Literal
 from mvserver.compiler.lower_spark import lower as lower_spark
-from mvserver.compiler.plans import Aggregate, AggregateCall, Aggregation, ContinuousPlan, Output, Scan
+from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Output, Scan
 from mvserver.compiler.render import render
-
-_SPELLED = {Aggregate.COUNT_ROWS: "count(*)"}
+from mvserver.sql.types import VARCHAR
 
 
 def explain(plan: ContinuousPlan) -> list[str]:
@@ -95,7 +95,16 @@ def _output(output: Output, *, finished: bool) -> str:
 
 
 def _aggregate(call: AggregateCall) -> str:
-    argument = "" if call.argument is None else _spark(call.argument)
-    spelled = _SPELLED.get(call.function, f"{call.function.value}({argument})")
     where = f" FILTER (WHERE {_spark(call.filter)})" if call.filter is not None else ""
-    return f"{spelled}{where} {call.type}"
+    return f"{_spelled(call)}{where} {call.type}"
+
+
+def _spelled(call: AggregateCall) -> str:
+    if call.argument is None:
+        return "count(*)"
+    name, argument = call.function.value, _spark(call.argument)
+    if call.function in WITHIN_GROUP:
+        fraction = "" if call.fraction is None else str(call.fraction)
+        return f"{name}({fraction}) WITHIN GROUP (ORDER BY {argument}{' DESC' if call.descending else ''})"
+    separator = "" if call.separator is None else f", {literal(Literal(VARCHAR, call.separator))}"
+    return f"{name}({'DISTINCT ' if call.distinct else ''}{argument}{separator})"

@@ -54,16 +54,29 @@ class Aggregate(enum.Enum):
     VAR_SAMP = "var_samp"
     STDDEV_POP = "stddev_pop"
     STDDEV_SAMP = "stddev_samp"
+    BOOL_AND = "bool_and"
+    BOOL_OR = "bool_or"
+    FIRST_VALUE = "first_value"  # by event time
+    LAST_VALUE = "last_value"
+    PERCENTILE_CONT = "percentile_cont"
+    PERCENTILE_DISC = "percentile_disc"
+    MODE = "mode"
+    STRING_AGG = "string_agg"  # by event time; DISTINCT in the order of the values
 
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """One aggregate of the SELECT list or HAVING; equal calls appear once. ``argument`` is None for COUNT(*)."""
+    """One aggregate of the SELECT list or HAVING; equal calls appear once. ``argument`` is None for COUNT(*), and what
+    WITHIN GROUP orders by for the aggregates that have one."""
 
     function: Aggregate
     argument: Expression | None
     type: SqlType  # of the finished value
     filter: Expression | None = None
+    distinct: bool = False
+    fraction: float | None = None  # of a percentile, 0 to 1
+    descending: bool = False  # WITHIN GROUP (ORDER BY ... DESC)
+    separator: str | None = None  # of STRING_AGG
 
 
 @dataclass(frozen=True)

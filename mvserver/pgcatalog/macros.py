@@ -19,7 +19,8 @@ LOOKUPS: tuple[str, ...] = tuple(
         "_roles AS SELECT oid AS _k, rolname AS _v FROM {system}.cat.pg_authid",
         "_procedures AS SELECT oid AS _k, proname AS _v, prorettype AS _t FROM {system}.cat.pg_proc",
         "_attributes AS SELECT attrelid AS _k, attnum AS _i, attname AS _v FROM {system}.cat.pg_attribute",
-        "_descriptions AS SELECT objoid AS _k, objsubid AS _i, description AS _v FROM {system}.cat.pg_description",
+        "_descriptions AS SELECT d.objoid AS _k, d.objsubid AS _i, c.relname AS _c, d.description AS _v "
+        "FROM {system}.cat.pg_description d JOIN {system}.cat.pg_class c ON c.oid = d.classoid",
         "_texts AS SELECT oid AS _k, definition AS _v FROM {system}.cat._definitions",
     )
 )
@@ -146,9 +147,10 @@ MACROS: tuple[str, ...] = tuple(
         "pg_get_function_arguments(o) AS CAST('' AS VARCHAR)",
         "pg_get_function_identity_arguments(o) AS CAST('' AS VARCHAR)",
         "obj_description(o) AS (SELECT min(_v) FROM {system}.cat._descriptions WHERE _k = o AND _i = 0), "
-        "(o, catalog) AS (SELECT min(_v) FROM {system}.cat._descriptions WHERE _k = o AND _i = 0)",
+        "(o, catalog) AS (SELECT min(_v) FROM {system}.cat._descriptions WHERE _k = o AND _i = 0 AND _c = catalog)",
         "shobj_description(o, catalog) AS CAST(NULL AS VARCHAR)",
-        "col_description(o, i) AS (SELECT min(_v) FROM {system}.cat._descriptions WHERE _k = o AND _i = i)",
+        "col_description(o, i) AS (SELECT min(_v) FROM {system}.cat._descriptions "
+        "WHERE _k = o AND _i = i AND _c = 'pg_class')",
         # --- the server ----------------------------------------------------------------------------------------------
         "pg_is_in_recovery() AS false",
         "pg_is_wal_replay_paused() AS false",
@@ -219,8 +221,11 @@ MACROS: tuple[str, ...] = tuple(
             lambda w: upper(w[1:1]) || w[2:]), '')""",
         "parse_ident(s) AS string_split(replace(s, '\"', ''), '.')",
         "to_hex(n) AS lower(printf('%x', CAST(n AS BIGINT)))",
-        "octet_length(s) AS CAST(strlen(s) AS INTEGER)",
+        "octet_length(s) AS CAST(length(hex(s)) // 2 AS INTEGER)",
         "_encode_hex(b) AS lower(hex(b))",
+        "_encode_base64(b) AS regexp_replace(to_base64(b), '(.{76})', '\\1' || chr(10), 'g')",
+        "regexp_count(s, p) AS len(regexp_extract_all(s, p))",
+        "regexp_like(s, p) AS regexp_matches(s, p), (s, p, f) AS regexp_matches(s, p, f)",
         "num_nulls(a) AS CAST(a IS NULL AS INTEGER), (a, b) AS CAST(a IS NULL AS INTEGER) + CAST(b IS NULL AS INTEGER)",
         "num_nonnulls(a) AS CAST(a IS NOT NULL AS INTEGER), "
         "(a, b) AS CAST(a IS NOT NULL AS INTEGER) + CAST(b IS NOT NULL AS INTEGER)",
@@ -235,21 +240,118 @@ MACROS: tuple[str, ...] = tuple(
         "array_remove(a, v) AS list_filter(a, lambda e: e IS DISTINCT FROM v)",
         "array_replace(a, f, t) AS list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM f THEN t ELSE e END)",
         # --- numbers and dates ---------------------------------------------------------------------------------------
+        "_not_negative(x) AS CASE WHEN x < 0 THEN error('cannot take square root of a negative number') ELSE x END",
+        """_positive(x) AS CASE WHEN x < 0 THEN error('cannot take logarithm of a negative number')
+            WHEN x = 0 THEN error('cannot take logarithm of zero') ELSE x END""",
         "div(a, b) AS CAST(trunc(a / b) AS DECIMAL(38, 0))",
         """width_bucket(v, lo, hi, n) AS CASE WHEN v < lo THEN 0 WHEN v >= hi THEN n + 1
             ELSE CAST(floor((CAST(v AS DOUBLE) - lo) / (CAST(hi AS DOUBLE) - lo) * n) AS INTEGER) + 1 END""",
         "_extract_epoch(v) AS epoch(v)",
         "_extract_second(v) AS date_part('microseconds', v) / CAST(1000000.0 AS DOUBLE)",
+        "_extract_milliseconds(v) AS date_part('microseconds', v) / CAST(1000.0 AS DOUBLE)",
+        "date_bin(stride, source, origin) AS time_bucket(stride, source, origin)",
+        "justify_days(i) AS i + to_months(CAST(date_part('day', i) // 30 AS INTEGER)) "
+        "- to_days(CAST(date_part('day', i) // 30 * 30 AS INTEGER))",
         "justify_hours(i) AS to_days(CAST(epoch(i) // 86400 AS INTEGER)) + to_seconds(epoch(i) % 86400)",
         "clock_timestamp() AS CAST(get_current_timestamp() AS TIMESTAMP WITH TIME ZONE)",
         "statement_timestamp() AS now()",
         "transaction_timestamp() AS now()",
         "timeofday() AS strftime(now(), '%a %b %d %H:%M:%S.%f %Y UTC')",
-        "_to_char(v, f) AS strftime(v, f)",
+        # to_char's parts (serving.to_char)
+        "_zero_padded(n, width) AS printf('%0' || width || 'd', CAST(n AS BIGINT))",
+        """_ordinal_suffix(n) AS CASE WHEN n % 100 BETWEEN 11 AND 13 THEN 'th' WHEN n % 10 = 1 THEN 'st'
+            WHEN n % 10 = 2 THEN 'nd' WHEN n % 10 = 3 THEN 'rd' ELSE 'th' END""",
+        "_second_of_day(v) AS date_part('hour', v) * 3600 + date_part('minute', v) * 60 + date_part('second', v)",
+        "_zone_hours(s) AS CASE WHEN s < 0 THEN '-' ELSE '+' END || lpad(CAST(abs(s) // 3600 AS VARCHAR), 2, '0')",
+        "_zone_minutes(s) AS lpad(CAST(abs(s) // 60 % 60 AS VARCHAR), 2, '0')",
+        """_zone_offset(s) AS {system}.fn._zone_hours(s)
+            || CASE WHEN abs(s) // 60 % 60 = 0 THEN '' ELSE ':' || {system}.fn._zone_minutes(s) END""",
+        "_picture_whole(x) AS split_part(CAST(abs(x) AS VARCHAR), '.', 1)",
+        """_picture_shown(t, zeros, fraction) AS CASE WHEN t = '0' AND fraction AND zeros = 0 THEN ''
+            WHEN length(t) < zeros THEN lpad(t, CAST(zeros AS INTEGER), '0') ELSE t END""",
+        """_picture_digits(x, n, zeros, fraction) AS
+            CASE WHEN length({system}.fn._picture_whole(x)) > n AND {system}.fn._picture_whole(x) <> '0'
+                THEN repeat('#', n)
+            ELSE lpad({system}.fn._picture_shown({system}.fn._picture_whole(x), zeros, fraction), CAST(n AS INTEGER),
+                ' ') END""",
+        "_picture_groups(d, groups, shown) AS replace(regexp_replace(d, groups, shown), ' ,', '  ')",
+        """_picture_fraction(f, kept, fill) AS CASE WHEN fill THEN f
+            ELSE left(f, kept) || rtrim(substr(f, kept + 1), '0') END""",
+        """_picture_body(x, d, places, kept, point, fill) AS CASE
+            WHEN x = 0 AND trim(d) = '' AND kept = 0 AND NOT fill THEN '0' ELSE d END || CASE WHEN NOT point THEN ''
+            WHEN contains(d, '#') THEN '.' || repeat('#', places) WHEN places = 0 THEN '.'
+            ELSE '.' || {system}.fn._picture_fraction(split_part(CAST(abs(x) AS VARCHAR), '.', 2), kept, fill) END""",
+        """_picture_signed(b, minus, plus, fill) AS CASE WHEN fill
+            THEN lpad(CASE WHEN minus = '' THEN plus ELSE minus END || ltrim(b, ' '),
+                CAST(length(b) + 1 AS INTEGER), ' ')
+            ELSE CASE WHEN minus = '' THEN trim(plus) ELSE minus END || ltrim(b, ' ') END""",
+        """_picture_sign(b, negative, fill, sign) AS CASE sign
+            WHEN 'S' THEN {system}.fn._picture_signed(b, CASE WHEN negative THEN '-' ELSE '' END, '+', fill)
+            WHEN 'S last' THEN CASE WHEN fill THEN b ELSE ltrim(b, ' ') END || CASE WHEN negative THEN '-' ELSE '+' END
+            WHEN 'MI last' THEN CASE WHEN fill THEN b ELSE ltrim(b, ' ') END
+                || CASE WHEN negative THEN '-' WHEN fill THEN ' ' ELSE '' END
+            WHEN 'MI first' THEN CASE WHEN negative THEN '-' WHEN fill THEN ' ' ELSE '' END
+                || CASE WHEN fill THEN b ELSE ltrim(b, ' ') END
+            WHEN 'PR last' THEN {system}.fn._picture_signed(b, CASE WHEN negative THEN '<' ELSE '' END, ' ', fill)
+                || CASE WHEN negative THEN '>' WHEN fill THEN ' ' ELSE '' END
+            ELSE {system}.fn._picture_signed(b, CASE WHEN negative THEN '-' ELSE '' END, ' ', fill) END""",
+        """_picture(x, d, places, kept, point, fill, sign) AS {system}.fn._picture_sign(
+            {system}.fn._picture_body(x, d, places, kept, point, fill), x < 0, fill, sign)""",
+        # what a typed rewriting (serving.typed) will replace once it knows the types
+        "_to_char(v, f) AS CAST(v AS VARCHAR) || CAST(f AS VARCHAR)",
+        "_contains_all(a, b) AS a IS NOT NULL AND b IS NOT NULL",
+        # values as PostgreSQL writes and reads them (serving.typed)
+        """_scientific(s) AS CASE WHEN contains(s, 'e')
+            THEN replace(regexp_replace(regexp_replace(s, 'e([0-9])', 'e+\\1'), '[.]0e', 'e'), '.e', 'e')
+            ELSE regexp_replace(rtrim(replace(regexp_replace(s, '[.]0$', ''), '.', ''), '0'), '^([0-9])([0-9]+)$',
+                '\\1.\\2') || 'e+' || lpad(CAST(length(split_part(s, '.', 1)) - 1 AS VARCHAR), 2, '0') END""",
+        """_float_out(x, bound) AS CASE WHEN isnan(x) THEN 'NaN' WHEN isinf(x) THEN CASE WHEN x > 0 THEN 'Infinity'
+                ELSE '-Infinity' END
+            WHEN abs(x) >= bound THEN CASE WHEN x < 0 THEN '-' ELSE '' END
+                || {system}.fn._scientific(CAST(abs(x) AS VARCHAR))
+            WHEN contains(CAST(x AS VARCHAR), 'e') THEN {system}.fn._scientific(CAST(x AS VARCHAR))
+            ELSE regexp_replace(CAST(x AS VARCHAR), '[.]0$', '') END""",
+        "_float8_out(x) AS {system}.fn._float_out(x, 1e15)",
+        "_float4_out(x) AS {system}.fn._float_out(x, 1e6)",
+        "_bool_out(b) AS CASE WHEN b THEN 't' WHEN NOT b THEN 'f' END",
+        "_interval_out(i) AS regexp_replace(replace(CAST(i AS VARCHAR), 'month', 'mon'), "
+        "'-1 (year|mon|day)( |$)', '-1 \\1s\\2', 'g')",
+        "_bytea_out(b) AS '\\x' || lower(hex(b))",
+        """_bytea_in(s) AS CASE WHEN starts_with(s, '\\x') THEN unhex(substr(s, 3))
+            WHEN contains(s, '\\') THEN error('invalid input syntax for type bytea: "' || s || '"')
+            ELSE encode(s) END""",
+        """_integer_in(s, kind) AS CASE WHEN regexp_full_match(s, '\\s*[-+]?[0-9]+\\s*') THEN trim(s)
+            WHEN s IS NOT NULL THEN error('invalid input syntax for type ' || kind || ': "' || s || '"') END""",
+        """_array_item(t) AS CASE WHEN t IS NULL THEN 'NULL'
+            WHEN t = '' OR upper(t) = 'NULL' OR regexp_matches(t, '[{}",\\\\\\s]')
+                THEN '"' || replace(replace(t, '\\', '\\\\'), '"', '\\"') || '"' ELSE t END""",
+        """_array_out(a) AS '{' || array_to_string(list_transform(a,
+            lambda e: {system}.fn._array_item(CAST(e AS VARCHAR))), ',') || '}'""",
+        """_float8_array_out(a) AS '{' || array_to_string(list_transform(a,
+            lambda e: coalesce({system}.fn._float8_out(e), 'NULL')), ',') || '}'""",
+        """_bool_array_out(a) AS '{' || array_to_string(list_transform(a,
+            lambda e: coalesce({system}.fn._bool_out(e), 'NULL')), ',') || '}'""",
+        """_trunc_years(v, n) AS date_trunc('year', v)
+            - to_years(CAST((date_part('year', v) - 1) % n AS INTEGER))""",
         # --- JSON ----------------------------------------------------------------------------------------------------
-        "json_typeof(j) AS CASE json_type(j) WHEN 'VARCHAR' THEN 'string' WHEN 'OBJECT' THEN 'object' "
-        "WHEN 'ARRAY' THEN 'array' WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' ELSE 'number' END",
+        "json_typeof(j) AS CASE WHEN json_type(j) IS NULL THEN NULL ELSE CASE json_type(j) "
+        "WHEN 'VARCHAR' THEN 'string' WHEN 'OBJECT' THEN 'object' "
+        "WHEN 'ARRAY' THEN 'array' WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' ELSE 'number' END END",
         "json_array_elements(j) AS unnest(CAST(j AS JSON[]))",
+        "json_array_elements_text(j) AS unnest(list_transform(CAST(j AS JSON[]), lambda e: e ->> '$'))",
+        "json_object_keys(j) AS unnest(json_keys(j))",
+        "_json_items(j) AS CASE WHEN json_type(j) = 'ARRAY' THEN CAST(j AS JSON[]) ELSE CAST([] AS JSON[]) END",
+        """_json_has_text(j, t) AS list_contains(list_transform(list_filter({system}.fn._json_items(j),
+            lambda e: json_type(e) = 'VARCHAR'), lambda e: e ->> '$'), t)""",
+        """_json_has_number(j, n) AS list_contains(list_transform(list_filter({system}.fn._json_items(j),
+            lambda e: json_type(e) IN ('BIGINT', 'UBIGINT', 'DOUBLE', 'HUGEINT', 'UHUGEINT')),
+            lambda e: CAST(e ->> '$' AS DOUBLE)), n)""",
+        """_json_has_token(j, t) AS list_contains(list_transform({system}.fn._json_items(j),
+            lambda e: CAST(e AS VARCHAR)), t)""",
+        """_json_has(j, k) AS CASE WHEN j IS NOT NULL THEN CASE json_type(j)
+            WHEN 'OBJECT' THEN list_contains(json_keys(j), k)
+            WHEN 'ARRAY' THEN {system}.fn._json_has_text(j, k) WHEN 'VARCHAR' THEN (j ->> '$') = k
+            ELSE false END END""",
         "to_jsonb(v) AS to_json(v)",
     )
 )
@@ -269,6 +371,11 @@ TABLE_MACROS: tuple[str, ...] = tuple(
         "0 AS level WHERE false",
         "pg_partition_ancestors(o) AS TABLE SELECT o AS relid WHERE false",
         "pg_listening_channels() AS TABLE SELECT '' AS pg_listening_channels WHERE false",
+        "_json_each(j) AS TABLE SELECT k AS key, json_extract(j, '/' || replace(replace(k, '~', '~0'), '/', '~1')) "
+        "AS value FROM (SELECT unnest(json_keys(j)) AS k)",
+        "json_each_text(j) AS TABLE SELECT k AS key, "
+        "json_extract_string(j, '/' || replace(replace(k, '~', '~0'), '/', '~1')) AS value "
+        "FROM (SELECT unnest(json_keys(j)) AS k)",
         "string_to_table(s, d) AS TABLE SELECT unnest(string_split(s, d)) AS string_to_table",
         "regexp_split_to_table(s, d) AS TABLE SELECT unnest(regexp_split_to_array(s, d)) AS regexp_split_to_table",
     )

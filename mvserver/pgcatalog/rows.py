@@ -123,13 +123,19 @@ def _pg_attribute(snapshot: CatalogSnapshot) -> Iterator[Row]:
             yield _attribute(index_oid(relation), number, key, pg_type, False, database)
 
 
+def _storage(pg_type: pgtypes.PgType) -> str:
+    if pg_type.oid == pgtypes.NUMERIC:
+        return "m"
+    return "p" if pg_type.size > 0 else "x"
+
+
 def _attribute(
     relation: int, number: int, name: str, pg_type: pgtypes.PgType, not_null: bool, database: int = 0
 ) -> Row:
     return {
         "_db": database, "attrelid": relation, "attname": name, "atttypid": pg_type.oid, "attstattarget": -1,
         "attlen": pg_type.size, "attnum": number, "attcacheoff": -1, "atttypmod": pg_type.typmod,
-        "attbyval": 0 < pg_type.size <= 8, "attalign": "i", "attstorage": "p" if pg_type.size > 0 else "x",
+        "attbyval": 0 < pg_type.size <= 8, "attalign": "i", "attstorage": _storage(pg_type),
         "attnotnull": not_null, "attislocal": True,
         "attcollation": DEFAULT_COLLATION if pg_type.oid in _COLLATED else 0,
     }  # fmt: skip

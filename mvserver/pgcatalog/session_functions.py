@@ -115,6 +115,8 @@ def replace_function(name: str, arguments: list[exp.Expr], facts: SessionFacts) 
         return _set_config(arguments, facts)
     if name in ("pg_table_is_visible", "pg_relation_is_visible") and arguments:
         return _call("_is_visible", arguments[0], _numbers(facts.namespaces()))
+    if name in _OF_RELATIONS and arguments:
+        return _of_named_relation(name, arguments, facts)
     if name == "to_regclass" and arguments:
         literal = _literal(arguments[0])
         if literal is not None:
@@ -122,6 +124,19 @@ def replace_function(name: str, arguments: list[exp.Expr], facts: SessionFacts) 
             return exp.null() if oid is None else _oid(oid)
         return _call("_regclass_in", arguments[0], _numbers(facts.namespaces()))
     return None
+
+
+_OF_RELATIONS = frozenset({
+    "pg_get_viewdef", "pg_relation_size", "pg_table_size", "pg_total_relation_size", "pg_indexes_size",
+})  # fmt: skip
+"""They take a relation's oid, and its name as well."""
+
+
+def _of_named_relation(name: str, arguments: list[exp.Expr], facts: SessionFacts) -> exp.Expr | None:
+    first = arguments[0]
+    if not (isinstance(first, exp.Literal) and first.is_string):
+        return None
+    return _call(name, _known_oid("regclass", first.name, facts), *arguments[1:])
 
 
 def _current_setting(arguments: list[exp.Expr], facts: SessionFacts) -> exp.Expr:
@@ -209,7 +224,9 @@ def _known_oid(kind: str, name: str, facts: SessionFacts) -> exp.Expr:
         if oid is None:
             raise SqlError(sqlstates.UNDEFINED_OBJECT, f'type "{name}" does not exist')
     elif kind in ("regproc", "regprocedure"):
-        oid = static_data.procedure_names().get(bare.partition("(")[0], 0)
+        oid = static_data.procedure_names().get(bare.partition("(")[0])
+        if oid is None:
+            raise SqlError(sqlstates.UNDEFINED_FUNCTION, f'function "{name}" does not exist')
     elif kind == "regnamespace":
         schema = facts.snapshot.schemas_by_name.get((facts.database, bare))
         oid = schema.oid if schema else _SYSTEM_NAMESPACES.get(bare)

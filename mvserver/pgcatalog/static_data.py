@@ -14,6 +14,7 @@ from importlib import resources
 _FOLDER = "static"
 ROW_FILES = (
     "pg_type", "pg_proc", "pg_am", "pg_opclass", "pg_collation", "pg_language", "pg_range", "pg_cast", "pg_tablespace",
+    "pg_opfamily", "pg_description",
 )  # fmt: skip
 
 PG_CATALOG, INFORMATION_SCHEMA = "pg_catalog", "information_schema"
@@ -110,6 +111,12 @@ def procedure_names() -> dict[str, int]:
     names, rows = rows_of("pg_proc")
     oid, proname = names.index("oid"), names.index("proname")
     return {row[proname] or "": int(row[oid] or 0) for row in rows}
+
+
+@cache
+def procedure_columns() -> frozenset[str]:
+    """Names of the columns of type regproc."""
+    return frozenset(column.name for item in relations() for column in item.columns if column.pg_type == "regproc")
 
 
 @cache

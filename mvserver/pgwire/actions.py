@@ -11,6 +11,7 @@ from typing import Any
 class Signal(enum.Enum):
     NEED_INPUT = enum.auto()  # feed bytes, then advance
     FLUSH = enum.auto()  # much output waits: send it, then advance when the client has taken some
+    START_TLS = enum.auto()  # send the output, shake hands, then advance; nothing that came in clear may be fed
     DONE = enum.auto()  # send the output and hang up
 
 

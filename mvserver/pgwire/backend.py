@@ -37,6 +37,19 @@ class Notice:
     hint: str | None = None
 
 
+@dataclass(frozen=True)
+class CopyOut:
+    """How the rows of a COPY ... TO STDOUT are written. ``force_quote`` has one entry for each field."""
+
+    format: str = "text"  # "text", "csv", "binary"
+    delimiter: str = "\t"
+    null: str = "\\N"
+    header: bool = False
+    quote: str = '"'
+    escape: str = '"'
+    force_quote: tuple[bool, ...] = ()
+
+
 @dataclass
 class Result:
     """The outcome of one statement.
@@ -44,12 +57,16 @@ class Result:
     ``fields`` is None where the statement returns no rows. ``batches`` is lazy; ``close`` must be safe to call at any
     time and more than once, and frees what the result holds. ``tag`` is the command tag; where it ends in a space, the
     number of rows sent is added (``"SELECT "`` → ``SELECT 3``). An empty statement has tag ``""`` and ``empty`` True.
+    ``binary`` asks for binary rows where the client cannot say (the simple protocol). With ``copy`` the rows leave as
+    COPY data: ``fields`` are their columns, which the client is not told.
     """
 
     tag: str
     fields: tuple[Field, ...] | None = None
     batches: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()))
     empty: bool = False
+    binary: bool = False
+    copy: CopyOut | None = None
 
     def close(self) -> None:
         close = getattr(self.batches, "close", None)

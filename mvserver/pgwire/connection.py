@@ -23,6 +23,7 @@ from mvserver.pgwire.actions import Action, CancelOther, Signal, Work
 from mvserver.pgwire.backend import EndsByItself
 from mvserver.pgwire.codec import fatal
 from mvserver.pgwire.machine import Machine, State
+from mvserver.pgwire.tls import Tls
 
 _LOG = logging.getLogger(__name__)
 
@@ -34,6 +35,7 @@ class Host(Protocol):
     cancels: Executor
     authentication_timeout_s: float
     write_high_water: int
+    tls: Tls | None
 
     def opened(self, connection: Connection) -> Machine | None:
         """The engine for a new connection; None to hang up at once."""
@@ -56,6 +58,7 @@ class Connection(asyncio.Protocol):
         self._full = False  # the transport's buffer is over the high-water mark
         self._lost = False
         self._closing = False
+        self._handshake: asyncio.Task[None] | None = None  # TLS is being agreed on; the engine waits
         self._reading = True
         self._timer: asyncio.TimerHandle | None = None
         self.peer = ""
@@ -78,7 +81,8 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._closing or self._lost:
             return
-        if self._busy or self._parked:
+        if self._busy or self._parked or self._handshake is not None:
+            # during a handshake: the first that came encrypted, before the task has heard of its end
             self._inbox.append(data)
             self._inbox_bytes += len(data)
             if self._inbox_bytes > limits.READ_AHEAD_BYTES_MAX and self._reading and self._transport is not None:
@@ -121,6 +125,9 @@ class Connection(asyncio.Protocol):
         if self._machine is None or self._lost:
             return
         self._machine.stop(error)
+        if self._handshake is not None:
+            self.abort()  # there is no way to tell it
+            return
         if not self._busy and not self._parked and not self._closing:
             self._drive()
 
@@ -163,6 +170,39 @@ class Connection(asyncio.Protocol):
             self._finish()
         elif action is Signal.FLUSH:
             self._after_flush()
+        elif action is Signal.START_TLS:
+            self._start_tls()
+
+    def _start_tls(self) -> None:
+        """The answer is sent; what the socket brings from here on is for the handshake alone."""
+        transport, tls = self._transport, self._host.tls
+        if transport is None or tls is None or self._inbox or self._lost:
+            self.abort()
+            return
+        transport.pause_reading()
+        self._handshake = self._loop.create_task(self._shake_hands(transport, tls))
+
+    async def _shake_hands(self, transport: asyncio.Transport, tls: Tls) -> None:
+        try:
+            secured = await self._loop.start_tls(transport, self, tls.context, server_side=True)
+        except OSError as error:  # SSLError is one too
+            _LOG.info("no TLS with %s: %s", self.peer, error)
+            secured = None
+        self._handshake = None
+        if secured is None or self._lost:
+            transport.abort()
+            self.connection_lost(None)  # a handshake that fails early tells nobody
+            return
+        self._transport = secured
+        secured.set_write_buffer_limits(high=self._host.write_high_water)
+        machine = self._machine
+        if machine is None:
+            return
+        self._drive()
+        while self._inbox and not self._busy and not self._closing:
+            if machine.feed(self._inbox.popleft()):
+                self._take_up()
+        self._resume_reading()
 
     def _after_flush(self) -> None:
         if self._full:

@@ -14,13 +14,14 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire import messages, replies
 from mvserver.pgwire.actions import Action, Signal, Work
-from mvserver.pgwire.backend import FailsWithTheWire, Field, Result, WireSession
+from mvserver.pgwire.backend import CopyOut, FailsWithTheWire, Field, Result, WireSession
 from mvserver.pgwire.codec import Frame, violation
+from mvserver.pgwire.copy_out import copy_framer
 from mvserver.pgwire.failures import as_sql_error
 from mvserver.pgwire.outbox import Outbox
 from mvserver.pgwire.streams import Portal, RowStream
 from mvserver.pgwire.types.registry import decode_parameter, depends_on_zone
-from mvserver.pgwire.types.rows import all_formats, check_formats
+from mvserver.pgwire.types.rows import RowFramer, all_formats, check_formats
 
 DEFAULT_ZONE = "UTC"
 NO_FORMATS: tuple[int, ...] = ()  # all text
@@ -169,12 +170,26 @@ class Conversation:
             self._out.add(replies.EMPTY_QUERY)
             return
         sent = 0
-        if result.fields is not None:
-            formats = (0,) * len(result.fields)
+        if result.copy is not None:
+            sent = yield from self._send_copy(result, result.copy)
+        elif result.fields is not None:
+            formats = (1 if result.binary else 0,) * len(result.fields)
             self._out.add(replies.row_description(result.fields, formats))
             zone = yield from self._zone(result.fields)
-            sent = yield from self._send_rows(RowStream(result, result.fields, formats, zone), None)
+            sent = yield from self._send_rows(RowStream(result, RowFramer(result.fields, formats, zone)), None)
         yield from self._complete(result, sent)
+
+    def _send_copy(self, result: Result, options: CopyOut) -> Generator[Action, Any, int]:
+        """All rows as COPY data; row limits are not for them, in PostgreSQL neither."""
+        fields = result.fields or ()
+        zone = yield from self._zone(fields)
+        framer = copy_framer(options, fields, zone)
+        self._out.add(replies.copy_out(len(fields), 1 if options.format == "binary" else 0))
+        self._out.add(framer.begin())
+        sent = yield from self._send_rows(RowStream(result, framer), None)
+        self._out.add(framer.end())
+        self._out.add(replies.COPY_DONE)
+        return sent
 
     def _send_rows(self, stream: RowStream, most: int | None) -> Generator[Action, Any, int]:
         """Up to ``most`` rows; fewer mean that there are no more."""
@@ -267,7 +282,9 @@ class Conversation:
             return
         sent = 0
         most = message.max_rows if message.max_rows > 0 else None
-        if portal.stream is not None and not portal.complete:
+        if result.copy is not None and not portal.complete:
+            sent = yield from self._send_copy(result, result.copy)
+        elif portal.stream is not None and not portal.complete:
             sent = yield from self._send_rows(portal.stream, most)
             if most is not None and sent == most:
                 yield from self._notices()
@@ -281,10 +298,10 @@ class Conversation:
     def _start(self, portal: Portal) -> Steps:
         result: Result = yield Work(partial(self._session.execute, portal.name))
         portal.result = result
-        if result.fields is not None:
+        if result.fields is not None and result.copy is None:
             formats = all_formats(portal.formats, len(result.fields))
             zone = yield from self._zone(result.fields)
-            portal.stream = RowStream(result, result.fields, formats, zone)
+            portal.stream = RowStream(result, RowFramer(result.fields, formats, zone))
 
     def _close(self, body: bytes) -> Steps:
         message = messages.read_close(body)

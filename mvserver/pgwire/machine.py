@@ -8,7 +8,8 @@ the engine itself never waits. It may be advanced from any thread, by one at a t
 from __future__ import annotations
 
 import enum
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from mvserver import limits, sqlstates
@@ -32,6 +33,32 @@ class State(enum.Enum):
     DONE = "done"
 
 
+class Encryption(enum.Enum):
+    """Of the connection: what is answered to SSLRequest, and whether a client may do without."""
+
+    OFF = "off"
+    OFFERED = "on"
+    REQUIRED = "required"
+
+
+@dataclass(frozen=True)
+class _Client:
+    """The client as an authentication method sees it."""
+
+    out: Outbox
+    next_frame: Callable[[], Generator[Action, Any, Frame]]
+    binding: bytes | None
+
+    def send(self, message: bytes) -> None:
+        self.out.add(message)
+
+    def answer(self) -> Generator[Action, Any, bytes]:
+        frame = yield from self.next_frame()
+        if frame.kind != messages.PASSWORD:
+            raise fatal(sqlstates.PROTOCOL_VIOLATION, f"expected password response, got message type {frame.kind}")
+        return frame.body
+
+
 class Machine:
     """``feed`` bytes, then ``advance``; do what the action says and go on with ``finish``, ``fail`` or ``advance``."""
 
@@ -46,6 +73,8 @@ class Machine:
         local: bool,
         refusal: SqlError | None = None,
         message_limit: int = limits.MESSAGE_BYTES_MAX,
+        encryption: Encryption = Encryption.OFF,
+        channel_binding: bytes | None = None,
     ) -> None:
         self._backend = backend
         self._authentication = authentication
@@ -55,6 +84,9 @@ class Machine:
         self._local = local
         self._refusal = refusal
         self._message_limit = message_limit
+        self._encryption = encryption
+        self._channel_binding = channel_binding  # of the certificate; it counts once the connection is encrypted
+        self._encrypted = False
         self._frames = FrameReader()
         self._out = Outbox()
         self._conversation: Conversation | None = None
@@ -155,7 +187,7 @@ class Machine:
                 if message.kind in asked:
                     raise fatal(sqlstates.PROTOCOL_VIOLATION, f"{message.kind} encryption was requested more than once")
                 asked.add(message.kind)
-                self._out.add(replies.ENCRYPTION_REFUSED)
+                yield from self._encrypt(message.kind)
                 continue
             if isinstance(message, messages.CancelRequest):
                 yield CancelOther(message.process, message.key)
@@ -163,6 +195,22 @@ class Machine:
                 return
             yield from self._log_in(message)
             return
+
+    def _encrypt(self, kind: str) -> Steps:
+        if kind != "SSL" or self._encryption is Encryption.OFF or self._encrypted:
+            self._out.add(replies.ENCRYPTION_REFUSED)
+            return
+        if self._frames.buffered:
+            # whoever sits in between could have put it there, to be taken for what the client says under encryption
+            raise fatal(
+                sqlstates.PROTOCOL_VIOLATION,
+                "received unencrypted data after SSL request",
+                detail="This could be either a client-software bug or evidence of an attempted man-in-the-middle "
+                "attack.",
+            )
+        self._out.add(replies.TLS_ACCEPTED)
+        yield Signal.START_TLS
+        self._encrypted = True
 
     def _log_in(self, message: messages.StartupMessage) -> Steps:
         self._frames.startup = False
@@ -172,8 +220,15 @@ class Machine:
         startup = _startup(message.parameters, self._peer, self._local, self._process)
         if self._refusal is not None:
             raise self._refusal
+        if self._encryption is Encryption.REQUIRED and not self._encrypted:
+            raise fatal(
+                sqlstates.INVALID_AUTHORIZATION_SPECIFICATION,
+                "connections without TLS are not allowed",
+                hint="Connect with sslmode=require, or better with sslmode=verify-full.",
+            )
         self.state = State.AUTHENTICATING
-        yield from self._authentication.authenticate(startup)
+        binding = self._channel_binding if self._encrypted else None
+        yield from self._authentication.authenticate(startup, _Client(self._out, self._next_frame, binding))
         self._out.add(replies.AUTHENTICATION_OK)
         session: WireSession = yield Work(lambda: self._open(startup))
         conversation = self._conversation = Conversation(session, self._out)

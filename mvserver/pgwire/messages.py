@@ -36,6 +36,12 @@ class StartupMessage:
 
 
 @dataclass(frozen=True)
+class SaslInitial:
+    mechanism: str
+    response: bytes | None
+
+
+@dataclass(frozen=True)
 class Query:
     text: str
 
@@ -125,6 +131,20 @@ def _startup_parameters(raw: bytes) -> dict[str, str]:
     return parameters
 
 
+def read_password(body: bytes) -> bytes:
+    """As a client answers a request for an MD5 hash."""
+    if not body.endswith(b"\0") or b"\0" in body[:-1]:
+        raise fatal(sqlstates.PROTOCOL_VIOLATION, "invalid password packet size")
+    return body[:-1]
+
+
+def read_sasl_initial(body: bytes) -> SaslInitial:
+    reader = BodyReader(body)
+    message = SaslInitial(reader.text(), reader.value())
+    reader.end()
+    return message
+
+
 def read_query(body: bytes) -> Query:
     reader = BodyReader(body)
     message = Query(reader.text())
@@ -181,5 +201,6 @@ def read_nothing(body: bytes) -> None:
 
 # every type byte a client may send once it is logged in; anything else ends the connection
 QUERY, PARSE, BIND, DESCRIBE, EXECUTE, CLOSE, FLUSH, SYNC = b"QPBDECHS"
+PASSWORD = b"p"[0]  # and every other answer to a request for authentication
 TERMINATE, FUNCTION_CALL, COPY_DATA, COPY_DONE, COPY_FAIL = b"XFdcf"
 FRONTEND_TYPES = frozenset(b"QPBDECHSXFdcf")

@@ -16,6 +16,7 @@ _UINT16 = struct.Struct("!H")
 _FIELD = struct.Struct("!IhIhih")
 
 ENCRYPTION_REFUSED = b"N"
+TLS_ACCEPTED = b"S"
 
 
 def _message(kind: bytes, body: bytes = b"") -> bytes:
@@ -33,6 +34,23 @@ CLOSE_COMPLETE = _message(b"3")
 NO_DATA = _message(b"n")
 EMPTY_QUERY = _message(b"I")
 PORTAL_SUSPENDED = _message(b"s")
+COPY_DONE = _message(b"c")
+
+
+def authentication_md5(salt: bytes) -> bytes:
+    return _message(b"R", _INT32.pack(5) + salt)
+
+
+def authentication_sasl(mechanisms: Sequence[str]) -> bytes:
+    return _message(b"R", _INT32.pack(10) + b"".join(map(_string, mechanisms)) + b"\0")
+
+
+def authentication_sasl_continue(data: bytes) -> bytes:
+    return _message(b"R", _INT32.pack(11) + data)
+
+
+def authentication_sasl_final(data: bytes) -> bytes:
+    return _message(b"R", _INT32.pack(12) + data)
 
 
 def negotiate_protocol(newest: int, unknown_options: Sequence[str]) -> bytes:
@@ -68,6 +86,11 @@ def row_description(fields: Sequence[Field], formats: Sequence[int]) -> bytes:
             _FIELD.pack(field.table_oid, field.column_number, field.type_oid, field.type_size, field.typmod, form)
         )
     return _message(b"T", b"".join(parts))
+
+
+def copy_out(columns: int, form: int) -> bytes:
+    """CopyOutResponse: all columns have the format of the whole."""
+    return _message(b"H", struct.pack(f"!bH{columns}h", form, columns, *([form] * columns)))
 
 
 def error_response(error: SqlError) -> bytes:

@@ -15,7 +15,8 @@ from mvserver.pgwire.backend import Backend
 from mvserver.pgwire.cancel import CancelKeys
 from mvserver.pgwire.codec import fatal
 from mvserver.pgwire.connection import Connection
-from mvserver.pgwire.machine import Machine
+from mvserver.pgwire.machine import Encryption, Machine
+from mvserver.pgwire.tls import Tls
 
 _LOG = logging.getLogger(__name__)
 
@@ -34,6 +35,7 @@ class PgWireServer:
         *,
         executor: Executor | None = None,
         authentication: Authentication | None = None,
+        tls: Tls | None = None,
         connections_max: int = limits.CONNECTIONS_MAX,
         authentication_timeout_s: float = limits.AUTHENTICATION_TIMEOUT_S,
         message_bytes_max: int = limits.MESSAGE_BYTES_MAX,
@@ -43,6 +45,10 @@ class PgWireServer:
         self._host = host
         self._port = port
         self._authentication = authentication
+        self.tls = tls
+        self._encryption = Encryption.OFF if tls is None else Encryption.OFFERED
+        if tls is not None and tls.required:
+            self._encryption = Encryption.REQUIRED
         self._connections_max = connections_max
         self._message_bytes_max = message_bytes_max
         self.authentication_timeout_s = authentication_timeout_s
@@ -78,6 +84,8 @@ class PgWireServer:
                 f'cannot listen on "{self._host}" without authentication',
                 hint="Listen on 127.0.0.1, or configure authentication.",
             )
+        if self.tls is None and not all(_is_loopback(address) for address in addresses):
+            _LOG.warning("listening on %s without TLS: what clients send and get can be read on the way", self._host)
         # one port for all addresses, also where the system chooses it
         self._listener = await loop.create_server(
             lambda: Connection(self, loop),
@@ -140,6 +148,8 @@ class PgWireServer:
             local=connection.local,
             refusal=refusal,
             message_limit=self._message_bytes_max,
+            encryption=self._encryption,
+            channel_binding=None if self.tls is None else self.tls.binding,
         )
 
     def closed(self, connection: Connection) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from mvserver import limits
-from mvserver.pgwire.backend import Field, Result
-from mvserver.pgwire.types.rows import RowFramer
+from mvserver.pgwire.backend import Result
+
+
+class Framer(Protocol):
+    def frame(self, batch: Any) -> bytes | memoryview:
+        """All rows of an Arrow batch as messages."""
 
 
 class RowStream:
@@ -16,9 +20,9 @@ class RowStream:
     ``pull`` runs the session's work; ``take`` only encodes what was pulled.
     """
 
-    def __init__(self, result: Result, fields: tuple[Field, ...], formats: tuple[int, ...], zone: str) -> None:
+    def __init__(self, result: Result, framer: Framer) -> None:
         self.result = result
-        self._framer = RowFramer(fields, formats, zone)
+        self._framer = framer
         self._batch: Any = None
         self._at = 0
         self._piece = 0
@@ -39,7 +43,7 @@ class RowStream:
         return False
 
     def take(self, most: int | None) -> tuple[bytes | memoryview, int]:
-        """Up to ``most`` rows as DataRow messages, and how many."""
+        """Up to ``most`` rows as messages, and how many."""
         rows = min(self._piece, self._batch.num_rows - self._at)
         if most is not None:
             rows = min(rows, most)

@@ -12,9 +12,11 @@ from typing import Any, Protocol, cast
 
 from mvserver.pgwire.backend import Field, Result
 from mvserver.routing.handlers import (
+    alter_role,
     create_database,
     create_entity,
     create_materialized_view,
+    create_role,
     create_schema,
     create_store,
     create_stream,
@@ -27,6 +29,7 @@ from mvserver.routing.handlers import (
     drop_database,
     drop_entity,
     drop_relation,
+    drop_role,
     drop_schema,
     drop_store,
     explain,
@@ -57,7 +60,7 @@ class Kind(enum.Enum):
     CONTINUOUS = "continuous"  # begins, ends or steers a continuous query
     INSPECTION = "inspection"  # answers from definitions, states and stores; changes nothing
     PLACE = "place"  # changes where the session's names resolve
-    SESSION = "session"  # the session room's own: settings, transactions, prepared statements
+    SESSION = "session"  # the session room's own: settings, transactions, prepared statements, cursors, COPY
     PULL = "pull"  # reads views; the session room runs it in the serving room
 
 
@@ -99,6 +102,9 @@ ROWS: dict[type[s.Statement], Row] = {
     s.DropSchema: _row(Kind.DDL, drop_schema),
     s.ListSchemas: _row(Kind.INSPECTION, list_schemas),
     s.Use: _row(Kind.PLACE, use),
+    s.CreateRole: _row(Kind.DDL, create_role),
+    s.AlterRole: _row(Kind.DDL, alter_role),
+    s.DropRole: _row(Kind.DDL, drop_role),
     s.CreateStream: _row(Kind.DDL, create_stream),
     s.CreateStreamAs: _row(Kind.CONTINUOUS, create_stream_as),
     s.InsertInto: _row(Kind.CONTINUOUS, insert_into),
@@ -128,6 +134,10 @@ ROWS: dict[type[s.Statement], Row] = {
     s.Prepare: Row(Kind.SESSION),
     s.ExecutePrepared: Row(Kind.SESSION),
     s.Deallocate: Row(Kind.SESSION),
+    s.DeclareCursor: Row(Kind.SESSION),
+    s.Fetch: Row(Kind.SESSION),
+    s.CloseCursor: Row(Kind.SESSION),
+    s.CopyTo: Row(Kind.SESSION),
 }
 
 

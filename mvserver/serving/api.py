@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from sqlglot import exp
@@ -78,4 +79,5 @@ class PullService(Protocol):
 
     def explain(self, plan: PullPlan) -> Sequence[str]: ...
 
-    def snapshot(self) -> Snapshot: ...
+    def snapshot(self, own: Mapping[str, Callable[[], Any]] = MappingProxyType({})) -> Snapshot:
+        """``own`` makes the rows (an Arrow table) of live relations that show the session itself, as pg_cursors."""

@@ -13,7 +13,7 @@ def array_literal(node: exp.Expr | None) -> exp.Expr | None:
     """``'{a,b}'`` as an array, where its place says that it is one."""
     if not (isinstance(node, exp.Literal) and node.is_string and _ARRAY_TEXT.match(node.name)):
         return None
-    items = [exp.Literal.string(item) for item in split_array(node.name) if item is not None]
+    items = [exp.null() if item is None else exp.Literal.string(item) for item in split_array(node.name)]
     return exp.Array(expressions=items)
 
 

@@ -6,8 +6,12 @@ import re
 
 from sqlglot import exp
 
+from mvserver import sqlstates
+from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import REG_TYPES, SessionFacts, replace_reg_cast
 from mvserver.serving.arrays import array_literal
+
+DECLARED = "declared"  # key in the meta of a cast to numeric(p, s) that the query's text has
 
 _TEXT_TYPES = frozenset({"text", "name", "varchar", "char", "bpchar", "cstring", '"char"', "citext"})
 _TYPE_ALIASES: dict[str, str] = {
@@ -62,8 +66,12 @@ def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
     if name in ("numeric", "decimal") and not is_array and not getattr(cast.to, "expressions", None):
         cast.set("to", exp.DataType.build(_plain_numeric(cast.this), dialect="duckdb"))
         return cast
+    if name in _INTEGERS and isinstance(cast.this, exp.Literal) and cast.this.is_string:
+        _check_integer(cast.this.name, _INTEGERS[name])
     if name in ("boolean", "bool") and isinstance(cast.this, exp.Literal) and cast.this.is_string:
         cast.this.set("this", _BOOLEAN_TEXTS.get(cast.this.name.strip().lower(), cast.this.name))
+    if name in ("numeric", "decimal"):
+        cast.meta[DECLARED] = True
     alias = _TYPE_ALIASES.get(name)
     target = cast.to.expressions[0] if is_array and cast.to.expressions else cast.to
     plain = isinstance(target, exp.DataType) and target.this != exp.DataType.Type.USERDEFINED
@@ -77,6 +85,21 @@ def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
 
 
 _BOOLEAN_TEXTS = {"on": "true", "off": "false", "yes": "true", "no": "false", "y": "true", "n": "false"}
+_INTEGERS = {
+    "smallint": "smallint", "int2": "smallint", "int": "integer", "int4": "integer", "integer": "integer",
+    "bigint": "bigint", "int8": "bigint",
+}  # fmt: skip
+_BITS = {"smallint": 15, "integer": 31, "bigint": 63}
+
+
+def _check_integer(text: str, kind: str) -> None:
+    """DuckDB would round ``'1.5'``, which is no integer for PostgreSQL."""
+    if not re.fullmatch(r"\s*[-+]?\d+\s*", text):
+        raise SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, f'invalid input syntax for type {kind}: "{text}"')
+    if not -(2 ** _BITS[kind]) <= int(text) < 2 ** _BITS[kind]:
+        raise SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f'value "{text}" is out of range for type {kind}')
+
+
 _NUMERIC_SCALE = 10  # of numeric without a scale; PostgreSQL's has no bound, DuckDB's has 38 digits in all
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.serving.from_text import SEPARATOR
 
 _PREFIX = re.compile(r"^(?:Invalid Error: )?(?P<kind>[A-Za-z][A-Za-z ]*?) ?(?:Error|error|ERROR): (?P<body>.*)$", re.S)
 _CLAUSE = re.compile(r"\n\s*LINE \d+:.*$", re.S)
@@ -30,9 +31,18 @@ def _undefined_function(match: re.Match[str]) -> SqlError:
     )
 
 
+_WHOLE_NUMBER = re.compile(r"\s*[-+]?\d+\s*")
+
+
 def _bad_text(type_name: str, value: str) -> SqlError:
+    if _pg_name(type_name) in ("smallint", "integer", "bigint") and _WHOLE_NUMBER.fullmatch(value):
+        return SqlError(
+            sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f'value "{value}" is out of range for type {_pg_name(type_name)}'
+        )
+    interval = _pg_name(type_name) == "interval"
     return SqlError(
-        sqlstates.INVALID_TEXT_REPRESENTATION, f'invalid input syntax for type {_pg_name(type_name)}: "{value}"'
+        sqlstates.INVALID_DATETIME_FORMAT if interval else sqlstates.INVALID_TEXT_REPRESENTATION,
+        f'invalid input syntax for type {_pg_name(type_name)}: "{value}"',
     )
 
 
@@ -75,6 +85,16 @@ def _operator_or_function(match: re.Match[str]) -> SqlError:
 
 def _out_of_range(match: re.Match[str]) -> SqlError:
     return SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f"{_pg_name(match['type'])} out of range")
+
+
+def _unreadable_time(match: re.Match[str]) -> SqlError:
+    value = match["value"]
+    if SEPARATOR in value:  # of to_date's one form: all fields were there
+        return SqlError(
+            sqlstates.DATETIME_FIELD_OVERFLOW,
+            f'date/time field value out of range: "{value.replace(SEPARATOR, "-")}"',
+        )
+    return SqlError(sqlstates.INVALID_DATETIME_FORMAT, f'invalid value "{value}" for the pattern')
 
 
 _RULES: tuple[_Rule, ...] = (
@@ -159,6 +179,25 @@ _RULES: tuple[_Rule, ...] = (
         lambda m: _bad_text(m["type"], m["value"]),
     ),
     _rule(
+        r"invalid input syntax for type (?P<type>smallint|integer|bigint|bytea): \"(?P<value>.*)\"",
+        lambda m: _bad_text(m["type"], m["value"]),
+    ),
+    _rule(
+        r"interval cannot be 0",
+        lambda _: SqlError(sqlstates.INVALID_PARAMETER_VALUE, "step size cannot equal zero"),
+    ),
+    _rule(r'Could not parse string "(?P<value>.*?)" according to format specifier', _unreadable_time),
+    _rule(
+        r"(?:invalid|missing|no argument for) [\w ]*(?P<what>regular expression|regexp|escape sequence|repetition"
+        r"|perl operator|character class|group|\[|\(|\)|\])",
+        lambda m: SqlError(
+            sqlstates.INVALID_REGULAR_EXPRESSION,
+            "invalid regular expression",
+            detail=f"{_first_line(m.string)}.",
+            hint="Regular expressions are those of RE2: without back references and look-around.",
+        ),
+    ),
+    _rule(
         r"invalid (?P<type>date|timestamp|time|timestamp with time zone|interval) field format: \"(?P<value>.*?)\"",
         lambda m: SqlError(
             sqlstates.INVALID_DATETIME_FORMAT, f'invalid input syntax for type {m["type"]}: "{m["value"]}"'
@@ -186,8 +225,13 @@ _RULES: tuple[_Rule, ...] = (
     ),
     _rule(r"Overflow in \w+ of (?P<type>\w+)", _out_of_range),
     _rule(
-        r"cannot take (?:square root|logarithm) of (?P<what>a negative number|zero)",
-        lambda m: SqlError("2201E", f"cannot take logarithm or square root of {m['what']}"),
+        r"cannot take (?P<what>square root|logarithm) of (?P<of>a negative number|zero)",
+        lambda m: SqlError(
+            sqlstates.INVALID_ARGUMENT_FOR_POWER_FUNCTION
+            if m["what"] == "square root"
+            else sqlstates.INVALID_ARGUMENT_FOR_LOGARITHM,
+            f"cannot take {m['what']} of {m['of']}",
+        ),
     ),
     _rule(
         r"More than one row returned by a subquery",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
+from mvserver.serving.from_text import from_text
 from mvserver.serving.guard import function_name
 
 _RENAMED: dict[str, str] = {
@@ -17,6 +19,8 @@ _RENAMED: dict[str, str] = {
     "json_object_agg": "json_group_object", "jsonb_object_agg": "json_group_object", "jsonb_typeof": "json_typeof",
     "json_extract_path_text": "json_extract_string", "jsonb_extract_path_text": "json_extract_string",
     "jsonb_array_length": "json_array_length", "jsonb_array_elements": "json_array_elements",
+    "jsonb_array_elements_text": "json_array_elements_text", "jsonb_object_keys": "json_object_keys",
+    "json_each": "_json_each", "jsonb_each": "_json_each", "jsonb_each_text": "json_each_text",
     "row_to_json": "to_json", "string_to_array": "string_split", "every": "bool_and",
     "gen_random_uuid": "uuid", "uuid_generate_v4": "uuid",
 }  # fmt: skip
@@ -29,14 +33,21 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
     if replaced is not None:
         return replaced
     if isinstance(node, exp.Anonymous):
-        if name == "to_char" and len(node.expressions) == 2:
-            return _to_char(node.expressions[0], node.expressions[1])
+        special = _SPECIAL.get((name, len(node.expressions)))
+        replacement = special(node) if special is not None else None
+        if replacement is not None:
+            return replacement
+        if name == "format" and node.expressions:  # with a schema before its name
+            return _format(node.expressions[0], node.expressions[1:])
         if name == "array_position":
             return exp.Anonymous(this="list_position", expressions=node.expressions)
         if name in _RENAMED:
             node.set("this", _RENAMED[name])
         else:
             node.set("this", name)
+    if isinstance(node, exp.ArraySize) and node.args.get("expression") is not None:  # array_length(array, dimension)
+        size = exp.Nullif(this=node.copy(), expression=exp.Literal.number(0))
+        return exp.cast(size, "INT", dialect="duckdb")
     if isinstance(node, _INT4_FUNCTIONS):
         return exp.cast(node.copy(), "INT", dialect="duckdb") if not isinstance(node.parent, exp.Cast) else None
     if isinstance(node, exp.Extract):
@@ -48,31 +59,64 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
     if isinstance(node, exp.Hex):
         return exp.Anonymous(this="to_hex", expressions=[node.this.copy()])
     if isinstance(node, exp.Format):
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED, "function format is not supported", hint="Use || or concat instead."
-        )
-    if isinstance(node, exp.StrToTime):
-        return exp.Cast(this=node.copy(), to=exp.DataType.build("TIMESTAMPTZ", dialect="duckdb"))
+        return _format(node.this, node.expressions)
+    if isinstance(node, exp.TimestampTrunc):
+        _check_unit(node)
+        return None
+    if isinstance(node, exp.Sqrt | exp.Ln | exp.Log):
+        return _defined(node)
     if isinstance(node, exp.CurrentTimestamp):
         return exp.Anonymous(this="now", expressions=[])
     if isinstance(node, exp.CurrentDate):
         return exp.cast(exp.Anonymous(this="now", expressions=[]), "DATE", dialect="duckdb")
-    if isinstance(node, exp.ToChar | exp.TimeToStr):
-        return _to_char(node.this, node.args.get("format"))
     return None
 
 
 _INT4_FUNCTIONS = (exp.Length, exp.StrPosition, exp.ArraySize, exp.BitLength)
 
 
+def _defined(node: exp.Sqrt | exp.Ln | exp.Log) -> exp.Expr:
+    """DuckDB answers NaN or minus infinity where PostgreSQL raises an error."""
+    if isinstance(node, exp.Sqrt):
+        return exp.Sqrt(this=exp.Anonymous(this="_not_negative", expressions=[node.this.copy()]))
+    last = node.args.get("expression")
+    positive = exp.Anonymous(this="_positive", expressions=[(last or node.this).copy()])
+    if isinstance(node, exp.Ln):
+        return exp.Ln(this=positive)
+    return exp.Anonymous(this="log", expressions=[node.this.copy(), positive] if last is not None else [positive])
+
+
+_EXTRACTED = frozenset({
+    "century", "day", "decade", "dow", "doy", "epoch", "hour", "isodow", "isoyear", "julian", "microseconds",
+    "millennium", "milliseconds", "minute", "month", "quarter", "second", "timezone", "timezone_hour",
+    "timezone_minute", "week", "year",
+})  # fmt: skip
+_FIELD_SPELLINGS = {"ms": "milliseconds", "us": "microseconds", "millisecond": "milliseconds",
+                    "microsecond": "microseconds", "centuries": "century", "millennia": "millennium"}  # fmt: skip
+_FRACTIONAL = {"epoch": "_extract_epoch", "second": "_extract_second", "milliseconds": "_extract_milliseconds"}
+
+
 def _extract(node: exp.Extract) -> exp.Expr:
-    """PostgreSQL's extract is numeric with the fraction of the second; date_part is double. Both become numeric."""
+    """PostgreSQL's extract is numeric with the fraction of the second, its date_part double precision."""
     part = node.this.name.lower()
-    if part in ("epoch", "second", "seconds"):
-        whole = "epoch" if part == "epoch" else "second"
-        value: exp.Expr = exp.Anonymous(this=f"_extract_{whole}", expressions=[node.expression.copy()])
-        return exp.cast(value, "DECIMAL(38, 6)", dialect="duckdb")
-    return exp.cast(node.copy(), "DECIMAL(38, 0)", dialect="duckdb") if not isinstance(node.parent, exp.Cast) else node
+    part = _FIELD_SPELLINGS.get(part, part)
+    part = part.removesuffix("s") if part not in _EXTRACTED else part
+    if part not in _EXTRACTED:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'unit "{node.this.name.lower()}" not recognized for type timestamp without time zone',
+        )
+    if isinstance(node.parent, exp.Cast) and part not in _FRACTIONAL:
+        return exp.Anonymous(this="date_part", expressions=[exp.Literal.string(part), node.expression.copy()])
+    if part in _FRACTIONAL:
+        value: exp.Expr = exp.Anonymous(this=_FRACTIONAL[part], expressions=[node.expression.copy()])
+        kind = "DECIMAL(38, 3)" if part == "milliseconds" else "DECIMAL(38, 6)"
+    else:
+        value = exp.Anonymous(this="date_part", expressions=[exp.Literal.string(part), node.expression.copy()])
+        kind = "DECIMAL(38, 0)"
+    if node.meta.get("date_part"):
+        kind = "DOUBLE"
+    return exp.cast(value, kind, dialect="duckdb")
 
 
 def _encoding(node: exp.Encode | exp.Decode) -> exp.Expr:
@@ -80,10 +124,12 @@ def _encoding(node: exp.Encode | exp.Decode) -> exp.Expr:
     charset = node.args.get("charset")
     form = charset.name.lower() if isinstance(charset, exp.Expr) else ""
     names = {
-        (True, "hex"): "_encode_hex", (True, "base64"): "to_base64", (False, "hex"): "unhex",
+        (True, "hex"): "_encode_hex", (True, "base64"): "_encode_base64", (False, "hex"): "unhex",
         (False, "base64"): "from_base64",
     }  # fmt: skip
     name = names.get((isinstance(node, exp.Encode), form))
+    if form == "escape":
+        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "the encoding escape is not supported", hint="Use hex.")
     if name is None:
         raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'unrecognized encoding: "{form}"')
     return exp.Anonymous(this=name, expressions=[node.this.copy()])
@@ -95,42 +141,119 @@ def _arguments(node: exp.Func) -> list[exp.Expr]:
     return [part for part in node.iter_expressions() if isinstance(part, exp.Expr)]
 
 
-_SQLGLOT_TIME = {
-    "%-d": "FMDD", "%-j": "FMDDD", "%-I": "FMHH12", "%-H": "FMHH24", "%-M": "FMMI", "%-m": "FMMM", "%-S": "FMSS",
-    "%u": "D", "%d": "DD", "%j": "DDD", "%I": "HH12", "%H": "HH24", "%M": "MI", "%m": "MM", "%z": "OF", "%S": "SS",
-    "%A": "TMDay", "%a": "TMDy", "%b": "TMMon", "%B": "TMMonth", "%Z": "TZ", "%f": "US", "%U": "WW", "%y": "YY",
-    "%Y": "YYYY",
+def _constant(name: str, pattern: exp.Expr) -> str:
+    bare = pattern.unnest()
+    if isinstance(bare, exp.Cast):
+        bare = bare.this
+    if not (isinstance(bare, exp.Literal) and bare.is_string):
+        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"{name} is supported with a constant pattern only")
+    return bare.name
+
+
+def _to_char(node: exp.Anonymous) -> exp.Expr:
+    """A mark that ``typed`` replaces: numbers, times and intervals have other patterns."""
+    value, pattern = node.expressions
+    return exp.Anonymous(this="_to_char", expressions=[value.copy(), exp.Literal.string(_constant("to_char", pattern))])
+
+
+def _to_date(node: exp.Anonymous) -> exp.Expr:
+    text, pattern = node.expressions
+    name = node.name.lower()
+    target = "DATE" if name == "to_date" else "TIMESTAMPTZ"
+    return exp.cast(from_text(text, _constant(name, pattern), name), target, dialect="duckdb")
+
+
+def _convert_from(node: exp.Anonymous) -> exp.Expr:
+    """convert_from(bytea, 'UTF8') and convert_to(text, 'UTF8')."""
+    name = node.name.lower()
+    encoding = _constant(name, node.expressions[1])
+    if encoding.upper().replace("-", "").replace("_", "") not in ("UTF8", "UNICODE"):
+        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"{name} of encodings other than UTF8 is not supported")
+    spelled = "decode" if name == "convert_from" else "encode"
+    return exp.Anonymous(this=spelled, expressions=[node.expressions[0].copy()])
+
+
+def _regexp_matches(node: exp.Anonymous) -> exp.Expr:
+    """In PostgreSQL a set of arrays; DuckDB's function of that name is a test."""
+    raise SqlError(
+        sqlstates.FEATURE_NOT_SUPPORTED,
+        "function regexp_matches is not supported",
+        hint="Use regexp_match for the first match, or ~ for a test.",
+    )
+
+
+def _regexp_match(node: exp.Anonymous) -> exp.Expr | None:
+    """All groups of a constant pattern; the macro of that name gives the first one."""
+    text, pattern = node.expressions
+    groups = re.findall(r"\\.|\((?!\?)", pattern.name).count("(") if isinstance(pattern, exp.Literal) else 0
+    if groups < 2:
+        return None
+    parts = [
+        exp.Anonymous(this="regexp_extract", expressions=[text.copy(), pattern.copy(), exp.Literal.number(number)])
+        for number in range(1, groups + 1)
+    ]
+    return exp.Case(
+        ifs=[
+            exp.If(this=exp.RegexpLike(this=text.copy(), expression=pattern.copy()), true=exp.Array(expressions=parts))
+        ]
+    )
+
+
+_FORMAT = re.compile(r"%(?:(\d+)\$)?([sIL%])")
+
+
+def _format(text: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    """format() with a constant pattern of %s, %I, %L and %%."""
+    pattern = _constant("format", text)
+    parts: list[exp.Expr] = []
+    end = taken = 0
+    for match in _FORMAT.finditer(pattern):
+        parts.append(exp.Literal.string(pattern[end : match.start()]))
+        end = match.end()
+        if match[2] == "%":
+            parts.append(exp.Literal.string("%"))
+            continue
+        taken = int(match[1]) if match[1] else taken + 1
+        if not 0 < taken <= len(arguments):
+            raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, "too few arguments for format()")
+        shown = exp.cast(arguments[taken - 1].copy(), "TEXT", dialect="duckdb")
+        if match[2] == "s":
+            parts.append(exp.Coalesce(this=shown, expressions=[exp.Literal.string("")]))
+        else:
+            name = "quote_ident" if match[2] == "I" else "quote_nullable"
+            parts.append(exp.Anonymous(this=name, expressions=[shown]))
+    parts.append(exp.Literal.string(pattern[end:]))
+    if "%" in _FORMAT.sub("", pattern):
+        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "format is supported with %s, %I, %L and %% only")
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = exp.DPipe(this=whole, expression=part)
+    return exp.Paren(this=whole)
+
+
+_SPECIAL: dict[tuple[str, int], Callable[[exp.Anonymous], exp.Expr | None]] = {
+    ("to_char", 2): _to_char, ("to_date", 2): _to_date, ("to_timestamp", 2): _to_date,
+    ("convert_from", 2): _convert_from, ("convert_to", 2): _convert_from,
+    ("regexp_match", 2): _regexp_match, ("regexp_matches", 2): _regexp_matches, ("regexp_matches", 3): _regexp_matches,
 }  # fmt: skip
-"""What sqlglot makes of a pattern, which is wrong for ``Month`` and ``Day``, back to what was written."""
+"""By name and number of arguments."""
 
-_TO_CHAR = {
-    "YYYY": "%Y", "YY": "%y", "MM": "%m", "DD": "%d", "HH24": "%H", "HH12": "%I", "HH": "%I", "MI": "%M", "SS": "%S",
-    "MS": "%g", "US": "%f", "MONTH": "%B", "MON": "%b", "DAY": "%A", "DY": "%a", "DDD": "%j", "AM": "%p", "PM": "%p",
-    "IW": "%V", "IYYY": "%G", "ID": "%u", "TZ": "%Z", "D": "%w",
-}  # fmt: skip
-_TO_CHAR_TOKENS = re.compile("|".join(sorted(_TO_CHAR, key=len, reverse=True)) + r'|"[^"]*"', re.I)
+_UNITS = frozenset({
+    "MICROSECONDS", "MILLISECONDS", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR", "DECADE",
+    "CENTURY", "MILLENNIUM", "SECONDS", "MINUTES", "HOURS", "DAYS", "WEEKS", "MONTHS", "YEARS", "DECADES", "CENTURIES",
+    "MICROSECOND", "MILLISECOND", "QUARTERS", "MILLENNIA", "MILLENNIUMS", "CENTURYS", "US", "MS",
+})  # fmt: skip
+_UNIT_SPELLINGS = {"CENTURIES": "CENTURY", "MILLENNIA": "MILLENNIUM", "MILLENNIUMS": "MILLENNIUM"}
 
 
-def _to_char(value: exp.Expr, pattern: exp.Expr | None) -> exp.Expr:
-    """to_char of times by strftime. Patterns of numbers (9, 0) are not supported."""
-    if not (isinstance(pattern, exp.Literal) and pattern.is_string):
+def _check_unit(node: exp.TimestampTrunc) -> None:
+    unit = node.unit
+    if not isinstance(unit, exp.Var):
+        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "date_trunc is supported with a constant unit only")
+    name = unit.name.upper()
+    if name not in _UNITS:
         raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            "to_char is supported with a constant pattern only",
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'unit "{unit.name.lower()}" not recognized for type timestamp with time zone',
         )
-    text = pattern.name
-    for code, token in _SQLGLOT_TIME.items():
-        text = text.replace(code, token)
-    if re.search(r"[90]", text) and not re.search(r"[YMDHS]", text, re.I):
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            "to_char of numbers is not supported",
-            hint="Use round(x, n)::text, or format the number in the client.",
-        )
-
-    def one(match: re.Match[str]) -> str:
-        token = match[0]
-        return token[1:-1].replace("%", "%%") if token.startswith('"') else _TO_CHAR[token.upper()]
-
-    converted = _TO_CHAR_TOKENS.sub(one, text.replace("FM", "").replace("TM", ""))
-    return exp.Anonymous(this="_to_char", expressions=[value.copy(), exp.Literal.string(converted)])
+    node.set("unit", exp.var(_UNIT_SPELLINGS.get(name, name)))

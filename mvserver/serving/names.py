@@ -170,14 +170,38 @@ def _tables(node: exp.Expr, ctes: frozenset[str]) -> Iterator[tuple[exp.Table, f
             yield from _tables(child, ctes)
 
 
+def _is_column(table: exp.Table, name: str) -> bool:
+    """Whether the query uses the name as that of a column."""
+    return any(column.name == name and not column.table for column in table.root().find_all(exp.Column))
+
+
+_SINGLE_COLUMN = frozenset({"string_to_table", "regexp_split_to_table"})
+_DOCUMENT_ROWS = frozenset({
+    "json_array_elements", "jsonb_array_elements", "json_array_elements_text", "jsonb_array_elements_text",
+})  # fmt: skip
+"""Their column is ``value``, and the alias alone means it as well."""
+
+
+def _name_column(table: exp.Table, name: str) -> None:
+    """The alias of a function with one column names the column too."""
+    alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name))
+    if not alias.args.get("columns"):
+        alias.set("columns", [alias.this.copy()])
+    table.set("alias", alias)
+
+
 def _function_in_from(table: exp.Table) -> None:
     """``FROM f(x)``: table functions stay, without PostgreSQL's schema; a scalar function becomes a one-row query."""
     table.set("db", None)
     table.set("catalog", None)
     name = function_name(table.this)
+    if name in _SINGLE_COLUMN and isinstance(table.this, exp.Func):
+        _name_column(table, name)
     if name in TABLE_FUNCTIONS or isinstance(table.this, exp.UDTF | exp.ExplodingGenerateSeries):
         return
     alias = table.args.get("alias")
     shown = alias.name if alias is not None and alias.name else name
+    if name in _DOCUMENT_ROWS and not _is_column(table, shown):
+        shown = "value"
     query = exp.Select(expressions=[exp.alias_(table.this.copy(), shown, quoted=True)])
     table.replace(exp.Subquery(this=query, alias=alias or exp.TableAlias(this=exp.to_identifier(name, quoted=True))))

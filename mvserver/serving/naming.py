@@ -22,7 +22,9 @@ _NAMES: dict[str, str] = {
     "current_user": "current_user", "current_date": "current_date", "approx_distinct": "approx_count_distinct",
     "starts_with": "starts_with", "chr": "chr", "unicode": "ascii", "to_number": "to_number", "to_char": "to_char",
     "rand": "random", "min": "min", "max": "max", "any_value": "any_value", "cbrt": "cbrt", "string_to_array":
-    "string_to_array", "string_to_array_agg": "string_to_array",
+    "string_to_array", "string_to_array_agg": "string_to_array", "bitwise_and_agg": "bit_and",
+    "j_s_o_n_array_agg": "json_agg",
+    "bitwise_or_agg": "bit_or", "bitwise_xor_agg": "bit_xor", "array_concat": "array_cat",
 }  # fmt: skip
 
 _SPELLINGS: tuple[tuple[type[exp.Expr], tuple[str, ...]], ...] = (
@@ -81,6 +83,10 @@ def _spelled(node: exp.Expr | None) -> str | None:
 
 
 def _strong(node: exp.Expr | None) -> str | None:
+    if isinstance(node, exp.Extract) and node.meta.get("date_part"):
+        return "date_part"
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.IntDiv):
+        return "div"
     spelled = _spelled(node)
     if spelled is not None:
         return spelled

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import duckdb
 from sqlglot import exp
@@ -19,7 +21,7 @@ from mvserver.pgcatalog.session_functions import SessionFacts
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
 from mvserver.pgcatalog.system import LiveRelations, SystemCatalog
 from mvserver.pgwire.backend import Field
-from mvserver.serving import aggregates, binding, classify, division, duck_types, guard, naming, shim
+from mvserver.serving import aggregates, binding, casts, classify, division, duck_types, guard, naming, shim
 from mvserver.serving.api import PullPlan, PullScope, Snapshot
 from mvserver.serving.binding import Bound
 from mvserver.serving.database import SYSTEM_CATALOG, Database
@@ -29,6 +31,7 @@ from mvserver.serving.names import NameResolver, Reads
 from mvserver.serving.origins import origins
 from mvserver.serving.snapshot import DuckSnapshot, reader_settings
 from mvserver.serving.turns import Turns
+from mvserver.serving.typed import TypedRewriting, concerns, is_mark
 
 _Key = tuple[str, PullScope, tuple[int, ...], int]
 _SYSTEM_PREFIXES = ("pg_", "has_", "format_type", "obj_", "col_", "_reg", "to_reg", "_is_visible", "shobj_", "row_sec")
@@ -67,8 +70,8 @@ class DuckPullService:
             self._system.close()
             self._cursor.close()
 
-    def snapshot(self) -> Snapshot:
-        return DuckSnapshot(self._database, self._system, self._turns, self._missing)
+    def snapshot(self, own: Mapping[str, Callable[[], Any]] = MappingProxyType({})) -> Snapshot:
+        return DuckSnapshot(self._database, self._system, self._turns, self._missing, own)
 
     # --- plans ------------------------------------------------------------------------------------------------------
     def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
@@ -127,13 +130,13 @@ class DuckPullService:
         tree = shim.adapt(tree, facts, catalog=bool(reads.system))
         with self._lock:
             try:
-                tree, bound = self._bind(tree, oids, reads)
+                tree, bound = self._bind(tree, oids, reads, scope.time_zone)
             except SqlError as error:
                 raise self._missing.explained(_with_position(error, names_from), reads.views) from error
         return _finish(tree, bound, scope, oids, reads, facts, classify.kind_of(select, reads.views))
 
     # --- types ------------------------------------------------------------------------------------------------------
-    def _bind(self, tree: exp.Expr, oids: Sequence[int], reads: Reads) -> tuple[exp.Expr, Bound]:
+    def _bind(self, tree: exp.Expr, oids: Sequence[int], reads: Reads, time_zone: str) -> tuple[exp.Expr, Bound]:
         for name in reads.live:
             self._cursor.register(self._system.live_name(name), self._system.live_schema(name).empty_table())
         numbers = binding.parameter_numbers(tree)
@@ -148,6 +151,8 @@ class DuckPullService:
                 unknown = [n for n in unknown if n not in arrays]
             if casts or unknown:
                 tree, bound = self._bind_cast(tree, casts, unknown)
+        if _needs_types(tree, reads) and TypedRewriting(self._cursor, tree, bound.parameters, time_zone).apply():
+            bound = binding.bind(self._cursor, tree.sql(dialect="duckdb"))
         if tree.find(exp.Sum, exp.Avg) is not None:
             aggregates.type_aggregates(self._cursor, tree)
             bound = binding.bind(self._cursor, tree.sql(dialect="duckdb"))
@@ -219,8 +224,10 @@ def _finish(
     if kind == classify.POINT and (None in arrow or any(output.cast for output in outputs)):
         kind = classify.RANGE
     fields = tuple(
-        Field(name, output.pg.oid, output.pg.size, output.pg.typmod, *origin)
-        for name, output, origin in zip(_names(tree, bound), outputs, origins(tree, len(outputs)), strict=True)
+        Field(name, output.pg.oid, output.pg.size, output.pg.typmod if keeps else -1, *origin)
+        for name, output, origin, keeps in zip(
+            _names(tree, bound), outputs, origins(tree, len(outputs)), _keep_modifiers(tree, len(outputs)), strict=True
+        )
     )
     count = max([*bound.parameters, len(oids)], default=0)
     return PullPlan(
@@ -236,6 +243,21 @@ def _finish(
         arrow_types=tuple(arrow) if kind == classify.POINT else (),
         sets=facts.sets,
     )
+
+
+def _keep_modifiers(tree: exp.Expr, count: int) -> Sequence[bool]:
+    """A column and an explicit cast to numeric(p, s) have a type modifier, an expression of numbers has none."""
+    items = tree.expressions if isinstance(tree, exp.Select) else []
+    if len(items) != count or any(item.is_star for item in items):
+        return [True] * count
+    bare = [item.unalias() for item in items]
+    return [isinstance(item, exp.Column | exp.Subquery) or bool(item.meta.get(casts.DECLARED)) for item in bare]
+
+
+def _needs_types(tree: exp.Expr, reads: Reads) -> bool:
+    """Clients' own queries of the catalog are many and long, and cast what DuckDB writes as PostgreSQL does."""
+    wanted = concerns if reads.views or not reads.system else is_mark
+    return any(wanted(node) for node in tree.walk())
 
 
 def _names(tree: exp.Expr, bound: Bound) -> Sequence[str]:

@@ -12,9 +12,11 @@ from mvserver import sqlstates
 from mvserver.compiler.patterns import similar_pattern
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
-from mvserver.serving.arrays import array_literal
+from mvserver.pgcatalog.static_data import procedure_columns
+from mvserver.serving.arrays import array_literal, compared_array
 from mvserver.serving.casts import adapt_cast
 from mvserver.serving.functions import adapt_function
+from mvserver.serving.json_operators import adapt_operator
 
 _DEFAULT_COLLATIONS = frozenset({"default", "c", "posix", "ucs_basic"})
 
@@ -34,6 +36,12 @@ def adapt(tree: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Expr:
         replacement = adapt_cast(cast, facts)
         if replacement is not cast:
             cast.replace(replacement)
+    for operator in _inner_first(root, exp.Binary):
+        replacement = _containment(operator) or adapt_operator(operator) or _unknown_array(operator)
+        if replacement is not None:
+            operator.replace(replacement)
+    for like in _inner_first(root, exp.Like) + _inner_first(root, exp.ILike):
+        _escape_by_backslash(like)
     for function in _inner_first(root, exp.Func):
         replacement = adapt_function(function, facts)
         if replacement is not None:
@@ -50,7 +58,7 @@ _VECTORS = frozenset({"indkey", "indoption", "indclass", "indcollation", "proarg
 
 
 def _vectors_as_text(tree: exp.Expr) -> None:
-    """int2vector and oidvector are lists here; clients read them as ``1 2``."""
+    """int2vector and oidvector are lists here, regproc an oid; clients read ``1 2`` and the function's name."""
     if not isinstance(tree, exp.Select):
         return
     for item in tree.expressions:
@@ -58,6 +66,9 @@ def _vectors_as_text(tree: exp.Expr) -> None:
         if isinstance(column, exp.Column) and column.name.lower() in _VECTORS:
             text = exp.Anonymous(this="array_to_string", expressions=[column.copy(), exp.Literal.string(" ")])
             item.replace(exp.alias_(text, item.alias_or_name, quoted=True))
+        elif isinstance(column, exp.Column) and column.name.lower() in procedure_columns():
+            shown = exp.Anonymous(this="_regproc_out", expressions=[column.copy()])
+            item.replace(exp.alias_(shown, item.alias_or_name, quoted=True))
 
 
 def _detached(node: exp.Expr, root: exp.Expr) -> bool:
@@ -118,6 +129,37 @@ def _similar(node: exp.SimilarTo) -> exp.Expr:
         )
     expression = exp.Literal.string(similar_pattern(pattern.name, "\\"))
     return exp.Anonymous(this="regexp_full_match", expressions=[node.this, expression])
+
+
+def _containment(node: exp.Expr) -> exp.Expr | None:
+    if isinstance(node, exp.ArrayContainsAll):
+        return _contains_all(node.this, node.expression)
+    return _contains_all(node.expression, node.this) if isinstance(node, exp.ArrayContainedBy) else None
+
+
+def _unknown_array(node: exp.Expr) -> exp.Expr | None:
+    """A comparison with ANY or ALL of an array that is NULL is unknown; DuckDB takes it for an empty one."""
+    array = compared_array(node.args["expression"]) if isinstance(node.args.get("expression"), exp.Expr) else None
+    if not isinstance(array, exp.Column):
+        return None
+    unknown = exp.If(this=exp.Is(this=array.copy(), expression=exp.Null()), true=exp.Null())
+    return exp.Paren(this=exp.Case(ifs=[unknown], default=node.copy()))
+
+
+def _contains_all(whole: exp.Expr, part: exp.Expr) -> exp.Expr:
+    """A mark that ``typed`` replaces: arrays contain by other rules than JSON documents."""
+    return exp.Anonymous(this="_contains_all", expressions=[whole.copy(), part.copy()])
+
+
+def _escape_by_backslash(like: exp.Expr) -> None:
+    """PostgreSQL's LIKE has the backslash for its escape character, DuckDB's has none unless it is told."""
+    if isinstance(like.parent, exp.Escape):
+        return
+    pattern = like.args["expression"]
+    bare = pattern.unnest()
+    if isinstance(bare, exp.Any | exp.All) or (isinstance(bare, exp.Literal) and "\\" not in bare.name):
+        return
+    like.replace(exp.Escape(this=like.copy(), expression=exp.Literal.string("\\")))
 
 
 def _operator(node: exp.Operator) -> exp.Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -29,7 +29,7 @@ def reader_settings(system: SystemCatalog) -> tuple[str, ...]:
     return (
         f"SET search_path = '{system.functions_path}'",
         "SET integer_division = true",
-        "SET default_null_order = 'postgres'",
+        "SET default_null_order = 'nulls_last'",  # what differs from it, sqlglot writes out
         "SET python_enable_replacements = false",
         "SET TimeZone = 'UTC'",
     )
@@ -38,8 +38,16 @@ def reader_settings(system: SystemCatalog) -> tuple[str, ...]:
 class DuckSnapshot:
     """Implements ``serving.api.Snapshot``. One statement at a time; ``interrupt`` may come from any thread."""
 
-    def __init__(self, database: Database, system: SystemCatalog, turns: Turns, missing: MissingViews) -> None:
+    def __init__(
+        self,
+        database: Database,
+        system: SystemCatalog,
+        turns: Turns,
+        missing: MissingViews,
+        own: Mapping[str, Callable[[], Any]],
+    ) -> None:
         self._system = system
+        self._own = own
         self._turns = turns
         self._missing = missing
         self._stopped = False  # the statement was interrupted, perhaps while it waited for its turn
@@ -124,7 +132,9 @@ class DuckSnapshot:
         if plan.reads_system:
             self._system.refresh()
         for name in plan.live_relations:
-            self._cursor.register(self._system.live_name(name), self._system.live_rows(name))
+            own = self._own.get(name)
+            rows = self._system.live_rows(name) if own is None else own()
+            self._cursor.register(self._system.live_name(name), rows)
 
     def _statement(self, sql: str) -> duckdb.Statement:
         """Parsed once per cursor: parsing is a third of a small query's cost."""

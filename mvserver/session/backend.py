@@ -30,6 +30,12 @@ class SessionBackend:
                 f'role "{startup.user}" does not exist',
                 severity="FATAL",
             )
+        if not directory.may_log_in(startup.user):
+            raise SqlError(
+                sqlstates.INVALID_AUTHORIZATION_SPECIFICATION,
+                f'role "{startup.user}" is not permitted to log in',
+                severity="FATAL",
+            )
         if not directory.has_database(startup.database):
             raise SqlError(
                 sqlstates.INVALID_CATALOG_NAME, f'database "{startup.database}" does not exist', severity="FATAL"

@@ -16,6 +16,10 @@ class CatalogDirectory:
     def has_role(self, name: str) -> bool:
         return self._catalog.roles.find(name) is not None
 
+    def may_log_in(self, name: str) -> bool:
+        role = self._catalog.roles.find(name)
+        return role is not None and role.can_login
+
     def is_superuser(self, name: str) -> bool:
         role = self._catalog.roles.find(name)
         return role is not None and role.superuser

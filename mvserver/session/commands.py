@@ -8,6 +8,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Result
 from mvserver.session.clock import StatementClock
+from mvserver.session.cursor_commands import CursorCommands
 from mvserver.session.pulls import PullRunner
 from mvserver.session.results import text_fields, text_rows
 from mvserver.session.routed import RoutedRunner
@@ -24,10 +25,11 @@ _ALL_NAMES = ("name", "setting", "description")
 class Commands:
     """One method per statement kind; ``run`` finds it."""
 
-    def __init__(self, state: SessionState, pulls: PullRunner, routed: RoutedRunner) -> None:
+    def __init__(self, state: SessionState, pulls: PullRunner, routed: RoutedRunner, cursors: CursorCommands) -> None:
         self._state = state
         self._pulls = pulls
         self._routed = routed
+        self._cursors = cursors
         self._methods: dict[type[s.Statement], Callable[..., Result]] = {
             s.Set: self._set,
             s.SetTransaction: self._set_transaction,
@@ -41,6 +43,8 @@ class Commands:
             s.ReleaseSavepoint: self._release_savepoint,
             s.RollbackToSavepoint: self._rollback_to_savepoint,
             s.Deallocate: self._deallocate,
+            s.Fetch: cursors.fetch,
+            s.CloseCursor: cursors.close,
         }
 
     def run(self, statement: s.Statement, clock: StatementClock) -> Result:
@@ -49,6 +53,8 @@ class Commands:
     def fields(self, statement: s.Statement) -> tuple[Field, ...] | None:
         if isinstance(statement, s.Show):
             return text_fields(_ALL_NAMES if canonical(statement.name) == "all" else (self._show_name(statement.name),))
+        if isinstance(statement, s.Fetch):
+            return self._cursors.fetched_fields(statement)
         return None
 
     # --- settings ---------------------------------------------------------------------------------------------------
@@ -146,6 +152,7 @@ class Commands:
             self._state.go_home()
             self._state.prepared.clear()
             self._state.portals.clear()
+            self._state.cursors.clear()
         return Result(f"DISCARD {what.upper()}")
 
     # --- transactions -----------------------------------------------------------------------------------------------
@@ -178,6 +185,7 @@ class Commands:
             self._no_transaction(statement.chain, "COMMIT AND CHAIN")
         else:
             try:
+                self._cursors.hold()
                 self._pulls.end_transaction()
                 self._routed.carry_out(clock)
             except Exception:
@@ -208,6 +216,8 @@ class Commands:
         was_block = self._state.transaction.in_block
         start = self._state.transaction.end()
         self._state.portals.clear()
+        if commit:
+            self._state.cursors.end_transaction()
         changed = self._state.settings.end_local() if commit else self._state.restore(start)
         if changed or was_block:
             self._state.publish()

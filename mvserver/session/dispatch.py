@@ -16,6 +16,7 @@ from mvserver.serving.api import PullPlan
 from mvserver.session import kinds
 from mvserver.session.clock import StatementClock
 from mvserver.session.commands import Commands
+from mvserver.session.cursor_commands import CursorCommands
 from mvserver.session.parameter_types import oid_of_type, type_of_oid
 from mvserver.session.prepared import PreparedStatement
 from mvserver.session.pulls import PullRunner
@@ -32,20 +33,19 @@ class Dispatcher:
         self._state = state
         self.pulls = PullRunner(state, failed)
         self._routed = RoutedRunner(state, failed)
-        self.commands = Commands(state, self.pulls, self._routed)
+        self._cursors = CursorCommands(state, self.pulls)
+        self.commands = Commands(state, self.pulls, self._routed, self._cursors)
 
     # --- running ----------------------------------------------------------------------------------------------------
     def run(self, statement: s.Statement, clock: StatementClock) -> Result:
         """One statement without parameters."""
         self._refuse_in_failed(statement)
         if isinstance(statement, s.Pull):
-            with clock.working():
-                plan = self.pulls.plan(statement)
-            if plan.parameter_oids:
-                raise SqlError(
-                    sqlstates.UNDEFINED_PARAMETER, "there is no parameter $1", position=_parameter_position(statement)
-                )
-            return self.run_plan(plan, clock)
+            return self.run_plan(self._plan(statement, clock), clock)
+        if isinstance(statement, s.DeclareCursor):
+            return self._cursors.declare(statement, self._plan(statement.query, clock), (), clock)
+        if isinstance(statement, s.CopyTo):
+            return self._cursors.copy(statement, self._plan(statement.query, clock), clock)
         if isinstance(statement, s.Prepare):
             return self._prepare(statement)
         if isinstance(statement, s.ExecutePrepared):
@@ -53,6 +53,16 @@ class Dispatcher:
         if kinds.is_session_statement(statement):
             return self.commands.run(statement, clock)
         return self._routed.run(statement, clock)
+
+    def _plan(self, query: s.Pull, clock: StatementClock) -> PullPlan:
+        """Of a query that is not prepared, and so has no parameters."""
+        with clock.working():
+            plan = self.pulls.plan(query)
+        if plan.parameter_oids:
+            raise SqlError(
+                sqlstates.UNDEFINED_PARAMETER, "there is no parameter $1", position=_parameter_position(query)
+            )
+        return plan
 
     def cached(self, text: str) -> PullPlan | None:
         """The plan of a text that is one SELECT without parameters and was planned before."""
@@ -68,10 +78,13 @@ class Dispatcher:
         if statement is None:
             return Result("", empty=True)
         self._refuse_in_failed(statement)
-        if not isinstance(statement, s.Pull):
+        query = statement.query if isinstance(statement, s.DeclareCursor) else statement
+        if not isinstance(query, s.Pull):
             return self.run(statement, clock)
         with clock.working():
-            plan = self.pulls.plan_prepared(prepared, statement)
+            plan = self.pulls.plan_prepared(prepared, query)
+        if isinstance(statement, s.DeclareCursor):
+            return self._cursors.declare(statement, plan, parameters, clock)
         return self.pulls.run(plan, parameters, clock)
 
     def _refuse_in_failed(self, statement: s.Statement | None) -> None:
@@ -91,6 +104,9 @@ class Dispatcher:
         if isinstance(statement, s.Pull):
             plan = self.pulls.plan(statement, declared)
             return PreparedStatement(name, text, statement, declared, plan.parameter_oids, plan.fields)
+        if isinstance(statement, s.DeclareCursor):
+            plan = self.pulls.plan(statement.query, declared)
+            return PreparedStatement(name, text, statement, declared, plan.parameter_oids)
         if statement is None:
             return PreparedStatement(name, text, None)
         if any(declared):
@@ -103,6 +119,10 @@ class Dispatcher:
             f"parameters are not supported in {kinds.command_name(statement)}",
             hint="Parameters are for SELECT; write the values into the text of other statements.",
         )
+
+    def described(self, prepared: PreparedStatement) -> tuple[Field, ...] | None:
+        """Its columns as they are now: those of a FETCH are its cursor's, which may be another since."""
+        return self.fields(prepared.statement) if isinstance(prepared.statement, s.Fetch) else prepared.fields
 
     def fields(self, statement: s.Statement) -> tuple[Field, ...] | None:
         """The columns of a statement that is no pull query."""

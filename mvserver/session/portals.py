@@ -27,8 +27,7 @@ class Portals:
 
     def add(self, name: str, prepared: PreparedStatement, parameters: Sequence[Any]) -> None:
         """The unnamed portal is replaced, a named one must be closed first (42P03)."""
-        if name and name in self._portals:
-            raise SqlError(sqlstates.DUPLICATE_CURSOR, f'cursor "{name}" already exists')
+        self.check_free(name)
         expected = len(prepared.parameter_oids)
         if len(parameters) != expected:
             raise SqlError(
@@ -41,6 +40,10 @@ class Portals:
                 sqlstates.CONFIGURATION_LIMIT_EXCEEDED, f"a session may have at most {limits.PORTALS_MAX} open portals"
             )
         self._portals[name] = Portal(name, prepared, tuple(parameters))
+
+    def check_free(self, name: str) -> None:
+        if name and name in self._portals:
+            raise SqlError(sqlstates.DUPLICATE_CURSOR, f'cursor "{name}" already exists')
 
     def get(self, name: str) -> Portal:
         portal = self._portals.get(name)

@@ -17,7 +17,9 @@ from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Result
 from mvserver.serving.api import PullPlan, Snapshot
 from mvserver.session.clock import StatementClock
+from mvserver.session.cursors import cursors_table
 from mvserver.session.filling import ViewWatch
+from mvserver.session.freshness import FreshnessGate
 from mvserver.session.kinds import created_name
 from mvserver.session.prepared import PreparedStatement
 from mvserver.session.results import DiscardOnClose, WatchedBatches
@@ -32,6 +34,8 @@ class PullRunner:
         self._state = state
         self._failed = failed
         self._watch = ViewWatch(state)
+        self._freshness = FreshnessGate(state)
+        self._own = {"pg_cursors": lambda: cursors_table(state.cursors.all())}
         self._free: list[Snapshot] = []
         self._open: list[WatchedBatches] = []
         self._pinned: Snapshot | None = None
@@ -103,6 +107,8 @@ class PullRunner:
     def run(self, plan: PullPlan, parameters: Sequence[Any], clock: StatementClock) -> Result:
         if not plan.catalog_only and plan.view_ids:
             self._watch.before_read(plan.view_ids, clock)
+            if self._pinned is None:  # what is pinned already does not become fresher
+                self._freshness.before_read(plan.view_ids, clock)
         self._state.transaction.queried = True
         snapshot = self._snapshot()
         pinned = snapshot is self._pinned
@@ -140,7 +146,7 @@ class PullRunner:
 
     def _snapshot(self) -> Snapshot:
         if not self._state.transaction.pins:
-            return self._free.pop() if self._free else self._state.services.pulls.snapshot()
+            return self._new_snapshot()
         if self._pin_broken:
             raise SqlError(
                 sqlstates.SERIALIZATION_FAILURE,
@@ -148,7 +154,7 @@ class PullRunner:
                 hint="Roll back and begin again.",
             )
         if self._pinned is None:
-            self._pinned = self._free.pop() if self._free else self._state.services.pulls.snapshot()
+            self._pinned = self._new_snapshot()
             self._pinned.begin()
             self._pinned_at = time.monotonic()
         elif time.monotonic() - self._pinned_at > limits.PINNED_SNAPSHOT_AGE_MAX_S:
@@ -160,6 +166,9 @@ class PullRunner:
         for watched in list(self._open):
             watched.spool()
         return self._pinned
+
+    def _new_snapshot(self) -> Snapshot:
+        return self._free.pop() if self._free else self._state.services.pulls.snapshot(self._own)
 
     def _release(self, snapshot: Snapshot, *, broken: bool = False) -> None:
         if snapshot is self._pinned:

@@ -11,7 +11,7 @@ from mvserver.serving.api import PullService
 from mvserver.session.context import SessionContext
 from mvserver.session.deadlines import Deadlines
 from mvserver.sql.statements import Statement
-from mvserver.streaming.api import QueryStatus
+from mvserver.streaming.api import PresentEnds, QueryStatus
 
 
 class StatementRouter(Protocol):
@@ -36,11 +36,20 @@ class ViewStates(Protocol):
 
     def wait_while_filling(self, view_ids: Sequence[str], timeout_s: float) -> None: ...
 
+    def present_ends(self, view_ids: Sequence[str]) -> PresentEnds:
+        """Asks the sources of the views where they end now, without waiting for their answers."""
+
+    def confirmed_at(self, view_ids: Sequence[str]) -> float | None:
+        """A moment, in seconds since the epoch, of which all of the views have all that their sources had; None where
+        one of them has never had."""
+
 
 class Directory(Protocol):
     """Who may connect, and to what."""
 
     def has_role(self, name: str) -> bool: ...
+
+    def may_log_in(self, name: str) -> bool: ...
 
     def is_superuser(self, name: str) -> bool: ...
 

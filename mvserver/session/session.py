@@ -76,7 +76,7 @@ class Session:
                 single = self._without_parsing(text)
                 statements = [] if single is not None else self._parse(text)
                 if len(statements) > 1:
-                    self._begin_implicit()
+                    self._begin_implicit(of_text=True)
             if single is not None:
                 yield single
                 single.close()
@@ -127,18 +127,28 @@ class Session:
     def describe_statement(self, name: str) -> StatementDescription:
         with self._call():
             prepared = self._state.prepared.get(name)
-            return StatementDescription(prepared.parameter_oids, prepared.fields)
+            return StatementDescription(prepared.parameter_oids, self._dispatch.described(prepared))
 
     def bind(self, portal: str, statement: str, parameters: Sequence[Any]) -> None:
         with self._call():
+            self._state.cursors.check_free(portal)
             self._state.portals.add(portal, self._state.prepared.get(statement), parameters)
 
     def describe_portal(self, portal: str) -> tuple[Field, ...] | None:
         with self._call():
-            return self._state.portals.get(portal).prepared.fields
+            cursor = self._state.cursors.find(portal)
+            if cursor is not None:
+                return cursor.fields
+            return self._dispatch.described(self._state.portals.get(portal).prepared)
 
     def execute(self, portal: str) -> Result:
         with self._call():
+            if self._state.cursors.find(portal) is not None:
+                raise SqlError(
+                    sqlstates.FEATURE_NOT_SUPPORTED,
+                    f'cursor "{portal}" cannot be read by the protocol\'s Execute',
+                    hint="Use FETCH.",
+                )
             found = self._state.portals.get(portal)
             self.activity.query(found.prepared.text)
             self._begin_implicit()
@@ -151,6 +161,7 @@ class Session:
     def close_portal(self, portal: str) -> None:
         with self._lock:
             self._state.portals.discard(portal)
+            self._state.cursors.discard(portal)
 
     def sync(self) -> None:
         with self._lock:
@@ -180,6 +191,7 @@ class Session:
             self._closed = True
             self._state.transaction.end()
             try:
+                self._state.cursors.clear()
                 self._dispatch.pulls.close()
             finally:
                 self._on_close()
@@ -237,12 +249,13 @@ class Session:
         clock = self._state.clock
         return clock is not None and clock.cancelled
 
-    def _begin_implicit(self) -> None:
+    def _begin_implicit(self, *, of_text: bool = False) -> None:
         settings = self._state.settings
         self._state.transaction.begin_implicit(
             self._state.restore_point(),
             settings.current["default_transaction_isolation"],
             settings.flag("default_transaction_read_only"),
+            of_text=of_text,
         )
 
     def _fail(self, error: Exception) -> SqlError:

@@ -139,6 +139,16 @@ def duration(name: str, value: str) -> str:
     return f"{amount}ms" if amount else "0"
 
 
+def freshness(name: str, value: str) -> str:
+    """``any``, ``latest``, or a duration that is longer than none."""
+    word = value.strip().lower()
+    if word in ("any", "latest"):
+        return word
+    if not milliseconds(word):
+        raise invalid(name, value, 'Available values: any, latest, and durations such as "500ms" or "2s".')
+    return duration(name, word)
+
+
 def isolation(name: str, value: str) -> str:
     return choice("serializable", "repeatable read", "read committed", "read uncommitted")(
         name, " ".join(value.lower().split())

@@ -10,6 +10,7 @@ from mvserver.pgwire.backend import Startup
 from mvserver.serving.api import PullScope
 from mvserver.session.clock import StatementClock
 from mvserver.session.context import SessionContext
+from mvserver.session.cursors import Cursors
 from mvserver.session.portals import Portals
 from mvserver.session.prepared import PreparedStatements
 from mvserver.session.services import Services
@@ -27,6 +28,7 @@ class SessionState:
     transaction: Transaction = field(default_factory=Transaction)
     prepared: PreparedStatements = field(default_factory=PreparedStatements)
     portals: Portals = field(default_factory=Portals)
+    cursors: Cursors = field(default_factory=Cursors)
     clock: StatementClock | None = None  # of the statement that runs now
 
     def __post_init__(self) -> None:
@@ -67,11 +69,12 @@ class SessionState:
 
     # --- restoring --------------------------------------------------------------------------------------------------
     def restore_point(self) -> Restore:
-        return Restore(self.settings.state(), self.place())
+        return Restore(self.settings.state(), self.place(), self.cursors.mark)
 
     def restore(self, point: Restore | None) -> bool:
         if point is None:
             return False
+        self.cursors.discard_since(point.cursors)
         self.settings.restore(point.settings)
         self.go_to(point.place)
         self.publish()

@@ -41,6 +41,7 @@ class Restore:
 
     settings: SettingsState
     place: Place
+    cursors: int = 0  # how many had been declared
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Transaction:
     isolation: str = "read committed"
     read_only: bool = False
     queried: bool = False  # a query has run: too late for SET TRANSACTION
+    of_text: bool = False  # an implicit transaction of several statements of one text
     queue: list[Statement] = field(default_factory=list)  # what waits for COMMIT
     queue_place: Place | None = None  # where it was given
     _start: Restore | None = None
@@ -70,6 +72,11 @@ class Transaction:
         return self.state in (State.BLOCK, State.FAILED)
 
     @property
+    def is_block(self) -> bool:
+        """For what needs a transaction that goes on after it: several statements of one text have one too."""
+        return self.in_block or (self.state is State.IMPLICIT and self.of_text)
+
+    @property
     def pins(self) -> bool:
         return self.isolation in PINNING and self.state in (State.BLOCK, State.IMPLICIT)
 
@@ -80,9 +87,10 @@ class Transaction:
         self.isolation, self.read_only = isolation, read_only
         self._start = self._start or restore
 
-    def begin_implicit(self, restore: Restore, isolation: str, read_only: bool) -> None:
+    def begin_implicit(self, restore: Restore, isolation: str, read_only: bool, *, of_text: bool = False) -> None:
         if self.state is State.IDLE:
             self.state = State.IMPLICIT
+            self.of_text = of_text
             self.isolation, self.read_only = isolation, read_only
             self._start = restore
 

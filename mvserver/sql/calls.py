@@ -115,10 +115,11 @@ def _argument(parser: ExpressionParser) -> exp.Expression:
 def _followed(parser: ExpressionParser, result: exp.Expression, token: Token) -> exp.Expression:
     """FILTER, and what cannot follow a call in a continuous query."""
     cursor = parser.cursor
-    following = cursor.current
-    if following.kind is not WORD:
+    if cursor.current.kind is not WORD:
         return result
-    if following.text == "filter" and cursor.peek().text == "(":
+    if cursor.at_word("within", "group"):
+        result = at(exp.WithinGroup(this=result, expression=_within_group(parser)), token)
+    if cursor.at_word("filter") and cursor.peek().text == "(":
         cursor.advance()
         cursor.advance()
         where = cursor.current
@@ -131,11 +132,37 @@ def _followed(parser: ExpressionParser, result: exp.Expression, token: Token) ->
             "window functions (OVER) are not supported in continuous queries",
             hint="Use the window function where you read the view: SELECT ... OVER (...) FROM view.",
         )
-    if cursor.at_word("within", "group"):
-        raise cursor.not_supported("WITHIN GROUP is not supported in continuous queries")
     if cursor.at_word("ignore", "nulls") or cursor.at_word("respect", "nulls"):
         raise cursor.not_supported(f"{cursor.current.text.upper()} NULLS is not supported in continuous queries")
     return result
+
+
+def _within_group(parser: ExpressionParser) -> exp.Order:
+    """``WITHIN GROUP (ORDER BY ...)``; where NULLs would stand makes no difference, since none is looked at."""
+    cursor = parser.cursor
+    start = cursor.current
+    cursor.expect_word("within", "group")
+    cursor.expect_operator("(")
+    cursor.expect_word("order", "by")
+    items = [_ordered(parser)]
+    while cursor.accept_operator(","):
+        items.append(_ordered(parser))
+    cursor.expect_operator(")")
+    return at(exp.Order(expressions=items), start)
+
+
+def _ordered(parser: ExpressionParser) -> exp.Ordered:
+    cursor = parser.cursor
+    start = cursor.current
+    operand = parser.expression()
+    if cursor.at_word("using"):
+        raise cursor.not_supported("ORDER BY ... USING is not supported", hint="Use ASC or DESC.")
+    descending = cursor.accept_word("desc")
+    if not descending:
+        cursor.accept_word("asc")
+    if cursor.accept_word("nulls"):
+        cursor.expect_any("first", "last")
+    return at(exp.Ordered(this=operand, desc=descending), start)
 
 
 # --- special forms: called after the opening bracket, they read the closing one ---------------------------------------

@@ -110,8 +110,9 @@ Functions
 Every call is ``exp.Anonymous(this="name in lower case", expressions=[arguments])``; a quoted name keeps its case; a
 leading ``pg_catalog.`` is dropped. ``COUNT(*)``: the argument is ``exp.Star()``. ``f(DISTINCT a, b)``: one argument
 ``exp.Distinct(expressions=[a, b])``; ALL leaves no trace. ``f(...) FILTER (WHERE c)``: ``exp.Filter(this=Anonymous,
-expression=exp.Where(this=c))``. ORDER BY among the arguments, WITHIN GROUP, OVER, named arguments and VARIADIC are
-refused. Special syntax becomes ordinary calls:
+expression=exp.Where(this=c))``, where ``f(...) WITHIN GROUP (ORDER BY x DESC)`` is ``exp.WithinGroup(this=Anonymous,
+expression=exp.Order(expressions=[exp.Ordered(this=x, desc=True)]))``. ORDER BY among the arguments, OVER, named
+arguments and VARIADIC are refused. Special syntax becomes ordinary calls:
 
 ``EXTRACT(unit FROM x)``
     ``extract('unit', x)``, the unit a string Literal in lower case

@@ -60,7 +60,7 @@ def _figure(node: exp.Expr) -> str | None:
         return str(node.name)
     if isinstance(node, exp.Dot):
         return str(node.expression.name)
-    if isinstance(node, (exp.Bracket, exp.Paren, exp.Filter)):
+    if isinstance(node, (exp.Bracket, exp.Paren, exp.Filter, exp.WithinGroup)):
         return _figure(node.this)
     if isinstance(node, exp.Anonymous):
         return str(node.name)

@@ -6,7 +6,19 @@ from dataclasses import replace
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.sql import entities, guard, namespaces, queries, relations, session, stores, unsupported
+from mvserver.sql import (
+    copying,
+    cursors,
+    entities,
+    guard,
+    namespaces,
+    queries,
+    relations,
+    roles,
+    session,
+    stores,
+    unsupported,
+)
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import HeadTable
 from mvserver.sql.lexer import WORD, tokenize
@@ -65,8 +77,11 @@ _HEADS = HeadTable(
     stores.HEADS,
     entities.HEADS,
     namespaces.HEADS,
+    roles.HEADS,
     relations.HEADS,
     queries.heads(_nested),
     session.heads(_nested),
+    cursors.heads(_nested),
+    copying.HEADS,
     unsupported.HEADS,
 )

@@ -7,6 +7,7 @@ something else. Each override below closes one such gap, adds source properties,
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from typing import Any, ClassVar
 
@@ -27,6 +28,7 @@ from mvserver.sql.statements import Properties
 _LITERALS = frozenset({TokenType.NUMBER, TokenType.STRING})
 _NOT_WORDS = frozenset({TokenType.NUMBER, TokenType.STRING, TokenType.SENTINEL})
 _BALANCE_FROM = 32
+_ONE_UNIT = re.compile(r"\s*[-+]?[0-9.]+\s*[a-zA-Z]*\s*")
 _CHANGES = frozenset({"insert", "update", "delete", "merge"})
 _IS_WHAT = frozenset({"null", "true", "false", "unknown", "distinct", "json", "document", "normalized"})
 _JOIN_WORDS = frozenset(
@@ -79,6 +81,12 @@ class PullError(ParseError):
         self.token = token
 
 
+def _to_timestamp(args: list[Any]) -> exp.Expr:
+    if len(args) == 1:
+        return exp.UnixToTime(this=args[0])
+    return exp.Anonymous(this="to_timestamp", expressions=args)
+
+
 class PullParser(PostgresParser):
     """sqlglot's parser with our errors and a few overridden productions."""
 
@@ -87,6 +95,14 @@ class PullParser(PostgresParser):
 
     statement: StatementTokens
 
+    # Their patterns stay as they were written: sqlglot's own form of them cannot tell Day from DAY.
+    FUNCTIONS: ClassVar[dict[str, Any]] = {
+        word: build for word, build in PostgresParser.FUNCTIONS.items() if word not in ("TO_CHAR", "TO_DATE")
+    } | {"TO_TIMESTAMP": _to_timestamp}
+
+    PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {  # a question mark is an operator only
+        kind: parse for kind, parse in PostgresParser.PLACEHOLDER_PARSERS.items() if kind != TokenType.PLACEHOLDER
+    }
     OPTIONAL_ALIAS_TOKEN_CTE = False
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         word: parse for word, parse in PostgresParser.NO_PAREN_FUNCTION_PARSERS.items() if word not in ("IF", "NEXT")
@@ -123,6 +139,16 @@ class PullParser(PostgresParser):
                 hint="No function matches the given name and argument types.",
                 position=token.start + 1,
             ) from None
+
+    def _parse_date_part(self) -> exp.Expr:
+        found = super()._parse_date_part()
+        found.meta["date_part"] = True  # else the same node as extract's
+        return found
+
+    def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
+        found = super()._parse_interval_span(this, parse_function_unit)
+        several = this.is_string and not _ONE_UNIT.fullmatch(this.name) and exp.INTERVAL_STRING_RE.search(this.name)
+        return exp.Interval(this=this) if several else found  # sqlglot keeps '1 day' of '1 day 02:00:00'
 
     # --- what sqlglot lets pass and PostgreSQL does not -------------------------------------------------------------
     def _parse_csv(self, parse_method: Any, sep: TokenType = TokenType.COMMA) -> list[Any]:

@@ -65,6 +65,7 @@ _SINGLES = {
 _OPERATORS: dict[str, tuple[TokenType, ...]] = {
     **{text: (kind,) for text, kind in _SINGLES.items()},
     **{text: (kind,) for text, kind in Postgres.Tokenizer.KEYWORDS.items() if not text[0].isalpha()},
+    "?": (TokenType.PLACEHOLDER,),
     "<<": (TokenType.LT, TokenType.LT),
     ">>": (TokenType.GT, TokenType.GT),
     "!~": (TokenType.NOT, TokenType.RLIKE),

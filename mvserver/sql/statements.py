@@ -197,6 +197,35 @@ class Use(Statement):
     name: ObjectName
 
 
+# --- roles ----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class RoleOptions:
+    """What a statement says of a role; None where it says nothing."""
+
+    superuser: bool | None = None
+    login: bool | None = None
+    sets_password: bool = False
+    password: str | None = field(default=None, repr=False)  # None with sets_password: PASSWORD NULL
+
+
+@dataclass(frozen=True)
+class CreateRole(Statement):
+    name: str
+    options: RoleOptions = RoleOptions()
+
+
+@dataclass(frozen=True)
+class AlterRole(Statement):
+    name: str | None  # None: CURRENT_USER
+    options: RoleOptions = RoleOptions()
+
+
+@dataclass(frozen=True)
+class DropRole(Statement):
+    names: tuple[str, ...]
+    if_exists: bool = False
+
+
 # --- relations ------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class CreateStream(Statement):
@@ -376,3 +405,49 @@ class ExecutePrepared(Statement):
 @dataclass(frozen=True)
 class Deallocate(Statement):
     name: str | None  # None for ALL
+
+
+# --- cursors and COPY -----------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class DeclareCursor(Statement):
+    name: str
+    query: Pull
+    scroll: bool = False
+    hold: bool = False
+    binary: bool = False
+
+
+@dataclass(frozen=True)
+class Fetch(Statement):
+    """FETCH, or MOVE; ``count`` is a row's number where ``direction`` is "absolute", and None for ALL."""
+
+    name: str
+    direction: str = "forward"  # "forward", "backward", "absolute", "relative"
+    count: int | None = 1
+    move: bool = False
+
+
+@dataclass(frozen=True)
+class CloseCursor(Statement):
+    name: str | None  # None for ALL
+
+
+@dataclass(frozen=True)
+class CopyOptions:
+    """With PostgreSQL's defaults filled in. ``force_quote`` names columns: None means none, empty all of them."""
+
+    format: str = "text"  # "text", "csv", "binary"
+    delimiter: str = "\t"
+    null: str = "\\N"
+    header: bool = False
+    quote: str = '"'
+    escape: str = '"'
+    force_quote: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class CopyTo(Statement):
+    """``COPY relation [(columns)] TO STDOUT`` and ``COPY (query) TO STDOUT``."""
+
+    query: Pull
+    options: CopyOptions = CopyOptions()

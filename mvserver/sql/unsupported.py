@@ -14,11 +14,11 @@ _VIEW = "Use CREATE MATERIALIZED VIEW name AS SELECT ..."
 _STREAM = "Use CREATE STREAM name (columns) WITH (...) to declare a source."
 _DROP_CREATE = "Drop the object and create it anew."
 _CHANGELOG = "Group a stream by the key in a materialized view to keep one row for each key."
-_ROLES = "The server has one role, postgres."
+_GROUPS = "Roles have no members. Use CREATE ROLE, ALTER ROLE and DROP ROLE."
+_PRIVILEGES = "A role that may log in may use everything; superusers manage roles and databases."
 _REGISTRY = "Declare the columns in CREATE STREAM."
 _FUNCTIONS = "Use the built-in functions."
 _POOL = "One server runs all queries; there is no compute pool to manage."
-_CURSORS = "Read the result in parts with the extended protocol's row limit (psycopg: cursor.stream or fetchmany)."
 _SECURITY = "There is nothing to manage: access is decided by how a client may connect."
 
 _REFUSED: dict[str, str | None] = {
@@ -34,9 +34,7 @@ _REFUSED: dict[str, str | None] = {
     "create or": "Drop the object first: DROP ... IF EXISTS name.",
     "create index": "Views are indexed by their keys.",
     "create unique": "Views are indexed by their keys.",
-    "create role": _ROLES,
-    "create user": _ROLES,
-    "create group": _ROLES,
+    "create group": _GROUPS,
     "create function": _FUNCTIONS,
     "create function_source": _FUNCTIONS,
     "create aggregate": _FUNCTIONS,
@@ -71,9 +69,7 @@ _REFUSED: dict[str, str | None] = {
     "drop changelog": None,
     "drop view": "Use DROP MATERIALIZED VIEW name.",
     "drop index": "Views are indexed by their keys.",
-    "drop role": _ROLES,
-    "drop user": _ROLES,
-    "drop group": _ROLES,
+    "drop group": _GROUPS,
     "drop owned": None,
     "drop function": _FUNCTIONS,
     "drop function_source": _FUNCTIONS,
@@ -116,18 +112,13 @@ _REFUSED: dict[str, str | None] = {
     "delete": _WRITE,
     "merge": _WRITE,
     "truncate": _WRITE,
-    "copy": "Put files into a FILE store's directory, or read the view with SELECT.",
-    "grant": _ROLES,
-    "revoke": _ROLES,
-    "reassign": _ROLES,
+    "grant": _PRIVILEGES,
+    "revoke": _PRIVILEGES,
+    "reassign": _PRIVILEGES,
     "can": _SECURITY,
     "invite": _SECURITY,
     "accept": _SECURITY,
     "reject": _SECURITY,
-    "declare": _CURSORS,
-    "fetch": _CURSORS,
-    "move": _CURSORS,
-    "close": _CURSORS,
     "listen": None,
     "unlisten": None,
     "notify": None,

@@ -8,6 +8,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from catalog.model import Store
+from mvserver.errors import SqlError
+
+
+class PipelineState(enum.Enum):
+    STARTING = "STARTING"  # Spark is not up, or its query is being made
+    RUNNING = "RUNNING"
+    STALLED = "STALLED"  # the source does not answer; will resume by itself
+    FAILED = "FAILED"  # Spark cannot start, or the query that is its only one has failed
+    IDLE = "IDLE"  # none of its queries wants records
 
 
 class QueryState(enum.Enum):
@@ -17,6 +26,19 @@ class QueryState(enum.Enum):
     STALLED = "STALLED"  # the source does not answer; will resume by itself
     FAILED = "FAILED"  # needs RESTART QUERY, REFRESH or a new definition
     TERMINATED = "TERMINATED"
+
+
+@dataclass(frozen=True)
+class Backfill:
+    """How much of the history that its source had is in a new view: about, where records are estimated."""
+
+    records: int
+    records_done: int
+    seconds_left: float | None = None  # at the present rate; None while nothing is read
+
+    @property
+    def share(self) -> float:
+        return 1.0 if self.records == 0 else max(0.0, min(1.0, self.records_done / self.records))
 
 
 @dataclass(frozen=True)
@@ -40,6 +62,33 @@ class QueryStatus:
     caught_up: bool = False
     epoch: int = 0
     filled_share: float | None = None  # 0..1 while FILLING
+    filled: bool = False  # a view that has had its source's whole history once
+    backfill: Backfill | None = None  # of a view that is not filled, when it is known how much there is to read
+
+
+@dataclass(frozen=True)
+class PipelineStatus:
+    """One reading of an entity, for all views of it or for one query that writes."""
+
+    id: str
+    source_id: str  # a relation over what is read
+    state: PipelineState
+    generation: int
+    queries: int
+    position: str | None  # JSON
+    latest_position: str | None  # JSON
+    records_per_s: float
+    error: str | None = None
+
+
+class PresentEnds(Protocol):
+    """The ends that the sources of some views had at one moment."""
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether each view has come to its end within this time. 55000 for a view that nothing keeps up to date."""
+
+    def behind(self) -> SqlError:
+        """What to say when it was waited for long enough: which view lags by how much."""
 
 
 class StreamingEngine(Protocol):

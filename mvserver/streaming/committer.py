@@ -81,6 +81,7 @@ class Committer:
             break
         filled = []
         with self._roster.lock:
+            self._roster.rate.add(work.records)
             if work.entry is not None:
                 self._roster.position = work.entry.end
                 self._roster.stalled = None

@@ -104,6 +104,11 @@ class SinkQuery:
         self._last_change_at: float | None = None
         self._written_at = time.monotonic()
 
+    @property
+    def generation(self) -> int:
+        """How often it has begun in this process."""
+        return self._generation
+
     def start(self) -> None:
         self._stopping.clear()
         self._failure = self._stalled = None

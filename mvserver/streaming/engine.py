@@ -15,6 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -23,18 +24,25 @@ from catalog.store import Catalog
 from mvserver import sqlstates
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
-from mvserver.streaming.api import QueryState, QueryStatus
+from mvserver.streaming.api import PipelineStatus, PresentEnds, QueryState, QueryStatus
 from mvserver.streaming.check import check_plan
 from mvserver.streaming.csas import SinkQuery, SinkServices, TransactionalSink
+from mvserver.streaming.freshness import KeptView, SourceEnds
 from mvserver.streaming.pipeline import HEALTH_INTERVAL_S, Pipeline, PipelineServices
 from mvserver.streaming.session_starter import SessionStarter
 from mvserver.streaming.spark import SparkGate, SparkOptions
-from mvserver.streaming.status import unavailable, view_status, wait_filled
+from mvserver.streaming.status import (
+    pipeline_status,
+    sink_pipeline_status,
+    unavailable,
+    view_status,
+    wait_filled,
+)
 from mvserver.streaming.subscribers import Subscriber
-from mvserver.streaming.targets import Target, build_target
+from mvserver.streaming.targets import build_target
 from spark_sinks.base import SourceReader, StoreClient
 from spark_sinks.duckdb.ledger import SubscriberRow
-from spark_sinks.duckdb.state import UpsertState
+from spark_sinks.duckdb.state import main_table
 from spark_sinks.duckdb.writer import Writer
 
 _log = logging.getLogger(__name__)
@@ -174,7 +182,7 @@ class Engine:
             target = build_target(query_id, old.view_id, version, old.plan)
             with self._services.writer.transaction() as ledger:
                 self._services.writer.create_state(target.state, target.view_statement)
-                self._services.writer.drop_state(_tables(old), None)
+                self._services.writer.drop_state(old.state.tables, None)
                 ledger.add_subscriber(query_id, version, known.pipeline.id, position, note)
             subscriber = Subscriber(target, version, position, target.plan.scan.error_handling, note=note)
             known.query, known.subscriber = query, subscriber
@@ -205,6 +213,29 @@ class Engine:
                 if known.subscriber is None or known.pipeline is None:
                     raise unavailable(known.query.id, known.broken or "its query could not be set up")
                 wait_filled(known.query.id, known.subscriber, known.pipeline, deadline)
+
+    def present_ends(self, view_ids: Sequence[str]) -> PresentEnds:
+        return SourceEnds([partial(self._kept, view_id) for view_id in view_ids])
+
+    def confirmed_at(self, view_ids: Sequence[str]) -> float | None:
+        kept = [found for found in map(self._kept, view_ids) if found is not None]
+        moments = [view.confirmed_at() for view in kept]
+        known = [moment for moment in moments if moment is not None]
+        return min(known, default=None) if len(known) == len(moments) else None
+
+    def pipelines(self) -> Sequence[PipelineStatus]:
+        """What reads the sources now; a query that could not be set up reads nothing."""
+        with self._lock:
+            running, spark = list(self._running.values()), self._starter.problem_or_none()
+        found: dict[str, PipelineStatus] = {}
+        for known in running:
+            source_id = known.query.source_ids[0]
+            if known.sink is not None:
+                status = known.sink.status()
+                found[known.query.id] = sink_pipeline_status(status, source_id, known.sink.generation)
+            elif known.pipeline is not None and known.pipeline.id not in found:
+                found[known.pipeline.id] = pipeline_status(known.pipeline, source_id, spark)
+        return list(found.values())
 
     def check_plan(self, plan: object) -> None:
         check_plan(self._starter.session(), plan)
@@ -324,7 +355,7 @@ class Engine:
         pipeline = known.pipeline
         pipeline.remove(known.query.id)
         with self._services.writer.transaction():
-            self._services.writer.drop_state(_tables(known.subscriber.target), known.subscriber.target.view_id)
+            self._services.writer.drop_state(known.subscriber.target.state.tables, known.subscriber.target.view_id)
         relation_id = known.subscriber.target.plan.scan.relation_id
         left = pipeline.subscribers
         if not left:
@@ -355,7 +386,7 @@ class Engine:
         writer = self._services.writer
         versions = {f"{q.sink_id}_{q.definition_version}" for q in wanted.values() if q.kind == "materialized_view"}
         sinks = {q.sink_id for q in wanted.values()}
-        tables = [t for t in writer.state_tables() if t.removesuffix("_nulls") not in versions]
+        tables = [t for t in writer.state_tables() if main_table(t) not in versions]
         views = [v for v in writer.view_ids() if v not in sinks]
         if tables or views:
             with writer.transaction():
@@ -378,6 +409,14 @@ class Engine:
     def _of_view(self, view_id: str) -> _Running | None:
         with self._lock:
             return next((r for r in self._running.values() if r.query.sink_id == view_id), None)
+
+    def _kept(self, view_id: str) -> KeptView | None:
+        known = self._of_view(view_id)
+        if known is None:
+            return None
+        return KeptView(
+            lambda: self._relation(view_id).name, known.query, known.pipeline, known.subscriber, known.broken
+        )
 
     def _relation(self, relation_id: str) -> Relation:
         found = self._services.catalog.relations.by_id(relation_id)
@@ -402,8 +441,3 @@ class Engine:
         if known.subscriber is None or known.pipeline is None:
             return QueryStatus(known.query.id, QueryState.FAILED, error=known.broken)
         return view_status(known.query.id, known.subscriber, known.pipeline, self._starter.problem_or_none())
-
-
-def _tables(target: Target) -> tuple[str, ...]:
-    name = target.state.table
-    return (name, f"{name}_nulls") if isinstance(target.state, UpsertState) else (name,)

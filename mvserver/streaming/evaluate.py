@@ -52,7 +52,8 @@ def evaluate_rows(frame: DataFrame, program: Program, reader: SourceReader) -> E
             views.append(ViewMerge(view.target.query_id, view.target.state, append=view.append_statement(_RELATION)))
         else:
             roll_ups = view.row_statements(_RELATION, null_keys=_has_nulls(table, view))
-            views.append(ViewMerge(view.target.query_id, view.target.state, roll_ups=tuple(roll_ups)))
+            values = view.value_statements(_RELATION, partial=False)
+            views.append(ViewMerge(view.target.query_id, view.target.state, roll_ups=tuple(roll_ups), values=values))
     return _evaluated(table, tuple(views), program, reader)
 
 
@@ -64,6 +65,7 @@ def evaluate_partials(frame: DataFrame, program: Program, reader: SourceReader) 
             view.target.query_id,
             view.target.state,
             roll_ups=tuple(view.partial_statements(_RELATION, null_keys=_has_nulls(table, view))),
+            values=view.value_statements(_RELATION, partial=True),
         )
         for view in program.views
     )
@@ -114,7 +116,15 @@ def _has_nulls(table: pa.Table, view: ViewInput) -> bool:
 def _normal(table: pa.Table) -> pa.Table:
     """Spark sends TIME in nanoseconds; DuckDB keeps microseconds."""
     for index, field in enumerate(table.schema):
-        if pa.types.is_time64(field.type) and field.type.unit == "ns":
-            column = table.column(index).cast(pa.time64("us"))
-            table = table.set_column(index, field.name, column)
+        kept = _in_microseconds(field.type)
+        if kept != field.type:
+            table = table.set_column(index, field.name, table.column(index).cast(kept))
     return table
+
+
+def _in_microseconds(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_time64(kind):
+        return pa.time64("us")
+    if pa.types.is_struct(kind):  # of FIRST_VALUE and LAST_VALUE
+        return pa.struct([field.with_type(_in_microseconds(field.type)) for field in kind])
+    return kind

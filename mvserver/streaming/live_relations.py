@@ -1,4 +1,4 @@
-"""The relations of ``mv_catalog``: the state of queries, pipelines and views as SQL.
+"""The relations of ``mv_catalog``: the state of queries, views and pipelines, and what is known of them, as SQL.
 
 Each is made when it is read; times are UTC.
 """
@@ -6,98 +6,258 @@ Each is made when it is read; times are UTC.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
+from catalog.model import Query
 from catalog.store import Catalog
+from mvserver.streaming.api import QueryStatus
 from mvserver.streaming.engine import Engine
 from spark_sinks.duckdb.writer import Writer
 
+_Row = dict[str, Any]
+
+_TEXT, _COUNT, _REAL, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 _TIME = pa.timestamp("us", "UTC")
 _QUERIES = pa.schema(
     [
-        ("id", pa.string()),
-        ("kind", pa.string()),
-        ("state", pa.string()),
-        ("sink", pa.string()),
-        ("source", pa.string()),
-        ("error", pa.string()),
-        ("note", pa.string()),
-        ("rows_in", pa.int64()),
-        ("rows_in_per_second", pa.float64()),
-        ("rejected", pa.int64()),
-        ("position", pa.string()),
-        ("latest_position", pa.string()),
-        ("lag_records", pa.int64()),
-        ("freshness_ms", pa.float64()),
-        ("caught_up", pa.bool_()),
-        ("epoch", pa.int64()),
-        ("filled_share", pa.float64()),
+        ("id", _TEXT),
+        ("kind", _TEXT),
+        ("state", _TEXT),
+        ("sink", _TEXT),
+        ("source", _TEXT),
+        ("error", _TEXT),
+        ("note", _TEXT),
+        ("rows_in", _COUNT),
+        ("rows_in_per_second", _REAL),
+        ("rejected", _COUNT),
+        ("position", _TEXT),
+        ("latest_position", _TEXT),
+        ("lag_records", _COUNT),
+        ("freshness_ms", _REAL),
+        ("caught_up", _FLAG),
+        ("epoch", _COUNT),
+        ("filled_share", _REAL),
         ("last_change_at", _TIME),
         ("last_confirmed_at", _TIME),
     ]
 )
+_VIEWS = pa.schema(
+    [
+        ("view", _TEXT),
+        ("query_id", _TEXT),
+        ("rows", _COUNT),
+        ("bytes", _COUNT),
+        ("epoch", _COUNT),
+        ("lag_records", _COUNT),
+        ("lag_seconds", _REAL),
+        ("caught_up", _FLAG),
+        ("filled", _FLAG),
+        ("last_change_at", _TIME),
+        ("last_confirmed_at", _TIME),
+    ]
+)
+_BACKFILLS = pa.schema(
+    [
+        ("view", _TEXT),
+        ("query_id", _TEXT),
+        ("state", _TEXT),
+        ("rows_done", _COUNT),
+        ("rows_total", _COUNT),
+        ("share", _REAL),
+        ("seconds_left", _REAL),
+    ]
+)
+_PIPELINES = pa.schema(
+    [
+        ("id", _TEXT),
+        ("store", _TEXT),
+        ("entity", _TEXT),
+        ("state", _TEXT),
+        ("error", _TEXT),
+        ("queries", _COUNT),
+        ("generation", _COUNT),
+        ("position", _TEXT),
+        ("latest_position", _TEXT),
+        ("rows_in_per_second", _REAL),
+    ]
+)
+_DEPENDENCIES = pa.schema([("object", _TEXT), ("kind", _TEXT), ("depends_on", _TEXT), ("depends_on_kind", _TEXT)])
+_LEDGER = pa.schema(
+    [
+        ("pipeline", _TEXT),
+        ("generation", _COUNT),
+        ("batch_id", _COUNT),
+        ("start_position", _TEXT),
+        ("end_position", _TEXT),
+        ("records", _COUNT),
+        ("committed_at", _TIME),
+    ]
+)
 _REJECTED = pa.schema(
     [
-        ("relation", pa.string()),
-        ("position", pa.string()),
-        ("reason", pa.string()),
+        ("relation", _TEXT),
+        ("position", _TEXT),
+        ("reason", _TEXT),
         ("raw", pa.binary()),
-        ("raw_bytes", pa.int64()),
+        ("raw_bytes", _COUNT),
         ("rejected_at", _TIME),
     ]
 )
 
 
 def live_relations(catalog: Catalog, engine: Engine, writer: Writer) -> Mapping[str, Callable[[], pa.Table]]:
-    def queries() -> pa.Table:
-        statuses = {status.query_id: status for status in engine.statuses()}
-        rows = []
-        for query in catalog.queries.all():
-            status = statuses.get(query.id)
-            if status is None:
-                continue  # dropped or not taken up at this very moment
-            rows.append(
-                {
-                    "id": query.id,
-                    "kind": query.kind,
-                    "state": status.state.value,
-                    "sink": _name(catalog, query.sink_id),
-                    "source": ", ".join(_name(catalog, source) for source in query.source_ids),
-                    "error": status.error,
-                    "note": status.note,
-                    "rows_in": status.rows_in,
-                    "rows_in_per_second": status.rows_in_per_s,
-                    "rejected": status.rejected,
-                    "position": status.position,
-                    "latest_position": status.latest_position,
-                    "lag_records": status.lag_records,
-                    "freshness_ms": status.freshness_ms,
-                    "caught_up": status.caught_up,
-                    "epoch": status.epoch,
-                    "filled_share": status.filled_share,
-                    "last_change_at": _time(status.last_change_at),
-                    "last_confirmed_at": _time(status.last_confirmed_at),
-                }
-            )
-        return pa.Table.from_pylist(rows, schema=_QUERIES)
+    rows: dict[str, tuple[pa.Schema, Callable[[], Iterator[_Row]]]] = {
+        "queries": (_QUERIES, partial(_queries, catalog, engine)),
+        "views": (_VIEWS, partial(_views, catalog, engine, writer)),
+        "backfills": (_BACKFILLS, partial(_backfills, catalog, engine)),
+        "pipelines": (_PIPELINES, partial(_pipelines, catalog, engine)),
+        "dependencies": (_DEPENDENCIES, partial(_dependencies, catalog)),
+        "ledger": (_LEDGER, partial(_ledger, writer)),
+        "rejected_rows": (_REJECTED, partial(_rejected_rows, catalog, writer)),
+    }
+    return {name: partial(_table, schema, made) for name, (schema, made) in rows.items()}
 
-    def rejected_rows() -> pa.Table:
-        rows = [
-            {
-                "relation": _name(catalog, relation_id),
-                "position": position,
-                "reason": reason,
-                "raw": raw,
-                "raw_bytes": raw_bytes,
-                "rejected_at": rejected_at,
-            }
-            for relation_id, position, reason, raw, raw_bytes, rejected_at in writer.rejected_rows()
-        ]
-        return pa.Table.from_pylist(rows, schema=_REJECTED)
 
-    return {"queries": queries, "rejected_rows": rejected_rows}
+def _table(schema: pa.Schema, rows: Callable[[], Iterator[_Row]]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows()), schema=schema)
+
+
+def _queries(catalog: Catalog, engine: Engine) -> Iterator[_Row]:
+    for query, status in _known(catalog, engine):
+        yield {
+            "id": query.id,
+            "kind": query.kind,
+            "state": status.state.value,
+            "sink": _name(catalog, query.sink_id),
+            "source": ", ".join(_name(catalog, source) for source in query.source_ids),
+            "error": status.error,
+            "note": status.note,
+            "rows_in": status.rows_in,
+            "rows_in_per_second": status.rows_in_per_s,
+            "rejected": status.rejected,
+            "position": status.position,
+            "latest_position": status.latest_position,
+            "lag_records": status.lag_records,
+            "freshness_ms": status.freshness_ms,
+            "caught_up": status.caught_up,
+            "epoch": status.epoch,
+            "filled_share": status.filled_share,
+            "last_change_at": _time(status.last_change_at),
+            "last_confirmed_at": _time(status.last_confirmed_at),
+        }
+
+
+def _views(catalog: Catalog, engine: Engine, writer: Writer) -> Iterator[_Row]:
+    sizes = writer.view_sizes()
+    for query, status in _known(catalog, engine):
+        if query.kind != "materialized_view":
+            continue
+        size = sizes.get(query.sink_id)  # None for one that could not be set up
+        yield {
+            "view": _name(catalog, query.sink_id),
+            "query_id": query.id,
+            "rows": None if size is None else size.rows,
+            "bytes": None if size is None else size.stored_bytes,
+            "epoch": status.epoch,
+            "lag_records": status.lag_records,
+            "lag_seconds": _lag_seconds(status),
+            "caught_up": status.caught_up,
+            "filled": status.filled,
+            "last_change_at": _time(status.last_change_at),
+            "last_confirmed_at": _time(status.last_confirmed_at),
+        }
+
+
+def _backfills(catalog: Catalog, engine: Engine) -> Iterator[_Row]:
+    for query, status in _known(catalog, engine):
+        if query.kind != "materialized_view" or status.filled:
+            continue
+        backfill = status.backfill
+        yield {
+            "view": _name(catalog, query.sink_id),
+            "query_id": query.id,
+            "state": status.state.value,
+            "rows_done": None if backfill is None else backfill.records_done,
+            "rows_total": None if backfill is None else backfill.records,
+            "share": None if backfill is None else backfill.share,
+            "seconds_left": None if backfill is None else backfill.seconds_left,
+        }
+
+
+def _pipelines(catalog: Catalog, engine: Engine) -> Iterator[_Row]:
+    for status in engine.pipelines():
+        source = catalog.relations.by_id(status.source_id)
+        store = None if source is None else catalog.stores.by_id(source.store_id or "")
+        yield {
+            "id": status.id,
+            "store": None if store is None else store.name,
+            "entity": None if source is None else source.entity,
+            "state": status.state.value,
+            "error": status.error,
+            "queries": status.queries,
+            "generation": status.generation,
+            "position": status.position,
+            "latest_position": status.latest_position,
+            "rows_in_per_second": status.records_per_s,
+        }
+
+
+def _dependencies(catalog: Catalog) -> Iterator[_Row]:
+    """What is directly needed by what: what DROP asks about, or takes along with CASCADE."""
+    with catalog.snapshot():
+        relations = {relation.id: relation for relation in catalog.relations.all()}
+        names = {relation.id: catalog.names.full_name(relation) for relation in relations.values()}
+        stores = {store.id: store.name for store in catalog.stores.all()}
+        queries = catalog.queries.all()
+    for relation in relations.values():
+        if relation.store_id in stores:
+            yield _dependency(names[relation.id], relation.kind, stores[relation.store_id], "store")
+    for query in queries:
+        is_view = query.kind == "materialized_view"
+        name, kind = (names[query.sink_id], relations[query.sink_id].kind) if is_view else (query.id, "query")
+        needed = query.source_ids if is_view else (*query.source_ids, query.sink_id)
+        for needed_id in dict.fromkeys(needed):
+            yield _dependency(name, kind, names[needed_id], relations[needed_id].kind)
+
+
+def _dependency(name: str, kind: str, needed: str, needed_kind: str) -> _Row:
+    return {"object": name, "kind": kind, "depends_on": needed, "depends_on_kind": needed_kind}
+
+
+def _ledger(writer: Writer) -> Iterator[_Row]:
+    return (dict(zip(_LEDGER.names, row, strict=True)) for row in writer.batches())
+
+
+def _rejected_rows(catalog: Catalog, writer: Writer) -> Iterator[_Row]:
+    for relation_id, position, reason, raw, raw_bytes, rejected_at in writer.rejected_rows():
+        yield {
+            "relation": _name(catalog, relation_id),
+            "position": position,
+            "reason": reason,
+            "raw": raw,
+            "raw_bytes": raw_bytes,
+            "rejected_at": rejected_at,
+        }
+
+
+def _known(catalog: Catalog, engine: Engine) -> Iterator[tuple[Query, QueryStatus]]:
+    statuses = {status.query_id: status for status in engine.statuses()}
+    for query in catalog.queries.all():
+        status = statuses.get(query.id)
+        if status is not None:  # else it is dropped, or not taken up, at this very moment
+            yield query, status
+
+
+def _lag_seconds(status: QueryStatus) -> float | None:
+    """How long ago the view last had all that its source had; nothing where it has all that was seen of it."""
+    if status.lag_records == 0:
+        return 0.0
+    return None if status.last_confirmed_at is None else max(0.0, time.time() - status.last_confirmed_at)
 
 
 def _name(catalog: Catalog, relation_id: str) -> str:

@@ -24,6 +24,7 @@ from mvserver.streaming.filler import Filler
 from mvserver.streaming.generation import run_generation
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.shares import Share, Work
+from mvserver.streaming.source_watch import SourceWatch
 from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.subscribers import Subscriber
 from spark_sinks.base import Position, SourceReader
@@ -74,6 +75,7 @@ class Pipeline:
             gate=services.gate,
             stopping=self._stopping,
         )
+        self._watch = SourceWatch(self._roster, reader, interval_s=services.health_interval_s, stopping=self._stopping)
         self._generation = 0
         self._threads: list[threading.Thread] = []
 
@@ -89,7 +91,7 @@ class Pipeline:
             ("run", self._run),
             ("commit", self._committer.loop),
             ("fill", self._filler.loop),
-            ("health", self._health_loop),
+            ("health", self._watch.loop),
         ):
             thread = threading.Thread(target=target, name=f"{name}-{self.id[:8]}", daemon=True)
             thread.start()
@@ -98,6 +100,7 @@ class Pipeline:
     def stop(self) -> None:
         """Between batches; what was evaluated is committed."""
         self._stopping.set()
+        self._watch.stop()
         with self._roster.lock:
             self._roster.changed.notify_all()
         for thread in self._threads:
@@ -126,6 +129,30 @@ class Pipeline:
     @property
     def running(self) -> bool:
         return self._roster.running
+
+    @property
+    def generation(self) -> int:
+        """0 before the first one of this process."""
+        return self._generation
+
+    @property
+    def position(self) -> Position | None:
+        return self._roster.known_position()
+
+    @property
+    def records_per_s(self) -> float:
+        return self._roster.rate.per_second()
+
+    def ask_end(self) -> int:
+        """Asks the source where it ends from now on; :meth:`end_answered` has what it says, as :meth:`wait` tells."""
+        return self._watch.ask()
+
+    def end_answered(self, number: int) -> Position | None:
+        return self._watch.answer(number)
+
+    def confirmed_at(self, subscriber: Subscriber) -> float | None:
+        """The latest moment of which the view is known to have all that its source had."""
+        return self._watch.confirmed_at(subscriber)
 
     def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         return self._roster.wait(condition, timeout_s)
@@ -257,28 +284,3 @@ class Pipeline:
         if not subscriber.wants_batches or subscriber.busy or subscriber.unverified:
             return False
         return self.reader.distance(subscriber.claimed, start) <= JOIN_RECORDS_MAX
-
-    # --- health -----------------------------------------------------------------------------------------------------
-    def _health_loop(self) -> None:
-        while not self._stopping.is_set():
-            known = self._roster.known_position()
-            if known is None:
-                self._stopping.wait(self._services.health_interval_s)
-                continue
-            health = self.reader.health(known)
-            with self._roster.lock:
-                if health.latest is not None:
-                    self._roster.latest = health.latest
-                if health.state == "stalled":
-                    self._roster.stalled = health.cause
-                elif health.state == "ok":
-                    if self._roster.running:
-                        self._roster.stalled = None
-                    now = time.time()
-                    for subscriber in self._roster.subscribers.values():
-                        if health.latest is not None and self.reader.reached(subscriber.position, health.latest):
-                            subscriber.last_confirmed_at = now
-                self._roster.changed.notify_all()
-            if health.state == "failed":
-                self._roster.fail_at(known, health.cause or "the source failed")
-            self._stopping.wait(self._services.health_interval_s)

@@ -14,14 +14,16 @@ import pyarrow as pa
 
 from mvserver.compiler import lower_spark
 from mvserver.compiler.expressions import ColumnReference, Expression, FieldAccess, Literal, walk
-from mvserver.compiler.plans import Projection, Scan
+from mvserver.compiler.plans import Aggregate, AggregateCall, Projection, Scan
 from mvserver.sql.types import Kind
 from mvserver.streaming.spark_types import spark_type
-from mvserver.streaming.targets import MeasureCall, Target
+from mvserver.streaming.targets import MeasureCall, Target, keeps_times
 from spark_sinks.decode import DecodeColumn, decode, parquet_column
+from spark_sinks.duckdb import value_tables
 from spark_sinks.duckdb.state import AppendState, Measure, MeasureInput, UpsertState, qualified, roll_up
 
 REJECTED_RAW_BYTES_MAX = 65_536  # of a rejected record, this much is kept
+_TIMED = frozenset({Aggregate.FIRST_VALUE, Aggregate.LAST_VALUE})
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,16 @@ class ViewInput:
     target: Target
     flag: str
     keys: tuple[str, ...]
-    arguments: tuple[str, ...]  # row mode: one per measure
+    arguments: tuple[str, ...]  # row mode: one per measure, empty for one over the values of a value table
     partial_count: str
     partials: tuple[tuple[str, ...], ...]  # partial mode: one tuple per measure
+    values: tuple[tuple[str, ...], ...] = ()  # either mode: one tuple per value table, of the table's own columns
     outputs: tuple[str, ...] = ()  # append mode
+
+    @property
+    def group_columns(self) -> tuple[str, ...]:
+        """What its partial aggregates must be grouped by."""
+        return (*self.keys, *(column for columns in self.values for column in columns))
 
     def row_statements(self, relation: str, *, null_keys: bool) -> list[tuple[str, bool]]:
         """(roll-up query, merges into the table of NULL keys)."""
@@ -50,6 +58,26 @@ class ViewInput:
 
     def partial_statements(self, relation: str, *, null_keys: bool) -> list[tuple[str, bool]]:
         return self._roll_ups(relation, [MeasureInput(partial=p) for p in self.partials], self.partial_count, null_keys)
+
+    def value_statements(self, relation: str, *, partial: bool) -> tuple[str, ...]:
+        """What takes in the values of each value table, before the roll-ups."""
+        state = self.target.state
+        if not isinstance(state, UpsertState):
+            return ()
+        return tuple(
+            value_tables.merge_statement(
+                state.table,
+                index,
+                state.key_types,
+                values,
+                relation=relation,
+                keys=self.keys,
+                passing=f"{self.partial_count} > 0" if partial else self.flag,
+                count=self.partial_count if partial else None,
+                arguments=arguments,
+            )
+            for index, (values, arguments) in enumerate(zip(state.values, self.values, strict=True))
+        )
 
     def _roll_ups(
         self, relation: str, inputs: Sequence[MeasureInput], count: str | None, null_keys: bool
@@ -88,7 +116,7 @@ class Program:
     flags: tuple[str, ...]
     columns: tuple[str, ...]  # "expression AS name" of keys, arguments and outputs
     rejected: tuple[tuple[str, str], ...]  # (relation id, column name)
-    group_columns: tuple[str, ...]  # partial mode: keys and rejected
+    group_columns: tuple[str, ...]  # partial mode: keys, values of value tables and rejected
     partial_columns: tuple[PartialColumn, ...]
     views: tuple[ViewInput, ...]
     keep: str | None = None  # which records matter to someone; None where all do
@@ -141,7 +169,7 @@ def build_program(targets: Sequence[Target], *, trial: bool = False) -> Program:
     views = [_view_input(target, references, good, flags, values, partials) for target in targets]
     if any(text != name for text, name in flags.by_text.items()):
         stages.append(tuple(flags.selected()))
-    keys = list(dict.fromkeys(key for view in views for key in view.keys))
+    keys = list(dict.fromkeys(key for view in views for key in view.group_columns))
     flag_names = tuple(flags.by_text.values())
     kept = [*flag_names, *(f"NOT {condition}" for condition in good.values())]
     return Program(
@@ -204,21 +232,50 @@ def _view_input(
 
     if isinstance(plan, Projection):
         outputs = tuple(value(o.expression) for o in plan.outputs)
-        return ViewInput(target, flag, (), (), "", (), outputs)
+        return ViewInput(target, flag, (), (), "", (), outputs=outputs)
+
+    def argument_of(call: AggregateCall) -> str:
+        condition = None if call.filter is None else lower_spark.lower(call.filter, resolve)
+        if call.argument is None:
+            return values.name(f"CASE WHEN {flag} AND ({condition}) THEN 1 END")
+        if call.function in _TIMED:
+            guard = flag if condition is None else f"{flag} AND ({condition})"
+            argument = lower_spark.lower(call.argument, resolve)
+            return values.name(_timed(argument, _event_time(plan.scan, resolve), guard))
+        return value(call.argument, condition)
+
     arguments: list[str] = []
     partial_names: list[tuple[str, ...]] = []
     for call in target.calls:
-        condition = None if call.call.filter is None else lower_spark.lower(call.call.filter, resolve)
-        argument = (
-            values.name(f"CASE WHEN {flag} AND ({condition}) THEN 1 END")
-            if call.call.argument is None
-            else value(call.call.argument, condition)
-        )
+        if call.measure.values is not None:
+            arguments.append("")
+            partial_names.append(())
+            continue
+        argument = argument_of(call.call)
         arguments.append(argument)
         partial_names.append(tuple(partial(text) for text in _partial_texts(call, argument, flag)))
     keys = tuple(values.name(_key(key, resolve, flag)) for key in plan.keys)
     count = partial(f"count(CASE WHEN {flag} THEN 1 END)")
-    return ViewInput(target, flag, keys, tuple(arguments), count, tuple(partial_names))
+    time = _event_time(plan.scan, resolve)
+    kept = tuple(
+        (*([values.name(time)] if keeps_times(call) else []), argument_of(call)) for call in target.value_calls
+    )
+    return ViewInput(target, flag, keys, tuple(arguments), count, tuple(partial_names), kept)
+
+
+def _event_time(scan: Scan, resolve: Callable[[str], str]) -> str:
+    """A number that grows with the event time."""
+    column = next((each for each in scan.columns if each.name == scan.timestamp), None)
+    if column is None:
+        return "unix_micros(record_time)"
+    text = resolve(column.name)
+    return text if column.type.kind is Kind.BIGINT else f"unix_micros(cast({text} as timestamp))"
+
+
+def _timed(value: str, time: str, guard: str) -> str:
+    """Value and time as one value that orders by time; NULL where either is."""
+    pair = f"CASE WHEN {value} IS NOT NULL AND {time} IS NOT NULL THEN named_struct('t', {time}, 'v', {value}) END"
+    return f"CASE WHEN {guard} THEN {pair} END"
 
 
 def _key(expression: Expression, resolve: Callable[[str], str], flag: str) -> str:

@@ -10,7 +10,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.shares import Share
 from mvserver.streaming.spark_errors import is_too_large
-from mvserver.streaming.subscribers import Subscriber
+from mvserver.streaming.subscribers import Rate, Subscriber
 from spark_sinks.base import Position, SourceReader
 from spark_sinks.duckdb.ledger import encode
 from spark_sinks.duckdb.writer import Writer
@@ -37,6 +37,7 @@ class Roster:
         self.stalled: str | None = None
         self.latest: Position | None = None
         self.running = False
+        self.rate = Rate()  # of the records that are committed, each counted once however many views it is for
         self.records_max = records_max
         self._reader = reader
         self._writer = writer

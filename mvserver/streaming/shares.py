@@ -28,3 +28,8 @@ class Work:
     entry: LedgerEntry | None
     parts: list[tuple[Evaluated, list[Share]]]
     done: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def records(self) -> int:
+        """How many were read for it; the shares of a part are of the same records."""
+        return sum(shares[0].records for _, shares in self.parts if shares)

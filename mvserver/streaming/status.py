@@ -7,9 +7,10 @@ import time
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.streaming.api import QueryState, QueryStatus
+from mvserver.streaming.api import Backfill, PipelineState, PipelineStatus, QueryState, QueryStatus
 from mvserver.streaming.pipeline import Pipeline
 from mvserver.streaming.subscribers import Subscriber
+from spark_sinks.base import Position
 
 
 def view_status(
@@ -18,7 +19,8 @@ def view_status(
     """``spark``: whether it is still starting, and why it will not start."""
     state, error = _state(subscriber, pipeline, spark)
     latest = pipeline.latest
-    lag = None if latest is None else pipeline.reader.distance(subscriber.position, latest)
+    lag = _lag(subscriber, pipeline, latest)
+    backfill = _backfill(subscriber, pipeline)
     return QueryStatus(
         query_id=query_id,
         state=state,
@@ -33,10 +35,45 @@ def view_status(
         lag_records=lag,
         freshness_ms=subscriber.freshness_ms,
         last_change_at=subscriber.last_change_at,
-        last_confirmed_at=subscriber.last_confirmed_at,
+        last_confirmed_at=pipeline.confirmed_at(subscriber),
         caught_up=state is QueryState.RUNNING and lag == 0,
         epoch=subscriber.epoch,
-        filled_share=_filled_share(subscriber, pipeline),
+        filled_share=None if backfill is None else backfill.share,
+        filled=subscriber.filled,
+        backfill=backfill,
+    )
+
+
+def pipeline_status(pipeline: Pipeline, source_id: str, spark: tuple[bool, str | None]) -> PipelineStatus:
+    """``spark``: as for a view."""
+    subscribers = pipeline.subscribers
+    state, error = _pipeline_state(pipeline, any(s.wants_batches for s in subscribers), spark)
+    return PipelineStatus(
+        id=pipeline.id,
+        source_id=source_id,
+        state=state,
+        generation=pipeline.generation,
+        queries=len(subscribers),
+        position=_text(pipeline.position),
+        latest_position=_text(pipeline.latest),
+        records_per_s=pipeline.records_per_s,
+        error=error,
+    )
+
+
+def sink_pipeline_status(status: QueryStatus, source_id: str, generation: int) -> PipelineStatus:
+    """Of a query that writes, which has a pipeline of its own."""
+    state = PipelineState.IDLE if status.state is QueryState.TERMINATED else PipelineState(status.state.value)
+    return PipelineStatus(
+        id=status.query_id,
+        source_id=source_id,
+        state=state,
+        generation=generation,
+        queries=1,
+        position=status.position if status.position != "{}" else None,
+        latest_position=status.latest_position if status.latest_position != "{}" else None,
+        records_per_s=status.rows_in_per_s,
+        error=status.error,
     )
 
 
@@ -48,7 +85,8 @@ def wait_filled(query_id: str, subscriber: Subscriber, pipeline: Pipeline, deadl
         return
     if subscriber.failure is not None:
         raise unavailable(query_id, subscriber.failure)
-    share = _filled_share(subscriber, pipeline) or 0.0
+    backfill = _backfill(subscriber, pipeline)
+    share = 0.0 if backfill is None else backfill.share
     cause = f" The source does not answer: {pipeline.stalled}." if pipeline.stalled else ""
     raise SqlError(
         sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -84,9 +122,40 @@ def _state(subscriber: Subscriber, pipeline: Pipeline, spark: tuple[bool, str | 
     return (QueryState.RUNNING if subscriber.filled else QueryState.FILLING), None
 
 
-def _filled_share(subscriber: Subscriber, pipeline: Pipeline) -> float | None:
+def _pipeline_state(
+    pipeline: Pipeline, wanted: bool, spark: tuple[bool, str | None]
+) -> tuple[PipelineState, str | None]:
+    is_starting, spark_problem = spark
+    if spark_problem is not None:
+        return PipelineState.FAILED, spark_problem
+    if not wanted:
+        return PipelineState.IDLE, None
+    if is_starting:
+        return PipelineState.STARTING, None
+    if pipeline.stalled is not None:
+        return PipelineState.STALLED, pipeline.stalled
+    return (PipelineState.RUNNING if pipeline.running else PipelineState.STARTING), None
+
+
+def _lag(subscriber: Subscriber, pipeline: Pipeline, latest: Position | None) -> int | None:
+    if latest is None:
+        return None
+    try:
+        return pipeline.reader.distance(subscriber.position, latest)
+    except SqlError as error:
+        if error.sqlstate != sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
+            raise
+        return None  # the topic was made anew: nothing lies between a place in the one and a place in the other
+
+
+def _backfill(subscriber: Subscriber, pipeline: Pipeline) -> Backfill | None:
     if subscriber.filled or subscriber.fill_target is None:
         return None
     left = pipeline.reader.distance(subscriber.position, subscriber.fill_target)
-    whole = subscriber.fill_records or left
-    return 1.0 if whole == 0 else max(0.0, min(1.0, 1 - left / whole))
+    whole = max(subscriber.fill_records or 0, left)
+    rate = subscriber.rate_in.per_second()
+    return Backfill(whole, whole - left, left / rate if rate > 0 else None)
+
+
+def _text(position: Position | None) -> str | None:
+    return None if position is None else json.dumps(position, sort_keys=True)

@@ -62,7 +62,7 @@ class Subscriber:
     rate_in: Rate = field(default_factory=Rate)
     rate_out: Rate = field(default_factory=Rate)
     last_change_at: float | None = None
-    last_confirmed_at: float | None = None
+    last_confirmed_at: float | None = None  # a moment of which it has all that its source had then
     freshness_ms: float | None = None
 
     def __post_init__(self) -> None:
@@ -89,6 +89,6 @@ class Subscriber:
         self.rejected += rejected
         self.rate_in.add(records)
         self.rate_out.add(rows)
-        self.last_change_at = self.last_confirmed_at = now
+        self.last_change_at = now
         if newest_s is not None:
             self.freshness_ms = max(0.0, (now - newest_s) * 1000)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mvserver.compiler import lower_duckdb
@@ -17,12 +17,26 @@ from spark_sinks.duckdb.state import (
     source_text,
     variance,
 )
+from spark_sinks.duckdb.value_tables import Ordered, OrderedValue, ValueTable, ordered_values
 
 _MOMENTS = {
     Aggregate.VAR_POP: (False, False),
     Aggregate.VAR_SAMP: (True, False),
     Aggregate.STDDEV_POP: (False, True),
     Aggregate.STDDEV_SAMP: (True, True),
+}
+_EXTREMES = {
+    Aggregate.MIN: Measure.MIN,
+    Aggregate.MAX: Measure.MAX,
+    Aggregate.BOOL_AND: Measure.MIN,
+    Aggregate.BOOL_OR: Measure.MAX,
+}
+_TIMED = {Aggregate.FIRST_VALUE: Measure.MIN, Aggregate.LAST_VALUE: Measure.MAX}
+_ORDERED = {
+    Aggregate.PERCENTILE_CONT: Ordered.CONTINUOUS,
+    Aggregate.PERCENTILE_DISC: Ordered.DISCRETE,
+    Aggregate.MODE: Ordered.MOST_FREQUENT,
+    Aggregate.STRING_AGG: Ordered.JOINED,
 }
 AVERAGE_SCALE_MIN = 6
 
@@ -37,13 +51,15 @@ class MeasureCall:
 
 @dataclass(frozen=True)
 class Target:
-    """One subscriber's compiled form; ``calls`` belong to ``state.measures`` one by one (upsert mode)."""
+    """One subscriber's compiled form. In upsert mode ``calls`` belong to ``state.measures`` one by one, and
+    ``value_calls``, which give argument and filter, to ``state.values``."""
 
     query_id: str
     view_id: str
     plan: ContinuousPlan
     state: UpsertState | AppendState
     calls: tuple[MeasureCall, ...] = ()
+    value_calls: tuple[AggregateCall, ...] = ()
 
     @property
     def view_statement(self) -> str:
@@ -57,27 +73,61 @@ def build_target(query_id: str, view_id: str, version: int, plan: ContinuousPlan
     if isinstance(plan, Projection):
         types = tuple(lower_duckdb.duckdb_type(o.type) for o in plan.outputs)
         return Target(query_id, view_id, plan, AppendState(table, types))
-    calls = _measures(plan)
+    value_calls = _value_calls(plan)
+    calls = _measures(plan, value_calls)
     state = UpsertState(
         table=table,
         key_types=tuple(lower_duckdb.duckdb_type(k.type) for k in plan.keys),
         measures=tuple(c.measure for c in calls),
+        values=tuple(_value_table(call) for call in value_calls),
     )
-    return Target(query_id, view_id, plan, state, calls)
+    return Target(query_id, view_id, plan, state, calls, value_calls)
 
 
-def _measures(plan: Aggregation) -> tuple[MeasureCall, ...]:
+def _value_table(call: AggregateCall) -> ValueTable:
+    assert call.argument is not None  # noqa: S101 - COUNT(*) keeps no values
+    return ValueTable(lower_duckdb.duckdb_type(call.argument.type), call.function in _ORDERED, keeps_times(call))
+
+
+def keeps_times(call: AggregateCall) -> bool:
+    """Whether the values of a call's value table are kept with their event times."""
+    return call.function is Aggregate.STRING_AGG and not call.distinct
+
+
+def _value_calls(plan: Aggregation) -> tuple[AggregateCall, ...]:
+    """One call for each value table: equal arguments under equal filters share one."""
+    found: list[AggregateCall] = []
+    for call in plan.aggregates:
+        if (call.distinct or call.function in _ORDERED) and _values_of(found, call) is None:
+            found.append(call)
+    return tuple(found)
+
+
+def _values_of(value_calls: Sequence[AggregateCall], wanted: AggregateCall) -> int | None:
+    """The value table of a call, None where it has none."""
+
+    def same(call: AggregateCall) -> bool:
+        counted = (call.function in _ORDERED) == (wanted.function in _ORDERED)
+        timed = keeps_times(call) == keeps_times(wanted)
+        return counted and timed and call.argument == wanted.argument and call.filter == wanted.filter
+
+    if not wanted.distinct and wanted.function not in _ORDERED:
+        return None
+    return next((i for i, call in enumerate(value_calls) if same(call)), None)
+
+
+def _measures(plan: Aggregation, value_calls: Sequence[AggregateCall]) -> tuple[MeasureCall, ...]:
     found: list[MeasureCall] = []
     for call in plan.aggregates:
-        for measure in _measures_of(call):
+        for measure in _measures_of(call, _values_of(value_calls, call)):
             candidate = MeasureCall(measure, call)
             if _index(found, candidate) is None:
                 found.append(candidate)
     return tuple(found)
 
 
-def _measures_of(call: AggregateCall) -> list[StateMeasure]:
-    count = StateMeasure(Measure.COUNT, "BIGINT")
+def _measures_of(call: AggregateCall, values: int | None) -> list[StateMeasure]:
+    count = StateMeasure(Measure.COUNT, "BIGINT", values)
     if call.function is Aggregate.COUNT_ROWS:
         return [] if call.filter is None else [count]
     if call.function is Aggregate.COUNT:
@@ -85,12 +135,17 @@ def _measures_of(call: AggregateCall) -> list[StateMeasure]:
     assert call.argument is not None  # noqa: S101 - only COUNT(*) has none
     kind = call.argument.type
     if call.function is Aggregate.SUM:
-        return [StateMeasure(Measure.SUM, _sum_type(kind))]
+        return [StateMeasure(Measure.SUM, _sum_type(kind), values)]
     if call.function is Aggregate.AVG:
-        return [StateMeasure(Measure.SUM, _average_sum_type(kind)), count]
-    if call.function in (Aggregate.MIN, Aggregate.MAX):
-        return [StateMeasure(Measure(call.function.value), lower_duckdb.duckdb_type(kind))]
-    return [StateMeasure(Measure.MOMENTS, "DOUBLE")]
+        return [StateMeasure(Measure.SUM, _average_sum_type(kind), values), count]
+    if call.function in _EXTREMES:
+        return [StateMeasure(_EXTREMES[call.function], lower_duckdb.duckdb_type(kind))]
+    if call.function in _TIMED:
+        # The least or greatest pair of time and value: of equal times the value decides, not the order of arrival.
+        return [StateMeasure(_TIMED[call.function], f"STRUCT(t BIGINT, v {lower_duckdb.duckdb_type(kind)})")]
+    if call.function in _ORDERED:
+        return []
+    return [StateMeasure(Measure.MOMENTS, "DOUBLE", values)]
 
 
 def _sum_type(kind: SqlType) -> str:
@@ -124,7 +179,7 @@ def _finished_select(target: Target) -> str:
         return f'SELECT {columns} FROM "_state"."{target.state.table}"'
     assert isinstance(target.state, UpsertState)  # noqa: S101 - built together
     inner = [f"k{i}" for i in range(len(plan.keys))]
-    inner += [f"{_finish(target, call)} AS a{i}" for i, call in enumerate(plan.aggregates)]
+    inner += [f"{_finish(plan, target, call)} AS a{i}" for i, call in enumerate(plan.aggregates)]
     key: Callable[[int], str] = "k{}".format
     aggregate: Callable[[int], str] = "a{}".format
     columns = ", ".join(
@@ -132,10 +187,34 @@ def _finished_select(target: Target) -> str:
         for o, name in zip(plan.outputs, names, strict=True)
     )
     having = "" if plan.having is None else f" WHERE {lower_duckdb.lower(plan.having, key, aggregate)}"
-    return f"SELECT {columns} FROM (SELECT {', '.join(inner) or '1'} FROM {source_text(target.state)}){having}"
+    return f"SELECT {columns} FROM (SELECT {', '.join(inner) or '1'} FROM {_source(plan, target)}){having}"
 
 
-def _finish(target: Target, call: AggregateCall) -> str:
+def _source(plan: Aggregation, target: Target) -> str:
+    """The state's rows, each with what is computed from its counted values."""
+    assert isinstance(target.state, UpsertState)  # noqa: S101 - an aggregation's
+    source = source_text(target.state)
+    for index, values in enumerate(target.state.values):
+        if not values.counted:
+            continue
+        wanted = [
+            (f"o{i}", _ordered_value(call))
+            for i, call in enumerate(plan.aggregates)
+            if call.function in _ORDERED and _values_of(target.value_calls, call) == index
+        ]
+        prefix = f"g{index}_"
+        ordered = ordered_values(target.state.table, index, target.state.key_types, values, wanted, prefix)
+        same = " AND ".join(f"{key} IS NOT DISTINCT FROM {prefix}{i}" for i, key in enumerate(target.state.keys))
+        source += f" LEFT JOIN {ordered} ON {same or 'true'}"
+    return source
+
+
+def _ordered_value(call: AggregateCall) -> OrderedValue:
+    kind = _ORDERED[call.function]
+    return OrderedValue(kind, call.fraction or 0.0, call.descending, call.separator or "", call.distinct)
+
+
+def _finish(plan: Aggregation, target: Target, call: AggregateCall) -> str:
     """The finished value of one aggregate over the state columns."""
 
     def column(measure: StateMeasure) -> str:
@@ -144,7 +223,9 @@ def _finish(target: Target, call: AggregateCall) -> str:
 
     if call.function is Aggregate.COUNT_ROWS and call.filter is None:
         return "n"
-    measures = _measures_of(call)
+    if call.function in _ORDERED:
+        return f"CAST(o{plan.aggregates.index(call)} AS {lower_duckdb.duckdb_type(call.type)})"
+    measures = _measures_of(call, _values_of(target.value_calls, call))
     if call.function is Aggregate.AVG:
         total, count = column(measures[0]), column(measures[1])
         assert call.argument is not None  # noqa: S101 - AVG has one
@@ -154,4 +235,6 @@ def _finish(target: Target, call: AggregateCall) -> str:
     if call.function in _MOMENTS:
         sample, root = _MOMENTS[call.function]
         return variance(column(measures[0]), sample=sample, root=root)
+    if call.function in _TIMED:
+        return f"CAST(struct_extract({column(measures[0])}, 'v') AS {lower_duckdb.duckdb_type(call.type)})"
     return f"CAST({column(measures[0])} AS {lower_duckdb.duckdb_type(call.type)})"

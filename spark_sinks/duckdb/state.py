@@ -5,7 +5,8 @@ primary key refuses NULL), merged by IS NOT DISTINCT FROM. A view in append mode
 user's rows come from a DuckDB view over these tables, which finishes the columns.
 
 Merge state per measure: COUNT a sum of counts, SUM a sum, MIN and MAX the extreme, MOMENTS count, mean and sum of
-squared deviations (Chan, Golub and LeVeque, 1979: pairwise updating), so that every merge is associative.
+squared deviations (Chan, Golub and LeVeque, 1979: pairwise updating), so that every merge is associative. A measure
+of DISTINCT values takes in the values that are new to their group, as their value table tells.
 """
 
 from __future__ import annotations
@@ -13,6 +14,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from spark_sinks.duckdb import value_tables
+from spark_sinks.duckdb.value_tables import ValueTable
+
+_NULLS = "_nulls"
 
 
 class Measure(enum.Enum):
@@ -25,10 +31,12 @@ class Measure(enum.Enum):
 
 @dataclass(frozen=True)
 class StateMeasure:
-    """A measure of a view. ``type`` is DuckDB's type of the merged value (unused for COUNT and MOMENTS)."""
+    """A measure of a view. ``type`` is DuckDB's type of the merged value (unused for COUNT and MOMENTS); ``values`` is
+    the value table whose new values it takes in, None where it takes in every record."""
 
     kind: Measure
     type: str
+    values: int | None = None
 
     def columns(self, index: int) -> tuple[tuple[str, str], ...]:
         """Its state columns as (name, DuckDB type)."""
@@ -46,6 +54,13 @@ class UpsertState:
     table: str
     key_types: tuple[str, ...]
     measures: tuple[StateMeasure, ...]
+    values: tuple[ValueTable, ...] = ()
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """All tables of the state."""
+        values = (value_tables.table_name(self.table, i) for i in range(len(self.values)))
+        return (self.table, *([f"{self.table}{_NULLS}"] if self.key_types else []), *values)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -65,6 +80,15 @@ class AppendState:
     table: str
     types: tuple[str, ...]
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return (self.table,)
+
+
+def main_table(table: str) -> str:
+    """The state table that a table of a state belongs to: itself, or the one that it stands beside."""
+    return table.removesuffix(_NULLS).split(value_tables.SUFFIX, 1)[0]
+
 
 def qualified(table: str) -> str:
     return f'"_state"."{table}"'
@@ -77,24 +101,26 @@ def create_statements(state: UpsertState | AppendState) -> list[str]:
         return [f"CREATE TABLE {qualified(state.table)} ({columns})"]
     keys = [f"{name} {kind}" for name, kind in zip(state.keys, state.key_types, strict=True)]
     values = [f"{name} {kind}" for name, kind in state.state_columns]
+    beside = [
+        value_tables.create_statement(state.table, i, state.key_types, each) for i, each in enumerate(state.values)
+    ]
     if not state.keys:
         zeros = ", ".join("0" if _is_count(name, state) else "NULL" for name, _ in state.state_columns)
         return [
             f"CREATE TABLE {qualified(state.table)} ({', '.join(['k UTINYINT PRIMARY KEY', *values])})",
             f"INSERT INTO {qualified(state.table)} VALUES (0, {zeros})",
+            *beside,
         ]
     primary = f"PRIMARY KEY ({', '.join(state.keys)})"
     return [
         f"CREATE TABLE {qualified(state.table)} ({', '.join([*keys, *values, primary])})",
-        f"CREATE TABLE {qualified(state.table + '_nulls')} ({', '.join([*keys, *values])})",
+        f"CREATE TABLE {qualified(state.table + _NULLS)} ({', '.join([*keys, *values])})",
+        *beside,
     ]
 
 
 def drop_statements(state: UpsertState | AppendState) -> list[str]:
-    statements = [f"DROP TABLE IF EXISTS {qualified(state.table)}"]
-    if isinstance(state, UpsertState):
-        statements.append(f"DROP TABLE IF EXISTS {qualified(state.table + '_nulls')}")
-    return statements
+    return [f"DROP TABLE IF EXISTS {qualified(table)}" for table in state.tables]
 
 
 def source_text(state: UpsertState) -> str:
@@ -104,7 +130,7 @@ def source_text(state: UpsertState) -> str:
         return f"(SELECT {columns} FROM {qualified(state.table)})"
     return (
         f"(SELECT {columns} FROM {qualified(state.table)} UNION ALL "
-        f"SELECT {columns} FROM {qualified(state.table + '_nulls')})"
+        f"SELECT {columns} FROM {qualified(state.table + _NULLS)})"
     )
 
 
@@ -126,7 +152,7 @@ def merge_nulls_statement(state: UpsertState, rolled_up: str) -> str:
     updates = ", ".join(f"{name} = {value}" for name, value in _merged(state, "t", "s"))
     values = ", ".join(f"s.{name}" for name in names)
     return (
-        f"MERGE INTO {qualified(state.table + '_nulls')} AS t USING ({rolled_up}) AS s ON {same} "
+        f"MERGE INTO {qualified(state.table + _NULLS)} AS t USING ({rolled_up}) AS s ON {same} "
         f"WHEN MATCHED THEN UPDATE SET {updates} "
         f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({values})"
     )
@@ -213,12 +239,37 @@ def roll_up(
     selected.append(("count(*)" if count is None else f"sum({count})::BIGINT") + " AS n")
     grouping = f" GROUP BY {', '.join(keys)}" if keys else " HAVING n > 0"
     source = relation
-    if count is not None and any(m.kind is Measure.MOMENTS for m in state.measures):
+    if count is not None and any(m.kind is Measure.MOMENTS and m.values is None for m in state.measures):
         source = _with_group_means(state, relation, keys, where, inputs)
         where = "true"
     for i, (measure, given) in enumerate(zip(state.measures, inputs, strict=True)):
-        selected.extend(_rolled(i, measure, given))
-    return f"SELECT {', '.join(selected)} FROM {source} WHERE {where}{grouping}"
+        if measure.values is None:
+            selected.extend(_rolled(i, measure, given))
+    rolled_up = f"SELECT {', '.join(selected)} FROM {source} WHERE {where}{grouping}"
+    return _with_new_values(state, rolled_up) if any(m.values is not None for m in state.measures) else rolled_up
+
+
+def _with_new_values(state: UpsertState, rolled_up: str) -> str:
+    """Adds to each group of a batch its measures of the values that are new to it."""
+    keys = state.keys or ("k",)
+    columns = [f"r.{name}" for name in (*keys, "n")]
+    measured: dict[int, list[str]] = {}
+    for i, measure in enumerate(state.measures):
+        if measure.values is None:
+            columns += [f"r.{name}" for name, _ in measure.columns(i)]
+            continue
+        measured.setdefault(measure.values, []).extend(_rolled(i, measure, MeasureInput(argument="v")))
+        for name, _ in measure.columns(i):
+            column = f"d{measure.values}.{name}"
+            columns.append(f"coalesce({column}, 0) AS {name}" if _is_count(name, state) else column)
+    joins = []
+    for index, texts in measured.items():
+        selected = ", ".join([*state.keys, *texts])
+        grouping = f" GROUP BY {', '.join(state.keys)}" if state.keys else ""
+        same = " AND ".join(f"r.{key} IS NOT DISTINCT FROM d{index}.{key}" for key in state.keys) or "true"
+        values = value_tables.new_values(index, state.key_types)
+        joins.append(f"LEFT JOIN (SELECT {selected} FROM {values}{grouping}) AS d{index} ON {same}")
+    return f"SELECT {', '.join(columns)} FROM ({rolled_up}) AS r {' '.join(joins)}"
 
 
 def _rolled(index: int, measure: StateMeasure, given: MeasureInput) -> list[str]:
@@ -259,7 +310,7 @@ def _with_group_means(
         f"sum({given.partial[0]} * {given.partial[1]}) OVER {window} "
         f"/ nullif(sum({given.partial[0]}) OVER {window}, 0) AS g{i}"
         for i, (measure, given) in enumerate(zip(state.measures, inputs, strict=True))
-        if measure.kind is Measure.MOMENTS
+        if measure.kind is Measure.MOMENTS and measure.values is None
     ]
     return f"(SELECT *, {', '.join(means)} FROM {relation} WHERE {where})"
 

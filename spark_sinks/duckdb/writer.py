@@ -7,7 +7,7 @@ whose merge fails is named to the caller, who commits the batch again without it
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
+from spark_sinks.duckdb import inspection
 from spark_sinks.duckdb.ledger import Ledger, LedgerEntry, RejectedRow, SubscriberRow, create_tables
 from spark_sinks.duckdb.state import (
     AppendState,
@@ -26,6 +27,7 @@ from spark_sinks.duckdb.state import (
     merge_nulls_statement,
     merge_statement,
 )
+from spark_sinks.duckdb.value_tables import new_values_relation
 
 _BATCH = "mv_batch"
 REJECTED_ROWS_SHOWN_MAX = 100_000  # the newest; a flood of them must not fill the memory of a reader
@@ -48,6 +50,7 @@ class ViewMerge:
     state: UpsertState | AppendState
     append: str | None = None  # INSERT text, append mode
     roll_ups: tuple[tuple[str, bool], ...] = ()  # (query, into the table of NULL keys), upsert mode
+    values: tuple[str, ...] = ()  # what takes in the values of each value table of the state, before the roll-ups
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,7 @@ class Writer:
         self._cursor = cursor()
         self._translate = translate
         self._reached = reached
+        self._registered: set[str] = set()
         self.commit_lock = threading.RLock()
         with self.commit_lock:
             create_tables(self._cursor)
@@ -134,13 +138,23 @@ class Writer:
                 [REJECTED_ROWS_SHOWN_MAX],
             ).fetchall()
 
+    def view_sizes(self) -> Mapping[str, inspection.ViewSize]:
+        """By view id; read by a cursor of its own, as all that is only shown."""
+        with self._cursor.cursor() as cursor:
+            return inspection.view_sizes(cursor)
+
+    def batches(self) -> list[tuple[Any, ...]]:
+        """The last rows of the ledger, the newest first."""
+        with self._cursor.cursor() as cursor:
+            return inspection.batches(cursor)
+
     def pipeline_position(self, pipeline_id: str) -> Position | None:
         with self.commit_lock:
             row = self.ledger.pipeline(pipeline_id)
         return None if row is None else row.position
 
     def has_state(self, state: UpsertState | AppendState) -> bool:
-        return state.table in self.state_tables()
+        return set(state.tables) <= set(self.state_tables())
 
     def state_tables(self) -> list[str]:
         with self.commit_lock:
@@ -194,19 +208,24 @@ class Writer:
     def _merge(self, merge: TableMerge) -> None:
         if merge.table.num_rows == 0:
             return
-        self._cursor.register(_BATCH, merge.table)
+        self._register(_BATCH, merge.table)
         for view in merge.views:
             try:
                 self._merge_view(view)
             except duckdb.Error as error:
                 raise MergeError(view.query_id, self._translate(error)) from error
-        self._cursor.unregister(_BATCH)
+        self._unregister()
 
     def _merge_view(self, view: ViewMerge) -> None:
         if view.append is not None:
             self._cursor.execute(view.append)
             return
         assert isinstance(view.state, UpsertState)  # noqa: S101 - an append view has an INSERT
+        for index, (taking, values) in enumerate(zip(view.values, view.state.values, strict=True)):
+            if values.counted:
+                self._cursor.execute(taking)
+            else:
+                self._register(new_values_relation(index), self._cursor.sql(taking).to_arrow_table())
         for rolled_up, nulls in view.roll_ups:
             statement = merge_nulls_statement if nulls else merge_statement
             self._cursor.execute(statement(view.state, rolled_up))
@@ -214,7 +233,15 @@ class Writer:
     def _roll_back(self) -> None:
         with suppress(duckdb.TransactionException):  # the failed statement may have ended the transaction already
             self._cursor.execute("ROLLBACK")
-        self._cursor.unregister(_BATCH)  # not before: an aborted transaction takes no statement but ROLLBACK
+        self._unregister()  # not before: an aborted transaction takes no statement but ROLLBACK
+
+    def _register(self, name: str, table: pa.Table) -> None:
+        self._registered.add(name)
+        self._cursor.register(name, table)
+
+    def _unregister(self) -> None:
+        while self._registered:
+            self._cursor.unregister(self._registered.pop())
 
     def close(self) -> None:
         with self.commit_lock:

@@ -11,6 +11,7 @@ import logging
 import re
 import shutil
 import threading
+import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _POLL_S = 0.05
 _SWEEP_S = 30.0  # how often all known files are looked at for changes
+_TICK_NS = 10_000_000  # how coarse the time of a directory's last change may be: a second one may not show in it
 _BYTES_PER_RECORD = 100  # to turn a bound on records into one on files
 _FIRST_STEP = "0" * 12
 _WRONG_TYPE = re.compile(r"PARQUET_COLUMN_DATA_TYPE_MISMATCH|SchemaColumnConvertNotSupported")
@@ -205,8 +207,9 @@ class FileReader:
             try:
                 mtime = self._directory.stat().st_mtime_ns
                 if mtime != seen_mtime:
+                    settled = time.time_ns() - mtime > _TICK_NS
                     waiting = visible_files(self._directory, self._journal.names)
-                    seen_mtime = mtime
+                    seen_mtime = mtime if settled else -1
                 if since_sweep >= _SWEEP_S:
                     since_sweep = 0.0
                     self._sweep()

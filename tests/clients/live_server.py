@@ -23,6 +23,7 @@ from mvserver.serving.database import Database
 from mvserver.serving.pull import DuckPullService
 from mvserver.session.backend import SessionBackend
 from mvserver.session.catalog_directory import CatalogDirectory
+from mvserver.session.cursors import cursors_table
 from mvserver.session.services import Services
 from mvserver.sql import parse
 from mvserver.stores import StoreRegistry, StoreSettings
@@ -95,7 +96,7 @@ class LiveServer:
         self.stores = StoreRegistry(
             StoreSettings((self.files,), certificate_folders=(), jar_directory=None, kafka_timeout_s=1.0)
         )
-        self.pulls = DuckPullService(self.database, LiveCatalogSource(self.catalog))
+        self.pulls = DuckPullService(self.database, LiveCatalogSource(self.catalog), {"pg_cursors": cursors_table})
         self.router = Router(
             RoutingServices(
                 catalog=self.catalog,

@@ -56,6 +56,15 @@ def test_a_projection_and_its_scan() -> None:
         ("var_pop(n)", "DOUBLE"), ("min(d)", "DATE"), ("max(s5)", "VARCHAR"), ("max(tz)", "TIMESTAMP_LTZ"),
         ("sum(i4) * 1.0 / count(*)", "DECIMAL(38, 16)"), ("round(sum(i4) * 1.0 / count(*), 2)", "DECIMAL(25, 2)"),
         ("sum(i4) / count(*)", "BIGINT"), ("sum(f8) / count(*)", "DOUBLE"),
+        ("bool_and(b)", "BOOLEAN"), ("every(i4 > 1)", "BOOLEAN"), ("bool_or('true')", "BOOLEAN"),
+        ("count(DISTINCT s)", "BIGINT"), ("sum(DISTINCT i4)", "BIGINT"), ("avg(DISTINCT n)", "DECIMAL(38, 6)"),
+        ("stddev(DISTINCT i8)", "DOUBLE"), ("min(DISTINCT d)", "DATE"), ("first_value(s5)", "VARCHAR"),
+        ("last_value(n)", "DECIMAL(10, 2)"), ("last_value(bin)", "VARBINARY"), ("first_value('x')", "VARCHAR"),
+        ("percentile_cont(0.5) WITHIN GROUP (ORDER BY i4)", "DOUBLE"),
+        ("percentile_cont('0.5') WITHIN GROUP (ORDER BY n)", "DOUBLE"),
+        ("percentile_disc(1) WITHIN GROUP (ORDER BY tm)", "TIME"), ("mode() WITHIN GROUP (ORDER BY s5)", "VARCHAR"),
+        ("string_agg(s5, ',')", "VARCHAR"), ("listagg(DISTINCT s)", "VARCHAR"),
+        ("mode() WITHIN GROUP (ORDER BY b DESC NULLS LAST) FILTER (WHERE i4 > 0)", "BOOLEAN"),
     ],
 )  # fmt: skip
 def test_types_of_aggregates(expression: str, type_: str) -> None:
@@ -140,6 +149,7 @@ def test_floating_point_keys_are_normalized_and_hidden_keys_have_no_output() -> 
         ("st->a", "a"),
         ("coalesce(i4, 1)", "coalesce"), ("arr[1]", "arr"), ("true", "bool"), ("5::text", "text"), ("trim(s)", "btrim"),
         ("extract(year from ts)", "extract"), ("DATE '2024-01-01'", "date"),
+        ("mode() WITHIN GROUP (ORDER BY s)", "mode"), ("first_value(s)", "first_value"),
     ],
 )  # fmt: skip
 def test_default_names_are_postgresqls(expression: str, name: str) -> None:
@@ -178,6 +188,25 @@ def test_explain_and_describe_print_the_plan() -> None:
     }
     assert described["sources"][0]["fqn"] == "clickstream_db.public.clicks"
     assert described["mode"] == "upsert"
+
+
+def test_explain_prints_distinct_and_ordered_aggregates() -> None:
+    plan = compiled(
+        "SELECT count(DISTINCT url) AS u, percentile_disc(0.9) WITHIN GROUP (ORDER BY event_time DESC) AS p, "
+        "mode() WITHIN GROUP (ORDER BY url) FILTER (WHERE ip <> '') AS m, last_value(url) AS l, every(ip = '') AS e, "
+        "listagg(DISTINCT url) AS j "
+        "FROM clicks"
+    )
+    lines = explain(plan)
+    at = lines.index("  Aggregates:")
+    assert [line.strip() for line in lines[at + 1 : at + 7]] == [
+        "agg0: count(DISTINCT `url`) BIGINT",
+        "agg1: percentile_disc(0.9) WITHIN GROUP (ORDER BY `event_time` DESC) BIGINT",
+        "agg2: mode() WITHIN GROUP (ORDER BY `url`) FILTER (WHERE (`ip` <> '')) VARCHAR",
+        "agg3: last_value(`url`) VARCHAR",
+        "agg4: bool_and((`ip` = '')) BOOLEAN",
+        "agg5: string_agg(DISTINCT `url`, ',') VARCHAR",
+    ]
 
 
 def test_text_constants_keep_what_they_say() -> None:

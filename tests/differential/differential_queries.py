@@ -164,6 +164,7 @@ class _AggregationWriter:
         self._writer = writer
         self._rng = rng
         self._inner: list[str] = []
+        self._by_time = False
 
     def _column_of(self, oracle: str) -> str:
         self._inner.append(oracle)
@@ -196,6 +197,7 @@ class _AggregationWriter:
         where = writer.expression("b", 2) if rng.random() < 0.5 and not writer._narrow else None
         having = self._having() if rng.random() < 0.4 else None
         sql = f"SELECT {', '.join(ours)} FROM {writer._relation}"
+        sql += " WITH ('timestamp' = 'ts')" if self._by_time else ""
         sql += f" WHERE {where.ours}" if where else ""
         sql += f" GROUP BY {', '.join(grouped)}" if grouped else ""
         sql += f" HAVING {having[0]}" if having else ""
@@ -230,7 +232,8 @@ class _AggregationWriter:
         return self._rng.choice([d for d in domains if not self._writer._narrow or d in _NARROW_DOMAINS])
 
     def _aggregate(self) -> tuple[str, str, str | None, bool]:
-        kind = self._rng.choice(("rows", "count", "sum", "sum", "avg", "avg", "min", "max", "moments"))
+        plain = ("rows", "count", "sum", "sum", "avg", "avg", "min", "max", "moments")
+        kind = self._rng.choice((*plain, "distinct", "distinct", "logical", "timed", "ordered"))
         if kind == "rows":
             if self._rng.random() < 0.5 or self._writer._narrow:
                 return "count(*)", "count(1)", "BIGINT", False
@@ -245,24 +248,102 @@ class _AggregationWriter:
             value, where, column = self._argument(domain)
             type_ = TYPES[domain]
             return f"{kind}({value}){where}", f"{kind}({column})", type_, False
+        other = {
+            "distinct": self._distinct,
+            "logical": self._logical,
+            "timed": self._timed,
+            "ordered": self._ordered,
+        }.get(kind)
+        if other is not None:
+            return other()
         domain = self._domain("i", "i1", "i2", "i4", "i8", "n", "w", "x")
         value, where, column = self._argument(domain)
         if kind == "moments":
-            name, spark = self._rng.choice(
-                (
-                    ("stddev", "stddev_samp"),
-                    ("stddev_pop", "stddev_pop"),
-                    ("variance", "var_samp"),
-                    ("var_pop", "var_pop"),
-                    ("var_samp", "var_samp"),
-                    ("stddev_samp", "stddev_samp"),
-                )
-            )
+            name, spark = self._rng.choice(_MOMENTS)
             # In Spark a sample of one has no variance, but NaN under some settings: say it.
             least = 1 if spark.endswith("_pop") else 2
             oracle = f"CASE WHEN count({column}) >= {least} THEN {spark}(cast({column} as double)) END"
             return f"{name}({value}){where}", oracle, "DOUBLE", True
         return (f"{kind}({value}){where}", *(_sum if kind == "sum" else _average)(domain, column))
+
+    def _distinct(self) -> tuple[str, str, str | None, bool]:
+        kind = self._rng.choice(("count", "count", "sum", "avg", "moments"))
+        if kind == "count":
+            # Narrow domains, so that values come again; wide ones, so that they do not.
+            domain = self._domain("i", "k", "b", "n", "s", "i8", "d", "tm", "ts", "tz", "y", "f8", "f4", "w")
+            value, where, column = self._argument(domain)
+            return f"count(DISTINCT {value}){where}", f"count(DISTINCT {column})", "BIGINT", False
+        value, where, column = self._argument(domain := self._domain("i", "n", "i" if kind == "moments" else "i8"))
+        if kind == "moments":
+            name, spark = self._rng.choice(_MOMENTS)
+            least = 1 if spark.endswith("_pop") else 2
+            moments = f"{spark}(DISTINCT cast({column} as double))"
+            oracle = f"CASE WHEN count(DISTINCT {column}) >= {least} THEN {moments} END"
+            return f"{name}(DISTINCT {value}){where}", oracle, "DOUBLE", True
+        made = (_sum if kind == "sum" else _average)(domain, column, "DISTINCT ")
+        return (f"{kind}(DISTINCT {value}){where}", *made)
+
+    def _logical(self) -> tuple[str, str, str | None, bool]:
+        if self._writer._narrow:  # it has no column of booleans
+            value, where, column = self._argument("i")
+            value, column = f"({value} > 0)", f"({column} > 0)"
+        else:
+            value, where, column = self._argument("b")
+        name, spark = self._rng.choice((("bool_and", "bool_and"), ("bool_or", "bool_or"), ("every", "bool_and")))
+        return f"{name}({value}){where}", f"{spark}({column})", "BOOLEAN", False
+
+    def _timed(self) -> tuple[str, str, str | None, bool]:
+        """Of equal times the least value is the first, and the greatest the last."""
+        self._by_time = True
+        domain = self._domain("i", "k", "n", "x", "ts", "tm", "b", "y", "i8", "s")
+        value, where, column = self._argument(domain)
+        time = self._column_of("ts")
+        name, place = self._rng.choice((("first_value", 1), ("last_value", -1)))
+        known = f"{column} IS NOT NULL AND {time} IS NOT NULL"
+        pairs = f"collect_list(CASE WHEN {known} THEN named_struct('t', {time}, 'v', {column}) END)"
+        oracle = f"try_element_at(sort_array({pairs}), {place}).v"
+        return f"{name}({value}){where}", oracle, TYPES[domain], False
+
+    def _ordered(self) -> tuple[str, str, str | None, bool]:
+        kind = self._rng.choice(("cont", "disc", "mode", "joined"))
+        if kind == "joined":
+            return self._joined()
+        descending = self._rng.random() < 0.4
+        order = " DESC" if descending else ""
+        if kind == "mode":
+            value, where, column = self._argument(domain := self._domain("i", "k", "b", "n", "d"))
+            group = f"mode() WITHIN GROUP (ORDER BY {{}}{order})"
+            return group.format(value) + where, group.format(column), TYPES[domain], False
+        fraction = self._rng.choice(("0", "0.1", "0.5", "0.75", "0.99", "1"))
+        domain = self._domain("i", "n", "x") if kind == "cont" else self._domain("i", "n", "k", "ts", "i8", "f8")
+        value, where, column = self._argument(domain)
+        if kind == "cont":
+            column = f"cast({column} as double)"
+        ranked = f"sort_array(collect_list({column}), {'false' if descending else 'true'})"
+        size = f"size({ranked})"
+        our = f"percentile_{kind}({fraction}) WITHIN GROUP (ORDER BY {value}{order}){where}"
+        if kind == "disc":
+            place = f"cast(greatest(ceil({fraction}d * {size}), 1) as int)"
+            return our, f"try_element_at({ranked}, {place})", TYPES[domain], False
+        place = f"({fraction}d * ({size} - 1))"
+        low, high = (f"try_element_at({ranked}, cast({f}({place}) + 1 as int))" for f in ("floor", "ceil"))
+        between = f"{low} + ({place} - floor({place})) * ({high} - {low})"
+        oracle = f"CASE WHEN {size} = 0 THEN NULL WHEN floor({place}) = ceil({place}) THEN {low} ELSE {between} END"
+        return our, oracle, "DOUBLE", True
+
+    def _joined(self) -> tuple[str, str, str | None, bool]:
+        value, where, column = self._argument(self._domain("k", "s"))
+        name = self._rng.choice(("string_agg", "listagg"))
+        if self._rng.random() < 0.5:
+            texts = f"sort_array(collect_set({column}))"
+            our = f"{name}(DISTINCT {value}, '; '){where}"
+        else:
+            self._by_time = True
+            time = self._column_of("ts")
+            known = f"{column} IS NOT NULL AND {time} IS NOT NULL"
+            texts = f"sort_array(collect_list(CASE WHEN {known} THEN named_struct('t', {time}, 'v', {column}) END)).v"
+            our = f"{name}({value}, '; '){where}"
+        return our, f"CASE WHEN size({texts}) > 0 THEN array_join({texts}, '; ') END", "VARCHAR", False
 
     def _finished(self) -> tuple[str, str, str | None, bool]:
         """An aggregate, or an expression of aggregates."""
@@ -325,18 +406,28 @@ class _AggregationWriter:
         )
 
 
-def _sum(domain: str, column: str) -> tuple[str, str | None, bool]:
+_MOMENTS = (
+    ("stddev", "stddev_samp"),
+    ("stddev_pop", "stddev_pop"),
+    ("variance", "var_samp"),
+    ("var_pop", "var_pop"),
+    ("var_samp", "var_samp"),
+    ("stddev_samp", "stddev_samp"),
+)
+
+
+def _sum(domain: str, column: str, distinct: str = "") -> tuple[str, str | None, bool]:
     if domain == "x":
-        return f"sum({column})", "DOUBLE", True
+        return f"sum({distinct}{column})", "DOUBLE", True
     type_ = {"n": "decimal(38,2)", "w": "decimal(38,10)", "i8": "decimal(38,0)"}.get(domain, "bigint")
     shown = {"n": "DECIMAL(38, 2)", "w": "DECIMAL(38, 10)", "i8": "DECIMAL(38, 0)"}.get(domain, "BIGINT")
-    return f"cast(sum(cast({column} as {type_})) as {type_})", shown, False
+    return f"cast(sum({distinct}cast({column} as {type_})) as {type_})", shown, False
 
 
-def _average(domain: str, column: str) -> tuple[str, str | None, bool]:
+def _average(domain: str, column: str, distinct: str = "") -> tuple[str, str | None, bool]:
     if domain == "x":
-        return f"avg({column})", "DOUBLE", True
+        return f"avg({distinct}{column})", "DOUBLE", True
     scale = {"n": 2, "w": 10}.get(domain, 0)
     result = max(6, scale + 4)
-    total = f"cast(sum(cast({column} as decimal(38,{scale}))) as decimal(38,{scale}))"
-    return f"o_average({total}, count({column}), {result})", f"DECIMAL(38, {result})", False
+    total = f"cast(sum({distinct}cast({column} as decimal(38,{scale}))) as decimal(38,{scale}))"
+    return f"o_average({total}, count({distinct}{column}), {result})", f"DECIMAL(38, {result})", False

@@ -52,6 +52,8 @@ def _commands() -> list[str]:
 
 
 _SPELLED = {
+    "CloseCursor": "CLOSE name",
+    "CopyTo": "COPY view",
     "CreateStreamAs": "CREATE STREAM … AS",
     "DescribeStatement": "DESCRIBE statement",
     "DropRelation": "DROP RELATION",

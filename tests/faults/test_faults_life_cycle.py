@@ -160,6 +160,31 @@ def test_an_empty_aggregate_has_one_row_and_having_filters(shared_server: LiveSe
     shared_server.run("DROP MATERIALIZED VIEW everything", "DROP MATERIALIZED VIEW busy", "DROP STREAM few")
 
 
+def test_kept_values_are_rebuilt_by_a_refresh(shared_server: LiveServer) -> None:
+    folder = _folder(shared_server, "visits")
+    shared_server.run(
+        "CREATE STREAM visits (k VARCHAR, who VARCHAR, ms INT, seen BIGINT) "
+        "WITH ('store' = 'f', 'topic' = 'visits', 'value.format' = 'json', 'timestamp' = 'seen')",
+        "CREATE MATERIALIZED VIEW visitors AS SELECT k, count(DISTINCT who) AS people, last_value(who) AS newest, "
+        "percentile_disc(0.5) WITHIN GROUP (ORDER BY ms) AS median FROM visits GROUP BY k",
+    )
+
+    def shows(expected: list[tuple[str | None, int, str, int]]) -> None:
+        asked = "SELECT k, people, newest, median FROM visitors ORDER BY k"
+        shared_server.wait_for(lambda: shared_server.query(asked) == expected, 60, f"not {expected}")
+
+    def visit(k: str | None, who: str, ms: int, seen: int) -> str:
+        return json.dumps({"k": k, "who": who, "ms": ms, "seen": seen})
+
+    _lines(folder, "a.json", [visit("a", "ann", 5, 20), visit("a", "bob", 7, 10), visit(None, "ann", 1, 5)])
+    shows([("a", 2, "ann", 5), (None, 1, "ann", 1)])
+    _lines(folder, "b.json", [visit("a", "ann", 9, 15), visit("a", "cid", 8, 12), visit(None, "bob", 1, 6)])
+    shows([("a", 3, "ann", 7), (None, 2, "bob", 1)])
+    shared_server.run("REFRESH MATERIALIZED VIEW visitors")
+    shows([("a", 3, "ann", 7), (None, 2, "bob", 1)])
+    shared_server.run("DROP MATERIALIZED VIEW visitors", "DROP STREAM visits")
+
+
 def test_what_is_dropped_leaves_nothing_behind_and_ddl_in_a_transaction_is_one(shared_server: LiveServer) -> None:
     _lines(_folder(shared_server, "gone"), "a.json", ['{"n": 1}', "bad"])
     with psycopg.connect(

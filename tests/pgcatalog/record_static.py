@@ -41,6 +41,10 @@ ROWS = {
     "pg_range": "SELECT * FROM pg_range",
     "pg_cast": "SELECT * FROM pg_cast",
     "pg_tablespace": "SELECT * FROM pg_tablespace",
+    "pg_opfamily": "SELECT * FROM pg_opfamily",
+    "pg_description": "SELECT * FROM pg_description WHERE classoid IN ('pg_type'::regclass, 'pg_am'::regclass, "
+    "'pg_language'::regclass) AND objoid IN (SELECT oid FROM pg_type WHERE typrelid = 0 UNION ALL SELECT oid FROM "
+    "pg_am UNION ALL SELECT oid FROM pg_language WHERE lanname <> 'plpgsql')",
 }
 
 

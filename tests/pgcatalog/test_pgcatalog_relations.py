@@ -92,6 +92,10 @@ def test_information_schema(world: CatalogWorld) -> None:
         ("session_user", "postgres"),
         ("pg_size_pretty(20480)", "20 kB"),
         ("obj_description(16389)", None),
+        ("obj_description('bool'::regtype, 'pg_type')", "boolean, 'true'/'false'"),
+        ("obj_description('bool'::regtype, 'pg_class')", None),
+        ("pg_get_viewdef('visits')", " SELECT url, count(*) AS visits FROM src GROUP BY url;"),
+        ("pg_catalog.format('%I.%s', 'Odd', 1)", '"Odd".1'),
     ],
 )
 def test_functions(world: CatalogWorld, expression: str, value: object) -> None:
@@ -165,6 +169,14 @@ def test_type_rows_join_as_npgsql_and_others_need(world: CatalogWorld) -> None:
         ("bool", "_bool", "boolrecv"), ("int4", "_int4", "int4recv"), ("text", "_text", "textrecv"),
         ("numeric", "_numeric", "numeric_recv"),
     ]  # fmt: skip
+
+
+def test_functions_are_shown_by_name(world: CatalogWorld) -> None:
+    assert world.rows("SELECT amhandler FROM pg_am WHERE amname = 'btree'") == [("bthandler",)]
+    assert world.rows("SELECT typname FROM pg_type WHERE typinput = 'boolin'::regproc") == [("bool",)]
+    with pytest.raises(SqlError) as caught:
+        world.rows("SELECT 'nosuch'::regproc")
+    assert (caught.value.sqlstate, caught.value.message) == ("42883", 'function "nosuch" does not exist')
 
 
 def test_unknown_catalog_relations_do_not_exist(world: CatalogWorld) -> None:

@@ -116,7 +116,7 @@ class FakePulls:
     def explain(self, plan: PullPlan) -> Sequence[str]:
         return [plan.sql]
 
-    def snapshot(self) -> FakeSnapshot:
+    def snapshot(self, own: object = None) -> FakeSnapshot:
         snapshot = FakeSnapshot(self.data)
         self.snapshots.append(snapshot)
         return snapshot
@@ -167,11 +167,37 @@ class FakeRouter:
         return (Field("name", 25),) if type(statement).__name__.startswith("List") else None
 
 
+class FakeEnds:
+    def __init__(self, views: FakeViews) -> None:
+        self._views = views
+
+    def wait(self, timeout_s: float) -> bool:
+        self._views.waits.append(timeout_s)
+        if self._views.state is QueryState.TERMINATED:
+            raise SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, "the view is not kept up to date")
+        if not self._views.there:
+            time.sleep(min(timeout_s, 0.02))
+        return self._views.there
+
+    def behind(self) -> SqlError:
+        return SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, "the view lags", detail="By 3 records.")
+
+
 @dataclass
 class FakeViews:
     state: QueryState = QueryState.RUNNING
     empty: bool = False
     waits: list[float] = field(default_factory=list)
+    asked: list[tuple[str, ...]] = field(default_factory=list)  # whose sources were asked for their ends
+    there: bool = True  # whether the views have come to the ends of their sources
+    confirmed: float | None = None
+
+    def present_ends(self, view_ids: Sequence[str]) -> FakeEnds:
+        self.asked.append(tuple(view_ids))
+        return FakeEnds(self)
+
+    def confirmed_at(self, view_ids: Sequence[str]) -> float | None:
+        return self.confirmed
 
     def status(self, query_id: str) -> QueryStatus:
         return QueryStatus(query_id, self.state, error="08006: the broker is away", filled_share=0.25)
@@ -190,6 +216,9 @@ class FakeViews:
 class FakeDirectory:
     def has_role(self, name: str) -> bool:
         return name in ("postgres", "anna")
+
+    def may_log_in(self, name: str) -> bool:
+        return True
 
     def is_superuser(self, name: str) -> bool:
         return name == "postgres"

@@ -128,6 +128,11 @@ EXPRESSIONS = [
     ("Count(DISTINCT a, b)", "count(Distinct([a, b]))"),
     ("sum(ALL a)", "sum(a)"),
     ("count(*) FILTER (WHERE a > 1)", "Filter(count(Star()), Where(GT(a, 1)))"),
+    ("mode() WITHIN GROUP (ORDER BY a)", "WithinGroup(mode(), Order([Ordered(a, False)]))"),
+    (
+        "p(0.5) WITHIN GROUP (ORDER BY a + 1 DESC NULLS LAST) FILTER (WHERE b)",
+        "Filter(WithinGroup(p(0.5), Order([Ordered(Add(a, 1), True)])), Where(b))",
+    ),
     ("COALESCE(a, b, 0)", "coalesce(a, b, 0)"),
     ("nullif(a, b)", "nullif(a, b)"),
     ("left(a, 2)", "left(a, 2)"),
@@ -257,6 +262,7 @@ def test_positions_point_into_the_text() -> None:
         ("a", "a"), ("t.a", "a"), ("a->b", "b"), ("a['k']", "a"), ("f(x)", "f"), ("count(*) filter (where b)", "count"),
         ("a::int", "a"), ("CAST(1 AS bigint)", "int8"), ("'x'::text", "varchar"), ("CASE WHEN a THEN 1 END", "case"),
         ("CASE WHEN a THEN 1 ELSE b END", "b"), ("1 + a", "?column?"), ("'x'", "?column?"), ("TRIM(a)", "btrim"),
+        ("mode() within group (order by a) filter (where b)", "mode"),
         ("DATE '2020-01-01'", "date"), ("ARRAY[1]", "array"), ("coalesce(a, 1)", "coalesce"), ("not a", "?column?"),
     ],
 )  # fmt: skip

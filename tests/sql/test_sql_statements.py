@@ -89,6 +89,9 @@ CASES: list[tuple[str, Any]] = [
     ("DROP DATABASE IF EXISTS d CASCADE", expect(s.DropDatabase, name="d", if_exists=True, cascade=True)),
     ("DROP DATABASE d RESTRICT", expect(s.DropDatabase, name="d")),
     ("LIST DATABASES", expect(s.ListDatabases)),
+    ("CREATE ROLE r", expect(s.CreateRole, name="r", options=s.RoleOptions(login=False))),
+    ("ALTER ROLE r SUPERUSER", expect(s.AlterRole, name="r", options=s.RoleOptions(superuser=True))),
+    ("DROP ROLE r", expect(s.DropRole, names=("r",))),
     ("CREATE SCHEMA s", expect(s.CreateSchema, name=name("s"))),
     ("CREATE SCHEMA IF NOT EXISTS d.s", expect(s.CreateSchema, name=name("d", "s"), if_not_exists=True)),
     ("CREATE SCHEMA s IN DATABASE d", expect(s.CreateSchema, name=name("d", "s"))),
@@ -184,6 +187,13 @@ CASES: list[tuple[str, Any]] = [
             statement_text="SELECT $1, $2")),
     ("DEALLOCATE p", expect(s.Deallocate, name="p")),
     ("DEALLOCATE PREPARE ALL", expect(s.Deallocate, name=None)),
+    # cursors and COPY
+    ("DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT 1",
+     expect(s.DeclareCursor, name="c", query=expect(s.Pull), scroll=True, hold=True)),
+    ("FETCH BACKWARD 2 FROM c", expect(s.Fetch, name="c", direction="backward", count=2, move=False)),
+    ("MOVE ALL IN c", expect(s.Fetch, name="c", direction="forward", count=None, move=True)),
+    ("CLOSE c", expect(s.CloseCursor, name="c")),
+    ("COPY v TO STDOUT CSV", expect(s.CopyTo, query=expect(s.Pull), options=s.CopyOptions("csv", ",", ""))),
     # pull queries
     ("SELECT 1", expect(s.Pull)),
     ("VALUES (1), (2)", expect(s.Pull)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,7 +92,8 @@ class Fed:
         else:
             rows = _grouped(self._database, rows, program)
             statements = view.partial_statements("mv_batch", null_keys=_null_keys(rows, view.keys))
-        return TableMerge(rows, (ViewMerge(each.query_id, each.state, roll_ups=tuple(statements)),))
+        values = view.value_statements("mv_batch", partial=partial)
+        return TableMerge(rows, (ViewMerge(each.query_id, each.state, roll_ups=tuple(statements), values=values),))
 
     def rows(self, number: int = 0) -> list[tuple[Any, ...]]:
         with self._database.cursor() as cursor:
@@ -109,7 +111,7 @@ def _null_keys(rows: pa.Table, keys: Sequence[str]) -> bool:
 
 def _evaluated(database: Database, table: pa.Table, program: Any) -> pa.Table:
     """What Spark would send in row mode; these programs' expressions mean the same in DuckDB."""
-    columns = [text.replace("`", '"') for text in program.columns if "named_struct" not in text]
+    columns = [text.replace("`", '"') for text in program.columns if "'position'" not in text]
     columns = [_without_decoding(text) for text in columns]
     flags = [f"true AS {name}" for name in program.flags]
     with database.cursor() as cursor:
@@ -120,7 +122,9 @@ def _evaluated(database: Database, table: pa.Table, program: Any) -> pa.Table:
 def _without_decoding(text: str) -> str:
     for index, name in enumerate(COLUMNS):
         text = text.replace(f"r0_r.c{index}", name)
-    return text
+    text = re.sub(r"named_struct\('t', (.*?), 'v', ", r"struct_pack(t := \1, v := ", text)
+    text = re.sub(r"\b(\d+)[LD]\b", r"\1", text)  # Spark's marks of a number's type
+    return text.replace("unix_micros", "epoch_us")
 
 
 def _grouped(database: Database, rows: pa.Table, program: Any) -> pa.Table:

@@ -118,7 +118,8 @@ class Driven:
 
     def __init__(self, backend: Any, **options: Any) -> None:
         given = {"process": 7, "key": b"\1\2\3\4", "peer": "127.0.0.1", "local": True, **options}
-        self.machine = Machine(backend, authentication=TrustLoopback(), **given)
+        given.setdefault("authentication", TrustLoopback())
+        self.machine = Machine(backend, **given)
         self.done = False
         self.cancels: list[tuple[int, bytes]] = []
         self.flushes = 0

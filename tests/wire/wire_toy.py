@@ -1,6 +1,7 @@
 """A backend without a database: enough statements to drive every path of the wire.
 
 rows N [batch]     N rows of five simple columns, made as they are pulled
+copy FORMAT N [batch]  the same as COPY TO STDOUT
 table NAME         a canned Arrow table
 echo TYPE, ...     its parameters, one column each
 sleep SECONDS      until it is over or cancelled (57014)
@@ -14,13 +15,13 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Notice, Result, Startup, StatementDescription
+from mvserver.pgwire.backend import CopyOut, Field, Notice, Result, Startup, StatementDescription
 
 TYPE_OIDS = {
     "bool": 16, "bytea": 17, "name": 19, "int8": 20, "int2": 21, "int4": 23, "text": 25, "oid": 26, "json": 114,
@@ -212,6 +213,12 @@ class ToySession:
             raise SqlError("42601", "syntax error")
         total, size = int(match[1]), max(1, int(match[2] or 1000))
         return Result("SELECT ", SIMPLE_FIELDS, self._rows(total, size))
+
+    def _do_copy(self, rest: str) -> Result:
+        form, _, what = rest.partition(" ")
+        made = self._do_rows(what)
+        defaults = {"text": ("\t", "\\N"), "csv": (",", ""), "binary": ("", "")}
+        return replace(made, tag="COPY ", copy=CopyOut(form, *defaults[form], header=form == "csv"))
 
     def _rows(self, total: int, size: int) -> Iterator[pa.RecordBatch]:
         self.backend.open_results += 1

@@ -36,8 +36,6 @@ _UNSETTLED = frozenset(
 )
 _LATER_AGGREGATES = frozenset(
     [
-        "listagg",
-        "string_agg",
         "array_agg",
         "collect",
         "json_agg",
@@ -46,9 +44,6 @@ _LATER_AGGREGATES = frozenset(
         "jsonb_object_agg",
         "json_arrayagg",
         "json_objectagg",
-        "bool_and",
-        "bool_or",
-        "every",
         "any_value",
         "bit_and",
         "bit_or",
@@ -65,12 +60,7 @@ _LATER_AGGREGATES = frozenset(
         "regr_sxx",
         "regr_syy",
         "regr_sxy",
-        "mode",
-        "percentile_cont",
-        "percentile_disc",
         "approx_count_distinct",
-        "first_value",
-        "last_value",
     ]
 )
 _LATER_WINDOWS = frozenset(
@@ -128,8 +118,9 @@ def refusal(name: str, position: int | None) -> SqlError | None:
         return SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f"aggregate function {name} is not supported in a continuous query",
-            hint="The aggregates are COUNT, SUM, MIN, MAX, AVG, STDDEV, STDDEV_POP, STDDEV_SAMP, VARIANCE, VAR_POP and "
-            "VAR_SAMP.",
+            hint="The aggregates are COUNT, SUM, MIN, MAX, AVG, STDDEV, STDDEV_POP, STDDEV_SAMP, VARIANCE, VAR_POP, "
+            "VAR_SAMP, BOOL_AND, BOOL_OR, EVERY, FIRST_VALUE, LAST_VALUE, PERCENTILE_CONT, PERCENTILE_DISC, MODE, "
+            "STRING_AGG and LISTAGG.",
             position=position,
         )
     if name in _LATER_WINDOWS:

@@ -27,11 +27,11 @@ _LENGTH = struct.Struct("!i")
 _NULL = _LENGTH.pack(-1)
 _BY_HAND_ROWS_MAX = 24  # where the two ways cost the same
 _HEAD_BYTES = 6  # length and number of columns; the type byte is not counted by the protocol
-_KIND = literal(b"D")
+_DATA_ROW = b"D"
 
 
-class RowFramer:
-    """For one result's columns in the formats that were asked for."""
+class BatchEncoders:
+    """The encoders of a result's columns in the formats that were asked for; looked up anew if Arrow types change."""
 
     def __init__(self, fields: Sequence[Field], formats: Sequence[int], zone: str) -> None:
         self._fields = tuple(fields)
@@ -39,23 +39,11 @@ class RowFramer:
         self._zone = zone
         self._types: tuple[Any, ...] | None = None
         self._encoders: list[Encoder] = []
-        self._count = literal(struct.pack("!H", len(self._fields)))
 
-    def frame(self, batch: Any) -> bytes | memoryview:
-        """All rows of the batch as DataRow messages, one after the other."""
-        self._prepare(batch)
-        if batch.num_rows == 0:
-            return b""
-        if not self._fields:
-            return _HEAD.pack(b"D", _HEAD_BYTES, 0) * int(batch.num_rows)
-        if batch.num_rows <= _BY_HAND_ROWS_MAX:
-            return _by_hand([make.cells(column) for make, column in zip(self._encoders, batch.columns, strict=True)])
-        return self._in_bulk([make.column(column) for make, column in zip(self._encoders, batch.columns, strict=True)])
-
-    def _prepare(self, batch: Any) -> None:
+    def of(self, batch: Any) -> Sequence[Encoder]:
         types = tuple(column.type for column in batch.columns)
         if types == self._types:
-            return
+            return self._encoders
         if len(types) != len(self._fields):
             raise SqlError(
                 sqlstates.INTERNAL_ERROR, f"a result of {len(self._fields)} columns came with {len(types)} columns"
@@ -65,6 +53,29 @@ class RowFramer:
             for field, form, arrow in zip(self._fields, self._formats, types, strict=True)
         ]
         self._types = types
+        return self._encoders
+
+
+class RowFramer:
+    """For one result. ``kind`` is the type byte: COPY's binary rows differ from DataRow in nothing else."""
+
+    def __init__(self, fields: Sequence[Field], formats: Sequence[int], zone: str, *, kind: bytes = _DATA_ROW) -> None:
+        self._encoders = BatchEncoders(fields, formats, zone)
+        self._columns = len(fields)
+        self._count = literal(struct.pack("!H", self._columns))
+        self._kind = kind
+
+    def frame(self, batch: Any) -> bytes | memoryview:
+        """All rows of the batch as messages, one after the other."""
+        encoders = self._encoders.of(batch)
+        if batch.num_rows == 0:
+            return b""
+        if not self._columns:
+            return _HEAD.pack(self._kind, _HEAD_BYTES, 0) * int(batch.num_rows)
+        pairs = zip(encoders, batch.columns, strict=True)
+        if batch.num_rows <= _BY_HAND_ROWS_MAX:
+            return _by_hand(self._kind, [make.cells(column) for make, column in pairs])
+        return self._in_bulk([make.column(column) for make, column in pairs])
 
     def _in_bulk(self, columns: Sequence[Column]) -> memoryview:
         rows = len(columns[0])
@@ -79,12 +90,12 @@ class RowFramer:
             else:
                 total = pc.add(total, size)
                 parts += (_lengths(size, rows), column)
-        framed = join(_KIND, _lengths(total, rows), self._count, *parts)
-        return memoryview(framed.buffers()[2])[: _end(framed)]
+        return contiguous(join(literal(self._kind), _lengths(total, rows), self._count, *parts))
 
 
-def _end(framed: Column) -> int:
-    return int(pc.sum(pc.binary_length(framed)).as_py())
+def contiguous(framed: Column) -> memoryview:
+    """The cells of a column that a kernel has just made, as the one piece of memory that they are."""
+    return memoryview(framed.buffers()[2])[: int(pc.sum(pc.binary_length(framed)).as_py())]
 
 
 def _lengths(sizes: Column, rows: int) -> Column:
@@ -96,7 +107,7 @@ def _lengths(sizes: Column, rows: int) -> Column:
     return fixed(values, rows, 4)
 
 
-def _by_hand(columns: Sequence[Cells]) -> bytes:
+def _by_hand(kind: bytes, columns: Sequence[Cells]) -> bytes:
     parts: list[bytes] = []
     for row in zip(*columns, strict=True):
         size = _HEAD_BYTES + 4 * len(row)
@@ -108,7 +119,7 @@ def _by_hand(columns: Sequence[Cells]) -> bytes:
                 size += len(cell)
                 cells.append(_LENGTH.pack(len(cell)))
                 cells.append(cell)
-        parts.append(_HEAD.pack(b"D", size, len(row)))
+        parts.append(_HEAD.pack(kind, size, len(row)))
         parts += cells
     return b"".join(parts)
 

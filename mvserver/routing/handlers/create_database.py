@@ -1,10 +1,10 @@
-"""CREATE DATABASE; the new one has the schema public."""
+"""CREATE DATABASE, for superusers; the new one has the schema public."""
 
 from __future__ import annotations
 
 from mvserver import sqlstates
 from mvserver.pgwire.backend import Result
-from mvserver.routing import notices
+from mvserver.routing import notices, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -17,6 +17,7 @@ TAG = "CREATE DATABASE"
 
 def run(statement: CreateDatabase, context: SessionContext, services: Services, work: Work) -> Result:
     catalog = services.catalog
+    privileges.require_superuser(context, services, "create database")
     with catalog.transaction():
         if statement.if_not_exists and catalog.databases.find(statement.name) is not None:
             notices.skipped(context, sqlstates.DUPLICATE_DATABASE, f'database "{statement.name}" already exists')

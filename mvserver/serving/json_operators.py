@@ -1,0 +1,150 @@
+"""PostgreSQL's operators of JSON documents that DuckDB spells otherwise or has not: ``#>``, ``#>>``, ``?``, ``?|``,
+``?&``, and ``@>`` with a constant document on its right.
+
+DuckDB's json_contains looks at every depth and so is not ``@>``; here the constant is taken apart into the tests that
+PostgreSQL's meaning asks for.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sqlglot import exp
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.serving.arrays import split_array
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _text(value: str) -> exp.Expr:
+    return exp.Literal.string(value)
+
+
+def pointer(keys: list[str]) -> str:
+    """A JSON pointer: a step of it is an object's key or an array's index, whichever there is."""
+    return "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in keys)
+
+
+def _constant_keys(node: exp.Expr, operator: str) -> list[str]:
+    while isinstance(node, exp.Paren | exp.Cast):
+        node = node.this
+    keys: list[str | None] | None = None
+    if isinstance(node, exp.Literal) and node.is_string and node.name.startswith("{"):
+        keys = split_array(node.name)
+    elif isinstance(node, exp.Array) and all(isinstance(item, exp.Literal) for item in node.expressions):
+        keys = [item.name for item in node.expressions]
+    if keys is None or None in keys:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED, f"the operator {operator} is supported with a constant array only"
+        )
+    return [key for key in keys if key is not None]
+
+
+def adapt_operator(node: exp.Expr) -> exp.Expr | None:
+    """What stands for the operator; None where it is none of these."""
+    if isinstance(node, exp.JSONBExtract):
+        return _call("json_extract", _document(node.this), _text(pointer(_constant_keys(node.expression, "#>"))))
+    if isinstance(node, exp.JSONBExtractScalar):
+        keys = _constant_keys(node.expression, "#>>")
+        return _call("json_extract_string", _document(node.this), _text(pointer(keys)))
+    if isinstance(node, exp.JSONBContainsTopKey):
+        return _has_key(node.this, node.expression)
+    if isinstance(node, exp.JSONBContainsAnyTopKeys | exp.JSONBContainsAllTopKeys):
+        every = isinstance(node, exp.JSONBContainsAllTopKeys)
+        keys = _constant_keys(node.expression, "?&" if every else "?|")
+        tests = [_has_key(node.this, _text(key)) for key in keys]
+        return exp.Paren(this=exp.and_(*tests) if every else exp.or_(*tests)) if tests else exp.Boolean(this=every)
+    if isinstance(node, exp.JSONBDeleteAtPath | exp.JSONBPathExists):
+        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "the operators #- and @? are not supported")
+    return None
+
+
+def _document(node: exp.Expr) -> exp.Expr:
+    """A constant text is a document here."""
+    bare = node.unnest()
+    return exp.cast(bare.copy(), "JSON", dialect="duckdb") if isinstance(bare, exp.Literal) else node.copy()
+
+
+def _has_key(document: exp.Expr, key: exp.Expr) -> exp.Expr:
+    """Keys of an object, texts of an array."""
+    return _call("_json_has", _document(document), key.copy())
+
+
+def contains(document: exp.Expr, constant: exp.Expr) -> exp.Expr:
+    """``document @> constant``, both JSON."""
+    while isinstance(constant, exp.Paren | exp.Cast):
+        constant = constant.this
+    if not (isinstance(constant, exp.Literal) and constant.is_string):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "the operators @> and <@ of JSON are supported with a constant document only",
+            hint="Compare the fields with ->> instead.",
+        )
+    try:
+        wanted = json.loads(constant.name)
+    except ValueError:
+        raise SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, "invalid input syntax for type json") from None
+    found = _contains(document, wanted, top=True)
+    return exp.Case(
+        ifs=[exp.If(this=exp.Is(this=document.copy(), expression=exp.Null()), true=exp.Null())],
+        default=_call("coalesce", found, exp.false()),
+    )
+
+
+def _contains(document: exp.Expr, wanted: Any, *, top: bool = False) -> exp.Expr:
+    kind = _call("json_type", document.copy())
+    if isinstance(wanted, dict):
+        tests: list[exp.Expr] = [exp.EQ(this=kind, expression=_text("OBJECT"))]
+        tests += [
+            _contains(_call("json_extract", document.copy(), _text(pointer([key]))), value)
+            for key, value in wanted.items()
+        ]
+        return exp.Paren(this=exp.and_(*tests))
+    if isinstance(wanted, list):
+        if any(isinstance(item, dict | list) for item in wanted):
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                "@> with an array of objects or arrays on its right is not supported",
+            )
+        tests = [exp.EQ(this=kind, expression=_text("ARRAY"))]
+        tests += [_element(document, item) for item in wanted]
+        return exp.Paren(this=exp.and_(*tests))
+    equal = _equal(document, kind, wanted)
+    if not top:
+        return equal
+    inside = exp.and_(exp.EQ(this=kind.copy(), expression=_text("ARRAY")), _element(document, wanted))
+    return exp.Paren(this=exp.or_(equal, exp.Paren(this=inside)))
+
+
+_NUMBERS = ("BIGINT", "UBIGINT", "DOUBLE", "HUGEINT", "UHUGEINT")
+
+
+def _equal(document: exp.Expr, kind: exp.Expr, wanted: Any) -> exp.Expr:
+    if wanted is None:
+        return exp.EQ(this=kind.copy(), expression=_text("NULL"))
+    shown = _call("json_extract_string", document.copy(), _text(""))
+    if isinstance(wanted, bool):
+        test: exp.Expr = exp.EQ(this=shown, expression=_text("true" if wanted else "false"))
+        kinds: tuple[str, ...] = ("BOOLEAN",)
+    elif isinstance(wanted, str):
+        test = exp.EQ(this=shown, expression=_text(wanted))
+        kinds = ("VARCHAR",)
+    else:
+        number = exp.TryCast(this=shown, to=exp.DataType.build("DOUBLE", dialect="duckdb"))
+        test = exp.EQ(this=number, expression=exp.cast(_text(json.dumps(wanted)), "DOUBLE", dialect="duckdb"))
+        kinds = _NUMBERS
+    return exp.Paren(this=exp.and_(exp.In(this=kind.copy(), expressions=[_text(name) for name in kinds]), test))
+
+
+def _element(document: exp.Expr, wanted: Any) -> exp.Expr:
+    """Whether a scalar is among the elements of the array."""
+    if wanted is None or isinstance(wanted, bool):
+        return _call("_json_has_token", document.copy(), _text(json.dumps(wanted)))
+    if isinstance(wanted, str):
+        return _call("_json_has_text", document.copy(), _text(wanted))
+    return _call("_json_has_number", document.copy(), exp.cast(_text(json.dumps(wanted)), "DOUBLE", dialect="duckdb"))

@@ -1,0 +1,216 @@
+"""What PostgreSQL does differently for different types of an operand, where DuckDB has one answer for all.
+
+``1.0::float8::text`` is ``1`` there and ``1.0`` in DuckDB; to_char means other things for numbers, times and intervals;
+date_trunc of a date has a time zone. Each such expression is bound once more to learn its operand's type, inner ones
+first. Where that is not possible (a correlated sub-query) DuckDB's answer stays, or what the pattern suggests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import duckdb
+from sqlglot import exp
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.serving import binding, json_operators, to_char
+from mvserver.serving.aggregates import with_sources
+from mvserver.serving.arrays import array_literal
+from mvserver.serving.to_char import call
+
+_DECIMAL = re.compile(r"^DECIMAL\(\d+,\s*\d+\)$")
+_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UINTEGER", "UBIGINT"}
+_FLOATS = ("DOUBLE", "FLOAT")
+_TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
+
+_TEXT_TARGETS = (exp.DType.TEXT, exp.DType.VARCHAR)
+_INTEGER_TARGETS = {exp.DType.SMALLINT: "smallint", exp.DType.INT: "integer", exp.DType.BIGINT: "bigint"}
+_TEXT_OF: dict[str, str] = {
+    "DOUBLE": "_float8_out", "FLOAT": "_float4_out", "INTERVAL": "_interval_out", "BLOB": "_bytea_out",
+    "DOUBLE[]": "_float8_array_out", "FLOAT[]": "_float8_array_out", "BOOLEAN[]": "_bool_array_out",
+}  # fmt: skip
+"""Macros that write a value of DuckDB's type as PostgreSQL does."""
+
+_NODES = (
+    exp.Cast, exp.TimestampTrunc, exp.Round, exp.WithinGroup, exp.DPipe, exp.Concat, exp.Anonymous,
+)  # fmt: skip
+_MARKS = ("_to_char", "_contains_all")
+
+
+def is_mark(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name in _MARKS
+
+
+def concerns(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Cast):
+        plain = not isinstance(node.this, exp.Literal | exp.Parameter | exp.Null)
+        target = node.to.this if isinstance(node.to, exp.DataType) else None
+        text = target in _TEXT_TARGETS or target in _INTEGER_TARGETS
+        return (text and plain) or target == exp.DType.VARBINARY
+    if isinstance(node, exp.Anonymous):
+        return is_mark(node)
+    if isinstance(node, exp.WithinGroup):
+        return isinstance(node.this, exp.PercentileCont)
+    if isinstance(node, exp.Round):
+        return node.args.get("decimals") is None
+    return isinstance(node, _NODES)
+
+
+class TypedRewriting:
+    def __init__(
+        self, cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, parameters: Mapping[int, str], time_zone: str
+    ) -> None:
+        self._cursor = cursor
+        self._tree = tree
+        self._parameters = parameters
+        self._time_zone = time_zone
+        self._outer = tree.args.get("with_")
+
+    def apply(self) -> bool:
+        """In place, inner expressions first; True when something was rewritten."""
+        changed = False
+        for node in [node for node in reversed(list(self._tree.walk(bfs=True))) if concerns(node)]:
+            replacement = self._rewritten(node)
+            if replacement is not None:
+                changed = True
+                if replacement is not node:
+                    node.replace(replacement)
+        return changed
+
+    def _rewritten(self, node: exp.Expr) -> exp.Expr | None:
+        """What stands for the node, the node itself where something in it was changed, None where all stays."""
+        if isinstance(node, exp.Cast):
+            return self._cast(node)
+        if isinstance(node, exp.TimestampTrunc):
+            return self._date_trunc(node)
+        if isinstance(node, exp.Round):
+            half_even = self._type(node.this) in _FLOATS
+            return call("round_even", node.this.copy(), exp.Literal.number(0)) if half_even else None
+        if isinstance(node, exp.WithinGroup):
+            return self._percentile(node)
+        if isinstance(node, exp.DPipe | exp.Concat):
+            return self._joined(node)
+        if isinstance(node, exp.Anonymous) and node.name == "_to_char":
+            return self._to_char(node.expressions[0], node.expressions[1].name)
+        return self._contains(*node.expressions)
+
+    # --- types ------------------------------------------------------------------------------------------------------
+    def _type(self, node: exp.Expr) -> str:
+        """As DuckDB prints it; empty where it cannot be told."""
+        select = node.find_ancestor(exp.Select) or exp.Select()
+        probe = with_sources([node.copy()], select, self._outer)
+        for parameter in list(probe.find_all(exp.Parameter)):
+            kind = self._parameters.get(int(parameter.name), binding.UNKNOWN) if parameter.name.isdigit() else ""
+            if kind in ("", binding.UNKNOWN):
+                parameter.replace(exp.null())
+            elif not isinstance(parameter.parent, exp.Cast):
+                parameter.replace(exp.cast(exp.null(), kind, dialect="duckdb"))
+        found = self._bound(probe)
+        if found is None and select.args.get("group") is not None:
+            probe.set("group", select.args["group"].copy())  # the operand mixes aggregates with group keys
+            found = self._bound(probe)
+        return found or ""
+
+    def _bound(self, probe: exp.Select) -> str | None:
+        try:
+            types = binding.bind(self._cursor, probe.sql(dialect="duckdb")).types
+        except SqlError:
+            return None  # what is wrong with the query itself, its own binding says
+        return types[0] if types else None
+
+    # --- rewritings -------------------------------------------------------------------------------------------------
+    def _cast(self, node: exp.Cast) -> exp.Expr | None:
+        kind = self._type(node.this)
+        target = node.to.this
+        if target in _TEXT_TARGETS:
+            return text_of(node.this, kind)
+        if kind != "VARCHAR":
+            return None
+        if target == exp.DType.VARBINARY:
+            return call("_bytea_in", node.this.copy())
+        node.this.replace(call("_integer_in", node.this.copy(), exp.Literal.string(_INTEGER_TARGETS[target])))
+        return node
+
+    def _date_trunc(self, node: exp.TimestampTrunc) -> exp.Expr | None:
+        unit = node.unit.name.upper() if node.unit is not None else ""
+        kind = self._type(node.this)
+        operand = node.this.copy()
+        zone = node.args.get("zone")
+        if kind in ("DATE", "VARCHAR") or (zone is not None and kind != "TIMESTAMP WITH TIME ZONE"):
+            operand = exp.cast(operand, "TIMESTAMPTZ", dialect="duckdb")
+            kind = "TIMESTAMP WITH TIME ZONE"
+        if zone is not None:
+            local = exp.AtTimeZone(this=operand, zone=zone.copy())
+            return exp.AtTimeZone(this=exp.Paren(this=_truncated(unit, local, "TIMESTAMP")), zone=zone.copy())
+        return _truncated(unit, operand, kind)
+
+    def _percentile(self, node: exp.WithinGroup) -> exp.Expr | None:
+        """PostgreSQL's percentile_cont of exact numbers is double precision."""
+        ordered = node.find(exp.Ordered)
+        if ordered is not None and _DECIMAL.match(self._type(ordered.this)):
+            ordered.set("this", exp.cast(ordered.this.copy(), "DOUBLE", dialect="duckdb"))
+            return node
+        return None
+
+    def _joined(self, node: exp.Expr) -> exp.Expr | None:
+        operands = [node.left, node.right] if isinstance(node, exp.DPipe) else node.expressions
+        changed = False
+        for operand in operands:
+            if isinstance(operand.unnest(), exp.DPipe | exp.Concat | exp.Literal | exp.Parameter | exp.Null):
+                continue
+            kind = self._type(operand)
+            shown = text_of(operand, kind) if not kind.endswith("]") else None
+            if kind == "BOOLEAN" and isinstance(node, exp.Concat):
+                shown = call("_bool_out", operand.copy())
+            if shown is not None and kind != "BLOB":
+                operand.replace(shown)
+                changed = True
+        return node if changed else None
+
+    def _to_char(self, value: exp.Expr, pattern: str) -> exp.Expr:
+        kind = self._type(value)
+        if kind == "TIME":
+            return to_char.interval_text(exp.cast(value.copy(), "INTERVAL", dialect="duckdb"), pattern)
+        if kind == "INTERVAL":
+            return to_char.interval_text(value, pattern)
+        if kind in _FLOATS:
+            return to_char.number_text(value, pattern, exact=False)
+        if kind in _INTEGERS or _DECIMAL.match(kind):
+            return to_char.number_text(value, pattern)
+        if kind not in _TIMES and to_char.is_number_pattern(pattern):
+            return to_char.number_text(value, pattern)
+        zoned = kind == "TIMESTAMP WITH TIME ZONE"
+        return to_char.time_text(value, pattern, zoned=zoned, zone=self._time_zone)
+
+    def _contains(self, whole: exp.Expr, part: exp.Expr) -> exp.Expr:
+        kinds = {self._type(whole), self._type(part)}
+        if "JSON" in kinds:
+            return json_operators.contains(whole, part)
+        arrays = [array_literal(side) or side.copy() for side in (whole, part)]
+        return exp.ArrayContainsAll(this=arrays[0], expression=arrays[1])
+
+
+def text_of(value: exp.Expr, kind: str) -> exp.Expr | None:
+    """The value as PostgreSQL writes it, where DuckDB writes it in another way."""
+    if kind in _TEXT_OF:
+        return call(_TEXT_OF[kind], value.copy())
+    if kind.endswith("[]") and not kind.endswith("][]"):
+        return call("_array_out", value.copy())
+    return None
+
+
+def _truncated(unit: str, operand: exp.Expr, kind: str) -> exp.Expr:
+    if unit in ("CENTURY", "MILLENNIUM"):
+        if kind == "INTERVAL":
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED, f"date_trunc of intervals by {unit.lower()} is not supported"
+            )
+        years = exp.Literal.number(100 if unit == "CENTURY" else 1000)
+        found: exp.Expr = call("_trunc_years", operand, years)
+    else:
+        found = call("date_trunc", exp.Literal.string(unit.lower()), operand)
+    if kind in ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE"):
+        return exp.cast(found, kind, dialect="duckdb")
+    return found

@@ -1,0 +1,49 @@
+"""``mv.freshness``: before views are read, the wait until they are as fresh as the session asks.
+
+``latest`` reads what was written: the sources say where they end now, and each view must have come there. A duration
+is met by what was confirmed within it; where that was longer ago, the sources are asked, for no longer than the
+duration. ``any`` asks nothing and costs nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from mvserver.session.clock import StatementClock
+from mvserver.session.setting_values import milliseconds
+from mvserver.session.state import SessionState
+
+_SLICE_S = 0.25  # a cancel is seen after at most this
+
+
+class FreshnessGate:
+    def __init__(self, state: SessionState) -> None:
+        self._state = state
+
+    def before_read(self, view_ids: Sequence[str], clock: StatementClock) -> None:
+        wanted = self._state.settings.current["mv.freshness"]
+        if wanted == "any":
+            return
+        limit_s = self._state.settings.seconds("mv.freshness_timeout")
+        if wanted != "latest":
+            age_max_s = (milliseconds(wanted) or 0) / 1000
+            confirmed = self._state.services.views.confirmed_at(view_ids)
+            if confirmed is not None and time.time() - confirmed <= age_max_s:
+                return
+            limit_s = age_max_s if limit_s is None else min(limit_s, age_max_s)
+        self._wait(view_ids, limit_s, clock)
+
+    def _wait(self, view_ids: Sequence[str], limit_s: float | None, clock: StatementClock) -> None:
+        """In slices, so that a cancel or time-out ends the wait within a second."""
+        started = time.monotonic()
+        with clock.working():
+            ends = self._state.services.views.present_ends(view_ids)
+        while True:
+            left_s = None if limit_s is None else limit_s - (time.monotonic() - started)
+            slice_s = _SLICE_S if left_s is None else max(min(_SLICE_S, left_s), 0.0)
+            with clock.working():
+                if ends.wait(slice_s):
+                    return
+            if left_s is not None and left_s <= slice_s:
+                raise ends.behind()

@@ -1,0 +1,30 @@
+"""What the wire's authentication needs of the catalog: the roles' verifiers, and a secret that outlives restarts."""
+
+from __future__ import annotations
+
+import secrets
+
+from catalog.store import Catalog
+
+_SECRET = "authentication_secret"  # noqa: S105 - a setting's name
+_SECRET_BYTES = 32
+
+
+class CatalogPasswords:
+    """Implements ``mvserver.pgwire.authentication.PasswordSource``."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def password_of(self, role: str) -> str | None:
+        found = self._catalog.roles.find(role)
+        return None if found is None else found.password
+
+    def secret(self) -> bytes:
+        """From it the challenges of roles that do not exist are made; it is made once for a catalog."""
+        with self._catalog.transaction():
+            kept = self._catalog.settings.get(_SECRET)
+            if kept is None:
+                kept = secrets.token_hex(_SECRET_BYTES)
+                self._catalog.settings.set(_SECRET, kept)
+        return bytes.fromhex(kept)

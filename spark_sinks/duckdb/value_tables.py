@@ -1,0 +1,193 @@
+"""Value tables: the values that an aggregate's argument took in each group of a view, each kept once.
+
+DISTINCT needs to know which values of a batch are new to their group; exact percentiles need how often each value came.
+Both are a table beside the view's state with a row for each group and value. A view's state takes in only the new
+values of a batch, so that reading COUNT(DISTINCT x) costs what reading COUNT(x) does; percentiles are computed from
+the counts when the view is read.
+
+A group whose key holds a NULL is found by a mark of its NULLs (``z``, a digit for each key) and fillers in their
+place, since a primary key refuses NULL.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SUFFIX = "_values"
+_FILLERS = {
+    "DATE": "2000-01-01",
+    "TIME": "00:00:00",
+    "TIMESTAMP": "2000-01-01 00:00:00",
+    "TIMESTAMPTZ": "2000-01-01 00:00:00+00",
+}
+
+
+@dataclass(frozen=True)
+class ValueTable:
+    """``type`` is DuckDB's type of the values; ``counted``: with how often each came; ``timed``: a value is another one
+    at another event time."""
+
+    type: str
+    counted: bool = False
+    timed: bool = False
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """What makes a row another one of its group, as (name, DuckDB type)."""
+        return (*([("t", "BIGINT")] if self.timed else []), ("v", self.type))
+
+
+class Ordered(enum.Enum):
+    """What is computed from counted values in their order."""
+
+    CONTINUOUS = "continuous"  # interpolated between the two nearest values
+    DISCRETE = "discrete"  # the first value that covers the fraction
+    MOST_FREQUENT = "most frequent"
+    JOINED = "joined"  # all values in the order of their times, or each once in their own order
+
+
+@dataclass(frozen=True)
+class OrderedValue:
+    """One such result; ``fraction``, 0 to 1, is a percentile's, ``separator`` and ``once`` are a joined text's."""
+
+    kind: Ordered
+    fraction: float = 0.0
+    descending: bool = False
+    separator: str = ""
+    once: bool = False
+
+
+def table_name(state_table: str, index: int) -> str:
+    return f"{state_table}{SUFFIX}{index}"
+
+
+def new_values_relation(index: int) -> str:
+    """The name under which the writer gives the values that a batch brought first."""
+    return f"mv_new_values{index}"
+
+
+def _qualified(state_table: str, index: int) -> str:
+    return f'"_state"."{table_name(state_table, index)}"'
+
+
+def _group_columns(key_types: Sequence[str]) -> list[str]:
+    return ["z", *(f"k{i}" for i in range(len(key_types)))] if key_types else []
+
+
+def create_statement(state_table: str, index: int, key_types: Sequence[str], values: ValueTable) -> str:
+    group = _group_columns(key_types)
+    types = ["VARCHAR", *key_types] if key_types else []
+    columns = [f"{name} {kind}" for name, kind in zip(group, types, strict=True)]
+    columns += [f"{name} {kind}" for name, kind in values.columns]
+    if values.counted:
+        columns.append("n BIGINT")
+    columns.append(f"PRIMARY KEY ({', '.join([*group, *(name for name, _ in values.columns)])})")
+    return f"CREATE TABLE {_qualified(state_table, index)} ({', '.join(columns)})"
+
+
+def merge_statement(
+    state_table: str,
+    index: int,
+    key_types: Sequence[str],
+    values: ValueTable,
+    *,
+    relation: str,
+    keys: Sequence[str],
+    passing: str,
+    count: str | None,
+    arguments: Sequence[str],
+) -> str:
+    """Takes in a batch's values; where they are not counted, it returns those that are new to their group.
+
+    ``keys``, ``passing`` and ``count`` name columns of the batch, as for a roll-up; ``arguments`` are those of
+    ``values.columns``.
+    """
+    group = _group_columns(key_types)
+    selected = [_mark(keys)] if keys else []
+    selected += [_filled(key, kind) for key, kind in zip(keys, key_types, strict=True)]
+    selected += arguments
+    if values.counted:
+        selected.append("count(*)" if count is None else f"sum({count})::BIGINT")
+    unique = [*group, *(name for name, _ in values.columns)]
+    names = [*unique, *(["n"] if values.counted else [])]
+    grouping = ", ".join(dict.fromkeys([*keys, *arguments]))
+    known = " AND ".join(f"{argument} IS NOT NULL" for argument in arguments)
+    action = "UPDATE SET n = old.n + excluded.n" if values.counted else f"NOTHING RETURNING {', '.join(unique)}"
+    return (
+        f"INSERT INTO {_qualified(state_table, index)} AS old ({', '.join(names)}) SELECT {', '.join(selected)} "
+        f"FROM {relation} WHERE {passing} AND {known} GROUP BY {grouping} "
+        f"ON CONFLICT ({', '.join(unique)}) DO {action}"
+    )
+
+
+def _mark(keys: Sequence[str]) -> str:
+    return f"concat({', '.join(f'CASE WHEN {key} IS NULL THEN 1 ELSE 0 END' for key in keys)})"
+
+
+def _filled(key: str, kind: str) -> str:
+    return f"coalesce({key}, CAST('{_FILLERS.get(kind, '0')}' AS {kind}))"
+
+
+def _keys(key_types: Sequence[str]) -> list[str]:
+    """The group's keys, NULLs in their places again."""
+    return [f"CASE WHEN substr(z, {i + 1}, 1) = '0' THEN k{i} END" for i in range(len(key_types))]
+
+
+def new_values(index: int, key_types: Sequence[str]) -> str:
+    """A FROM item with the columns k0 ... and v of the new values."""
+    columns = [f"{text} AS k{i}" for i, text in enumerate(_keys(key_types))]
+    return f"(SELECT {', '.join([*columns, 'v'])} FROM {new_values_relation(index)})"
+
+
+# --- finishing ------------------------------------------------------------------------------------------------------
+def ordered_values(
+    state_table: str,
+    index: int,
+    key_types: Sequence[str],
+    values: ValueTable,
+    wanted: Sequence[tuple[str, OrderedValue]],
+    prefix: str,
+) -> str:
+    """A FROM item with a row for each group: its keys, named ``prefix``0 ..., and ``wanted`` by name."""
+    group = _group_columns(key_types)
+    partition = f"PARTITION BY {', '.join(group)}" if group else ""
+    windows = dict(_window(each, partition) for _, each in wanted if each.kind is not Ordered.JOINED)
+    if windows:
+        windows["total"] = f"sum(n) OVER ({partition})::DOUBLE"
+    kept = [name for name, _ in values.columns]
+    inner = ", ".join([*group, *kept, "n", *(f"{text} AS {name}" for name, text in windows.items())])
+    columns = [f"{text} AS {prefix}{i}" for i, text in enumerate(_keys(key_types))]
+    columns += [f"{_ordered(each)} AS {name}" for name, each in wanted]
+    grouping = f" GROUP BY {', '.join(group)}" if group else ""
+    return f"(SELECT {', '.join(columns)} FROM (SELECT {inner} FROM {_qualified(state_table, index)}){grouping})"
+
+
+def _window(wanted: OrderedValue, partition: str) -> tuple[str, str]:
+    """How many values stand up to and with a value, in the order that is asked for; or the highest count."""
+    if wanted.kind is Ordered.MOST_FREQUENT:
+        return "peak", f"max(n) OVER ({partition})"
+    if wanted.descending:
+        return "falling", f"sum(n) OVER ({partition} ORDER BY v DESC)"
+    return "rising", f"sum(n) OVER ({partition} ORDER BY v)"
+
+
+def _ordered(wanted: OrderedValue) -> str:
+    if wanted.kind is Ordered.JOINED:
+        separator = "'" + wanted.separator.replace("'", "''") + "'"
+        if wanted.once:
+            return f"string_agg(v, {separator} ORDER BY v)"
+        return f"string_agg(v || repeat({separator} || v, n - 1), {separator} ORDER BY t, v)"
+    pick = "max" if wanted.descending else "min"
+    if wanted.kind is Ordered.MOST_FREQUENT:
+        return f"{pick}(v) FILTER (WHERE n = peak)"
+    reach = "falling" if wanted.descending else "rising"
+    share = f"CAST('{wanted.fraction!r}' AS DOUBLE)"
+    if wanted.kind is Ordered.DISCRETE:
+        return f"{pick}(v) FILTER (WHERE {reach} >= greatest(ceil({share} * total), 1))"
+    place = f"({share} * (total - 1))"
+    low = f"{pick}(v) FILTER (WHERE {reach} > floor({place}))"
+    high = f"{pick}(v) FILTER (WHERE {reach} > ceil({place}))"
+    rest = f"any_value({place} - floor({place}))"
+    return f"CASE WHEN {rest} = 0 THEN {low} ELSE {low} + {rest} * ({high} - {low}) END"

@@ -1,0 +1,52 @@
+"""The feeder of a directory finds every file, also where the directory's time does not tell of it; Spark is played."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import pytest
+
+from spark_sinks.file.source import FileReader
+
+FOUND_WITHIN_S = 10.0
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[FileReader]:
+    (tmp_path / "clicks").mkdir()
+    made = FileReader(tmp_path / "clicks", tmp_path / "work", None, poll_s=0.005)
+    yield made
+    made.close_stream()
+
+
+def add(folder: Path, name: str) -> None:
+    aside = folder / f"aside-{name}"
+    aside.write_text("{}\n")
+    aside.rename(folder / "clicks" / name)
+
+
+def shown(folder: Path, step: int) -> list[str]:
+    """The files of a step, when there is one."""
+    inbox = folder / "work" / "inbox" / f"{step:012d}"
+    deadline = time.monotonic() + FOUND_WITHIN_S
+    while not inbox.exists():
+        assert time.monotonic() < deadline, f"step {step} was not shown"
+        time.sleep(0.002)
+    return sorted(path.name for path in inbox.iterdir())
+
+
+def test_a_file_that_comes_within_the_tick_of_the_last_change_is_found(tmp_path: Path, reader: FileReader) -> None:
+    add(tmp_path, "a.json")
+    tick = time.time_ns() + 60_000_000_000  # a tick that does not end during the test
+    os.utime(tmp_path / "clicks", ns=(tick, tick))
+    reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=1000)
+    assert shown(tmp_path, 1) == ["a.json"]
+    add(tmp_path, "b.json")
+    os.utime(tmp_path / "clicks", ns=(tick, tick))
+    assert reader.batch_end("", 0, {"seq": 0}) == {"seq": 1}  # the step is taken: the feeder looks again
+    assert shown(tmp_path, 2) == ["b.json"]
+    assert reader.health({"seq": 1}).latest == {"seq": 2}
