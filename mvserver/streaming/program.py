@@ -274,7 +274,12 @@ def _event_time(scan: Scan, resolve: Callable[[str], str]) -> str:
 
 def _timed(value: str, time: str, guard: str) -> str:
     """Value and time as one value that orders by time; NULL where either is."""
-    pair = f"CASE WHEN {value} IS NOT NULL AND {time} IS NOT NULL THEN named_struct('t', {time}, 'v', {value}) END"
+    # Fields of a type that may be NULL: Arrow makes a NULL structure of NULLs, and refuses it where a field may not be.
+    fields = (
+        f"'t', CASE WHEN {time} IS NOT NULL THEN {time} END",
+        f"'v', CASE WHEN {value} IS NOT NULL THEN {value} END",
+    )
+    pair = f"CASE WHEN {value} IS NOT NULL AND {time} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
     return f"CASE WHEN {guard} THEN {pair} END"
 
 

@@ -32,6 +32,13 @@ from mvserver.sql import types as t
 from mvserver.sql.types import SqlType
 
 _DOUBLE_NOTE = "numeric arguments are computed in double precision"
+# Spark takes a zero's sign away, on which it depends to which side of the half turn an angle lies.
+_ATAN2 = (
+    "CASE WHEN {0} = 0 AND {1} IS NOT NULL AND NOT isnan({1}) "
+    "THEN CASE WHEN cast({0} as string) = '-0.0' THEN -1D ELSE 1D END "
+    "* CASE WHEN {1} < 0 OR cast({1} as string) = '-0.0' THEN pi() ELSE 0D END "
+    "ELSE atan2({0}, {1}) END"
+)
 
 
 def _whole_type(arguments: Sequence[Expression]) -> SqlType:
@@ -316,11 +323,15 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     capability(
         "atan2", "the angle, in radians, of the point (second, first)",
-        [on((DOUBLE, DOUBLE), t.DOUBLE, "atan2({0}, {1})")],
+        [on((DOUBLE, DOUBLE), t.DOUBLE, _ATAN2)],
         [
             example("atan2(CAST(0 AS double precision), CAST(1 AS double precision))", "0"),
             example("round(CAST(atan2(CAST(1 AS double precision), CAST(1 AS double precision)) AS numeric(20,10)), 6)",
             "0.785398"),
+            example("CAST(atan2(CAST('-0' AS double precision), CAST(-2 AS double precision)) AS numeric(20,10))",
+            "-3.1415926536"),
+            example("CAST(atan2(CAST(0 AS double precision), CAST('-0' AS double precision)) AS numeric(20,10))",
+            "3.1415926536"),
         ],
     ),
     capability(
