@@ -135,9 +135,9 @@ def test_the_event_time_is_the_queries_column_or_the_records_own() -> None:
         (text,) = (text for text in program.columns if text.startswith(f"CASE WHEN {program.flags[0]} THEN CASE WHEN"))
         return text
 
-    assert "named_struct('t', unix_micros(record_time), 'v', r0_r.c0)" in argument("")
-    assert "named_struct('t', r0_r.c2, " in argument(" WITH ('timestamp' = 'l')")
-    assert "named_struct('t', unix_micros(cast(r0_r.c7 as timestamp)), " in argument(" WITH ('timestamp' = 't')")
+    assert "THEN unix_micros(record_time) END, 'v', CASE WHEN r0_r.c0 IS NOT NULL THEN r0_r.c0 END)" in argument("")
+    assert "THEN r0_r.c2 END, 'v', " in argument(" WITH ('timestamp' = 'l')")
+    assert "THEN unix_micros(cast(r0_r.c7 as timestamp)) END, 'v', " in argument(" WITH ('timestamp' = 't')")
 
 
 @BOTH
