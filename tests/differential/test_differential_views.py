@@ -1,6 +1,7 @@
 """Random queries as views and as Spark batch queries: equal in every type.
 
-``MV_DIFFERENTIAL_SEED`` repeats a run, ``MV_DIFFERENTIAL_QUERIES`` makes it longer.
+``MV_DIFFERENTIAL_SEED`` repeats a run, ``MV_DIFFERENTIAL_QUERIES`` makes it longer. Without a seed, the tier of every
+change asks the same each time, so that what it finds belongs to the change; the night asks something new.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ QUERIES = 66  # of the every-change tier
 NIGHT_QUERIES = 1_000
 PROGRAM_QUERIES = 11  # views of one program
 TOP_UPS_MAX, TOP_UP_QUERIES = 3, 5
+SEED = 4_266_770_957  # met a zero with a sign, and a first value that is never NULL
 ROWS = 160
 ACCEPTED_SHARE_MIN = 0.8
 
@@ -33,19 +35,24 @@ def test_every_function_has_an_oracle() -> None:
 
 @pytest.mark.spark
 def test_views_equal_batch_queries(spark: Any, tmp_path: Path) -> None:
-    _run(spark, tmp_path, int(os.environ.get("MV_DIFFERENTIAL_QUERIES", str(QUERIES))))
+    _run(spark, tmp_path, int(os.environ.get("MV_DIFFERENTIAL_QUERIES", str(QUERIES))), SEED)
 
 
 @pytest.mark.spark
 @pytest.mark.night
 def test_many_views_equal_batch_queries(spark: Any, tmp_path: Path) -> None:
-    _run(spark, tmp_path, int(os.environ.get("MV_DIFFERENTIAL_QUERIES", str(NIGHT_QUERIES))))
+    _run(
+        spark,
+        tmp_path,
+        int(os.environ.get("MV_DIFFERENTIAL_QUERIES", str(NIGHT_QUERIES))),
+        random.SystemRandom().randrange(2**32),
+    )
 
 
-def _run(spark: Any, folder: Path, queries: int) -> None:
+def _run(spark: Any, folder: Path, queries: int, seed: int) -> None:
     from differential_run import DifferentialRun
 
-    seed = int(os.environ.get("MV_DIFFERENTIAL_SEED", str(random.SystemRandom().randrange(2**32))))
+    seed = int(os.environ.get("MV_DIFFERENTIAL_SEED", str(seed)))
     print(f"seed {seed} (MV_DIFFERENTIAL_SEED)")
     run = DifferentialRun(spark, folder, random.Random(seed), rows=ROWS)
     while run.written < queries:
