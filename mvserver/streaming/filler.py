@@ -57,7 +57,10 @@ class Filler:
             self._verify_late()
             group = self._next_round()
             if not group:
-                self._settle_targets()
+                try:
+                    self._settle_targets()
+                except SqlError as error:  # a topic made anew, say; the look at the source's health fails its queries
+                    _log.info("what is left to fill cannot be told: %s", error)
                 with self._roster.lock:
                     self._roster.changed.wait(_LOOK_S)
                 continue
