@@ -5,21 +5,24 @@ from __future__ import annotations
 import time
 import uuid
 
+from catalog import acl, records
 from catalog.connection import CatalogConnection, Row
 from catalog.counters import next_oid
 from catalog.identifiers import check_identifier
 from catalog.model import Database
+from catalog.roles import Roles
 from catalog.schemas import Schemas
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 
-_SELECT = "SELECT id, oid, name, owner, created_at FROM databases"
+_SELECT = "SELECT id, oid, name, owner, created_at, acl FROM databases"
 
 
 class Databases:
-    def __init__(self, connection: CatalogConnection, schemas: Schemas) -> None:
+    def __init__(self, connection: CatalogConnection, schemas: Schemas, roles: Roles) -> None:
         self._connection = connection
         self._schemas = schemas
+        self._roles = roles
 
     def all(self) -> tuple[Database, ...]:
         return tuple(map(_database, self._connection.read(f"{_SELECT} ORDER BY name")))
@@ -50,7 +53,7 @@ class Databases:
             "INSERT INTO databases (id, oid, name, owner, created_at) VALUES (?, ?, ?, ?, ?)",
             (database.id, database.oid, name, owner, database.created_at),
         )
-        self._schemas.add(database.id, "public", owner)
+        self._schemas.add(database.id, "public", owner, acl.of_public_schema(self._roles.get(owner).oid))
         return database
 
     def delete(self, id_: str) -> None:
@@ -60,4 +63,4 @@ class Databases:
 
 
 def _database(row: Row) -> Database:
-    return Database(*row)
+    return Database(row[0], row[1], row[2], row[3], row[4], records.acl(row[5]))

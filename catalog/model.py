@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from catalog.acl import Acl, ObjectKind
+
 
 @dataclass(frozen=True)
 class Role:
@@ -14,6 +16,32 @@ class Role:
     created_at: float = 0.0
     can_login: bool = True
     password: str | None = field(default=None, repr=False)  # its verifier; never the password itself
+    create_database: bool = False
+    create_store: bool = False
+    connection_limit: int = -1  # -1: none
+    valid_until: float | None = None  # of its password; seconds since the epoch, infinite ones too
+    settings: tuple[tuple[str, str], ...] = ()  # with which its sessions begin
+
+
+@dataclass(frozen=True)
+class Membership:
+    """``member`` has what ``role`` may; oids. With ``admin`` it may let others in."""
+
+    role: int
+    member: int
+    grantor: int
+    admin: bool = False
+
+
+@dataclass(frozen=True)
+class DefaultPrivilege:
+    """What the next objects of ``role`` (an oid) begin with; in one schema, or where that is None everywhere."""
+
+    number: int
+    role: int
+    schema_id: str | None
+    kind: ObjectKind
+    acl: Acl
 
 
 @dataclass(frozen=True)
@@ -23,6 +51,7 @@ class Database:
     name: str
     owner: str
     created_at: float = 0.0
+    acl: Acl | None = None  # None, here as below: nobody has granted or revoked anything
 
 
 @dataclass(frozen=True)
@@ -33,6 +62,7 @@ class Schema:
     name: str
     owner: str
     created_at: float = 0.0
+    acl: Acl | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +77,7 @@ class Store:
     owner: str
     created_at: float  # seconds since the epoch, UTC
     updated_at: float
+    acl: Acl | None = None
 
     def property(self, key: str, default: str | None = None) -> str | None:
         return next((value for name, value in self.properties if name == key), default)
@@ -61,14 +92,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Relation:
-    """A stream or a materialized view. A view's ``store_id`` and ``entity`` are None, a stream's ``query_id`` is None
-    unless CREATE STREAM AS made it."""
+    """A stream, a changelog or a materialized view, whose ``store_id`` and ``entity`` are None."""
 
     id: str
     oid: int
     schema_id: str
     name: str
-    kind: str  # "stream", "materialized view"
+    kind: str  # "stream", "changelog", "materialized view"
     columns: tuple[Column, ...]
     properties: tuple[tuple[str, str], ...]
     definition: str  # the statement's text
@@ -76,8 +106,9 @@ class Relation:
     created_at: float
     store_id: str | None = None
     entity: str | None = None
-    key_columns: tuple[str, ...] = ()  # an upsert view's unique key, by output column; () in append mode
+    key_columns: tuple[str, ...] = ()  # of a changelog or an upsert view: what tells rows apart; () in append mode
     row_type_oid: int = 0
+    acl: Acl | None = None
 
     def property(self, key: str, default: str | None = None) -> str | None:
         return next((value for name, value in self.properties if name == key), default)
@@ -87,9 +118,10 @@ class Relation:
 class Query:
     """A continuous query. What it should be is here; what it is, the streaming room knows.
 
-    ``kind`` is ``materialized_view``, ``create_stream_as`` or ``insert_into``. ``search_path`` is (database, schema) at
-    creation, by which names in ``select_text`` resolve. ``start_position`` is the resolved JSON position per partition
-    at which the query attached; with ``definition_version`` it decides what a rebuild must read.
+    ``kind`` is ``materialized_view``, ``create_stream_as``, ``create_changelog_as`` or ``insert_into``.
+    ``search_path`` is (database, schema) at creation, by which names in ``select_text`` resolve.
+    ``start_position`` is the resolved JSON position per partition at which the query attached; with
+    ``definition_version`` it decides what a rebuild must read.
     """
 
     id: str
@@ -105,3 +137,14 @@ class Query:
     definition_version: int = 1
     time_zone: str = "UTC"
     properties: tuple[tuple[str, str], ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Comment:
+    """``kind`` is database, schema, store, relation or role; ``column_number`` counts from 1, and is 0 for the object
+    itself."""
+
+    kind: str
+    oid: int
+    column_number: int
+    text: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from catalog.acl import Acl, AclItem, Privilege, letters
 from catalog.model import Column
 
 
@@ -30,3 +31,18 @@ def columns_text(columns: Iterable[Column]) -> str:
 
 def columns(text: str) -> tuple[Column, ...]:
     return tuple(Column(str(name), str(type_), bool(not_null)) for name, type_, not_null in json.loads(text))
+
+
+def acl_text(acl: Acl | None) -> str | None:
+    if acl is None:
+        return None
+    return json.dumps([[i.grantee, i.grantor, letters(i.privileges), letters(i.grantable)] for i in acl])
+
+
+def acl(text: str | None) -> Acl | None:
+    if text is None:
+        return None
+    return tuple(
+        AclItem(grantee, grantor, frozenset(map(Privilege, given)), frozenset(map(Privilege, grantable)))
+        for grantee, grantor, given, grantable in json.loads(text)
+    )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from catalog import records
+from catalog.acl import ObjectKind
 from catalog.connection import CatalogConnection, Row
 from catalog.counters import next_oid
+from catalog.default_privileges import DefaultPrivileges
 from catalog.identifiers import check_identifier
 from catalog.model import Relation
 from mvserver import sqlstates
@@ -14,13 +16,14 @@ from mvserver.errors import SqlError
 
 _SELECT = (
     "SELECT id, oid, schema_id, name, kind, columns, properties, definition, owner, created_at, store_id, entity, "
-    "key_columns, row_type_oid FROM relations"
+    "key_columns, row_type_oid, acl FROM relations"
 )
 
 
 class Relations:
-    def __init__(self, connection: CatalogConnection) -> None:
+    def __init__(self, connection: CatalogConnection, defaults: DefaultPrivileges) -> None:
         self._connection = connection
+        self._defaults = defaults
 
     def all(self) -> tuple[Relation, ...]:
         return tuple(map(_relation, self._connection.read(f"{_SELECT} ORDER BY oid")))
@@ -53,11 +56,16 @@ class Relations:
     def add(self, relation: Relation) -> Relation:
         """``oid`` and ``row_type_oid`` are replaced by new ones."""
         self.check_new(relation.schema_id, relation.name)
-        stored = replace(relation, oid=next_oid(self._connection), row_type_oid=next_oid(self._connection))
+        stored = replace(
+            relation,
+            oid=next_oid(self._connection),
+            row_type_oid=next_oid(self._connection),
+            acl=relation.acl or self._defaults.of_new(ObjectKind.RELATION, relation.owner, relation.schema_id),
+        )
         self._connection.write(
             "INSERT INTO relations (id, oid, schema_id, name, kind, columns, properties, definition, owner, "
-            "created_at, store_id, entity, key_columns, row_type_oid) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "created_at, store_id, entity, key_columns, row_type_oid, acl) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 stored.id,
                 stored.oid,
@@ -73,6 +81,7 @@ class Relations:
                 stored.entity,
                 records.names_text(stored.key_columns),
                 stored.row_type_oid,
+                records.acl_text(stored.acl),
             ),
         )
         return stored
@@ -98,4 +107,5 @@ def _relation(row: Row) -> Relation:
         entity=row[11],
         key_columns=records.names(row[12]),
         row_type_oid=row[13],
+        acl=records.acl(row[14]),
     )

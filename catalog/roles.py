@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 import uuid
+from dataclasses import replace
 
+from catalog import records
 from catalog.connection import CatalogConnection, Row
 from catalog.counters import next_oid
 from catalog.identifiers import check_role_name
@@ -14,7 +16,11 @@ from mvserver.errors import SqlError
 
 BOOTSTRAP_OID = 10  # the role that every server begins with, as in PostgreSQL
 
-_SELECT = "SELECT id, oid, name, superuser, created_at, can_login, password FROM roles"
+_SELECT = (
+    "SELECT id, oid, name, superuser, created_at, can_login, password, create_database, create_store, "
+    "connection_limit, valid_until, settings FROM roles"
+)
+_OWNING = ("databases", "schemas", "stores", "relations", "queries")
 _OWNED = (
     "SELECT 'database ' || name, owner FROM databases UNION ALL SELECT 'schema ' || name, owner FROM schemas "
     "UNION ALL SELECT 'store ' || name, owner FROM stores UNION ALL SELECT kind || ' ' || name, owner FROM relations "
@@ -49,24 +55,46 @@ class Roles:
         if self.find(name) is not None:
             raise SqlError(sqlstates.DUPLICATE_OBJECT, f'role "{name}" already exists')
 
-    def add(self, name: str, *, superuser: bool, can_login: bool, password: str | None) -> Role:
-        self.check_new(name)
-        role = Role(
-            str(uuid.uuid4()), next_oid(self._connection), name, superuser, time.time(), can_login, password=password
-        )
+    def by_oid(self, oid: int) -> Role | None:
+        rows = self._connection.read(f"{_SELECT} WHERE oid = ?", (oid,))
+        return _role(rows[0]) if rows else None
+
+    def add(self, role: Role) -> Role:
+        """``id``, ``oid`` and ``created_at`` are replaced by new ones."""
+        self.check_new(role.name)
+        made = replace(role, id=str(uuid.uuid4()), oid=next_oid(self._connection), created_at=time.time())
         self._connection.write(
-            "INSERT INTO roles (id, oid, name, superuser, created_at, can_login, password) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (role.id, role.oid, name, superuser, role.created_at, can_login, password),
+            "INSERT INTO roles (id, oid, name, superuser, created_at) VALUES (?, ?, ?, ?, ?)",
+            (made.id, made.oid, made.name, made.superuser, made.created_at),
         )
-        return role
+        self.update(made)
+        return made
 
     def update(self, role: Role) -> None:
         """Everything but its name, which other rows refer to."""
         self._connection.write(
-            "UPDATE roles SET superuser = ?, can_login = ?, password = ? WHERE id = ?",
-            (role.superuser, role.can_login, role.password, role.id),
+            "UPDATE roles SET superuser = ?, can_login = ?, password = ?, create_database = ?, create_store = ?, "
+            "connection_limit = ?, valid_until = ?, settings = ? WHERE id = ?",
+            (
+                role.superuser,
+                role.can_login,
+                role.password,
+                role.create_database,
+                role.create_store,
+                role.connection_limit,
+                role.valid_until,
+                records.pairs_text(role.settings),
+                role.id,
+            ),
         )
+
+    def rename(self, role: Role, name: str) -> None:
+        """Everywhere at once: owners are kept by name."""
+        self.check_new(name)
+        self._connection.write("PRAGMA defer_foreign_keys = ON")  # until the commit, when all rows have the new name
+        self._connection.write("UPDATE roles SET name = ? WHERE id = ?", (name, role.id))
+        for table in _OWNING:
+            self._connection.write(f"UPDATE {table} SET owner = ? WHERE owner = ?", (name, role.name))
 
     def owned_by(self, name: str) -> tuple[str, ...]:
         """What belongs to the role, e.g. ``schema sales``."""
@@ -79,4 +107,17 @@ class Roles:
 
 
 def _role(row: Row) -> Role:
-    return Role(row[0], row[1], row[2], bool(row[3]), row[4], bool(row[5]), password=row[6])
+    return Role(
+        id=row[0],
+        oid=row[1],
+        name=row[2],
+        superuser=bool(row[3]),
+        created_at=row[4],
+        can_login=bool(row[5]),
+        password=row[6],
+        create_database=bool(row[7]),
+        create_store=bool(row[8]),
+        connection_limit=row[9],
+        valid_until=row[10],
+        settings=records.pairs(row[11]),
+    )

@@ -18,10 +18,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from catalog import counters, migrations
+from catalog.comments import Comments
 from catalog.connection import CatalogConnection
 from catalog.databases import Databases
+from catalog.default_privileges import DefaultPrivileges
 from catalog.dependencies import Dependencies
+from catalog.memberships import Memberships
 from catalog.names import Names
+from catalog.privileges import Privileges
 from catalog.queries import Queries
 from catalog.relations import Relations
 from catalog.roles import Roles
@@ -41,15 +45,21 @@ class _RollBackError(Exception):
 class Catalog:
     def __init__(self, connection: CatalogConnection) -> None:
         self._connection = connection
-        self.schemas = Schemas(connection)
-        self.databases = Databases(connection, self.schemas)
-        self.stores = Stores(connection)
-        self.relations = Relations(connection)
-        self.queries = Queries(connection)
         self.roles = Roles(connection)
+        self.default_privileges = DefaultPrivileges(connection, self.roles)
+        self.schemas = Schemas(connection, self.default_privileges)
+        self.memberships = Memberships(connection)
+        self.databases = Databases(connection, self.schemas, self.roles)
+        self.stores = Stores(connection)
+        self.relations = Relations(connection, self.default_privileges)
+        self.queries = Queries(connection)
         self.settings = Settings(connection)
+        self.comments = Comments(connection)
         self.names = Names(self.databases, self.schemas, self.relations)
         self.dependencies = Dependencies(connection, self.schemas, self.relations, self.queries, self.names)
+        self.privileges = Privileges(
+            connection, self.roles, self.memberships, self.databases, self.schemas, self.relations, self.stores
+        )
         self._generation = counters.generation(connection)
         self._listeners: list[Listener] = []
         self._listeners_lock = threading.Lock()

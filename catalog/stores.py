@@ -13,7 +13,7 @@ from catalog.model import Store
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 
-_SELECT = "SELECT id, oid, name, type, properties, owner, created_at, updated_at FROM stores"
+_SELECT = "SELECT id, oid, name, type, properties, owner, created_at, updated_at, acl FROM stores"
 
 
 class Stores:
@@ -74,4 +74,4 @@ class Stores:
 
 
 def _store(row: Row) -> Store:
-    return Store(row[0], row[1], row[2], row[3], records.pairs(row[4]), row[5], row[6], row[7])
+    return Store(row[0], row[1], row[2], row[3], records.pairs(row[4]), row[5], row[6], row[7], records.acl(row[8]))

@@ -63,24 +63,30 @@ A function of a NULL is NULL unless its entry says otherwise. Results are shown 
 | `percentile_disc(p) WITHIN GROUP (ORDER BY x [DESC])` | all but arrays, maps and structs | x's type |
 | `mode() WITHIN GROUP (ORDER BY x [DESC])` | all but arrays, maps and structs | x's type |
 | `string_agg(x, separator)`, `listagg(x [, separator])` | text | text |
+| `array_agg(x)` | all but arrays, maps and structs | an array of x's type, with NULLs |
+| `topk(x, k)`, `topkdistinct(x, k)` | numbers, text, dates, times, timestamps | an array of the k greatest values |
+| `approx_count_distinct(x)` | all but arrays, maps and structs | bigint |
+| `approx_percentile(x, p)`, `percentile_approx` | numbers | double precision |
 
 Each may have `FILTER (WHERE condition)`, and `count`, `sum`, `min`, `max`, `avg`, the deviations, the booleans and
-`string_agg` `DISTINCT`: `count(DISTINCT x)`. NULLs are left out. A sum that does not fit its type fails the view with
-22003.
+`string_agg` and `array_agg` `DISTINCT`: `count(DISTINCT x)`. NULLs are left out but by `array_agg`. A sum that does not
+fit its type fails the view with 22003.
 
-`first_value`, `last_value`, `string_agg` and `listagg` go by event time: the stream's or the query's `timestamp`, else
-the record's own time. A record without event time is left out. Of values with equal times the least is the first and
-the greatest the last, so that the result does not depend on the order in which partitions and files are read. The
-values of `string_agg(DISTINCT …)` are in their own order. A separator is a constant; `listagg` has `,` without one.
+`first_value`, `last_value`, `string_agg`, `listagg` and `array_agg` go by event time: the stream's or the query's
+`timestamp`, else the record's own time. A record without event time is left out. Of values with equal times the least
+is the first and the greatest the last, so that the result does not depend on the order in which partitions and files
+are read. The values of `string_agg(DISTINCT …)` and `array_agg(DISTINCT …)` are in their own order. A separator is a
+constant; `listagg` has `,` without one.
 
 `p` is a constant from 0 to 1. `percentile_cont` is computed between the two nearest values, `percentile_disc` is one of
 the values, `mode` the most frequent one; of equally frequent values it is the one that comes first in the order given.
-All are exact.
+All are exact. `approx_percentile` is within 1 % of the value that `percentile_disc` gives, `approx_count_distinct` has
+a standard error of 1.6 %; what they keep does not grow with the number of values beyond some thousand rows a group.
 
 `DISTINCT`, percentiles, the mode and `string_agg` need the values: each group's are kept, each once, in a table beside
 the view's rows. A `DISTINCT` aggregate costs a reader of the view nothing more; the others are computed from the counts
-of the values when the view is read. `string_agg` keeps every value with its time: it is meant for groups that stay
-small.
+of the values when the view is read. `string_agg` and `array_agg` keep every value with its time: they are meant for
+groups that stay small.
 """
 
 

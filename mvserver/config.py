@@ -34,6 +34,8 @@ class Settings:
     authentication: str
     authentication_timeout: float
     password_encryption: str
+    max_connections: int
+    superuser_reserved_connections: int
     tls: str
     tls_certificate: Path | None
     tls_key: Path | None
@@ -89,6 +91,10 @@ TABLE: tuple[Row, ...] = (
         "How long a client may take to log in."),
     Row("password_encryption", read.choice("scram-sha-256", "md5"), "scram-sha-256",
         "How passwords are stored: default of the session setting of this name."),
+    Row("max_connections", read.COUNT, str(limits.CONNECTIONS_MAX),
+        "Clients at the same time; further ones get 53300."),
+    Row("superuser_reserved_connections", read.COUNT_OR_ZERO, str(limits.SUPERUSER_RESERVED_CONNECTIONS),
+        "How many of these connections are kept for superusers."),
     Row("tls", read.choice("off", "on", "required"), "off",
         "Whether connections are encrypted: off, on where the client asks for it, or required."),
     Row("tls_certificate", read.OPTIONAL_PATH, "", "The server's certificate in PEM, with its chain after it."),

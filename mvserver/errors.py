@@ -11,7 +11,8 @@ from __future__ import annotations
 class SqlError(Exception):
     """An error that a user is meant to read.
 
-    ``position`` is the 1-based character offset into the statement text, as in PostgreSQL's ErrorResponse field P.
+    ``position`` is the 1-based character offset into the statement text, as in PostgreSQL's ErrorResponse field P;
+    ``context`` says where it happened in what the statement was reading (field W).
     """
 
     def __init__(
@@ -23,6 +24,7 @@ class SqlError(Exception):
         hint: str | None = None,
         position: int | None = None,
         severity: str = "ERROR",
+        context: str | None = None,
     ) -> None:
         super().__init__(message)
         self.sqlstate = sqlstate
@@ -31,6 +33,7 @@ class SqlError(Exception):
         self.hint = hint
         self.position = position
         self.severity = severity
+        self.context = context
 
     def __str__(self) -> str:
         parts = [f"{self.sqlstate}: {self.message}"]
@@ -38,4 +41,6 @@ class SqlError(Exception):
             parts.append(f"DETAIL: {self.detail}")
         if self.hint:
             parts.append(f"HINT: {self.hint}")
+        if self.context:
+            parts.append(f"CONTEXT: {self.context}")
         return " ".join(parts)

@@ -9,6 +9,7 @@ MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # statement text, parameters, COPY data
 SHORT_MESSAGE_BYTES_MAX = 10_000  # messages that hold a name at most; PostgreSQL's own bound
 AUTHENTICATION_TIMEOUT_S = 60.0
 CONNECTIONS_MAX = 200
+SUPERUSER_RESERVED_CONNECTIONS = 3  # PostgreSQL's: of those, so many are left when the others are taken
 WRITE_HIGH_WATER_BYTES = 4 * 1024 * 1024  # a client that stops reading costs at most this and one chunk
 RESULT_CHUNK_ROWS = 8_192
 RESULT_CHUNK_BYTES = 512 * 1024  # rows are framed and handed to the socket in pieces of about this size
@@ -41,11 +42,24 @@ RECURSION_LIMIT = 6_000  # Python frames: what the deepest accepted statement ne
 ERROR_EXCERPT_CHARACTERS_MAX = 200  # of a statement's text quoted in a syntax error
 IDENTIFIER_BYTES_MAX = 63  # PostgreSQL's NAMEDATALEN - 1
 COLUMNS_MAX = 1_600  # PostgreSQL's
+SELECT_LIST_MAX = 1_664  # PostgreSQL's MaxTupleAttributeNumber
+TOP_VALUES_MAX = 10_000  # of TOPK: each reader of the view gets so many a row
+GROUPING_SETS_MAX = 64  # of one GROUP BY: each record is merged into a group of each set
+TEMPORAL_JOIN_IDLE_MS = 3_000  # without records for so long, a changelog does not hold back the stream joined with it
+TEMPORAL_JOIN_KEPT_MS = 3_600_000  # of event time: so far behind its stream a row still sees its own time's version
+JOIN_WITHIN_DAYS_MAX = 366  # of an interval join: rows are kept that long
+QUERY_LEVELS_MAX = 32  # sub-queries and WITH queries that read each other; each level is bound by recursion
+EXPRESSION_NODES_MAX = 5_000  # operations of a column of a sub-query, which the query around it may use many times
 LOWERED_EXPRESSION_CHARS_MAX = 256 * 1024  # an expression as engine text; lowerings may repeat an argument
 PREPARED_STATEMENTS_MAX = 1_000  # per session
 PORTALS_MAX = 200  # per session
 CURSORS_MAX = 200  # per session: DECLARE; each may hold an open result
 CURSOR_ROWS_BYTES_MAX = 128 * 1024 * 1024  # per session: rows that SCROLL and WITH HOLD cursors keep in memory
+
+# --- COPY FROM ------------------------------------------------------------------------------------------------------
+COPY_LINE_BYTES_MAX = 16 * 1024 * 1024  # of one row; a record of a store may have no more
+COPY_MEMORY_BYTES = 8 * 1024 * 1024  # of one COPY's records before they go to a file: nothing is written before the end
+COPY_BYTES_MAX = 1024 * 1024 * 1024  # of the records of one COPY, and of all in one transaction
 
 # --- transactions ---------------------------------------------------------------------------------------------------
 IDLE_IN_TRANSACTION_TIMEOUT_S = 60.0  # a pinned snapshot slows every merge
@@ -75,10 +89,23 @@ DUCKDB_SPILL_MAX = "20GB"  # sorts and joins that do not fit into memory; the fo
 # --- pull queries ---------------------------------------------------------------------------------------------------
 PLAN_CACHE_ENTRIES = 512  # bound pull queries kept by text and scope
 STATEMENT_CACHE_ENTRIES = 64  # parsed DuckDB statements kept per session
+AT_ONCE_S_MAX = 0.002  # a query whose last runs took no longer is answered on the event loop, without a worker
+EVENT_LOOP_HELD_S_MAX = 0.02  # then such a query is interrupted, and begins again on a worker
+AT_ONCE_MESSAGES_BYTES_MAX = 16 * 1024  # more bytes of messages are read by a worker
+FEW_ROWS_MAX = 200  # a result of so many rows is fetched whole and answered in one piece
 SLEEP_MAX_S = 3_600.0  # pg_sleep
 PULL_CONCURRENCY = 16  # queries at work in DuckDB at the same time
 PARSED_TEXTS_MAX = 512  # SELECTs kept parsed, for drivers that send the same text again and again
 PARSED_TEXT_CHARACTERS_MAX = 16_384  # a longer text is parsed each time
+
+# --- push queries ---------------------------------------------------------------------------------------------------
+PUSH_QUERIES_MAX = 32  # of the server: each makes the batches of its source a little dearer
+PUSH_BATCH_RECORDS_MAX = 20_000  # a larger batch is read again by the push query alone, in pieces of this size
+PUSH_WAITING_BYTES_MAX = 8 * 1024 * 1024  # rows that the client has not taken: above, no more are read for it
+BOUNDED_READS_MAX = 2  # streams read to their present end at the same time: each holds its rows in memory
+BOUNDED_READ_BYTES_MAX = 256 * 1024 * 1024  # rows of one such stream
+BOUNDED_ROUND_RECORDS_MAX = 100_000  # read by Spark at a time; a cancel is seen between two rounds
+PUSH_BUFFER_BYTES_MAX = 64 * 1024 * 1024  # what one more piece may make of them; above, the push query ends
 
 # --- the catalog ----------------------------------------------------------------------------------------------------
 CATALOG_BUSY_TIMEOUT_S = 10.0  # another program (a backup) may hold the file's lock for a moment
@@ -91,3 +118,10 @@ KAFKA_TRANSACTION_TIMEOUT_S = 60.0  # after it the broker aborts what a dead sin
 KAFKA_RECORD_BYTES_MAX = 16 * 1024 * 1024  # of one record that is written; the topic may allow less
 KAFKA_RECORDS_WORTH_SPLITTING = 10_000  # a bounded read of fewer records is not spread over more tasks than partitions
 CONFIG_FILE_BYTES_MAX = 64 * 1024  # of a store's 'config_file'
+
+# --- what queries write elsewhere -----------------------------------------------------------------------------------
+OUTBOX_ROWS_MAX = 1_000_000  # rows that wait to be sent: above, their query takes no batch until there are fewer
+
+# --- windows --------------------------------------------------------------------------------------------------------
+WINDOWS_PER_RECORD_MAX = 1_000  # of HOP and CUMULATE: each is a row of the batch
+LATE_ROWS_KEPT_MAX = 100_000  # per view, the newest

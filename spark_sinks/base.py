@@ -7,7 +7,7 @@ A range is (start, end), start inclusive and end exclusive in that sense.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -60,7 +60,12 @@ class StoreClient(Protocol):
     ) -> Iterator[EntityRecord]:
         """Records as they come, until ``limit`` or until ``stopped`` is true (asked at least each 200 ms)."""
 
-    def insert_record(self, name: str, value: str, key: str | None, properties: Mapping[str, Any]) -> None: ...
+    def insert_record(self, name: str, value: str | None, key: str | None, properties: Mapping[str, Any]) -> None:
+        """A record without a value deletes its key from the changelogs over the entity."""
+
+    def write_records(self, writes: Sequence[tuple[str, Iterable[bytes]]]) -> None:
+        """The values of records without key, for each entity; all of them or, where this raises, none that a reader
+        would see. What an iterable raises ends the writing too."""
 
     def position(self, name: str, starting: str) -> Position:
         """``earliest`` or ``latest`` as exact positions now."""
@@ -75,6 +80,21 @@ class SourceHealth:
     state: str
     cause: str | None = None
     latest: Position | None = None
+
+
+@dataclass(frozen=True)
+class RecordOrder:
+    """How the records of a frame stand to each other, as Spark SQL expressions over its columns.
+
+    A ``segment`` (a partition, a file) has an order of its own by ``place``, a bigint that grows with the record's
+    place in it; segments are ordered by :meth:`SourceReader.segment_ranks`. To be selected from a frame inside a
+    micro-batch: not every expression is one that a streaming frame may have. A ``partition`` has a watermark of its
+    own; its name is one of :meth:`SourceReader.partitions`.
+    """
+
+    segment: str
+    place: str
+    partition: str = "'0'"
 
 
 class SourceReader(Protocol):
@@ -115,6 +135,15 @@ class SourceReader(Protocol):
     def check_history(self, start: Position) -> None:
         """Raises SqlError (55000) when the source no longer has all that is behind ``start``: a rebuild would be
         partial."""
+
+    @property
+    def record_order(self) -> RecordOrder: ...
+
+    def segment_ranks(self, segments: Sequence[str]) -> Sequence[int]:
+        """A number for each segment, such that they come in the order in which the source is read."""
+
+    def partitions(self, position: Position) -> Mapping[str, int]:
+        """How far each partition is read: numbers that grow."""
 
     def rejected_positions(self, records: Sequence[tuple[str, bytes | None]]) -> Sequence[str]:
         """Where rejected records stand, for people and as their identity ("partition:offset", "file:line"), given the

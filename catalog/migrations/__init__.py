@@ -9,13 +9,18 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
-from catalog.migrations import m0001_initial, m0002_role_passwords
+from catalog.migrations import m0001_initial, m0002_role_passwords, m0003_privileges, m0004_comments
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 
 APPLICATION_ID = 0x6D767376  # marks the file as this server's; "mvsv"
 
-STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (m0001_initial.apply, m0002_role_passwords.apply)
+STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    m0001_initial.apply,
+    m0002_role_passwords.apply,
+    m0003_privileges.apply,
+    m0004_comments.apply,
+)
 
 VERSION = len(STEPS)
 

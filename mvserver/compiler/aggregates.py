@@ -3,8 +3,9 @@
 SUM of integers below BIGINT is BIGINT, of BIGINT DECIMAL(38, 0), of DECIMAL(p, s) DECIMAL(38, s), of FLOAT FLOAT and of
 DOUBLE DOUBLE. AVG of exact numbers is DECIMAL(38, max(6, s + 4)) rounded half away from zero, of the others DOUBLE.
 Variances and standard deviations are DOUBLE for every argument (PostgreSQL answers numeric for exact ones). MIN, MAX,
-FIRST_VALUE, LAST_VALUE, PERCENTILE_DISC and MODE keep the type; PERCENTILE_CONT is DOUBLE. FIRST_VALUE and LAST_VALUE
-are Flink's, by event time and without NULLs, as is LISTAGG; the others are PostgreSQL's.
+FIRST_VALUE, LAST_VALUE, PERCENTILE_DISC and MODE keep the type; PERCENTILE_CONT and APPROX_PERCENTILE are DOUBLE.
+FIRST_VALUE and LAST_VALUE are Flink's, by event time and without NULLs, as is LISTAGG; APPROX_COUNT_DISTINCT and
+APPROX_PERCENTILE are named as Spark's, TOPK and TOPKDISTINCT as ksqlDB's; the others are PostgreSQL's.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from mvserver import sqlstates
+from mvserver import limits, sqlstates
 from mvserver.compiler.capabilities.keys import normalized_key
-from mvserver.compiler.capabilities.lookup import FUNCTIONS_HINT
+from mvserver.compiler.capabilities.lookup import FUNCTIONS_HINT, call_operator
 from mvserver.compiler.coercion import coerce
 from mvserver.compiler.expressions import Expression, Literal
 from mvserver.compiler.literals import is_unknown, typed_literal
@@ -47,7 +48,14 @@ AGGREGATES: Mapping[str, Aggregate] = {
     "mode": Aggregate.MODE,
     "string_agg": Aggregate.STRING_AGG,
     "listagg": Aggregate.STRING_AGG,
+    "array_agg": Aggregate.ARRAY_AGG,
+    "topk": Aggregate.TOP,
+    "topkdistinct": Aggregate.TOP,
+    "approx_count_distinct": Aggregate.CARDINALITY,
+    "approx_percentile": Aggregate.PERCENTILE_DISC,
+    "percentile_approx": Aggregate.PERCENTILE_DISC,
 }
+_APPROXIMATE_PERCENTILES = frozenset({"approx_percentile", "percentile_approx"})
 
 _ORDERED = frozenset(
     {Kind.VARCHAR, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE}
@@ -60,7 +68,17 @@ _PERCENTILES = frozenset({Aggregate.PERCENTILE_CONT, Aggregate.PERCENTILE_DISC})
 WITHIN_GROUP = _PERCENTILES | {Aggregate.MODE}
 _KEEPS_TYPE = _TIMED | {Aggregate.PERCENTILE_DISC, Aggregate.MODE}
 _SAME_WITHOUT_DISTINCT = _LOGICAL | {Aggregate.MIN, Aggregate.MAX}
-_TAKES_UNKNOWN = _KEEPS_TYPE | {Aggregate.COUNT, Aggregate.MIN, Aggregate.MAX}
+_TAKES_UNKNOWN = _KEEPS_TYPE | {
+    Aggregate.COUNT, Aggregate.MIN, Aggregate.MAX, Aggregate.ARRAY_AGG, Aggregate.TOP, Aggregate.CARDINALITY,
+}  # fmt: skip
+_NO_CHANGE = "DISTINCT does not change which value is the first or the last: leave it out."
+_NEEDLESS_DISTINCT: Mapping[Aggregate | str, str] = {
+    Aggregate.FIRST_VALUE: _NO_CHANGE,
+    Aggregate.LAST_VALUE: _NO_CHANGE,
+    Aggregate.CARDINALITY: "It counts distinct values: leave DISTINCT out.",
+    Aggregate.TOP: "TOPKDISTINCT takes each value once.",
+    "approx_percentile": "Use PERCENTILE_DISC over a SELECT DISTINCT.",
+}
 
 
 @dataclass(frozen=True)
@@ -86,6 +104,12 @@ def aggregate_call(written: AggregateText) -> AggregateCall:
         return _ordered_call(function, written, written.order)
     if function is Aggregate.STRING_AGG:
         return _joined_call(written, written.arguments)
+    if function is Aggregate.TOP:
+        return _top_call(written, written.arguments)
+    if written.name in _APPROXIMATE_PERCENTILES:
+        return _approximate_percentile(written, written.arguments)
+    if function is Aggregate.CARDINALITY:
+        return _cardinality_call(written, written.arguments)
     (argument,) = written.arguments
     argument = _known(function, argument, written)
     result = _result(function, argument.type)
@@ -108,7 +132,7 @@ def aggregate_call(written: AggregateText) -> AggregateCall:
 
 def _check_form(function: Aggregate, written: AggregateText) -> None:
     name, position = written.name, written.position
-    if written.order is None and function in WITHIN_GROUP:
+    if written.order is None and function in WITHIN_GROUP and name not in _APPROXIMATE_PERCENTILES:
         raise SqlError(
             sqlstates.WRONG_OBJECT_TYPE,
             f"WITHIN GROUP is required for ordered-set aggregate {name}",
@@ -122,7 +146,7 @@ def _check_form(function: Aggregate, written: AggregateText) -> None:
             hint="Its values are in the order of their event times; those of DISTINCT are in their own order.",
             position=position,
         )
-    if written.order is not None and function not in WITHIN_GROUP:
+    if written.order is not None and (function not in WITHIN_GROUP or name in _APPROXIMATE_PERCENTILES):
         raise SqlError(
             sqlstates.WRONG_OBJECT_TYPE,
             f"{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP",
@@ -145,14 +169,16 @@ def _check_form(function: Aggregate, written: AggregateText) -> None:
             "count(*) must be used to call a parameterless aggregate function",
             position=position,
         )
-    allowed = {"string_agg": (2,), "listagg": (1, 2)}.get(name, (1,))
+    two = name in _APPROXIMATE_PERCENTILES or function is Aggregate.TOP or name == "string_agg"
+    allowed = (1, 2) if name == "listagg" else (2,) if two else (1,)
     if len(arguments) not in allowed:
         raise _undefined(written, arguments)
-    if written.distinct and function in _TIMED:
+    needless = _NEEDLESS_DISTINCT.get("approx_percentile" if name in _APPROXIMATE_PERCENTILES else function)
+    if written.distinct and needless is not None:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f"{name.upper()}(DISTINCT ...) is not supported in a continuous query",
-            hint="DISTINCT does not change which value is the first or the last: leave it out.",
+            hint=needless,
             position=position,
         )
 
@@ -198,15 +224,59 @@ def _joined_call(written: AggregateText, arguments: tuple[Expression, ...]) -> A
     )
 
 
-def _fraction(written: AggregateText) -> float:
-    given = written.arguments[0] if written.arguments else None
+def _top_call(written: AggregateText, arguments: tuple[Expression, ...]) -> AggregateCall:
+    argument = _known(Aggregate.TOP, arguments[0], written)
+    limit = arguments[1].value if isinstance(arguments[1], Literal) else None
+    if argument.type.kind not in _ORDERED or (isinstance(limit, int) and isinstance(limit, bool)):
+        raise _undefined(written, arguments)
+    if not isinstance(limit, int) or not 1 <= limit <= limits.TOP_VALUES_MAX:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f"argument 2 of {written.name} must be a constant from 1 to {limits.TOP_VALUES_MAX}",
+            position=written.position,
+        )
+    element = t.VARCHAR if argument.type.kind is Kind.VARCHAR else argument.type
+    return AggregateCall(
+        Aggregate.TOP,
+        normalized_key(argument),
+        t.array(element),
+        written.where,
+        distinct=written.name == "topkdistinct",
+        limit=limit,
+    )
+
+
+def _approximate_percentile(written: AggregateText, arguments: tuple[Expression, ...]) -> AggregateCall:
+    argument = arguments[0]
+    if not (is_unknown(argument) or argument.type.is_numeric):
+        raise _undefined(written, arguments)
+    bucket = call_operator("relative bucket", (coerce(argument, t.DOUBLE, written.position),))
+    return AggregateCall(
+        Aggregate.PERCENTILE_DISC,
+        normalized_key(bucket),
+        t.DOUBLE,
+        written.where,
+        fraction=_fraction(written, 1),
+    )
+
+
+def _cardinality_call(written: AggregateText, arguments: tuple[Expression, ...]) -> AggregateCall:
+    argument = _known(Aggregate.CARDINALITY, arguments[0], written)
+    if argument.type.kind not in _SCALARS:
+        raise _undefined(written, arguments)
+    sketched = call_operator("sketch value", (normalized_key(argument),))
+    return AggregateCall(Aggregate.CARDINALITY, sketched, t.BIGINT, written.where)
+
+
+def _fraction(written: AggregateText, index: int = 0) -> float:
+    given = written.arguments[index] if written.arguments else None
     if isinstance(given, Literal) and is_unknown(given) and given.value is not None:
         given = typed_literal(given, t.DOUBLE, written.position)
     value = given.value if isinstance(given, Literal) else None
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
-            f"argument 1 of {written.name} must be a constant number",
+            f"argument {index + 1} of {written.name} must be a constant number",
             hint="Write one call for each percentile.",
             position=written.position,
         )
@@ -255,10 +325,11 @@ def _result(function: Aggregate, type_: SqlType) -> SqlType | None:
         if type_.kind is Kind.VARCHAR:
             return t.VARCHAR
         return type_ if type_.kind in _ORDERED else None
-    if function in _KEEPS_TYPE:
-        if type_.kind is Kind.VARCHAR:
-            return t.VARCHAR
-        return type_ if type_.kind in _SCALARS else None
+    if function in _KEEPS_TYPE or function is Aggregate.ARRAY_AGG:
+        if type_.kind not in _SCALARS:
+            return None
+        kept = t.VARCHAR if type_.kind is Kind.VARCHAR else type_
+        return t.array(kept) if function is Aggregate.ARRAY_AGG else kept
     if function in _LOGICAL:
         return type_ if type_.kind is Kind.BOOLEAN else None
     if not type_.is_numeric:

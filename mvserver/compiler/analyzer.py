@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
 from mvserver.compiler.aggregates import AGGREGATES, AggregateText, aggregate_call
 from mvserver.compiler.binder import Binder
+from mvserver.compiler.capabilities.keys import normalized_key
 from mvserver.compiler.coercion import coerce
-from mvserver.compiler.expressions import AggregateReference, ColumnReference, Expression
+from mvserver.compiler.expressions import AggregateReference, Case, Expression, KeyReference, Literal
 from mvserver.compiler.finishing import Finisher
+from mvserver.compiler.grouping import grouping
 from mvserver.compiler.literals import is_unknown
 from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Output, Projection, Scan
 from mvserver.compiler.scope import Scope
@@ -20,7 +22,7 @@ from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
 from mvserver.sql import types as t
 from mvserver.sql.nodes import default_name, position_of
-from mvserver.sql.types import Kind
+from mvserver.sql.types import Kind, SqlType
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class _Item:
     """An item of the select list after ``*`` is written out: a tree, or a column that ``*`` stood for."""
 
     tree: exp.Expression | None
-    column: ColumnReference | None
+    column: Expression | None
     name: str | None
     position: int | None
 
@@ -46,13 +48,38 @@ class _Calls:
         return AggregateReference(call.type, self.calls.index(call))
 
 
-def analyze(select: exp.Expression, scope: Scope, scan: Scan) -> ContinuousPlan:
+@dataclass(frozen=True)
+class Source:
+    """What a SELECT reads: names over a scan, and which records count. ``aggregation`` is that of a sub-query in FROM
+    which aggregates: the names may then stand for its aggregates."""
+
+    scope: Scope
+    scan: Scan
+    where: Expression | None = None
+    aggregation: Aggregation | None = None
+
+
+def analyze(select: exp.Expression, source: Source) -> ContinuousPlan:
     where_node = select.args.get("where")
-    where = Binder(scope, "WHERE").condition(where_node.this, "WHERE") if where_node is not None else None
-    items = _expand(select.expressions, scope)
-    if not _aggregates(select):
-        return Projection(scan, where, _projection_outputs(items, scope))
-    return _aggregation(select, items, scope, scan, where)
+    binder = Binder(source.scope, "WHERE")
+    where = binder.condition(where_node.this, "WHERE") if where_node is not None else None
+    items = _expand(select.expressions, source.scope)
+    if source.aggregation is not None:
+        return _over_aggregation(select, items, source.scope, source.aggregation, (where, binder))
+    where = _both(source.where, where)
+    if _aggregates(select):
+        return _aggregation(select, items, source.scope, source.scan, where)
+    outputs = _projection_outputs(items, source.scope)
+    if select.args.get("distinct") is not None:
+        return _distinct(items, outputs, source.scan, where)
+    return Projection(source.scan, where, outputs)
+
+
+def _both(first: Expression | None, second: Expression | None) -> Expression | None:
+    """Both conditions; the second is evaluated only where the first holds."""
+    if first is None or second is None:
+        return first or second
+    return Case(t.BOOLEAN, ((first, second),), Literal(t.BOOLEAN, False))
 
 
 def _aggregates(select: exp.Expression) -> bool:
@@ -71,16 +98,9 @@ def _expand(expressions: Sequence[exp.Expression], scope: Scope) -> list[_Item]:
     for node in expressions:
         position = position_of(node)
         if isinstance(node, exp.Star):
-            items.extend(_all_columns(scope, position))
+            items.extend(_all_columns(scope, None, position))
         elif isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-            parts = [str(part.this) for part in node.parts[:-1]]
-            if not scope.names_table(parts):
-                raise SqlError(
-                    sqlstates.UNDEFINED_TABLE,
-                    f'missing FROM-clause entry for table "{parts[-1]}"',
-                    position=position,
-                )
-            items.extend(_all_columns(scope, position))
+            items.extend(_all_columns(scope, [str(part.this) for part in node.parts[:-1]], position))
         elif isinstance(node, exp.Alias):
             items.append(_Item(node.this, None, str(node.args["alias"].this), position_of(node.this) or position))
         else:
@@ -90,15 +110,15 @@ def _expand(expressions: Sequence[exp.Expression], scope: Scope) -> list[_Item]:
     return items
 
 
-def _all_columns(scope: Scope, position: int | None) -> list[_Item]:
-    return [_Item(None, ColumnReference(column.type, column.name), column.name, position) for column in scope.columns]
+def _all_columns(scope: Scope, table: Sequence[str] | None, position: int | None) -> list[_Item]:
+    return [_Item(None, each.expression, each.name, position) for each in scope.all_columns(table, position)]
 
 
 def _bind(item: _Item, binder: Binder) -> Expression:
     if item.tree is not None:
         return binder.bind(item.tree)
     assert item.column is not None  # noqa: S101 - one of the two is always set
-    binder.column_positions.setdefault(item.column.name, item.position)
+    binder.column_positions.setdefault(item.column, item.position)
     return item.column
 
 
@@ -149,24 +169,83 @@ def _aggregation(
     select: exp.Expression, items: Sequence[_Item], scope: Scope, scan: Scan, where: Expression | None
 ) -> Aggregation:
     calls = _Calls()
-    group = _group_keys(select, items, scope)
-    finisher = Finisher(group, scope.table_name)
+    group = grouping(select.args.get("group"), lambda node: _group_key(node, items, scope))
+    finisher = Finisher(group.keys, scope, fixed=bool(group.sets))
     outputs: list[Output] = []
     seen: set[str] = set()
     for item in items:
-        binder = Binder(scope, "SELECT", calls.add)
+        binder = Binder(scope, "SELECT", calls.add, group.call)
         bound = _typed(_bind(item, binder), item.position)
         finished = _located(finisher, bound, binder, item.position)
         outputs.append(_output(item, finished, _name(item, bound), seen))
-    having = _having(select, scope, calls, finisher)
-    return Aggregation(scan, where, finisher.keys, tuple(calls.calls), tuple(outputs), having)
+    having = _having(select, Binder(scope, "HAVING", calls.add, group.call), finisher)
+    _check_distinct(select, len(group.keys) + bool(group.sets), outputs)
+    return Aggregation(scan, where, finisher.keys, tuple(calls.calls), tuple(outputs), having, grouping_sets=group.sets)
 
 
-def _having(select: exp.Expression, scope: Scope, calls: _Calls, finisher: Finisher) -> Expression | None:
+def _over_aggregation(
+    select: exp.Expression,
+    items: Sequence[_Item],
+    scope: Scope,
+    inner: Aggregation,
+    where: tuple[Expression | None, Binder],
+) -> Aggregation:
+    """A SELECT over a sub-query that aggregates: other outputs and a further condition of the same groups."""
+    if _aggregates(select):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "aggregates over a sub-query that aggregates are not supported in a continuous query",
+            hint="Create a view of the sub-query, and aggregate it in the SELECT that reads the view.",
+            position=position_of(select),
+        )
+    finisher = Finisher(inner.keys, scope, fixed=bool(inner.grouping_sets))
+    outputs: list[Output] = []
+    seen: set[str] = set()
+    for item in items:
+        binder = Binder(scope, "SELECT")
+        bound = _typed(_bind(item, binder), item.position)
+        outputs.append(_output(item, _located(finisher, bound, binder, item.position), _name(item, bound), seen))
+    condition, where_binder = where
+    if condition is not None:
+        node = select.args["where"].this
+        condition = _both(inner.having, _located(finisher, condition, where_binder, position_of(node)))
+    else:
+        condition = inner.having
+    _check_distinct(select, len(inner.keys) + bool(inner.grouping_sets), outputs)
+    return replace(inner, keys=finisher.keys, outputs=tuple(outputs), having=condition)
+
+
+def _distinct(items: Sequence[_Item], outputs: Sequence[Output], scan: Scan, where: Expression | None) -> Aggregation:
+    """SELECT DISTINCT is GROUP BY all columns."""
+    for item, output in zip(items, outputs, strict=True):
+        _check_key(output.type, "SELECT DISTINCT", item.position)
+    keys = tuple(dict.fromkeys(normalized_key(output.expression) for output in outputs))
+    named = tuple(
+        replace(output, expression=KeyReference(output.type, keys.index(normalized_key(output.expression))))
+        for output in outputs
+    )
+    return Aggregation(scan, where, keys, (), named, None)
+
+
+def _check_distinct(select: exp.Expression, keys: int, outputs: Sequence[Output]) -> None:
+    """DISTINCT over groups changes nothing where all their keys are selected; else it would need more state."""
+    node = select.args.get("distinct")
+    if node is None:
+        return
+    selected = {output.expression.index for output in outputs if isinstance(output.expression, KeyReference)}
+    if not selected >= set(range(keys)):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "SELECT DISTINCT without all columns of GROUP BY is not supported in a continuous query",
+            hint="Use DISTINCT in the SELECT that reads the view.",
+            position=position_of(node),
+        )
+
+
+def _having(select: exp.Expression, binder: Binder, finisher: Finisher) -> Expression | None:
     node = select.args.get("having")
     if node is None:
         return None
-    binder = Binder(scope, "HAVING", calls.add)
     bound = binder.condition(node.this, "HAVING")
     return _located(finisher, bound, binder, position_of(node.this))
 
@@ -179,32 +258,24 @@ def _located(finisher: Finisher, bound: Expression, binder: Binder, position: in
         raise
 
 
-def _group_keys(select: exp.Expression, items: Sequence[_Item], scope: Scope) -> tuple[Expression, ...]:
-    group = select.args.get("group")
-    if group is None:
-        return ()
-    keys: list[Expression] = []
-    for node in group.expressions:
-        key = _group_key(node, items, scope)
-        if key not in keys:
-            keys.append(key)
-    return tuple(keys)
-
-
 def _group_key(node: exp.Expression, items: Sequence[_Item], scope: Scope) -> Expression:
     position = position_of(node)
     item = _named_item(node, items, scope)
     binder = Binder(scope, "GROUP BY")
     bound = _bind(item, binder) if item is not None else binder.bind(node)
     bound = _typed(bound, position)
-    if bound.type.is_nested or bound.type.kind is Kind.INTERVAL:
+    _check_key(bound.type, "GROUP BY", position)
+    return bound
+
+
+def _check_key(type_: SqlType, clause: str, position: int | None) -> None:
+    if type_.is_nested or type_.kind is Kind.INTERVAL:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
-            f"GROUP BY a value of type {postgres_name(bound.type)} is not supported",
-            hint="Group by its parts.",
+            f"{clause} a value of type {postgres_name(type_)} is not supported",
+            hint="Use its parts." if clause == "SELECT DISTINCT" else "Group by its parts.",
             position=position,
         )
-    return bound
 
 
 def _named_item(node: exp.Expression, items: Sequence[_Item], scope: Scope) -> _Item | None:
@@ -224,7 +295,7 @@ def _named_item(node: exp.Expression, items: Sequence[_Item], scope: Scope) -> _
     if not isinstance(node, exp.Column) or node.args.get("table") is not None:
         return None
     name = str(node.this.this)
-    if scope.column(name) is not None:
+    if scope.has_column(name):
         return None
     named = [item for item in items if item.name == name]
     if len(named) > 1:

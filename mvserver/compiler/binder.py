@@ -18,7 +18,7 @@ from mvserver.compiler.capabilities.lookup import call_function, call_operator
 from mvserver.compiler.capabilities.refused import refusal
 from mvserver.compiler.casts import check_cast
 from mvserver.compiler.coercion import coerce, common_type, common_type_of
-from mvserver.compiler.expressions import Case, Cast, Expression, Literal
+from mvserver.compiler.expressions import Case, Cast, Expression, FieldAccess, Literal
 from mvserver.compiler.intervals import parse_interval, unit_of
 from mvserver.compiler.literals import is_unknown, number_literal, typed_literal
 from mvserver.compiler.scope import Scope, field
@@ -31,6 +31,9 @@ from mvserver.sql.types import Kind, SqlType
 
 Aggregator = Callable[[AggregateText], Expression]
 """An aggregate call → what stands for it."""
+
+GroupingCall = Callable[[Sequence[Expression], int | None], Expression]
+"""The arguments of GROUPING and its position → what stands for it."""
 
 _BINARY: Mapping[type[exp.Expression], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.Pow: "^",
@@ -45,12 +48,15 @@ _BINARY: Mapping[type[exp.Expression], str] = {
 class Binder:
     """Binds the expressions of one SELECT. ``clause`` names where they stand, for errors."""
 
-    def __init__(self, scope: Scope, clause: str, aggregate: Aggregator | None = None) -> None:
+    def __init__(
+        self, scope: Scope, clause: str, aggregate: Aggregator | None = None, grouping: GroupingCall | None = None
+    ) -> None:
         self._scope = scope
         self._clause = clause
         self._aggregate = aggregate
+        self._grouping = grouping
         self._inside_aggregate = False
-        self.column_positions: dict[str, int | None] = {}
+        self.column_positions: dict[Expression, int | None] = {}
 
     def bind(self, node: exp.Expression) -> Expression:
         handler = _HANDLERS.get(type(node))
@@ -83,9 +89,10 @@ class Binder:
         parts = [str(part.this) for part in node.parts]  # type: ignore[attr-defined]
         bound = self._scope.resolve(parts, position_of(node))
         root: Expression = bound
-        while hasattr(root, "operand"):
+        self.column_positions.setdefault(root, position_of(node))
+        while isinstance(root, FieldAccess):
             root = root.operand
-        self.column_positions.setdefault(getattr(root, "name", ""), position_of(node))
+            self.column_positions.setdefault(root, position_of(node))
         return bound
 
     def _dot(self, node: exp.Expression) -> Expression:
@@ -280,6 +287,8 @@ class Binder:
         if name in AGGREGATES:
             return self._aggregate_call(node, None)
         position = position_of(node)
+        if name == "grouping":
+            return self._grouping_call(node, position)
         for argument in node.expressions:
             if isinstance(argument, exp.Distinct):
                 raise SqlError(
@@ -301,6 +310,15 @@ class Binder:
                 position=position,
             )
         return call_function(name, [self.bind(each) for each in node.expressions], position)
+
+    def _grouping_call(self, node: exp.Expression, position: int | None) -> Expression:
+        if self._grouping is None:
+            raise SqlError(
+                sqlstates.GROUPING_ERROR,
+                f"grouping operations are not allowed in {self._clause}",
+                position=position,
+            )
+        return self._grouping([Binder(self._scope, self._clause).bind(each) for each in node.expressions], position)
 
     def _filter(self, node: exp.Expression) -> Expression:
         call = node.this.this if isinstance(node.this, exp.WithinGroup) else node.this

@@ -6,19 +6,18 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from mvserver import sqlstates
-from mvserver.compiler.analyzer import analyze
 from mvserver.compiler.capabilities.spark_text import identifier
+from mvserver.compiler.changelogs import check_retraction, over_changelog, projected_key
+from mvserver.compiler.derived import pruned
 from mvserver.compiler.expressions import KeyReference
 from mvserver.compiler.lower_duckdb import lower as lower_duckdb
 from mvserver.compiler.lower_spark import lower as lower_spark
 from mvserver.compiler.lower_spark import spark_type
 from mvserver.compiler.plans import Aggregation, ContinuousPlan, Output, Projection
-from mvserver.compiler.scope import Scope
 from mvserver.compiler.shape import RelationShape, Resolve
-from mvserver.compiler.source_properties import check_query_properties, scan_of
-from mvserver.errors import SqlError
-from mvserver.sql.nodes import position_of
+from mvserver.compiler.source_properties import check_query_properties
+from mvserver.compiler.sources import Names, plan_select
+from mvserver.compiler.windowed import finish
 from mvserver.sql.types import SqlType
 
 
@@ -36,25 +35,9 @@ def compile_select(select: exp.Expression, resolve: Resolve, *, default_starting
 
     Everything that can be known to fail is found here: both lowerings are made once and thrown away.
     """
-    _refuse_clauses(select)
     check_query_properties(select)
-    table = _source(select)
-    parts = tuple(str(part.this) for key in ("catalog", "db", "this") if (part := table.args.get(key)) is not None)
-    relation = resolve(parts, position_of(table))
-    if relation.kind != "stream":
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            f'continuous queries over a {relation.kind} are not supported: "{parts[-1]}"',
-            hint="The source of a continuous query is a stream.",
-            position=position_of(table),
-        )
-    alias = table.args.get("alias")
-    if alias is not None and alias.args.get("columns"):
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED, "column aliases of a source are not supported", position=position_of(alias)
-        )
-    scope = Scope.of(relation, str(alias.this.this) if alias is not None and alias.this is not None else None)
-    plan = analyze(select, scope, scan_of(relation, table, default_starting))
+    plan = finish(pruned(plan_select(select, Names(resolve, default_starting))), select)
+    check_retraction(plan)
     check_lowering(plan)
     return plan
 
@@ -66,11 +49,15 @@ def plan_columns(plan: ContinuousPlan) -> tuple[PlanColumn, ...]:
 
 
 def plan_keys(plan: ContinuousPlan) -> tuple[str, ...]:
-    """The names of the outputs that are group keys, in the order of the outputs; none for a projection.
+    """The names of the outputs that are group keys, in the order of the outputs; of a projection, those that are
+    the primary key of its changelog.
 
-    Keys of GROUP BY that the SELECT list leaves out have no name here: the view still groups by them.
+    Keys of GROUP BY that the SELECT list leaves out have no name here: the view still groups by them. With grouping
+    sets the named keys do not tell the rows apart, and none is given.
     """
     if isinstance(plan, Projection):
+        return projected_key(plan) if over_changelog(plan) else ()
+    if plan.grouping_sets:
         return ()
     return tuple(output.name for output in plan.outputs if isinstance(output.expression, KeyReference))
 
@@ -92,42 +79,8 @@ def check_lowering(plan: ContinuousPlan) -> None:
         lower_spark(expression, identifier)
     for output in plan.outputs:
         spark_type(output.type)
-
-
-def _refuse_clauses(select: exp.Expression) -> None:
-    if not isinstance(select, exp.Select):
-        raise _refused("UNION, INTERSECT and EXCEPT", select, "Write one query for each part.")
-    if select.args.get("with_") is not None:
-        raise _refused("WITH", select.args["with_"], "Name the streams in FROM.")
-    if select.args.get("distinct") is not None:
-        raise _refused("SELECT DISTINCT", select.args["distinct"], "GROUP BY the columns instead.")
-    for clause, spelled in (("order", "ORDER BY"), ("limit", "LIMIT"), ("offset", "OFFSET")):
-        if select.args.get(clause) is not None:
-            raise _refused(spelled, select.args[clause], "Use it in the SELECT that reads the view.")
-    if select.args.get("windows") is not None:
-        raise _refused("WINDOW", select, "Use it in the SELECT that reads the view.")
-
-
-def _source(select: exp.Expression) -> exp.Expression:
-    source = select.args.get("from_")
-    if source is None:
-        raise _refused("a SELECT without FROM", select, "A continuous query reads a stream.")
-    joins = select.args.get("joins")
-    if joins:
-        raise _refused("a join", joins[0], "Join the views in the SELECT that reads them.")
-    table: exp.Expression = source.this
-    if not isinstance(table, exp.Table):
-        raise _refused("a sub-query in FROM", table, "Name a stream.")
-    return table
-
-
-def _refused(what: str, node: exp.Expression, hint: str) -> SqlError:
-    return SqlError(
-        sqlstates.FEATURE_NOT_SUPPORTED,
-        f"{what} is not supported in a continuous query",
-        hint=hint,
-        position=position_of(node),
-    )
+    for side in () if plan.scan.derived is None else plan.scan.derived.sides:
+        check_lowering(side.plan)
 
 
 __all__ = [

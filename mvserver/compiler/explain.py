@@ -7,10 +7,14 @@ from collections.abc import Sequence
 
 from mvserver.compiler.aggregates import WITHIN_GROUP
 from mvserver.compiler.capabilities.spark_text import identifier, literal
+from mvserver.compiler.changelogs import over_changelog
+from mvserver.compiler.derived import scans
+from mvserver.compiler.explain_joins import join_lines
 from mvserver.compiler.expressions import Expression, Literal
 from mvserver.compiler.lower_spark import lower as lower_spark
 from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Output, Scan
 from mvserver.compiler.render import render
+from mvserver.compiler.windowed import described
 from mvserver.sql.types import VARCHAR
 
 
@@ -22,13 +26,14 @@ def explain(plan: ContinuousPlan) -> list[str]:
             *_section("Output, finished by DuckDB", [_output(output, finished=True) for output in plan.outputs]),
             *_section("Having, by DuckDB", [render(plan.having)] if plan.having is not None else []),
             *_section("Keys, by Spark", [f"key{i}: {_typed(key)}" for i, key in enumerate(plan.keys)]),
+            *_section("Grouping sets", [f"set{i}: {_keys_of(each)}" for i, each in enumerate(plan.grouping_sets)]),
             *_section("Aggregates", [f"agg{i}: {_aggregate(call)}" for i, call in enumerate(plan.aggregates)]),
-            *_below(plan.scan, plan.where),
+            *_below(plan),
         ]
     return [
-        "Projection (append)",
+        f"Projection ({'upsert by primary key' if over_changelog(plan) else 'append'})",
         *_section("Output, by Spark", [_output(output, finished=False) for output in plan.outputs]),
-        *_below(plan.scan, plan.where),
+        *_below(plan),
     ]
 
 
@@ -40,10 +45,10 @@ def describe_json(statement_type: str, plan: ContinuousPlan, sink: str) -> str:
     kind = _SINK_KINDS.get(statement_type, "stream")
     described = {
         "sink": _relation(sink, kind),
-        "sources": [_relation(plan.scan.relation, "stream")],
+        "sources": [_relation(scan.relation, scan.kind) for scan in scans(plan.scan)],
         "statements": [],
         "columns": [{"name": output.name, "type": str(output.type)} for output in plan.outputs],
-        "mode": "upsert" if isinstance(plan, Aggregation) else "append",
+        "mode": "upsert" if isinstance(plan, Aggregation) or over_changelog(plan) else "append",
         "plan": explain(plan),
     }
     return json.dumps(described, ensure_ascii=False)
@@ -65,8 +70,11 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
     return [f"  {title}:", *(f"    {line}" for line in lines)] if lines else []
 
 
-def _below(scan: Scan, where: Expression | None) -> list[str]:
+def _below(plan: ContinuousPlan) -> list[str]:
+    scan, where = plan.scan, plan.where
     lines = _section("Filter, by Spark", [_spark(where)]) if where is not None else []
+    if scan.derived is not None:
+        return [*lines, *join_lines(scan.derived, _below)]
     event_time = f"column {scan.timestamp} ({scan.timestamp_format})" if scan.timestamp else "the record's own"
     columns = ", ".join(
         f"{column.name} {column.type}{' NOT NULL' if column.not_null else ''}" for column in scan.columns
@@ -76,9 +84,20 @@ def _below(scan: Scan, where: Expression | None) -> list[str]:
         f"  Scan of {scan.relation} ({scan.value_format})",
         f"    Starting position: {scan.starting_position}",
         f"    Event time: {event_time}",
+        *(f"    {line}" for line in described(plan)),
         f"    Undecodable records: {scan.error_handling.value}",
         f"    Columns: {columns}",
+        *([f"    Primary key: {_primary_key(scan)}"] if scan.primary_key else []),
     ]
+
+
+def _keys_of(grouping_set: Sequence[int]) -> str:
+    return f"({', '.join(f'key{i}' for i in grouping_set)})"
+
+
+def _primary_key(scan: Scan) -> str:
+    deleted = "" if scan.key_format is None else f", in the record's key as {scan.key_format}"
+    return f"{', '.join(scan.primary_key)}{deleted}"
 
 
 def _spark(node: Expression) -> str:

@@ -6,8 +6,8 @@ table (``mvserver.compiler.capabilities``), never an engine's function.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from mvserver.sql.types import SqlType
@@ -83,6 +83,33 @@ def children(node: Expression) -> tuple[Expression, ...]:
         flat = tuple(part for branch in node.branches for part in branch)
         return (*flat, node.otherwise) if node.otherwise is not None else flat
     return ()
+
+
+def with_children(node: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The node with each child replaced by what ``change`` makes of it."""
+    if isinstance(node, Call):
+        return replace(node, arguments=tuple(change(each) for each in node.arguments))
+    if isinstance(node, (Cast, FieldAccess)):
+        return replace(node, operand=change(node.operand))
+    if isinstance(node, Case):
+        return replace(
+            node,
+            branches=tuple((change(test), change(value)) for test, value in node.branches),
+            otherwise=change(node.otherwise) if node.otherwise is not None else None,
+        )
+    return node
+
+
+def size(node: Expression) -> int:
+    """How many operations the tree has; a part that is shared counts as often as it occurs, but is looked at once."""
+    sizes: dict[int, int] = {}
+
+    def count(part: Expression) -> int:
+        if id(part) not in sizes:
+            sizes[id(part)] = 1 + sum(count(child) for child in children(part))
+        return sizes[id(part)]
+
+    return count(node)
 
 
 def walk(node: Expression) -> Iterator[Expression]:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mvserver.compiler.expressions import Expression
+from mvserver.compiler.windows import Window
 from mvserver.sql.types import SqlType
+
+if TYPE_CHECKING:
+    from mvserver.compiler.derived import Derived
 
 
 @dataclass(frozen=True)
@@ -31,16 +36,29 @@ class Scan:
     ``columns`` are all declared columns, in order: they alone decide which records are rejected.
     ``timestamp`` is the event-time column (source property, else the relation's), None for the record's own time.
     ``starting_position`` is ``earliest`` or ``latest`` here; the handler resolves it to a position at CREATE.
+
+    A changelog has a ``primary_key``: of its records the last one of a key counts, and one without a value deletes.
+    ``key_format`` is how a record's key carries it, None where records have no key; ``key_only`` are the columns that
+    are there alone and not in the value.
     """
 
     relation_id: str
     relation: str  # database.schema.name
     columns: tuple[ScanColumn, ...]
-    value_format: str  # "json", "csv", "parquet"
+    value_format: str  # "json", "csv", "parquet"; "rows" of a derived scan
     timestamp: str | None
     timestamp_format: str  # "sql" or "iso8601"
     starting_position: str
     error_handling: ErrorHandling
+    kind: str = "stream"  # or "changelog"
+    primary_key: tuple[str, ...] = ()
+    key_format: str | None = None  # "primitive", "json"
+    key_only: tuple[str, ...] = ()
+    window: Window | None = None
+    watermark_delay_ms: int = 0
+    idle_timeout_ms: int | None = None  # None: a partition without records holds the watermark back for ever
+    views: tuple[str, ...] = ()  # ids of the views whose definitions led here, the outermost last
+    derived: Derived | None = None  # what makes its rows, where no store has them
 
 
 class Aggregate(enum.Enum):
@@ -62,6 +80,9 @@ class Aggregate(enum.Enum):
     PERCENTILE_DISC = "percentile_disc"
     MODE = "mode"
     STRING_AGG = "string_agg"  # by event time; DISTINCT in the order of the values
+    ARRAY_AGG = "array_agg"  # the same, with NULLs
+    TOP = "topk"  # the greatest values, descending
+    CARDINALITY = "approx_count_distinct"  # of a sketch's values
 
 
 @dataclass(frozen=True)
@@ -77,6 +98,7 @@ class AggregateCall:
     fraction: float | None = None  # of a percentile, 0 to 1
     descending: bool = False  # WITHIN GROUP (ORDER BY ... DESC)
     separator: str | None = None  # of STRING_AGG
+    limit: int | None = None  # of TOPK
 
 
 @dataclass(frozen=True)
@@ -96,6 +118,7 @@ class Projection:
     scan: Scan
     where: Expression | None
     outputs: tuple[Output, ...]
+    retention_ms: int | None = None  # how far behind the watermark rows are kept; None: for ever
 
 
 @dataclass(frozen=True)
@@ -103,6 +126,8 @@ class Aggregation:
     """SELECT with GROUP BY (keys may be empty: one row): rows are replaced by key (upsert mode).
 
     ``having`` and the outputs are finishing expressions; the binder refuses what the finishing list cannot do.
+    With ``grouping_sets``, each a set of indexes of keys, a record counts in one group of each; the keys outside a set
+    are NULL in its groups, and KeyReference(len(keys)) is the number of the set, an INTEGER.
     """
 
     scan: Scan
@@ -111,6 +136,10 @@ class Aggregation:
     aggregates: tuple[AggregateCall, ...]
     outputs: tuple[Output, ...]
     having: Expression | None
+    emit_final: bool = False  # windows are shown once, when they are closed
+    grace_ms: int = 0  # how long after its end a window still takes records
+    retention_ms: int | None = None  # how far behind the watermark rows are kept; None: for ever
+    grouping_sets: tuple[tuple[int, ...], ...] = ()
 
 
 ContinuousPlan = Projection | Aggregation

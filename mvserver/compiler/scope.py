@@ -1,4 +1,4 @@
-"""Names to columns: one relation, under its alias, with PostgreSQL's errors for what is not there."""
+"""Names to columns: the items of FROM under their aliases, with PostgreSQL's errors for what is not there."""
 
 from __future__ import annotations
 
@@ -8,50 +8,98 @@ from dataclasses import dataclass
 
 from mvserver import sqlstates
 from mvserver.compiler.expressions import ColumnReference, Expression, FieldAccess
-from mvserver.compiler.plans import ScanColumn
 from mvserver.compiler.shape import RelationShape
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
-from mvserver.sql.types import Kind
+from mvserver.sql.types import Kind, SqlType
 
 
 @dataclass(frozen=True)
-class Scope:
-    """The columns that an expression may name; ``alias`` hides the relation's own name, as in PostgreSQL."""
+class ScopeColumn:
+    """A name and the expression over the scan that it stands for."""
 
-    columns: tuple[ScanColumn, ...] = ()
-    alias: str | None = None
-    path: tuple[str, ...] = ()  # database, schema, name
-
-    @staticmethod
-    def of(relation: RelationShape, alias: str | None) -> Scope:
-        return Scope(relation.columns, alias, tuple(relation.name.split(".")))
+    name: str
+    expression: Expression
 
     @property
-    def table_name(self) -> str:
+    def type(self) -> SqlType:
+        return self.expression.type
+
+
+@dataclass(frozen=True)
+class ScopeTable:
+    """An item of FROM; ``alias`` hides the relation's own name, as in PostgreSQL."""
+
+    columns: tuple[ScopeColumn, ...]
+    alias: str | None = None
+    path: tuple[str, ...] = ()  # database, schema, name; empty for a sub-query
+
+    @property
+    def name(self) -> str:
         return self.alias or (self.path[-1] if self.path else "")
 
-    def names_table(self, parts: Sequence[str]) -> bool:
-        """Whether dotted parts are this relation's alias, or its name with as many qualifiers as are given."""
+    def is_named(self, parts: Sequence[str]) -> bool:
+        """Whether dotted parts are its alias, or its name with as many qualifiers as are given."""
         if self.alias is not None:
             return tuple(parts) == (self.alias,)
         return bool(parts) and len(parts) <= len(self.path) and self.path[-len(parts) :] == tuple(parts)
 
-    def column(self, name: str) -> ScanColumn | None:
+    def column(self, name: str) -> ScopeColumn | None:
         return next((column for column in self.columns if column.name == name), None)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The columns that an expression may name: those of the items of FROM, in their order."""
+
+    tables: tuple[ScopeTable, ...] = ()
+
+    @staticmethod
+    def of(relation: RelationShape, alias: str | None) -> Scope:
+        columns = tuple(ScopeColumn(each.name, ColumnReference(each.type, each.name)) for each in relation.columns)
+        return Scope((ScopeTable(columns, alias, tuple(relation.name.split("."))),))
+
+    def all_columns(self, parts: Sequence[str] | None, position: int | None) -> tuple[ScopeColumn, ...]:
+        """What ``*`` stands for, or ``parts.*``."""
+        tables = self.tables if parts is None else [table for table in self.tables if table.is_named(parts)]
+        if parts is not None and not tables:
+            raise SqlError(
+                sqlstates.UNDEFINED_TABLE, f'missing FROM-clause entry for table "{parts[-1]}"', position=position
+            )
+        return tuple(column for table in tables for column in table.columns)
+
+    def has_column(self, name: str) -> bool:
+        return any(table.column(name) is not None for table in self.tables)
+
+    def spelled(self, expression: Expression) -> str | None:
+        """``table.column`` of the column that stands for this expression."""
+        for table in self.tables:
+            for column in table.columns:
+                if column.expression == expression:
+                    return f"{table.name}.{column.name}"
+        return None
 
     def resolve(self, parts: Sequence[str], position: int | None) -> Expression:
         """``a``, ``t.a``, ``s.t.a`` or ``d.s.t.a``, and fields of structs after any of them."""
         for qualifiers in range(min(len(parts) - 1, 3), -1, -1):
-            if qualifiers and not self.names_table(parts[:qualifiers]):
-                continue
-            column = self.column(parts[qualifiers])
-            if column is None:
-                continue
-            node: Expression = ColumnReference(column.type, column.name)
-            for name in parts[qualifiers + 1 :]:
-                node = field(node, name, position)
-            return node
+            found = [
+                column
+                for table in self.tables
+                if not qualifiers or table.is_named(parts[:qualifiers])
+                if (column := table.column(parts[qualifiers])) is not None
+            ]
+            if len(found) > 1:
+                raise SqlError(
+                    sqlstates.AMBIGUOUS_COLUMN,
+                    f'column reference "{parts[qualifiers]}" is ambiguous',
+                    hint="Write the name of its table before it.",
+                    position=position,
+                )
+            if found:
+                node = found[0].expression
+                for name in parts[qualifiers + 1 :]:
+                    node = field(node, name, position)
+                return node
         raise self._missing(parts, position)
 
     def _missing(self, parts: Sequence[str], position: int | None) -> SqlError:
@@ -62,28 +110,30 @@ class Scope:
                 hint=self._perhaps(parts[0]),
                 position=position,
             )
-        if self.names_table(parts[:-1]) or self.names_table(parts[:1]):
+        if any(table.is_named(parts[:-1]) or table.is_named(parts[:1]) for table in self.tables):
             return SqlError(
                 sqlstates.UNDEFINED_COLUMN,
                 f"column {'.'.join(parts)} does not exist",
                 hint=self._perhaps(parts[-1]),
                 position=position,
             )
-        hint = None
-        if self.alias is not None and parts[-2] == (self.path[-1] if self.path else None):
-            hint = f'Perhaps you meant to reference the table alias "{self.alias}".'
+        hidden = [table.alias for table in self.tables if table.alias is not None and table.path[-1:] == (parts[-2],)]
         return SqlError(
             sqlstates.UNDEFINED_TABLE,
             f'missing FROM-clause entry for table "{parts[-2]}"',
-            hint=hint,
+            hint=f'Perhaps you meant to reference the table alias "{hidden[0]}".' if hidden else None,
             position=position,
         )
 
     def _perhaps(self, name: str) -> str | None:
-        close = difflib.get_close_matches(name.lower(), [column.name for column in self.columns], n=1, cutoff=0.6)
-        folded = [column.name for column in self.columns if column.name.lower() == name.lower()]
-        best = (folded or close)[:1]
-        return f'Perhaps you meant to reference the column "{self.table_name}.{best[0]}".' if best else None
+        known = [(column.name, table.name) for table in self.tables for column in table.columns]
+        names = [column for column, _ in known]
+        folded = [column for column in names if column.lower() == name.lower()]
+        best = (folded or difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6))[:1]
+        if not best:
+            return None
+        table = next(table for column, table in known if column == best[0])
+        return f'Perhaps you meant to reference the column "{table}.{best[0]}".'
 
 
 def field(node: Expression, name: str, position: int | None) -> Expression:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 from mvserver.compiler.plans import ErrorHandling, ScanColumn
+
+
+@dataclass(frozen=True)
+class ViewDefinition:
+    """What a materialized view is made of: its SELECT, and what the names in it mean."""
+
+    select: exp.Expression
+    resolve: Resolve
 
 
 @dataclass(frozen=True)
@@ -20,6 +30,10 @@ class RelationShape:
     timestamp: str | None = None
     timestamp_format: str = "sql"
     error_handling: ErrorHandling = ErrorHandling.IGNORE_AND_LOG
+    primary_key: tuple[str, ...] = ()  # of a changelog
+    key_format: str | None = None
+    view: ViewDefinition | None = None  # of a materialized view that other views may be made over
+    key_only: tuple[str, ...] = ()  # key columns that records' values do not have
 
 
 Resolve = Callable[[tuple[str, ...], int | None], RelationShape]

@@ -15,12 +15,13 @@ STARTING_POSITION = "starting.position"
 TIMESTAMP = "timestamp"
 TIMESTAMP_FORMAT = "timestamp.format"
 ERROR_HANDLING = "source.deserialization.error.handling"
-ACCEPTED = (STARTING_POSITION, TIMESTAMP, TIMESTAMP_FORMAT, ERROR_HANDLING)
+WATERMARK_DELAY = "watermark.delay.millis"
+IDLE_TIMEOUT = "source.idle.timeout.millis"
+ACCEPTED = (STARTING_POSITION, TIMESTAMP, TIMESTAMP_FORMAT, ERROR_HANDLING, WATERMARK_DELAY, IDLE_TIMEOUT)
 
 _LATER = frozenset(
     {
         "expression.error.handling",
-        "source.idle.timeout.millis",
         "source.deserialization.error.log.topic",
         "source.deserialization.error.log.store",
         "postgresql.slot.name",
@@ -37,6 +38,7 @@ _QUERY_LATER = frozenset(
         "expression.error.handling",
     }
 )
+MILLIS_MAX = 36_600 * 86_400_000
 _EVENT_TIME_KINDS = frozenset({Kind.BIGINT, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ})
 
 
@@ -60,6 +62,12 @@ def scan_of(relation: RelationShape, table: exp.Expression, default_starting: st
         error_handling=ErrorHandling(
             _choice(properties, ERROR_HANDLING, tuple(e.value for e in ErrorHandling), relation.error_handling.value)
         ),
+        kind=relation.kind,
+        primary_key=relation.primary_key,
+        key_format=relation.key_format,
+        key_only=relation.key_only,
+        watermark_delay_ms=millis(properties, WATERMARK_DELAY) or 0,
+        idle_timeout_ms=millis(properties, IDLE_TIMEOUT) or None,
     )
 
 
@@ -102,6 +110,21 @@ def _choice(properties: Properties, key: str, choices: tuple[str, ...], default:
         hint=f"The values are {', '.join(choices)}.",
         position=properties.position(key),
     )
+
+
+def millis(properties: Properties, key: str) -> int | None:
+    """0 or more milliseconds, at most a hundred years."""
+    if key not in properties:
+        return None
+    text = str(properties[key]).strip()
+    if isinstance(properties[key], bool) or not (text.isascii() and text.isdigit()) or int(text[:20]) > MILLIS_MAX:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'invalid value for property "{key}": "{text}"',
+            hint=f"It is a number of milliseconds, 0 to {MILLIS_MAX}.",
+            position=properties.position(key),
+        )
+    return int(text)
 
 
 def _event_time(relation: RelationShape, name: str, position: int | None) -> ScanColumn:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from catalog import acl
 from catalog.model import Column, Relation
 from mvserver.pgcatalog import pgtypes
 from mvserver.pgcatalog.rows import Row, database_oid, view_definition
@@ -43,8 +44,17 @@ def _schemata(snapshot: CatalogSnapshot) -> Iterator[Row]:
     for schema in snapshot.schemas:
         database = snapshot.databases_by_id[schema.database_id]
         yield {
-            "_db": database.oid, "catalog_name": database.name, "schema_name": schema.name,
+            "_db": database.oid, "_o": schema.oid, "catalog_name": database.name, "schema_name": schema.name,
             "schema_owner": schema.owner,
+        }  # fmt: skip
+
+
+def _character_sets(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for database in snapshot.databases:
+        yield {
+            "_db": database.oid, "character_set_name": "UTF8", "character_repertoire": "UCS", "form_of_use": "UTF8",
+            "default_collate_catalog": database.name, "default_collate_schema": PG_CATALOG,
+            "default_collate_name": "C.UTF-8",
         }  # fmt: skip
 
 
@@ -52,7 +62,8 @@ def _tables(snapshot: CatalogSnapshot) -> Iterator[Row]:
     for relation in snapshot.relations:
         database, schema = _place(snapshot, relation)
         yield {
-            "_db": database_oid(snapshot, relation), "table_catalog": database, "table_schema": schema,
+            "_db": database_oid(snapshot, relation), "_o": relation.oid,
+            "table_catalog": database, "table_schema": schema,
             "table_name": relation.name, "table_type": "VIEW" if relation.kind == "materialized view" else "FOREIGN",
             "is_insertable_into": "NO", "is_typed": "NO",
         }  # fmt: skip
@@ -63,7 +74,8 @@ def _views(snapshot: CatalogSnapshot) -> Iterator[Row]:
         if relation.kind == "materialized view":
             database, schema = _place(snapshot, relation)
             yield {
-                "_db": database_oid(snapshot, relation), "table_catalog": database, "table_schema": schema,
+                "_db": database_oid(snapshot, relation), "_o": relation.oid,
+                "table_catalog": database, "table_schema": schema,
                 "table_name": relation.name, "view_definition": view_definition(relation), "check_option": "NONE",
                 "is_updatable": "NO", "is_insertable_into": "NO", "is_trigger_updatable": "NO",
                 "is_trigger_deletable": "NO", "is_trigger_insertable_into": "NO",
@@ -75,7 +87,8 @@ def _columns(snapshot: CatalogSnapshot) -> Iterator[Row]:
         database, schema = _place(snapshot, relation)
         for number, column in enumerate(relation.columns, start=1):
             yield {
-                "_db": database_oid(snapshot, relation), "table_catalog": database, "table_schema": schema,
+                "_db": database_oid(snapshot, relation), "_o": relation.oid,
+                "table_catalog": database, "table_schema": schema,
                 "table_name": relation.name, "udt_catalog": database, **_column(column, number),
             }  # fmt: skip
 
@@ -119,7 +132,31 @@ def _enabled_roles(snapshot: CatalogSnapshot) -> Iterator[Row]:
         yield {"role_name": role.name}
 
 
+def _privileges(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    """An owner's own are among them, as PostgreSQL has them."""
+    for relation in snapshot.relations:
+        database, schema = _place(snapshot, relation)
+        owner = snapshot.role_oid(relation.owner)
+        for item in relation.acl if relation.acl is not None else acl.default(acl.ObjectKind.RELATION, owner):
+            for privilege in acl.Privilege:
+                if privilege in item.privileges:
+                    grantable = privilege in item.grantable or item.grantee == owner
+                    yield {
+                        "_db": database_oid(snapshot, relation), "_o": relation.oid, "table_catalog": database,
+                        "table_schema": schema, "table_name": relation.name, "privilege_type": privilege.name,
+                        "grantor": snapshot.role_names.get(item.grantor),
+                        "grantee": snapshot.role_names.get(item.grantee, "PUBLIC"),
+                        "is_grantable": "YES" if grantable else "NO",
+                        "with_hierarchy": "YES" if privilege is acl.Privilege.SELECT else "NO",
+                    }  # fmt: skip
+
+
+def _role_grants(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    return (row for row in _privileges(snapshot) if row["grantee"] != "PUBLIC")
+
+
 LIVING: dict[str, Callable[[CatalogSnapshot], Iterator[Row]]] = {
-    "schemata": _schemata, "tables": _tables, "views": _views, "columns": _columns,
+    "schemata": _schemata, "character_sets": _character_sets, "tables": _tables, "views": _views, "columns": _columns,
     "information_schema_catalog_name": _catalog_name, "enabled_roles": _enabled_roles,
+    "table_privileges": _privileges, "role_table_grants": _role_grants,
 }  # fmt: skip

@@ -6,6 +6,8 @@ path) are not here: ``session_functions`` puts their values into the statement.
 
 from __future__ import annotations
 
+from mvserver.pgcatalog import privilege_functions
+
 # A macro's arguments are put into its text as they are: a column ``oid`` of the query would be taken for a column of
 # the macro's own sub-query. So macros look things up in these views only, whose columns nobody else has.
 LOOKUPS: tuple[str, ...] = tuple(
@@ -21,6 +23,8 @@ LOOKUPS: tuple[str, ...] = tuple(
         "_attributes AS SELECT attrelid AS _k, attnum AS _i, attname AS _v FROM {system}.cat.pg_attribute",
         "_descriptions AS SELECT d.objoid AS _k, d.objsubid AS _i, c.relname AS _c, d.description AS _v "
         "FROM {system}.cat.pg_description d JOIN {system}.cat.pg_class c ON c.oid = d.classoid",
+        "_shared_descriptions AS SELECT d.objoid AS _k, c.relname AS _c, d.description AS _v "
+        "FROM {system}.cat.pg_shdescription d JOIN {system}.cat.pg_class c ON c.oid = d.classoid",
         "_texts AS SELECT oid AS _k, definition AS _v FROM {system}.cat._definitions",
     )
 )
@@ -148,7 +152,8 @@ MACROS: tuple[str, ...] = tuple(
         "pg_get_function_identity_arguments(o) AS CAST('' AS VARCHAR)",
         "obj_description(o) AS (SELECT min(_v) FROM {system}.cat._descriptions WHERE _k = o AND _i = 0), "
         "(o, catalog) AS (SELECT min(_v) FROM {system}.cat._descriptions WHERE _k = o AND _i = 0 AND _c = catalog)",
-        "shobj_description(o, catalog) AS CAST(NULL AS VARCHAR)",
+        "shobj_description(o, catalog) AS (SELECT min(_v) FROM {system}.cat._shared_descriptions "
+        "WHERE _k = o AND _c = catalog)",
         "col_description(o, i) AS (SELECT min(_v) FROM {system}.cat._descriptions "
         "WHERE _k = o AND _i = i AND _c = 'pg_class')",
         # --- the server ----------------------------------------------------------------------------------------------
@@ -192,25 +197,11 @@ MACROS: tuple[str, ...] = tuple(
         "WHEN 'TIME' THEN 'time without time zone' WHEN 'UINTEGER' THEN 'oid' WHEN 'HUGEINT' THEN 'numeric' "
         "WHEN 'TINYINT' THEN 'smallint' WHEN '\"NULL\"' THEN 'unknown' "
         "ELSE CASE WHEN typeof(v) LIKE 'DECIMAL%' THEN 'numeric' ELSE lower(typeof(v)) END END",
-        # --- privileges: the slice has a superuser only --------------------------------------------------------------
+        # --- privileges on what is everybody's; the others are in privilege_functions --------------------------------
         *(
             f"has_{kind}_privilege(o, p) AS o IS NOT NULL, (r, o, p) AS o IS NOT NULL"
-            for kind in (
-                "table",
-                "schema",
-                "database",
-                "sequence",
-                "function",
-                "language",
-                "type",
-                "tablespace",
-                "server",
-                "foreign_data_wrapper",
-                "any_column",
-            )
+            for kind in ("sequence", "function", "language", "type", "tablespace", "foreign_data_wrapper")
         ),
-        "has_column_privilege(o, c, p) AS o IS NOT NULL, (r, o, c, p) AS o IS NOT NULL",
-        "pg_has_role(r, p) AS true, (u, r, p) AS true",
         # --- text ----------------------------------------------------------------------------------------------------
         """quote_ident(s) AS CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*') THEN s
             ELSE '"' || replace(s, '"', '""') || '"' END""",
@@ -364,8 +355,7 @@ TABLE_MACROS: tuple[str, ...] = tuple(
         "keyword_category AS catdesc, 'can be bare label' AS baredesc FROM duckdb_keywords()",
         "pg_options_to_table(o) AS TABLE SELECT split_part(x, '=', 1) AS option_name, "
         "split_part(x, '=', 2) AS option_value FROM unnest(o) u(x)",
-        "aclexplode(a) AS TABLE SELECT CAST(0 AS UINTEGER) AS grantor, CAST(0 AS UINTEGER) AS grantee, "
-        "'' AS privilege_type, false AS is_grantable WHERE false",
+        privilege_functions.ACLEXPLODE,
         "pg_show_all_settings() AS TABLE SELECT * EXCLUDE (_db) FROM {system}.cat.pg_settings",
         "pg_partition_tree(o) AS TABLE SELECT o AS relid, CAST(NULL AS UINTEGER) AS parentrelid, true AS isleaf, "
         "0 AS level WHERE false",
@@ -381,5 +371,14 @@ TABLE_MACROS: tuple[str, ...] = tuple(
     )
 )
 
-STATEMENTS: tuple[str, ...] = (*LOOKUPS, *TYPE_MACROS, *LATE_LOOKUPS, *MACROS, *TABLE_MACROS)
+STATEMENTS: tuple[str, ...] = (
+    *LOOKUPS,
+    *privilege_functions.LOOKUPS,
+    *TYPE_MACROS,
+    *LATE_LOOKUPS,
+    *MACROS,
+    *privilege_functions.MACROS,
+    *privilege_functions.ACL_MACROS,
+    *TABLE_MACROS,
+)
 """All of them, in the order in which they can be made."""

@@ -1,7 +1,8 @@
 """The living part of pg_catalog: rows made from a catalog snapshot, one function per relation.
 
 Every row is a mapping by column name; what is left out takes PostgreSQL's neutral value for its type (``system.py``).
-``_db`` is the database a row belongs to, 0 for rows that all databases show.
+``_db`` is the database a row belongs to, 0 for rows that all databases show; ``_o`` is the object of which it tells,
+for roles that do not see all (``visibility.py``).
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from catalog.model import Relation
-from mvserver.pgcatalog import pgtypes, static_data
-from mvserver.pgcatalog.snapshot import CatalogSnapshot
+from mvserver.pgcatalog import pgtypes, privilege_functions, role_rows, static_data
+from mvserver.pgcatalog.snapshot import CatalogSnapshot, index_oid, row_type_oid
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, PG_CATALOG_OID
 from mvserver.sql.types import parse_type
 
@@ -25,23 +26,14 @@ HEAP_AM, BTREE_AM = 2, 403
 DEFAULT_COLLATION = 100
 INFORMATION_SCHEMA_OID = 13_000
 MV_CATALOG_OID = 13_001
-_INDEX_OID, _ROW_TYPE_OID = 0x8000_0000, 0x4000_0000
 _UTF8 = 6
+_CLASS_OIDS = {"relation": 1259, "schema": 2615, "store": 1417, "database": 1262, "role": 1260}  # of pg_class etc.
 _LIVE_OID = 15_000  # the first oid of mv_catalog's relations
 _COLLATED = frozenset({pgtypes.TEXT, pgtypes.VARCHAR, pgtypes.ARRAY_OF[pgtypes.TEXT]})
 
 
-def index_oid(relation: Relation) -> int:
-    """The catalog allocates none for a view's key index: derived from the view's, so stable as well."""
-    return _INDEX_OID | relation.oid
-
-
 def index_name(relation: Relation) -> str:
     return f"{relation.name}_key"
-
-
-def row_type_oid(relation: Relation) -> int:
-    return relation.row_type_oid or _ROW_TYPE_OID | relation.oid
 
 
 def database_oid(snapshot: CatalogSnapshot, relation: Relation) -> int:
@@ -73,9 +65,10 @@ def view_definition(relation: Relation) -> str:
 def _pg_database(snapshot: CatalogSnapshot) -> Iterator[Row]:
     for database in snapshot.databases:
         yield {
+            "_o": database.oid,
             "oid": database.oid, "datname": database.name, "datdba": snapshot.role_oid(database.owner),
             "encoding": _UTF8, "datlocprovider": "c", "datallowconn": True, "datconnlimit": -1, "dattablespace": 1663,
-            "datcollate": "C.UTF-8", "datctype": "C.UTF-8",
+            "datcollate": "C.UTF-8", "datctype": "C.UTF-8", "datacl": role_rows.acl_texts(snapshot, database.acl),
         }  # fmt: skip
 
 
@@ -85,8 +78,9 @@ def _pg_namespace(snapshot: CatalogSnapshot) -> Iterator[Row]:
     yield {"oid": MV_CATALOG_OID, "nspname": "mv_catalog", "nspowner": BOOTSTRAP_ROLE_OID}
     for schema in snapshot.schemas:
         yield {
-            "_db": snapshot.databases_by_id[schema.database_id].oid,
+            "_db": snapshot.databases_by_id[schema.database_id].oid, "_o": schema.oid,
             "oid": schema.oid, "nspname": schema.name, "nspowner": snapshot.role_oid(schema.owner),
+            "nspacl": role_rows.acl_texts(snapshot, schema.acl),
         }  # fmt: skip
 
 
@@ -94,7 +88,7 @@ def _pg_class(snapshot: CatalogSnapshot) -> Iterator[Row]:
     for relation in snapshot.relations:
         is_view = relation.kind == "materialized view"
         common = {
-            "_db": database_oid(snapshot, relation),
+            "_db": database_oid(snapshot, relation), "_o": relation.oid,
             "relnamespace": snapshot.schemas_by_id[relation.schema_id].oid,
             "relowner": snapshot.role_oid(relation.owner), "relpersistence": "p", "relispopulated": True,
             "reltuples": -1.0,
@@ -103,6 +97,7 @@ def _pg_class(snapshot: CatalogSnapshot) -> Iterator[Row]:
             **common, "oid": relation.oid, "relname": relation.name, "reltype": row_type_oid(relation),
             "relkind": "m" if is_view else "f", "relnatts": len(relation.columns), "relreplident": "d",
             "relhasindex": bool(relation.key_columns), "relam": HEAP_AM if is_view else 0, "relhasrules": is_view,
+            "relacl": role_rows.acl_texts(snapshot, relation.acl),
         }  # fmt: skip
         if relation.key_columns:
             yield {
@@ -113,14 +108,14 @@ def _pg_class(snapshot: CatalogSnapshot) -> Iterator[Row]:
 
 def _pg_attribute(snapshot: CatalogSnapshot) -> Iterator[Row]:
     for relation in snapshot.relations:
-        database = database_oid(snapshot, relation)
+        database, shown = database_oid(snapshot, relation), {"_o": relation.oid}
         for number, declared in enumerate(relation.columns, start=1):
             pg_type = pgtypes.of_sql_type(parse_type(declared.type))
-            yield _attribute(relation.oid, number, declared.name, pg_type, declared.not_null, database)
+            yield {**_attribute(relation.oid, number, declared.name, pg_type, declared.not_null, database), **shown}
         by_name = {declared.name: declared for declared in relation.columns}
         for number, key in enumerate(relation.key_columns, start=1):
             pg_type = pgtypes.of_sql_type(parse_type(by_name[key].type))
-            yield _attribute(index_oid(relation), number, key, pg_type, False, database)
+            yield {**_attribute(index_oid(relation), number, key, pg_type, False, database), **shown}
 
 
 def _storage(pg_type: pgtypes.PgType) -> str:
@@ -145,7 +140,8 @@ def _pg_type(snapshot: CatalogSnapshot) -> Iterator[Row]:
     """Row types of relations; the built-in types are constant."""
     for relation in snapshot.relations:
         yield {
-            "_db": database_oid(snapshot, relation), "oid": row_type_oid(relation), "typname": relation.name,
+            "_db": database_oid(snapshot, relation), "_o": relation.oid,
+            "oid": row_type_oid(relation), "typname": relation.name,
             "typnamespace": snapshot.schemas_by_id[relation.schema_id].oid,
             "typowner": snapshot.role_oid(relation.owner), "typlen": -1, "typtype": "c", "typcategory": "C",
             "typisdefined": True, "typdelim": ",", "typrelid": relation.oid, "typalign": "d", "typstorage": "x",
@@ -178,7 +174,8 @@ def _pg_index(snapshot: CatalogSnapshot) -> Iterator[Row]:
         numbers = {column.name: number for number, column in enumerate(relation.columns, start=1)}
         count = len(relation.key_columns)
         yield {
-            "_db": database_oid(snapshot, relation), "indexrelid": index_oid(relation), "indrelid": relation.oid,
+            "_db": database_oid(snapshot, relation), "_o": relation.oid,
+            "indexrelid": index_oid(relation), "indrelid": relation.oid,
             "indnatts": count, "indnkeyatts": count, "indisunique": True, "indnullsnotdistinct": True,
             "indimmediate": True, "indisvalid": True, "indisready": True, "indislive": True,
             "indkey": [numbers[key] for key in relation.key_columns], "indcollation": [0] * count,
@@ -195,53 +192,27 @@ def _pg_foreign_server(snapshot: CatalogSnapshot) -> Iterator[Row]:
     wrappers = {kind: 13_100 + n for n, kind in enumerate(sorted({store.type for store in snapshot.stores}))}
     for store in snapshot.stores:
         yield {
-            "oid": store.oid, "srvname": store.name, "srvowner": snapshot.role_oid(store.owner),
-            "srvfdw": wrappers[store.type],
+            "_o": store.oid, "oid": store.oid, "srvname": store.name, "srvowner": snapshot.role_oid(store.owner),
+            "srvfdw": wrappers[store.type], "srvacl": role_rows.acl_texts(snapshot, store.acl),
         }  # fmt: skip
 
 
 def _pg_foreign_table(snapshot: CatalogSnapshot) -> Iterator[Row]:
     servers = {store.id: store.oid for store in snapshot.stores}
     for relation in snapshot.relations:
-        if relation.kind == "stream":
+        if relation.kind in ("stream", "changelog"):
             yield {
-                "_db": database_oid(snapshot, relation), "ftrelid": relation.oid,
+                "_db": database_oid(snapshot, relation), "_o": relation.oid, "ftrelid": relation.oid,
                 "ftserver": servers.get(relation.store_id or "", 0),
                 "ftoptions": [f"topic={relation.entity}"] if relation.entity else [],
             }  # fmt: skip
-
-
-def _pg_roles(snapshot: CatalogSnapshot) -> Iterator[Row]:
-    for role in snapshot.roles:
-        yield {
-            "oid": role.oid, "rolname": role.name, "rolsuper": role.superuser, "rolinherit": True,
-            "rolcreaterole": role.create_role or role.superuser, "rolcreatedb": role.create_database or role.superuser,
-            "rolcanlogin": role.can_login, "rolconnlimit": -1, "rolpassword": "********",
-            "rolreplication": role.superuser, "rolbypassrls": role.superuser,
-        }  # fmt: skip
-
-
-def _pg_authid(snapshot: CatalogSnapshot) -> Iterator[Row]:
-    for row in _pg_roles(snapshot):
-        yield {**row, "rolpassword": None}
-
-
-def _pg_user(snapshot: CatalogSnapshot) -> Iterator[Row]:
-    for role in snapshot.roles:
-        if role.can_login:
-            yield {
-                "usename": role.name,
-                "usesysid": role.oid,
-                "usecreatedb": role.superuser,
-                "usesuper": role.superuser,
-            }
 
 
 def _pg_matviews(snapshot: CatalogSnapshot) -> Iterator[Row]:
     for relation in snapshot.relations:
         if relation.kind == "materialized view":
             yield {
-                "_db": database_oid(snapshot, relation),
+                "_db": database_oid(snapshot, relation), "_o": relation.oid,
                 "schemaname": snapshot.schemas_by_id[relation.schema_id].name, "matviewname": relation.name,
                 "matviewowner": relation.owner, "hasindexes": bool(relation.key_columns), "ispopulated": True,
                 "definition": view_definition(relation),
@@ -252,9 +223,34 @@ def _pg_indexes(snapshot: CatalogSnapshot) -> Iterator[Row]:
     for relation in snapshot.relations:
         if relation.key_columns:
             yield {
-                "_db": database_oid(snapshot, relation),
+                "_db": database_oid(snapshot, relation), "_o": relation.oid,
                 "schemaname": snapshot.schemas_by_id[relation.schema_id].name, "tablename": relation.name,
                 "indexname": index_name(relation), "indexdef": index_definition(snapshot, relation),
+            }  # fmt: skip
+
+
+def _pg_description(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    """Comments on what is in a database; those on stores are shown in all."""
+    databases: dict[tuple[str, int], list[int]] = {
+        ("relation", each.oid): [database_oid(snapshot, each)] for each in snapshot.relations
+    }
+    databases |= {("schema", s.oid): [snapshot.databases_by_id[s.database_id].oid] for s in snapshot.schemas}
+    databases |= {("store", store.oid): [each.oid for each in snapshot.databases] for store in snapshot.stores}
+    for comment in snapshot.comments:
+        for database in databases.get((comment.kind, comment.oid), ()):
+            yield {
+                "_db": database, "_o": comment.oid, "objoid": comment.oid, "classoid": _CLASS_OIDS[comment.kind],
+                "objsubid": comment.column_number, "description": comment.text,
+            }  # fmt: skip
+
+
+def _pg_shdescription(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    """Comments on what all databases share."""
+    for comment in snapshot.comments:
+        if comment.kind in ("database", "role"):
+            yield {
+                "_o": comment.oid if comment.kind == "database" else 0, "objoid": comment.oid,
+                "classoid": _CLASS_OIDS[comment.kind], "description": comment.text,
             }  # fmt: skip
 
 
@@ -274,9 +270,11 @@ def _definitions(snapshot: CatalogSnapshot) -> Iterator[Row]:
     """Not PostgreSQL's: what pg_get_viewdef and pg_get_indexdef look up."""
     for relation in snapshot.relations:
         if relation.kind == "materialized view":
-            yield {"oid": relation.oid, "definition": view_definition(relation)}
+            yield {"_o": relation.oid, "oid": relation.oid, "definition": view_definition(relation)}
         if relation.key_columns:
-            yield {"oid": index_oid(relation), "definition": index_definition(snapshot, relation)}
+            yield {
+                "_o": relation.oid, "oid": index_oid(relation), "definition": index_definition(snapshot, relation),
+            }  # fmt: skip
 
 
 def _system_classes() -> Iterator[Row]:
@@ -335,7 +333,10 @@ CONSTANT: dict[str, Callable[[], Iterator[Row]]] = {
 LIVING: dict[str, Callable[[CatalogSnapshot], Iterator[Row]]] = {
     "pg_database": _pg_database, "pg_namespace": _pg_namespace, "pg_class": _pg_class, "pg_attribute": _pg_attribute,
     "pg_type": _pg_type, "pg_index": _pg_index, "pg_foreign_data_wrapper": _pg_foreign_data_wrapper,
-    "pg_foreign_server": _pg_foreign_server, "pg_foreign_table": _pg_foreign_table, "pg_roles": _pg_roles,
-    "pg_authid": _pg_authid, "pg_user": _pg_user, "pg_matviews": _pg_matviews, "pg_indexes": _pg_indexes,
-    "_definitions": _definitions,
+    "pg_foreign_server": _pg_foreign_server, "pg_foreign_table": _pg_foreign_table, "pg_roles": role_rows.roles,
+    "pg_authid": role_rows.authid, "pg_user": role_rows.users, "pg_matviews": _pg_matviews, "pg_indexes": _pg_indexes,
+    "pg_description": _pg_description, "pg_shdescription": _pg_shdescription,
+    "pg_auth_members": role_rows.members, "pg_db_role_setting": role_rows.settings,
+    "pg_default_acl": role_rows.default_privileges, "_definitions": _definitions,
+    "_grants": privilege_functions.grants, "_powers": privilege_functions.powers,
 }  # fmt: skip

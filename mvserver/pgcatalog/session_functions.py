@@ -12,11 +12,13 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog import static_data
+from mvserver.pgcatalog.privilege_functions import check_words, class_of, is_privilege_function, kind_of_function
 from mvserver.pgcatalog.rows import INFORMATION_SCHEMA_OID, MV_CATALOG_OID
 from mvserver.pgcatalog.settings_table import DEFAULTS
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, PG_CATALOG_OID
 from mvserver.pgcatalog.version import VERSION_TEXT
+from mvserver.pgcatalog.visibility import FIRST_OWN_OID, Viewer
 
 REG_TYPES = frozenset({
     "regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole", "regoper", "regoperator",
@@ -37,8 +39,14 @@ class SessionFacts:
     role: str
     settings: dict[str, str]
     backend_pid: int
+    session_role: str = ""
     volatile: bool = False
     sets: tuple[tuple[str, str, bool], ...] = ()
+
+    @property
+    def viewer(self) -> Viewer | None:
+        """None for a role that sees everything."""
+        return self.snapshot.viewer(self.role)
 
     def namespaces(self) -> list[int]:
         """Oids of the schemas in which unqualified names are found."""
@@ -102,8 +110,10 @@ def replace_function(name: str, arguments: list[exp.Expr], facts: SessionFacts) 
     if name == "current_schemas":
         implicit = not arguments or (isinstance(arguments[0], exp.Boolean) and bool(arguments[0].this))
         return _texts(facts.schemas(implicit=implicit))
-    if name in ("current_user", "session_user", "user", "current_role"):
+    if name in ("current_user", "user", "current_role"):
         return _text(facts.role)
+    if name == "session_user":
+        return _text(facts.session_role or facts.role)
     if name in ("version", "current_version") and not arguments:
         return _text(VERSION_TEXT)
     if name == "pg_backend_pid":
@@ -115,27 +125,79 @@ def replace_function(name: str, arguments: list[exp.Expr], facts: SessionFacts) 
         return _set_config(arguments, facts)
     if name in ("pg_table_is_visible", "pg_relation_is_visible") and arguments:
         return _call("_is_visible", arguments[0], _numbers(facts.namespaces()))
+    if is_privilege_function(name) and len(arguments) >= 2:
+        return _privilege(name, arguments, facts)
     if name in _OF_RELATIONS and arguments:
         return _of_named_relation(name, arguments, facts)
+    if name in _TELLING and arguments and facts.viewer is not None:
+        return _call(name, seen(arguments[0], facts), *arguments[1:])
     if name == "to_regclass" and arguments:
         literal = _literal(arguments[0])
         if literal is not None:
             oid = relation_oid(literal, facts)
             return exp.null() if oid is None else _oid(oid)
-        return _call("_regclass_in", arguments[0], _numbers(facts.namespaces()))
+        return seen(_call("_regclass_in", arguments[0], _numbers(facts.namespaces())), facts)
+    if name in ("to_regtype", "to_regnamespace") and arguments and facts.viewer is not None:
+        return seen(_call(name, arguments[0]), facts)
     return None
+
+
+def seen(oid: exp.Expr, facts: SessionFacts) -> exp.Expr:
+    """The oid, or NULL where it is of something that the session's role does not see."""
+    if facts.viewer is None:
+        return oid
+    known = exp.cast(
+        _call("string_split", exp.Literal.string(facts.viewer.known_oids()), exp.Literal.string(",")),
+        "UINTEGER[]",
+        dialect="duckdb",
+    )
+    return _call("_seen", oid, known)
+
+
+def _privilege(name: str, arguments: list[exp.Expr], facts: SessionFacts) -> exp.Expr:
+    """``[role,] object, [column,] privilege``: without a role, whether the session's own has it."""
+    privilege = arguments[-1]
+    if name == "pg_has_role":
+        roles = arguments[:-1]
+        own = roles[0] if len(roles) == 2 else exp.Literal.string(facts.role)
+        return _call("_has_role", _role(own, facts), _role(roles[-1], facts), _call("upper", privilege))
+    check_words(privilege)
+    given = arguments[:-2] if name == "has_column_privilege" else arguments[:-1]
+    role = given[0] if len(given) == 2 else exp.Literal.string(facts.role)
+    kind = kind_of_function(name)
+    return _call(f"_has_{kind}", _role(role, facts), _object(given[-1], kind, facts), privilege)
+
+
+def _role(node: exp.Expr, facts: SessionFacts) -> exp.Expr:
+    literal = _literal(node)
+    if literal is None or literal == "public":
+        return _call("_role_in", node)
+    oid = facts.snapshot.role_oid(literal)
+    if oid == 0:
+        raise SqlError(sqlstates.UNDEFINED_OBJECT, f'role "{literal}" does not exist')
+    return _oid(oid)
+
+
+def _object(node: exp.Expr, kind: str, facts: SessionFacts) -> exp.Expr:
+    literal = _literal(node)
+    by = class_of(kind)
+    if literal is not None:
+        return _known_oid(by, literal, facts, seen_only=False)
+    return _call(f"_{by}_in", node, *([_numbers(facts.namespaces())] if kind == "table" else []))
 
 
 _OF_RELATIONS = frozenset({
     "pg_get_viewdef", "pg_relation_size", "pg_table_size", "pg_total_relation_size", "pg_indexes_size",
 })  # fmt: skip
 """They take a relation's oid, and its name as well."""
+_TELLING = frozenset({"pg_get_viewdef", "pg_get_indexdef", "obj_description", "col_description", "format_type"})
+"""They tell of the object whose oid they are given."""
 
 
 def _of_named_relation(name: str, arguments: list[exp.Expr], facts: SessionFacts) -> exp.Expr | None:
     first = arguments[0]
     if not (isinstance(first, exp.Literal) and first.is_string):
-        return None
+        return None if facts.viewer is None else _call(name, seen(first, facts), *arguments[1:])
     return _call(name, _known_oid("regclass", first.name, facts), *arguments[1:])
 
 
@@ -171,16 +233,16 @@ def _oid(value: int) -> exp.Expr:
     return exp.cast(exp.Literal.number(value), "UINTEGER", dialect="duckdb")
 
 
-def relation_oid(name: str, facts: SessionFacts) -> int | None:
-    """``'schema.name'``, ``'"Name"'`` or ``'name'`` by the search path."""
+def relation_oid(name: str, facts: SessionFacts, *, seen_only: bool = True) -> int | None:
+    """``'schema.name'``, ``'"Name"'`` or ``'name'`` by the search path; with ``seen_only`` None for what the session's
+    role does not see."""
     parts = _split(name)
-    if len(parts) == 1:
-        for schema in facts.schemas(implicit=True):
-            found = _in_schema(schema, parts[0], facts)
-            if found is not None:
-                return found
-        return None
-    return _in_schema(parts[-2], parts[-1], facts)
+    for schema in facts.schemas(implicit=True) if len(parts) == 1 else (parts[-2],):
+        found = _in_schema(schema, parts[-1], facts)
+        if found is not None:
+            viewer = facts.viewer if seen_only and found >= FIRST_OWN_OID else None
+            return None if viewer is not None and found not in viewer.known else found
+    return None
 
 
 def _in_schema(schema: str, name: str, facts: SessionFacts) -> int | None:
@@ -208,7 +270,7 @@ def _split(name: str) -> list[str]:
     return parts
 
 
-def _known_oid(kind: str, name: str, facts: SessionFacts) -> exp.Expr:
+def _known_oid(kind: str, name: str, facts: SessionFacts, *, seen_only: bool = True) -> exp.Expr:
     """A constant of a reg* type as its oid; the errors are PostgreSQL's."""
     if name.isdigit():
         return _oid(int(name))
@@ -216,7 +278,7 @@ def _known_oid(kind: str, name: str, facts: SessionFacts) -> exp.Expr:
         return _oid(0)
     bare = name.removeprefix("pg_catalog.").replace('"', "")
     if kind == "regclass":
-        oid = relation_oid(name, facts)
+        oid = relation_oid(name, facts, seen_only=seen_only)
         if oid is None:
             raise SqlError(sqlstates.UNDEFINED_TABLE, f'relation "{name}" does not exist')
     elif kind == "regtype":
@@ -232,6 +294,15 @@ def _known_oid(kind: str, name: str, facts: SessionFacts) -> exp.Expr:
         oid = schema.oid if schema else _SYSTEM_NAMESPACES.get(bare)
         if oid is None:
             raise SqlError(sqlstates.INVALID_SCHEMA_NAME, f'schema "{name}" does not exist')
+    elif kind == "_database":
+        database = facts.snapshot.databases_by_name.get(name)
+        oid = database.oid if database else None
+        if oid is None:
+            raise SqlError(sqlstates.INVALID_CATALOG_NAME, f'database "{name}" does not exist')
+    elif kind == "_server":
+        oid = next((store.oid for store in facts.snapshot.stores if store.name == name), None)
+        if oid is None:
+            raise SqlError(sqlstates.UNDEFINED_OBJECT, f'server "{name}" does not exist')
     elif kind == "regrole":
         oid = facts.snapshot.role_oid(bare)
         if oid == 0:
@@ -254,4 +325,10 @@ def replace_reg_cast(kind: str, operand: exp.Expr, facts: SessionFacts, *, as_te
         return operand
     arguments = [_numbers(facts.namespaces())] if kind == "regclass" else []
     value = _call(f"_{kind}_in", operand, *arguments)
+    if kind in ("regclass", "regtype", "regnamespace") and facts.viewer is not None:
+        shown = value if isinstance(operand, exp.Parameter) else operand
+        number = exp.cast(shown.copy(), "TEXT", dialect="duckdb")
+        if not as_text:
+            return seen(value, facts)
+        return exp.func("coalesce", _call(f"_{kind}_out", seen(shown, facts)), number)
     return _call(f"_{kind}_out", value if isinstance(operand, exp.Parameter) else operand) if as_text else value

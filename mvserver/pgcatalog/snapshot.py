@@ -6,7 +6,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from catalog.model import Database, Relation, Schema, Store
+from catalog.acl import Privilege
+from catalog.authority import Authority
+from catalog.model import Comment, Database, DefaultPrivilege, Membership, Relation, Schema, Store
+from catalog.store import Catalog
+from mvserver.pgcatalog.visibility import Viewer
+
+_INDEX_OID, _ROW_TYPE_OID = 0x8000_0000, 0x4000_0000
+
+
+def index_oid(relation: Relation) -> int:
+    """The catalog allocates none for a view's key index: derived from the view's, so stable as well."""
+    return _INDEX_OID | relation.oid
+
+
+def row_type_oid(relation: Relation) -> int:
+    return relation.row_type_oid or _ROW_TYPE_OID | relation.oid
+
+
+def oids_of(relation: Relation) -> tuple[int, int, int]:
+    """Its own, and of what belongs to it."""
+    return relation.oid, index_oid(relation), row_type_oid(relation)
 
 
 @dataclass(frozen=True)
@@ -16,7 +36,9 @@ class Role:
     superuser: bool = False
     can_login: bool = True
     create_database: bool = False
-    create_role: bool = False
+    connection_limit: int = -1
+    valid_until: float | None = None
+    settings: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -29,6 +51,30 @@ class CatalogSnapshot:
     relations: tuple[Relation, ...] = ()
     stores: tuple[Store, ...] = ()
     roles: tuple[Role, ...] = ()
+    memberships: tuple[Membership, ...] = ()
+    default_privileges: tuple[DefaultPrivilege, ...] = ()
+    comments: tuple[Comment, ...] = ()
+
+    @classmethod
+    def of(cls, catalog: Catalog) -> CatalogSnapshot:
+        with catalog.snapshot():
+            return cls(
+                generation=catalog.generation,
+                databases=catalog.databases.all(),
+                schemas=catalog.schemas.all(),
+                relations=catalog.relations.all(),
+                stores=catalog.stores.all(),
+                roles=tuple(
+                    Role(
+                        r.oid, r.name, r.superuser, r.can_login, r.create_database, r.connection_limit, r.valid_until,
+                        r.settings,
+                    )
+                    for r in catalog.roles.all()
+                ),
+                memberships=catalog.memberships.all(),
+                default_privileges=catalog.default_privileges.all(),
+                comments=catalog.comments.all(),
+            )  # fmt: skip
 
     @cached_property
     def databases_by_name(self) -> dict[str, Database]:
@@ -59,6 +105,49 @@ class CatalogSnapshot:
     @cached_property
     def relations_by_id(self) -> dict[str, Relation]:
         return {relation.id: relation for relation in self.relations}
+
+    @cached_property
+    def role_names(self) -> dict[int, str]:
+        return {role.oid: role.name for role in self.roles}
+
+    @cached_property
+    def _authorities(self) -> dict[str, Authority]:
+        return {}
+
+    @cached_property
+    def _viewers(self) -> dict[str, Viewer]:
+        return {}
+
+    def authority(self, role: str) -> Authority:
+        known = self._authorities.get(role)
+        if known is None:
+            known = self._authorities[role] = Authority.of(role, self.roles, self.memberships)
+        return known
+
+    def sees_relation(self, role: str, relation: Relation) -> bool:
+        """Not what is in a schema that the role may not use, whatever it may of the relation itself."""
+        own = self.authority(role)
+        return own.superuser or (
+            own.sees(relation) and own.holds(self.schemas_by_id[relation.schema_id], Privilege.USAGE)
+        )
+
+    def viewer(self, role: str) -> Viewer | None:
+        """None for a role that sees everything."""
+        own = self.authority(role)
+        if own.superuser:
+            return None
+        known = self._viewers.get(role)
+        if known is None:
+            seen = [relation for relation in self.relations if self.sees_relation(role, relation)]
+            things: tuple[Database | Schema | Store, ...] = (*self.databases, *self.schemas, *self.stores)
+            others = [thing.oid for thing in things if own.sees(thing)]
+            known = self._viewers[role] = Viewer(
+                seen=frozenset((*others, *(relation.oid for relation in seen))),
+                known=frozenset((*others, *(oid for relation in seen for oid in oids_of(relation)))),
+                read=frozenset(relation.oid for relation in seen if own.holds(relation, Privilege.SELECT)),
+                roles=own.names,
+            )
+        return known
 
     def role_oid(self, name: str) -> int:
         """0 for a role that is gone, as PostgreSQL shows "unknown (OID=0)"."""

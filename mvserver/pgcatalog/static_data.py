@@ -14,7 +14,7 @@ from importlib import resources
 _FOLDER = "static"
 ROW_FILES = (
     "pg_type", "pg_proc", "pg_am", "pg_opclass", "pg_collation", "pg_language", "pg_range", "pg_cast", "pg_tablespace",
-    "pg_opfamily", "pg_description",
+    "pg_opfamily", "pg_operator", "pg_description",
 )  # fmt: skip
 
 PG_CATALOG, INFORMATION_SCHEMA = "pg_catalog", "information_schema"
@@ -46,7 +46,13 @@ class StaticColumn:
     not_null: bool
 
     @property
+    def quoted(self) -> str:
+        return f'"{self.name}"'
+
+    @property
     def duck_type(self) -> str:
+        if self.pg_type == "regtype[]":
+            return "VARCHAR[]"  # the names: what clients see of it
         if self.pg_type.endswith("[]"):
             return f"{_DUCK_TYPES.get(self.pg_type[:-2], 'VARCHAR')}[]"
         return _DUCK_TYPES.get(self.pg_type, "VARCHAR")
@@ -104,6 +110,12 @@ def type_names() -> dict[str, int]:
         if f"{short}[]" in result:
             result[f"{long}[]"] = result[f"{short}[]"]
     return result
+
+
+@cache
+def type_spellings() -> dict[int, str]:
+    """How SQL spells the type of an oid; format_type without modifiers."""
+    return {oid: name for name, oid in type_names().items() if name.removesuffix("[]") not in ("int", "decimal")}
 
 
 @cache

@@ -19,6 +19,7 @@ from mvserver.pgcatalog import information_schema, rows, settings_table, static_
 from mvserver.pgcatalog.macros import STATEMENTS
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, StaticColumn
+from mvserver.pgcatalog.visibility import HIDDEN_COLUMNS, SEEN, Viewer
 
 LIVE_SCHEMA = "mv_catalog"
 LiveRelations = Mapping[str, Callable[[], pa.Table]]
@@ -27,6 +28,17 @@ _NEUTRAL: dict[str, Any] = {
     "UINTEGER": 0, "BOOLEAN": False, "SMALLINT": 0, "INTEGER": 0, "BIGINT": 0, "FLOAT": 0.0, "DOUBLE": 0.0,
     "VARCHAR": "",
 }  # fmt: skip
+
+
+_INTERNAL: dict[str, tuple[StaticColumn, ...]] = {
+    "_definitions": (StaticColumn("oid", "oid", True), StaticColumn("definition", "text", True)),
+    "_grants": (
+        StaticColumn("object", "oid", True), StaticColumn("grantee", "oid", True),
+        StaticColumn("privilege", "text", True),
+    ),
+    "_powers": (StaticColumn("member", "oid", True), StaticColumn("role", "oid", True)),
+}  # fmt: skip
+"""Tables that functions look into and no query."""
 
 
 class Cursors(Protocol):
@@ -90,21 +102,30 @@ class SystemCatalog:
         own = static_data.relation(PG_CATALOG, name) is not None
         return name in self._live and schema == (PG_CATALOG if own else LIVE_SCHEMA)
 
-    def relation_query(self, schema: str, name: str, database_oid: int, *, tableoid: bool = False) -> str:
-        """A DuckDB SELECT that yields the relation as the session's database sees it; with ``tableoid`` also the hidden
-        column of that name, which would spoil a ``*``."""
+    def relation_query(
+        self, schema: str, name: str, database_oid: int, *, tableoid: bool = False, viewer: Viewer | None = None
+    ) -> str:
+        """A DuckDB SELECT that yields the relation as the session's database and role see it; with ``tableoid`` also
+        the hidden column of that name, which would spoil a ``*``."""
         if schema == LIVE_SCHEMA:
-            return f'SELECT * FROM "{self.live_name(name)}"'
+            columns = self._live_columns(name)
+            hidden = [column for column in columns if column in HIDDEN_COLUMNS]
+            shown = f"* EXCLUDE ({', '.join(hidden)})" if hidden else "*"
+            condition = None if viewer is None else viewer.condition(columns) or "false"
+            return f'SELECT {shown} FROM "{self.live_name(name)}"' + _where(condition)
         place = "cat" if schema == PG_CATALOG else "info"
         item = static_data.relation(schema, name)
         if item is not None and self.is_live(schema, name):
-            typed = ", ".join(f'CAST("{c.name}" AS {c.duck_type}) AS "{c.name}"' for c in item.columns)
+            typed = ", ".join(
+                f"CAST({viewer.column(name, c.name) if viewer else c.quoted} AS {c.duck_type}) AS {c.quoted}"
+                for c in item.columns
+            )
             return f'SELECT {typed} FROM "{self.live_name(name)}"'
-        hidden = f", CAST({item.oid} AS UINTEGER) AS tableoid" if tableoid and item else ""
-        source = f'SELECT * EXCLUDE (_db){hidden} FROM {self._name}.{place}."{name}"'
-        if name in (rows.LIVING if schema == PG_CATALOG else information_schema.LIVING):
-            source += f" WHERE _db IN (0, {database_oid})"
-        return source
+        hidden_oid = f", CAST({item.oid} AS UINTEGER) AS tableoid" if tableoid and item else ""
+        source = f'SELECT * EXCLUDE (_db, _o){hidden_oid} FROM {self._name}.{place}."{name}"'
+        if name not in (rows.LIVING if schema == PG_CATALOG else information_schema.LIVING):
+            return source
+        return source + _where(f"_db IN (0, {database_oid})", None if viewer is None else viewer.condition((SEEN,)))
 
     @staticmethod
     def live_name(name: str) -> str:
@@ -115,11 +136,14 @@ class SystemCatalog:
         return self._live[name]()
 
     def live_schema(self, name: str) -> pa.Schema:
-        """The columns of a live relation; its rows are made once to learn them."""
+        """The columns of a live relation, with those that are not shown; its rows are made once to learn them."""
         with self._schemas_lock:
             if name not in self._schemas:
                 self._schemas[name] = self.live_rows(name).schema
             return self._schemas[name]
+
+    def _live_columns(self, name: str) -> list[str]:
+        return list(self.live_schema(name).names)
 
     # --- building ---------------------------------------------------------------------------------------------------
     def _build(self) -> duckdb.DuckDBPyConnection:
@@ -131,10 +155,11 @@ class SystemCatalog:
             for item in static_data.relations():
                 place = "cat" if item.schema == PG_CATALOG else "info"
                 columns = ", ".join(f'"{column.name}" {column.duck_type}' for column in item.columns)
-                cursor.execute(f'CREATE TABLE {self._name}.{place}."{item.name}" (_db UINTEGER, {columns})')
-            cursor.execute(
-                f"CREATE TABLE {self._name}.cat._definitions (_db UINTEGER, oid UINTEGER, definition VARCHAR)"
-            )
+                hidden = "_db UINTEGER, _o UINTEGER DEFAULT 0"
+                cursor.execute(f'CREATE TABLE {self._name}.{place}."{item.name}" ({hidden}, {columns})')
+            for name, own in _INTERNAL.items():
+                columns = ", ".join(f'"{column.name}" {column.duck_type}' for column in own)
+                cursor.execute(f"CREATE TABLE {self._name}.cat.{name} (_db UINTEGER, _o UINTEGER, {columns})")
             for name in static_data.ROW_FILES:
                 self._fill_static(cursor, name)
             self._insert(cursor, "cat", "pg_settings", settings_table.rows())
@@ -150,7 +175,7 @@ class SystemCatalog:
 
     def _fill_living(self, cursor: duckdb.DuckDBPyConnection, snapshot: CatalogSnapshot) -> None:
         classes, attributes = rows.live_rows(
-            {name: self.live_schema(name) for name in self._live if self.is_live(LIVE_SCHEMA, name)}
+            {name: _shown(self.live_schema(name)) for name in self._live if self.is_live(LIVE_SCHEMA, name)}
         )
         live = {"pg_class": classes, "pg_attribute": attributes}
         cursor.execute("BEGIN")
@@ -178,8 +203,8 @@ class SystemCatalog:
         if not found:
             return
         columns = _columns(PG_CATALOG if place == "cat" else INFORMATION_SCHEMA, name)
-        names = ["_db", *(column.name for column in columns)]
-        data: dict[str, list[Any]] = {"_db": [row.get("_db", 0) for row in found]}
+        names = ["_db", "_o", *(column.name for column in columns)]
+        data: dict[str, list[Any]] = {name: [row.get(name, 0) for row in found] for name in ("_db", "_o")}
         for column in columns:
             neutral = _NEUTRAL.get(column.duck_type) if column.not_null else None
             data[column.name] = [row.get(column.name, neutral) for row in found]
@@ -214,9 +239,18 @@ class SystemCatalog:
             cursor.unregister("_mv_rows")
 
 
+def _where(*conditions: str | None) -> str:
+    given = [condition for condition in conditions if condition]
+    return " WHERE " + " AND ".join(given) if given else ""
+
+
+def _shown(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field for field in schema if field.name not in HIDDEN_COLUMNS])
+
+
 def _columns(schema: str, name: str) -> tuple[StaticColumn, ...]:
-    if name == "_definitions":
-        return (StaticColumn("oid", "oid", True), StaticColumn("definition", "text", True))
+    if name in _INTERNAL:
+        return _INTERNAL[name]
     item = static_data.relation(schema, name)
     if item is None:
         raise SqlError(sqlstates.INTERNAL_ERROR, f'system relation "{name}" has no recorded columns')

@@ -50,6 +50,29 @@ class CopyOut:
     force_quote: tuple[bool, ...] = ()
 
 
+class CopyIn(Protocol):
+    """Where the data of a COPY ... FROM STDIN goes. Its methods may block, and are called as a session's are; all but
+    ``check`` and ``close``."""
+
+    binary: bool
+    columns: int
+    on_wake: Callable[[], None]
+    """Set by the wire: to be called, from any thread, when ``check`` would raise while the client is silent."""
+
+    def check(self) -> None:
+        """Raises when the statement is to stop."""
+
+    def feed(self, data: bytes) -> None: ...
+
+    def finish(self) -> int:
+        """All data is there; how many rows it was."""
+
+    def fail(self, message: str) -> None:
+        """The client gives up: raises the error for that."""
+
+    def close(self) -> None: ...
+
+
 @dataclass
 class Result:
     """The outcome of one statement.
@@ -58,7 +81,11 @@ class Result:
     time and more than once, and frees what the result holds. ``tag`` is the command tag; where it ends in a space, the
     number of rows sent is added (``"SELECT "`` → ``SELECT 3``). An empty statement has tag ``""`` and ``empty`` True.
     ``binary`` asks for binary rows where the client cannot say (the simple protocol). With ``copy`` the rows leave as
-    COPY data: ``fields`` are their columns, which the client is not told.
+    COPY data: ``fields`` are their columns, which the client is not told. With ``copy_in`` the client sends rows, which
+    are counted as rows sent are. ``live`` marks rows that come as they happen, and says whether the next ones are
+    there: where they are not, the client gets those before them first, and a row limit is met by less. With ``part``
+    these are the rows of one Execute, no more than it asked for: the next one asks the session again. ``whole``: all
+    rows are at hand, and nothing is held for them.
     """
 
     tag: str
@@ -67,8 +94,14 @@ class Result:
     empty: bool = False
     binary: bool = False
     copy: CopyOut | None = None
+    copy_in: CopyIn | None = None
+    live: Callable[[], bool] | None = None
+    part: bool = False
+    whole: bool = False
 
     def close(self) -> None:
+        if self.copy_in is not None:
+            self.copy_in.close()
         close = getattr(self.batches, "close", None)
         if close is not None:
             close()
@@ -114,8 +147,9 @@ class WireSession(Protocol):
 
     def describe_portal(self, portal: str) -> tuple[Field, ...] | None: ...
 
-    def execute(self, portal: str) -> Result:
-        """Starts the portal; row limits and suspension are the wire's, which keeps the Result."""
+    def execute(self, portal: str, max_rows: int | None = None) -> Result:
+        """Runs the portal, None for all rows. The wire keeps the Result and what a row limit leaves of it, except where
+        it is a part."""
 
     def close_statement(self, name: str) -> None: ...
 
@@ -144,6 +178,25 @@ class EndsByItself(Protocol):
 
     on_terminate: Callable[[SqlError], None] | None
     """Called from any thread with the FATAL error to send; what the session holds is free by then."""
+
+
+class Postponed(Exception):  # noqa: N818 - not an error
+    """A call that was to be answered at once would have to wait. Nothing has happened: call again on a worker."""
+
+
+@runtime_checkable
+class AnswersAtOnce(Protocol):
+    """What a session may offer besides: to answer short statements on the event loop, which costs no change of
+    threads."""
+
+    at_once: bool
+    """Set by the wire around calls on the event loop: one that would wait raises Postponed instead."""
+
+    def is_short(self, statement: str) -> bool:
+        """Whether Bind and Execute of a prepared statement are worth trying at once."""
+
+    def is_short_text(self, text: str, parameter_oids: Sequence[int]) -> bool:
+        """The same of a text, as a simple query or from Parse on."""
 
 
 class Backend(Protocol):

@@ -7,6 +7,7 @@ as bytes arrive, so that an announced length costs nothing by itself.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from mvserver import limits, sqlstates
@@ -17,6 +18,7 @@ _UINT16 = struct.Struct("!H")
 _INT32 = struct.Struct("!i")
 _UINT32 = struct.Struct("!I")
 
+_HEAD_BYTES = 5  # the type byte and the length
 STARTUP = 0  # the type of a frame that has no type byte
 
 # message types whose bodies are short whatever a client does (PostgreSQL bounds the same ones)
@@ -67,6 +69,17 @@ class FrameReader:
             return False
         length = self._length(header)
         return not self._least <= length <= self._most() or self.buffered >= header + length
+
+    def waiting(self) -> Iterator[Frame]:
+        """The whole frames after start-up that ``next`` will give, up to one whose length cannot be."""
+        at = self._at
+        while len(self._buffer) - at >= _HEAD_BYTES:
+            length = int(_UINT32.unpack_from(self._buffer, at + 1)[0])
+            end = at + 1 + length
+            if length < self._least or end > len(self._buffer):
+                return
+            yield Frame(self._buffer[at], bytes(self._buffer[at + _HEAD_BYTES : end]))
+            at = end
 
     def next(self) -> Frame | None:
         """The next whole frame, None where more bytes are needed; 08P01 FATAL for a length that cannot be."""
@@ -167,12 +180,17 @@ class BodyReader:
             raise violation("invalid message format")
 
 
+def _announced(lead: int) -> int:
+    """How many bytes a character has that begins with this one."""
+    return 2 if 0xC0 <= lead < 0xE0 else 3 if 0xE0 <= lead < 0xF0 else 4 if 0xF0 <= lead < 0xF8 else 1
+
+
 def decode_utf8(raw: bytes) -> str:
     """Client text; 22021 as PostgreSQL words it."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        broken = raw[error.start : error.start + max(1, error.end - error.start)]
+        broken = raw[error.start : error.start + _announced(raw[error.start])]
         shown = " ".join(f"0x{byte:02x}" for byte in broken)
         raise SqlError(
             sqlstates.CHARACTER_NOT_IN_REPERTOIRE, f'invalid byte sequence for encoding "UTF8": {shown}'

@@ -20,7 +20,7 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire import replies
 from mvserver.pgwire.actions import Action, CancelOther, Signal, Work
-from mvserver.pgwire.backend import EndsByItself
+from mvserver.pgwire.backend import AnswersAtOnce, EndsByItself, Postponed
 from mvserver.pgwire.codec import fatal
 from mvserver.pgwire.machine import Machine, State
 from mvserver.pgwire.tls import Tls
@@ -76,6 +76,7 @@ class Connection(asyncio.Protocol):
             self._lost = True
             stream.abort()
             return
+        self._machine.on_wake = lambda: self._on_loop(self._woken)
         self._timer = self._loop.call_later(self._host.authentication_timeout_s, self._too_slow)
 
     def data_received(self, data: bytes) -> None:
@@ -140,15 +141,36 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def _woken(self) -> None:
+        """The engine waits for its client, and wants to look at something else. One that is at work looks by itself."""
+        if not (self._busy or self._parked or self._closing or self._lost) and self._handshake is None:
+            self._take_up()
+
     # --- driving the engine -----------------------------------------------------------------------------------------
 
     def _take_up(self) -> None:
         """A message has come. Before log-in messages are short and no thread is spent on a stranger; after it they may
-        be large, and a worker reads them."""
-        if self._machine is not None and self._machine.state is State.READY:
-            self._submit(None)
-        else:
+        be large, and a worker reads them, unless they are the few that a look-up is made of."""
+        machine = self._machine
+        if machine is None or machine.state is not State.READY:
             self._drive()
+        elif machine.hurrying is not None and machine.worth_trying_at_once:
+            self._answer_at_once(machine, machine.hurrying)
+        else:
+            self._submit(None)
+
+    def _answer_at_once(self, machine: Machine, session: AnswersAtOnce) -> None:
+        """On the loop, as long as nothing has to wait."""
+        session.at_once = True
+        try:
+            action = machine.advance()
+            while isinstance(action, Work):
+                action = machine.perform(action)
+        except Postponed:
+            pass  # the action is still to be done, by a worker
+        finally:
+            session.at_once = False
+        self._follow(action)
 
     def _drive(self) -> None:
         """On the loop: up to the first action that needs a worker."""
@@ -298,7 +320,10 @@ class Connection(asyncio.Protocol):
             # closing now would reset the connection under the client's bytes, and it might never see why
             self._inbox.clear()
             self._resume_reading()
-            transport.write_eof()
+            try:
+                transport.write_eof()
+            except OSError:  # the client has reset the connection, which nobody has noticed yet
+                transport.abort()
         else:
             transport.close()
 

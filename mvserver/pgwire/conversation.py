@@ -14,28 +14,34 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire import messages, replies
 from mvserver.pgwire.actions import Action, Signal, Work
-from mvserver.pgwire.backend import CopyOut, FailsWithTheWire, Field, Result, WireSession
-from mvserver.pgwire.codec import Frame, violation
+from mvserver.pgwire.backend import CopyIn, CopyOut, FailsWithTheWire, Field, Result, WireSession
+from mvserver.pgwire.codec import Frame, fatal, violation
 from mvserver.pgwire.copy_out import copy_framer
 from mvserver.pgwire.failures import as_sql_error
 from mvserver.pgwire.outbox import Outbox
 from mvserver.pgwire.streams import Portal, RowStream
+from mvserver.pgwire.types.column import TEXT_FORMAT
 from mvserver.pgwire.types.registry import decode_parameter, depends_on_zone
-from mvserver.pgwire.types.rows import RowFramer, all_formats, check_formats
+from mvserver.pgwire.types.rows import all_formats, check_formats, row_framer
 
 DEFAULT_ZONE = "UTC"
 NO_FORMATS: tuple[int, ...] = ()  # all text
 
 Steps = Generator[Action, Any, None]
+NextFrame = Callable[[Callable[[], None]], Generator[Action, Any, Frame]]
 
 _SIMPLE = frozenset({messages.QUERY, messages.FUNCTION_CALL})  # what ends with ReadyForQuery by itself
+_IGNORED_IN_COPY = frozenset({messages.FLUSH, messages.SYNC})  # libraries send them without knowing that it is a COPY
 _COPY = frozenset({messages.COPY_DATA, messages.COPY_DONE, messages.COPY_FAIL})
 
 
 class Conversation:
-    def __init__(self, session: WireSession, out: Outbox) -> None:
+    def __init__(self, session: WireSession, out: Outbox, next_frame: NextFrame, wake: Callable[[], None]) -> None:
+        """``next_frame`` is for statements that read the client's messages themselves; ``wake`` has it look again."""
         self._session = session
         self._out = out
+        self._next_frame = next_frame
+        self._wake = wake
         self._portals: dict[str, Portal] = {}
         self._running: Iterator[Result] | None = None  # a simple query's results
         self._result: Result | None = None  # the one of them that is being sent
@@ -170,13 +176,15 @@ class Conversation:
             self._out.add(replies.EMPTY_QUERY)
             return
         sent = 0
-        if result.copy is not None:
+        if result.copy_in is not None:
+            sent = yield from self._receive_copy(result.copy_in)
+        elif result.copy is not None:
             sent = yield from self._send_copy(result, result.copy)
         elif result.fields is not None:
             formats = (1 if result.binary else 0,) * len(result.fields)
             self._out.add(replies.row_description(result.fields, formats))
             zone = yield from self._zone(result.fields)
-            sent = yield from self._send_rows(RowStream(result, RowFramer(result.fields, formats, zone)), None)
+            sent = yield from self._send_rows(RowStream(result, row_framer(result.fields, formats, zone)), None)
         yield from self._complete(result, sent)
 
     def _send_copy(self, result: Result, options: CopyOut) -> Generator[Action, Any, int]:
@@ -191,10 +199,41 @@ class Conversation:
         self._out.add(replies.COPY_DONE)
         return sent
 
+    def _receive_copy(self, copy: CopyIn) -> Generator[Action, Any, int]:
+        """The client's rows, up to CopyDone. What it still sends after an error is ignored."""
+        self._out.add(replies.copy_in(copy.columns, 1 if copy.binary else 0))
+        copy.on_wake = self._wake
+        try:
+            while True:
+                frame = yield from self._next_frame(copy.check)
+                if frame.kind == messages.COPY_DATA:
+                    yield Work(partial(copy.feed, frame.body))
+                elif frame.kind == messages.COPY_DONE:
+                    messages.read_nothing(frame.body)
+                    rows: int = yield Work(copy.finish)
+                    return rows
+                elif frame.kind == messages.COPY_FAIL:
+                    yield Work(partial(copy.fail, messages.read_copy_fail(frame.body)))
+                elif frame.kind not in _IGNORED_IN_COPY:
+                    # whatever the client thinks it is doing, it is out of step
+                    raise fatal(
+                        sqlstates.PROTOCOL_VIOLATION,
+                        f"unexpected message type 0x{frame.kind:02X} during COPY from stdin",
+                    )
+        finally:
+            copy.close()
+
     def _send_rows(self, stream: RowStream, most: int | None) -> Generator[Action, Any, int]:
-        """Up to ``most`` rows; fewer mean that there are no more."""
+        """Up to ``most`` rows; fewer where ``stream.ended``, or where no more of a live stream are there."""
+        live = stream.result.live
+        if live is not None:
+            yield from self._notices()  # they tell a client that waits how not to
         sent = 0
         while most is None or sent < most:
+            if stream.drained and live is not None and not (yield Work(live)):
+                if most is not None and sent:
+                    return sent
+                yield Signal.FLUSH
             if stream.drained and not (yield Work(stream.pull)):
                 return sent
             framed, rows = stream.take(None if most is None else most - sent)
@@ -235,20 +274,20 @@ class Conversation:
                 f"bind message supplies {len(given)} parameters, but prepared statement "
                 f'"{message.statement}" requires {len(oids)}'
             )
-        check_formats(formats)
         check_formats(message.result_formats)
         if len(message.result_formats) > 1:
             all_formats(message.result_formats, len(description.fields or ()))
-        if message.portal and message.portal in self._portals:
-            raise SqlError(sqlstates.DUPLICATE_CURSOR, f'cursor "{message.portal}" already exists')
-        if message.portal in self._portals:
-            yield from self._discard_portal(message.portal)
+        if not message.portal:
+            yield from self._discard_portal("")
         zone = (yield Work(self._session_zone)) if any(map(depends_on_zone, oids)) else DEFAULT_ZONE
         values = [
-            decode_parameter(at + 1, raw, form, oid, zone)
-            for at, (raw, form, oid) in enumerate(zip(given, all_formats(formats, len(given)), oids, strict=True))
+            _parameter(message.portal, at, raw, form, oid, zone)
+            for at, (raw, form, oid) in enumerate(zip(given, all_formats(formats, len(given)), oids, strict=True), 1)
         ]
         yield Work(partial(self._session.bind, message.portal, message.statement, values))
+        stale = self._portals.get(message.portal)  # one that CLOSE has ended in SQL
+        if stale is not None:
+            yield Work(stale.close)
         self._portals[message.portal] = Portal(message.portal, message.result_formats)
         self._out.add(replies.BIND_COMPLETE)
 
@@ -272,8 +311,9 @@ class Conversation:
         portal = self._portals.get(message.portal) or Portal(message.portal, NO_FORMATS)
         if portal.complete and portal.stream is None:
             raise SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, f'portal "{portal.name}" cannot be run')
+        most = message.max_rows if message.max_rows > 0 else None
         if portal.result is None:
-            yield from self._start(portal)
+            yield from self._start(portal, most)
             self._portals[portal.name] = portal
         result = portal.result
         if result is None or result.empty:
@@ -281,27 +321,32 @@ class Conversation:
             self._out.add(replies.EMPTY_QUERY)
             return
         sent = 0
-        most = message.max_rows if message.max_rows > 0 else None
-        if result.copy is not None and not portal.complete:
+        if result.copy_in is not None and not portal.complete:
+            sent = yield from self._receive_copy(result.copy_in)
+        elif result.copy is not None and not portal.complete:
             sent = yield from self._send_copy(result, result.copy)
         elif portal.stream is not None and not portal.complete:
             sent = yield from self._send_rows(portal.stream, most)
-            if most is not None and sent == most:
+            if most is not None and not portal.stream.ended:
+                if result.part:
+                    yield Work(portal.close)
                 yield from self._notices()
                 self._out.add(replies.PORTAL_SUSPENDED)
                 return
-        if not portal.complete:
+        if result.part:
+            yield Work(portal.close)
+        elif not portal.complete:
             portal.complete = True
             yield Work(result.close)
         yield from self._complete(result, sent)
 
-    def _start(self, portal: Portal) -> Steps:
-        result: Result = yield Work(partial(self._session.execute, portal.name))
+    def _start(self, portal: Portal, most: int | None) -> Steps:
+        result: Result = yield Work(partial(self._session.execute, portal.name, most))
         portal.result = result
         if result.fields is not None and result.copy is None:
             formats = all_formats(portal.formats, len(result.fields))
             zone = yield from self._zone(result.fields)
-            portal.stream = RowStream(result, RowFramer(result.fields, formats, zone))
+            portal.stream = RowStream(result, row_framer(result.fields, formats, zone))
 
     def _close(self, body: bytes) -> Steps:
         message = messages.read_close(body)
@@ -327,3 +372,14 @@ class Conversation:
         yield Work(self._session.sync)
         yield from self._notices()
         yield from self._ready()
+
+
+def _parameter(portal: str, number: int, raw: bytes | None, form: int, oid: int, zone: str) -> Any:
+    """The value of a parameter; an error says which one it is, but not its value, which may be a secret."""
+    try:
+        return decode_parameter(number, raw, form, oid, zone)
+    except SqlError as error:
+        named = f'portal "{portal}"' if portal else "unnamed portal"
+        value = " = '...'" if form == TEXT_FORMAT and error.sqlstate != sqlstates.CHARACTER_NOT_IN_REPERTOIRE else ""
+        error.context = f"{named} parameter ${number}{value}"
+        raise

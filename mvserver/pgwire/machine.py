@@ -14,10 +14,10 @@ from typing import Any
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire import messages, replies
+from mvserver.pgwire import at_once, messages, replies
 from mvserver.pgwire.actions import Action, CancelOther, Signal, Work
 from mvserver.pgwire.authentication import Authentication
-from mvserver.pgwire.backend import Backend, Startup, WireSession
+from mvserver.pgwire.backend import AnswersAtOnce, Backend, Postponed, Startup, WireSession
 from mvserver.pgwire.codec import Frame, FrameReader, fatal
 from mvserver.pgwire.conversation import Conversation
 from mvserver.pgwire.failures import as_sql_error
@@ -91,8 +91,10 @@ class Machine:
         self._out = Outbox()
         self._conversation: Conversation | None = None
         self._stop: SqlError | None = None
+        self.on_wake: Callable[[], None] = lambda: None  # the engine wants to be advanced; called from any thread
         self.state = State.STARTUP
         self.session: WireSession | None = None
+        self.hurrying: AnswersAtOnce | None = None  # the same, where it can
         self._steps = self._run()
 
     # --- the driver's side ------------------------------------------------------------------------------------------
@@ -117,9 +119,11 @@ class Machine:
             return Signal.DONE
 
     def perform(self, work: Work) -> Action:
-        """Runs the Work here and now."""
+        """Runs the Work here and now. Postponed leaves it to be done."""
         try:
             value = work.call()
+        except Postponed:
+            raise
         except Exception as error:  # noqa: BLE001 - every failure is the engine's to report
             return self.fail(error)
         return self._step(value)
@@ -129,6 +133,17 @@ class Machine:
             return self._steps.send(value)
         except StopIteration:
             return Signal.DONE
+
+    @property
+    def worth_trying_at_once(self) -> bool:
+        """Whether the messages at hand, and all of them, are those of short statements."""
+        session = self.hurrying
+        if session is None or self._frames.buffered > limits.AT_ONCE_MESSAGES_BYTES_MAX:
+            return False
+        try:
+            return at_once.are_short(self._frames.waiting(), session)
+        except SqlError:
+            return False  # the message is malformed, as its turn will tell
 
     def take_output(self) -> bytes:
         return self._out.take()
@@ -166,11 +181,13 @@ class Machine:
             self._out.add(replies.error_response(_as_fatal(as_sql_error(error))))
         self.state = State.DONE
 
-    def _next_frame(self) -> Generator[Action, Any, Frame]:
+    def _next_frame(self, check: Callable[[], None] = lambda: None) -> Generator[Action, Any, Frame]:
+        """``check`` is asked whenever the engine is advanced: it may raise, to end the waiting."""
         frame = self._frames.next()
         while frame is None:
             if self._stop is not None:
                 raise self._stop
+            check()
             yield Signal.NEED_INPUT
             frame = self._frames.next()
         return frame
@@ -231,13 +248,15 @@ class Machine:
         yield from self._authentication.authenticate(startup, _Client(self._out, self._next_frame, binding))
         self._out.add(replies.AUTHENTICATION_OK)
         session: WireSession = yield Work(lambda: self._open(startup))
-        conversation = self._conversation = Conversation(session, self._out)
+        conversation = self._conversation = Conversation(session, self._out, self._next_frame, lambda: self.on_wake())
         yield from conversation.greet(replies.backend_key(self._process, self._key))
         self._frames.message_limit = self._message_limit
         self.state = State.READY
 
     def _open(self, startup: Startup) -> WireSession:
         self.session = self._backend.open_session(startup)
+        if isinstance(self.session, AnswersAtOnce):
+            self.hurrying = self.session
         return self.session
 
     def _serve(self) -> Steps:
@@ -265,6 +284,7 @@ def _as_fatal(error: SqlError) -> SqlError:
         hint=error.hint,
         position=error.position,
         severity="FATAL",
+        context=error.context,
     )
 
 

@@ -195,6 +195,13 @@ def read_execute(body: bytes) -> Execute:
     return message
 
 
+def read_copy_fail(body: bytes) -> str:
+    reader = BodyReader(body)
+    reason = reader.text()
+    reader.end()
+    return reason
+
+
 def read_nothing(body: bytes) -> None:
     BodyReader(body).end()
 

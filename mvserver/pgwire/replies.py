@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Notice
@@ -78,7 +79,8 @@ def parameter_description(oids: Sequence[int]) -> bytes:
     return _message(b"t", _UINT16.pack(len(oids)) + b"".join(map(_UINT32.pack, oids)))
 
 
-def row_description(fields: Sequence[Field], formats: Sequence[int]) -> bytes:
+@lru_cache(maxsize=512)  # most statements run again
+def row_description(fields: tuple[Field, ...], formats: tuple[int, ...]) -> bytes:
     parts = [_UINT16.pack(len(fields))]
     for field, form in zip(fields, formats, strict=True):
         parts.append(_string(field.name))
@@ -93,8 +95,15 @@ def copy_out(columns: int, form: int) -> bytes:
     return _message(b"H", struct.pack(f"!bH{columns}h", form, columns, *([form] * columns)))
 
 
+def copy_in(columns: int, form: int) -> bytes:
+    """CopyInResponse."""
+    return _message(b"G", struct.pack(f"!bH{columns}h", form, columns, *([form] * columns)))
+
+
 def error_response(error: SqlError) -> bytes:
-    return _report(b"E", error.severity, error.sqlstate, error.message, error.detail, error.hint, error.position)
+    return _report(
+        b"E", error.severity, error.sqlstate, error.message, error.detail, error.hint, error.position, error.context
+    )
 
 
 def notice_response(notice: Notice) -> bytes:
@@ -109,6 +118,7 @@ def _report(
     detail: str | None,
     hint: str | None,
     position: int | None,
+    context: str | None = None,
 ) -> bytes:
     fields = [("S", severity), ("V", severity), ("C", sqlstate), ("M", message)]
     if detail:
@@ -117,4 +127,6 @@ def _report(
         fields.append(("H", hint))
     if position is not None and position > 0:
         fields.append(("P", str(position)))
+    if context:
+        fields.append(("W", context))
     return _message(kind, b"".join(code.encode("ascii") + _string(value) for code, value in fields) + b"\0")

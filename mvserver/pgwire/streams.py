@@ -26,6 +26,7 @@ class RowStream:
         self._batch: Any = None
         self._at = 0
         self._piece = 0
+        self.ended = False  # there are no more rows
 
     @property
     def drained(self) -> bool:
@@ -40,6 +41,7 @@ class RowStream:
                 size = max(1, batch.nbytes // batch.num_rows)
                 self._piece = max(1, min(limits.RESULT_CHUNK_ROWS, limits.RESULT_CHUNK_BYTES // size))
                 return True
+        self.ended = True
         return False
 
     def take(self, most: int | None) -> tuple[bytes | memoryview, int]:
@@ -70,6 +72,6 @@ class Portal:
     complete: bool = False
 
     def close(self) -> None:
-        if self.result is not None:
-            self.result.close()
-        self.stream = None
+        result, self.result, self.stream = self.result, None, None
+        if result is not None:
+            result.close()

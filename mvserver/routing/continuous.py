@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from catalog.model import Column, Query, Relation, Store
 from mvserver import limits, sqlstates
-from mvserver.compiler.plans import ContinuousPlan
+from mvserver.compiler.derived import scans, views
+from mvserver.compiler.plans import ContinuousPlan, Scan
+from mvserver.compiler.view_properties import view_properties
 from mvserver.errors import SqlError
 from mvserver.routing import lookup
 from mvserver.routing.ports import Services
@@ -18,23 +21,43 @@ from mvserver.routing.spark_wait import wait_for_spark
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.lexer import TokenKind, tokenize
-from mvserver.sql.statements import CreateMaterializedView, CreateStreamAs, InsertInto
+from mvserver.sql.statements import CreateChangelogAs, CreateMaterializedView, CreateStreamAs, InsertInto
 from mvserver.sql.types import Kind
 
 EARLIEST = "earliest"
 LATEST = "latest"
 
-Continuous = CreateMaterializedView | CreateStreamAs | InsertInto
+Continuous = CreateMaterializedView | CreateStreamAs | CreateChangelogAs | InsertInto
+
+
+@dataclass(frozen=True)
+class Input:
+    """A stored relation that a SELECT reads."""
+
+    scan: Scan
+    relation: Relation
+    store: Store
+    entity: str
 
 
 @dataclass(frozen=True)
 class PlannedQuery:
-    """A bound SELECT and what it reads."""
+    """A bound SELECT and what it reads: several relations where it joins them, the left-most first."""
 
     plan: ContinuousPlan
-    source: Relation
-    store: Store
-    entity: str
+    inputs: tuple[Input, ...]
+
+    @property
+    def source(self) -> Relation:
+        return self.inputs[0].relation
+
+    @property
+    def store(self) -> Store:
+        return self.inputs[0].store
+
+    @property
+    def entity(self) -> str:
+        return self.inputs[0].entity
 
     def columns(self) -> tuple[Column, ...]:
         return tuple(Column(output.name, str(output.type)) for output in self.plan.outputs)
@@ -42,15 +65,19 @@ class PlannedQuery:
 
 def plan(select: exp.Expression, context: SessionContext, services: Services, *, default_starting: str) -> PlannedQuery:
     """Names, types and formats, all checked without Spark."""
-    resolve = lookup.resolver(context.database, context.search_path, services)
+    resolve = lookup.resolver(context, services)
     plan_ = services.compile_select(select, resolve, default_starting=default_starting)
-    source = services.catalog.relations.by_id(plan_.scan.relation_id)
-    if source is None:
-        raise SqlError(sqlstates.UNDEFINED_TABLE, f'relation "{plan_.scan.relation}" does not exist')
-    store, entity = lookup.store_of(source, services)
-    planned = PlannedQuery(plan_, source, store, entity)
+    planned = PlannedQuery(plan_, tuple(_input(scan, services) for scan in scans(plan_.scan)))
     _check_outputs(planned)
     return planned
+
+
+def _input(scan: Scan, services: Services) -> Input:
+    source = services.catalog.relations.by_id(scan.relation_id)
+    if source is None:
+        raise SqlError(sqlstates.UNDEFINED_TABLE, f'relation "{scan.relation}" does not exist')
+    store, entity = lookup.store_of(source, services)
+    return Input(scan, source, store, entity)
 
 
 def attach(planned: PlannedQuery, context: SessionContext, services: Services, work: Work) -> str:
@@ -59,7 +86,25 @@ def attach(planned: PlannedQuery, context: SessionContext, services: Services, w
         return "{}"
     wait_for_spark(context, services)
     services.engine.check_plan(planned.plan)
-    return services.engine.resolve_position(planned.store, planned.entity, planned.plan.scan.starting_position)
+    positions = _positions(planned.plan.scan, iter(planned.inputs), services)
+    if planned.plan.scan.derived is None:
+        return positions[0]
+    return json.dumps({"sources": [json.loads(position) for position in positions]}, sort_keys=True)
+
+
+def _positions(scan: Scan, inputs: Iterator[Input], services: Services) -> list[str]:
+    """Where each stored relation below a scan is read from; over a view, from where the view itself was."""
+    below = [] if scan.derived is None else [side.scan for side in scan.derived.sides]
+    if scan.views and (below or scan.starting_position == EARLIEST):
+        for _ in scans(scan):
+            next(inputs)
+        (view_query,) = services.catalog.queries.of_sink(scan.views[-1])
+        start = json.loads(view_query.start_position)
+        return [json.dumps(each, sort_keys=True) for each in (start["sources"] if below else [start])]
+    if below:
+        return [position for each in below for position in _positions(each, inputs, services)]
+    found = next(inputs)
+    return [services.engine.resolve_position(found.store, found.entity, scan.starting_position)]
 
 
 def query(
@@ -76,13 +121,22 @@ def query(
         kind=kind,
         select_text=select_text(statement),
         search_path=(context.database, context.schema),
-        source_ids=(planned.source.id,),
+        source_ids=(*(each.relation.id for each in planned.inputs), *_views_of(planned.plan)),
         sink_id=sink_id,
         owner=context.role,
         created_at=services.clock(),
         start_position=start_position,
-        properties=(("starting.position", planned.plan.scan.starting_position),),
+        properties=(
+            ("starting.position", planned.plan.scan.starting_position),
+            *view_properties(planned.plan),
+            *([] if context.application is None else [("application", context.application)]),
+        ),
     )
+
+
+def _views_of(plan_: ContinuousPlan) -> Sequence[str]:
+    """The views that the query is made over, each once."""
+    return list(dict.fromkeys(scan.views[-1] for scan in views(plan_.scan)))
 
 
 def select_text(statement: Continuous) -> str:
@@ -112,11 +166,11 @@ def refuse_loop(planned: PlannedQuery, sink_store: Store, sink_entity: str, serv
         if query_.desired_state == "running"
         for source_id in query_.source_ids
     ]
-    goal = (planned.store.id, planned.entity)
+    goals = {(each.store.id, each.entity) for each in planned.inputs}
     front, seen = [(sink_store.id, sink_entity)], {(sink_store.id, sink_entity)}
     while front:
         place = front.pop()
-        if place == goal:
+        if place in goals:
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
                 f'the query would read what it writes: entity "{sink_entity}" in store "{sink_store.name}"',

@@ -12,7 +12,14 @@ from typing import Any, Protocol, cast
 
 from mvserver.pgwire.backend import Field, Result
 from mvserver.routing.handlers import (
+    alter_default_privileges,
+    alter_owner,
     alter_role,
+    alter_role_setting,
+    bounded_read,
+    comment_on,
+    create_changelog,
+    create_changelog_as,
     create_database,
     create_entity,
     create_materialized_view,
@@ -28,11 +35,14 @@ from mvserver.routing.handlers import (
     describe_store,
     drop_database,
     drop_entity,
+    drop_owned,
     drop_relation,
     drop_role,
     drop_schema,
     drop_store,
     explain,
+    grant,
+    grant_role,
     insert_into,
     insert_into_entity,
     list_databases,
@@ -42,8 +52,13 @@ from mvserver.routing.handlers import (
     list_schemas,
     list_stores,
     print_entity,
+    push_query,
+    reassign_owned,
     refresh_materialized_view,
+    rename_role,
     restart_query,
+    revoke,
+    revoke_role,
     terminate_query,
     update_store,
     use,
@@ -62,6 +77,7 @@ class Kind(enum.Enum):
     PLACE = "place"  # changes where the session's names resolve
     SESSION = "session"  # the session room's own: settings, transactions, prepared statements, cursors, COPY
     PULL = "pull"  # reads views; the session room runs it in the serving room
+    PUSH = "push"  # rows of a stream as they come; the session room finds out that a SELECT is one
 
 
 class HandlerModule(Protocol):
@@ -75,6 +91,7 @@ class Row:
     kind: Kind
     handler: HandlerModule | None = None  # None: the session room's
     fields_of: Callable[[Any], tuple[Field, ...]] | None = None  # where the statement decides its columns
+    described: Callable[[Any, SessionContext, Services], tuple[Field, ...]] | None = None  # where the catalog does
     irreversible: bool = False  # cannot be taken back, and so not be a part of a transaction
 
 
@@ -105,8 +122,21 @@ ROWS: dict[type[s.Statement], Row] = {
     s.CreateRole: _row(Kind.DDL, create_role),
     s.AlterRole: _row(Kind.DDL, alter_role),
     s.DropRole: _row(Kind.DDL, drop_role),
+    s.RenameRole: _row(Kind.DDL, rename_role),
+    s.AlterRoleSetting: _row(Kind.DDL, alter_role_setting),
+    s.Grant: _row(Kind.DDL, grant),
+    s.Revoke: _row(Kind.DDL, revoke),
+    s.AlterDefaultPrivileges: _row(Kind.DDL, alter_default_privileges),
+    s.GrantRole: _row(Kind.DDL, grant_role),
+    s.RevokeRole: _row(Kind.DDL, revoke_role),
+    s.AlterOwner: _row(Kind.DDL, alter_owner),
+    s.CommentOn: _row(Kind.DDL, comment_on),
+    s.ReassignOwned: _row(Kind.DDL, reassign_owned),
+    s.DropOwned: _row(Kind.DDL, drop_owned),
     s.CreateStream: _row(Kind.DDL, create_stream),
+    s.CreateChangelog: _row(Kind.DDL, create_changelog),
     s.CreateStreamAs: _row(Kind.CONTINUOUS, create_stream_as),
+    s.CreateChangelogAs: _row(Kind.CONTINUOUS, create_changelog_as),
     s.InsertInto: _row(Kind.CONTINUOUS, insert_into),
     s.CreateMaterializedView: _row(Kind.CONTINUOUS, create_materialized_view),
     s.RefreshMaterializedView: _row(Kind.CONTINUOUS, refresh_materialized_view, irreversible=True),
@@ -120,12 +150,18 @@ ROWS: dict[type[s.Statement], Row] = {
     s.DescribeStatement: _row(Kind.INSPECTION, describe_statement),
     s.Explain: _row(Kind.INSPECTION, explain),
     s.Pull: Row(Kind.PULL),
+    s.BoundedRead: _row(Kind.PUSH, bounded_read),
+    s.PushQuery: _row(Kind.PUSH, push_query, described=push_query.described),
     s.Set: Row(Kind.SESSION),
     s.SetTransaction: Row(Kind.SESSION),
     s.Show: Row(Kind.SESSION),
     s.Reset: Row(Kind.SESSION),
     s.Discard: Row(Kind.SESSION),
+    s.Unlisten: Row(Kind.SESSION),
     s.Begin: Row(Kind.SESSION),
+    s.BeginApplication: Row(Kind.SESSION),
+    s.EndApplication: Row(Kind.SESSION),
+    s.CreateVirtual: Row(Kind.SESSION),
     s.Commit: Row(Kind.SESSION),
     s.Rollback: Row(Kind.SESSION),
     s.Savepoint: Row(Kind.SESSION),
@@ -138,6 +174,7 @@ ROWS: dict[type[s.Statement], Row] = {
     s.Fetch: Row(Kind.SESSION),
     s.CloseCursor: Row(Kind.SESSION),
     s.CopyTo: Row(Kind.SESSION),
+    s.CopyFrom: Row(Kind.SESSION),
 }
 
 

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from catalog.acl import Privilege
 from catalog.model import Query, Relation, Schema, Store
 from mvserver import sqlstates
 from mvserver.compiler.plans import ErrorHandling, ScanColumn
-from mvserver.compiler.shape import RelationShape, Resolve
+from mvserver.compiler.shape import RelationShape, Resolve, ViewDefinition
+from mvserver.compiler.view_properties import kept_properties
 from mvserver.errors import SqlError
+from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext
+from mvserver.sql.dialect import parse_select
 from mvserver.sql.statements import ObjectName
 from mvserver.sql.types import parse_type
 
 STREAM = "stream"
+CHANGELOG = "changelog"
 VIEW = "materialized view"
 
 
-def store(name: str | None, context: SessionContext, services: Services) -> Store:
-    """The named store, else the session's; 3D000 where there is neither."""
+def store(name: str | None, needed: Privilege, context: SessionContext, services: Services) -> Store:
+    """The named store, else the session's; 3D000 where there is neither, 42501 where the role may not do there what it
+    wants to."""
     chosen = name if name is not None else context.store
     if chosen is None:
         raise SqlError(
@@ -27,19 +33,33 @@ def store(name: str | None, context: SessionContext, services: Services) -> Stor
             "no store has been selected",
             hint="Name the store in the statement, or select one for the session with USE STORE.",
         )
-    return services.catalog.stores.get(chosen)
+    found = services.catalog.stores.get(chosen)
+    privileges.require(found, needed, context, services)
+    return found
 
 
 def find_relation(name: ObjectName, context: SessionContext, services: Services) -> Relation | None:
-    return services.catalog.names.find_relation(name.parts, context.database, context.search_path, name.position)
+    _refuse_place(name.parts, name.position, context, services)
+    path = privileges.usable_path(context, services)
+    return services.catalog.names.find_relation(name.parts, context.database, path, name.position)
 
 
 def relation(name: ObjectName, context: SessionContext, services: Services) -> Relation:
-    return services.catalog.names.relation(name.parts, context.database, context.search_path, name.position)
+    _refuse_place(name.parts, name.position, context, services)
+    path = privileges.usable_path(context, services)
+    return services.catalog.names.relation(name.parts, context.database, path, name.position)
 
 
 def new_relation(name: ObjectName, context: SessionContext, services: Services) -> tuple[Schema, str]:
-    return services.catalog.names.new_relation(name.parts, context.database, context.schema, name.position)
+    """Where a relation of this name would be made; 42501 where the role may not make one."""
+    schema, plain = services.catalog.names.new_relation(name.parts, context.database, context.schema, name.position)
+    privileges.require(schema, Privilege.CREATE, context, services, name.position)
+    return schema, plain
+
+
+def _refuse_place(parts: Sequence[str], position: int | None, context: SessionContext, services: Services) -> None:
+    if len(parts) > 1:
+        privileges.require_place(parts[:-1], context, services, position)
 
 
 def store_of(stream: Relation, services: Services) -> tuple[Store, str]:
@@ -50,11 +70,13 @@ def store_of(stream: Relation, services: Services) -> tuple[Store, str]:
     return found, stream.entity
 
 
-def resolver(database: str, search_path: Sequence[str], services: Services) -> Resolve:
-    """How the compiler finds the relations of a new statement."""
+def resolver(context: SessionContext, services: Services) -> Resolve:
+    """How the compiler finds the relations of a new statement: those that the session's role may read."""
 
     def resolve(parts: tuple[str, ...], position: int | None) -> RelationShape:
-        return shape(services.catalog.names.relation(parts, database, search_path, position), services)
+        found = relation(ObjectName(parts, position), context, services)
+        privileges.require(found, Privilege.SELECT, context, services, position)
+        return shape(found, services)
 
     return resolve
 
@@ -65,6 +87,9 @@ def known_resolver(query: Query, services: Services) -> Resolve:
     database, schema = query.search_path
 
     def resolve(parts: tuple[str, ...], position: int | None) -> RelationShape:
+        named = services.catalog.names.find_relation(parts, database, (schema,), position)
+        if named is not None and named.id in query.source_ids:
+            return shape(named, services)
         for source_id in query.source_ids:
             source = services.catalog.relations.by_id(source_id)
             if source is not None and services.catalog.names.path(source)[-len(parts) :] == parts:
@@ -84,4 +109,17 @@ def shape(found: Relation, services: Services) -> RelationShape:
         timestamp=found.property("timestamp"),
         timestamp_format=found.property("timestamp.format") or "sql",
         error_handling=ErrorHandling(found.property("source.deserialization.error.handling") or "IGNORE_AND_LOG"),
+        primary_key=found.key_columns,
+        key_format=found.property("key.format") if found.kind == CHANGELOG else None,
+        key_only=tuple(filter(None, (found.property("value.columns.exclude") or "").split(","))),
+        view=_definition(found, services) if found.kind == VIEW else None,
     )
+
+
+def _definition(view: Relation, services: Services) -> ViewDefinition | None:
+    """None for one that forgets rows or shows them only once: a view over it would have to do so too."""
+    query = next(iter(services.catalog.queries.of_sink(view.id)), None)
+    if query is None or kept_properties(dict(query.properties)):
+        return None
+    select = parse_select(query.select_text)
+    return None if select.meta.get("emit_final") else ViewDefinition(select, known_resolver(query, services))

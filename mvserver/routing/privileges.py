@@ -1,21 +1,187 @@
-"""What only a superuser may do. It is asked of the catalog, so that a change holds from the next statement on."""
+"""Who may do what. It is asked of the catalog, so that a change holds from the next statement on.
+
+The words and SQLSTATEs are PostgreSQL's: an object that is named is refused with 42501, also where the role does
+not see it in any list; a schema that the role may not use is passed over where a name is looked for along the search
+path.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from catalog.acl import Privilege
+from catalog.authority import Authority
+from catalog.model import Database, Query, Relation, Schema, Store
+from catalog.privileges import Thing
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext
 
 
-def is_superuser(context: SessionContext, services: Services) -> bool:
-    role = services.catalog.roles.find(context.role)
-    return role is not None and role.superuser
+def authority(context: SessionContext, services: Services) -> Authority:
+    return services.catalog.privileges.authority(context.role)
 
 
 def require_superuser(context: SessionContext, services: Services, what: str) -> None:
     """``what`` is what is denied, as in ``create role``."""
-    if not is_superuser(context, services):
+    if not authority(context, services).superuser:
         raise SqlError(
             sqlstates.INSUFFICIENT_PRIVILEGE, f"permission denied to {what}", detail="Only superusers may do this."
         )
+
+
+def require_attribute(context: SessionContext, services: Services, attribute: str, what: str) -> None:
+    """For what a role may by itself, and not by the roles that it is a member of: CREATEDB, CREATESTORE."""
+    role = services.catalog.roles.find(context.role)
+    allowed = {
+        "CREATEDB": role is not None and role.create_database,
+        "CREATESTORE": role is not None and role.create_store,
+    }[attribute]
+    if not allowed and (role is None or not role.superuser):
+        raise SqlError(
+            sqlstates.INSUFFICIENT_PRIVILEGE,
+            f"permission denied to {what}",
+            detail=f"Only superusers and roles with the attribute {attribute} may do this.",
+        )
+
+
+def require(
+    thing: Thing,
+    privilege: Privilege,
+    context: SessionContext,
+    services: Services,
+    position: int | None = None,
+) -> None:
+    if not authority(context, services).holds(thing, privilege):
+        raise denied(thing, position)
+
+
+def require_write(
+    stream: Relation, store: Store, position: int | None, context: SessionContext, services: Services
+) -> None:
+    """INSERT on the stream; and its owner must be allowed to write to the store, else whoever may read a store could
+    write to it by declaring a stream there."""
+    require(stream, Privilege.INSERT, context, services, position)
+    if not services.catalog.privileges.authority(stream.owner).holds(store, Privilege.INSERT):
+        error = denied(store, position)
+        owner = f'Role "{stream.owner}", the owner of {stream.kind} "{stream.name}"'
+        error.detail = f"{owner}, may not write to the store."
+        raise error
+
+
+def require_sight(thing: Thing, context: SessionContext, services: Services, position: int | None = None) -> None:
+    """Any privilege: for what only tells of the object."""
+    if not authority(context, services).sees(thing):
+        raise denied(thing, position)
+
+
+def require_owner(thing: Thing, context: SessionContext, services: Services, position: int | None = None) -> None:
+    if not authority(context, services).owns(thing):
+        raise not_owner(f"{word(thing)} {thing.name}", position)
+
+
+def require_relation_owner(
+    relation: Relation, context: SessionContext, services: Services, position: int | None = None
+) -> None:
+    """Its own, or its schema's: who owns a schema may clear it."""
+    schema = services.catalog.schemas.by_id(relation.schema_id)
+    own = authority(context, services)
+    if not own.owns(relation) and (schema is None or not own.owns(schema)):
+        raise not_owner(f"{relation.kind} {relation.name}", position)
+
+
+def require_query_owner(query: Query, context: SessionContext, services: Services) -> None:
+    own = authority(context, services)
+    if not own.superuser and query.owner not in own.names:
+        raise not_owner(f"query {query.id}", None)
+
+
+def require_query_sight(query: Query, context: SessionContext, services: Services) -> None:
+    if not sees_query(query, authority(context, services), services):
+        raise SqlError(sqlstates.INSUFFICIENT_PRIVILEGE, f"permission denied for query {query.id}")
+
+
+def require_sources_of(query: Query, services: Services) -> None:
+    """A continuous query runs as its owner, who must still be allowed to read what it reads when it is started anew."""
+    own = services.catalog.privileges.authority(query.owner)
+    for source_id in query.source_ids:
+        source = services.catalog.relations.by_id(source_id)
+        if source is not None and not own.holds(source, Privilege.SELECT):
+            error = denied(source, None)
+            error.detail = f'The query runs as its owner, role "{query.owner}".'
+            raise error
+
+
+def require_place(parts: Sequence[str], context: SessionContext, services: Services, position: int | None) -> None:
+    """``schema`` or ``database.schema``: CONNECT and USAGE, as far as they are there."""
+    own = authority(context, services)
+    if own.superuser:
+        return
+    catalog = services.catalog
+    database = catalog.databases.find(parts[0] if len(parts) > 1 else context.database)
+    if database is None:
+        return
+    if len(parts) > 1 and database.name != context.database:
+        require_connect(database, context, services, position)
+    schema = catalog.schemas.find(database.id, parts[-1])
+    if schema is not None and not own.holds(schema, Privilege.USAGE):
+        raise denied(schema, position)
+
+
+def require_connect(
+    database: Database, context: SessionContext, services: Services, position: int | None = None
+) -> None:
+    if not authority(context, services).holds(database, Privilege.CONNECT):
+        raise no_connect(database.name, position)
+
+
+def usable_path(context: SessionContext, services: Services) -> tuple[str, ...]:
+    """The schemas of the search path in which the role may look."""
+    own = authority(context, services)
+    database = services.catalog.databases.find(context.database)
+    if own.superuser or database is None:
+        return context.search_path
+    found = ((name, services.catalog.schemas.find(database.id, name)) for name in context.search_path)
+    return tuple(name for name, schema in found if schema is None or own.holds(schema, Privilege.USAGE))
+
+
+def sees_relation(relation: Relation, own: Authority, services: Services) -> bool:
+    """Not what is in a schema that the role may not use, whatever it may of the relation itself."""
+    if own.superuser:
+        return True
+    schema = services.catalog.schemas.by_id(relation.schema_id)
+    return own.sees(relation) and schema is not None and own.holds(schema, Privilege.USAGE)
+
+
+def sees_query(query: Query, own: Authority, services: Services) -> bool:
+    if own.superuser or query.owner in own.names:
+        return True
+    sink = services.catalog.relations.by_id(query.sink_id)
+    return sink is not None and sees_relation(sink, own, services)
+
+
+# --- words ----------------------------------------------------------------------------------------------------------
+def word(thing: Thing) -> str:
+    if isinstance(thing, Relation):
+        return thing.kind
+    return {Database: "database", Schema: "schema", Store: "store"}[type(thing)]
+
+
+def denied(thing: Thing, position: int | None) -> SqlError:
+    return SqlError(
+        sqlstates.INSUFFICIENT_PRIVILEGE, f"permission denied for {word(thing)} {thing.name}", position=position
+    )
+
+
+def no_connect(database: str, position: int | None = None) -> SqlError:
+    return SqlError(
+        sqlstates.INSUFFICIENT_PRIVILEGE,
+        f'permission denied for database "{database}"',
+        detail="User does not have CONNECT privilege.",
+        position=position,
+    )
+
+
+def not_owner(what: str, position: int | None) -> SqlError:
+    return SqlError(sqlstates.INSUFFICIENT_PRIVILEGE, f"must be owner of {what}", position=position)

@@ -17,9 +17,15 @@ class PropertyReader:
         self._what = what
         self._left = dict(properties)
 
-    def error(self, key: str, message: str, *, hint: str | None = None, sqlstate: str | None = None) -> SqlError:
+    def error(
+        self, key: str, message: str, *, hint: str | None = None, sqlstate: str | None = None, detail: str | None = None
+    ) -> SqlError:
         return SqlError(
-            sqlstate or sqlstates.INVALID_PARAMETER_VALUE, message, hint=hint, position=self._properties.position(key)
+            sqlstate or sqlstates.INVALID_PARAMETER_VALUE,
+            message,
+            detail=detail,
+            hint=hint,
+            position=self._properties.position(key),
         )
 
     def has(self, key: str) -> bool:

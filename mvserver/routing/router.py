@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Result
+from mvserver.routing import copying
+from mvserver.routing.copying import CopyTarget
 from mvserver.routing.kinds import HandlerModule, Kind, row_of
 from mvserver.routing.ports import Services
 from mvserver.routing.spark_wait import wait_for_spark
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import Statement
+from mvserver.sql.statements import CopyFrom, Statement
 
 
 class Router:
@@ -31,6 +33,8 @@ class Router:
         row = row_of(statement)
         if row.fields_of is not None:
             return row.fields_of(statement)
+        if row.described is not None:
+            return row.described(statement, context, self._services)
         return _handler(statement).FIELDS
 
     def execute(self, statement: Statement, context: SessionContext) -> Result:
@@ -60,6 +64,13 @@ class Router:
             raise
         work.finish(context)
         return results
+
+    def copy_target(self, statement: CopyFrom, context: SessionContext) -> CopyTarget:
+        """Where the rows of a COPY FROM go until they are written."""
+        return copying.plan(statement, context, self._services)
+
+    def write_copies(self, copies: Sequence[CopyTarget], check: Callable[[], None]) -> None:
+        copying.write(copies, self._services, check)
 
     def validate(self, statement: Statement, context: SessionContext, earlier: Sequence[Statement] = ()) -> None:
         """For a transaction block: all reasons for which the statement would be refused, given that the ``earlier``

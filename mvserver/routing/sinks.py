@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from catalog.acl import Privilege
 from catalog.model import Column, Relation, Schema, Store
 from mvserver import sqlstates
+from mvserver.compiler.changelogs import over_changelog
 from mvserver.compiler.plans import Aggregation
 from mvserver.errors import SqlError
-from mvserver.routing import continuous, lookup, stream_declaration, stream_entity
+from mvserver.routing import continuous, lookup, privileges, stream_declaration, stream_entity
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
 from mvserver.routing.stream_declaration import StreamDeclaration
@@ -17,7 +19,7 @@ from mvserver.sql.statements import CreateStreamAs, InsertInto
 from mvserver.sql.types import INTEGER_KINDS, Kind, SqlType, parse_type
 
 _INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
-_FORMATS = ("json",)
+FORMATS = ("json",)
 
 
 @dataclass(frozen=True)
@@ -37,41 +39,60 @@ def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Se
     schema, name = lookup.new_relation(statement.name, context, services)
     services.catalog.relations.check_new(schema.id, name)
     planned = continuous.plan(statement.select, context, services, default_starting=continuous.LATEST)
-    _refuse_aggregation(planned, "CREATE MATERIALIZED VIEW ... AS keeps such a result.")
+    _refuse_aggregation(
+        planned, "CREATE CHANGELOG ... AS writes such a result, CREATE MATERIALIZED VIEW ... AS keeps it."
+    )
     outputs = [(output.name, output.type) for output in planned.plan.outputs]
     declaration = stream_declaration.read(statement.properties, outputs)
-    # The statement's store, else the session's, else that of the left-most source.
-    chosen = declaration.store or context.store
-    store = planned.store if chosen is None else lookup.store(chosen, context, services)
-    _check_sink_store(store)
+    store = chosen_store(declaration, planned, context, services)
     source_format = planned.source.property("value.format") or "json"
     value_format = declaration.value_format or source_format
-    stream_declaration.check_format(value_format, _FORMATS, f"{store.type} that a query writes to")
+    stream_declaration.check_format(value_format, FORMATS, f"{store.type} that a query writes to")
     entity = declaration.entity or name.lower()
     continuous.refuse_loop(planned, store, entity, services)
-    declaration = _from_source(declaration, planned, store, entity, services)
+    declaration = from_source(declaration, planned, store, entity, services)
     return PlannedStream(schema, name, planned, store, entity, value_format, declaration)
 
 
-def plan_insert(statement: InsertInto, context: SessionContext, services: Services) -> tuple[Relation, PlannedQuery]:
+def chosen_store(
+    declaration: StreamDeclaration, planned: PlannedQuery, context: SessionContext, services: Services
+) -> Store:
+    """The statement's, else the session's, else that of the left-most source."""
+    chosen = declaration.store or context.store
+    store = planned.store if chosen is None else lookup.store(chosen, Privilege.USAGE, context, services)
+    for needed in (Privilege.USAGE, Privilege.INSERT):
+        privileges.require(store, needed, context, services)
+    check_sink_store(store)
+    return store
+
+
+def plan_insert(sink: Relation, statement: InsertInto, context: SessionContext, services: Services) -> PlannedQuery:
+    """Into a stream that is there; its store and the right to write to it are checked already."""
+    planned = continuous.plan(statement.select, context, services, default_starting=continuous.LATEST)
+    _refuse_aggregation(planned, "A stream takes rows that are only added.")
+    check_columns(sink, planned)
+    store, entity = lookup.store_of(sink, services)
+    continuous.refuse_loop(planned, store, entity, services)
+    return planned
+
+
+def insert_target(statement: InsertInto, context: SessionContext, services: Services) -> Relation:
+    """The relation that INSERT INTO writes to: one that a query may write to, in a format that it writes."""
     sink = lookup.relation(statement.name, context, services)
-    if sink.kind != lookup.STREAM:
+    if sink.kind not in (lookup.STREAM, lookup.CHANGELOG):
         raise SqlError(
             sqlstates.WRONG_OBJECT_TYPE,
             f'cannot insert into {sink.kind} "{sink.name}"',
-            hint="The rows of a materialized view come from its own query; INSERT INTO writes to a stream.",
+            hint="The rows of a materialized view come from its own query; name a stream or a changelog.",
             position=statement.name.position,
         )
-    store, entity = lookup.store_of(sink, services)
-    _check_sink_store(store)
+    store, _ = lookup.store_of(sink, services)
+    privileges.require_write(sink, store, statement.name.position, context, services)
+    check_sink_store(store)
     stream_declaration.check_format(
-        sink.property("value.format") or "json", _FORMATS, f"{store.type} that a query writes to"
+        sink.property("value.format") or "json", FORMATS, f"{store.type} that a query writes to"
     )
-    planned = continuous.plan(statement.select, context, services, default_starting=continuous.LATEST)
-    _refuse_aggregation(planned, "A stream takes rows that are only added.")
-    _check_columns(sink, planned)
-    continuous.refuse_loop(planned, store, entity, services)
-    return sink, planned
+    return sink
 
 
 def at_least_once(planned: PlannedQuery, context: SessionContext) -> None:
@@ -84,6 +105,13 @@ def at_least_once(planned: PlannedQuery, context: SessionContext) -> None:
 
 
 def _refuse_aggregation(planned: PlannedQuery, hint: str) -> None:
+    if over_changelog(planned.plan) and not isinstance(planned.plan, Aggregation):
+        raise SqlError(
+            sqlstates.WRONG_OBJECT_TYPE,
+            "the result of a query over a changelog is a changelog, not a stream",
+            detail="Its rows are replaced and deleted as records come in; a stream's are only added.",
+            hint=hint,
+        )
     if isinstance(planned.plan, Aggregation):
         raise SqlError(
             sqlstates.WRONG_OBJECT_TYPE,
@@ -93,7 +121,7 @@ def _refuse_aggregation(planned: PlannedQuery, hint: str) -> None:
         )
 
 
-def _check_sink_store(store: Store) -> None:
+def check_sink_store(store: Store) -> None:
     if store.type != stream_entity.KAFKA:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
@@ -102,7 +130,7 @@ def _check_sink_store(store: Store) -> None:
         )
 
 
-def _from_source(
+def from_source(
     declaration: StreamDeclaration, planned: PlannedQuery, store: Store, entity: str, services: Services
 ) -> StreamDeclaration:
     """What is missing to make the topic comes from the source, where both are of one kind."""
@@ -120,7 +148,7 @@ def _from_source(
     return declaration
 
 
-def _check_columns(sink: Relation, planned: PlannedQuery) -> None:
+def check_columns(sink: Relation, planned: PlannedQuery) -> None:
     """By position, as in PostgreSQL; the names must agree too, since a record carries them."""
     outputs = planned.plan.outputs
     if len(outputs) > len(sink.columns):
@@ -135,8 +163,8 @@ def _check_columns(sink: Relation, planned: PlannedQuery) -> None:
         if output.name != column.name:
             raise SqlError(
                 sqlstates.UNDEFINED_COLUMN,
-                f'column "{output.name}" of the query does not fit column "{column.name}" of stream "{sink.name}"',
-                hint=f'Name it with AS "{column.name}"; the order of the columns is the stream\'s.',
+                f'column "{output.name}" of the query does not fit column "{column.name}" of {sink.kind} "{sink.name}"',
+                hint=f'Name it with AS "{column.name}"; the order of the columns is the {sink.kind}\'s.',
             )
         if not _fits(output.type, parse_type(column.type)):
             raise SqlError(

@@ -58,9 +58,15 @@ class StreamDeclaration:
         return tuple((key, text_of(value)) for key, value in pairs if value is not None)
 
 
-def read(properties: Properties, columns: Sequence[tuple[str, SqlType]]) -> StreamDeclaration:
+def read(
+    properties: Properties,
+    columns: Sequence[tuple[str, SqlType]],
+    *,
+    what: str = "a stream",
+    also_known: Sequence[str] = (),
+) -> StreamDeclaration:
     """Checks all that can be told without the store; 22023, 42703, 42804 or 0A000 at the property."""
-    reader = PropertyReader(properties, "a stream")
+    reader = PropertyReader(properties, what)
     declaration = StreamDeclaration(
         store=reader.text("store"),
         entity=reader.text("topic"),
@@ -81,7 +87,7 @@ def read(properties: Properties, columns: Sequence[tuple[str, SqlType]]) -> Stre
     for key in ("key.descriptor.name", "value.descriptor.name"):
         reader.refuse(key, "Formats are json, csv and, in stores of type FILE, parquet.")
     reader.refuse("enable.upsert.mode", "It is a property of changelogs.")
-    reader.end(KNOWN)
+    reader.end((*KNOWN, *(key for key in also_known if key not in KNOWN)))
     _check_key(declaration, properties)
     return declaration
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from catalog.acl import Privilege
 from catalog.model import Store
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.stream_declaration import StreamDeclaration
 from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
 from mvserver.sql.statements import Properties
 
 KAFKA = "KAFKA"
@@ -21,7 +24,13 @@ def partitions_and_replicas(store: Store, entity: str, services: Services) -> tu
 
 
 def ensure(
-    store: Store, entity: str, declaration: StreamDeclaration, properties: Properties, services: Services, work: Work
+    store: Store,
+    entity: str,
+    declaration: StreamDeclaration,
+    properties: Properties,
+    context: SessionContext,
+    services: Services,
+    work: Work,
 ) -> None:
     """Checks the entity, or makes it as an effect of the statement.
 
@@ -35,6 +44,7 @@ def ensure(
         if store.type == KAFKA:
             _check_equal(store, entity, declaration, properties, services)
         return
+    privileges.require(store, Privilege.CREATE, context, services)
     wanted = declaration.entity_properties()
     if store.type == KAFKA:
         missing = [key for key in ("topic.partitions", "topic.replicas") if key not in wanted]

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Result
 
 
@@ -20,28 +22,66 @@ class PullScope:
     search_path: tuple[str, ...]
     role: str
     time_zone: str = "UTC"
+    reads_streams: bool = False  # a stream is read to its present end, and not as it flows
+    session_role: str = ""  # who has logged in, where SET ROLE has made ``role`` another
     # A plan that looks at these two is not cached, so that sessions which differ in them only share their plans.
     settings: tuple[tuple[str, str], ...] = field(default=(), compare=False)  # lower-case names: for current_setting
     backend_pid: int = field(default=0, compare=False)
+
+
+UNPROVED_S = 0.1  # how long a plan is taken to run before it has run
+_FADING = 0.8
+
+
+@dataclass
+class PlanRuns:
+    """What earlier runs of a plan showed: hints for the next one, shared by all sessions and never relied upon."""
+
+    few: bool  # it returns a few rows
+    replaced: bool = False  # the tables that ``direct`` reads are gone
+    slowest_s: float = UNPROVED_S  # of the last runs, an older one counting less than a newer one
+
+    def took(self, seconds: float) -> None:
+        self.slowest_s = max(seconds, self.slowest_s * _FADING)
+
+    @property
+    def short(self) -> bool:
+        return self.few and self.slowest_s <= limits.AT_ONCE_S_MAX
+
+
+@dataclass(frozen=True)
+class StreamRead:
+    """A stream that the query reads to its present end: the projection that reads it, and the table it becomes.
+    ``limit`` rows are enough, None for all."""
+
+    name: str
+    select: str
+    columns: tuple[tuple[str, str], ...]  # names and DuckDB types
+    limit: int | None = None
 
 
 @dataclass(frozen=True)
 class PullPlan:
     """A bound pull query: ready-to-run text over DuckDB, its fields and parameter oids, and which views it reads.
 
-    ``kind`` says point look-up, key range or other: a seam for an index of finished rows.
+    ``kind`` says point look-up, key range or other: a seam for an index of finished rows. ``direct`` is the same query
+    over the view's state tables, for as long as they are there.
     """
 
     sql: str
     fields: tuple[Field, ...]
     parameter_oids: tuple[int, ...]
     view_ids: tuple[str, ...]
+    direct: str | None = None
+    generation: int = 0  # of the catalog that it was made with
     catalog_only: bool = False
     kind: str = "other"
     time_zone: str = "UTC"
     reads_system: bool = False  # pg_catalog, information_schema or functions that look into them
     live_relations: tuple[str, ...] = ()  # of mv_catalog, filled anew for each run
-    arrow_types: tuple[Any, ...] = ()  # of the columns, where ``kind`` is "point"
+    streams: tuple[StreamRead, ...] = ()  # whose rows the session reads for each run
+    arrow_types: tuple[Any, ...] = ()  # of the columns, where all can be made of Python's values
+    runs: PlanRuns = field(default_factory=lambda: PlanRuns(few=False), compare=False)
     sets: tuple[tuple[str, str, bool], ...] = ()  # set_config(name, value, is_local): the session applies them at run
     sleep_s: float | None = None  # pg_sleep's constant argument, where ``kind`` is "sleep"
 
@@ -54,10 +94,44 @@ class Snapshot(Protocol):
 
     def end(self) -> None: ...
 
-    def run(self, plan: PullPlan, parameters: Sequence[Any], *, timeout_s: float | None = None) -> Result: ...
+    def run(
+        self,
+        plan: PullPlan,
+        parameters: Sequence[Any],
+        *,
+        timeout_s: float | None = None,
+        tables: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Result:
+        """``tables`` are the rows of ``plan.streams``, as Arrow tables by name."""
+
+    def run_at_once(self, plan: PullPlan, parameters: Sequence[Any]) -> Result | None:
+        """For plans whose runs are short: the whole result; None where it would have to wait or has more rows."""
 
     def interrupt(self) -> None:
         """Stops the running statement within a second (57014); callable from any thread."""
+
+    def close(self) -> None: ...
+
+
+class ReadsStream(SqlError):  # noqa: N818 - also a finding: the query is of another kind
+    """The query names a relation whose rows are not kept: it is no pull query, but perhaps a push query."""
+
+    def __init__(self, kind: str, name: str, position: int | None) -> None:
+        super().__init__(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f'cannot read from {kind} "{name}" here',
+            hint="SELECT ... FROM it by itself shows its rows as they come; create a materialized view to query them.",
+            position=position,
+        )
+
+
+class RowShaper(Protocol):
+    """Rows that Spark has made, as a pull query would give them: JSON for what is nested, and the like."""
+
+    fields: tuple[Field, ...]
+
+    def shape(self, batch: Any) -> Any:
+        """An Arrow record batch of these columns."""
 
     def close(self) -> None: ...
 
@@ -78,6 +152,9 @@ class PullService(Protocol):
         """The plan of an equal text, without parsing it; None when there is none."""
 
     def explain(self, plan: PullPlan) -> Sequence[str]: ...
+
+    def shaper(self, columns: Sequence[tuple[str, str]]) -> RowShaper:
+        """For rows of these names and DuckDB types."""
 
     def snapshot(self, own: Mapping[str, Callable[[], Any]] = MappingProxyType({})) -> Snapshot:
         """``own`` makes the rows (an Arrow table) of live relations that show the session itself, as pg_cursors."""

@@ -74,7 +74,7 @@ def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
         cast.meta[DECLARED] = True
     alias = _TYPE_ALIASES.get(name)
     target = cast.to.expressions[0] if is_array and cast.to.expressions else cast.to
-    plain = isinstance(target, exp.DataType) and target.this != exp.DataType.Type.USERDEFINED
+    plain = type(target) is exp.DataType and target.this != exp.DataType.Type.USERDEFINED  # not oid and its like
     if alias is not None and (
         not plain or name in ("jsonb", "name", "inet", "money", "xml", "char", "varchar", "bpchar")
     ):

@@ -256,8 +256,6 @@ _RULES: tuple[_Rule, ...] = (
 )
 
 _KINDS: dict[str, tuple[str, str | None]] = {
-    "interrupt": (sqlstates.QUERY_CANCELED, "canceling statement due to user request"),
-    "out of memory": (sqlstates.OUT_OF_MEMORY, "out of memory"),
     "out of range": (sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, None),
     "conversion": (sqlstates.INVALID_TEXT_REPRESENTATION, None),
     "parser": (sqlstates.SYNTAX_ERROR, None),
@@ -290,10 +288,15 @@ def translate(error: BaseException) -> SqlError:
     match = _PREFIX.match(text)
     kind = match["kind"].strip().lower() if match else ""
     body = match["body"] if match else text
-    if kind in ("interrupt", "out of memory"):
-        sqlstate, message = _KINDS[kind]
-        detail = _first_line(body) if kind == "out of memory" else None
-        return SqlError(sqlstate, message or kind, detail=detail)
+    if kind == "out of memory":
+        return SqlError(
+            sqlstates.OUT_OF_MEMORY,
+            "out of memory",
+            detail=f"{body[:1].upper()}{_first_line(body)[1:]}.",
+            hint="Read or group fewer rows at a time, or raise the setting duckdb_memory_limit.",
+        )
+    if kind == "interrupt":
+        return SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to user request")
     for pattern, build in _RULES:
         found = pattern.search(body)
         if found:

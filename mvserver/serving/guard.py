@@ -10,7 +10,7 @@ import re
 
 from sqlglot import exp
 
-from mvserver import sqlstates
+from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 
 TABLE_FUNCTIONS = frozenset({
@@ -30,7 +30,8 @@ _REFUSED = re.compile(
       | arrow_scan\w* | python_map_function | st_read\w* | sqlite_\w+ | postgres_\w+ | mysql_\w+ | iceberg_\w+
       | delta_scan | add_parquet_key | pg_read_file | pg_read_binary_file | pg_ls_dir | pg_stat_file | lo_\w+
       | dblink\w* | pg_reload_conf | pg_rotate_logfile | pg_terminate_backend | pg_cancel_backend
-      | pg_advisory_(?!unlock_all)\w+ | pg_notify | xpath | query_to_xml
+      | json_serialize_\w+ | \w+_external_resource\w* | truncate_duckdb_logs | parse_duckdb_\w+
+      | pg_advisory_(?!unlock_all)\w+ | _(?!pg_)\w+ | pg_notify | xpath | query_to_xml
     )$""",
     re.X,
 )
@@ -48,6 +49,10 @@ def check(tree: exp.Expr) -> None:
     if not isinstance(tree, exp.Query | exp.Values):
         raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "only SELECT and VALUES are pull queries")
     for node in tree.walk():
+        if isinstance(node, exp.Select) and len(node.expressions) > limits.SELECT_LIST_MAX:
+            raise SqlError(
+                sqlstates.TOO_MANY_COLUMNS, f"target lists can have at most {limits.SELECT_LIST_MAX} entries"
+            )
         if isinstance(node, exp.Into):
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,

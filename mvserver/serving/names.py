@@ -12,17 +12,20 @@ from dataclasses import dataclass, field
 import sqlglot
 from sqlglot import exp
 
+from catalog.acl import Privilege
 from catalog.model import Relation
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG
 from mvserver.pgcatalog.system import LIVE_SCHEMA, SystemCatalog
-from mvserver.serving.api import PullScope
+from mvserver.serving.api import PullScope, ReadsStream, StreamRead
 from mvserver.serving.database import VIEW_SCHEMA
 from mvserver.serving.guard import TABLE_FUNCTIONS, function_name
 from mvserver.serving.origins import RELATION
+from mvserver.serving.streams import StreamTables
 
+_SUPERUSERS_ONLY = frozenset({"pg_authid", "pg_shadow"})
 SYSTEM_SCHEMAS = (PG_CATALOG, INFORMATION_SCHEMA, LIVE_SCHEMA)
 
 
@@ -33,6 +36,7 @@ class Reads:
     views: dict[str, Relation] = field(default_factory=dict)  # by id, in order of appearance
     system: set[tuple[str, str]] = field(default_factory=set)
     live: set[str] = field(default_factory=set)
+    streams: list[StreamRead] = field(default_factory=list)
 
 
 class NameResolver:
@@ -41,12 +45,15 @@ class NameResolver:
         self._scope = scope
         self._system = system
         self._database_name = database_name
+        self._authority = snapshot.authority(scope.role)
         self._tableoid = False
         self.reads = Reads()
 
     def resolve(self, tree: exp.Expr) -> None:
         """Replace the tables in place."""
         self._tableoid = any(column.name.lower() == "tableoid" for column in tree.find_all(exp.Column))
+        self._streams = StreamTables(tree)
+        self.reads.streams = self._streams.reads
         for table, ctes in list(_tables(tree, frozenset())):
             self._replace(table, ctes)
 
@@ -69,6 +76,10 @@ class NameResolver:
         if alias is None or alias.this is None:
             columns = alias.args.get("columns") if alias is not None else None
             alias = exp.TableAlias(this=exp.to_identifier(parts[-1], quoted=True), columns=columns)
+        if isinstance(found, Relation) and found.kind != "materialized view":
+            rows = self._streams.query(table, found, self._path(found), alias.this.name)
+            _put(table, exp.Subquery(this=rows, alias=alias))
+            return
         if isinstance(found, Relation):
             self.reads.views.setdefault(found.id, found)
             table.set("this", exp.to_identifier(found.id, quoted=True))
@@ -78,15 +89,19 @@ class NameResolver:
             table.meta[RELATION] = found
             return
         schema, name = found
+        if name in _SUPERUSERS_ONLY and not self._authority.superuser:
+            raise _denied(f"table {name}", _position(table))
         if self._system.is_live(schema, name):
             self.reads.live.add(name)
         self.reads.system.add(found)
-        query = self._system.relation_query(schema, name, self._database_oid(), tableoid=self._tableoid)
-        replacement = exp.Subquery(this=sqlglot.parse_one(query, read="duckdb"), alias=alias)
-        for key in ("joins", "laterals", "sample"):
-            if table.args.get(key):
-                replacement.set(key, table.args[key])
-        table.replace(replacement)
+        query = self._system.relation_query(
+            schema, name, self._database_oid(), tableoid=self._tableoid, viewer=self._snapshot.viewer(self._scope.role)
+        )
+        _put(table, exp.Subquery(this=sqlglot.parse_one(query, read="duckdb"), alias=alias))
+
+    def _path(self, relation: Relation) -> tuple[str, str, str]:
+        schema = self._snapshot.schemas_by_id[relation.schema_id]
+        return self._snapshot.databases_by_id[schema.database_id].name, schema.name, relation.name
 
     def _find(self, parts: list[str], position: int | None) -> Relation | tuple[str, str]:
         name = parts[-1]
@@ -101,8 +116,8 @@ class NameResolver:
                     return schema, name
                 continue
             relation = self._snapshot.relations_by_name.get((self._scope.database, schema, name))
-            if relation is not None:
-                return _readable(relation, position)
+            if relation is not None and self._may_look_into(self._scope.database, schema):
+                return self._readable(relation, position)
         raise _no_relation(name, position)
 
     def _in_schema(
@@ -110,32 +125,50 @@ class NameResolver:
     ) -> Relation | tuple[str, str]:
         if database not in self._snapshot.databases_by_name:
             raise SqlError(sqlstates.INVALID_CATALOG_NAME, f'database "{database}" does not exist', position=position)
+        if database != self._scope.database:
+            found = self._snapshot.databases_by_name[database]
+            if not self._authority.holds(found, Privilege.CONNECT):
+                raise _denied(f'database "{database}"', position)
         if schema in SYSTEM_SCHEMAS:
             if self._system.has(schema, name):
                 return schema, name
             raise _no_relation(shown, position)
+        if not self._may_look_into(database, schema):
+            raise _denied(f"schema {schema}", position)
         relation = self._snapshot.relations_by_name.get((database, schema, name))
         if relation is not None:
-            return _readable(relation, position)
+            return self._readable(relation, position)
         if (database, schema) not in self._snapshot.schemas_by_name and shown.count(".") == 2:
             raise SqlError(sqlstates.INVALID_SCHEMA_NAME, f'schema "{schema}" does not exist', position=position)
         raise _no_relation(shown, position)
+
+    def _may_look_into(self, database: str, schema: str) -> bool:
+        """Also where there is no such schema: that is another error."""
+        found = self._snapshot.schemas_by_name.get((database, schema))
+        return found is None or self._authority.holds(found, Privilege.USAGE)
+
+    def _readable(self, relation: Relation, position: int | None) -> Relation:
+        if not self._authority.holds(relation, Privilege.SELECT):
+            raise _denied(f"{relation.kind} {relation.name}", position)
+        if relation.kind == "materialized view" or (relation.kind == "stream" and self._scope.reads_streams):
+            return relation
+        raise ReadsStream(relation.kind, relation.name, position)
 
     def _database_oid(self) -> int:
         database = self._snapshot.databases_by_name.get(self._scope.database)
         return database.oid if database else 0
 
 
-def _readable(relation: Relation, position: int | None) -> Relation:
-    if relation.kind == "materialized view":
-        return relation
-    raise SqlError(
-        sqlstates.FEATURE_NOT_SUPPORTED,
-        f'cannot read from stream "{relation.name}"',
-        detail="A SELECT reads materialized views; reading a stream as it flows is not supported yet.",
-        hint="Create a materialized view over the stream, or look at its records with PRINT ENTITY.",
-        position=position,
-    )
+def _put(table: exp.Table, query: exp.Subquery) -> None:
+    """The query in the table's place, with what hung on that."""
+    for key in ("joins", "laterals", "sample"):
+        if table.args.get(key):
+            query.set(key, table.args[key])
+    table.replace(query)
+
+
+def _denied(what: str, position: int | None) -> SqlError:
+    return SqlError(sqlstates.INSUFFICIENT_PRIVILEGE, f"permission denied for {what}", position=position)
 
 
 def _no_relation(shown: str, position: int | None) -> SqlError:

@@ -22,19 +22,26 @@ from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
 from mvserver.pgcatalog.system import LiveRelations, SystemCatalog
 from mvserver.pgwire.backend import Field
 from mvserver.serving import aggregates, binding, casts, classify, division, duck_types, guard, naming, shim
-from mvserver.serving.api import PullPlan, PullScope, Snapshot
+from mvserver.serving.api import PlanRuns, PullPlan, PullScope, RowShaper, Snapshot, StreamRead
 from mvserver.serving.binding import Bound
 from mvserver.serving.database import SYSTEM_CATALOG, Database
+from mvserver.serving.direct import StateReader
 from mvserver.serving.duck_errors import translate
+from mvserver.serving.duck_types import OutputType
 from mvserver.serving.missing import Cause, MissingViews
 from mvserver.serving.names import NameResolver, Reads
 from mvserver.serving.origins import origins
+from mvserver.serving.shaping import DuckShaper
 from mvserver.serving.snapshot import DuckSnapshot, reader_settings
+from mvserver.serving.streams import register_empty
 from mvserver.serving.turns import Turns
 from mvserver.serving.typed import TypedRewriting, concerns, is_mark
 
 _Key = tuple[str, PullScope, tuple[int, ...], int]
-_SYSTEM_PREFIXES = ("pg_", "has_", "format_type", "obj_", "col_", "_reg", "to_reg", "_is_visible", "shobj_", "row_sec")
+_SYSTEM_PREFIXES = (
+    "pg_", "has_", "format_type", "obj_", "col_", "_reg", "to_reg", "_is_visible", "_has_", "_seen", "shobj_",
+    "row_sec",
+)  # fmt: skip
 
 
 class DuckPullService:
@@ -59,6 +66,7 @@ class DuckPullService:
         self._cursor = database.cursor()
         for setting in reader_settings(self._system):
             self._cursor.execute(setting)
+        self._state = StateReader(self._cursor, database.name)
         self._plans: OrderedDict[_Key, PullPlan] = OrderedDict()
 
     def warm_up(self) -> None:
@@ -97,8 +105,9 @@ class DuckPullService:
         self._system.build()
         snapshot = self._source.snapshot()
         facts = SessionFacts(
-            snapshot, scope.database, scope.search_path, scope.role, dict(scope.settings), scope.backend_pid
-        )
+            snapshot, scope.database, scope.search_path, scope.role, dict(scope.settings), scope.backend_pid,
+            scope.session_role,
+        )  # fmt: skip
         plan = self._plan(select, scope, tuple(parameter_oids), snapshot, facts)
         if text is not None and not facts.volatile:
             with self._lock:
@@ -128,17 +137,31 @@ class DuckPullService:
         reads = resolver.reads
         naming.name_outputs(tree)
         tree = shim.adapt(tree, facts, catalog=bool(reads.system))
+        kind = classify.kind_of(select, reads.views)
         with self._lock:
             try:
                 tree, bound = self._bind(tree, oids, reads, scope.time_zone)
+                direct = self._direct(tree, bound, reads, kind)
             except SqlError as error:
                 raise self._missing.explained(_with_position(error, names_from), reads.views) from error
-        return _finish(tree, bound, scope, oids, reads, facts, classify.kind_of(select, reads.views))
+        return _finish(tree, direct, bound, scope, oids, reads, facts, kind)
+
+    def _direct(self, tree: exp.Expr, bound: Bound, reads: Reads, kind: str) -> exp.Expr | None:
+        """A look-up over the view's state; None where it cannot be made, or would not mean the same types."""
+        if kind not in (classify.POINT, classify.RANGE):
+            return None
+        (view,) = reads.views.values()
+        made = self._state.direct(tree, view.id, view.key_columns, point=kind == classify.POINT)
+        if made is None:
+            return None
+        found = binding.bind(self._cursor, made.sql(dialect="duckdb"))
+        return made if found.types == bound.types and found.parameters == bound.parameters else None
 
     # --- types ------------------------------------------------------------------------------------------------------
     def _bind(self, tree: exp.Expr, oids: Sequence[int], reads: Reads, time_zone: str) -> tuple[exp.Expr, Bound]:
         for name in reads.live:
             self._cursor.register(self._system.live_name(name), self._system.live_schema(name).empty_table())
+        register_empty(self._cursor, reads.streams)
         numbers = binding.parameter_numbers(tree)
         sql = tree.sql(dialect="duckdb")
         bound = binding.bind(self._cursor, sql)
@@ -185,17 +208,27 @@ class DuckPullService:
                 types[number] = binding.bind(self._cursor, f"SELECT CAST(NULL AS {casts[number]})").types[0]
         return binding.bind_with_nulls(self._cursor, tree.sql(dialect="duckdb"), types)
 
+    # --- push queries -----------------------------------------------------------------------------------------------
+    def shaper(self, columns: Sequence[tuple[str, str]]) -> RowShaper:
+        return DuckShaper(self._database, columns)
+
     # --- EXPLAIN ----------------------------------------------------------------------------------------------------
     def explain(self, plan: PullPlan) -> Sequence[str]:
         """DuckDB's physical plan as text, after a line that says which kind of read it is."""
-        head = [f"Pull query ({plan.kind}) over {len(plan.view_ids)} view(s)", f"DuckDB: {plan.sql}"]
+        text = plan.direct if plan.direct and not plan.runs.replaced else plan.sql
+        head = [
+            f"Pull query ({plan.kind}) over {len(plan.view_ids)} view(s)",
+            *(f"Read by Spark, to the present end: {read.select}{_at_most(read)}" for read in plan.streams),
+            f"DuckDB: {text}",
+        ]
         if plan.kind == classify.SLEEP:
             return head
-        statement = binding.without_parameters(plan.sql)
+        statement = binding.without_parameters(text)
         with self._lock:
             try:
                 for name in plan.live_relations:
                     self._cursor.register(self._system.live_name(name), self._system.live_schema(name).empty_table())
+                register_empty(self._cursor, plan.streams)
                 rows = self._cursor.execute(f"EXPLAIN {statement}").fetchall()
             except duckdb.Error as error:
                 raise translate(error) from error
@@ -204,6 +237,7 @@ class DuckPullService:
 
 def _finish(
     tree: exp.Expr,
+    direct: exp.Expr | None,
     bound: Bound,
     scope: PullScope,
     oids: Sequence[int],
@@ -214,15 +248,7 @@ def _finish(
     outputs = [duck_types.output_type(kind_name) for kind_name in bound.types]
     if len(outputs) > limits.COLUMNS_MAX:
         raise SqlError(sqlstates.TOO_MANY_COLUMNS, f"target lists can have at most {limits.COLUMNS_MAX} entries")
-    sql = tree.sql(dialect="duckdb")
-    if any(output.cast for output in outputs):
-        columns = ", ".join(
-            f"CAST(#{at} AS {output.cast})" if output.cast else f"#{at}" for at, output in enumerate(outputs, start=1)
-        )
-        sql = f"SELECT {columns} FROM ({sql}) AS _result"
-    arrow = [duck_types.arrow_type(kind_name) for kind_name in bound.types]
-    if kind == classify.POINT and (None in arrow or any(output.cast for output in outputs)):
-        kind = classify.RANGE
+    arrow = [duck_types.arrow_type(output.cast or name) for name, output in zip(bound.types, outputs, strict=True)]
     fields = tuple(
         Field(name, output.pg.oid, output.pg.size, output.pg.typmod if keeps else -1, *origin)
         for name, output, origin, keeps in zip(
@@ -231,18 +257,37 @@ def _finish(
     )
     count = max([*bound.parameters, len(oids)], default=0)
     return PullPlan(
-        sql=sql,
+        sql=_text(tree, outputs),
+        direct=None if direct is None else _text(direct, outputs),
         fields=fields,
         parameter_oids=tuple(_parameter_oid(number, oids, bound) for number in range(1, count + 1)),
         view_ids=tuple(reads.views),
+        generation=facts.snapshot.generation,
         catalog_only=bool(reads.system) and not reads.views,
         kind=kind,
         time_zone=scope.time_zone,
         reads_system=bool(reads.system) or _uses_system_functions(tree),
         live_relations=tuple(sorted(reads.live)),
-        arrow_types=tuple(arrow) if kind == classify.POINT else (),
+        streams=tuple(reads.streams),
+        arrow_types=tuple(arrow) if None not in arrow else (),
+        runs=PlanRuns(few=kind in (classify.POINT, classify.RANGE)),
         sets=facts.sets,
     )
+
+
+def _at_most(read: StreamRead) -> str:
+    return "" if read.limit is None else f" LIMIT {read.limit}"
+
+
+def _text(tree: exp.Expr, outputs: Sequence[OutputType]) -> str:
+    """The query as DuckDB runs it: its columns as types that the wire has."""
+    sql = tree.sql(dialect="duckdb")
+    if not any(output.cast for output in outputs):
+        return sql
+    columns = ", ".join(
+        f"CAST(#{at} AS {output.cast})" if output.cast else f"#{at}" for at, output in enumerate(outputs, start=1)
+    )
+    return f"SELECT {columns} FROM ({sql}) AS _result"
 
 
 def _keep_modifiers(tree: exp.Expr, count: int) -> Sequence[bool]:
@@ -279,7 +324,14 @@ def _uses_system_functions(tree: exp.Expr) -> bool:
 def _sleep_plan(argument: exp.Expr) -> PullPlan:
     field = Field("pg_sleep", pgtypes.TEXT)
     if isinstance(argument, exp.Literal):
-        return PullPlan("", (field,), (), (), kind=classify.SLEEP, sleep_s=float(argument.name))
+        try:
+            sleep_s = float(argument.name)
+        except ValueError as error:
+            raise SqlError(
+                sqlstates.INVALID_TEXT_REPRESENTATION,
+                f'invalid input syntax for type double precision: "{argument.name}"',
+            ) from error
+        return PullPlan("", (field,), (), (), kind=classify.SLEEP, sleep_s=sleep_s)
     if isinstance(argument, exp.Parameter):
         return PullPlan("", (field,), (pgtypes.FLOAT8,), (), kind=classify.SLEEP)
     raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "pg_sleep is supported with a number or a parameter only")

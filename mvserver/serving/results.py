@@ -50,16 +50,17 @@ class StreamedBatches(Iterator[pa.RecordBatch]):
         self,
         reader: pa.RecordBatchReader,
         watch: Watch,
-        finished: Callable[[], None],
+        finished: Callable[[int | None], None],
         turn: Callable[[], AbstractContextManager[None]],
     ) -> None:
-        """``turn`` is taken for each batch."""
+        """``turn`` is taken for each batch; ``finished`` is told how many rows there were, where all were read."""
         self._reader: pa.RecordBatchReader | None = reader
         self._watch = watch
         self._finished = finished
         self._turn = turn
         self._aside: deque[pa.RecordBatch] = deque()
         self._revoked = False
+        self._rows = 0
 
     def __iter__(self) -> Self:
         return self
@@ -76,13 +77,18 @@ class StreamedBatches(Iterator[pa.RecordBatch]):
             raise StopIteration
         try:
             with self._turn():
-                return self._reader.read_next_batch()
-        except (StopIteration, SqlError):
+                batch = self._reader.read_next_batch()
+        except StopIteration:
+            self._end(self._rows)
+            raise
+        except SqlError:
             self.close()
             raise
         except (duckdb.Error, OSError, pa.ArrowException) as error:
             self.close()
             raise self._watch.translate(error) from error
+        self._rows += batch.num_rows
+        return batch
 
     def spool(self) -> None:
         """Read the rest into memory, so that the cursor is free; 53400 when it is too large."""
@@ -112,10 +118,13 @@ class StreamedBatches(Iterator[pa.RecordBatch]):
             self.close()
 
     def close(self) -> None:
+        self._end(None)
+
+    def _end(self, rows: int | None) -> None:
         reader, self._reader = self._reader, None
         if reader is not None:
             self._watch.stop()
             try:
                 reader.close()
             finally:
-                self._finished()
+                self._finished(rows)

@@ -59,16 +59,27 @@ _VECTORS = frozenset({"indkey", "indoption", "indclass", "indcollation", "proarg
 
 def _vectors_as_text(tree: exp.Expr) -> None:
     """int2vector and oidvector are lists here, regproc an oid; clients read ``1 2`` and the function's name."""
+    for cast in list(tree.find_all(exp.Cast)):
+        shown = _shown(cast.this) if cast.to.is_type(*exp.DataType.TEXT_TYPES) else None
+        if shown is not None:
+            cast.set("this", shown)
     if not isinstance(tree, exp.Select):
         return
     for item in tree.expressions:
-        column = item.unalias()
-        if isinstance(column, exp.Column) and column.name.lower() in _VECTORS:
-            text = exp.Anonymous(this="array_to_string", expressions=[column.copy(), exp.Literal.string(" ")])
-            item.replace(exp.alias_(text, item.alias_or_name, quoted=True))
-        elif isinstance(column, exp.Column) and column.name.lower() in procedure_columns():
-            shown = exp.Anonymous(this="_regproc_out", expressions=[column.copy()])
+        shown = _shown(item.unalias())
+        if shown is not None:
             item.replace(exp.alias_(shown, item.alias_or_name, quoted=True))
+
+
+def _shown(column: exp.Expr) -> exp.Expr | None:
+    """The text of such a column; None for all others."""
+    if not isinstance(column, exp.Column):
+        return None
+    if column.name.lower() in _VECTORS:
+        return exp.Anonymous(this="array_to_string", expressions=[column.copy(), exp.Literal.string(" ")])
+    if column.name.lower() in procedure_columns():
+        return exp.Anonymous(this="_regproc_out", expressions=[column.copy()])
+    return None
 
 
 def _detached(node: exp.Expr, root: exp.Expr) -> bool:

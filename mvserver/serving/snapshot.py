@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
@@ -15,8 +18,10 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.system import SystemCatalog
 from mvserver.pgwire.backend import Result
+from mvserver.serving import few_rows
 from mvserver.serving.api import PullPlan
 from mvserver.serving.database import Database
+from mvserver.serving.duck_errors import translate
 from mvserver.serving.missing import MissingViews
 from mvserver.serving.results import StreamedBatches, Watch
 from mvserver.serving.turns import Turns
@@ -56,6 +61,7 @@ class DuckSnapshot:
             self._cursor.execute(setting)
         self._statements: OrderedDict[str, duckdb.Statement] = OrderedDict()
         self._time_zone = "UTC"
+        self._streams: tuple[str, ...] = ()  # tables of streams that are registered
         self._open: StreamedBatches | None = None
         self._pinned = False
         self._closed = False
@@ -90,7 +96,14 @@ class DuckSnapshot:
             self._cursor.interrupt()
 
     # --- running ----------------------------------------------------------------------------------------------------
-    def run(self, plan: PullPlan, parameters: Sequence[Any], *, timeout_s: float | None = None) -> Result:
+    def run(
+        self,
+        plan: PullPlan,
+        parameters: Sequence[Any],
+        *,
+        timeout_s: float | None = None,
+        tables: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Result:
         """Start the query; rows come as they are asked for. The cursor is busy until the result is read or closed."""
         self._spool()
         self._stopped = False
@@ -100,6 +113,7 @@ class DuckSnapshot:
         try:
             with self._turn():
                 self._prepare(plan)
+                self._register_streams(tables)
                 return self._start(plan, list(parameters), watch)
         except SqlError:
             watch.stop()
@@ -108,33 +122,72 @@ class DuckSnapshot:
             watch.stop()
             raise self._missing.explained(watch.translate(error), plan.view_ids) from error
 
+    def run_at_once(self, plan: PullPlan, parameters: Sequence[Any]) -> Result | None:
+        if self._open is not None or plan.reads_system or plan.live_relations or plan.streams or not self._turns.take():
+            return None
+        try:
+            self._set_time_zone(plan.time_zone)
+            found = self._few(plan, list(parameters))
+        except (duckdb.Error, OSError, pa.ArrowException) as error:
+            raise self._missing.explained(translate(error), plan.view_ids) from error
+        finally:
+            self._turns.give_back()
+        return None if found is None else _whole(plan, found)
+
     def _turn(self) -> AbstractContextManager[None]:
         return self._turns.taken(lambda: self._stopped)
 
     def _start(self, plan: PullPlan, parameters: list[Any], watch: Watch) -> Result:
+        if plan.arrow_types and plan.runs.few:
+            found = self._few(plan, parameters)
+            if found is not None:
+                watch.stop()
+                return _whole(plan, found)
+            plan.runs.few = False
         statement = self._statement(plan.sql)
-        if plan.kind == "point":
-            # One row at most. Fetched to the end: a result that is not blocks what comes next on the connection.
-            rows = self._cursor.execute(statement, parameters).fetchall()
-            watch.stop()
-            return Result(SELECT_TAG, plan.fields, _small(rows, plan))
         relation = self._cursor.sql(statement, params=parameters) if parameters else self._cursor.sql(statement)
         reader = relation.to_arrow_reader(limits.RESULT_CHUNK_ROWS)
-        batches = StreamedBatches(reader, watch, self._finished, self._turn)
+        batches = StreamedBatches(reader, watch, partial(self._finished, plan), self._turn)
         self._open = batches
         return Result(SELECT_TAG, plan.fields, batches)
 
+    def _few(self, plan: PullPlan, parameters: list[Any]) -> pa.RecordBatch | None:
+        """The whole result, so that nothing stays open; None where it has to be streamed."""
+        began = time.monotonic()
+        direct = None if self._pinned or plan.runs.replaced else plan.direct
+        try:
+            self._cursor.execute(self._statement(direct or plan.sql), parameters)
+        except duckdb.CatalogException:
+            if direct is None:
+                raise
+            plan.runs.replaced = True  # the view's state was made anew since
+            self._cursor.execute(self._statement(plan.sql), parameters)
+        found = few_rows.fetch(self._cursor, [field.name for field in plan.fields], plan.arrow_types)
+        plan.runs.took(time.monotonic() - began)
+        return found
+
     def _prepare(self, plan: PullPlan) -> None:
-        if plan.time_zone != self._time_zone:
-            zone = plan.time_zone.replace("'", "''")
-            self._cursor.execute(f"SET TimeZone = '{zone}'")
-            self._time_zone = plan.time_zone
+        self._set_time_zone(plan.time_zone)
         if plan.reads_system:
             self._system.refresh()
         for name in plan.live_relations:
             own = self._own.get(name)
             rows = self._system.live_rows(name) if own is None else own()
             self._cursor.register(self._system.live_name(name), rows)
+
+    def _register_streams(self, tables: Mapping[str, Any]) -> None:
+        """Instead of those of an earlier query, which are not needed any more."""
+        for name in self._streams:
+            self._cursor.unregister(name)
+        self._streams = tuple(tables)
+        for name, table in tables.items():
+            self._cursor.register(name, table)
+
+    def _set_time_zone(self, zone: str) -> None:
+        if zone != self._time_zone:
+            quoted = zone.replace("'", "''")
+            self._cursor.execute(f"SET TimeZone = '{quoted}'")
+            self._time_zone = zone
 
     def _statement(self, sql: str) -> duckdb.Statement:
         """Parsed once per cursor: parsing is a third of a small query's cost."""
@@ -148,8 +201,10 @@ class DuckSnapshot:
             self._statements.move_to_end(sql)
         return found
 
-    def _finished(self) -> None:
+    def _finished(self, plan: PullPlan, rows: int | None) -> None:
         self._open = None
+        if rows is not None:
+            plan.runs.few = rows <= limits.FEW_ROWS_MAX
 
     def _spool(self) -> None:
         """An open result blocks its connection: the rest of it is read aside."""
@@ -179,8 +234,5 @@ class DuckSnapshot:
         raise SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to user request")
 
 
-def _small(rows: list[tuple[Any, ...]], plan: PullPlan) -> Iterator[pa.RecordBatch]:
-    if not rows:
-        return iter(())
-    arrays = [pa.array([row[at] for row in rows], arrow_type) for at, arrow_type in enumerate(plan.arrow_types)]
-    return iter([pa.record_batch(arrays, names=[field.name for field in plan.fields])])
+def _whole(plan: PullPlan, batch: pa.RecordBatch) -> Result:
+    return Result(SELECT_TAG, plan.fields, iter((batch,) if batch.num_rows else ()), whole=True)

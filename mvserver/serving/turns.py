@@ -20,6 +20,13 @@ class Turns:
     def __init__(self, width: int) -> None:
         self._semaphore = threading.Semaphore(width)
 
+    def take(self) -> bool:
+        """A turn for a short piece of work, where one is free; to be given back."""
+        return self._semaphore.acquire(blocking=False)
+
+    def give_back(self) -> None:
+        self._semaphore.release()
+
     @contextmanager
     def taken(self, stopped: Callable[[], bool]) -> Iterator[None]:
         """Around one piece of work; not to be nested. 57014 when ``stopped`` before its turn comes."""

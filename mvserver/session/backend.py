@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from catalog.model import Role
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Startup
 from mvserver.session.context import SessionContext
-from mvserver.session.registry import SessionRegistry
+from mvserver.session.registry import ConnectionLimits, SessionRegistry
 from mvserver.session.services import Services
 from mvserver.session.session import Session
 from mvserver.session.settings import Settings, parse_options
@@ -23,42 +24,69 @@ class SessionBackend:
         self.registry = SessionRegistry()
 
     def open_session(self, startup: Startup) -> Session:
+        role = self._role(startup)
+        context = SessionContext(role=role.name, database=startup.database, session_role=role.name)
+        settings = self._settings(startup, role, context)
+        session_id = self.registry.new_id()
+        session = Session(
+            session_id,
+            SessionState(session_id, self._services, startup, settings, context, role),
+            on_close=lambda: self.registry.remove(session_id),
+        )
+        self.registry.add(session, startup, self._limits(role))
+        return session
+
+    def _role(self, startup: Startup) -> Role:
+        """The role that logs in, and may: here, and into this database."""
         directory = self._services.directory
-        if not directory.has_role(startup.user):
+        role = directory.role(startup.user)
+        if role is None:
             raise SqlError(
                 sqlstates.INVALID_AUTHORIZATION_SPECIFICATION,
                 f'role "{startup.user}" does not exist',
                 severity="FATAL",
             )
-        if not directory.may_log_in(startup.user):
+        if not role.can_login:
             raise SqlError(
                 sqlstates.INVALID_AUTHORIZATION_SPECIFICATION,
                 f'role "{startup.user}" is not permitted to log in',
                 severity="FATAL",
             )
-        if not directory.has_database(startup.database):
+        allowed = directory.may_connect(role.name, startup.database)
+        if allowed is None:
             raise SqlError(
                 sqlstates.INVALID_CATALOG_NAME, f'database "{startup.database}" does not exist', severity="FATAL"
             )
-        settings = self._settings(startup)
-        context = SessionContext(role=startup.user, database=startup.database)
-        session_id = self.registry.new_id()
-        session = Session(
-            session_id,
-            SessionState(session_id, self._services, startup, settings, context),
-            on_close=lambda: self.registry.remove(session_id),
-        )
-        self.registry.add(session, startup)
-        return session
+        if not allowed:
+            raise SqlError(
+                sqlstates.INSUFFICIENT_PRIVILEGE,
+                f'permission denied for database "{startup.database}"',
+                detail="User does not have CONNECT privilege.",
+                severity="FATAL",
+            )
+        return role
 
-    def _settings(self, startup: Startup) -> Settings:
+    def _limits(self, role: Role) -> ConnectionLimits:
+        """None holds for a superuser: somebody must be able to come in and look."""
+        if role.superuser:
+            return ConnectionLimits()
+        own = role.connection_limit if role.connection_limit >= 0 else None
+        return ConnectionLimits(self._services.unreserved_connections, own)
+
+    def _settings(self, startup: Startup, role: Role, context: SessionContext) -> Settings:
         settings = Settings(
             {
                 **self._services.setting_defaults,
-                "session_authorization": startup.user,
-                "is_superuser": "on" if self._services.directory.is_superuser(startup.user) else "off",
+                "role": "none",
+                "session_authorization": role.name,
+                "is_superuser": "on" if role.superuser else "off",
             }
         )
+        for name, value in role.settings:
+            try:
+                settings.start_with(name, value)
+            except SqlError as error:  # it was right when it was set
+                context.warning(f'setting "{name}" of role "{role.name}" is left out: {error.message}')
         try:
             for name, value in parse_options(startup.parameters.get("options", "")):
                 settings.start_with(name, value)

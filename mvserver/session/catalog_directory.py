@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from catalog.acl import Privilege
+from catalog.model import Role
 from catalog.store import Catalog
 
 
@@ -13,19 +15,21 @@ class CatalogDirectory:
         self._generation = -1
         self._views: dict[str, tuple[str, str] | None] = {}
 
-    def has_role(self, name: str) -> bool:
-        return self._catalog.roles.find(name) is not None
+    def generation(self) -> int:
+        return self._catalog.generation
 
-    def may_log_in(self, name: str) -> bool:
-        role = self._catalog.roles.find(name)
-        return role is not None and role.can_login
+    def role(self, name: str) -> Role | None:
+        return self._catalog.roles.find(name)
 
-    def is_superuser(self, name: str) -> bool:
-        role = self._catalog.roles.find(name)
-        return role is not None and role.superuser
+    def role_by_oid(self, oid: int) -> Role | None:
+        return self._catalog.roles.by_oid(oid)
 
-    def has_database(self, name: str) -> bool:
-        return self._catalog.databases.find(name) is not None
+    def is_member(self, name: str, role: Role) -> bool:
+        return self._catalog.privileges.authority(name).is_member(role)
+
+    def may_connect(self, name: str, database: str) -> bool | None:
+        found = self._catalog.databases.find(database)
+        return None if found is None else self._catalog.privileges.authority(name).holds(found, Privilege.CONNECT)
 
     def query_of_view(self, view_id: str) -> tuple[str, str] | None:
         generation = self._catalog.generation

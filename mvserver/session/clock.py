@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -21,6 +20,10 @@ _REPEAT_S = 0.05
 USER_REQUEST = "canceling statement due to user request"
 TIMEOUT = "canceling statement due to statement timeout"
 SHUTDOWN = "canceling statement due to shutdown of the server"
+
+
+def _nothing() -> None:
+    """There is nothing to interrupt."""
 
 
 class StatementClock:
@@ -70,29 +73,48 @@ class StatementClock:
         if self._reason is not None:
             raise SqlError(sqlstates.QUERY_CANCELED, self._reason)
 
-    @contextmanager
-    def working(self, interrupt: Callable[[], None] = lambda: None) -> Iterator[None]:
+    def working(self, interrupt: Callable[[], None] = _nothing) -> _Working:
         """Around each piece of work; whatever it raises after a request to stop is reported as that request."""
+        return _Working(self, interrupt)
+
+    def _begin(self, interrupt: Callable[[], None]) -> Deadline | None:
         self._began(self)
         self.check()
-        started = time.monotonic()
         deadline: Deadline | None = None
         if self._timeout_s is not None:
             deadline = self._deadlines.after(self.remaining_s or 0.0, lambda: self.cancel(TIMEOUT))
         with self._lock:
             self._interrupt = interrupt
+        return deadline
+
+    def _end(self, deadline: Deadline | None, spent_s: float) -> None:
+        with self._lock:
+            self._interrupt = None
+        if deadline is not None:
+            deadline.cancel()
+        self._spent_s += spent_s
+
+
+class _Working:
+    """A context manager of few steps: each statement goes through several."""
+
+    __slots__ = ("_clock", "_deadline", "_interrupt", "_started")
+
+    def __init__(self, clock: StatementClock, interrupt: Callable[[], None]) -> None:
+        self._clock = clock
+        self._interrupt = interrupt
+
+    def __enter__(self) -> None:
+        self._started = time.monotonic()
+        self._deadline = self._clock._begin(self._interrupt)
         try:
-            self.check()  # a request may have come before there was something to interrupt
-            yield
-        except GeneratorExit:
+            self._clock.check()  # a request may have come before there was something to interrupt
+        except SqlError:
+            self._clock._end(self._deadline, time.monotonic() - self._started)
             raise
-        except Exception as error:
-            if self._reason is not None:
-                raise SqlError(sqlstates.QUERY_CANCELED, self._reason) from error
-            raise
-        finally:
-            with self._lock:
-                self._interrupt = None
-            if deadline is not None:
-                deadline.cancel()
-            self._spent_s += time.monotonic() - started
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._clock._end(self._deadline, time.monotonic() - self._started)
+        reason = self._clock._reason
+        if isinstance(error, Exception) and reason is not None:
+            raise SqlError(sqlstates.QUERY_CANCELED, reason) from error

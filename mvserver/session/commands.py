@@ -7,7 +7,9 @@ from collections.abc import Callable
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Result
+from mvserver.session.applications import Application
 from mvserver.session.clock import StatementClock
+from mvserver.session.copy_in import CopyCommands
 from mvserver.session.cursor_commands import CursorCommands
 from mvserver.session.pulls import PullRunner
 from mvserver.session.results import text_fields, text_rows
@@ -25,18 +27,30 @@ _ALL_NAMES = ("name", "setting", "description")
 class Commands:
     """One method per statement kind; ``run`` finds it."""
 
-    def __init__(self, state: SessionState, pulls: PullRunner, routed: RoutedRunner, cursors: CursorCommands) -> None:
+    def __init__(
+        self,
+        state: SessionState,
+        pulls: PullRunner,
+        routed: RoutedRunner,
+        cursors: CursorCommands,
+        copies: CopyCommands,
+    ) -> None:
         self._state = state
         self._pulls = pulls
         self._routed = routed
         self._cursors = cursors
+        self._copies = copies
         self._methods: dict[type[s.Statement], Callable[..., Result]] = {
             s.Set: self._set,
             s.SetTransaction: self._set_transaction,
             s.Show: self._show,
             s.Reset: self._reset,
             s.Discard: self._discard,
+            s.Unlisten: lambda statement, clock: Result("UNLISTEN"),
             s.Begin: self._begin,
+            s.BeginApplication: self._begin_application,
+            s.EndApplication: self._end_application,
+            s.CreateVirtual: self._create_virtual,
             s.Commit: self._commit,
             s.Rollback: self._rollback,
             s.Savepoint: self._savepoint,
@@ -45,6 +59,7 @@ class Commands:
             s.Deallocate: self._deallocate,
             s.Fetch: cursors.fetch,
             s.CloseCursor: cursors.close,
+            s.CopyFrom: copies.begin,
         }
 
     def run(self, statement: s.Statement, clock: StatementClock) -> Result:
@@ -61,7 +76,7 @@ class Commands:
     def _set(self, statement: s.Set, clock: StatementClock) -> Result:
         key = canonical(statement.name)
         if key in ("role", "session_authorization"):
-            self._set_role(key, statement.value)
+            self._set_role(key, statement.value, local=statement.local)
         elif key in _TRANSACTION_SETTINGS:
             self._set_transaction_setting(key, statement.value)
         elif statement.local and not self._state.transaction.in_block:
@@ -76,18 +91,25 @@ class Commands:
         self._state.publish()
         return Result("SET")
 
-    def _set_role(self, key: str, value: str | None) -> None:
-        """There is one role per session; naming it again is no change."""
-        role = self._state.context.role
-        if value is None or value == role or value.lower() in ("none", "default"):
+    def _set_role(self, key: str, value: str | None, *, local: bool) -> None:
+        """Who has logged in does not change: SET SESSION AUTHORIZATION names that one, or none."""
+        if local and not self._state.transaction.in_block:
+            self._state.context.warning(
+                "SET LOCAL can only be used in transaction blocks", sqlstate=sqlstates.NO_ACTIVE_SQL_TRANSACTION
+            )
             return
-        if not self._state.services.directory.has_role(value):
-            raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'role "{value}" does not exist')
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            f'parameter "{key}" cannot be set to another role',
-            hint="Connect as that role.",
-        )
+        if key == "role":
+            self._state.set_role(value, local=local)
+            return
+        if value is not None and value not in ("default", self._state.role.name):
+            if self._state.services.directory.role(value) is None:
+                raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'role "{value}" does not exist')
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f'parameter "{key}" cannot be set to another role',
+                hint="Use SET ROLE, or connect as that role.",
+            )
+        self._state.set_role(None, local=local)
 
     def _set_transaction_setting(self, key: str, value: str | None) -> None:
         text = self._state.settings.current[f"default_{key}"] if value is None else value
@@ -132,12 +154,14 @@ class Commands:
             rows = [(name, own.get(name, value), text) for name, value, text in self._state.settings.rows()]
             return text_rows("SHOW", _ALL_NAMES, rows)
         name = self._show_name(statement.name)
-        value = "none" if key == "role" else own.get(key) or self._state.settings.get(statement.name)
+        value = own.get(key) or self._state.settings.get(statement.name)
         return text_rows("SHOW", (name,), [(value,)])
 
     def _reset(self, statement: s.Reset, clock: StatementClock) -> Result:
         if canonical(statement.name) == "all":
+            role = self._state.settings.current["role"]
             self._state.settings.reset_all()
+            self._state.settings.force("role", role)  # as in PostgreSQL, RESET ALL leaves it
             self._state.follow_search_path()
             self._state.publish()
             return Result("RESET")
@@ -177,21 +201,70 @@ class Commands:
             settings.flag("default_transaction_read_only") if read_only is None else read_only,
         )
 
+    def _begin_application(self, statement: s.BeginApplication, clock: StatementClock) -> Result:
+        if self._state.transaction.in_block:
+            raise SqlError(
+                sqlstates.ACTIVE_SQL_TRANSACTION,
+                "an application cannot begin inside a transaction block",
+                hint="Commit first.",
+            )
+        self._start_block(None, None)
+        self._state.transaction.application = Application(statement.name)
+        self._state.publish()
+        return Result("BEGIN APPLICATION")
+
+    def _create_virtual(self, statement: s.CreateVirtual, clock: StatementClock) -> Result:
+        application = self._state.transaction.application
+        if application is None:
+            raise SqlError(
+                sqlstates.NO_ACTIVE_SQL_TRANSACTION,
+                f"a virtual {statement.kind} can only be created in an application",
+                hint="Put it between BEGIN APPLICATION name and END APPLICATION.",
+                position=statement.name.position,
+            )
+        application.add(statement)
+        return Result(f"CREATE VIRTUAL {statement.kind.upper()}")
+
+    def _end_application(self, statement: s.EndApplication, clock: StatementClock) -> Result:
+        application = self._state.transaction.application
+        if application is None:
+            raise SqlError(sqlstates.NO_ACTIVE_SQL_TRANSACTION, "there is no application in progress")
+        if statement.properties:
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                "properties of an application are not supported",
+                position=statement.properties.items_[0].position,
+            )
+        if self._state.transaction.status != "E":
+            application.check_all_read()
+        ended = self._commit_block(chain=False, clock=clock)
+        return ended if ended.tag == "ROLLBACK" else Result("END APPLICATION")
+
     def _commit(self, statement: s.Commit, clock: StatementClock) -> Result:
+        if self._state.transaction.application is not None and self._state.transaction.status != "E":
+            raise SqlError(
+                sqlstates.ACTIVE_SQL_TRANSACTION,
+                "an application ends with END APPLICATION",
+                hint="ROLLBACK leaves it without effect.",
+            )
+        return self._commit_block(chain=statement.chain, clock=clock)
+
+    def _commit_block(self, *, chain: bool, clock: StatementClock) -> Result:
         transaction = self._state.transaction
         if transaction.status == "E":
-            return self._end(commit=False, chain=statement.chain)
+            return self._end(commit=False, chain=chain)
         if not transaction.in_block:
-            self._no_transaction(statement.chain, "COMMIT AND CHAIN")
+            self._no_transaction(chain, "COMMIT AND CHAIN")
         else:
             try:
                 self._cursors.hold()
                 self._pulls.end_transaction()
                 self._routed.carry_out(clock)
+                self._copies.write(clock)
             except Exception:
                 self.finish(commit=False)  # a COMMIT that fails has ended the transaction
                 raise
-        return self._end(commit=True, chain=statement.chain)
+        return self._end(commit=True, chain=chain)
 
     def _rollback(self, statement: s.Rollback, clock: StatementClock) -> Result:
         if not self._state.transaction.in_block:
@@ -221,6 +294,7 @@ class Commands:
         changed = self._state.settings.end_local() if commit else self._state.restore(start)
         if changed or was_block:
             self._state.publish()
+        self._cursors.end_transaction()
         self._pulls.end_transaction()
 
     def _savepoint(self, statement: s.Savepoint, clock: StatementClock) -> Result:

@@ -21,6 +21,8 @@ class SessionContext:
     in_transaction_block: bool = False
     notices: list[Notice] = field(default_factory=list)
     cancelled: Callable[[], bool] = lambda: False
+    application: str | None = None  # whose statements are being carried out
+    session_role: str = ""  # who has logged in; SET ROLE makes ``role`` another
 
     @property
     def search_path(self) -> tuple[str, ...]:

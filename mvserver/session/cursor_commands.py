@@ -17,18 +17,26 @@ from mvserver.serving.api import PullPlan
 from mvserver.session.clock import StatementClock
 from mvserver.session.cursor_rows import CursorRows
 from mvserver.session.cursors import Cursor
+from mvserver.session.portals import Portal
 from mvserver.session.pulls import PullRunner
+from mvserver.session.pushes import PushCursorRows, PushRunner
+from mvserver.session.results import DiscardOnClose
 from mvserver.session.state import SessionState
 from mvserver.sql import statements as s
 
 
 class CursorCommands:
-    def __init__(self, state: SessionState, pulls: PullRunner) -> None:
+    def __init__(self, state: SessionState, pulls: PullRunner, pushes: PushRunner) -> None:
         self._state = state
         self._pulls = pulls
+        self._pushes = pushes
 
     def declare(
-        self, statement: s.DeclareCursor, plan: PullPlan, parameters: Sequence[Any], clock: StatementClock
+        self,
+        statement: s.DeclareCursor,
+        plan: PullPlan | s.PushQuery,
+        parameters: Sequence[Any],
+        clock: StatementClock,
     ) -> Result:
         transaction, cursors = self._state.transaction, self._state.cursors
         if not statement.hold and not transaction.is_block:
@@ -36,12 +44,12 @@ class CursorCommands:
         cursors.check_free(statement.name)
         self._state.portals.check_free(statement.name)
         cursors.check_room()
-        result = self._pulls.run(plan, parameters, clock)
+        fields, rows = self._rows(statement, plan, parameters, clock)
         cursor = Cursor(
             statement.name,
             statement.text,
-            plan.fields,
-            CursorRows(result.batches, keep=statement.scroll, budget=cursors.budget),
+            fields,
+            rows,
             statement.scroll,
             statement.hold,
             statement.binary,
@@ -51,24 +59,78 @@ class CursorCommands:
             self._hold(cursor)  # the transaction ends right behind this statement
         return Result("DECLARE CURSOR")
 
+    def _rows(
+        self,
+        statement: s.DeclareCursor,
+        plan: PullPlan | s.PushQuery,
+        parameters: Sequence[Any],
+        clock: StatementClock,
+    ) -> tuple[tuple[Field, ...], CursorRows]:
+        budget = self._state.cursors.budget
+        if isinstance(plan, PullPlan):
+            result = self._pulls.run(plan, parameters, clock)
+            return plan.fields, CursorRows(result.batches, keep=statement.scroll, budget=budget)
+        if statement.scroll or statement.hold:
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f"a cursor {'WITH HOLD' if statement.hold else 'with SCROLL'} is not supported for a push query",
+                detail="Its rows have no end, and are not kept.",
+                hint="Declare the cursor in a transaction block, without SCROLL and without HOLD.",
+            )
+        result, watched = self._pushes.open(plan, clock)
+        settings = self._state.settings
+        return result.fields or (), PushCursorRows(
+            watched, budget=budget, wait_s=lambda: settings.seconds("mv.fetch_timeout")
+        )
+
     def fetch(self, statement: s.Fetch, clock: StatementClock) -> Result:
-        cursor = self._state.cursors.get(statement.name)
+        cursor = self._named(statement.name, clock)
+        if isinstance(cursor.rows, PushCursorRows):
+            cursor.rows.use(clock)
         if statement.move:
             return Result(f"MOVE {cursor.move(statement.direction, statement.count)}")
         rows = cursor.fetch(statement.direction, statement.count)
         return Result("FETCH ", cursor.fields, rows, binary=cursor.binary)
 
+    def _named(self, name: str, clock: StatementClock) -> Cursor:
+        """Cursors and the protocol's portals have one name space, and are the same to FETCH and MOVE."""
+        portal = self._state.portals.find(name)
+        return self._state.cursors.get(name) if portal is None else self.of_portal(portal, clock)
+
+    def of_portal(self, portal: Portal, clock: StatementClock) -> Cursor:
+        """The portal's query as a cursor, which only goes forward."""
+        if portal.cursor is None:
+            query = portal.prepared.statement
+            if not isinstance(query, s.Pull):
+                raise SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, f'portal "{portal.name}" cannot be run')
+            with clock.working():
+                plan = self._pulls.plan_prepared(portal.prepared, query)
+            # one that the client has read to its end stands there
+            batches = iter(()) if portal.ran else self._pulls.run(plan, portal.parameters, clock).batches
+            rows = CursorRows(batches, keep=False, budget=self._state.cursors.budget)
+            portal.cursor = Cursor(portal.name, portal.text, plan.fields, rows, scroll=False, hold=False, binary=False)
+        return portal.cursor
+
     def fetched_fields(self, statement: s.Fetch) -> tuple[Field, ...] | None:
         """None also for a cursor that is not there (yet): whether it is, is found out by running."""
         cursor = self._state.cursors.find(statement.name)
-        return None if cursor is None or statement.move else cursor.fields
+        if statement.move:
+            return None
+        if cursor is not None:
+            return cursor.fields
+        portal = self._state.portals.find(statement.name)
+        return None if portal is None else portal.prepared.fields
 
     def close(self, statement: s.CloseCursor, clock: StatementClock) -> Result:
         if statement.name is None:
             for cursor in self._state.cursors.all():
                 self._close(cursor)
+            self._state.portals.clear()
             return Result("CLOSE CURSOR ALL")
-        self._close(self._state.cursors.get(statement.name))
+        if self._state.portals.find(statement.name) is not None:
+            self._state.portals.discard(statement.name)
+        else:
+            self._close(self._state.cursors.get(statement.name))
         return Result("CLOSE CURSOR")
 
     def _close(self, cursor: Cursor) -> None:
@@ -90,8 +152,17 @@ class CursorCommands:
             self._state.cursors.discard(cursor.name)
             raise
 
+    def end_transaction(self) -> None:
+        """What is open of push queries ends with it, also where it is no cursor's."""
+        self._pushes.end_transaction()
+
     # --- COPY -------------------------------------------------------------------------------------------------------
-    def copy(self, statement: s.CopyTo, plan: PullPlan, clock: StatementClock) -> Result:
+    def copy(self, statement: s.CopyTo, plan: PullPlan | s.PushQuery, clock: StatementClock) -> Result:
+        if isinstance(plan, PullPlan):
+            result = self._pulls.run(plan, (), clock)
+        else:
+            result, watched = self._pushes.open(plan, clock)
+            result = dataclasses.replace(result, batches=DiscardOnClose(watched))
         options = statement.options
         out = CopyOut(
             options.format,
@@ -100,9 +171,9 @@ class CursorCommands:
             options.header,
             options.quote,
             options.escape,
-            _forced(options.force_quote, plan.fields),
+            _forced(options.force_quote, result.fields or ()),
         )
-        return dataclasses.replace(self._pulls.run(plan, (), clock), tag="COPY ", copy=out)
+        return dataclasses.replace(result, tag="COPY ", copy=out)
 
 
 def _forced(names: tuple[str, ...] | None, fields: Sequence[Field]) -> tuple[bool, ...]:

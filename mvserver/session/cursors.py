@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -201,7 +202,24 @@ _SCHEMA = pa.schema(
 )
 
 
-def cursors_table(cursors: Iterable[Cursor] = ()) -> pa.Table:
+class Listed(Protocol):
+    """What pg_cursors shows: of a cursor, and of a portal of the protocol."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def hold(self) -> bool: ...
+    @property
+    def binary(self) -> bool: ...
+    @property
+    def scroll(self) -> bool: ...
+    @property
+    def created(self) -> dt.datetime: ...
+
+
+def cursors_table(cursors: Iterable[Listed] = ()) -> pa.Table:
     """As pg_cursors has them."""
     rows = [
         {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -12,14 +13,18 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Result
-from mvserver.serving.api import PullPlan
+from mvserver.serving.api import PullPlan, ReadsStream
 from mvserver.session import kinds
 from mvserver.session.clock import StatementClock
 from mvserver.session.commands import Commands
+from mvserver.session.copy_in import CopyCommands
 from mvserver.session.cursor_commands import CursorCommands
+from mvserver.session.cursors import Cursor
 from mvserver.session.parameter_types import oid_of_type, type_of_oid
+from mvserver.session.portals import Portal
 from mvserver.session.prepared import PreparedStatement
-from mvserver.session.pulls import PullRunner
+from mvserver.session.pulls import PullRunner, refuse_changed
+from mvserver.session.pushes import PushRunner
 from mvserver.session.routed import RoutedRunner
 from mvserver.session.state import SessionState
 from mvserver.sql import statements as s
@@ -33,15 +38,17 @@ class Dispatcher:
         self._state = state
         self.pulls = PullRunner(state, failed)
         self._routed = RoutedRunner(state, failed)
-        self._cursors = CursorCommands(state, self.pulls)
-        self.commands = Commands(state, self.pulls, self._routed, self._cursors)
+        self.pushes = PushRunner(state, failed)
+        self._cursors = CursorCommands(state, self.pulls, self.pushes)
+        self.commands = Commands(state, self.pulls, self._routed, self._cursors, CopyCommands(state, failed))
 
     # --- running ----------------------------------------------------------------------------------------------------
     def run(self, statement: s.Statement, clock: StatementClock) -> Result:
         """One statement without parameters."""
         self._refuse_in_failed(statement)
         if isinstance(statement, s.Pull):
-            return self.run_plan(self._plan(statement, clock), clock)
+            plan = self._plan(statement, clock)
+            return self.run_plan(plan, clock) if isinstance(plan, PullPlan) else self.pushes.run(plan, clock)
         if isinstance(statement, s.DeclareCursor):
             return self._cursors.declare(statement, self._plan(statement.query, clock), (), clock)
         if isinstance(statement, s.CopyTo):
@@ -54,10 +61,13 @@ class Dispatcher:
             return self.commands.run(statement, clock)
         return self._routed.run(statement, clock)
 
-    def _plan(self, query: s.Pull, clock: StatementClock) -> PullPlan:
+    def _plan(self, query: s.Pull, clock: StatementClock) -> PullPlan | s.PushQuery:
         """Of a query that is not prepared, and so has no parameters."""
-        with clock.working():
-            plan = self.pulls.plan(query)
+        try:
+            with clock.working():
+                plan = self.pulls.plan(query)
+        except ReadsStream:
+            return self.pushes.query(query)
         if plan.parameter_oids:
             raise SqlError(
                 sqlstates.UNDEFINED_PARAMETER, "there is no parameter $1", position=_parameter_position(query)
@@ -66,8 +76,18 @@ class Dispatcher:
 
     def cached(self, text: str) -> PullPlan | None:
         """The plan of a text that is one SELECT without parameters and was planned before."""
-        plan = self.pulls.cached(text.strip().rstrip(";").rstrip())
+        plan = self.pulls.cached(_bare(text))
         return plan if plan is not None and not plan.parameter_oids else None
+
+    def is_short(self, prepared: PreparedStatement | None) -> bool:
+        """Whether a prepared statement is worth trying on the event loop."""
+        statement = prepared.statement if prepared is not None else None
+        if prepared is None or not isinstance(statement, s.Pull):
+            return False
+        return self.pulls.may_run_at_once(self.pulls.cached(statement.text, prepared.declared_oids))
+
+    def is_short_text(self, text: str, parameter_oids: Sequence[int]) -> bool:
+        return self.pulls.may_run_at_once(self.pulls.cached(_bare(text), parameter_oids))
 
     def run_plan(self, plan: PullPlan, clock: StatementClock) -> Result:
         self._state.transaction.refuse_if_failed()
@@ -81,11 +101,34 @@ class Dispatcher:
         query = statement.query if isinstance(statement, s.DeclareCursor) else statement
         if not isinstance(query, s.Pull):
             return self.run(statement, clock)
-        with clock.working():
-            plan = self.pulls.plan_prepared(prepared, query)
+        plan: PullPlan | s.PushQuery
+        try:
+            with clock.working():
+                plan = self.pulls.plan_prepared(prepared, query)
+        except ReadsStream:
+            plan = self.pushes.query(query)
+            refuse_changed(prepared, self.pushes.fields(plan))
         if isinstance(statement, s.DeclareCursor):
             return self._cursors.declare(statement, plan, parameters, clock)
+        if isinstance(plan, s.PushQuery):
+            return self.pushes.run(plan, clock)
         return self.pulls.run(plan, parameters, clock)
+
+    def run_portal(self, portal: Portal, max_rows: int | None, clock: StatementClock) -> Result:
+        """With a row limit a query becomes a cursor, so that FETCH and MOVE may go on where the client stands."""
+        if portal.cursor is not None or (max_rows is not None and isinstance(portal.prepared.statement, s.Pull)):
+            self._state.transaction.refuse_if_failed()
+            try:
+                return self.read_cursor(self._cursors.of_portal(portal, clock), max_rows)
+            except ReadsStream:
+                pass  # a push query: its rows come as they happen, whatever was asked for
+        portal.ran = True
+        return self.run_prepared(portal.prepared, portal.parameters, clock)
+
+    def read_cursor(self, cursor: Cursor, max_rows: int | None) -> Result:
+        """The protocol's Execute of a cursor."""
+        self._state.transaction.refuse_if_failed()
+        return Result("SELECT ", cursor.fields, cursor.fetch("forward", max_rows), part=True)
 
     def _refuse_in_failed(self, statement: s.Statement | None) -> None:
         if not isinstance(statement, kinds.TRANSACTION_EXITS):
@@ -101,17 +144,24 @@ class Dispatcher:
         if statement is not None:
             self._refuse_in_failed(statement)
         declared = tuple(parameter_oids)
-        if isinstance(statement, s.Pull):
-            plan = self.pulls.plan(statement, declared)
-            return PreparedStatement(name, text, statement, declared, plan.parameter_oids, plan.fields)
-        if isinstance(statement, s.DeclareCursor):
-            plan = self.pulls.plan(statement.query, declared)
-            return PreparedStatement(name, text, statement, declared, plan.parameter_oids)
+        query = statement.query if isinstance(statement, s.DeclareCursor) else statement
+        if isinstance(query, s.Pull):
+            oids, fields = self._described(query, declared)
+            told = fields if query is statement else None
+            return PreparedStatement(name, text, statement, declared, oids, told)
         if statement is None:
             return PreparedStatement(name, text, None)
         if any(declared):
             self._refuse_parameters(statement)
         return PreparedStatement(name, text, statement, fields=self.fields(statement))
+
+    def _described(self, query: s.Pull, declared: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[Field, ...]]:
+        """Its parameters and its columns."""
+        try:
+            plan = self.pulls.plan(query, declared)
+        except ReadsStream:
+            return (), self.pushes.fields(self.pushes.query(query))
+        return plan.parameter_oids, plan.fields
 
     def _refuse_parameters(self, statement: s.Statement) -> None:
         raise SqlError(
@@ -136,7 +186,8 @@ class Dispatcher:
     def _prepare(self, statement: s.Prepare) -> Result:
         self._state.prepared.check_free(statement.name)
         oids = [oid_of_type(parse_type(text)) for text in statement.types]
-        self._state.prepared.add(self.prepare(statement.name, statement.statement_text, oids))
+        prepared = self.prepare(statement.name, statement.statement_text, oids)
+        self._state.prepared.add(dataclasses.replace(prepared, prepare_text=statement.text))
         return Result("PREPARE")
 
     def _execute(self, statement: s.ExecutePrepared, clock: StatementClock) -> Result:
@@ -166,6 +217,11 @@ class Dispatcher:
         finally:
             result.close()
         return list(rows[0].values())
+
+
+def _bare(text: str) -> str:
+    """As a statement's text is kept by the parser."""
+    return text.strip().rstrip(";").rstrip()
 
 
 def _parameter_position(statement: s.Pull) -> int | None:

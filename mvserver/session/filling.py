@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.serving.api import PullPlan
 from mvserver.session.clock import StatementClock
 from mvserver.session.state import SessionState
 from mvserver.streaming.api import QueryState, QueryStatus
@@ -21,13 +22,29 @@ class ViewWatch:
         self._state = state
         self._statuses: dict[str, tuple[float, str, QueryStatus | None]] = {}  # by view: when, its name, what
         self._warned: set[tuple[str, QueryState]] = set()
+        self._settled: dict[tuple[str, ...], tuple[float, int]] = {}  # views whole then, with the catalog's generation
 
-    def before_read(self, view_ids: Sequence[str], clock: StatementClock) -> None:
-        if not self._state.settings.flag("mv.read_while_filling"):
+    def before_read(self, plan: PullPlan, clock: StatementClock) -> None:
+        view_ids = plan.view_ids
+        if self._state.settings.flag("mv.read_while_filling"):
+            self._tell(view_ids, filling=True)
+        elif not self.is_settled(plan):
+            looked = time.monotonic()
             self._wait(view_ids, clock)
             self._tell(view_ids, filling=False)
-        else:
-            self._tell(view_ids, filling=True)
+            if len(self._settled) >= limits.VIEW_STATES_REMEMBERED_MAX:
+                self._settled.clear()
+            self._settled[view_ids] = (looked, plan.generation)
+
+    def is_settled(self, plan: PullPlan) -> bool:
+        """Whether a moment ago there was nothing to wait for or to say; a rebuilt view has a newer generation."""
+        known = self._settled.get(plan.view_ids)
+        return not plan.view_ids or (
+            known is not None
+            and known[1] == plan.generation
+            and time.monotonic() - known[0] < _STATUS_AGE_MAX_S
+            and not self._state.settings.flag("mv.read_while_filling")
+        )
 
     # --- waiting ----------------------------------------------------------------------------------------------------
     def _wait(self, view_ids: Sequence[str], clock: StatementClock) -> None:

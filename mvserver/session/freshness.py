@@ -21,10 +21,14 @@ class FreshnessGate:
     def __init__(self, state: SessionState) -> None:
         self._state = state
 
+    @property
+    def asks_nothing(self) -> bool:
+        return self._state.settings.current["mv.freshness"] == "any"
+
     def before_read(self, view_ids: Sequence[str], clock: StatementClock) -> None:
-        wanted = self._state.settings.current["mv.freshness"]
-        if wanted == "any":
+        if self.asks_nothing:
             return
+        wanted = self._state.settings.current["mv.freshness"]
         limit_s = self._state.settings.seconds("mv.freshness_timeout")
         if wanted != "latest":
             age_max_s = (milliseconds(wanted) or 0) / 1000

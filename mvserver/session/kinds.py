@@ -7,7 +7,7 @@ import re
 from mvserver.routing.kinds import Kind, row_of
 from mvserver.sql import statements as s
 
-TRANSACTION_EXITS = (s.Commit, s.Rollback, s.RollbackToSavepoint)
+TRANSACTION_EXITS = (s.Commit, s.Rollback, s.RollbackToSavepoint, s.EndApplication)
 """The only statements that run in a failed transaction."""
 
 _TAGS: dict[type[s.Statement], str] = {
@@ -23,12 +23,20 @@ _TAGS: dict[type[s.Statement], str] = {
     s.DropSchema: "DROP SCHEMA",
     s.CreateStream: "CREATE STREAM",
     s.CreateStreamAs: "CREATE STREAM",
+    s.CreateChangelog: "CREATE CHANGELOG",
+    s.CreateChangelogAs: "CREATE CHANGELOG",
     s.InsertInto: "INSERT INTO",
     s.CreateMaterializedView: "CREATE MATERIALIZED VIEW",
     s.RefreshMaterializedView: "REFRESH MATERIALIZED VIEW",
     s.TerminateQuery: "TERMINATE QUERY",
     s.RestartQuery: "RESTART QUERY",
+    s.CommentOn: "COMMENT",
+    s.RenameRole: "ALTER ROLE",
+    s.AlterRoleSetting: "ALTER ROLE",
 }
+
+
+_MAKES_RELATIONS = (s.CreateStream, s.CreateStreamAs, s.CreateChangelog, s.CreateChangelogAs, s.CreateMaterializedView)
 
 
 def takes_effect(statement: s.Statement) -> bool:
@@ -44,6 +52,8 @@ def command_tag(statement: s.Statement) -> str:
     """The tag of a statement that waits for COMMIT."""
     if isinstance(statement, s.DropRelation):
         return f"DROP {statement.kind.upper()}"
+    if isinstance(statement, s.AlterOwner):
+        return f"ALTER {(statement.relation_kind or statement.kind).upper()}"
     return _TAGS.get(type(statement)) or _spaced(type(statement).__name__)
 
 
@@ -54,7 +64,7 @@ def command_name(statement: s.Statement) -> str:
 
 def created_name(statement: s.Statement) -> str | None:
     """The relation that a waiting statement will create, without its schema."""
-    if isinstance(statement, (s.CreateStream, s.CreateStreamAs, s.CreateMaterializedView)):
+    if isinstance(statement, _MAKES_RELATIONS):
         return statement.name.parts[-1]
     return None
 

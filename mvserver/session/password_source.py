@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 
 from catalog.store import Catalog
 
@@ -17,8 +18,11 @@ class CatalogPasswords:
         self._catalog = catalog
 
     def password_of(self, role: str) -> str | None:
+        """None also where its time has come (VALID UNTIL): as if it were wrong, and nothing tells which."""
         found = self._catalog.roles.find(role)
-        return None if found is None else found.password
+        if found is None or (found.valid_until is not None and found.valid_until <= time.time()):
+            return None
+        return found.password
 
     def secret(self) -> bytes:
         """From it the challenges of roles that do not exist are made; it is made once for a catalog."""

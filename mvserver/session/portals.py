@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.session.cursors import Cursor
 from mvserver.session.prepared import PreparedStatement
 
 
-@dataclass(frozen=True)
+@dataclass
 class Portal:
     name: str
     prepared: PreparedStatement
     parameters: tuple[Any, ...]
+    ran: bool = False  # its whole result was asked for
+    cursor: Cursor | None = None  # of a query that is read in parts
+    created: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
+    scroll: ClassVar[bool] = False
+    hold: ClassVar[bool] = False
+    binary: ClassVar[bool] = False
+
+    @property
+    def text(self) -> str:
+        return self.prepared.text
+
+    def close(self) -> None:
+        if self.cursor is not None:
+            self.cursor.rows.close()
 
 
 class Portals:
@@ -24,6 +40,9 @@ class Portals:
 
     def __len__(self) -> int:
         return len(self._portals)
+
+    def all(self) -> Sequence[Portal]:
+        return tuple(self._portals.values())
 
     def add(self, name: str, prepared: PreparedStatement, parameters: Sequence[Any]) -> None:
         """The unnamed portal is replaced, a named one must be closed first (42P03)."""
@@ -39,11 +58,15 @@ class Portals:
             raise SqlError(
                 sqlstates.CONFIGURATION_LIMIT_EXCEEDED, f"a session may have at most {limits.PORTALS_MAX} open portals"
             )
+        self.discard(name)
         self._portals[name] = Portal(name, prepared, tuple(parameters))
 
     def check_free(self, name: str) -> None:
         if name and name in self._portals:
             raise SqlError(sqlstates.DUPLICATE_CURSOR, f'cursor "{name}" already exists')
+
+    def find(self, name: str) -> Portal | None:
+        return self._portals.get(name)
 
     def get(self, name: str) -> Portal:
         portal = self._portals.get(name)
@@ -52,8 +75,11 @@ class Portals:
         return portal
 
     def discard(self, name: str) -> None:
-        self._portals.pop(name, None)
+        portal = self._portals.pop(name, None)
+        if portal is not None:
+            portal.close()
 
     def clear(self) -> None:
         """At the end of each transaction, as in PostgreSQL."""
-        self._portals.clear()
+        for name in tuple(self._portals):
+            self.discard(name)

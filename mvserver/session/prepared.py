@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.pgcatalog.static_data import type_spellings
 from mvserver.pgwire.backend import Field
 from mvserver.sql.statements import Statement
 
@@ -25,6 +29,8 @@ class PreparedStatement:
     declared_oids: tuple[int, ...] = ()
     parameter_oids: tuple[int, ...] = ()
     fields: tuple[Field, ...] | None = None
+    prepare_text: str | None = None  # of the PREPARE in SQL that made it
+    prepared_at: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
 
 
 class PreparedStatements:
@@ -34,8 +40,8 @@ class PreparedStatements:
     def __len__(self) -> int:
         return len(self._statements)
 
-    def names(self) -> Sequence[str]:
-        return [name for name in self._statements if name]
+    def named(self) -> Sequence[PreparedStatement]:
+        return [prepared for name, prepared in self._statements.items() if name]
 
     def check_free(self, name: str) -> None:
         """42P05 when a named statement exists; the unnamed one is replaced."""
@@ -61,6 +67,9 @@ class PreparedStatements:
             raise SqlError(sqlstates.INVALID_SQL_STATEMENT_NAME, message)
         return prepared
 
+    def find(self, name: str) -> PreparedStatement | None:
+        return self._statements.get(name)
+
     def discard(self, name: str) -> None:
         """The protocol's Close: no error where there is none."""
         self._statements.pop(name, None)
@@ -71,3 +80,32 @@ class PreparedStatements:
 
     def clear(self) -> None:
         self._statements.clear()
+
+
+_SCHEMA = pa.schema(
+    [
+        ("name", pa.string()),
+        ("statement", pa.string()),
+        ("prepare_time", pa.timestamp("us", "UTC")),
+        ("parameter_types", pa.list_(pa.string())),
+        ("from_sql", pa.bool_()),
+        ("generic_plans", pa.int64()),
+        ("custom_plans", pa.int64()),
+    ]
+)
+
+
+def prepared_table(statements: Iterable[PreparedStatement] = ()) -> pa.Table:
+    """As pg_prepared_statements has them; how often a plan was used is not counted."""
+    spellings = type_spellings()
+    rows = [
+        {
+            "name": prepared.name,
+            "statement": prepared.prepare_text or prepared.text,
+            "prepare_time": prepared.prepared_at,
+            "parameter_types": [spellings.get(oid, str(oid)) for oid in prepared.parameter_oids],
+            "from_sql": prepared.prepare_text is not None,
+        }
+        for prepared in statements
+    ]
+    return pa.Table.from_pylist(rows, schema=_SCHEMA)

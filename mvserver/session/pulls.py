@@ -12,19 +12,22 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Result
-from mvserver.serving.api import PullPlan, Snapshot
+from mvserver.pgwire.backend import Field, Postponed, Result
+from mvserver.serving.api import UNPROVED_S, PullPlan, Snapshot
 from mvserver.session.clock import StatementClock
 from mvserver.session.cursors import cursors_table
 from mvserver.session.filling import ViewWatch
 from mvserver.session.freshness import FreshnessGate
 from mvserver.session.kinds import created_name
-from mvserver.session.prepared import PreparedStatement
+from mvserver.session.prepared import PreparedStatement, prepared_table
 from mvserver.session.results import DiscardOnClose, WatchedBatches
 from mvserver.session.state import SessionState
-from mvserver.sql.statements import Pull
+from mvserver.sql.dialect import parse_select
+from mvserver.sql.statements import BoundedRead, Pull
 
 _FREE_SNAPSHOTS_MAX = 2  # cursors kept for the next query
 
@@ -35,7 +38,10 @@ class PullRunner:
         self._failed = failed
         self._watch = ViewWatch(state)
         self._freshness = FreshnessGate(state)
-        self._own = {"pg_cursors": lambda: cursors_table(state.cursors.all())}
+        self._own = {
+            "pg_cursors": lambda: cursors_table((*state.cursors.all(), *state.portals.all())),
+            "pg_prepared_statements": lambda: prepared_table(state.prepared.named()),
+        }
         self._free: list[Snapshot] = []
         self._open: list[WatchedBatches] = []
         self._pinned: Snapshot | None = None
@@ -43,11 +49,11 @@ class PullRunner:
         self._pin_broken = False
 
     # --- planning ---------------------------------------------------------------------------------------------------
-    def cached(self, text: str) -> PullPlan | None:
+    def cached(self, text: str, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
         """The plan of a text that was planned before, found without parsing it. A rewriter must see each text."""
         if self._state.services.rewriter is not None:
             return None
-        return self._state.services.pulls.cached(text, self._state.scope(), ())
+        return self._state.services.pulls.cached(text, self._state.scope(), parameter_oids)
 
     def plan(self, statement: Pull, parameter_oids: Sequence[int] = ()) -> PullPlan:
         statement, rewritten = self._rewrite(statement)
@@ -64,13 +70,7 @@ class PullRunner:
     def plan_prepared(self, prepared: PreparedStatement, statement: Pull) -> PullPlan:
         """What a prepared statement means now; 0A000 where the client was told of other columns."""
         plan = self.plan(statement, prepared.declared_oids)
-        told = prepared.fields
-        if told is not None and told is not plan.fields and _shape(plan.fields) != _shape(told):
-            raise SqlError(
-                sqlstates.FEATURE_NOT_SUPPORTED,
-                "cached plan must not change result type",
-                hint="Prepare the statement again.",
-            )
+        refuse_changed(prepared, plan.fields)
         return plan
 
     def _rewrite(self, statement: Pull) -> tuple[Pull, bool]:
@@ -104,22 +104,58 @@ class PullRunner:
                 ) from error
 
     # --- running ----------------------------------------------------------------------------------------------------
+    def may_run_at_once(self, plan: PullPlan | None) -> bool:
+        """Whether nothing is known for which it would have to wait."""
+        return (
+            plan is not None
+            and plan.runs.short
+            and bool(self._free)
+            and not plan.sets
+            and not plan.streams
+            and not self._state.transaction.pins
+            and self._freshness.asks_nothing
+            and self._watch.is_settled(plan)
+        )
+
+    def _run_at_once(self, plan: PullPlan, parameters: Sequence[Any], clock: StatementClock) -> Result:
+        if not self.may_run_at_once(plan):
+            raise Postponed
+        self._state.transaction.queried = True
+        snapshot = self._free.pop()
+        try:
+            with clock.working(snapshot.interrupt), self._state.services.watchdog.watching(snapshot.interrupt) as held:
+                result = snapshot.run_at_once(plan, parameters)
+        except SqlError as error:
+            if error.sqlstate == sqlstates.QUERY_CANCELED and held.expired and not clock.cancelled:
+                result = None
+            else:
+                raise
+        finally:
+            self._free.append(snapshot)
+        if result is None:
+            plan.runs.slowest_s = UNPROVED_S
+            raise Postponed
+        return result
+
     def run(self, plan: PullPlan, parameters: Sequence[Any], clock: StatementClock) -> Result:
+        if self._state.at_once:
+            return self._run_at_once(plan, parameters, clock)
         if not plan.catalog_only and plan.view_ids:
-            self._watch.before_read(plan.view_ids, clock)
+            self._watch.before_read(plan, clock)
             if self._pinned is None:  # what is pinned already does not become fresher
                 self._freshness.before_read(plan.view_ids, clock)
+        tables = self._stream_tables(plan, clock)
         self._state.transaction.queried = True
         snapshot = self._snapshot()
         pinned = snapshot is self._pinned
         try:
             with clock.working(snapshot.interrupt):
-                result = snapshot.run(plan, parameters)
+                result = snapshot.run(plan, parameters, tables=tables)
         except Exception:
             self._release(snapshot, broken=True)
             raise
         self._apply_settings(plan)
-        if result.fields is None:
+        if result.fields is None or result.whole:
             self._release(snapshot)
             return result
 
@@ -135,10 +171,24 @@ class PullRunner:
         self._open.append(watched)
         return dataclasses.replace(result, batches=DiscardOnClose(watched))
 
+    def _stream_tables(self, plan: PullPlan, clock: StatementClock) -> dict[str, pa.Table]:
+        """The rows of the streams that the query reads, to their present ends."""
+        tables: dict[str, pa.Table] = {}
+        for read in plan.streams:
+            statement = BoundedRead(parse_select(read.select), read.limit, text=read.select)
+            with clock.working():
+                result = self._state.services.router.execute(statement, self._state.context)
+                tables[read.name] = pa.Table.from_batches(result.batches)
+        return tables
+
     def _apply_settings(self, plan: PullPlan) -> None:
         """What the query's set_config calls asked for."""
         for name, value, local in plan.sets:
-            key = self._state.settings.set(name, value, local=local and self._state.transaction.in_block)
+            local = local and self._state.transaction.in_block
+            if name.lower() == "role":
+                self._state.set_role(value, local=local)
+                continue
+            key = self._state.settings.set(name, value, local=local)
             if key == "search_path":
                 self._state.follow_search_path()
         if plan.sets:
@@ -199,6 +249,17 @@ class PullRunner:
             free, self._free = self._free, []
             for snapshot in free:
                 snapshot.close()
+
+
+def refuse_changed(prepared: PreparedStatement, fields: tuple[Field, ...]) -> None:
+    """0A000 where the client was told of other columns."""
+    told = prepared.fields
+    if told is not None and told is not fields and _shape(fields) != _shape(told):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "cached plan must not change result type",
+            hint="Prepare the statement again.",
+        )
 
 
 def _shape(fields: Sequence[Field]) -> tuple[tuple[str, int], ...]:

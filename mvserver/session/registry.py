@@ -31,6 +31,14 @@ class SessionActivity:
     query: str
 
 
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """How many sessions may be open when one more is to come; None: as many as the wire lets in."""
+
+    of_all: int | None = None
+    of_role: int | None = None
+
+
 class SessionRegistry:
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,9 +48,26 @@ class SessionRegistry:
     def new_id(self) -> int:
         return next(self._ids)
 
-    def add(self, session: Session, startup: Startup) -> None:
+    def add(self, session: Session, startup: Startup, limits: ConnectionLimits | None = None) -> None:
+        """53300 where there are as many as there may be; looked at and added in one step."""
         with self._lock:
+            if limits is not None:
+                self._refuse_too_many(startup.user, limits)
             self._sessions[session.id] = (session, startup)
+
+    def _refuse_too_many(self, role: str, limits: ConnectionLimits) -> None:
+        if limits.of_all is not None and len(self._sessions) >= limits.of_all:
+            raise SqlError(
+                sqlstates.TOO_MANY_CONNECTIONS,
+                "remaining connection slots are reserved for non-replication superuser connections",
+                severity="FATAL",
+            )
+        if limits.of_role is not None:
+            own = sum(1 for session, _ in self._sessions.values() if session.session_role == role)
+            if own >= limits.of_role:
+                raise SqlError(
+                    sqlstates.TOO_MANY_CONNECTIONS, f'too many connections for role "{role}"', severity="FATAL"
+                )
 
     def remove(self, session_id: int) -> None:
         with self._lock:
@@ -82,7 +107,7 @@ def _row(session: Session, startup: Startup) -> SessionActivity:
     return SessionActivity(
         session_id=session.id,
         process=startup.process or session.id,
-        user=startup.user,
+        user=session.session_role,
         database=startup.database,
         application_name=session.application_name,
         peer=startup.peer,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -14,6 +15,8 @@ from mvserver.pgwire.backend import Field, Result
 from mvserver.session.clock import StatementClock
 
 TEXT_OID = 25
+
+_T = TypeVar("_T")
 
 
 class WatchedBatches:
@@ -56,19 +59,23 @@ class WatchedBatches:
             return self._spooled.popleft()
         if self._done:
             raise StopIteration
+        batch = self.guarded(lambda: next(self._result.batches, None))
+        if batch is None:
+            self.close()
+            raise StopIteration
+        return batch
+
+    def guarded(self, work: Callable[[], _T]) -> _T:
+        """Under the clock; an error is the end of the rows."""
         try:
             with self._clock.working(self._interrupt):
-                batch = next(self._result.batches, None)
+                return work()
         except Exception as error:
             self.close()
             failure = self._failed(error)
             if failure is error:
                 raise
             raise failure from error
-        if batch is None:
-            self.close()
-            raise StopIteration
-        return batch
 
     def spool(self) -> None:
         """Reads the rest into memory, so that the source is free; 53400 when it is too large."""

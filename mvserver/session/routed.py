@@ -55,9 +55,12 @@ class RoutedRunner:
         if transaction.queue and transaction.queue_place != place:
             raise SqlError(
                 sqlstates.ACTIVE_SQL_TRANSACTION,
-                "the statements that wait for COMMIT were given in another database, schema or store",
+                "the statements that wait for COMMIT were given by another role or in another place",
+                detail="They belong to one role, one database, one schema and one store.",
                 hint="Commit first, or use autocommit.",
             )
+        if transaction.application is not None:
+            statement = transaction.application.whole(statement)
         with clock.working():
             self._state.services.router.validate(statement, self._state.context, transaction.queue)
         transaction.enqueue(statement, place)
@@ -72,9 +75,12 @@ class RoutedRunner:
         now = self._state.place()
         self._state.go_to(given_at)
         self._state.context.in_transaction_block = False
+        application = self._state.transaction.application
+        self._state.context.application = None if application is None else application.name
         try:
             with clock.working():
                 for result in self._state.services.router.execute_all(queue, self._state.context):
                     result.close()
         finally:
+            self._state.context.application = None
             self._state.go_to(now)

@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from catalog.model import Role
 from mvserver.pgwire.backend import Field, Result
+from mvserver.routing.copying import CopyTarget
 from mvserver.serving.api import PullService
 from mvserver.session.context import SessionContext
 from mvserver.session.deadlines import Deadlines
-from mvserver.sql.statements import Statement
+from mvserver.session.watchdog import Watchdog
+from mvserver.sql.statements import CopyFrom, Statement
 from mvserver.streaming.api import PresentEnds, QueryStatus
 
 
@@ -27,6 +30,12 @@ class StatementRouter(Protocol):
 
     def execute_all(self, statements: Sequence[Statement], context: SessionContext) -> Sequence[Result]:
         """All of them, in order, or none."""
+
+    def copy_target(self, statement: CopyFrom, context: SessionContext) -> CopyTarget:
+        """Where the rows of a COPY FROM go until they are written."""
+
+    def write_copies(self, copies: Sequence[CopyTarget], check: Callable[[], None]) -> None:
+        """All records, into the one store of all of them, or none; ``check`` raises when the statement is to stop."""
 
 
 class ViewStates(Protocol):
@@ -45,15 +54,20 @@ class ViewStates(Protocol):
 
 
 class Directory(Protocol):
-    """Who may connect, and to what."""
+    """Who may connect, and to what, as the catalog has it now."""
 
-    def has_role(self, name: str) -> bool: ...
+    def generation(self) -> int:
+        """Another number whenever anything has changed."""
 
-    def may_log_in(self, name: str) -> bool: ...
+    def role(self, name: str) -> Role | None: ...
 
-    def is_superuser(self, name: str) -> bool: ...
+    def role_by_oid(self, oid: int) -> Role | None: ...
 
-    def has_database(self, name: str) -> bool: ...
+    def is_member(self, name: str, role: Role) -> bool:
+        """Whether the role of this name may act as the other one."""
+
+    def may_connect(self, name: str, database: str) -> bool | None:
+        """Whether the role has CONNECT there; None where there is no such database."""
 
     def query_of_view(self, view_id: str) -> tuple[str, str] | None:
         """The view's name and the id of the continuous query that keeps it."""
@@ -75,4 +89,6 @@ class Services:
     rewriter: TextRewriter | None = None
     extensions: Sequence[Any] = ()  # buenavista's Extension objects
     deadlines: Deadlines = field(default_factory=Deadlines)
+    watchdog: Watchdog = field(default_factory=Watchdog)
+    unreserved_connections: int | None = None  # what is left to those who are no superusers; None: all
     setting_defaults: Mapping[str, str] = field(default_factory=dict)  # what the server's settings make of a session's

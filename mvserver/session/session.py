@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.observability import loggable_sql, session_id_var
-from mvserver.pgwire.backend import Field, Notice, Result, StatementDescription
+from mvserver.pgwire.backend import Field, Notice, Postponed, Result, StatementDescription
 from mvserver.session.activity import Activity
 from mvserver.session.clock import USER_REQUEST, StatementClock
 from mvserver.session.dispatch import Dispatcher
 from mvserver.session.extensions import ExtensionCalls
+from mvserver.session.idle import IdleWatch
+from mvserver.session.restartable import Restartable
 from mvserver.session.state import SessionState
 from mvserver.sql.statements import Statement
 
@@ -39,8 +41,9 @@ class Session:
         self._lock = threading.RLock()
         self._dispatch = Dispatcher(state, self._fail)
         self._extensions = ExtensionCalls(state.services.extensions, self)
-        self._idle_since: float | None = None
-        self._idle_watched = False
+        self._idle = IdleWatch(state, self._lock, self.terminate)
+        self._in_call = False
+        self._cancel_reason: str | None = None  # of a request that came during the present call
         self._terminated: SqlError | None = None
         self._closed = False
         state.context.cancelled = self._is_cancelled
@@ -52,6 +55,11 @@ class Session:
     @property
     def application_name(self) -> str:
         return self._state.settings.current["application_name"]
+
+    @property
+    def session_role(self) -> str:
+        """Who has logged in, by the name that the role has now."""
+        return self._state.context.session_role
 
     def transaction_status(self) -> str:
         return self._state.transaction.status
@@ -67,8 +75,26 @@ class Session:
         notices.clear()
         return taken
 
+    # --- short statements -------------------------------------------------------------------------------------------
+    @property
+    def at_once(self) -> bool:
+        return self._state.at_once
+
+    @at_once.setter
+    def at_once(self, value: bool) -> None:
+        self._state.at_once = value
+
+    def is_short(self, statement: str) -> bool:
+        return self._dispatch.is_short(self._state.prepared.find(statement))
+
+    def is_short_text(self, text: str, parameter_oids: Sequence[int]) -> bool:
+        return not self._state.services.extensions and self._dispatch.is_short_text(text, parameter_oids)
+
     # --- simple protocol --------------------------------------------------------------------------------------------
     def simple_query(self, text: str) -> Iterator[Result]:
+        return Restartable(partial(self._answers, text))
+
+    def _answers(self, text: str) -> Iterator[Result]:
         try:
             with self._call(text):
                 self._state.prepared.discard("")
@@ -141,18 +167,15 @@ class Session:
                 return cursor.fields
             return self._dispatch.described(self._state.portals.get(portal).prepared)
 
-    def execute(self, portal: str) -> Result:
+    def execute(self, portal: str, max_rows: int | None = None) -> Result:
         with self._call():
-            if self._state.cursors.find(portal) is not None:
-                raise SqlError(
-                    sqlstates.FEATURE_NOT_SUPPORTED,
-                    f'cursor "{portal}" cannot be read by the protocol\'s Execute',
-                    hint="Use FETCH.",
-                )
+            cursor = self._state.cursors.find(portal)
+            if cursor is not None:
+                return self._dispatch.read_cursor(cursor, max_rows)
             found = self._state.portals.get(portal)
             self.activity.query(found.prepared.text)
             self._begin_implicit()
-            return self._dispatch.run_prepared(found.prepared, found.parameters, self._new_clock())
+            return self._dispatch.run_portal(found, max_rows, self._new_clock())
 
     def close_statement(self, name: str) -> None:
         with self._lock:
@@ -179,6 +202,8 @@ class Session:
         self.cancel_for(USER_REQUEST)
 
     def cancel_for(self, reason: str) -> None:
+        if self._in_call:
+            self._cancel_reason = reason  # a statement that is only being parsed has no clock yet
         clock = self._state.clock
         if clock is not None:
             clock.cancel(reason)
@@ -192,6 +217,7 @@ class Session:
             self._state.transaction.end()
             try:
                 self._state.cursors.clear()
+                self._dispatch.pushes.end_transaction()
                 self._dispatch.pulls.close()
             finally:
                 self._on_close()
@@ -213,35 +239,51 @@ class Session:
     @contextmanager
     def _call(self, text: str | None = None) -> Iterator[None]:
         with self._lock:
-            self._idle_since = None
+            self._idle.busy()
             token = session_id_var.set(str(self.id))
+            self._cancel_reason, self._in_call = None, True
             try:
                 if self._terminated is not None:
                     raise self._terminated
+                self._follow_roles()
                 if text is not None:
                     self.activity.query(text)
                     if _log.isEnabledFor(logging.DEBUG):
                         _log.debug("statement: %s", loggable_sql(text))
                 yield
+                if self._cancel_reason is not None and not self._is_cancelled():
+                    raise SqlError(sqlstates.QUERY_CANCELED, self._cancel_reason)
             except SqlError as error:
                 self._fail(error)
+                raise
+            except Postponed:
                 raise
             except Exception as error:
                 raise self._fail(error) from error
             finally:
+                self._in_call = False
                 session_id_var.reset(token)
+
+    def _follow_roles(self) -> None:
+        try:
+            self._state.follow_roles()
+        except SqlError as error:
+            self._terminated = error
+            raise
 
     def _new_clock(self) -> StatementClock:
         timeout_s = self._state.settings.seconds("statement_timeout")
         clock = StatementClock(self._state.services.deadlines, timeout_s, self._began)
         self._state.clock = clock
+        if self._cancel_reason is not None:
+            clock.cancel(self._cancel_reason)
         return clock
 
     def _began(self, clock: StatementClock) -> None:
         """A statement is at work, perhaps again: the wire reads a suspended portal without asking the session."""
         if self._state.clock is not clock:
             with self._lock:
-                self._idle_since = None
+                self._idle.busy()
                 self._state.clock = clock
                 clock.restart()
 
@@ -274,44 +316,11 @@ class Session:
             hint=f"The server's log has the details under session={self.id}.",
         )
 
-    # --- idle in transaction ----------------------------------------------------------------------------------------
+    # --- the client's turn ------------------------------------------------------------------------------------------
     def _rest(self) -> None:
-        """The client's turn: in a transaction block, for a bounded time. There is nothing to cancel now."""
+        """There is nothing to cancel now."""
         self._state.clock = None
         status = self._state.transaction.status
         self.activity.idle(status)
-        if status == "I" or self._closed:
-            return
-        self._idle_since = time.monotonic()
-        self._watch_idle()
-
-    def _watch_idle(self) -> None:
-        limit_s = self._state.settings.seconds("idle_in_transaction_session_timeout")
-        if limit_s is None or self._idle_watched or self._idle_since is None:
-            return
-        self._idle_watched = True
-        left_s = limit_s - (time.monotonic() - self._idle_since)
-        self._state.services.deadlines.after(max(left_s, 0.001), self._idle_over)
-
-    def _idle_over(self) -> None:
-        """On the deadlines' thread; a session that is busy again, or was in between, is left alone."""
-        if not self._lock.acquire(blocking=False):
-            self._state.services.deadlines.after(0.1, self._idle_over)
-            return
-        try:
-            self._idle_watched = False
-            limit_s = self._state.settings.seconds("idle_in_transaction_session_timeout")
-            if self._idle_since is None or limit_s is None:
-                return
-            if time.monotonic() - self._idle_since < limit_s:
-                self._watch_idle()
-                return
-            self.terminate(
-                SqlError(
-                    sqlstates.IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
-                    "terminating connection due to idle-in-transaction timeout",
-                    severity="FATAL",
-                )
-            )
-        finally:
-            self._lock.release()
+        if not self._closed:
+            self._idle.rest(in_transaction=status != "I")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import zoneinfo
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -117,6 +117,7 @@ def only_off(name: str, value: str) -> str:
     return "off"
 
 
+@lru_cache(maxsize=256)  # each statement asks for its time-out
 def milliseconds(value: str) -> int | None:
     """A duration setting's text in milliseconds; None when it is not one."""
     match = _DURATION.fullmatch(value)

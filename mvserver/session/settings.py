@@ -122,6 +122,11 @@ class Settings:
             self._state = SettingsState({**self._state.values, key: text}, left)
         self._refresh()
 
+    def fix(self, key: str, text: str) -> None:
+        """A value that is the session's own and no client's to change: RESET does not bring back the old one."""
+        self._reset[key] = text
+        self.force(key, text)
+
     def start_with(self, name: str, value: str) -> None:
         """A start-up option: what RESET goes back to."""
         key, text = self.check(name, value)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from catalog.model import Role
+from mvserver import sqlstates
+from mvserver.errors import SqlError
 from mvserver.pgcatalog.settings_table import DEFAULTS
 from mvserver.pgwire.backend import Startup
 from mvserver.serving.api import PullScope
@@ -25,21 +28,72 @@ class SessionState:
     startup: Startup
     settings: Settings
     context: SessionContext
+    role: Role  # who has logged in
     transaction: Transaction = field(default_factory=Transaction)
     prepared: PreparedStatements = field(default_factory=PreparedStatements)
     portals: Portals = field(default_factory=Portals)
     cursors: Cursors = field(default_factory=Cursors)
     clock: StatementClock | None = None  # of the statement that runs now
+    at_once: bool = False  # the call that runs must not wait: it raises Postponed instead
 
     def __post_init__(self) -> None:
         self._scope: PullScope | None = None
+        self._roles_known = self.services.directory.generation()
+        self._current_role = self.role  # another one by SET ROLE
         self.follow_search_path()
         self._home = self.place()
         self.publish()
 
+    # --- roles ------------------------------------------------------------------------------------------------------
+    def follow_roles(self) -> None:
+        """Before each call: roles are renamed, made superusers and dropped while their sessions are open."""
+        generation = self.services.directory.generation()
+        if generation == self._roles_known:
+            return
+        self._roles_known = generation
+        known = (self.role, self._current_role)
+        self.role, self._current_role = (self._present(role) for role in known)
+        if known != (self.role, self._current_role):
+            if self.settings.current["role"] != "none":
+                self.settings.force("role", self._current_role.name)
+            self.settings.fix("session_authorization", self.role.name)
+            self.publish()
+
+    def _present(self, role: Role) -> Role:
+        found = self.services.directory.role_by_oid(role.oid)
+        if found is None:
+            raise SqlError(
+                sqlstates.INVALID_AUTHORIZATION_SPECIFICATION,
+                f'role "{role.name}" was concurrently dropped',
+                severity="FATAL",
+            )
+        return found
+
+    def set_role(self, name: str | None, *, local: bool) -> None:
+        """SET ROLE: one of those that the one who logged in is a member of; None or "none" is that one itself."""
+        if name is not None and name != "none":
+            role = self.services.directory.role(name)
+            if role is None:
+                raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'role "{name}" does not exist')
+            if not self.services.directory.is_member(self.role.name, role):
+                raise SqlError(sqlstates.INSUFFICIENT_PRIVILEGE, f'permission denied to set role "{name}"')
+        self.settings.force("role", name or "none", local=local)
+        self.publish()
+
+    def _follow_role_setting(self) -> None:
+        """The setting may have changed by SET, by the end of SET LOCAL, or by a rollback."""
+        name = self.settings.current["role"]
+        if name == "none":
+            self._current_role = self.role
+        elif name != self._current_role.name:
+            self._current_role = self.services.directory.role(name) or self.role
+        self.context.role, self.context.session_role = self._current_role.name, self.role.name
+        if self.settings.flag("is_superuser") != self._current_role.superuser:
+            self.settings.fix("is_superuser", "on" if self._current_role.superuser else "off")
+
     # --- names ------------------------------------------------------------------------------------------------------
     def place(self) -> Place:
-        return Place(self.context.database, self.context.schema, self.context.store)
+        return Place(self.context.database, self.context.schema, self.context.store, self.context.role)
 
     def scope(self) -> PullScope:
         if self._scope is None:
@@ -48,6 +102,8 @@ class SessionState:
                 database=self.context.database,
                 search_path=self.settings.search_path(),
                 role=self.context.role,
+                reads_streams=settings["mv.stream_reads"] == "bounded",
+                session_role=self.context.session_role,
                 time_zone=settings["timezone"],
                 settings=tuple((name, value) for name, value in settings.items() if DEFAULTS.get(name) != value),
                 backend_pid=self.startup.process or self.session_id,
@@ -87,12 +143,15 @@ class SessionState:
         self.publish()
 
     def go_to(self, place: Place) -> None:
+        """Its role counts until the settings are published again: for what COMMIT carries out."""
         self.context.database, self.context.schema, self.context.store = place.database, place.schema, place.store
+        self.context.role = place.role
 
     # --- settings ---------------------------------------------------------------------------------------------------
     def publish(self) -> None:
         """Handlers and plans see the settings and places as they are now."""
         self._scope = None
+        self._follow_role_setting()
         self.context.settings = {**self.settings.current, **self.transaction_settings()}
         self.context.in_transaction_block = self.transaction.in_block
 

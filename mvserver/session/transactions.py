@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.routing.copying import CopyTarget
+from mvserver.session.applications import Application
 from mvserver.session.settings import SettingsState
 from mvserver.sql.statements import Statement
 
@@ -28,11 +30,12 @@ PINNING = frozenset({"repeatable read", "serializable"})
 
 @dataclass(frozen=True)
 class Place:
-    """Where names resolve: what USE changes, and ROLLBACK takes back."""
+    """Where names resolve and as whom: what USE and SET ROLE change, and ROLLBACK takes back."""
 
     database: str
     schema: str
     store: str | None
+    role: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class _Savepoint:
     name: str
     restore: Restore
     queued: int
+    copied: int
 
 
 @dataclass
@@ -60,6 +64,8 @@ class Transaction:
     of_text: bool = False  # an implicit transaction of several statements of one text
     queue: list[Statement] = field(default_factory=list)  # what waits for COMMIT
     queue_place: Place | None = None  # where it was given
+    copies: list[CopyTarget] = field(default_factory=list)  # records that COMMIT writes
+    application: Application | None = None  # the block is one
     _start: Restore | None = None
     _savepoints: list[_Savepoint] = field(default_factory=list)
 
@@ -107,8 +113,10 @@ class Transaction:
         """Forgets the transaction; returns what a rollback restores."""
         start = self._start
         self.state = State.IDLE
+        self.application = None
         self.queried = False
         self.queue = []
+        self._drop_copies(0)
         self._start = None
         self._savepoints = []
         return start
@@ -116,6 +124,15 @@ class Transaction:
     def take_queue(self) -> list[Statement]:
         queue, self.queue = self.queue, []
         return queue
+
+    def take_copies(self) -> list[CopyTarget]:
+        copies, self.copies = self.copies, []
+        return copies
+
+    def _drop_copies(self, kept: int) -> None:
+        for copy in self.copies[kept:]:
+            copy.close()
+        del self.copies[kept:]
 
     # --- inside -----------------------------------------------------------------------------------------------------
     def refuse_if_failed(self) -> None:
@@ -130,6 +147,12 @@ class Transaction:
             raise SqlError(
                 sqlstates.PROGRAM_LIMIT_EXCEEDED,
                 f"a transaction may hold at most {limits.QUEUED_STATEMENTS_MAX} statements that take effect at COMMIT",
+            )
+        if self.copies:
+            raise SqlError(
+                sqlstates.ACTIVE_SQL_TRANSACTION,
+                "statements that wait for COMMIT cannot follow COPY FROM",
+                hint="Commit first: a store and the catalog have no transaction in common.",
             )
         self.queue.append(statement)
         self.queue_place = place
@@ -158,7 +181,7 @@ class Transaction:
             raise SqlError(
                 sqlstates.PROGRAM_LIMIT_EXCEEDED, f"a transaction may have at most {limits.SAVEPOINTS_MAX} savepoints"
             )
-        self._savepoints.append(_Savepoint(name, restore, len(self.queue)))
+        self._savepoints.append(_Savepoint(name, restore, len(self.queue), len(self.copies)))
 
     def release(self, name: str) -> None:
         self._require_block("RELEASE SAVEPOINT")
@@ -172,6 +195,7 @@ class Transaction:
         savepoint = self._savepoints[at]
         del self._savepoints[at + 1 :]
         del self.queue[savepoint.queued :]
+        self._drop_copies(savepoint.copied)
         self.state = State.BLOCK
         return savepoint.restore
 

@@ -1,4 +1,4 @@
-"""COPY ... TO STDOUT: what is copied, and its options in PostgreSQL's two grammars, checked as it checks them."""
+"""COPY to and from the client: what is copied, and its options in PostgreSQL's two grammars, checked as there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mvserver.sql.lexer import END, IDENTIFIER, NUMBER, STRING, WORD, Token
 from mvserver.sql.names import identifier, label, object_name
 from mvserver.sql.pull import pull_query
 from mvserver.sql.split import StatementTokens
-from mvserver.sql.statements import CopyOptions, CopyTo, ObjectName, Pull, Statement
+from mvserver.sql.statements import CopyFrom, CopyOptions, CopyTo, ObjectName, Pull, Statement
 
 _FORMATS = frozenset({"text", "csv", "binary"})
 _NAMES = frozenset(
@@ -24,7 +24,6 @@ _NAMES = frozenset(
 _TRUE, _FALSE = frozenset({"true", "on", "1"}), frozenset({"false", "off", "0"})
 _NOT_A_DELIMITER = frozenset("\\.abcdefghijklmnopqrstuvwxyz0123456789")
 _UTF8 = frozenset({"utf8", "utf-8", "unicode"})
-_ROWS_IN = "Use INSERT INTO ENTITY name VALUE ('...') to write a record to a source."
 _CLIENT_FILES = "Anyone can COPY to stdout. psql's \\copy command also works for anyone."
 
 _Value = str | tuple[str, ...] | None
@@ -54,7 +53,12 @@ def _copy(cursor: Cursor) -> Statement:
         _listed(cursor, found)
     else:
         _spelled(cursor, found)
-    options = _options(found)
+    if is_from and cursor.at_word("where"):
+        raise cursor.not_supported("COPY FROM with WHERE is not supported", hint="Send only the rows that are wanted.")
+    cursor.expect_end()
+    options = _options(found, is_from)
+    if is_from and table is not None:
+        return CopyFrom(table, tuple(token.text for token in columns), options)
     if query is None and table is not None:
         query = _whole(table, columns)
     if query is None:
@@ -80,8 +84,6 @@ def _destination(cursor: Cursor, is_from: bool) -> None:
             position=token.position,
         )
     cursor.expect_any("stdout", "stdin")
-    if is_from:
-        raise cursor.not_supported("COPY FROM STDIN is not supported", hint=_ROWS_IN, token=token)
 
 
 # --- what is copied -------------------------------------------------------------------------------------------------
@@ -181,7 +183,7 @@ def _names(cursor: Cursor) -> tuple[str, ...]:
 
 def _spelled(cursor: Cursor, found: _Found) -> None:
     """``CSV HEADER DELIMITER AS ';'``, as before PostgreSQL 9.0; psql's users still write it."""
-    while not cursor.at_end:
+    while not (cursor.at_end or cursor.at_word("where")):
         token = cursor.current
         word = cursor.expect_any(
             "binary", "csv", "freeze", "header", "delimiter", "null", "quote", "escape", "encoding", "force"
@@ -222,15 +224,15 @@ def _add(found: _Found, name: str, value: _Value, token: Token) -> None:
 
 
 # --- what they mean -------------------------------------------------------------------------------------------------
-def _options(found: _Found) -> CopyOptions:
+def _options(found: _Found, is_from: bool) -> CopyOptions:
     form = _text(found, "format") or "text"
     if form not in _FORMATS:
         raise _invalid(f'COPY format "{form}" not recognized', found["format"][1])
     delimiter, null = _text(found, "delimiter"), _text(found, "null")
     quote, escape = _text(found, "quote"), _text(found, "escape")
-    header = _header(found)
-    forced = _force(found, "force_quote")
-    _refuse_input_options(found)
+    header, match = _header(found, is_from)
+    forced, not_null, to_null = (_force(found, name) for name in ("force_quote", "force_not_null", "force_null"))
+    _refuse_freeze_and_encodings(found, is_from)
     if form == "binary":
         for name, value in (("DELIMITER", delimiter), ("NULL", null)):
             if value is not None:
@@ -238,9 +240,17 @@ def _options(found: _Found) -> CopyOptions:
         if header:
             raise _unsupported("cannot specify HEADER in BINARY mode")
     if form != "csv":
-        for name, given in (("quote", quote), ("escape", escape), ("force quote", forced)):
-            if given is not None:
+        given = {"quote": quote, "escape": escape, "force quote": forced, "force not null": not_null}
+        for name, option in {**given, "force null": to_null}.items():
+            if option is not None:
                 raise _unsupported(f"COPY {name} available only in CSV mode")
+    for name, columns, other in (
+        ("force quote", forced if is_from else None, "TO"),
+        ("force not null", None if is_from else not_null, "FROM"),
+        ("force null", None if is_from else to_null, "FROM"),
+    ):
+        if columns is not None:
+            raise _unsupported(f"COPY {name} only available using COPY {other}")
     csv = form == "csv"
     quote = '"' if quote is None else quote
     options = CopyOptions(
@@ -251,6 +261,9 @@ def _options(found: _Found) -> CopyOptions:
         quote,
         quote if escape is None else escape,
         forced,
+        match,
+        not_null,
+        to_null,
     )
     _check(options)
     return options
@@ -289,13 +302,16 @@ def _text(found: _Found, name: str) -> str | None:
     return value
 
 
-def _header(found: _Found) -> bool:
+def _header(found: _Found, is_from: bool) -> tuple[bool, bool]:
+    """Whether there is one, and whether its names must be the columns'."""
     value, token = found.get("header", ("off", None))
     if value is None or (isinstance(value, str) and value.lower() in _TRUE):
-        return True
+        return True, False
     if isinstance(value, str) and value.lower() in _FALSE:
-        return False
-    if value == "match":
+        return False, False
+    if isinstance(value, str) and value.lower() == "match":
+        if is_from:
+            return True, True
         raise _unsupported('cannot use "match" with HEADER in COPY TO')
     raise SqlError(
         sqlstates.SYNTAX_ERROR,
@@ -313,10 +329,9 @@ def _force(found: _Found, name: str) -> tuple[str, ...] | None:
     return value
 
 
-def _refuse_input_options(found: _Found) -> None:
-    for name, shown in (("force_not_null", "force not null"), ("force_null", "force null"), ("freeze", "freeze")):
-        if name in found:
-            raise _unsupported(f"COPY {shown} only available using COPY FROM")
+def _refuse_freeze_and_encodings(found: _Found, is_from: bool) -> None:
+    if "freeze" in found:
+        raise _unsupported("COPY FREEZE is not supported" if is_from else "COPY freeze only available using COPY FROM")
     encoding = _text(found, "encoding")
     if encoding is not None and encoding.lower() not in _UTF8:
         raise SqlError(

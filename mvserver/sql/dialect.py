@@ -149,8 +149,8 @@ from mvserver.sql.select import continuous_select
 from mvserver.sql.split import StatementTokens, split
 
 
-def parse_select(text: str) -> exp.Select:
-    """The continuous tree of one SELECT."""
+def parse_select(text: str) -> exp.Select | exp.Union:
+    """The continuous tree of one SELECT, or of a UNION ALL of several."""
     cursor = Cursor(_only_statement(text))
     with guard.no_recursion_error():
         select = continuous_select(cursor)

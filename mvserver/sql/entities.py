@@ -88,7 +88,7 @@ def insert_into_entity(cursor: Cursor) -> Statement:
     name, store = _name(cursor), _in_store(cursor)
     cursor.expect_any("value", "values")
     cursor.expect_operator("(")
-    value = cursor.expect_string()
+    value = None if cursor.accept_word("null") else cursor.expect_string()
     key = cursor.expect_string() if cursor.accept_operator(",") else None
     cursor.expect_operator(")")
     return InsertIntoEntity(name, store, value, key, optional_properties(cursor))

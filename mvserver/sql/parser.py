@@ -7,11 +7,16 @@ from dataclasses import replace
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql import (
+    applications,
+    changelogs,
+    comments,
     copying,
     cursors,
+    default_privileges,
     entities,
     guard,
     namespaces,
+    privileges,
     queries,
     relations,
     roles,
@@ -75,10 +80,15 @@ def _statement(cursor: Cursor, *, whole: bool) -> Statement:
 
 _HEADS = HeadTable(
     stores.HEADS,
+    comments.HEADS,
     entities.HEADS,
     namespaces.HEADS,
     roles.HEADS,
+    privileges.HEADS,
+    default_privileges.HEADS,
     relations.HEADS,
+    changelogs.HEADS,
+    applications.HEADS,
     queries.heads(_nested),
     session.heads(_nested),
     cursors.heads(_nested),

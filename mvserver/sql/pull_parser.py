@@ -97,13 +97,17 @@ class PullParser(PostgresParser):
 
     # Their patterns stay as they were written: sqlglot's own form of them cannot tell Day from DAY.
     FUNCTIONS: ClassVar[dict[str, Any]] = {
-        word: build for word, build in PostgresParser.FUNCTIONS.items() if word not in ("TO_CHAR", "TO_DATE")
+        word: build for word, build in PostgresParser.FUNCTIONS.items() if word not in ("TO_CHAR", "TO_DATE", "INITCAP")
     } | {"TO_TIMESTAMP": _to_timestamp}
 
     PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {  # a question mark is an operator only
         kind: parse for kind, parse in PostgresParser.PLACEHOLDER_PARSERS.items() if kind != TokenType.PLACEHOLDER
     }
     OPTIONAL_ALIAS_TOKEN_CTE = False
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {  # initcap is a macro: sqlglot's spelling of it is not PostgreSQL's
+        word: parse for word, parse in PostgresParser.FUNCTION_PARSERS.items() if word != "INITCAP"
+    }
+
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         word: parse for word, parse in PostgresParser.NO_PAREN_FUNCTION_PARSERS.items() if word not in ("IF", "NEXT")
     }
@@ -144,6 +148,17 @@ class PullParser(PostgresParser):
         found = super()._parse_date_part()
         found.meta["date_part"] = True  # else the same node as extract's
         return found
+
+    def _parse_types(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        """sqlglot knows no arrays of oid, regclass and their like."""
+        found = super()._parse_types(*args, **kwargs)
+        while isinstance(found, exp.ObjectIdentifier | exp.PseudoType | exp.DataType) and self._is_array_mark():
+            self._advance(2)
+            found = exp.DataType(this=exp.DataType.Type.ARRAY, expressions=[found], nested=True)
+        return found
+
+    def _is_array_mark(self) -> bool:
+        return self._curr.token_type == TokenType.L_BRACKET and self._next.token_type == TokenType.R_BRACKET
 
     def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
         found = super()._parse_interval_span(this, parse_function_unit)

@@ -9,6 +9,8 @@ from mvserver.sql.heads import Heads, StatementParser
 from mvserver.sql.lexer import IDENTIFIER, NUMBER, STRING, WORD
 from mvserver.sql.names import NOT_A_NAME, label, object_name
 from mvserver.sql.statements import (
+    CreateChangelog,
+    CreateChangelogAs,
     CreateMaterializedView,
     CreateStream,
     CreateStreamAs,
@@ -25,7 +27,9 @@ from mvserver.sql.statements import (
     TerminateQuery,
 )
 
-_DESCRIBABLE = (CreateStream, CreateStreamAs, CreateMaterializedView, InsertInto, Pull)
+_DESCRIBABLE = (
+    CreateStream, CreateStreamAs, CreateChangelog, CreateChangelogAs, CreateMaterializedView, InsertInto, Pull,
+)  # fmt: skip
 _EXPLAINABLE = (*_DESCRIBABLE, ExecutePrepared)
 _EXPLAIN_OPTIONS = frozenset(
     {"analyze", "verbose", "costs", "settings", "buffers", "wal", "timing", "summary", "format"}
@@ -36,7 +40,7 @@ def _list(_: Cursor) -> Statement:
     return ListQueries()
 
 
-def _id(cursor: Cursor) -> str:
+def query_id(cursor: Cursor) -> str:
     """A query's id: bare, in double quotes or as text."""
     token = cursor.current
     if token.kind is STRING and not token.text:
@@ -53,15 +57,15 @@ def _describe_query(cursor: Cursor) -> Statement:
             f"DESCRIBE QUERY {what.text.upper()} is not supported",
             hint="DESCRIBE QUERY id shows state, rates, positions and the last error.",
         )
-    return DescribeQuery(_id(cursor))
+    return DescribeQuery(query_id(cursor))
 
 
 def _terminate(cursor: Cursor) -> Statement:
-    return TerminateQuery(_id(cursor))
+    return TerminateQuery(query_id(cursor))
 
 
 def _restart(cursor: Cursor) -> Statement:
-    query = _id(cursor)
+    query = query_id(cursor)
     return RestartQuery(query, cursor.accept_word("skip", "rejected"))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql.cursor import Cursor
@@ -58,7 +60,7 @@ def _columns(cursor: Cursor) -> tuple[ColumnDefinition, ...]:
     while True:
         token = cursor.current
         _refuse_constraint(cursor)
-        column = _column(cursor)
+        column = column_definition(cursor, _refuse_constraint)
         if column.name in seen:
             raise SqlError(
                 sqlstates.DUPLICATE_COLUMN, f'column "{column.name}" specified more than once', position=token.position
@@ -76,13 +78,15 @@ def _columns(cursor: Cursor) -> tuple[ColumnDefinition, ...]:
         cursor.expect_operator(",")
 
 
-def _column(cursor: Cursor) -> ColumnDefinition:
+def column_definition(cursor: Cursor, constraint: Callable[[Cursor], bool]) -> ColumnDefinition:
+    """``constraint`` reads or refuses a constraint at the cursor and says whether it has read one."""
     name = identifier(cursor)
     sql_type = type_name(cursor)
     not_null = nullable = False
     while not cursor.at_operator(",") and not cursor.at_operator(")"):
         token = cursor.current
-        _refuse_constraint(cursor)
+        if constraint(cursor):
+            continue
         if cursor.accept_word("not", "null"):
             not_null = True
         elif cursor.accept_word("null"):
@@ -103,7 +107,7 @@ def _column(cursor: Cursor) -> ColumnDefinition:
     return ColumnDefinition(name, sql_type, not_null)
 
 
-def _refuse_constraint(cursor: Cursor) -> None:
+def _refuse_constraint(cursor: Cursor) -> bool:
     if cursor.at_word("primary", "key"):
         raise SqlError(
             sqlstates.INVALID_TABLE_DEFINITION,
@@ -114,6 +118,7 @@ def _refuse_constraint(cursor: Cursor) -> None:
         )
     if cursor.at_any({"constraint", "foreign"}) or (cursor.at_any({"unique", "check"}) and cursor.peek().text == "("):
         raise cursor.not_supported("constraints are not supported in a stream", hint="Only NOT NULL is.")
+    return False
 
 
 def _create_materialized_view(cursor: Cursor) -> Statement:
@@ -163,7 +168,7 @@ def _insert(cursor: Cursor) -> Statement:
 
 
 # --- DROP, LIST, DESCRIBE -------------------------------------------------------------------------------------------
-def _drop(kind: str) -> StatementParser:
+def drop_parser(kind: str) -> StatementParser:
     def parse(cursor: Cursor) -> Statement:
         guarded = if_exists(cursor)
         name = object_name(cursor)
@@ -174,7 +179,7 @@ def _drop(kind: str) -> StatementParser:
     return parse
 
 
-def _list(kind: str | None) -> StatementParser:
+def list_parser(kind: str | None) -> StatementParser:
     def parse(cursor: Cursor) -> Statement:
         schema: ObjectName | None = None
         if cursor.accept_word("in"):
@@ -185,7 +190,7 @@ def _list(kind: str | None) -> StatementParser:
     return parse
 
 
-def _describe(cursor: Cursor) -> Statement:
+def describe_parser(cursor: Cursor) -> Statement:
     following = cursor.peek()
     columns = cursor.at_word("columns") and cursor.peek().text not in ("", ";", ".") and following is not cursor.current
     if columns:
@@ -200,15 +205,15 @@ HEADS: Heads = {
     ("create", "materialized", "view"): _create_materialized_view,
     ("refresh", "materialized", "view"): _refresh,
     ("insert", "into"): _insert,
-    ("drop", "stream"): _drop("stream"),
-    ("drop", "materialized", "view"): _drop("materialized view"),
-    ("drop", "relation"): _drop("relation"),
-    ("drop", "table"): _drop("table"),
-    ("describe", "relation"): _describe,
-    ("describe", "stream"): _describe,
-    ("describe", "materialized", "view"): _describe,
+    ("drop", "stream"): drop_parser("stream"),
+    ("drop", "materialized", "view"): drop_parser("materialized view"),
+    ("drop", "relation"): drop_parser("relation"),
+    ("drop", "table"): drop_parser("table"),
+    ("describe", "relation"): describe_parser,
+    ("describe", "stream"): describe_parser,
+    ("describe", "materialized", "view"): describe_parser,
     **{
-        (verb, *words): _list(kind)
+        (verb, *words): list_parser(kind)
         for verb in ("list", "show")
         for words, kind in (
             (("relations",), None),

@@ -1,4 +1,4 @@
-"""Roles: CREATE, ALTER and DROP ROLE; USER is the same word, but for that a new one may log in."""
+"""Roles: CREATE, ALTER, RENAME and DROP ROLE; USER is the same word, but for that a new one may log in."""
 
 from __future__ import annotations
 
@@ -7,28 +7,33 @@ from dataclasses import replace
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.sql import session
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads, StatementParser
 from mvserver.sql.lexer import IDENTIFIER, STRING, WORD
 from mvserver.sql.names import NOT_A_NAME, identifier, if_exists
-from mvserver.sql.statements import AlterRole, CreateRole, DropRole, RoleOptions, Statement
+from mvserver.sql.statements import (
+    AlterRole,
+    AlterRoleSetting,
+    CreateRole,
+    DropRole,
+    RenameRole,
+    RoleOptions,
+    RoleSpec,
+    Set,
+    Statement,
+)
 
 _SPECIAL = frozenset({"current_user", "current_role", "session_user"})
-_TRUE_OF_ALL = frozenset({"inherit", "nocreatedb", "nocreaterole", "noreplication", "nobypassrls"})
+_AFTER_A_ROLE = frozenset({"with", "granted", "cascade", "restrict", "to", "set", "reset"})
+_TRUE_OF_ALL = frozenset({"inherit", "nocreaterole", "noreplication", "nobypassrls"})
 """What createuser and pg_dumpall say of a role that has no special rights, and what is so for each that is none."""
 
 _REFUSED = {
-    "createdb": "Superusers create databases.",
     "createrole": "Superusers manage roles.",
-    "noinherit": "Roles have no members.",
-    "in": "Roles have no members.",
-    "role": "Roles have no members.",
-    "user": "Roles have no members.",
-    "admin": "Roles have no members.",
+    "noinherit": "A member has the privileges of its roles without asking for them.",
     "replication": "There is nothing to replicate by this protocol.",
     "bypassrls": "There is no row security.",
-    "connection": "The number of connections is limited for the server as a whole.",
-    "valid": "Take the password away when its time has come: ALTER ROLE name PASSWORD NULL.",
     "sysid": None,
 }
 
@@ -43,8 +48,8 @@ def _create(*, login: bool) -> StatementParser:
                 f"{cursor.current.text.upper()} cannot be used as a role name here",
                 position=cursor.current.position,
             )
-        name = _role(cursor)
-        options = _options(cursor)
+        name = role_name(cursor)
+        options = _options(cursor, creating=True)
         return CreateRole(name, replace(options, login=login) if options.login is None else options)
 
     return parse
@@ -56,27 +61,36 @@ def _alter(cursor: Cursor) -> Statement:
     if cursor.at_word("all"):
         raise cursor.not_supported("ALTER ROLE ALL is not supported")
     if cursor.at_any(_SPECIAL):
-        cursor.advance()
-        name = None
+        spec = role_spec(cursor)
     else:
-        name = _role(cursor)
-    if cursor.at_word("rename", "to"):
+        spec = RoleSpec(role_name(cursor))
+        if cursor.accept_word("rename", "to"):
+            return RenameRole(spec.name, role_name(cursor))
+    if cursor.at_word("in", "database"):
         raise cursor.not_supported(
-            "ALTER ROLE RENAME is not supported", hint="Create a role with the new name and drop the old one."
+            "settings of a role in one database are not supported", hint="Leave IN DATABASE out."
         )
-    if cursor.at_any({"set", "reset"}) or cursor.at_word("in", "database"):
-        raise cursor.not_supported(
-            "settings of a role are not supported", hint="Give them when connecting, as in options='-c name=value'."
-        )
-    return AlterRole(name, _options(cursor))
+    if cursor.accept_word("set"):
+        return _setting(cursor, spec)
+    if cursor.accept_word("reset"):
+        reset = session.reset(cursor)
+        return AlterRoleSetting(spec, None if reset.name == "all" else reset.name, None)
+    return AlterRole(None if spec.special else spec.name, _options(cursor))
+
+
+def _setting(cursor: Cursor, spec: RoleSpec) -> Statement:
+    start = cursor.current
+    if cursor.at_any({"local", "session"}):
+        raise cursor.syntax_error()
+    given = session.assignment(cursor)
+    if not isinstance(given, Set) or given.name in ("role", "session_authorization"):
+        raise cursor.not_supported("only settings of a session can be set for a role", token=start)
+    return AlterRoleSetting(spec, given.name, given.value)
 
 
 def _drop(cursor: Cursor) -> Statement:
     guarded = if_exists(cursor)
-    names = [_dropped(cursor)]
-    while cursor.accept_operator(","):
-        names.append(_dropped(cursor))
-    return DropRole(tuple(names), guarded)
+    return DropRole(_names(cursor, _dropped), guarded)
 
 
 def _dropped(cursor: Cursor) -> str:
@@ -86,10 +100,11 @@ def _dropped(cursor: Cursor) -> str:
             "cannot use special role specifier in DROP ROLE",
             position=cursor.current.position,
         )
-    return _role(cursor)
+    return role_name(cursor)
 
 
-def _role(cursor: Cursor) -> str:
+def role_name(cursor: Cursor) -> str:
+    """The name of one role, that is neither PUBLIC nor the current one by another word."""
     if cursor.at_word("public") or cursor.at_word("none"):
         raise SqlError(
             sqlstates.RESERVED_NAME,
@@ -99,14 +114,39 @@ def _role(cursor: Cursor) -> str:
     return identifier(cursor)
 
 
-def _options(cursor: Cursor) -> RoleOptions:
+def role_spec(cursor: Cursor) -> RoleSpec:
+    """A name, PUBLIC, or who asks: ``[ROLE | USER | GROUP] name``."""
+    following = cursor.peek()
+    if cursor.at_any({"role", "user", "group"}) and (
+        following.kind is IDENTIFIER or (following.kind is WORD and following.text not in _AFTER_A_ROLE)
+    ):
+        cursor.advance()
+    position = cursor.current.position
+    if cursor.accept_word("public"):
+        return RoleSpec(special="public", position=position)
+    if cursor.accept_word("session_user"):
+        return RoleSpec(special="session", position=position)
+    if cursor.at_any(_SPECIAL):
+        cursor.advance()
+        return RoleSpec(special="current", position=position)
+    return RoleSpec(role_name(cursor), position=position)
+
+
+def _names(cursor: Cursor, one: Callable[[Cursor], str]) -> tuple[str, ...]:
+    names = [one(cursor)]
+    while cursor.accept_operator(","):
+        names.append(one(cursor))
+    return tuple(names)
+
+
+def _options(cursor: Cursor, *, creating: bool = False) -> RoleOptions:
     cursor.accept_word("with")
     options = RoleOptions()
     seen: set[str] = set()
     while not cursor.at_end:
         token = cursor.current
         word = token.text if token.kind is WORD else ""
-        option = _OPTIONS.get(word)
+        option = _OPTIONS.get(word) or (_MEMBERS.get(word) if creating else None)
         subject = word.removeprefix("no") if word.startswith("no") else "password" if word == "encrypted" else word
         if subject in seen:
             raise SqlError(sqlstates.SYNTAX_ERROR, "conflicting or redundant options", position=token.position)
@@ -142,6 +182,33 @@ def _password(cursor: Cursor, options: RoleOptions) -> RoleOptions:
     return replace(options, sets_password=True, password=password)
 
 
+def _connection_limit(cursor: Cursor, options: RoleOptions) -> RoleOptions:
+    cursor.expect_word("limit")
+    position = cursor.current.position
+    negative = cursor.accept_operator("-")
+    limit = -cursor.expect_integer() if negative else cursor.expect_integer()
+    if not -1 <= limit < 2**31:
+        raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f"invalid connection limit: {limit}", position=position)
+    return replace(options, connection_limit=limit)
+
+
+def _valid_until(cursor: Cursor, options: RoleOptions) -> RoleOptions:
+    cursor.expect_word("until")
+    return replace(options, valid_until="infinity" if cursor.accept_word("null") else cursor.expect_string())
+
+
+def _in_roles(cursor: Cursor, options: RoleOptions) -> RoleOptions:
+    cursor.expect_any("role", "group")
+    return replace(options, in_roles=_names(cursor, role_name))
+
+
+_MEMBERS: dict[str, Callable[[Cursor, RoleOptions], RoleOptions]] = {
+    "in": _in_roles,
+    "role": lambda cursor, options: replace(options, members=_names(cursor, role_name)),
+    "user": lambda cursor, options: replace(options, members=_names(cursor, role_name)),
+    "admin": lambda cursor, options: replace(options, admins=_names(cursor, role_name)),
+}
+
 _OPTIONS: dict[str, Callable[[Cursor, RoleOptions], RoleOptions]] = {
     "superuser": lambda _, options: replace(options, superuser=True),
     "nosuperuser": lambda _, options: replace(options, superuser=False),
@@ -149,6 +216,12 @@ _OPTIONS: dict[str, Callable[[Cursor, RoleOptions], RoleOptions]] = {
     "nologin": lambda _, options: replace(options, login=False),
     "password": _password,
     "encrypted": _encrypted,
+    "createdb": lambda _, options: replace(options, create_database=True),
+    "nocreatedb": lambda _, options: replace(options, create_database=False),
+    "createstore": lambda _, options: replace(options, create_store=True),
+    "nocreatestore": lambda _, options: replace(options, create_store=False),
+    "connection": _connection_limit,
+    "valid": _valid_until,
 }
 
 HEADS: Heads = {

@@ -6,6 +6,8 @@ instead of reading "syntax error".
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
@@ -17,12 +19,15 @@ from mvserver.sql.names import NOT_A_NAME, identifier, label
 from mvserver.sql.nodes import at
 from mvserver.sql.properties import at_properties, optional_properties, property_list
 from mvserver.sql.statements import Properties
+from mvserver.sql.windows import at_window, window_table
 
-_WINDOWS = frozenset({"tumble", "hop", "cumulate", "session"})
 _SIDES = frozenset({"inner", "cross", "left", "right", "full", "natural"})
 _READ_WHERE = "Order and cut the rows where you read them: SELECT ... FROM view ORDER BY ... LIMIT ..."
 _REFUSED_CLAUSES = {
-    "union": ("UNION is not supported in continuous queries", "Feed one relation from several INSERT INTO queries."),
+    "union": (
+        "UNION without ALL is not supported in continuous queries",
+        "UNION ALL is; SELECT DISTINCT over it drops what comes twice.",
+    ),
     "intersect": ("INTERSECT is not supported in continuous queries", None),
     "except": ("EXCEPT is not supported in continuous queries", None),
     "order": ("ORDER BY is not supported in continuous queries", _READ_WHERE),
@@ -35,13 +40,13 @@ _REFUSED_CLAUSES = {
     ),
     "for": ("FOR UPDATE and FOR SHARE are not supported", None),
     "tablesample": ("TABLESAMPLE is not supported in continuous queries", None),
-    "emit": ("EMIT is not supported", "A view is changed by every batch, and a stream gets every row."),
 }
 
 
-def continuous_select(cursor: Cursor) -> exp.Select:
+def continuous_select(cursor: Cursor) -> exp.Select | exp.Union:
     """``[WITH ...] SELECT ... [QUERY WITH (...)]`` up to where no clause of it follows."""
     select = _Parser(cursor).query()
+    select.meta["emit_final"] = _emits_final(cursor)
     properties = Properties()
     if cursor.at_word("query", "with"):
         cursor.advance()
@@ -51,19 +56,22 @@ def continuous_select(cursor: Cursor) -> exp.Select:
     return select
 
 
+def _emits_final(cursor: Cursor) -> bool:
+    """``EMIT FINAL``; ``EMIT CHANGES`` is what happens without it."""
+    if not cursor.at_word("emit"):
+        return False
+    cursor.advance()
+    return cursor.expect_any("final", "changes") == "final"
+
+
 class _Parser:
     def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
         self.expressions = ExpressionParser(cursor)
 
-    def query(self) -> exp.Select:
+    def query(self) -> exp.Select | exp.Union:
+        """``[WITH …] SELECT … [UNION ALL SELECT …]``"""
         cursor = self.cursor
-        if cursor.at_operator("("):
-            cursor.advance()
-            inner = self.query()
-            cursor.expect_operator(")")
-            self._refuse_clauses()
-            return inner
         start = cursor.current
         with_ = self._with() if cursor.at_word("with") else None
         if cursor.at_any({"values", "table"}):
@@ -72,10 +80,24 @@ class _Parser:
             )
         if with_ is not None and cursor.at_operator("("):
             raise cursor.not_supported("brackets around the SELECT after WITH are not supported")
-        select = self._select()
+        query: exp.Select | exp.Union = self._branch()
+        while cursor.at_word("union", "all"):
+            token = cursor.advance()
+            cursor.advance()
+            query = at(exp.Union(this=query, expression=self._branch(), distinct=False), token)
+        self._refuse_clauses()
         if with_ is not None:
-            select.set("with_", at(with_, start))
-        return select
+            query.set("with_", at(with_, start))
+        return query
+
+    def _branch(self) -> exp.Select | exp.Union:
+        cursor = self.cursor
+        if not cursor.at_operator("("):
+            return self._select()
+        cursor.advance()
+        inner = self.query()
+        cursor.expect_operator(")")
+        return inner
 
     def _with(self) -> exp.With:
         cursor = self.cursor
@@ -130,7 +152,6 @@ class _Parser:
         if cursor.at_word("having"):
             having = cursor.advance()
             select.set("having", at(exp.Having(this=self.expressions.expression()), having))
-        self._refuse_clauses()
         return select
 
     def _refuse_clauses(self) -> None:
@@ -305,9 +326,9 @@ class _Parser:
             return source
         cursor.accept_word("only")
         token = cursor.current
-        table = self._table()
+        table = window_table(cursor, self.expressions, self._table) if at_window(cursor) else self._table()
         if cursor.at_operator("("):
-            self._refuse_table_function(token)
+            raise cursor.not_supported("table functions are not supported in continuous queries", token=token)
         # The properties may stand on either side of the alias.
         properties = optional_properties(cursor)
         self._source_alias(table)
@@ -340,16 +361,6 @@ class _Parser:
             )
         return at(exp.Table(**dict(zip(("this", "db", "catalog"), reversed(parts), strict=False))), first)
 
-    def _refuse_table_function(self, token: Token) -> None:
-        cursor = self.cursor
-        if token.text in _WINDOWS:
-            raise cursor.not_supported(
-                f"{token.text.upper()} windows are not supported yet",
-                hint="Group by DATE_TRUNC or FLOOR(column TO MINUTE) of the event time instead.",
-                token=token,
-            )
-        raise cursor.not_supported("table functions are not supported in continuous queries", token=token)
-
     def _source_alias(self, source: exp.Expression) -> None:
         cursor = self.cursor
         token = cursor.current
@@ -371,17 +382,38 @@ class _Parser:
         cursor.advance()
         if cursor.at_any({"distinct", "all"}):
             raise cursor.not_supported(f"GROUP BY {cursor.current.text.upper()} is not supported")
-        items: list[exp.Expression] = []
-        while True:
-            start = cursor.current
-            if cursor.at_word("grouping", "sets") or (cursor.at_any({"rollup", "cube"}) and cursor.peek().text == "("):
-                raise cursor.not_supported(
-                    "GROUPING SETS, ROLLUP and CUBE are not supported in continuous queries",
-                    hint="Create one view for each set of keys.",
-                )
-            if cursor.at_operator("(") and cursor.peek().text == ")":
-                raise cursor.not_supported("the empty grouping set is not supported", token=start)
-            item = self.expressions.expression()
-            items.extend(item.expressions if item.meta.get("parenthesised") else [item])
-            if not cursor.accept_operator(","):
-                return at(exp.Group(expressions=items), token)
+        items = [self._grouping_element()]
+        while cursor.accept_operator(","):
+            items.append(self._grouping_element())
+        return at(exp.Group(expressions=items), token)
+
+    def _grouping_element(self) -> exp.Expression:
+        """An expression, ``(a, b)``, ``()``, ROLLUP, CUBE or GROUPING SETS, which nests."""
+        cursor = self.cursor
+        token = cursor.current
+        if cursor.at_word("grouping", "sets"):
+            cursor.advance()
+            cursor.advance()
+            return at(exp.GroupingSets(expressions=self._grouping_list(self._grouping_element)), token)
+        if cursor.at_any({"rollup", "cube"}) and cursor.peek().text == "(":
+            kind = exp.Rollup if cursor.advance().text == "rollup" else exp.Cube
+            return at(kind(expressions=self._grouping_list(self._grouping_item)), token)
+        if cursor.at_operator("(") and cursor.peek().text == ")":
+            cursor.advance()
+            cursor.advance()
+            return at(exp.Tuple(expressions=[]), token)
+        return self._grouping_item()
+
+    def _grouping_item(self) -> exp.Expression:
+        token = self.cursor.current
+        item = self.expressions.expression()
+        return at(exp.Tuple(expressions=item.expressions), token) if item.meta.get("parenthesised") else item
+
+    def _grouping_list(self, element: Callable[[], exp.Expression]) -> list[exp.Expression]:
+        cursor = self.cursor
+        cursor.expect_operator("(")
+        items = [element()]
+        while cursor.accept_operator(","):
+            items.append(element())
+        cursor.expect_operator(")")
+        return items

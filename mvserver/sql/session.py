@@ -30,6 +30,7 @@ from mvserver.sql.statements import (
     SetTransaction,
     Show,
     Statement,
+    Unlisten,
 )
 
 _BARE = re.compile(r"[a-z_][a-z0-9_$]*\Z")
@@ -38,7 +39,8 @@ _LISTS = frozenset({"search_path", "temp_tablespaces"})  # settings whose parts 
 
 
 # --- SET, SHOW, RESET, DISCARD --------------------------------------------------------------------------------------
-def _set(cursor: Cursor) -> Statement:
+def assignment(cursor: Cursor) -> Statement:
+    """What follows the word SET."""
     if cursor.accept_word("session", "characteristics"):
         cursor.expect_word("as", "transaction")
         isolation, read_only = _modes(cursor, required=True)
@@ -148,7 +150,8 @@ def _show(cursor: Cursor) -> Statement:
     return Show(_special_name(cursor) or _setting_name(cursor))
 
 
-def _reset(cursor: Cursor) -> Statement:
+def reset(cursor: Cursor) -> Reset:
+    """What follows the word RESET."""
     if cursor.accept_word("all"):
         return Reset("all")
     return Reset(_special_name(cursor) or _setting_name(cursor))
@@ -157,6 +160,12 @@ def _reset(cursor: Cursor) -> Statement:
 def _discard(cursor: Cursor) -> Statement:
     what = cursor.expect_any("all", "plans", "sequences", "temp", "temporary")
     return Discard("temp" if what == "temporary" else what)
+
+
+def _unlisten(cursor: Cursor) -> Statement:
+    if not cursor.accept_operator("*"):
+        identifier(cursor)
+    return Unlisten()
 
 
 # --- transactions ---------------------------------------------------------------------------------------------------
@@ -198,11 +207,6 @@ def _work(cursor: Cursor) -> None:
 
 
 def _begin(cursor: Cursor) -> Statement:
-    if cursor.at_word("application"):
-        raise cursor.not_supported(
-            "BEGIN APPLICATION is not supported",
-            hint="Put the statements between BEGIN and COMMIT: they take effect together.",
-        )
     _work(cursor)
     return Begin(*_modes(cursor, required=False))
 
@@ -327,10 +331,11 @@ def _types(cursor: Cursor) -> tuple[str, ...]:
 def heads(nested: StatementParser) -> Heads:
     """The table; ``nested`` reads any statement at the cursor."""
     return {
-        ("set",): _set,
+        ("set",): assignment,
         ("show",): _show,
-        ("reset",): _reset,
+        ("reset",): reset,
         ("discard",): _discard,
+        ("unlisten",): _unlisten,
         ("begin",): _begin,
         ("start", "transaction"): _start_transaction,
         ("commit",): _commit,

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.sql.lexer import END, Token
+from mvserver.sql.lexer import END, WORD, Token
+
+_HEAD_TOKENS = 3  # BEGIN APPLICATION name
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,10 @@ def split(source: str, tokens: Sequence[Token]) -> list[StatementTokens]:
     begin = 0
     for index, token in enumerate(tokens):
         if token.kind is END:
+            head = _application_head(tokens, begin, index)
+            if head is not None:
+                statements.append(StatementTokens(source, head))
+                begin += len(head) - 1
             if index > begin:
                 statements.append(StatementTokens(source, tokens[begin : index + 1]))
                 if len(statements) > limits.STATEMENTS_PER_TEXT_MAX:
@@ -44,3 +50,12 @@ def split(source: str, tokens: Sequence[Token]) -> list[StatementTokens]:
                     )
             begin = index + 1
     return statements
+
+
+def _application_head(tokens: Sequence[Token], begin: int, end: int) -> list[Token] | None:
+    """BEGIN APPLICATION name, where its first statement follows without a semicolon."""
+    first = [token.text for token in tokens[begin : begin + 2] if token.kind is WORD]
+    if first != ["begin", "application"] or end - begin <= _HEAD_TOKENS:
+        return None
+    head = list(tokens[begin : begin + _HEAD_TOKENS])
+    return [*head, Token(END, "", head[-1].end, head[-1].end)]

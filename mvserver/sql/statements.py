@@ -59,6 +59,15 @@ class ObjectName:
 
 
 @dataclass(frozen=True)
+class RoleSpec:
+    """A role as a statement names it: by ``name``, or as "public", "current" or "session"."""
+
+    name: str = ""
+    special: str | None = None
+    position: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
 class ColumnDefinition:
     name: str
     type: SqlType
@@ -143,11 +152,11 @@ class PrintEntity(Statement):
 
 @dataclass(frozen=True)
 class InsertIntoEntity(Statement):
-    """``INSERT INTO ENTITY e [IN STORE s] VALUE ('<text>'[, '<key>']) [WITH (...)]``."""
+    """``INSERT INTO ENTITY e [IN STORE s] VALUE ('<text>' | NULL[, '<key>']) [WITH (...)]``."""
 
     name: str
     store: str | None
-    value: str
+    value: str | None
     key: str | None = None
     properties: Properties = Properties()
 
@@ -206,6 +215,13 @@ class RoleOptions:
     login: bool | None = None
     sets_password: bool = False
     password: str | None = field(default=None, repr=False)  # None with sets_password: PASSWORD NULL
+    create_database: bool | None = None
+    create_store: bool | None = None
+    connection_limit: int | None = None
+    valid_until: str | None = None
+    in_roles: tuple[str, ...] = ()  # CREATE only, as the next two
+    members: tuple[str, ...] = ()
+    admins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -226,6 +242,111 @@ class DropRole(Statement):
     if_exists: bool = False
 
 
+@dataclass(frozen=True)
+class RenameRole(Statement):
+    name: str
+    new_name: str
+
+
+@dataclass(frozen=True)
+class AlterRoleSetting(Statement):
+    """``ALTER ROLE r SET x = v``; ``RESET`` where ``value`` is None, of all where ``setting`` is None too."""
+
+    role: RoleSpec
+    setting: str | None
+    value: str | None
+
+
+# --- privileges -----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class GrantTarget:
+    """``kind`` is "relation", "schema", "database", "store" or "organization"; ``relation_kind`` is what the statement
+    says that each relation is, None where it leaves that open. With ``all_in_schema`` the names are of schemas."""
+
+    kind: str
+    names: tuple[ObjectName, ...] = ()
+    relation_kind: str | None = None
+    all_in_schema: bool = False
+
+
+@dataclass(frozen=True)
+class Grant(Statement):
+    """``privileges`` are lower-case words as written; None for ALL."""
+
+    privileges: tuple[str, ...] | None
+    on: GrantTarget
+    to: tuple[RoleSpec, ...]
+    grant_option: bool = False
+    granted_by: RoleSpec | None = None
+
+
+@dataclass(frozen=True)
+class Revoke(Statement):
+    privileges: tuple[str, ...] | None
+    on: GrantTarget
+    of: tuple[RoleSpec, ...]
+    option_only: bool = False
+    granted_by: RoleSpec | None = None
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class AlterDefaultPrivileges(Statement):
+    """``change`` is of all objects of its kind that the ``roles`` (none: who asks) will make, in all schemas or in
+    these."""
+
+    change: Grant | Revoke
+    roles: tuple[RoleSpec, ...] = ()
+    schemas: tuple[ObjectName, ...] = ()
+
+
+@dataclass(frozen=True)
+class GrantRole(Statement):
+    roles: tuple[str, ...]
+    to: tuple[RoleSpec, ...]
+    admin_option: bool = False
+
+
+@dataclass(frozen=True)
+class RevokeRole(Statement):
+    roles: tuple[str, ...]
+    of: tuple[RoleSpec, ...]
+    option_only: bool = False
+
+
+@dataclass(frozen=True)
+class AlterOwner(Statement):
+    """``kind`` as in GrantTarget, or "query"."""
+
+    kind: str
+    name: ObjectName
+    owner: RoleSpec
+    relation_kind: str | None = None
+
+
+@dataclass(frozen=True)
+class CommentOn(Statement):
+    """``kind`` as in GrantTarget, or "role"; ``comment`` None takes the comment away."""
+
+    kind: str
+    name: ObjectName
+    comment: str | None
+    column: str | None = None
+    relation_kind: str | None = None
+
+
+@dataclass(frozen=True)
+class ReassignOwned(Statement):
+    of: tuple[RoleSpec, ...]
+    to: RoleSpec
+
+
+@dataclass(frozen=True)
+class DropOwned(Statement):
+    of: tuple[RoleSpec, ...]
+    cascade: bool = False
+
+
 # --- relations ------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class CreateStream(Statement):
@@ -237,6 +358,23 @@ class CreateStream(Statement):
 
 @dataclass(frozen=True)
 class CreateStreamAs(Statement):
+    name: ObjectName
+    properties: Properties
+    select: exp.Expression
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class CreateChangelog(Statement):
+    name: ObjectName
+    columns: tuple[ColumnDefinition, ...]
+    primary_key: tuple[str, ...]
+    properties: Properties
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class CreateChangelogAs(Statement):
     name: ObjectName
     properties: Properties
     select: exp.Expression
@@ -325,6 +463,27 @@ class Pull(Statement):
 
     select: exp.Expression
 
+    @property
+    def has_parameters(self) -> bool:
+        return self.select.find(exp.Parameter) is not None
+
+
+@dataclass(frozen=True)
+class PushQuery(Statement):
+    """A SELECT over a stream: rows as they come, until ``limit`` or until its client ends it. ``select`` is the tree of
+    a continuous query."""
+
+    select: exp.Expression
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class BoundedRead(Statement):
+    """A stream read to its present end, for a pull query that names it. ``select`` is as a push query's."""
+
+    select: exp.Expression
+    limit: int | None = None
+
 
 # --- session --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
@@ -359,9 +518,33 @@ class Discard(Statement):
 
 
 @dataclass(frozen=True)
+class Unlisten(Statement):
+    """Of a channel or of all: there is no LISTEN, so nothing is listened to. Pools send it with what they reset."""
+
+
+@dataclass(frozen=True)
 class Begin(Statement):
     isolation: str | None = None
     read_only: bool | None = None
+
+
+@dataclass(frozen=True)
+class BeginApplication(Statement):
+    name: str
+
+
+@dataclass(frozen=True)
+class EndApplication(Statement):
+    properties: Properties = Properties()
+
+
+@dataclass(frozen=True)
+class CreateVirtual(Statement):
+    """A relation without a topic, for the other statements of an application."""
+
+    kind: str  # "stream", "changelog"
+    name: ObjectName  # one part
+    select: exp.Expression = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -434,7 +617,8 @@ class CloseCursor(Statement):
 
 @dataclass(frozen=True)
 class CopyOptions:
-    """With PostgreSQL's defaults filled in. ``force_quote`` names columns: None means none, empty all of them."""
+    """With PostgreSQL's defaults filled in. ``force_…`` name columns: None means none, empty all of them. The first of
+    them is for COPY TO, the others and ``header_match`` (the header has the columns' names) for COPY FROM."""
 
     format: str = "text"  # "text", "csv", "binary"
     delimiter: str = "\t"
@@ -443,6 +627,9 @@ class CopyOptions:
     quote: str = '"'
     escape: str = '"'
     force_quote: tuple[str, ...] | None = None
+    header_match: bool = False
+    force_not_null: tuple[str, ...] | None = None
+    force_null: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -450,4 +637,13 @@ class CopyTo(Statement):
     """``COPY relation [(columns)] TO STDOUT`` and ``COPY (query) TO STDOUT``."""
 
     query: Pull
+    options: CopyOptions = CopyOptions()
+
+
+@dataclass(frozen=True)
+class CopyFrom(Statement):
+    """``COPY stream [(columns)] FROM STDIN``; no columns are all of them."""
+
+    name: ObjectName
+    columns: tuple[str, ...] = ()
     options: CopyOptions = CopyOptions()

@@ -13,21 +13,20 @@ _WRITE = "Views change with their sources. Use INSERT INTO ENTITY name VALUE ('.
 _VIEW = "Use CREATE MATERIALIZED VIEW name AS SELECT ..."
 _STREAM = "Use CREATE STREAM name (columns) WITH (...) to declare a source."
 _DROP_CREATE = "Drop the object and create it anew."
-_CHANGELOG = "Group a stream by the key in a materialized view to keep one row for each key."
-_GROUPS = "Roles have no members. Use CREATE ROLE, ALTER ROLE and DROP ROLE."
-_PRIVILEGES = "A role that may log in may use everything; superusers manage roles and databases."
+_GROUPS = "Use CREATE ROLE, GRANT role TO role and DROP ROLE."
 _REGISTRY = "Declare the columns in CREATE STREAM."
 _FUNCTIONS = "Use the built-in functions."
 _POOL = "One server runs all queries; there is no compute pool to manage."
-_SECURITY = "There is nothing to manage: access is decided by how a client may connect."
+_SECURITY = "Access is decided by roles: see CREATE ROLE and GRANT."
 
 _REFUSED: dict[str, str | None] = {
     "alter": _DROP_CREATE,
-    "create changelog": _CHANGELOG,
     "create virtual": "Write the intermediate query as a sub-query in FROM, or as a stream of its own.",
     "create table": _STREAM,
     "create temporary": _STREAM,
     "create temp": _STREAM,
+    "create local": _STREAM,
+    "create global": _STREAM,
     "create unlogged": _STREAM,
     "create view": _VIEW,
     "create recursive": _VIEW,
@@ -65,12 +64,10 @@ _REFUSED: dict[str, str | None] = {
     "create security": _SECURITY,
     "create metrics": "The server's metrics are at its HTTP port.",
     "create organization": _SECURITY,
-    "create application": "Put the statements between BEGIN and COMMIT: they take effect together.",
-    "drop changelog": None,
+    "create application": "Put the statements between BEGIN APPLICATION name and END APPLICATION.",
     "drop view": "Use DROP MATERIALIZED VIEW name.",
     "drop index": "Views are indexed by their keys.",
     "drop group": _GROUPS,
-    "drop owned": None,
     "drop function": _FUNCTIONS,
     "drop function_source": _FUNCTIONS,
     "drop aggregate": _FUNCTIONS,
@@ -87,7 +84,6 @@ _REFUSED: dict[str, str | None] = {
     "drop api_token": _SECURITY,
     "drop security": _SECURITY,
     "drop metrics": None,
-    "list changelogs": "Use LIST RELATIONS.",
     "list tables": "Use LIST RELATIONS.",
     "list schema_registries": None,
     "list descriptors": None,
@@ -101,7 +97,6 @@ _REFUSED: dict[str, str | None] = {
     "list api_tokens": _SECURITY,
     "list secrets": None,
     "list organizations": _SECURITY,
-    "describe changelog": "Use DESCRIBE RELATION name.",
     "describe role": None,
     "describe user": None,
     "describe sandbox": None,
@@ -112,15 +107,11 @@ _REFUSED: dict[str, str | None] = {
     "delete": _WRITE,
     "merge": _WRITE,
     "truncate": _WRITE,
-    "grant": _PRIVILEGES,
-    "revoke": _PRIVILEGES,
-    "reassign": _PRIVILEGES,
     "can": _SECURITY,
     "invite": _SECURITY,
     "accept": _SECURITY,
     "reject": _SECURITY,
     "listen": None,
-    "unlisten": None,
     "notify": None,
     "lock": "Reads never block and never wait for writes.",
     "vacuum": "The server keeps its files in order by itself.",
@@ -129,7 +120,6 @@ _REFUSED: dict[str, str | None] = {
     "cluster": None,
     "reindex": None,
     "checkpoint": "Every batch is durable when it is visible.",
-    "comment": None,
     "security": None,
     "do": None,
     "call": None,
@@ -151,7 +141,8 @@ def _refuse(name: str, hint: str | None, words: int) -> StatementParser:
     return parse
 
 
-_NAMES = {"create or": "create or replace", "create temp": "create temporary"}
+_NAMES = {"create or": "create or replace", "create temp": "create temporary", "create local": "create local temporary",
+          "create global": "create global temporary"}  # fmt: skip
 
 HEADS: Heads = {
     tuple(name.split()): _refuse(_NAMES.get(name, name), hint, len(name.split())) for name, hint in _REFUSED.items()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from catalog.model import Store
+from mvserver.compiler.plans import ContinuousPlan, Projection
 from mvserver.errors import SqlError
 
 
@@ -91,6 +92,22 @@ class PresentEnds(Protocol):
         """What to say when it was waited for long enough: which view lags by how much."""
 
 
+class LiveRows(Protocol):
+    """The rows of a push query, as Arrow batches. One thread takes them; ``interrupt`` may come from any."""
+
+    def wait(self, seconds: float | None) -> bool:
+        """Whether there is something to take, rows or the end: now, or within this time (None: as long as it takes)."""
+
+    def take(self) -> Any:
+        """The next rows; waits for them. Raises what has ended the query, behind the last row."""
+
+    def interrupt(self) -> None:
+        """Whoever waits, or is about to, does so no longer (57014)."""
+
+    def close(self) -> None:
+        """Ends the query and frees all it holds; safe to call again."""
+
+
 class StreamingEngine(Protocol):
     """Handlers write the catalog first, then call :meth:`reconcile`."""
 
@@ -115,6 +132,13 @@ class StreamingEngine(Protocol):
 
     def wait_while_filling(self, view_ids: Sequence[str], timeout_s: float) -> None:
         """Wait until each view has left FILLING and STARTING for the first time; 55000 with progress otherwise."""
+
+    def subscribe(self, plan: ContinuousPlan, start_position: str) -> LiveRows:
+        """A push query: the rows of a projection from a resolved position on. 53400 where there are too many."""
+
+    def read_bounded(self, plan: Projection, rows_max: int | None, stopped: Callable[[], bool]) -> Any:
+        """A projection's rows from its starting position to the source's present end, or the first ``rows_max``, as an
+        Arrow table; 53400 where they are too many. ``stopped`` is asked again and again."""
 
     def check_plan(self, plan: object) -> None:
         """Analyse the lowered plan with Spark without running it; raises SqlError. Needs Spark to be up."""

@@ -13,7 +13,7 @@ from mvserver.streaming.program import build_program
 from mvserver.streaming.spark_errors import sql_error
 from mvserver.streaming.spark_types import spark_type
 from mvserver.streaming.targets import build_target
-from spark_sinks.decode import parquet_column
+from spark_sinks.decode import TYPED_FORMATS, parquet_column
 
 _RAW = StructType(
     [
@@ -29,8 +29,10 @@ def check_plan(session: SparkSession, plan: object) -> None:
     """Raises SqlError where the analyser refuses what the compiler made: before anything is created."""
     if not isinstance(plan, (Projection, Aggregation)):
         raise SqlError(sqlstates.INTERNAL_ERROR, f"not a continuous plan: {type(plan).__name__}")
+    for side in () if plan.scan.derived is None else plan.scan.derived.sides:
+        check_plan(session, side.plan)
     fields = list(_RAW.fields)
-    if plan.scan.value_format == "parquet":
+    if plan.scan.value_format in TYPED_FORMATS:
         fields += [StructField(parquet_column(c.name).strip("`"), spark_type(c.type)) for c in plan.scan.columns]
     frame = session.createDataFrame([], StructType(fields))
     target = build_target("check", "check", 1, plan)

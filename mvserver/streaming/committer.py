@@ -12,9 +12,10 @@ from mvserver.errors import SqlError
 from mvserver.streaming.evaluate import Evaluated
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.shares import Share, Work
+from mvserver.streaming.standings import standing, watched_state
 from spark_sinks.base import SourceReader
 from spark_sinks.duckdb.ledger import RejectedRow, encode
-from spark_sinks.duckdb.writer import Commit, MergeError, Move, TableMerge, Writer
+from spark_sinks.duckdb.writer import Advance, Commit, MergeError, Move, TableMerge, Writer
 
 _log = logging.getLogger(__name__)
 
@@ -86,12 +87,15 @@ class Committer:
                 self._roster.position = work.entry.end
                 self._roster.stalled = None
             for evaluated, part in work.parts:
+                delivered = {delivery.query_id: delivery.rows for delivery in evaluated.deliveries}
                 for share in part:
                     if share not in shares:
                         continue
                     subscriber = share.subscriber
                     rejected = evaluated.rejected_counts.get(subscriber.target.plan.scan.relation_id, 0)
                     subscriber.committed(share.end, share.records, evaluated.rows, rejected, evaluated.newest_s)
+                    if subscriber.query_id in delivered:
+                        subscriber.deliver(delivered[subscriber.query_id])
                     if not subscriber.filled and self._roster.is_filled(subscriber):
                         filled.append(subscriber)
             self._roster.changed.notify_all()
@@ -119,13 +123,30 @@ class Committer:
                     taking.append(share)
                 left_out = frozenset(s.subscriber.query_id for s in part) - {s.subscriber.query_id for s in taking}
                 merges.extend(evaluated.without(left_out).merges)
-                if evaluated.rejected and any(s.subscriber.policy is not ErrorHandling.IGNORE for s in part):
-                    rejected.extend(evaluated.rejected)
-                moves.extend(Move((s.subscriber.query_id,), s.end) for s in taking)
+                keeping = {
+                    s.subscriber.target.plan.scan.relation_id
+                    for s in part
+                    if s.subscriber.kept and s.subscriber.policy is not ErrorHandling.IGNORE
+                }
+                rejected.extend(row for row in evaluated.rejected if row.relation_id in keeping)
+                moves.extend(Move((s.subscriber.query_id,), s.end) for s in taking if s.subscriber.kept)
                 kept.extend(taking)
         for share, refused in stopped:
             self._roster.fail(share, refused)
-        return Commit(work.entry, tuple(merges), tuple(rejected), _joined(moves)), kept
+        advances = self._advances(kept)
+        return Commit(work.entry, tuple(merges), tuple(rejected), _joined(moves), advances=advances), kept
+
+    def _advances(self, shares: Sequence[Share]) -> tuple[Advance, ...]:
+        """The partitions behind the watermark of each windowed view."""
+        found = []
+        with self._roster.lock:
+            for share in shares:
+                subscriber = share.subscriber
+                state = watched_state(subscriber.target)
+                if state is not None:
+                    subscriber.standing = standing(subscriber, share.end, self._reader, self._roster.latest)
+                    found.append(Advance(subscriber.standing, state, subscriber.target.outbox))
+        return tuple(found)
 
     def _still_wants(self, share: Share) -> bool:
         subscriber = share.subscriber

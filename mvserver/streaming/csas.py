@@ -29,7 +29,7 @@ from mvserver.streaming.program import build_program
 from mvserver.streaming.rejected import rejected_rows
 from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.spark_errors import is_data_error, sql_error
-from mvserver.streaming.subscribers import Rate
+from mvserver.streaming.subscribers import Member, Rate
 from mvserver.streaming.targets import build_target
 from spark_sinks.base import Position, SourceReader
 from spark_sinks.decode.columns import text
@@ -103,11 +103,19 @@ class SinkQuery:
         self._records_in = self._rejected = self._epoch = 0
         self._last_change_at: float | None = None
         self._written_at = time.monotonic()
+        self.application: tuple[Member, ...] = ()  # they fail together
 
     @property
     def generation(self) -> int:
         """How often it has begun in this process."""
         return self._generation
+
+    @property
+    def failure(self) -> str | None:
+        return self._failure
+
+    def _is_held(self) -> bool:
+        return any(each.failure is not None for each in self.application if each is not self)
 
     def start(self) -> None:
         self._stopping.clear()
@@ -129,7 +137,8 @@ class SinkQuery:
         attempt = 0
         while not self._stopping.is_set() and self._failure is None:
             try:
-                self._run_generation()
+                if not self._is_held():
+                    self._run_generation()
             except Exception as error:  # noqa: BLE001 - whatever ended the query is shown as its cause
                 self._note(error)
             self._stopping.wait(_RETRY_S[min(attempt, len(_RETRY_S) - 1)])
@@ -152,7 +161,9 @@ class SinkQuery:
                 checkpoint,
                 records_per_trigger=self._services.records_per_trigger,
                 on_batch=lambda frame, batch_id: self._write(sink, frame, batch_id, str(checkpoint)),
-                ended=lambda: self._stopping.is_set() or self._failure is not None or self._renewal_is_due(),
+                ended=lambda: (
+                    self._stopping.is_set() or self._failure is not None or self._is_held() or self._renewal_is_due()
+                ),
                 running=self._set_running,
             )
             if self._renewal_is_due():
@@ -287,6 +298,9 @@ class SinkQuery:
             return QueryState.FAILED, self._failure
         if not self._threads:
             return QueryState.TERMINATED, None
+        others = next((each.failure for each in self.application if each.failure is not None), None)
+        if others is not None:
+            return QueryState.FAILED, others
         if self._stalled is not None:
             return QueryState.STALLED, self._stalled
         return (QueryState.RUNNING if self._running else QueryState.STARTING), None

@@ -19,16 +19,32 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+import pyarrow as pa
+
 from catalog.model import Query, Relation, Store
 from catalog.store import Catalog
 from mvserver import sqlstates
-from mvserver.compiler.plans import ContinuousPlan
+from mvserver.compiler.plans import ContinuousPlan, Projection, Scan
 from mvserver.errors import SqlError
-from mvserver.streaming.api import PipelineStatus, PresentEnds, QueryState, QueryStatus
+from mvserver.streaming.api import LiveRows, PipelineStatus, PresentEnds, QueryState, QueryStatus
+from mvserver.streaming.bounded import BoundedReads
 from mvserver.streaming.check import check_plan
 from mvserver.streaming.csas import SinkQuery, SinkServices, TransactionalSink
+from mvserver.streaming.derived import DerivedSource, DerivedSources
+from mvserver.streaming.feeds import query_of
 from mvserver.streaming.freshness import KeptView, SourceEnds
+from mvserver.streaming.outputs import (
+    OutputSubscriber,
+    keeps_rows,
+    output_status,
+    relay_of,
+    sending,
+    view_id_of,
+    with_outbox,
+)
 from mvserver.streaming.pipeline import HEALTH_INTERVAL_S, Pipeline, PipelineServices
+from mvserver.streaming.push import PushQueries
+from mvserver.streaming.relay import Relay
 from mvserver.streaming.session_starter import SessionStarter
 from mvserver.streaming.spark import SparkGate, SparkOptions
 from mvserver.streaming.status import (
@@ -39,7 +55,7 @@ from mvserver.streaming.status import (
     wait_filled,
 )
 from mvserver.streaming.subscribers import Subscriber
-from mvserver.streaming.targets import build_target
+from mvserver.streaming.targets import Target, build_target
 from spark_sinks.base import SourceReader, StoreClient
 from spark_sinks.duckdb.ledger import SubscriberRow
 from spark_sinks.duckdb.state import main_table
@@ -84,6 +100,14 @@ class _Running:
     sink: SinkQuery | None = None
     broken: str | None = None
     store_versions: tuple[float, ...] = ()
+    derived: DerivedSource | None = None  # what is below it, where its scan is a join
+    relay: Relay | None = None  # of a query that writes to a changelog
+
+    def members(self) -> Sequence[Subscriber | SinkQuery]:
+        """All of it that may fail."""
+        feeds = () if self.derived is None else tuple(feed.subscriber for feed in self.derived.feeds)
+        own = (self.subscriber, self.sink)
+        return [member for member in (*own, *feeds) if member is not None]
 
 
 class Engine:
@@ -95,6 +119,8 @@ class Engine:
         self._starter = SessionStarter(services.spark)
         self._gate = SparkGate()
         self._work = services.data_directory / "sources"
+        self._bounded = BoundedReads(self._starter.session, self._gate, self._work)
+        self._pushes = PushQueries(self._lock, services.catalog, services.writer, self._work, self._pipelines)
         self._pipeline_services = PipelineServices(
             writer=services.writer,
             gate=self._gate,
@@ -105,6 +131,7 @@ class Engine:
             reached=services.reached,
             health_interval_s=services.health_interval_s,
         )
+        self._derived = DerivedSources(self._pipeline_services, self._pipelines, self._scan_pipeline)
 
     # --- life -------------------------------------------------------------------------------------------------------
     def start(self) -> None:
@@ -117,7 +144,8 @@ class Engine:
         with self._lock:
             pipelines = list(self._pipelines.values())
             sinks = [r.sink for r in self._running.values() if r.sink is not None]
-        stops = [*(pipeline.stop for pipeline in pipelines), *(sink.stop for sink in sinks)]
+            relays = [r.relay for r in self._running.values() if r.relay is not None]
+        stops = [*(each.stop for each in pipelines), *(each.stop for each in sinks), *(each.stop for each in relays)]
         threads = [threading.Thread(target=stop) for stop in stops]
         for thread in threads:
             thread.start()
@@ -128,6 +156,7 @@ class Engine:
     # --- StreamingEngine --------------------------------------------------------------------------------------------
     def reconcile(self) -> None:
         with self._lock:
+            self._pushes.reconcile()
             wanted = {query.id: query for query in self._services.catalog.queries.all()}
             for query_id in [q for q in self._running if q not in wanted]:
                 self._drop(self._running.pop(query_id))
@@ -143,6 +172,7 @@ class Engine:
                 elif query.desired_state == "running" and known.query.desired_state == "terminated":
                     self._run_again(known, skip_rejected=False)
                 self._running[query.id].query = query
+            self._group_applications()
             self._sweep(wanted)
 
     def restart(self, query_id: str, *, skip_rejected: bool = False) -> None:
@@ -155,6 +185,7 @@ class Engine:
             if known.pipeline is None and known.sink is None:
                 row = next((r for r in self._services.writer.ledger_subscribers() if r.query_id == query_id), None)
                 self._running[query_id] = self._adopt(query, row)
+                self._group_applications()
                 return
             self._run_again(known, skip_rejected=skip_rejected)
             known.query = query
@@ -170,6 +201,9 @@ class Engine:
                     detail=known.broken,
                     hint=f"Mend the cause, then RESTART QUERY {query_id}.",
                 )
+            if known.derived is not None:
+                self._refresh_derived(known)
+                return
             reader = known.pipeline.reader
             first = reader.adopt(json.loads(known.query.start_position), fresh=False)
             position, note = reader.remaining(first)
@@ -188,6 +222,15 @@ class Engine:
             known.query, known.subscriber = query, subscriber
             known.pipeline.add(subscriber)
 
+    def _refresh_derived(self, known: _Running) -> None:
+        version = known.query.definition_version + 1
+        with self._services.catalog.transaction():
+            self._services.catalog.queries.set_start(known.query.id, known.query.start_position, version)
+        self._drop(known)
+        renewed = _Running(self._services.catalog.queries.get(known.query.id), store_versions=known.store_versions)
+        self._running[known.query.id] = renewed
+        self._adopt_derived(renewed, self._services.compile_query(renewed.query), rebuilt=True)
+
     def status(self, query_id: str) -> QueryStatus:
         with self._lock:
             known = self._running.get(query_id)
@@ -201,6 +244,27 @@ class Engine:
 
     def resolve_position(self, store: Store, entity: str, starting: str) -> str:
         return json.dumps(self._services.stores.client(store).position(entity, starting), sort_keys=True)
+
+    def subscribe(self, plan: ContinuousPlan, start_position: str) -> LiveRows:
+        with self._lock:
+            self._pushes.check_room()
+            store, stream = self._read_by(plan.scan.relation_id)
+            pipeline, fresh = self._pipeline(store, stream, plan)
+            position = pipeline.reader.adopt(json.loads(start_position), fresh=fresh)
+            rows = self._pushes.open(plan, position, (store, stream), pipeline)
+            self._start(pipeline)
+            return rows
+
+    def read_bounded(self, plan: Projection, rows_max: int | None, stopped: Callable[[], bool]) -> pa.Table:
+        store, stream = self._read_by(plan.scan.relation_id)
+        entity = stream.entity or ""
+        start = self.resolve_position(store, entity, plan.scan.starting_position)
+        end = self.resolve_position(store, entity, "latest")
+        make_reader = partial(self._services.stores.reader, store, stream, plan)
+        return self._bounded.read(plan, (start, end), make_reader, rows_max, stopped)
+
+    def end_push_queries(self, error: SqlError) -> None:
+        self._pushes.end_all(error)
 
     def wait_until_ready(self, timeout_s: float) -> None:
         self._starter.wait(timeout_s)
@@ -233,6 +297,12 @@ class Engine:
             if known.sink is not None:
                 status = known.sink.status()
                 found[known.query.id] = sink_pipeline_status(status, source_id, known.sink.generation)
+            elif known.derived is not None:
+                for pipeline in known.derived.pipelines:
+                    found[pipeline.id] = pipeline_status(pipeline, known.query.sink_id, spark)
+                for feed in known.derived.leaves:
+                    source_id = feed.subscriber.target.plan.scan.relation_id
+                    found[feed.pipeline.id] = pipeline_status(feed.pipeline, source_id, spark)
             elif known.pipeline is not None and known.pipeline.id not in found:
                 found[known.pipeline.id] = pipeline_status(known.pipeline, source_id, spark)
         return list(found.values())
@@ -255,18 +325,36 @@ class Engine:
         old = self._running[query.id]
         if old.sink is not None:
             old.sink.stop()
-        if old.pipeline is not None and self._pipelines.get(old.pipeline.id) is old.pipeline:
+        if old.relay is not None:
+            old.relay.stop()
+        if old.derived is not None:
+            self._stop_derived(old, self._store_versions(query))
+        elif old.pipeline is not None and self._pipelines.get(old.pipeline.id) is old.pipeline:
             del self._pipelines[old.pipeline.id]
             old.pipeline.stop()
         row = next((r for r in self._services.writer.ledger_subscribers() if r.query_id == query.id), None)
         self._running[query.id] = self._adopt(query, row)
+
+    def _stop_derived(self, old: _Running, versions: Sequence[float]) -> None:
+        """Stops its own pipelines, and those of the sources whose stores have changed; the others lose their sides."""
+        assert old.derived is not None  # noqa: S101 - asked for one that has it
+        stopped = list(old.derived.pipelines)
+        for feed, before, now in zip(old.derived.leaves, old.store_versions, versions, strict=False):
+            if before != now:
+                stopped.append(feed.pipeline)
+            else:
+                feed.pipeline.remove(feed.subscriber.query_id)
+        for pipeline in stopped:
+            if self._pipelines.get(pipeline.id) is pipeline:
+                del self._pipelines[pipeline.id]
+                pipeline.stop()
 
     # --- one query --------------------------------------------------------------------------------------------------
     def _adopt(self, query: Query, row: SubscriberRow | None) -> _Running:
         running = _Running(query)
         try:
             running.store_versions = self._store_versions(query)
-            if query.kind == "materialized_view":
+            if keeps_rows(query, self._relation(query.sink_id)):
                 self._adopt_view(running, row)
             else:
                 self._adopt_sink(running)
@@ -278,36 +366,74 @@ class Engine:
     def _adopt_view(self, running: _Running, row: SubscriberRow | None) -> None:
         query = running.query
         plan = self._services.compile_query(query)
-        view = self._relation(query.sink_id)
-        target = build_target(query.id, view.id, query.definition_version, plan)
-        pipeline, fresh = self._pipeline(query, plan)
+        if plan.scan.derived is not None:
+            self._adopt_derived(running, plan)
+            return
+        sink = self._relation(query.sink_id)
+        target = build_target(query.id, view_id_of(query), query.definition_version, plan)
+        if view_id_of(query) != sink.id:
+            target = with_outbox(target)
+            running.relay = self._relay(query, target, sink)
+        pipeline, fresh = self._pipeline(*self._source(query), plan)
         writer = self._services.writer
-        if row is not None and row.version == query.definition_version and writer.has_state(target.state):
-            subscriber = Subscriber(
+        known = set(target.tables) <= set(writer.state_tables())
+        if row is not None and row.version == query.definition_version and known:
+            subscriber = OutputSubscriber(
                 target, row.version, row.position, plan.scan.error_handling,
-                filled=row.filled, failure=row.failure, note=row.note, epoch=row.epoch,
+                filled=row.filled, failure=row.failure, note=row.note, epoch=row.epoch, relay=running.relay,
             )  # fmt: skip
             with writer.transaction():
                 writer.execute(target.view_statement)  # its text may have changed with the version of the server
         else:
             position = pipeline.reader.adopt(json.loads(query.start_position), fresh=fresh)
             with writer.transaction() as ledger:
-                writer.create_state(target.state, target.view_statement)
+                writer.create_state(target.state, target.view_statement, target.outbox)
                 ledger.add_subscriber(query.id, query.definition_version, pipeline.id, position)
             # Either new, or its state was lost: then the source must still have all that it was made of.
-            subscriber = Subscriber(
-                target, query.definition_version, position, plan.scan.error_handling, unverified=True
-            )
+            subscriber = OutputSubscriber(
+                target, query.definition_version, position, plan.scan.error_handling, unverified=True,
+                relay=running.relay,
+            )  # fmt: skip
         subscriber.terminated = query.desired_state == "terminated"
         running.pipeline, running.subscriber = pipeline, subscriber
         pipeline.add(subscriber)
-        if fresh or not pipeline.started:
-            known = writer.pipeline_position(pipeline.id)
-            pipeline.start(known)
+        self._start(pipeline)
+        if running.relay is not None:
+            running.relay.start()
+
+    def _relay(self, query: Query, target: Target, sink: Relation) -> Relay:
+        store, changelog = self._read_by(sink.id)
+        open_sink = self._services.stores.sink(store, changelog, query.id)
+        return relay_of(target, query, changelog, open_sink, self._services.writer, self._services.reached)
+
+    def _adopt_derived(self, running: _Running, plan: ContinuousPlan, *, rebuilt: bool = False) -> None:
+        """Over a join: its sides go to the pipelines of their sources; a pipeline of its own reads what they make."""
+        query, sink = running.query, self._relation(running.query.sink_id)
+        rows = {row.query_id: row for row in self._services.writer.ledger_subscribers()}
+        target = build_target(query.id, view_id_of(query), query.definition_version, plan)
+        if view_id_of(query) != sink.id:
+            target = with_outbox(target) if keeps_rows(query, sink) else sending(target)
+            running.relay = self._relay(query, target, sink)
+        made, subscriber = self._derived.attach(query, target, rows, relay=running.relay, rebuilt=rebuilt)
+        subscriber.terminated = running.query.desired_state == "terminated"
+        running.derived, running.pipeline, running.subscriber = made, made.pipelines[0], subscriber
+        made.pipelines[0].add(subscriber)
+        for feed in made.feeds:
+            feed.pipeline.add(feed.subscriber)
+        for pipeline in (*made.pipelines, *(feed.pipeline for feed in made.feeds)):
+            self._start(pipeline)
+        if running.relay is not None:
+            running.relay.start()
+
+    def _scan_pipeline(self, scan: Scan) -> tuple[Pipeline, bool]:
+        return self._pipeline(*self._read_by(scan.relation_id), Projection(scan, None, ()))
 
     def _adopt_sink(self, running: _Running) -> None:
         query = running.query
         plan = self._services.compile_query(query)
+        if plan.scan.derived is not None:
+            self._adopt_derived(running, plan)
+            return
         store, stream = self._source(query)
         sink_stream = self._relation(query.sink_id)
         sink_store = self._services.catalog.stores.by_id(sink_stream.store_id or "")
@@ -329,9 +455,12 @@ class Engine:
         if query.desired_state != "terminated":
             running.sink.start()
 
-    def _pipeline(self, query: Query, plan: ContinuousPlan) -> tuple[Pipeline, bool]:
-        """The pipeline of the query's source, and whether nothing has been read by it yet."""
-        store, stream = self._source(query)
+    def _start(self, pipeline: Pipeline) -> None:
+        if not pipeline.started:
+            pipeline.start(self._services.writer.pipeline_position(pipeline.id))
+
+    def _pipeline(self, store: Store, stream: Relation, plan: ContinuousPlan) -> tuple[Pipeline, bool]:
+        """The pipeline of a source, and whether nothing has been read by it yet."""
         entity = stream.entity or ""
         # A Parquet file is typed by its reader: each relation over it needs a scan of its own.
         own = stream.id if plan.scan.value_format == "parquet" else ""
@@ -339,33 +468,45 @@ class Engine:
         found = self._pipelines.get(pipeline_id)
         if found is not None:
             return found, False
+        self._pushes.wait_ended(pipeline_id)
         reader = self._services.stores.reader(store, stream, plan, self._work / pipeline_id)
         pipeline = Pipeline(pipeline_id, reader, self._pipeline_services)
         self._pipelines[pipeline_id] = pipeline
         return pipeline, self._services.writer.pipeline_position(pipeline_id) is None
 
     def _drop(self, known: _Running) -> None:
+        if known.relay is not None:
+            known.relay.stop()
         if known.sink is not None:
             known.sink.stop()
             shutil.rmtree(self._work / known.query.id, ignore_errors=True)
+        feeds = () if known.derived is None else known.derived.feeds
         with self._services.writer.transaction() as ledger:
-            ledger.drop_subscriber(known.query.id)
+            for query_id in (known.query.id, *(feed.subscriber.query_id for feed in feeds)):
+                ledger.drop_subscriber(query_id)
         if known.subscriber is None or known.pipeline is None:
             return
-        pipeline = known.pipeline
-        pipeline.remove(known.query.id)
+        for feed in feeds:
+            feed.pipeline.remove(feed.subscriber.query_id)
+        known.pipeline.remove(known.query.id)
+        target = known.subscriber.target
         with self._services.writer.transaction():
-            self._services.writer.drop_state(known.subscriber.target.state.tables, known.subscriber.target.view_id)
-        relation_id = known.subscriber.target.plan.scan.relation_id
+            tables = () if known.derived is None else known.derived.tables
+            self._services.writer.drop_state((*target.tables, *tables), target.view_id)
+        for feed in feeds:
+            self._leave(feed.pipeline, feed.subscriber.target.plan.scan.relation_id)
+        self._leave(known.pipeline, target.plan.scan.relation_id)
+
+    def _leave(self, pipeline: Pipeline, relation_id: str) -> None:
+        """A subscriber has gone: what nobody needs any more goes too."""
         left = pipeline.subscribers
-        if not left:
+        if not left and self._pipelines.pop(pipeline.id, None) is not None:
             pipeline.stop()
-            del self._pipelines[pipeline.id]
             shutil.rmtree(self._work / pipeline.id, ignore_errors=True)
         with self._services.writer.transaction() as ledger:
             if not left:
                 ledger.drop_pipeline(pipeline.id)
-            if all(s.target.plan.scan.relation_id != relation_id for s in left):
+            if all(s.target.plan.scan.relation_id != relation_id for s in left if s.kept):
                 ledger.drop_rejected(relation_id)
 
     def _terminate(self, known: _Running) -> None:
@@ -378,14 +519,19 @@ class Engine:
         if known.sink is not None:
             known.sink.stop()
             known.sink.start()
+        if known.relay is not None:
+            known.relay.stop()
+            known.relay.start()
         if known.pipeline is not None:
             known.pipeline.restart_subscriber(known.query.id, skip_rejected=skip_rejected)
+        for feed in () if known.derived is None else known.derived.feeds:
+            feed.pipeline.restart_subscriber(feed.subscriber.query_id, skip_rejected=skip_rejected)
 
     def _sweep(self, wanted: Mapping[str, Query]) -> None:
         """What a statement that was cut off left behind: states of views that the catalog does not have."""
         writer = self._services.writer
-        versions = {f"{q.sink_id}_{q.definition_version}" for q in wanted.values() if q.kind == "materialized_view"}
-        sinks = {q.sink_id for q in wanted.values()}
+        versions = {f"{view_id_of(q)}_{q.definition_version}" for q in wanted.values()}
+        sinks = {view_id_of(q) for q in wanted.values()}
         tables = [t for t in writer.state_tables() if main_table(t) not in versions]
         views = [v for v in writer.view_ids() if v not in sinks]
         if tables or views:
@@ -393,11 +539,34 @@ class Engine:
                 for view_id in views:
                     writer.drop_state((), view_id)
                 writer.drop_state(tables, None)
-        rows = [r.query_id for r in writer.ledger_subscribers() if r.query_id not in wanted]
+        rows = [r.query_id for r in writer.ledger_subscribers() if query_of(r.query_id) not in wanted]
         if rows:
             with writer.transaction() as ledger:
                 for query_id in rows:
                     ledger.drop_subscriber(query_id)
+        with writer.transaction() as ledger:
+            unused = [
+                pipeline_id
+                for pipeline_id in ledger.unused_pipelines()
+                if pipeline_id not in self._pipelines and not self._pushes.is_ending(pipeline_id)
+            ]
+            for pipeline_id in unused:
+                ledger.drop_pipeline(pipeline_id)
+        for pipeline_id in unused:
+            shutil.rmtree(self._work / pipeline_id, ignore_errors=True)
+
+    def _group_applications(self) -> None:
+        """The queries of an application fail together."""
+        groups: dict[str, list[_Running]] = {}
+        for known in self._running.values():
+            name = dict(known.query.properties).get("application")
+            if name is not None:
+                groups.setdefault(name, []).append(known)
+        for together in groups.values():
+            members = tuple(member for known in together for member in known.members())
+            for known in together:
+                for member in known.members():
+                    member.application = members
 
     # --- look-ups ---------------------------------------------------------------------------------------------------
     def _known(self, query_id: str) -> _Running:
@@ -415,7 +584,12 @@ class Engine:
         if known is None:
             return None
         return KeptView(
-            lambda: self._relation(view_id).name, known.query, known.pipeline, known.subscriber, known.broken
+            lambda: self._relation(view_id).name,
+            known.query,
+            known.pipeline,
+            known.subscriber,
+            known.broken,
+            known.derived,
         )
 
     def _relation(self, relation_id: str) -> Relation:
@@ -425,13 +599,22 @@ class Engine:
         return found
 
     def _source(self, query: Query) -> tuple[Store, Relation]:
-        stream = self._relation(query.source_ids[0])
+        return self._read_by(query.source_ids[0])
+
+    def _read_by(self, relation_id: str) -> tuple[Store, Relation]:
+        """A stream and its store."""
+        stream = self._relation(relation_id)
         store = self._services.catalog.stores.by_id(stream.store_id or "")
         if store is None:
             raise SqlError(sqlstates.UNDEFINED_OBJECT, f'stream "{stream.name}" has no store')
         return store, stream
 
     def _committed(self, query_ids: Sequence[str]) -> None:
+        for known in list(self._running.values()):
+            if known.derived is not None:
+                known.derived.rows_committed(query_ids)
+            if known.relay is not None and known.query.id in query_ids:
+                known.relay.committed()
         self._services.views_changed(query_ids)
 
     # --- status -----------------------------------------------------------------------------------------------------
@@ -440,4 +623,7 @@ class Engine:
             return known.sink.status()
         if known.subscriber is None or known.pipeline is None:
             return QueryStatus(known.query.id, QueryState.FAILED, error=known.broken)
-        return view_status(known.query.id, known.subscriber, known.pipeline, self._starter.problem_or_none())
+        status = view_status(known.query.id, known.subscriber, known.pipeline, self._starter.problem_or_none())
+        if known.relay is not None:
+            status = output_status(status, known.relay)
+        return status if known.derived is None else known.derived.status(status, known.subscriber)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,14 +12,26 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone gives it
 
 from mvserver.streaming.program import Program, ViewInput
+from mvserver.streaming.record_order import SELECTED, ranked, with_order
 from mvserver.streaming.rejected import rejected_rows
 from mvserver.streaming.spark_calls import collect, select_expressions
-from spark_sinks.base import SourceReader
+from spark_sinks.base import RecordOrder, SourceReader
+from spark_sinks.duckdb import sessions
 from spark_sinks.duckdb.ledger import RejectedRow
+from spark_sinks.duckdb.state import UpsertState
+from spark_sinks.duckdb.windows import JUDGED, ON_TIME, Judging
 from spark_sinks.duckdb.writer import TableMerge, ViewMerge
 
 _RELATION = "mv_batch"
 _TIME = "record_time"
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """The rows of a batch for one push query, under their own names."""
+
+    query_id: str
+    rows: pa.Table
 
 
 class WholeProgramNeeded(Exception):  # noqa: N818 - not an error: the batch asks for another way
@@ -35,26 +47,60 @@ class Evaluated:
     rejected_counts: Mapping[str, int]  # by relation id
     rows: int  # that came to the driver
     newest_s: float | None
+    deliveries: tuple[Delivery, ...] = ()
 
     def without(self, query_ids: frozenset[str]) -> Evaluated:
         merges = tuple(
             TableMerge(m.table, tuple(v for v in m.views if v.query_id not in query_ids)) for m in self.merges
         )
-        return Evaluated(merges, self.rejected, self.rejected_counts, self.rows, self.newest_s)
+        return replace(self, merges=merges)
+
+
+def combined(parts: Sequence[Evaluated]) -> Evaluated:
+    """Several programs over one batch. Rejected records are those of all of them; the ledger keeps each once by its
+    position."""
+    if len(parts) == 1:
+        return parts[0]
+    counts: dict[str, int] = {}
+    for part in reversed(parts):
+        counts.update(part.rejected_counts)
+    return Evaluated(
+        tuple(merge for part in parts for merge in part.merges),
+        tuple(row for part in parts for row in part.rejected),
+        counts,
+        sum(part.rows for part in parts),
+        next((part.newest_s for part in parts if part.newest_s is not None), None),
+        tuple(delivery for part in parts for delivery in part.deliveries),
+    )
 
 
 def evaluate_rows(frame: DataFrame, program: Program, reader: SourceReader) -> Evaluated:
     """Row mode: every record that matters to a view comes to the driver with its evaluated columns."""
-    table = _collected(row_frame(frame, program), program, "rows")
+    order = reader.record_order if program.ordered else None
+    table = _collected(row_frame(frame, program, order), program, "rows")
+    if order is not None:
+        table = ranked(table, reader)
     views = []
+    deliveries = []
     for view in program.views:
-        if view.outputs:
-            views.append(ViewMerge(view.target.query_id, view.target.state, append=view.append_statement(_RELATION)))
+        if view.target.delivered:
+            deliveries.append(Delivery(view.target.query_id, _passing(table, view)))
+        elif view.changes is not None:
+            changes = view.changes.statement(_RELATION)
+            views.append(ViewMerge(view.target.query_id, view.target.state, changes=changes, outbox=view.target.outbox))
+        elif view.judging is not None:
+            views.append(_judged(view, view.judging, null_keys=_has_nulls(table, view)))
+        elif statements := view.own_statements(_RELATION):
+            views.append(ViewMerge(view.target.query_id, view.target.state, statements=statements))
+        elif view.outputs:
+            append = view.append_statement(_RELATION)
+            views.append(ViewMerge(view.target.query_id, view.target.state, append=append, event=view.event))
         else:
             roll_ups = view.row_statements(_RELATION, null_keys=_has_nulls(table, view))
             values = view.value_statements(_RELATION, partial=False)
-            views.append(ViewMerge(view.target.query_id, view.target.state, roll_ups=tuple(roll_ups), values=values))
-    return _evaluated(table, tuple(views), program, reader)
+            merge = ViewMerge(view.target.query_id, view.target.state, roll_ups=tuple(roll_ups), values=values)
+            views.append(replace(merge, outbox=view.target.outbox, keys=view.changed_groups(_RELATION, partial=False)))
+    return replace(_evaluated(table, tuple(views), program, reader), deliveries=tuple(deliveries))
 
 
 def evaluate_partials(frame: DataFrame, program: Program, reader: SourceReader) -> Evaluated:
@@ -66,19 +112,23 @@ def evaluate_partials(frame: DataFrame, program: Program, reader: SourceReader) 
             view.target.state,
             roll_ups=tuple(view.partial_statements(_RELATION, null_keys=_has_nulls(table, view))),
             values=view.value_statements(_RELATION, partial=True),
+            outbox=view.target.outbox,
+            keys=view.changed_groups(_RELATION, partial=True),
         )
         for view in program.views
     )
     return _evaluated(table, views, program, reader)
 
 
-def row_frame(frame: DataFrame, program: Program) -> DataFrame:
-    """A row per record: flags, keys, arguments, outputs, rejected records and the record's time."""
+def row_frame(frame: DataFrame, program: Program, order: RecordOrder | None = None) -> DataFrame:
+    """A row per record: flags, keys, arguments, outputs, rejected records and the record's time, and its ``order``."""
+    if order is not None:
+        frame = with_order(frame, order)
     for stage in program.stages:
         frame = select_expressions(frame, ("*", *stage))
     if program.keep is not None:
         frame = frame.where(program.keep)
-    return select_expressions(frame, (*program.flags, *program.columns, _TIME))
+    return select_expressions(frame, (*program.flags, *program.columns, _TIME, *(SELECTED if order else ())))
 
 
 def partial_frame(frame: DataFrame, program: Program) -> DataFrame:
@@ -107,6 +157,33 @@ def _collected(frame: DataFrame, program: Program, shape: str) -> pa.Table:
     if program.trial and any(table.column(name).null_count < table.num_rows for _, name in program.rejected):
         raise WholeProgramNeeded
     return table
+
+
+def _passing(table: pa.Table, view: ViewInput) -> pa.Table:
+    """The records that the query wants, with its columns; two of them may be one of the batch."""
+    passing = table.filter(table.column(view.flag))
+    names = [output.name for output in view.target.plan.outputs]
+    return pa.Table.from_arrays([passing.column(name) for name in view.outputs], names=names)
+
+
+def _judged(view: ViewInput, judging: Judging, *, null_keys: bool) -> ViewMerge:
+    """Over a window: only records that are not late count, and the sessions of a batch are found first."""
+    state = view.target.state
+    assert isinstance(state, UpsertState)  # noqa: S101 - planned together
+    assert state.windowing is not None  # noqa: S101
+    counted, relation = replace(view, flag=ON_TIME), JUDGED
+    if state.windowing.gap_us is not None:
+        others = [key for key in view.keys if key not in (judging.start, judging.end)]
+        relation = sessions.joined(JUDGED, others, judging.start, judging.end, ON_TIME)
+        null_keys = False
+    return ViewMerge(
+        view.target.query_id,
+        state,
+        roll_ups=tuple(counted.row_statements(relation, null_keys=null_keys)),
+        values=counted.value_statements(relation, partial=False),
+        judging=judging,
+        outbox=view.target.outbox,
+    )
 
 
 def _has_nulls(table: pa.Table, view: ViewInput) -> bool:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pyspark.sql import DataFrame
 
 from mvserver.errors import SqlError
-from mvserver.streaming.evaluate import Evaluated, WholeProgramNeeded, evaluate_partials, evaluate_rows
+from mvserver.streaming.evaluate import Evaluated, WholeProgramNeeded, combined, evaluate_partials, evaluate_rows
 from mvserver.streaming.program import Program, build_program
 from mvserver.streaming.shares import Share
 from mvserver.streaming.spark_errors import is_data_error, sql_error
 from mvserver.streaming.targets import Target
+from mvserver.streaming.windowing import SpreadKey, spread_key
 from spark_sinks.base import SourceReader
 from spark_sinks.duckdb.state import UpsertState
 
@@ -72,25 +73,17 @@ class BatchEvaluator:
     def _run_programs(self, frame: DataFrame, targets: Sequence[Target], records: int, *, trial: bool) -> Evaluated:
         if records <= SINGLE_TASK_RECORDS_MAX:
             frame = frame.coalesce(1)
-        if records <= ROW_MODE_RECORDS_MAX or not self._grouping_pays():
-            return evaluate_rows(frame, self._program(targets, trial), self._reader)
-        upserts = [t for t in targets if isinstance(t.state, UpsertState)]
-        appends = [t for t in targets if not isinstance(t.state, UpsertState)]
-        if not upserts:
-            return evaluate_rows(frame, self._program(appends, trial), self._reader)
-        evaluated = evaluate_partials(frame, self._program(upserts, trial), self._reader)
-        self._reduction = evaluated.rows / max(1, records)
-        if appends:
-            rows = evaluate_rows(frame, self._program(appends, trial), self._reader)
-            # Rejected records are those of both jobs; the ledger keeps each once by its position.
-            evaluated = Evaluated(
-                (*evaluated.merges, *rows.merges),
-                (*evaluated.rejected, *rows.rejected),
-                {**rows.rejected_counts, **evaluated.rejected_counts},
-                evaluated.rows + rows.rows,
-                evaluated.newest_s or rows.newest_s,
-            )
-        return evaluated
+        whole = records <= ROW_MODE_RECORDS_MAX or not self._grouping_pays()
+        grouped = [] if whole else [t for t in targets if _can_be_grouped(t)]
+        parts = []
+        if grouped:
+            parts.append(evaluate_partials(frame, self._program(grouped, trial), self._reader))
+            self._reduction = parts[0].rows / max(1, records)
+        parts.extend(
+            evaluate_rows(frame, self._program(together, trial), self._reader)
+            for together in _programs(t for t in targets if t not in grouped)
+        )
+        return combined(parts)
 
     def _grouping_pays(self) -> bool:
         """By the last measured reduction; looked at again now and then, since data change."""
@@ -105,3 +98,16 @@ class BatchEvaluator:
                 self._programs.clear()
             program = self._programs[key] = build_program(targets, trial=trial)
         return program
+
+
+def _can_be_grouped(target: Target) -> bool:
+    """Whether Spark may aggregate its records: not where each is judged by those before it."""
+    return isinstance(target.state, UpsertState) and target.state.windowing is None
+
+
+def _programs(targets: Iterable[Target]) -> list[list[Target]]:
+    """Those that share a job: all but the ones that make several rows of a record."""
+    found: dict[SpreadKey | None, list[Target]] = {}
+    for target in targets:
+        found.setdefault(spread_key(target.plan.scan), []).append(target)
+    return list(found.values())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from sys import maxsize
 
 from pyspark.sql import SparkSession
 
@@ -50,6 +51,7 @@ class Filler:
         self._session = session
         self._gate = gate
         self._stopping = stopping
+        self._last_kept = False  # whether the last round was one of views
 
     def loop(self) -> None:
         """Brings subscribers that stand behind the pipeline up to it, in rounds of bounded size."""
@@ -91,6 +93,7 @@ class Filler:
                 s
                 for s in self._roster.subscribers.values()
                 if s.wants_batches
+                and s.takes(0)
                 and not s.unverified
                 and encode(s.claimed) == encode(s.position)
                 and encode(s.claimed) != encode(self._roster.next)
@@ -98,8 +101,11 @@ class Filler:
             ]
             if not behind:
                 return []
+            # Views and push queries take turns: the small rounds of these hold up the large ones of those little.
+            behind.sort(key=lambda s: s.kept == self._last_kept)
+            self._last_kept = behind[0].kept
             first = encode(behind[0].claimed)
-            group = [s for s in behind if encode(s.claimed) == first]
+            group = [s for s in behind if encode(s.claimed) == first and s.kept == self._last_kept]
             for subscriber in group:
                 subscriber.busy = True
             return group
@@ -108,7 +114,7 @@ class Filler:
         session = self._session()
         start, target = group[0].claimed, self._roster.position
         assert target is not None  # noqa: S101 - rounds begin only when the pipeline stands somewhere
-        end = self._reader.limit(start, target, self._roster.records_max)
+        end = self._reader.limit(start, target, min(self._roster.records_max, group[0].records_max or maxsize))
         end = self._reader.advance(start, end)
         records = self._reader.distance(start, end)
         shares = [Share(s, start, end, records) for s in group]
@@ -133,7 +139,7 @@ class Filler:
             for subscriber in group:
                 subscriber.claimed = subscriber.position
                 if gone:
-                    subscriber.failure = str(cause)
+                    subscriber.fail(str(cause))
             if not gone and not smaller:
                 self._roster.stalled = str(cause)
         if not smaller:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from catalog.model import Query
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.streaming.derived import DerivedSource, Feed
 from mvserver.streaming.pipeline import Pipeline
 from mvserver.streaming.subscribers import Subscriber
 from spark_sinks.base import Position
@@ -23,6 +25,7 @@ class KeptView:
     pipeline: Pipeline | None = None
     subscriber: Subscriber | None = None
     broken: str | None = None
+    derived: DerivedSource | None = None
 
     def running(self) -> tuple[Pipeline, Subscriber]:
         """Raises 55000 where nothing keeps the view up to date: waiting would not help."""
@@ -37,6 +40,8 @@ class KeptView:
     def confirmed_at(self) -> float | None:
         if self.pipeline is None or self.subscriber is None:
             return None
+        if self.derived is not None:
+            return self.derived.confirmed_at(self.subscriber)
         return self.pipeline.confirmed_at(self.subscriber)
 
     def _stopped(self, state: str, cause: str | None) -> SqlError:
@@ -80,11 +85,21 @@ class _ViewEnd:
         self._number = 0
         self._end: Position | None = None
         self._there = False
+        self._below: list[_ViewEnd] = []
 
     def ask(self) -> None:
         kept = self._locate()
-        if kept is not None:
-            self._ask(kept.running()[0])
+        if kept is None:
+            return
+        pipeline, _ = kept.running()
+        if kept.derived is None:
+            self._ask(pipeline)
+            return
+        # The end of what a join makes is known when its sides have come to the ends of their sources.
+        leaves = [_ViewEnd(partial(_feed, kept, feed)) for feed in kept.derived.leaves]
+        for end in leaves:
+            end.ask()
+        self._below = [*leaves, *(_ViewEnd(partial(_feed, kept, feed)) for feed in kept.derived.inner)]
 
     def _ask(self, pipeline: Pipeline) -> None:
         self._asked, self._number = pipeline, pipeline.ask_end()
@@ -95,6 +110,9 @@ class _ViewEnd:
         kept = self._locate()
         if kept is None:
             return True  # reading it says that it is gone
+        if not all(below.wait(deadline) for below in self._below):
+            kept.running()  # it may have failed meanwhile
+            return False
         pipeline, subscriber = kept.running()
         if self._end is None and pipeline is not self._asked:
             self._ask(pipeline)
@@ -112,6 +130,9 @@ class _ViewEnd:
 
     def lag(self) -> tuple[str, str] | None:
         """The view's name and how far it is from there, in a sentence."""
+        below = next((lag for lag in (end.lag() for end in self._below) if lag is not None), None)
+        if below is not None:
+            return below
         kept = self._locate()
         if self._there or kept is None or kept.pipeline is None or kept.subscriber is None:
             return None
@@ -130,3 +151,8 @@ class _ViewEnd:
         if moment is not None:
             sentence += f" The view last had all of it {max(0.0, time.time() - moment):.1f} s ago."
         return name, sentence
+
+
+def _feed(kept: KeptView, feed: Feed) -> KeptView:
+    """A side of a join as what keeps the view."""
+    return replace(kept, pipeline=feed.pipeline, subscriber=feed.subscriber, derived=None)

@@ -13,6 +13,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.spark_calls import for_each_batch
 from spark_sinks.base import Position, SourceReader
+from spark_sinks.duckdb.log_reader import LogReader
 
 _LOOK_S = 1
 
@@ -71,3 +72,29 @@ def run_generation(
         raise failed[0]
     if not ended():
         raise SqlError(sqlstates.SYSTEM_ERROR, "the Spark query of the pipeline ended by itself")
+
+
+def run_rounds(
+    session: SparkSession,
+    reader: LogReader,
+    position: Position,
+    *,
+    records_per_trigger: int,
+    on_batch: Callable[[DataFrame, int], None],
+    ended: Callable[[], bool],
+    running: Callable[[bool], None],
+) -> None:
+    """The same over a log, of which Spark has no stream: bounded batches, one as soon as there are rows for it."""
+    running(True)
+    try:
+        batch_id = 0
+        while not ended():
+            end = reader.next_batch(position, records_per_trigger)
+            if reader.reached(position, end):
+                reader.wait(_LOOK_S)
+                continue
+            on_batch(reader.batch(session, position, end), batch_id)
+            position = end
+            batch_id += 1
+    finally:
+        running(False)

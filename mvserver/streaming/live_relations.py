@@ -1,6 +1,8 @@
 """The relations of ``mv_catalog``: the state of queries, views and pipelines, and what is known of them, as SQL.
 
-Each is made when it is read; times are UTC.
+Each is made when it is read; times are UTC. Beside what is shown, each row carries the oid of the relation that a role
+must see to be shown it (``_o``), and where it has records of it, the oid of the one that it must be allowed to read
+(``_r``): see ``pgcatalog.visibility``.
 """
 
 from __future__ import annotations
@@ -23,6 +25,9 @@ _Row = dict[str, Any]
 
 _TEXT, _COUNT, _REAL, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 _TIME = pa.timestamp("us", "UTC")
+_SEEN, _READ = ("_o", pa.uint32()), ("_r", pa.uint32())
+_NOBODY = 2**32 - 1  # an oid that no relation has: superusers alone are shown the row
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _QUERIES = pa.schema(
     [
         ("id", _TEXT),
@@ -59,6 +64,20 @@ _VIEWS = pa.schema(
         ("filled", _FLAG),
         ("last_change_at", _TIME),
         ("last_confirmed_at", _TIME),
+        ("watermark", _TIME),
+        ("late_rows", _COUNT),
+    ]
+)
+_LATE = pa.schema(
+    [
+        ("relation", _TEXT),
+        ("view", _TEXT),
+        ("position", _TEXT),
+        ("event_time", _TIME),
+        ("window_start", pa.timestamp("us")),
+        ("window_end", pa.timestamp("us")),
+        ("watermark", _TIME),
+        ("late_at", _TIME),
     ]
 )
 _BACKFILLS = pa.schema(
@@ -117,19 +136,21 @@ def live_relations(catalog: Catalog, engine: Engine, writer: Writer) -> Mapping[
         "backfills": (_BACKFILLS, partial(_backfills, catalog, engine)),
         "pipelines": (_PIPELINES, partial(_pipelines, catalog, engine)),
         "dependencies": (_DEPENDENCIES, partial(_dependencies, catalog)),
-        "ledger": (_LEDGER, partial(_ledger, writer)),
+        "ledger": (_LEDGER, partial(_ledger, catalog, engine, writer)),
         "rejected_rows": (_REJECTED, partial(_rejected_rows, catalog, writer)),
+        "late_rows": (_LATE, partial(_late_rows, catalog, writer)),
     }
     return {name: partial(_table, schema, made) for name, (schema, made) in rows.items()}
 
 
 def _table(schema: pa.Schema, rows: Callable[[], Iterator[_Row]]) -> pa.Table:
-    return pa.Table.from_pylist(list(rows()), schema=schema)
+    return pa.Table.from_pylist(list(rows()), schema=pa.schema([*schema, _SEEN, _READ]))
 
 
 def _queries(catalog: Catalog, engine: Engine) -> Iterator[_Row]:
     for query, status in _known(catalog, engine):
         yield {
+            **_of(catalog, query.sink_id),
             "id": query.id,
             "kind": query.kind,
             "state": status.state.value,
@@ -153,12 +174,14 @@ def _queries(catalog: Catalog, engine: Engine) -> Iterator[_Row]:
 
 
 def _views(catalog: Catalog, engine: Engine, writer: Writer) -> Iterator[_Row]:
-    sizes = writer.view_sizes()
+    sizes, windows = writer.view_sizes(), writer.window_progress()
     for query, status in _known(catalog, engine):
         if query.kind != "materialized_view":
             continue
         size = sizes.get(query.sink_id)  # None for one that could not be set up
+        watermark, late = windows.get(query.id, (None, None))
         yield {
+            **_of(catalog, query.sink_id),
             "view": _name(catalog, query.sink_id),
             "query_id": query.id,
             "rows": None if size is None else size.rows,
@@ -170,6 +193,8 @@ def _views(catalog: Catalog, engine: Engine, writer: Writer) -> Iterator[_Row]:
             "filled": status.filled,
             "last_change_at": _time(status.last_change_at),
             "last_confirmed_at": _time(status.last_confirmed_at),
+            "watermark": _event_time(watermark),
+            "late_rows": late,
         }
 
 
@@ -179,6 +204,7 @@ def _backfills(catalog: Catalog, engine: Engine) -> Iterator[_Row]:
             continue
         backfill = status.backfill
         yield {
+            **_of(catalog, query.sink_id),
             "view": _name(catalog, query.sink_id),
             "query_id": query.id,
             "state": status.state.value,
@@ -194,6 +220,7 @@ def _pipelines(catalog: Catalog, engine: Engine) -> Iterator[_Row]:
         source = catalog.relations.by_id(status.source_id)
         store = None if source is None else catalog.stores.by_id(source.store_id or "")
         yield {
+            **_of(catalog, status.source_id),
             "id": status.id,
             "store": None if store is None else store.name,
             "entity": None if source is None else source.entity,
@@ -216,32 +243,57 @@ def _dependencies(catalog: Catalog) -> Iterator[_Row]:
         queries = catalog.queries.all()
     for relation in relations.values():
         if relation.store_id in stores:
-            yield _dependency(names[relation.id], relation.kind, stores[relation.store_id], "store")
+            shown = _of(catalog, relation.id)
+            yield {**shown, **_dependency(names[relation.id], relation.kind, stores[relation.store_id], "store")}
     for query in queries:
         is_view = query.kind == "materialized_view"
         name, kind = (names[query.sink_id], relations[query.sink_id].kind) if is_view else (query.id, "query")
         needed = query.source_ids if is_view else (*query.source_ids, query.sink_id)
         for needed_id in dict.fromkeys(needed):
-            yield _dependency(name, kind, names[needed_id], relations[needed_id].kind)
+            dependency = _dependency(name, kind, names[needed_id], relations[needed_id].kind)
+            yield {**_of(catalog, query.sink_id), **dependency}
 
 
 def _dependency(name: str, kind: str, needed: str, needed_kind: str) -> _Row:
     return {"object": name, "kind": kind, "depends_on": needed, "depends_on_kind": needed_kind}
 
 
-def _ledger(writer: Writer) -> Iterator[_Row]:
-    return (dict(zip(_LEDGER.names, row, strict=True)) for row in writer.batches())
+def _ledger(catalog: Catalog, engine: Engine, writer: Writer) -> Iterator[_Row]:
+    sources = {status.id: status.source_id for status in engine.pipelines()}
+    for row in writer.batches():
+        found = dict(zip(_LEDGER.names, row, strict=True))
+        yield {**_of(catalog, sources.get(found["pipeline"])), **found}
 
 
 def _rejected_rows(catalog: Catalog, writer: Writer) -> Iterator[_Row]:
     for relation_id, position, reason, raw, raw_bytes, rejected_at in writer.rejected_rows():
         yield {
+            **_of(catalog, relation_id, records=True),
             "relation": _name(catalog, relation_id),
             "position": position,
             "reason": reason,
             "raw": raw,
             "raw_bytes": raw_bytes,
             "rejected_at": rejected_at,
+        }
+
+
+def _late_rows(catalog: Catalog, writer: Writer) -> Iterator[_Row]:
+    queries = {query.id: query for query in catalog.queries.all()}
+    for query_id, position, event_us, window_start, window_end, watermark_us, late_at in writer.late_rows():
+        query = queries.get(query_id)
+        if query is None:
+            continue  # dropped at this very moment
+        yield {
+            **_of(catalog, query.sink_id, records=True),
+            "relation": ", ".join(_name(catalog, source) for source in query.source_ids),
+            "view": _name(catalog, query.sink_id),
+            "position": position,
+            "event_time": _event_time(event_us),
+            "window_start": window_start,
+            "window_end": window_end,
+            "watermark": _event_time(watermark_us),
+            "late_at": late_at,
         }
 
 
@@ -260,9 +312,24 @@ def _lag_seconds(status: QueryStatus) -> float | None:
     return None if status.last_confirmed_at is None else max(0.0, time.time() - status.last_confirmed_at)
 
 
+def _of(catalog: Catalog, relation_id: str | None, *, records: bool = False) -> _Row:
+    """What a role must see to be shown the row, and with ``records`` of it must be allowed to read."""
+    relation = None if relation_id is None else catalog.relations.by_id(relation_id)
+    oid = _NOBODY if relation is None else relation.oid
+    return {"_o": oid, "_r": oid if records else 0}
+
+
 def _name(catalog: Catalog, relation_id: str) -> str:
     relation = catalog.relations.by_id(relation_id)
     return relation_id if relation is None else catalog.names.full_name(relation)
+
+
+def _event_time(us: int | None) -> dt.datetime | None:
+    """None also for what Python's calendar does not have: a delay may lie before the year 1."""
+    try:
+        return None if us is None else _EPOCH + dt.timedelta(microseconds=us)
+    except OverflowError:
+        return None
 
 
 def _time(seconds: float | None) -> dt.datetime | None:

@@ -21,14 +21,16 @@ from mvserver.errors import SqlError
 from mvserver.streaming.committer import Committer
 from mvserver.streaming.evaluator import BatchEvaluator
 from mvserver.streaming.filler import Filler
-from mvserver.streaming.generation import run_generation
+from mvserver.streaming.generation import run_generation, run_rounds
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.shares import Share, Work
 from mvserver.streaming.source_watch import SourceWatch
 from mvserver.streaming.spark import SparkGate
+from mvserver.streaming.standings import close_idle
 from mvserver.streaming.subscribers import Subscriber
 from spark_sinks.base import Position, SourceReader
 from spark_sinks.duckdb.ledger import LedgerEntry, encode
+from spark_sinks.duckdb.log_reader import LogReader
 from spark_sinks.duckdb.writer import Writer
 
 _log = logging.getLogger(__name__)
@@ -75,7 +77,13 @@ class Pipeline:
             gate=services.gate,
             stopping=self._stopping,
         )
-        self._watch = SourceWatch(self._roster, reader, interval_s=services.health_interval_s, stopping=self._stopping)
+        self._watch = SourceWatch(
+            self._roster,
+            reader,
+            interval_s=services.health_interval_s,
+            stopping=self._stopping,
+            looked=self._close_idle,
+        )
         self._generation = 0
         self._threads: list[threading.Thread] = []
 
@@ -215,16 +223,24 @@ class Pipeline:
         with self._services.writer.transaction() as ledger:
             self._generation = ledger.begin_generation(self.id, position)
         checkpoint = self._services.work_directory / self.id / f"checkpoint-{self._generation}"
-        run_generation(
-            session,
-            self.reader,
-            position,
-            checkpoint,
-            records_per_trigger=self._roster.records_max,
-            on_batch=lambda frame, batch_id: self._take_batch(frame, batch_id, str(checkpoint)),
-            ended=lambda: self._stopping.is_set() or self._roster.error is not None or not self._roster.wanted(),
-            running=self._set_running,
-        )
+
+        def on_batch(frame: DataFrame, batch_id: int) -> None:
+            self._take_batch(frame, batch_id, str(checkpoint))
+
+        def ended() -> bool:
+            return self._stopping.is_set() or self._roster.error is not None or not self._roster.wanted()
+
+        records_max, running = self._roster.records_max, self._set_running
+        if isinstance(self.reader, LogReader):
+            run_rounds(
+                session, self.reader, position,
+                records_per_trigger=records_max, on_batch=on_batch, ended=ended, running=running,
+            )  # fmt: skip
+        else:
+            run_generation(
+                session, self.reader, position, checkpoint,
+                records_per_trigger=records_max, on_batch=on_batch, ended=ended, running=running,
+            )  # fmt: skip
         if self._roster.error is not None:
             raise self._roster.error
 
@@ -255,8 +271,12 @@ class Pipeline:
         end = self.reader.batch_end(checkpoint, batch_id, start)
         with self._roster.lock:
             records = self.reader.distance(start, end)
-            live = [s for s in self._roster.subscribers.values() if self._takes(s, start)]
-            joining = [s for s in self._roster.subscribers.values() if s not in live and self._joins(s, start)]
+            live = [s for s in self._roster.subscribers.values() if self._takes(s, start) and s.takes(records)]
+            joining = [
+                s
+                for s in self._roster.subscribers.values()
+                if s not in live and self._joins(s, start) and s.takes(self.reader.distance(s.claimed, end))
+            ]
             shares = [Share(s, start, end, records) for s in live]
             others = [Share(s, s.claimed, self.reader.advance(s.claimed, end), records) for s in joining]
             for share in (*shares, *others):
@@ -274,6 +294,16 @@ class Pipeline:
         self._services.reached("after spark")
         self._committer.put(Work(entry, parts))
         self._services.reached("before spark commit")
+
+    def _close_idle(self) -> None:
+        """A window may close although nothing comes any more."""
+        try:
+            moved = close_idle(self._roster, self.reader, self._services.writer)
+        except Exception as error:  # noqa: BLE001 - the next look tries again, and a batch meets the same cause
+            _log.warning("watermarks of pipeline %s were not moved: %s", self.id, error)
+            return
+        if moved:
+            self._services.committed(moved)
 
     def _takes(self, subscriber: Subscriber, start: Position) -> bool:
         """Not while a round of its history is under way, which could be committed after this batch."""

@@ -8,21 +8,29 @@ every view (the union of their keys), and a row is a partial aggregate. DuckDB r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from mvserver.compiler import lower_spark
+from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.expressions import ColumnReference, Expression, FieldAccess, Literal, walk
 from mvserver.compiler.plans import Aggregate, AggregateCall, Projection, Scan
 from mvserver.sql.types import Kind
-from mvserver.streaming.spark_types import spark_type
+from mvserver.streaming.change_input import ChangeInput, contributed
+from mvserver.streaming.scan_decoding import DecodedScan, decode_scan
 from mvserver.streaming.targets import MeasureCall, Target, keeps_times
-from spark_sinks.decode import DecodeColumn, decode, parquet_column
+from mvserver.streaming.windowing import WindowColumns, event_us
+from spark_sinks.decode import TYPED_FORMATS, parquet_column
 from spark_sinks.duckdb import value_tables
+from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
+from spark_sinks.duckdb.join_sides import Batch, FeedState
+from spark_sinks.duckdb.sent_rows import SentRows
 from spark_sinks.duckdb.state import AppendState, Measure, MeasureInput, UpsertState, qualified, roll_up
+from spark_sinks.duckdb.windows import Judging
 
 REJECTED_RAW_BYTES_MAX = 65_536  # of a rejected record, this much is kept
+_SET = "grouping_set"
 _TIMED = frozenset({Aggregate.FIRST_VALUE, Aggregate.LAST_VALUE})
 
 
@@ -36,7 +44,7 @@ class PartialColumn:
 
 @dataclass(frozen=True)
 class ViewInput:
-    """Where a target finds itself in the batch."""
+    """Where a target finds itself in the batch. With grouping sets, ``sets``, the batch is merged once for each."""
 
     target: Target
     flag: str
@@ -46,6 +54,33 @@ class ViewInput:
     partials: tuple[tuple[str, ...], ...]  # partial mode: one tuple per measure
     values: tuple[tuple[str, ...], ...] = ()  # either mode: one tuple per value table, of the table's own columns
     outputs: tuple[str, ...] = ()  # append mode
+    sets: tuple[tuple[int, ...], ...] = ()
+    changes: ChangeInput | None = None  # over a changelog
+    judging: Judging | None = None  # over a window
+    event: str | None = None  # append mode: the event time, where rows age
+    known: str = ""  # of the side of a join that is a changelog: the records that are rows or deletions
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether it needs the order of the records, or their partitions."""
+        return self.changes is not None or self.judging is not None or self.event is not None or self.feeds
+
+    @property
+    def group_keys(self) -> tuple[str, ...]:
+        """The keys of the state, over what :meth:`_grouped` makes of a batch."""
+        if not self.sets:
+            return self.keys
+        texts = []
+        for i, key in enumerate(self.keys):
+            numbers = ", ".join(str(number) for number, members in enumerate(self.sets) if i in members)
+            texts.append(f"CASE WHEN {_SET} IN ({numbers}) THEN {key} END")
+        return (*texts, _SET)
+
+    def _grouped(self, relation: str) -> str:
+        """A batch with a row for each record and grouping set."""
+        if not self.sets:
+            return relation
+        return f"(SELECT *, unnest(range({len(self.sets)}))::INTEGER AS {_SET} FROM {relation})"
 
     @property
     def group_columns(self) -> tuple[str, ...]:
@@ -59,6 +94,13 @@ class ViewInput:
     def partial_statements(self, relation: str, *, null_keys: bool) -> list[tuple[str, bool]]:
         return self._roll_ups(relation, [MeasureInput(partial=p) for p in self.partials], self.partial_count, null_keys)
 
+    def changed_groups(self, relation: str, *, partial: bool) -> str | None:
+        """The group keys of a batch, for a view that has an outbox."""
+        if self.target.outbox is None:
+            return None
+        keys = ", ".join(f"{key} AS g{i}" for i, key in enumerate(self.keys))
+        return f"SELECT DISTINCT {keys} FROM {relation} WHERE {f'{self.partial_count} > 0' if partial else self.flag}"
+
     def value_statements(self, relation: str, *, partial: bool) -> tuple[str, ...]:
         """What takes in the values of each value table, before the roll-ups."""
         state = self.target.state
@@ -70,8 +112,8 @@ class ViewInput:
                 index,
                 state.key_types,
                 values,
-                relation=relation,
-                keys=self.keys,
+                relation=self._grouped(relation),
+                keys=self.group_keys,
                 passing=f"{self.partial_count} > 0" if partial else self.flag,
                 count=self.partial_count if partial else None,
                 arguments=arguments,
@@ -85,13 +127,14 @@ class ViewInput:
         state = self.target.state
         assert isinstance(state, UpsertState)  # noqa: S101 - append views have no roll-up
         passing = self.flag if count is None else f"{count} > 0"
-        both = [False, True] if null_keys and self.keys else [False]
+        null_keys = null_keys or bool(self.sets)
+        both = [False, True] if null_keys and self.group_keys else [False]
         return [
             (
                 roll_up(
                     state,
-                    relation,
-                    keys=self.keys,
+                    self._grouped(relation),
+                    keys=self.group_keys,
                     passing=passing,
                     count=count,
                     inputs=inputs,
@@ -101,6 +144,21 @@ class ViewInput:
             )
             for nulls in both
         ]
+
+    @property
+    def feeds(self) -> bool:
+        """Whether it is a side of a join."""
+        return isinstance(self.target.state, FeedState)
+
+    def own_statements(self, relation: str) -> tuple[str, ...]:
+        """Of a state that takes the rows in by itself; none of any other."""
+        state = self.target.state
+        if isinstance(state, SentRows):
+            return state.append_statements(relation, self.flag, self.outputs)
+        if isinstance(state, FeedState):
+            batch = Batch(relation, self.known or self.flag, self.flag, self.outputs)
+            return tuple(state.join.feed_statements(state.index, batch))
+        return ()
 
     def append_statement(self, relation: str) -> str:
         assert isinstance(self.target.state, AppendState)  # noqa: S101
@@ -121,6 +179,7 @@ class Program:
     views: tuple[ViewInput, ...]
     keep: str | None = None  # which records matter to someone; None where all do
     trial: bool = False  # a rejected column then only says that a record needs the whole program
+    ordered: bool = False  # the order of the records is needed
     schemas: dict[str, pa.Schema] = field(default_factory=dict, compare=False)  # of the collected shapes, once known
 
 
@@ -149,40 +208,78 @@ def build_program(targets: Sequence[Target], *, trial: bool = False) -> Program:
     for target in targets:
         scans.setdefault(target.plan.scan.relation_id, target.plan.scan)
     stages: list[tuple[str, ...]] = []
-    references: dict[str, dict[str, str]] = {}
+    decodings: dict[str, DecodedScan] = {}
+    references: dict[str, Mapping[str, str]] = {}
     good: dict[str, str] = {}
     rejected: list[tuple[str, str]] = []
     rejected_columns: list[str] = []
     for number, (relation_id, scan) in enumerate(scans.items()):
-        columns = [DecodeColumn(c.name, spark_type(c.type), str(c.type), c.not_null) for c in scan.columns]
-        decoded = decode(scan.value_format, columns, "value", f"r{number}_", trial=trial)
+        decoded = decodings[relation_id] = decode_scan(scan, f"r{number}_", trial=trial)
         _merge_stages(stages, decoded.stages)
-        references[relation_id] = dict(decoded.columns)
+        references[relation_id] = decoded.columns
         good[relation_id] = decoded.good
         rejected.append((relation_id, f"x{number}"))
         if decoded.reason is None:
-            rejected_columns.append(f"CASE WHEN NOT {decoded.good} THEN 1 END AS x{number}")
+            rejected_columns.append(f"CASE WHEN NOT {decoded.known} THEN 1 END AS x{number}")
         else:
             rejected_columns.append(_rejected_column(scan, decoded.reason, f"x{number}"))
+    windows = WindowColumns()
+    for target in targets:
+        scan = target.plan.scan
+        windows.add(scan, references[scan.relation_id], good[scan.relation_id])
+    stages.extend(windows.stages)
     flags, values = _Columns("f"), _Columns("c")
     partials: dict[str, str] = {}
-    views = [_view_input(target, references, good, flags, values, partials) for target in targets]
+    views = [_view_input(target, references, windows, good, flags, values, partials) for target in targets]
+    views = [_with_changes(view, decodings[view.target.plan.scan.relation_id], flags, values) for view in views]
     if any(text != name for text, name in flags.by_text.items()):
         stages.append(tuple(flags.selected()))
     keys = list(dict.fromkeys(key for view in views for key in view.group_columns))
     flag_names = tuple(flags.by_text.values())
-    kept = [*flag_names, *(f"NOT {condition}" for condition in good.values())]
+    kept = [*flag_names, *(f"NOT {decoded.known}" for decoded in decodings.values())]
+    # A watermark is moved by what a view leaves out, too.
+    whole = bool(windows.events) or any(view.event is not None for view in views)
     return Program(
         stages=tuple(stages),
         flags=flag_names,
-        columns=(*values.selected(), *rejected_columns),
+        columns=(*values.selected(), *windows.events, *rejected_columns),
         rejected=tuple(rejected),
         group_columns=(*keys, *(name for _, name in rejected)),
         partial_columns=tuple(PartialColumn(name, text) for text, name in partials.items()),
         views=tuple(views),
-        keep=None if set(flag_names) & set(good.values()) else " OR ".join(kept) or "false",
+        keep=None if whole or set(flag_names) & set(good.values()) else " OR ".join(kept) or "false",
         trial=trial,
+        ordered=any(view.is_ordered for view in views),
     )
+
+
+def _with_changes(view: ViewInput, decoded: DecodedScan, flags: _Columns, values: _Columns) -> ViewInput:
+    """Over a changelog: every record that is not rejected counts, also one that only takes its key away."""
+    state = view.target.state
+    if isinstance(state, FeedState):
+        return _with_deletions(view, state, decoded, flags, values)
+    if isinstance(state, RetractedState):
+        columns = contributed(state, view.keys, view.arguments, view.values)
+    elif isinstance(state, KeyedRows):
+        columns = view.outputs
+    else:
+        return view
+    primary_key = tuple(values.name(text) for text in decoded.primary_key)
+    return replace(view, changes=ChangeInput(primary_key, flags.plain(decoded.known), view.flag, columns))
+
+
+def _with_deletions(
+    view: ViewInput, state: FeedState, decoded: DecodedScan, flags: _Columns, values: _Columns
+) -> ViewInput:
+    """The side of a join that is a changelog: a deletion has nothing but its key."""
+    scan = view.target.plan.scan
+    if scan.kind != CHANGELOG:
+        return view
+    columns = {**decoded.columns, **dict(zip(scan.primary_key, decoded.primary_key, strict=True))}
+    count = len(state.side.key_types)
+    keys = [lower_spark.lower(output.expression, columns.__getitem__) for output in view.target.plan.outputs[:count]]
+    outputs = (*(values.name(key) for key in keys), *view.outputs[count:])
+    return replace(view, outputs=outputs, known=flags.plain(decoded.known))
 
 
 def _merge_stages(stages: list[tuple[str, ...]], more: Sequence[tuple[str, ...]]) -> None:
@@ -195,7 +292,7 @@ def _merge_stages(stages: list[tuple[str, ...]], more: Sequence[tuple[str, ...]]
 
 
 def _rejected_column(scan: Scan, reason: str, name: str) -> str:
-    if scan.value_format == "parquet":
+    if scan.value_format in TYPED_FORMATS:
         fields = ", ".join(parquet_column(c.name) for c in scan.columns)
         raw = f"cast(to_json(struct({fields})) as binary)"
     else:
@@ -210,13 +307,14 @@ def _rejected_column(scan: Scan, reason: str, name: str) -> str:
 def _view_input(
     target: Target,
     references: Mapping[str, Mapping[str, str]],
+    windows: WindowColumns,
     goods: Mapping[str, str],
     flags: _Columns,
     values: _Columns,
     partials: dict[str, str],
 ) -> ViewInput:
     plan = target.plan
-    columns = references[plan.scan.relation_id]
+    columns = windows.references(plan.scan) or references[plan.scan.relation_id]
     resolve: Callable[[str], str] = columns.__getitem__
     good = goods[plan.scan.relation_id]
     if plan.where is None:
@@ -232,14 +330,22 @@ def _view_input(
 
     if isinstance(plan, Projection):
         outputs = tuple(value(o.expression) for o in plan.outputs)
-        return ViewInput(target, flag, (), (), "", (), outputs=outputs)
+        if isinstance(target.state, FeedState):
+            outputs += (values.name(event_us(plan.scan, columns)), values.name("record_time"))
+        event = None
+        if isinstance(target.state, AppendState) and target.state.aging is not None:
+            event = values.name(f"CASE WHEN {good} THEN {event_us(plan.scan, columns)} END")
+            outputs += (event,)
+        return ViewInput(target, flag, (), (), "", (), outputs=outputs, event=event)
 
     def argument_of(call: AggregateCall) -> str:
         condition = None if call.filter is None else lower_spark.lower(call.filter, resolve)
         if call.argument is None:
             return values.name(f"CASE WHEN {flag} AND ({condition}) THEN 1 END")
+        guard = flag if condition is None else f"{flag} AND ({condition})"
+        if call.function is Aggregate.ARRAY_AGG:  # where NULL is a value, what is left out must differ from it
+            return values.name(f"CASE WHEN {guard} THEN array({lower_spark.lower(call.argument, resolve)}) END")
         if call.function in _TIMED:
-            guard = flag if condition is None else f"{flag} AND ({condition})"
             argument = lower_spark.lower(call.argument, resolve)
             return values.name(_timed(argument, _event_time(plan.scan, resolve), guard))
         return value(call.argument, condition)
@@ -260,7 +366,20 @@ def _view_input(
     kept = tuple(
         (*([values.name(time)] if keeps_times(call) else []), argument_of(call)) for call in target.value_calls
     )
-    return ViewInput(target, flag, keys, tuple(arguments), count, tuple(partial_names), kept)
+    judging = None
+    if isinstance(target.state, UpsertState) and (windowing := target.state.windowing) is not None:
+        judging = Judging(windows.event(plan.scan), flag, keys[windowing.start_key], keys[windowing.end_key])
+    return ViewInput(
+        target,
+        flag,
+        keys,
+        tuple(arguments),
+        count,
+        tuple(partial_names),
+        kept,
+        sets=plan.grouping_sets,
+        judging=judging,
+    )
 
 
 def _event_time(scan: Scan, resolve: Callable[[str], str]) -> str:

@@ -77,8 +77,9 @@ class Roster:
             share.subscriber.fail(error)
             share.subscriber.claimed = share.subscriber.position
             self.changed.notify_all()
-        with self._writer.transaction() as ledger:
-            ledger.set_failure(share.subscriber.query_id, share.subscriber.failure)
+        if share.subscriber.kept:
+            with self._writer.transaction() as ledger:
+                ledger.set_failure(share.subscriber.query_id, share.subscriber.failure)
 
     def fail_at(self, position: Position, cause: str) -> None:
         """The source does not have what comes next at ``position``: the queries that stand there fail, durably. The
@@ -86,7 +87,7 @@ class Roster:
         with self.lock:
             failed = [s for s in self.wanted() if encode(s.position) == encode(position)]
             for subscriber in failed:
-                subscriber.failure = cause
+                subscriber.fail(cause)
             if self.position is not None and encode(self.position) == encode(position):
                 self.position = None
                 self.error = SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, cause)
@@ -94,7 +95,7 @@ class Roster:
         if failed:
             _log.warning("queries %s failed: %s", [s.query_id for s in failed], cause)
             with self._writer.transaction() as ledger:
-                for subscriber in failed:
+                for subscriber in filter(_kept, failed):
                     ledger.set_failure(subscriber.query_id, cause)
 
     def verify_new(self) -> None:
@@ -125,3 +126,7 @@ class Roster:
             for subscriber in subscribers:
                 subscriber.filled = True
             self.changed.notify_all()
+
+
+def _kept(subscriber: Subscriber) -> bool:
+    return subscriber.kept

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 from mvserver.streaming.looks import Looks
 from mvserver.streaming.roster import Roster
@@ -16,11 +17,22 @@ from spark_sinks.base import Position, SourceHealth, SourceReader
 
 
 class SourceWatch:
-    def __init__(self, roster: Roster, reader: SourceReader, *, interval_s: float, stopping: threading.Event) -> None:
+    """``looked`` is called after each look."""
+
+    def __init__(
+        self,
+        roster: Roster,
+        reader: SourceReader,
+        *,
+        interval_s: float,
+        stopping: threading.Event,
+        looked: Callable[[], None] = lambda: None,
+    ) -> None:
         self._roster = roster
         self._reader = reader
         self._interval_s = interval_s
         self._stopping = stopping
+        self._looked = looked
         self._wake = threading.Event()
         self._begun = 0  # number of the last look that has begun
         self._answered = 0  # number of the last look to which the source gave its end
@@ -59,6 +71,7 @@ class SourceWatch:
             known = self._roster.known_position()
             if known is not None:
                 self._look(number, known)
+                self._looked()
             self._wake.wait(self._interval_s)
 
     def stop(self) -> None:
@@ -86,7 +99,7 @@ class SourceWatch:
             return
         self._answered = number
         self._looks.add(began, health.latest)
-        moments = [self.confirmed_at(s) for s in self._roster.wanted()]
+        moments = [self.confirmed_at(s) for s in self._roster.wanted() if s.kept]
         known = [moment for moment in moments if moment is not None]
         if known and len(known) == len(moments):
             self._looks.forget_before(min(known))

@@ -19,7 +19,7 @@ def view_status(
     """``spark``: whether it is still starting, and why it will not start."""
     state, error = _state(subscriber, pipeline, spark)
     latest = pipeline.latest
-    lag = _lag(subscriber, pipeline, latest)
+    lag = lag_of(subscriber, pipeline)
     backfill = _backfill(subscriber, pipeline)
     return QueryStatus(
         query_id=query_id,
@@ -111,6 +111,10 @@ def _state(subscriber: Subscriber, pipeline: Pipeline, spark: tuple[bool, str | 
         return QueryState.TERMINATED, None
     if subscriber.failure is not None:
         return QueryState.FAILED, subscriber.failure
+    together = (*subscriber.group, *subscriber.application)
+    others = next((each.failure for each in together if each.failure is not None), None)
+    if others is not None:
+        return QueryState.FAILED, others
     if spark_problem is not None:
         return QueryState.FAILED, spark_problem
     if is_starting:
@@ -137,7 +141,9 @@ def _pipeline_state(
     return (PipelineState.RUNNING if pipeline.running else PipelineState.STARTING), None
 
 
-def _lag(subscriber: Subscriber, pipeline: Pipeline, latest: Position | None) -> int | None:
+def lag_of(subscriber: Subscriber, pipeline: Pipeline) -> int | None:
+    """How many records it has yet to read, as far as that is known."""
+    latest = pipeline.latest
     if latest is None:
         return None
     try:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
 
 from mvserver.compiler.plans import ErrorHandling
 from mvserver.errors import SqlError
+from mvserver.streaming.idleness import Idleness
 from mvserver.streaming.targets import Target
 from spark_sinks.base import Position
+from spark_sinks.duckdb.windows import Standing
 
 RATE_WINDOW_S = 10.0
 
@@ -32,6 +37,13 @@ class Rate:
         horizon = time.monotonic() - RATE_WINDOW_S
         while self._events and self._events[0][0] < horizon:
             self._events.popleft()
+
+
+class Member(Protocol):
+    """Of an application."""
+
+    @property
+    def failure(self) -> str | None: ...
 
 
 @dataclass
@@ -62,8 +74,12 @@ class Subscriber:
     rate_in: Rate = field(default_factory=Rate)
     rate_out: Rate = field(default_factory=Rate)
     last_change_at: float | None = None
+    idleness: Idleness | None = None  # of a windowed view, since its first batch
+    standing: Standing | None = None  # that its watermark was last moved by
     last_confirmed_at: float | None = None  # a moment of which it has all that its source had then
     freshness_ms: float | None = None
+    group: tuple[Subscriber, ...] = field(default=(), compare=False, repr=False)  # of one query: they go on together
+    application: tuple[Member, ...] = field(default=(), compare=False, repr=False)  # they fail together
 
     def __post_init__(self) -> None:
         if not self.claimed:
@@ -75,9 +91,28 @@ class Subscriber:
 
     @property
     def wants_batches(self) -> bool:
-        return self.failure is None and not self.terminated
+        if any(each.failure is not None or each.terminated for each in (self, *self.group)):
+            return False
+        return all(each.failure is None for each in self.application)
 
-    def fail(self, error: SqlError) -> None:
+    @property
+    def kept(self) -> bool:
+        """Its rows and its progress are in DuckDB."""
+        return True
+
+    @property
+    def records_max(self) -> int | None:
+        """At most so many records at a time; None: as many as the pipeline reads."""
+        return None
+
+    def takes(self, records: int) -> bool:
+        """Whether it wants so many records now; what it leaves out it reads later, by rounds of its own."""
+        return True
+
+    def deliver(self, rows: pa.Table) -> None:
+        """The rows of a committed batch, where they are not kept."""
+
+    def fail(self, error: SqlError | str) -> None:
         self.failure = str(error)
 
     def committed(self, position: Position, records: int, rows: int, rejected: int, newest_s: float | None) -> None:

@@ -11,6 +11,9 @@ from spark_sinks.decode.json_format import decode_json, decode_json_trial
 _LINE_FORMATS = {"json": decode_json, "csv": decode_csv}
 
 
+TYPED_FORMATS = ("parquet", "rows")  # records that Spark has as columns already; rows are the server's own
+
+
 def supported_formats() -> tuple[str, ...]:
     return (*_LINE_FORMATS, "parquet")
 
@@ -22,7 +25,7 @@ def decode(
     a cheaper decoder where the format has one: see :class:`Decoded`."""
     if trial and value_format == "json":
         return decode_json_trial(columns, value, prefix)
-    if value_format == "parquet":
+    if value_format in TYPED_FORMATS:
         return _decode_parquet(columns, prefix)
     return _LINE_FORMATS[value_format](columns, value, prefix)
 

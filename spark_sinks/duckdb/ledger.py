@@ -16,6 +16,7 @@ import duckdb
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
+from spark_sinks.duckdb import logs, windows
 
 HISTORY_ROWS_MAX = 200  # ledger rows kept per pipeline, for people; only the last is needed
 
@@ -34,6 +35,8 @@ CREATE TABLE IF NOT EXISTS "_ledger".subscribers (
 CREATE TABLE IF NOT EXISTS "_ledger".rejected_rows (
     relation_id VARCHAR NOT NULL, position VARCHAR NOT NULL, raw BLOB, raw_bytes BIGINT, reason VARCHAR NOT NULL,
     rejected_at TIMESTAMPTZ NOT NULL, PRIMARY KEY (relation_id, position));
+CREATE TABLE IF NOT EXISTS "_ledger".outboxes (
+    query_id VARCHAR PRIMARY KEY, incarnation VARCHAR NOT NULL, last BIGINT NOT NULL);
 """
 
 
@@ -88,7 +91,7 @@ def decode(text: str) -> Position:
 
 
 def create_tables(cursor: duckdb.DuckDBPyConnection) -> None:
-    cursor.execute(_SCHEMA)
+    cursor.execute(_SCHEMA + logs.SCHEMA + windows.SCHEMA)
 
 
 class Ledger:
@@ -121,19 +124,30 @@ class Ledger:
     def add_subscriber(
         self, query_id: str, version: int, pipeline_id: str, position: Position, note: str | None = None
     ) -> None:
+        windows.forget(self._cursor, query_id)
         self._cursor.execute(
             'INSERT OR REPLACE INTO "_ledger".subscribers VALUES ($1, $2, $3, $4, 0, false, $5, NULL, NULL)',
             [query_id, version, pipeline_id, encode(position), note],
         )
 
     def drop_subscriber(self, query_id: str) -> None:
-        self._cursor.execute('DELETE FROM "_ledger".subscribers WHERE query_id = $1', [query_id])
+        for table in ("subscribers", "outboxes"):
+            self._cursor.execute(f'DELETE FROM "_ledger".{table} WHERE query_id = $1', [query_id])
+        windows.forget(self._cursor, query_id)
 
     def set_filled(self, query_id: str) -> None:
         self._cursor.execute('UPDATE "_ledger".subscribers SET filled = true WHERE query_id = $1', [query_id])
 
     def set_failure(self, query_id: str, failure: str | None) -> None:
         self._cursor.execute('UPDATE "_ledger".subscribers SET failure = $2 WHERE query_id = $1', [query_id, failure])
+
+    def unused_pipelines(self) -> list[str]:
+        """Those that no query is subscribed to: they were for push queries alone."""
+        rows = self._cursor.execute(
+            'SELECT pipeline_id FROM "_ledger".pipelines '
+            'WHERE pipeline_id NOT IN (SELECT pipeline_id FROM "_ledger".subscribers)'
+        ).fetchall()
+        return [row[0] for row in rows]
 
     def drop_pipeline(self, pipeline_id: str) -> None:
         for table in ("pipelines", "batches"):

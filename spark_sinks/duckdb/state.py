@@ -14,11 +14,16 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from spark_sinks.duckdb import value_tables
 from spark_sinks.duckdb.value_tables import ValueTable
+from spark_sinks.duckdb.windows import Aging, Removal, Watch, Windowing
 
-_NULLS = "_nulls"
+NULLS = "_nulls"  # the table of keys with a NULL, beside the state's own
+JOIN = "_join"  # of the tables of a join that a view reads, before their own words
+ROWS = "_rows"  # that of the contributions of a changelog's rows
+OUTBOX = "_outbox"  # that of what is to be written elsewhere
 
 
 class Measure(enum.Enum):
@@ -29,14 +34,19 @@ class Measure(enum.Enum):
     MOMENTS = "moments"
 
 
+EVENT_US = "event_us"  # of a projection's rows that age
+
+
 @dataclass(frozen=True)
 class StateMeasure:
     """A measure of a view. ``type`` is DuckDB's type of the merged value (unused for COUNT and MOMENTS); ``values`` is
-    the value table whose new values it takes in, None where it takes in every record."""
+    the value table whose new values it takes in, None where it takes in every record. ``distinct``: it is taken over
+    the rows of a changelog, each value once."""
 
     kind: Measure
     type: str
     values: int | None = None
+    distinct: bool = False
 
     def columns(self, index: int) -> tuple[tuple[str, str], ...]:
         """Its state columns as (name, DuckDB type)."""
@@ -49,18 +59,21 @@ class StateMeasure:
 
 @dataclass(frozen=True)
 class UpsertState:
-    """A keyed view's state. ``table`` is the state table's bare name; ``key_types`` are DuckDB types."""
+    """A keyed view's state. ``table`` is the state table's bare name; ``key_types`` are DuckDB types. ``totals``:
+    groups that are there before any record, by the number of their empty grouping set, which is the last key."""
 
     table: str
     key_types: tuple[str, ...]
     measures: tuple[StateMeasure, ...]
     values: tuple[ValueTable, ...] = ()
+    totals: tuple[int, ...] = ()
+    windowing: Windowing | None = None
 
     @property
     def tables(self) -> tuple[str, ...]:
         """All tables of the state."""
         values = (value_tables.table_name(self.table, i) for i in range(len(self.values)))
-        return (self.table, *([f"{self.table}{_NULLS}"] if self.key_types else []), *values)
+        return (self.table, *([f"{self.table}{NULLS}"] if self.key_types else []), *values)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -79,47 +92,86 @@ class AppendState:
 
     table: str
     types: tuple[str, ...]
+    aging: Aging | None = None
 
     @property
     def tables(self) -> tuple[str, ...]:
         return (self.table,)
 
 
+def watched(state: State) -> Watch | None:
+    """None where there is no watermark."""
+    if isinstance(state, AppendState) and state.aging is not None:
+        aging = state.aging
+        return Watch(aging.delay_us, Removal(state.tables, EVENT_US, aging.retention_us), closes=True)
+    if not isinstance(state, UpsertState) or state.windowing is None:
+        return None
+    windowing, removal = state.windowing, None
+    if windowing.retention_us is not None:
+        removal = Removal(state.tables, f"epoch_us(k{windowing.end_key})", windowing.retention_us)
+    return Watch(windowing.delay_us, removal, windowing.closes)
+
+
+class OtherState(Protocol):
+    """What else a view may keep, in a module of its own."""
+
+    @property
+    def table(self) -> str: ...
+
+    @property
+    def tables(self) -> tuple[str, ...]: ...
+
+    def create_statements(self) -> list[str]: ...
+
+
+State = UpsertState | AppendState | OtherState
+
+
 def main_table(table: str) -> str:
     """The state table that a table of a state belongs to: itself, or the one that it stands beside."""
-    return table.removesuffix(_NULLS).split(value_tables.SUFFIX, 1)[0]
+    beside = table.split(JOIN, 1)[0].split(value_tables.SUFFIX, 1)[0]
+    return beside.removesuffix(NULLS).removesuffix(ROWS).removesuffix(OUTBOX)
 
 
 def qualified(table: str) -> str:
     return f'"_state"."{table}"'
 
 
-def create_statements(state: UpsertState | AppendState) -> list[str]:
+def create_statements(state: State) -> list[str]:
     """DDL of a state; a keyless aggregate starts with its one row, as SELECT count(*) over nothing has."""
+    if not isinstance(state, (UpsertState, AppendState)):
+        return state.create_statements()
     if isinstance(state, AppendState):
-        columns = ", ".join(f"c{i} {kind}" for i, kind in enumerate(state.types))
-        return [f"CREATE TABLE {qualified(state.table)} ({columns})"]
+        columns = [f"c{i} {kind}" for i, kind in enumerate(state.types)]
+        columns += [f"{EVENT_US} BIGINT"] if state.aging is not None else []
+        return [f"CREATE TABLE {qualified(state.table)} ({', '.join(columns)})"]
     keys = [f"{name} {kind}" for name, kind in zip(state.keys, state.key_types, strict=True)]
     values = [f"{name} {kind}" for name, kind in state.state_columns]
     beside = [
         value_tables.create_statement(state.table, i, state.key_types, each) for i, each in enumerate(state.values)
     ]
+    zeros = ", ".join("0" if _is_count(name, state) else "NULL" for name, _ in state.state_columns)
     if not state.keys:
-        zeros = ", ".join("0" if _is_count(name, state) else "NULL" for name, _ in state.state_columns)
         return [
             f"CREATE TABLE {qualified(state.table)} ({', '.join(['k UTINYINT PRIMARY KEY', *values])})",
             f"INSERT INTO {qualified(state.table)} VALUES (0, {zeros})",
             *beside,
         ]
-    primary = f"PRIMARY KEY ({', '.join(state.keys)})"
+    grows = state.windowing is not None and state.windowing.gap_us is not None
+    primary = [] if grows else [f"PRIMARY KEY ({', '.join(state.keys)})"]
     return [
-        f"CREATE TABLE {qualified(state.table)} ({', '.join([*keys, *values, primary])})",
-        f"CREATE TABLE {qualified(state.table + _NULLS)} ({', '.join([*keys, *values])})",
+        f"CREATE TABLE {qualified(state.table)} ({', '.join([*keys, *values, *primary])})",
+        f"CREATE TABLE {qualified(state.table + NULLS)} ({', '.join([*keys, *values])})",
         *beside,
+        *(
+            f"INSERT INTO {qualified(state.table + (NULLS if len(keys) > 1 else ''))} "
+            f"VALUES ({'NULL, ' * (len(keys) - 1)}{number}, {zeros})"
+            for number in state.totals
+        ),
     ]
 
 
-def drop_statements(state: UpsertState | AppendState) -> list[str]:
+def drop_statements(state: State) -> list[str]:
     return [f"DROP TABLE IF EXISTS {qualified(table)}" for table in state.tables]
 
 
@@ -130,7 +182,7 @@ def source_text(state: UpsertState) -> str:
         return f"(SELECT {columns} FROM {qualified(state.table)})"
     return (
         f"(SELECT {columns} FROM {qualified(state.table)} UNION ALL "
-        f"SELECT {columns} FROM {qualified(state.table + _NULLS)})"
+        f"SELECT {columns} FROM {qualified(state.table + NULLS)})"
     )
 
 
@@ -152,7 +204,7 @@ def merge_nulls_statement(state: UpsertState, rolled_up: str) -> str:
     updates = ", ".join(f"{name} = {value}" for name, value in _merged(state, "t", "s"))
     values = ", ".join(f"s.{name}" for name in names)
     return (
-        f"MERGE INTO {qualified(state.table + _NULLS)} AS t USING ({rolled_up}) AS s ON {same} "
+        f"MERGE INTO {qualified(state.table + NULLS)} AS t USING ({rolled_up}) AS s ON {same} "
         f"WHEN MATCHED THEN UPDATE SET {updates} "
         f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({values})"
     )
@@ -244,7 +296,7 @@ def roll_up(
         where = "true"
     for i, (measure, given) in enumerate(zip(state.measures, inputs, strict=True)):
         if measure.values is None:
-            selected.extend(_rolled(i, measure, given))
+            selected.extend(rolled(i, measure, given))
     rolled_up = f"SELECT {', '.join(selected)} FROM {source} WHERE {where}{grouping}"
     return _with_new_values(state, rolled_up) if any(m.values is not None for m in state.measures) else rolled_up
 
@@ -258,7 +310,7 @@ def _with_new_values(state: UpsertState, rolled_up: str) -> str:
         if measure.values is None:
             columns += [f"r.{name}" for name, _ in measure.columns(i)]
             continue
-        measured.setdefault(measure.values, []).extend(_rolled(i, measure, MeasureInput(argument="v")))
+        measured.setdefault(measure.values, []).extend(rolled(i, measure, MeasureInput(argument="v")))
         for name, _ in measure.columns(i):
             column = f"d{measure.values}.{name}"
             columns.append(f"coalesce({column}, 0) AS {name}" if _is_count(name, state) else column)
@@ -272,19 +324,19 @@ def _with_new_values(state: UpsertState, rolled_up: str) -> str:
     return f"SELECT {', '.join(columns)} FROM ({rolled_up}) AS r {' '.join(joins)}"
 
 
-def _rolled(index: int, measure: StateMeasure, given: MeasureInput) -> list[str]:
+def rolled(index: int, measure: StateMeasure, given: MeasureInput) -> list[str]:
     column = f"m{index}"
     if given.argument is not None:
-        a = given.argument
+        a, once = given.argument, "DISTINCT " if measure.distinct else ""
         if measure.kind is Measure.COUNT:
-            return [f"count({a}) AS {column}"]
+            return [f"count({once}{a}) AS {column}"]
         if measure.kind is Measure.SUM:
-            return [f"sum({a})::{measure.type} AS {column}"]
+            return [f"sum({once}{a})::{measure.type} AS {column}"]
         if measure.kind is Measure.MOMENTS:
             return [
-                f"count({a}) AS {column}_n",
-                f"avg({a}::DOUBLE) AS {column}_mean",
-                f"var_pop({a}::DOUBLE) * count({a}) AS {column}_m2",
+                f"count({once}{a}) AS {column}_n",
+                f"avg({once}{a}::DOUBLE) AS {column}_mean",
+                f"var_pop({once}{a}::DOUBLE) * count({once}{a}) AS {column}_m2",
             ]
         return [f"{measure.kind.value}({a}) AS {column}"]
     if measure.kind is Measure.COUNT:

@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 SUFFIX = "_values"
+_RANKS = 64  # a sketch's value is register * 64 + rank
+_REGISTERS = 4_096
 _FILLERS = {
     "DATE": "2000-01-01",
     "TIME": "00:00:00",
@@ -27,16 +29,26 @@ _FILLERS = {
 @dataclass(frozen=True)
 class ValueTable:
     """``type`` is DuckDB's type of the values; ``counted``: with how often each came; ``timed``: a value is another one
-    at another event time."""
+    at another event time; ``nullable``: NULL is a value, and the argument a list that holds it."""
 
     type: str
     counted: bool = False
     timed: bool = False
+    nullable: bool = False
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
         """What makes a row another one of its group, as (name, DuckDB type)."""
-        return (*([("t", "BIGINT")] if self.timed else []), ("v", self.type))
+        times = [("t", "BIGINT")] if self.timed else []
+        return (*times, *([("u", "UTINYINT")] if self.nullable else []), ("v", self.type))  # u: 1 for NULL
+
+    def texts(self, arguments: Sequence[str]) -> list[str]:
+        """What goes into ``columns``, by a batch's columns of time, where it is kept, and argument."""
+        *times, argument = arguments
+        if not self.nullable:
+            return [*times, argument]
+        value = f"{argument}[1]"
+        return [*times, f"CASE WHEN {value} IS NULL THEN 1 ELSE 0 END", _filled(value, self.type)]
 
 
 class Ordered(enum.Enum):
@@ -46,17 +58,26 @@ class Ordered(enum.Enum):
     DISCRETE = "discrete"  # the first value that covers the fraction
     MOST_FREQUENT = "most frequent"
     JOINED = "joined"  # all values in the order of their times, or each once in their own order
+    COLLECTED = "collected"  # the same as an array
+    GREATEST = "greatest"  # the greatest values, descending, as an array
+    CARDINALITY = "cardinality"  # how many values a sketch has seen, about
 
 
 @dataclass(frozen=True)
 class OrderedValue:
-    """One such result; ``fraction``, 0 to 1, is a percentile's, ``separator`` and ``once`` are a joined text's."""
+    """One such result; ``fraction``, 0 to 1, is a percentile's, ``separator`` a joined text's; ``once``: equal values
+    count once; ``limit`` is how many of the greatest values there are."""
 
     kind: Ordered
     fraction: float = 0.0
     descending: bool = False
     separator: str = ""
     once: bool = False
+    limit: int = 0
+
+
+_PLAIN = frozenset({Ordered.JOINED, Ordered.COLLECTED, Ordered.GREATEST})  # need no window over their group
+_PERCENTILES = frozenset({Ordered.CONTINUOUS, Ordered.DISCRETE})
 
 
 def table_name(state_table: str, index: int) -> str:
@@ -101,13 +122,13 @@ def merge_statement(
 ) -> str:
     """Takes in a batch's values; where they are not counted, it returns those that are new to their group.
 
-    ``keys``, ``passing`` and ``count`` name columns of the batch, as for a roll-up; ``arguments`` are those of
-    ``values.columns``.
+    ``keys``, ``passing`` and ``count`` name columns of the batch, as for a roll-up; ``arguments`` are the event time,
+    where it is kept, and the value.
     """
     group = _group_columns(key_types)
     selected = [_mark(keys)] if keys else []
     selected += [_filled(key, kind) for key, kind in zip(keys, key_types, strict=True)]
-    selected += arguments
+    selected += values.texts(arguments)
     if values.counted:
         selected.append("count(*)" if count is None else f"sum({count})::BIGINT")
     unique = [*group, *(name for name, _ in values.columns)]
@@ -153,8 +174,8 @@ def ordered_values(
     """A FROM item with a row for each group: its keys, named ``prefix``0 ..., and ``wanted`` by name."""
     group = _group_columns(key_types)
     partition = f"PARTITION BY {', '.join(group)}" if group else ""
-    windows = dict(_window(each, partition) for _, each in wanted if each.kind is not Ordered.JOINED)
-    if windows:
+    windows = dict(_window(each, partition) for _, each in wanted if each.kind not in _PLAIN)
+    if _PERCENTILES & {each.kind for _, each in wanted}:
         windows["total"] = f"sum(n) OVER ({partition})::DOUBLE"
     kept = [name for name, _ in values.columns]
     inner = ", ".join([*group, *kept, "n", *(f"{text} AS {name}" for name, text in windows.items())])
@@ -168,6 +189,9 @@ def _window(wanted: OrderedValue, partition: str) -> tuple[str, str]:
     """How many values stand up to and with a value, in the order that is asked for; or the highest count."""
     if wanted.kind is Ordered.MOST_FREQUENT:
         return "peak", f"max(n) OVER ({partition})"
+    if wanted.kind is Ordered.CARDINALITY:
+        by_register = f"{partition}, v // {_RANKS}" if partition else f"PARTITION BY v // {_RANKS}"
+        return "highest", f"max(v) OVER ({by_register})"
     if wanted.descending:
         return "falling", f"sum(n) OVER ({partition} ORDER BY v DESC)"
     return "rising", f"sum(n) OVER ({partition} ORDER BY v)"
@@ -179,6 +203,17 @@ def _ordered(wanted: OrderedValue) -> str:
         if wanted.once:
             return f"string_agg(v, {separator} ORDER BY v)"
         return f"string_agg(v || repeat({separator} || v, n - 1), {separator} ORDER BY t, v)"
+    if wanted.kind is Ordered.COLLECTED:
+        value = "CASE WHEN u = 0 THEN v END"
+        if wanted.once:
+            return f"list({value} ORDER BY u, v)"
+        return f"flatten(list(list_resize([{value}], n, {value}) ORDER BY t, u, v))"
+    if wanted.kind is Ordered.GREATEST:
+        if wanted.once:
+            return f"list(v ORDER BY v DESC)[1:{wanted.limit}]"
+        return f"flatten(list(list_resize([v], least(n, {wanted.limit}), v) ORDER BY v DESC))[1:{wanted.limit}]"
+    if wanted.kind is Ordered.CARDINALITY:
+        return _cardinality()
     pick = "max" if wanted.descending else "min"
     if wanted.kind is Ordered.MOST_FREQUENT:
         return f"{pick}(v) FILTER (WHERE n = peak)"
@@ -191,3 +226,12 @@ def _ordered(wanted: OrderedValue) -> str:
     high = f"{pick}(v) FILTER (WHERE {reach} > ceil({place}))"
     rest = f"any_value({place} - floor({place}))"
     return f"CASE WHEN {rest} = 0 THEN {low} ELSE {low} + {rest} * ({high} - {low}) END"
+
+
+def _cardinality() -> str:
+    """HyperLogLog's estimate over the highest rank of each register, and linear counting where many are empty."""
+    m = _REGISTERS
+    seen = "(count(*) FILTER (WHERE v = highest))"
+    inverse = f"(sum(pow(2.0, -(v % {_RANKS}))) FILTER (WHERE v = highest) + ({m} - {seen}))"
+    raw = f"({0.7213 / (1 + 1.079 / m) * m * m!r}::DOUBLE / {inverse})"
+    return f"round(CASE WHEN {raw} <= {2.5 * m} AND {seen} < {m} THEN {m} * ln({m} / ({m} - {seen})) ELSE {raw} END)"

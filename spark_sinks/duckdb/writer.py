@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -17,15 +18,18 @@ import pyarrow as pa
 
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
-from spark_sinks.duckdb import inspection
+from spark_sinks.duckdb import inspection, logs, outbox, sessions, windows
+from spark_sinks.duckdb.changelog import KeyedRows, RetractedState, merge_changes
 from spark_sinks.duckdb.ledger import Ledger, LedgerEntry, RejectedRow, SubscriberRow, create_tables
+from spark_sinks.duckdb.outbox import Outbox
 from spark_sinks.duckdb.state import (
-    AppendState,
+    State,
     UpsertState,
     create_statements,
     drop_statements,
     merge_nulls_statement,
     merge_statement,
+    watched,
 )
 from spark_sinks.duckdb.value_tables import new_values_relation
 
@@ -47,10 +51,16 @@ class ViewMerge:
     """What one view does with one table of the batch."""
 
     query_id: str
-    state: UpsertState | AppendState
+    state: State
     append: str | None = None  # INSERT text, append mode
     roll_ups: tuple[tuple[str, bool], ...] = ()  # (query, into the table of NULL keys), upsert mode
     values: tuple[str, ...] = ()  # what takes in the values of each value table of the state, before the roll-ups
+    statements: tuple[str, ...] = ()  # of the side of a join: they take in all that there is
+    changes: str | None = None  # query of the last change of each primary key, over a changelog
+    outbox: Outbox | None = None  # what the merge changes is to be sent on
+    keys: str | None = None  # query of the group keys of the batch, for an outbox
+    event: str | None = None  # append mode: the column of event times, where rows age
+    judging: windows.Judging | None = None  # over a window: the other statements then read the judged batch
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,15 @@ class Move:
 
 
 @dataclass(frozen=True)
+class Advance:
+    """The watermark of a windowed view goes where its partitions are; that may show rows, and remove some."""
+
+    standing: windows.Standing
+    state: State
+    outbox: Outbox | None = None
+
+
+@dataclass(frozen=True)
 class Commit:
     """Everything of one transaction; ``entry`` is None for a round of a backfill, which moves only its views."""
 
@@ -78,6 +97,7 @@ class Commit:
     rejected: tuple[RejectedRow, ...] = ()
     moves: tuple[Move, ...] = ()
     failures: tuple[tuple[str, str], ...] = field(default=())  # (query id, error text): recorded with the batch
+    advances: tuple[Advance, ...] = ()  # of the windowed views that move
 
 
 class Writer:
@@ -114,8 +134,9 @@ class Writer:
         """Inside ``transaction``: DDL of states and views."""
         self._cursor.execute(statement)
 
-    def create_state(self, state: UpsertState | AppendState, view_statement: str) -> None:
-        for statement in (*drop_statements(state), *create_statements(state), view_statement):
+    def create_state(self, state: State, view_statement: str, kept: Outbox | None = None) -> None:
+        more = [] if kept is None else kept.create_statements()
+        for statement in (*drop_statements(state), *create_statements(state), view_statement, *more):
             self._cursor.execute(statement)
 
     def drop_state(self, tables: Sequence[str], view_id: str | None) -> None:
@@ -123,6 +144,7 @@ class Writer:
             self._cursor.execute(f'DROP VIEW IF EXISTS "_views"."{view_id}"')
         for table in tables:
             self._cursor.execute(f'DROP TABLE IF EXISTS "_state"."{table}"')
+        self._cursor.execute(logs.forget_statement())
 
     def ledger_subscribers(self) -> list[SubscriberRow]:
         with self.commit_lock:
@@ -153,7 +175,19 @@ class Writer:
             row = self.ledger.pipeline(pipeline_id)
         return None if row is None else row.position
 
-    def has_state(self, state: UpsertState | AppendState) -> bool:
+    def read_cursor(self) -> duckdb.DuckDBPyConnection:
+        """For a reader of its own, which no commit waits for."""
+        return self._cursor.cursor()
+
+    def answers(self, question: str) -> bool:
+        """A query that gives true or false."""
+        with self._cursor.cursor() as cursor:
+            return bool(cursor.execute(question).fetchall()[0][0])
+
+    def has_tables(self, tables: Sequence[str]) -> bool:
+        return set(tables) <= set(self.state_tables())
+
+    def has_state(self, state: State) -> bool:
         return set(state.tables) <= set(self.state_tables())
 
     def state_tables(self) -> list[str]:
@@ -183,6 +217,8 @@ class Writer:
                     return False
                 for merge in batch.merges:
                     self._merge(merge)
+                for advance in batch.advances:
+                    self._advance(advance)
                 self._reached("after rows")
                 self.ledger.reject(batch.rejected)
                 for move in batch.moves:
@@ -211,16 +247,43 @@ class Writer:
         self._register(_BATCH, merge.table)
         for view in merge.views:
             try:
-                self._merge_view(view)
+                self._merge_and_keep(view)
             except duckdb.Error as error:
                 raise MergeError(view.query_id, self._translate(error)) from error
         self._unregister()
 
+    def _merge_and_keep(self, view: ViewMerge) -> None:
+        if view.outbox is None:
+            self._merge_view(view)
+            return
+        changed = outbox.changed_keys(view.state, view.keys, view.changes)
+        outbox.capture(self._cursor, self._register, view.outbox, changed, partial(self._merge_view, view))
+
     def _merge_view(self, view: ViewMerge) -> None:
         if view.append is not None:
             self._cursor.execute(view.append)
+            if view.event is not None:
+                windows.carry(self._cursor, view.query_id, view.event, _BATCH)
+            return
+        if view.statements:
+            for text in view.statements:
+                self._cursor.execute(text)
+            return
+        if view.changes is not None:
+            assert isinstance(view.state, (KeyedRows, RetractedState))  # noqa: S101 - a changelog's
+            changes = self._cursor.sql(view.changes).to_arrow_table()
+            merge_changes(self._cursor, self._register, view.state, changes)
             return
         assert isinstance(view.state, UpsertState)  # noqa: S101 - an append view has an INSERT
+        windowing = view.state.windowing
+        if view.judging is not None and windowing is not None:
+            judged = windows.judge(self._cursor, view.query_id, windowing, view.judging, _BATCH)
+            self._register(windows.JUDGED, judged)
+            windows.take_judged(self._cursor, view.query_id, view.judging, judged)
+            if windowing.gap_us is not None:
+                for rolled_up, _ in view.roll_ups:
+                    sessions.merge(self._cursor, self._register, view.state, windowing, rolled_up)
+                return
         for index, (taking, values) in enumerate(zip(view.values, view.state.values, strict=True)):
             if values.counted:
                 self._cursor.execute(taking)
@@ -229,6 +292,37 @@ class Writer:
         for rolled_up, nulls in view.roll_ups:
             statement = merge_nulls_statement if nulls else merge_statement
             self._cursor.execute(statement(view.state, rolled_up))
+
+    def _advance(self, advance: Advance) -> bool:
+        watch = watched(advance.state)
+        if watch is None:
+            return False
+        moved: list[bool] = []
+
+        def move() -> None:
+            moved.append(windows.advance(self._cursor, advance.standing, watch))
+
+        if advance.outbox is None or not watch.closes:
+            move()
+        else:
+            outbox.capture(self._cursor, self._register, advance.outbox, None, move)
+            self._unregister()
+        return moved[0]
+
+    def advance(self, advance: Advance) -> bool:
+        """Partitions became idle, and no batch will say so; whether that moved the view's watermark."""
+        with self.transaction():
+            return self._advance(advance)
+
+    def window_progress(self) -> Mapping[str, tuple[int | None, int]]:
+        """(watermark, late rows) of windowed views by query id."""
+        with self._cursor.cursor() as cursor:
+            return windows.progress(cursor)
+
+    def late_rows(self) -> list[tuple[Any, ...]]:
+        """(query id, position, event time, window start, window end, watermark, late at), the newest first."""
+        with self._cursor.cursor() as cursor:
+            return windows.late_rows(cursor, REJECTED_ROWS_SHOWN_MAX)
 
     def _roll_back(self) -> None:
         with suppress(duckdb.TransactionException):  # the failed statement may have ended the transaction already

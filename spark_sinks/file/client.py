@@ -7,7 +7,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from spark_sinks.file.files import (
     record_too_long,
     sync_directory,
     visible_files,
+    write_all_visible,
     write_visible,
 )
 from spark_sinks.file.options import FileOptions, is_under
@@ -168,7 +169,13 @@ class FileClient:
             seen = set() if from_beginning else {file.name for file in visible_files(directory)}
         return self._follow(directory, seen, limit, stopped)
 
-    def insert_record(self, name: str, value: str, key: str | None, properties: Mapping[str, Any]) -> None:
+    def insert_record(self, name: str, value: str | None, key: str | None, properties: Mapping[str, Any]) -> None:
+        if value is None:
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                "records of a store of type FILE have a value",
+                hint="A record without a value deletes a key; records of such a store have none.",
+            )
         if key is not None:
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
@@ -191,7 +198,13 @@ class FileClient:
         if len(content) > FILE_RECORD_BYTES_MAX:
             raise record_too_long("the value")
         with self._reported():
-            write_visible(directory, f"{time.time_ns():020d}-{uuid.uuid4().hex}.txt", content)
+            write_visible(directory, _file_name(), content)
+
+    def write_records(self, writes: Sequence[tuple[str, Iterable[bytes]]]) -> None:
+        """One file for each entity, a record a line."""
+        directories = [(self._existing(name), records) for name, records in writes]
+        with self._reported():
+            write_all_visible([(directory, _file_name(), _lines(records)) for directory, records in directories])
 
     def position(self, name: str, starting: str) -> Position:
         directory = self._existing(name)
@@ -286,6 +299,18 @@ class FileClient:
                     raise record_too_long(f'line {number} of file "{file.name}"')
                 value = line.removesuffix(b"\n").removesuffix(b"\r")
                 yield EntityRecord(None, value, f"{file.name}:{number}", file.mtime_ns // 1_000_000)
+
+
+def _file_name() -> str:
+    """Files of one writer are read in the order of their names."""
+    return f"{time.time_ns():020d}-{uuid.uuid4().hex}.txt"
+
+
+def _lines(records: Iterable[bytes]) -> Iterator[bytes]:
+    for record in records:
+        if len(record) >= FILE_RECORD_BYTES_MAX:
+            raise record_too_long("a record")
+        yield record + b"\n"
 
 
 def _delete_files(properties: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ import gzip
 import os
 import stat
 import zlib
-from collections.abc import Container
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BufferedIOBase
@@ -91,18 +91,27 @@ def record_too_long(what: str) -> SqlError:
 
 def write_visible(directory: Path, name: str, content: bytes) -> None:
     """A file that appears whole or not at all, also over a power cut: written aside, synced, renamed."""
-    hidden = directory / f".{name}"
+    write_all_visible([(directory, name, (content,))])
+
+
+def write_all_visible(files: Sequence[tuple[Path, str, Iterable[bytes]]]) -> None:
+    """Files of given pieces: nothing is visible before all of them are whole."""
+    hidden = [directory / f".{name}" for directory, name, _ in files]
     try:
-        with hidden.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        hidden.rename(directory / name)
+        for path, (_, _, pieces) in zip(hidden, files, strict=True):
+            with path.open("xb") as file:
+                file.writelines(pieces)
+                file.flush()
+                os.fsync(file.fileno())
+        for path, (directory, name, _) in zip(hidden, files, strict=True):
+            path.rename(directory / name)
     except BaseException:
-        with suppress(OSError):
-            hidden.unlink()
+        for path in hidden:
+            with suppress(OSError):
+                path.unlink()
         raise
-    sync_directory(directory)
+    for directory, _, _ in files:
+        sync_directory(directory)
 
 
 def sync_directory(directory: Path) -> None:

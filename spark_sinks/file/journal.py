@@ -25,6 +25,7 @@ class FileJournal:
         self._path = path
         self._entries: list[VisibleFile] = []
         self._by_name: dict[str, VisibleFile] = {}
+        self._numbers: dict[str, int] = {}
         if path.exists():
             self._load()
 
@@ -34,6 +35,10 @@ class FileJournal:
     @property
     def names(self) -> dict[str, VisibleFile]:
         return self._by_name
+
+    def number(self, name: str) -> int:
+        """Of the entry with this name."""
+        return self._numbers[name]
 
     def between(self, start: int, end: int) -> Sequence[VisibleFile]:
         """Entries with start < seq <= end."""
@@ -60,7 +65,7 @@ class FileJournal:
         if seq == len(self._entries):
             return
         kept = self._entries[:seq]
-        self._entries, self._by_name = [], {}
+        self._entries, self._by_name, self._numbers = [], {}, {}
         replacement = self._path.with_suffix(".new")
         replacement.unlink(missing_ok=True)
         other = FileJournal(replacement)
@@ -73,6 +78,7 @@ class FileJournal:
     def _add(self, entry: VisibleFile) -> None:
         self._entries.append(entry)
         self._by_name[entry.name] = entry
+        self._numbers[entry.name] = len(self._entries)
 
     def _load(self) -> None:
         with self._path.open("rb") as file:

@@ -12,13 +12,14 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.base import Position, SourceHealth
+from spark_sinks.base import Position, RecordOrder, SourceHealth
 from spark_sinks.decode.columns import parquet_column, quoted
 from spark_sinks.file.files import VisibleFile, visible_files
 from spark_sinks.file.journal import FileJournal
@@ -312,9 +313,23 @@ class FileReader:
             )
         return SqlError(sqlstates.IO_ERROR, f"reading directory {self._directory} failed", detail=cause)
 
+    @property
+    def record_order(self) -> RecordOrder:
+        # Spark reads the lines of a file in their order, and counts a task's records.
+        return RecordOrder("position", "monotonically_increasing_id()")
+
+    def segment_ranks(self, segments: Sequence[str]) -> Sequence[int]:
+        """Files in the order of the journal."""
+        return [self._journal.number(unquote(segment)) for segment in segments]  # Spark gives names as in a URL
+
+    def partitions(self, position: Position) -> Mapping[str, int]:
+        """The directory is one: its files have an order."""
+        return {"0": int(position["seq"])}
+
     def rejected_positions(self, records: Sequence[tuple[str, bytes | None]]) -> Sequence[str]:
         """File and line: Spark's text source does not say which line, so each file is looked through once. Equal lines
         of a file are taken in their order."""
+        records = [(unquote(name), raw) for name, raw in records]
         lines: dict[str, dict[bytes, list[int]]] = {}
         if self._parquet is None:
             for name in {position for position, _ in records}:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message, Producer
@@ -18,6 +18,7 @@ from spark_sinks.kafka.admin import Cluster, Topic, client_settings, valid_topic
 from spark_sinks.kafka.errors import could_not_connect, entity_exists, kafka_error, reported
 from spark_sinks.kafka.options import KafkaOptions
 from spark_sinks.kafka.properties import TopicProperties
+from spark_sinks.kafka.records import RecordWriter
 
 _POLL_S = 0.1
 _POLL_RECORDS = 500
@@ -92,7 +93,7 @@ class KafkaClient:
             starts = self._cluster.stable_ends(name, topic.partitions)
         return self._follow(name, starts, limit, stopped)
 
-    def insert_record(self, name: str, value: str, key: str | None, properties: Mapping[str, Any]) -> None:
+    def insert_record(self, name: str, value: str | None, key: str | None, properties: Mapping[str, Any]) -> None:
         for unknown in properties:
             raise SqlError(
                 sqlstates.INVALID_PARAMETER_VALUE,
@@ -115,7 +116,10 @@ class KafkaClient:
         producer = Producer(settings)
         try:
             producer.produce(
-                name, value=value.encode(), key=None if key is None else key.encode(), on_delivery=delivered
+                name,
+                value=None if value is None else value.encode(),
+                key=None if key is None else key.encode(),
+                on_delivery=delivered,
             )
         except KafkaException as error:
             raise reported(self._store, name, kafka_error(error)) from error
@@ -124,6 +128,9 @@ class KafkaClient:
             raise reported(self._store, name, failed[0], self._cluster.connection_error())
         if left:
             raise could_not_connect(self._store, "The record was not acknowledged in time")
+
+    def write_records(self, writes: Sequence[tuple[str, Iterable[bytes]]]) -> None:
+        RecordWriter(self._store, self._options, self._cluster, timeout_s=self._timeout_s).write(writes)
 
     def position(self, name: str, starting: str) -> Position:
         if starting not in ("earliest", "latest"):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mvserver.limits import KAFKA_RECORDS_WORTH_SPLITTING, KAFKA_TIMEOUT_S
-from spark_sinks.base import Position, SourceHealth
+from spark_sinks.base import Position, RecordOrder, SourceHealth
 from spark_sinks.kafka import positions
 from spark_sinks.kafka.admin import Cluster
 from spark_sinks.kafka.failures import explain
@@ -135,6 +135,17 @@ class KafkaReader:
 
     def check_history(self, start: Position) -> None:
         self._readable(start)
+
+    @property
+    def record_order(self) -> RecordOrder:
+        return RecordOrder("cast(partition as string)", "offset", "cast(partition as string)")
+
+    def segment_ranks(self, segments: Sequence[str]) -> Sequence[int]:
+        """Partitions by number: which of two was written first is not known."""
+        return [int(segment) for segment in segments]
+
+    def partitions(self, position: Position) -> Mapping[str, int]:
+        return {str(partition): offset for partition, offset in positions.offsets_of(position).items()}
 
     def rejected_positions(self, records: Sequence[tuple[str, bytes | None]]) -> Sequence[str]:
         return [position for position, _ in records]

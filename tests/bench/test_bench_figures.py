@@ -103,8 +103,24 @@ SAMPLES: dict[str, dict[str, object]] = {
     },
     "pull": {
         "rows_held": 100_000,
-        "rows": [{"query": "point", "clients": 1, "system": "mvserver", "per_s": 1_500.5} | latency_summary([0.6])],
-        "under_10000_events_per_s": [{"query": "point", "per_s": 900.0} | latency_summary([1.5])],
+        "rows": [
+            {"query": "look-up", "protocol": "simple", "clients": 1, "system": "mvserver", "per_s": 1_500.5}
+            | {"ratio": 0.21}
+            | latency_summary([0.6])
+        ],
+        "streamed": {
+            "rows": 5_000_000,
+            "mib": 240.5,
+            "rows_per_s": 1_200_000,
+            "postgres_rows_per_s": 2_000_000,
+            "ratio": 0.6,
+            "rss_growth_mib": 30.2,
+        },
+        "connections": [
+            {"connections": 1_000, "active": 1, "kib_each": 25.5, "per_s": 1_000.0} | latency_summary([0.9]),
+            {"connections": 200, "active": 200, "per_s": 1_000.0} | latency_summary([90.0]),
+        ],
+        "under_10000_events_per_s": [{"query": "look-up", "clients": 1, "per_s": 900.0} | latency_summary([1.5])],
     },
     "startup": {"first_answer_s": 0.9, "first_change_s": 9.1, "runs": 5},
     "cpu": {"views": 10, "rows": [{"events_per_s": 0, "cores": 0.05, "rss_mib": 900}]},
@@ -136,6 +152,9 @@ def test_every_part_has_its_place_in_the_document_and_a_table(tmp_path: Path) ->
     assert "| wide | 1 | 200 | 250,000 | 400,000 | 62.5 % | 9.5 | 31.25 | 1,900 |" in first
     assert "The tenth view adds 8.0 % of the batch with one view, the hundredth 3.0 %." in first
     assert "| idle | 0.05 | 900 |" in first
+    assert "| look-up | simple | 1 | mvserver | 1,500 | 0.21 | 0.6 | 0.6 |" in first
+    assert "5,000,000 rows (240 MiB) streamed: 1,200,000 rows a second, PostgreSQL 2,000,000 (0.60 of it)" in first
+    assert "| 200 | 200 |  | 1,000 | 90 | 90 |" in first
     render.write(results.load(tmp_path), document)
     assert document.read_text() == first  # what is written again replaces what was there
 

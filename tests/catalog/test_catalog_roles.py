@@ -11,6 +11,7 @@ import pytest
 
 from catalog import migrations
 from catalog.migrations import m0001_initial
+from catalog.model import Role
 from catalog.store import Catalog
 
 
@@ -37,7 +38,7 @@ def test_roles_of_an_older_catalog_may_log_in_and_have_no_password(tmp_path: Pat
 def test_a_new_file_is_its_owners_alone(tmp_path: Path) -> None:
     catalog = Catalog.open(tmp_path / "c.sqlite")
     with catalog.transaction():
-        catalog.roles.add("anna", superuser=False, can_login=True, password="verifier")
+        catalog.roles.add(Role("", 0, "anna", superuser=False, can_login=True, password="verifier"))
     modes = {path.name: path.stat().st_mode & 0o077 for path in tmp_path.iterdir()}
     catalog.close()
     assert set(modes) >= {"c.sqlite", "c.sqlite-wal"}

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from client_world import Address, postgres_world
 from live_server import LiveServer, with_views
+from services.postgres import PostgresServer
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +25,14 @@ def own_server(tmp_path: Path) -> Iterator[LiveServer]:
     made.start()
     yield made
     made.stop()
+
+
+@pytest.fixture(scope="session")
+def ours(server: LiveServer) -> Address:
+    return Address("127.0.0.1", server.port)
+
+
+@pytest.fixture(scope="session")
+def theirs(postgres_server: PostgresServer) -> Address:
+    """What is expected of ours: a real PostgreSQL with the same rows."""
+    return postgres_world(postgres_server.dsn, "clients")

@@ -15,7 +15,8 @@ from pathlib import Path
 from catalog.model import Column, Query, Relation, Store
 from catalog.store import Catalog
 from mvserver.compiler.compile import compile_select
-from mvserver.pgcatalog.snapshot import CatalogSnapshot, Role
+from mvserver.compiler.plans import ContinuousPlan
+from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.pgwire.server import PgWireServer
 from mvserver.routing.ports import Services as RoutingServices
 from mvserver.routing.router import Router
@@ -24,10 +25,12 @@ from mvserver.serving.pull import DuckPullService
 from mvserver.session.backend import SessionBackend
 from mvserver.session.catalog_directory import CatalogDirectory
 from mvserver.session.cursors import cursors_table
+from mvserver.session.prepared import prepared_table
 from mvserver.session.services import Services
 from mvserver.sql import parse
 from mvserver.stores import StoreRegistry, StoreSettings
 from mvserver.streaming.api import QueryState, QueryStatus
+from mvserver.streaming.push_rows import PushRows
 
 
 class HandMadeEngine:
@@ -36,6 +39,7 @@ class HandMadeEngine:
     def __init__(self) -> None:
         self.states: dict[str, QueryState] = {}
         self.reconciled = 0
+        self.pushes: list[PushRows] = []
 
     def reconcile(self) -> None:
         self.reconciled += 1
@@ -64,6 +68,12 @@ class HandMadeEngine:
     def check_plan(self, plan: object) -> None:
         return
 
+    def subscribe(self, plan: ContinuousPlan, start_position: str) -> PushRows:
+        """A push query whose rows a test puts."""
+        rows = PushRows(on_close=lambda: self.pushes.remove(rows))
+        self.pushes.append(rows)
+        return rows
+
 
 class LiveCatalogSource:
     def __init__(self, catalog: Catalog) -> None:
@@ -73,17 +83,7 @@ class LiveCatalogSource:
         return self._catalog.generation
 
     def snapshot(self) -> CatalogSnapshot:
-        catalog = self._catalog
-        with catalog.snapshot():
-            databases = catalog.databases.all()
-            return CatalogSnapshot(
-                generation=catalog.generation,
-                databases=databases,
-                schemas=tuple(s for d in databases for s in catalog.schemas.of_database(d.id)),
-                relations=catalog.relations.all(),
-                stores=catalog.stores.all(),
-                roles=tuple(Role(r.oid, r.name, r.superuser) for r in catalog.roles.all()),
-            )
+        return CatalogSnapshot.of(self._catalog)
 
 
 class LiveServer:
@@ -96,7 +96,11 @@ class LiveServer:
         self.stores = StoreRegistry(
             StoreSettings((self.files,), certificate_folders=(), jar_directory=None, kafka_timeout_s=1.0)
         )
-        self.pulls = DuckPullService(self.database, LiveCatalogSource(self.catalog), {"pg_cursors": cursors_table})
+        self.pulls = DuckPullService(
+            self.database,
+            LiveCatalogSource(self.catalog),
+            {"pg_cursors": cursors_table, "pg_prepared_statements": prepared_table},
+        )
         self.router = Router(
             RoutingServices(
                 catalog=self.catalog,

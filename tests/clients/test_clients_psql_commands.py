@@ -31,7 +31,7 @@ KNOWN: dict[str, str] = {
     r"^template[01]\||^postgres=CTc": "there are no templates of databases",
     r"^postgres\|postgres\|UTF8\|.*(bytes|kB)\|pg_default\|": "sizes and comments of databases",
     r"^mv_catalog\|": "a schema of ours",
-    r"^(public\|(pg_database_owner|postgres)(\||$)|=U/pg_database_owner)": "the owner of the schema public",
+    r"^(public\|(pg_database_owner|postgres)(\||$)|=U/(pg_database_owner|postgres))": "the owner of the schema public",
     r"plpgsql|PL/pgSQL|Did not find any extensions|^Object description$|^List of installed extensions$"
     r"|^Name\|Version\|Schema\|Description$": "there is no procedural language",
     r"^server_version_num\|": "the release",

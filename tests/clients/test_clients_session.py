@@ -174,7 +174,7 @@ def test_errors_keep_the_session(connection: psycopg.Connection[Any]) -> None:
         ("ROLLBACK TO SAVEPOINT s", "25P01"),
         ("DEALLOCATE nothing", "26000"),
         ("DROP SCHEMA missing", "3F000"),
-        ("COPY visits FROM STDIN", "0A000"),
+        ("COPY visits FROM STDIN", "42809"),
         ("DECLARE c CURSOR FOR SELECT 1", "25P01"),
     ]:
         with pytest.raises(psycopg.Error) as caught:

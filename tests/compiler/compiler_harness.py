@@ -58,7 +58,7 @@ EVERYTHING = RelationShape(
     ),
 )
 
-CHANGES = RelationShape(id="3", name="postgres.public.changes", kind="changelog", columns=EVERYTHING.columns)
+CHANGES = RelationShape(id="3", name="postgres.public.changes", kind="materialized view", columns=EVERYTHING.columns)
 
 _RELATIONS = {"clicks": CLICKS, "everything": EVERYTHING, "changes": CHANGES}
 

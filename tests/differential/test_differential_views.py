@@ -27,7 +27,7 @@ ACCEPTED_SHARE_MIN = 0.8
 def test_every_function_has_an_oracle() -> None:
     from oracles import ORACLES
 
-    names = {entry.name for entry in all_capabilities()}
+    names = {entry.name for entry in all_capabilities() if entry.family != "sketches"}  # see test_streaming_sketches
     assert set(ORACLES) - names == set()
     assert names - set(ORACLES) == set()
     assert [name for name, uses in ORACLES.items() if not uses] == ["normalized key"]  # made by GROUP BY of a double

@@ -12,6 +12,7 @@ A page is one psql session, from its first block to its last, on a server that h
   it, also with this message.
 - ``<!-- kafka -->`` before a block: it needs a broker; ``localhost:9092`` is replaced by the address of one. Such a
   page is left out where there is none.
+- Behind ``COPY … FROM STDIN;`` stand the rows, up to ``\\.``, as in psql.
 - What is not to be run (grammar, output) stands in a block of another language, or of none.
 """
 
@@ -38,6 +39,8 @@ _BLOCK = re.compile(
 )
 _ERROR = re.compile(r"<!-- error (?P<code>\w{5})(?:: (?P<message>.*?))? -->")
 _GSET = re.compile(r"\s*\\gset$")
+_COPY_IN = re.compile(r"COPY .* FROM STDIN\b", re.DOTALL)
+_ROWS_END = "\\."
 _VARIABLE = re.compile(r":'(\w+)'")
 
 
@@ -69,13 +72,17 @@ def blocks(page: Path) -> list[Block]:
 
 def _statements(sql: str) -> Iterator[str]:
     lines: list[str] = []
-    for line in sql.splitlines():
+    left = iter(sql.splitlines())
+    for line in left:
         code = re.sub(r"\s+--\s.*$|^--.*$", "", line).rstrip()
         if not code or (code.startswith("\\") and not lines):
             continue
         lines.append(code)
         if code.endswith(";") or _GSET.search(code):
-            yield "\n".join(lines)
+            rows: list[str] = []
+            if _COPY_IN.match("\n".join(lines)) and f"\n{_ROWS_END}\n" in sql:
+                rows = [*iter(left.__next__, _ROWS_END), ""]
+            yield "\n".join([*lines, *rows])
             lines = []
     assert not lines, f"a statement without its end: {lines}"
 
@@ -117,7 +124,15 @@ class PageSession:
         text = _VARIABLE.sub(lambda match: f"'{self._variables[match[1]]}'", text)
         if self._broker is not None:
             text = text.replace(BROKER, self._broker)
-        return self._connection.pgconn.exec_(text.encode())
+        text, _, rows = text.partition(";\n") if _COPY_IN.match(text) else (text, "", "")
+        connection = self._connection.pgconn
+        result = connection.exec_(text.encode())
+        if result.status == ExecStatus.COPY_IN:
+            connection.put_copy_data(rows.encode())
+            connection.put_copy_end()
+            result = connection.get_result() or result
+            connection.get_result()
+        return result
 
     def _keep(self, statement: str, result: PGresult) -> None:
         if _GSET.search(statement):

@@ -49,7 +49,7 @@ def _drop_all(connection: psycopg.Connection[Any]) -> None:
         if database != "postgres":
             connection.execute(f'DROP DATABASE "{database}" CASCADE')
     for schema in names("LIST SCHEMAS", 1):
-        for stream in names(f'LIST STREAMS IN SCHEMA "{schema}"', 2):
+        for stream in names(f'LIST RELATIONS IN SCHEMA "{schema}"', 2):
             connection.execute(f'DROP RELATION IF EXISTS "{schema}"."{stream}" CASCADE')
         if schema != "public":
             connection.execute(f'DROP SCHEMA "{schema}" CASCADE')

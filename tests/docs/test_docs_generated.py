@@ -52,13 +52,21 @@ def _commands() -> list[str]:
 
 
 _SPELLED = {
+    "BoundedRead": "SELECT",
     "CloseCursor": "CLOSE name",
+    "CopyFrom": "COPY stream",
     "CopyTo": "COPY view",
     "CreateStreamAs": "CREATE STREAM … AS",
     "DescribeStatement": "DESCRIBE statement",
     "DropRelation": "DROP RELATION",
     "ExecutePrepared": "EXECUTE name",
     "Pull": "SELECT",
+    "PushQuery": "FROM stream",
+    "AlterOwner": "OWNER TO",
+    "AlterRoleSetting": "ALTER ROLE name SET",
+    "GrantRole": "GRANT role [, …] TO",
+    "RenameRole": "RENAME TO",
+    "RevokeRole": "REVOKE [ADMIN OPTION FOR] role",
     "ReleaseSavepoint": "RELEASE SAVEPOINT",
     "RollbackToSavepoint": "ROLLBACK TO SAVEPOINT",
 }

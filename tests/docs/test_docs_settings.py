@@ -30,7 +30,7 @@ def test_the_table_of_settings_is_the_servers() -> None:
 
 def test_the_limits_that_are_named_are_the_servers() -> None:
     text = OPERATIONS.read_text()
-    assert f"| connections | {limits.CONNECTIONS_MAX} |" in text
+    assert f"`max_connections`) | {limits.CONNECTIONS_MAX} |" in text
     assert f"address in a minute | {limits.AUTHENTICATION_FAILURES_MAX} |" in text
     assert f"so a parameter | {limits.MESSAGE_BYTES_MAX >> 20} MiB |" in text
     assert f"text | {limits.STATEMENT_BYTES_MAX >> 20} MiB |" in text

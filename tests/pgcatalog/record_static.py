@@ -22,12 +22,27 @@ RELATIONS = """
     GROUP BY n.nspname, c.relname, c.relkind, c.oid ORDER BY n.nspname DESC, c.relname
 """
 
-PROCEDURES_IN_USE = """
+OPERATORS = """
+    SELECT * FROM pg_operator WHERE oprname NOT IN ('@', '@@', '~<=~', '~<~', '~>=~', '~>~')
+    AND (oprleft = 0 OR oprleft = ANY (:types)) AND oprright = ANY (:types)
+    AND NOT (oprname IN ('~~', '!~~') AND oprright = 'bytea'::regtype)
+    AND NOT (oprname IN ('-', '@>', '<@') AND oprleft = 'jsonb'::regtype)
+    AND NOT (oprname = '-' AND (oprleft, oprright) = ('time'::regtype, 'time'::regtype))
+    AND NOT (oprname = '/' AND oprleft = 'interval'::regtype)
+""".replace(
+    ":types",
+    "'{bool,int2,int4,int8,float4,float8,numeric,text,bytea,date,time,timestamp,timestamptz,interval,uuid,json,jsonb,oid}'"
+    "::regtype[]",
+)
+"""Those that pull queries have."""
+
+PROCEDURES_IN_USE = f"""
     SELECT unnest(ARRAY[typinput::oid, typoutput::oid, typreceive::oid, typsend::oid, typmodin::oid, typmodout::oid,
                         typanalyze::oid, typsubscript::oid]) FROM pg_type
     UNION SELECT amhandler::oid FROM pg_am UNION SELECT castfunc FROM pg_cast UNION SELECT rngcanonical FROM pg_range
     UNION SELECT rngsubdiff FROM pg_range UNION SELECT lanplcallfoid FROM pg_language
     UNION SELECT laninline FROM pg_language UNION SELECT lanvalidator FROM pg_language
+    UNION SELECT oprcode FROM ({OPERATORS}) AS o
 """
 
 ROWS = {
@@ -42,8 +57,10 @@ ROWS = {
     "pg_cast": "SELECT * FROM pg_cast",
     "pg_tablespace": "SELECT * FROM pg_tablespace",
     "pg_opfamily": "SELECT * FROM pg_opfamily",
+    "pg_operator": OPERATORS,
     "pg_description": "SELECT * FROM pg_description WHERE classoid IN ('pg_type'::regclass, 'pg_am'::regclass, "
-    "'pg_language'::regclass) AND objoid IN (SELECT oid FROM pg_type WHERE typrelid = 0 UNION ALL SELECT oid FROM "
+    f"'pg_language'::regclass, 'pg_operator'::regclass) AND objoid IN (SELECT oid FROM ({OPERATORS}) AS o UNION ALL "
+    "SELECT oid FROM pg_type WHERE typrelid = 0 UNION ALL SELECT oid FROM "
     "pg_am UNION ALL SELECT oid FROM pg_language WHERE lanname <> 'plpgsql')",
 }
 

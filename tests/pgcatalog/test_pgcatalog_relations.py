@@ -185,3 +185,25 @@ def test_unknown_catalog_relations_do_not_exist(world: CatalogWorld) -> None:
             world.rows(f"SELECT * FROM {name}")
         assert (caught.value.sqlstate, caught.value.message) == ("42P01", f'relation "{name}" does not exist')
     assert SCOPE.database == "postgres"
+
+
+OPERATORS = """SELECT o.oprname, l.typname, r.typname, o.oprresult FROM pg_operator o
+               LEFT JOIN pg_type l ON l.oid = o.oprleft JOIN pg_type r ON r.oid = o.oprright ORDER BY o.oid"""
+RESULTS_OF_DUCKDB = {("-", "date", "date"), ("/", "int2", "int2"), ("/", "int2", "int4"), ("/", "int4", "int2"),
+                     ("/", "int4", "int4"), ("<<", "int2", "int4"), (">>", "int2", "int4"), ("^", "numeric", "numeric"),
+                     ("->", "jsonb", "int4"), ("->", "jsonb", "text"), ("||", "jsonb", "jsonb")}  # fmt: skip
+"""Of wider types than PostgreSQL's, or its json."""
+
+
+def test_every_operator_that_is_listed_can_be_used(world: CatalogWorld) -> None:
+    operators = world.rows(OPERATORS)
+    assert ("+", "int4", "int8", 20) in operators
+    assert (None, "-") in {(left, name) for name, left, _, _ in operators}
+    used = [f"{f'NULL::{left} ' if left else ''}{name} NULL::{right} AS x" for name, left, right, _ in operators]
+    fields, _ = world.ask(f"SELECT {', '.join(used)}")
+    wrong = {
+        (name, left, right): field.type_oid
+        for (name, left, right, result), field in zip(operators, fields, strict=True)
+        if field.type_oid != result
+    }
+    assert set(wrong) <= RESULTS_OF_DUCKDB

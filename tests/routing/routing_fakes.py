@@ -80,6 +80,7 @@ class MemoryClient:
     kind: str
     entities: dict[str, dict[str, str]] = field(default_factory=dict)
     records: dict[str, list[EntityRecord]] = field(default_factory=dict)
+    made: dict[str, dict[str, Any]] = field(default_factory=dict)  # with which properties
     fails: dict[str, SqlError] = field(default_factory=dict)
     closed: bool = False
 
@@ -110,6 +111,7 @@ class MemoryClient:
         self._may_fail("create_entity")
         self.check_create_entity(name, properties)
         self.entities[name] = {}
+        self.made[name] = dict(properties)
         if self.kind == "KAFKA":
             self.entities[name] = {
                 "partitions": str(properties.get("topic.partitions", 1)),
@@ -128,10 +130,10 @@ class MemoryClient:
         records = self.records.get(name, []) if from_beginning else []
         return iter(records[:limit])
 
-    def insert_record(self, name: str, value: str, key: str | None, properties: Mapping[str, Any]) -> None:
+    def insert_record(self, name: str, value: str | None, key: str | None, properties: Mapping[str, Any]) -> None:
         self.describe_entity(name)
         rows = self.records.setdefault(name, [])
-        rows.append(EntityRecord(None if key is None else key.encode(), value.encode(), f"0:{len(rows)}", 1_000))
+        rows.append(EntityRecord(_bytes(key), _bytes(value), f"0:{len(rows)}", 1_000))
 
     def position(self, name: str, starting: str) -> Position:
         return {"starting": starting}
@@ -285,3 +287,7 @@ SETUP = (
     "'topic.partitions' = 4, 'topic.replicas' = 1)",
     "CREATE STREAM file_clicks (event_time BIGINT, url VARCHAR) WITH ('store' = f, 'value.format' = 'json')",
 )
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()

@@ -79,7 +79,7 @@ def test_drop_takes_all_or_none(bench: Bench) -> None:
 
 
 def test_a_role_that_owns_something_is_not_dropped(bench: Bench) -> None:
-    bench.run("CREATE ROLE anna")
+    bench.run("CREATE ROLE anna CREATESTORE", "GRANT CREATE ON DATABASE postgres TO anna")
     bench.context.role = "anna"
     bench.run("CREATE SCHEMA hers", "CREATE STORE f WITH ('type' = FILE, 'uris' = 'x')")
     bench.context.role = "postgres"
@@ -88,7 +88,7 @@ def test_a_role_that_owns_something_is_not_dropped(bench: Bench) -> None:
         "2BP01",
         'role "anna" cannot be dropped because some objects depend on it',
     )
-    assert error.detail == "owner of schema hers\nowner of store f"
+    assert error.detail == "owner of schema hers\nowner of store f\nprivileges for database postgres"
 
 
 @pytest.mark.parametrize(

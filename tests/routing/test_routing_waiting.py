@@ -73,4 +73,4 @@ def test_a_name_means_later_what_it_meant_when_the_view_was_made(filled: Bench) 
     found = lookup.known_resolver(query, filled.services)
     assert found(("clicks",), None).id == clicks.id
     assert found(("public", "clicks"), None).id == clicks.id
-    assert lookup.resolver("postgres", filled.context.search_path, filled.services)(("clicks",), None).id != clicks.id
+    assert lookup.resolver(filled.context, filled.services)(("clicks",), None).id != clicks.id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     certificate = wire_certificates.make(folder)
     arguments = (
         "--authentication", "scram-sha-256", "--tls", "required", "--tls-certificate", str(certificate.file),
-        "--tls-key", str(certificate.key), "--log-level", "debug",
+        "--tls-key", str(certificate.key), "--log-level", "debug", "--superuser-reserved-connections", "196",
     )  # fmt: skip
     environment = {**without_java(), first_password.VARIABLE: PASSWORD}
     with Program(folder, *arguments, environment=environment) as program:
@@ -89,9 +90,39 @@ def test_the_life_of_a_role(server: Program) -> None:
         root.execute("ALTER ROLE anna LOGIN PASSWORD NULL")
         with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
             server.connect(user="anna", password="x")
+        root.execute("ALTER ROLE anna PASSWORD 'x' VALID UNTIL '2000-01-01'")
+        with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+            server.connect(user="anna", password="x")
+        root.execute("ALTER ROLE anna VALID UNTIL 'infinity'")
+        with server.connect(user="anna", password="x"):
+            pass
         root.execute("DROP ROLE anna")
         with pytest.raises(psycopg.errors.UndefinedObject):
             root.execute("DROP ROLE anna")
+
+
+def test_some_connections_are_kept_for_superusers(server: Program) -> None:
+    """196 of the 200: the fifth session is a superuser's."""
+    with as_superuser(server) as root:
+        assert root.execute("SHOW superuser_reserved_connections").fetchone() == ("196",)
+        root.execute("CREATE USER cleo PASSWORD 'x'")
+        others = [as_superuser(server) for _ in range(3)]
+        with pytest.raises(psycopg.OperationalError, match="remaining connection slots are reserved"):
+            server.connect(user="cleo", password="x")
+        others.append(as_superuser(server))
+        for other in others:
+            other.close()
+        deadline = time.monotonic() + 20
+        while root.execute("SELECT count(*) FROM pg_stat_activity").fetchone() != (1,):
+            assert time.monotonic() < deadline
+        with server.connect(user="cleo", password="x") as cleo:
+            shown = cleo.execute("SELECT usename, query, state FROM pg_stat_activity ORDER BY 1").fetchall()
+            assert shown[1] == ("postgres", "<insufficient privilege>", None)
+            assert shown[0][0] == "cleo"
+            assert str(shown[0][1]).startswith("SELECT usename")
+            for name in ("queries", "views", "pipelines", "ledger", "dependencies", "rejected_rows", "backfills"):
+                assert cleo.execute(f"SELECT count(*) FROM mv_catalog.{name}").fetchone() == (0,)
+        root.execute("DROP ROLE cleo")
 
 
 def test_in_a_transaction_a_role_is_there_after_commit(server: Program) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import copied_rows
 import psycopg
 import pytest
 from server_program import Program
@@ -111,6 +112,21 @@ def test_names_are_found_along_the_whole_search_path(server: Program) -> None:
         assert "Pull query" in plan
         described = connection.execute("DESCRIBE RELATION clicks").fetchall()
         assert len(described) == 1
+
+
+@pytest.mark.parametrize("form", copied_rows.BY_FORMAT)
+def test_records_of_a_copy_are_read_as_they_were_given(server: Program, form: str) -> None:
+    """Every type through a record and Spark: COPY TO gives back what COPY FROM took."""
+    given, names = copied_rows.rows(form), copied_rows.names(form)
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE ENTITY copied_{form} IN STORE s")
+        properties = f"WITH ('store' = 's', 'value.format' = '{form}')"
+        cursor.execute(f"CREATE STREAM copied_{form} ({copied_rows.columns(form)}) {properties}")
+        with cursor.copy(f"COPY copied_{form} FROM STDIN") as copy:
+            copy.write("".join(f"{row}\n" for row in given))
+        cursor.execute(f"CREATE MATERIALIZED VIEW seen_{form} AS SELECT {names} FROM copied_{form}")
+        with cursor.copy(f"COPY (SELECT * FROM seen_{form} ORDER BY id) TO STDOUT") as copy:
+            assert b"".join(copy).decode().splitlines() == given
 
 
 def test_it_goes_on_where_it_was_and_ends_cleanly(server: Program) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from catalog.model import Role
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Result, Startup
@@ -53,7 +54,9 @@ class FakeSnapshot:
     def close(self) -> None:
         self.closed = True
 
-    def run(self, plan: PullPlan, parameters: Sequence[Any], *, timeout_s: float | None = None) -> Result:
+    def run(
+        self, plan: PullPlan, parameters: Sequence[Any], *, timeout_s: float | None = None, tables: Any = ()
+    ) -> Result:
         assert not self.closed
         assert not self.open_result, "a cursor with an open result was used again"
         if "sleepy" in plan.sql:
@@ -126,6 +129,7 @@ class FakeRouter:
     def __init__(self) -> None:
         self.done: list[str] = []
         self.schemas: list[str] = []
+        self.roles: list[str] = []
         self.validated: list[tuple[str, list[str]]] = []
         self.blocks: list[bool] = []
         self.refuse: set[str] = set()
@@ -146,6 +150,7 @@ class FakeRouter:
         fields = self.fields(statement, context)
         self.done.append(statement.text)
         self.schemas.append(context.schema)
+        self.roles.append(context.role)
         if fields is not None:
             return Result("LIST", fields, iter([pa.RecordBatch.from_arrays([pa.array(["a"])], names=["name"])]))
         return Result("DONE")
@@ -214,17 +219,24 @@ class FakeViews:
 
 
 class FakeDirectory:
-    def has_role(self, name: str) -> bool:
-        return name in ("postgres", "anna")
+    def __init__(self) -> None:
+        self.roles = [Role("r1", 10, "postgres", superuser=True), Role("r2", 16384, "anna", superuser=False)]
+        self.changes = 0
 
-    def may_log_in(self, name: str) -> bool:
-        return True
+    def generation(self) -> int:
+        return self.changes
 
-    def is_superuser(self, name: str) -> bool:
-        return name == "postgres"
+    def role(self, name: str) -> Role | None:
+        return next((role for role in self.roles if role.name == name), None)
 
-    def has_database(self, name: str) -> bool:
-        return name == "postgres"
+    def role_by_oid(self, oid: int) -> Role | None:
+        return next((role for role in self.roles if role.oid == oid), None)
+
+    def is_member(self, name: str, role: Role) -> bool:
+        return name in ("postgres", role.name)
+
+    def may_connect(self, name: str, database: str) -> bool | None:
+        return True if database == "postgres" else None
 
     def query_of_view(self, view_id: str) -> tuple[str, str] | None:
         return view_id, f"query-of-{view_id}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from session_fakes import World, rows, run, show, values
 
@@ -156,11 +158,84 @@ def test_discard_all(session: Session) -> None:
     assert (caught.sqlstate, caught.message) == ("25001", "DISCARD ALL cannot run inside a transaction block")
 
 
-def test_roles_are_fixed(session: Session) -> None:
-    run(session, "SET ROLE postgres; RESET ROLE")
-    assert show(session, "role") == "none"
-    assert error(session, "SET ROLE anna").sqlstate == "0A000"
+def test_set_role(world: World, session: Session) -> None:
+    run(session, "SET ROLE anna")
+    assert (show(session, "role"), show(session, "session_authorization")) == ("anna", "postgres")
+    assert session.parameter_status()["is_superuser"] == "off"
+    run(session, "RESET ALL")
+    assert show(session, "role") == "anna"
+    run(session, "RESET ROLE")
+    assert (show(session, "role"), session.parameter_status()["is_superuser"]) == ("none", "on")
     assert error(session, "SET ROLE nobody").message == 'role "nobody" does not exist'
+    anna = world.open("anna")
+    refused = error(anna, "SET ROLE postgres")
+    assert (refused.sqlstate, refused.message) == ("42501", 'permission denied to set role "postgres"')
+    run(anna, "SET ROLE anna; SET ROLE NONE")
+    assert show(anna, "role") == "none"
+
+
+def test_set_role_belongs_to_the_transaction(session: Session) -> None:
+    run(session, "BEGIN; SET LOCAL ROLE anna")
+    assert show(session, "role") == "anna"
+    run(session, "COMMIT")
+    assert show(session, "role") == "none"
+    run(session, "BEGIN; SET ROLE anna; ROLLBACK")
+    assert (show(session, "role"), session.parameter_status()["is_superuser"]) == ("none", "on")
+
+
+def test_what_waits_is_carried_out_by_the_role_that_gave_it(world: World, session: Session) -> None:
+    run(session, "BEGIN; SET LOCAL ROLE anna; CREATE SCHEMA a")
+    run(session, "RESET ROLE")
+    assert error(session, "CREATE SCHEMA b").sqlstate == "25001"
+    run(session, "ROLLBACK; BEGIN; SET ROLE anna; CREATE SCHEMA a; RESET ROLE; COMMIT")
+    assert world.router.roles == ["anna"]
+    assert show(session, "role") == "none"
+
+
+def test_a_session_follows_its_role(world: World) -> None:
+    anna = world.open("anna")
+    assert anna.parameter_status()["is_superuser"] == "off"
+    world.directory.roles[1] = replace(world.directory.roles[1], name="bea", superuser=True)
+    world.directory.changes += 1
+    assert show(anna, "session_authorization") == "bea"
+    assert anna.parameter_status()["is_superuser"] == "on"
+    del world.directory.roles[1]
+    world.directory.changes += 1
+    gone = error(anna, "SELECT 1")
+    assert (gone.sqlstate, gone.severity, gone.message) == ("28000", "FATAL", 'role "bea" was concurrently dropped')
+    assert error(anna, "SELECT 1") is gone
+
+
+def test_a_roles_settings_are_what_its_sessions_begin_with(world: World) -> None:
+    settings = (("search_path", "a, b"), ("datestyle", "nonsense"), ("mv.freshness", "latest"))
+    world.directory.roles[1] = replace(world.directory.roles[1], settings=settings)
+    anna = world.open("anna", options="-c mv.freshness=any")
+    assert [notice.message for notice in anna.take_notices()] == [
+        'setting "datestyle" of role "anna" is left out: invalid value for parameter "DateStyle": "nonsense"'
+    ]
+    assert show(anna, "search_path") == "a, b"
+    assert show(anna, "mv.freshness") == "any"
+    run(anna, "SET search_path = c; RESET search_path")
+    assert show(anna, "search_path") == "a, b"
+
+
+def test_connections_are_limited_by_role_and_some_are_kept_for_superusers() -> None:
+    world = World(unreserved_connections=2)
+    world.directory.roles[1] = replace(world.directory.roles[1], connection_limit=1)
+    anna = world.open("anna")
+    with pytest.raises(SqlError) as raised:
+        world.open("anna")
+    assert (raised.value.sqlstate, raised.value.message) == ("53300", 'too many connections for role "anna"')
+    world.directory.roles[1] = replace(world.directory.roles[1], connection_limit=-1)
+    second = world.open("anna")
+    with pytest.raises(SqlError) as raised:
+        world.open("anna")
+    assert (raised.value.sqlstate, raised.value.severity) == ("53300", "FATAL")
+    assert "reserved" in raised.value.message
+    third = world.open("postgres")
+    for session in (third, second, anna):
+        session.close()
+    world.open("anna").close()
 
 
 # --- transactions ---------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 import pytest
 from session_fakes import World, run, show, values
@@ -44,6 +45,26 @@ def test_statement_timeout(session: Session, text: str) -> None:
     assert values(session, "SELECT a FROM v")[0] == (1,)
 
 
+def test_a_statement_can_be_cancelled_while_it_is_planned(
+    world: World, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = world.pulls.plan
+
+    def cancelled_meanwhile(*arguments: Any, **options: Any) -> Any:
+        session.cancel()
+        return plan(*arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.pulls, "plan", cancelled_meanwhile)
+        with pytest.raises(SqlError) as caught:
+            session.parse("", "SELECT a FROM v", ())
+        assert (caught.value.sqlstate, caught.value.message) == ("57014", "canceling statement due to user request")
+        with pytest.raises(SqlError) as caught:
+            run(session, "SELECT a FROM v WHERE a > 0")
+        assert caught.value.sqlstate == "57014"
+    assert run(session, "SELECT a FROM v")
+
+
 def test_cancel_of_an_idle_session_does_nothing(session: Session) -> None:
     session.cancel()
     run(session, "SELECT a FROM v")
@@ -78,6 +99,24 @@ def test_a_busy_transaction_and_an_idle_session_are_not_ended(session: Session) 
     time.sleep(0.1)  # the time is what is tested
     assert told == []
     assert show(session, "transaction_isolation") == "read committed"
+
+
+def test_an_idle_session_is_ended_where_that_is_asked_for(world: World, session: Session) -> None:
+    told: list[SqlError] = []
+    session.on_terminate = told.append
+    run(session, "SET idle_in_transaction_session_timeout = '1h'")
+    run(session, "BEGIN")  # the deadline of the transaction is much later
+    run(session, "COMMIT")
+    run(session, "SET idle_session_timeout = '300ms'")
+    for _ in range(20):  # in all longer than the limit, each less
+        run(session, "SELECT a FROM v")
+        time.sleep(0.02)
+    assert told == []
+    assert until(lambda: told)
+    with pytest.raises(SqlError) as caught:
+        run(session, "SELECT a FROM v")
+    assert (caught.value.sqlstate, caught.value.severity) == ("57P05", "FATAL")
+    assert caught.value.message == "terminating connection due to idle-session timeout"
 
 
 def test_all_sessions_end_at_shutdown(world: World, session: Session) -> None:

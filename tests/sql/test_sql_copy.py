@@ -6,7 +6,7 @@ import pytest
 
 from mvserver.errors import SqlError
 from mvserver.sql import parse_one
-from mvserver.sql.statements import CopyOptions, CopyTo
+from mvserver.sql.statements import CopyFrom, CopyOptions, CopyTo, ObjectName
 
 CSV = CopyOptions("csv", ",", "")
 
@@ -63,8 +63,13 @@ WRONG = [
     ("COPY v FROM '/tmp/x'", "42501", "COPY from a file of the server is not permitted"),
     ("COPY v TO PROGRAM 'cat'", "42501", "COPY to or from an external program is not permitted"),
     ("COPY v FROM PROGRAM 'cat' CSV", "42501", "COPY to or from an external program is not permitted"),
-    ("COPY v FROM STDIN", "0A000", "COPY FROM STDIN is not supported"),
-    ("COPY v (a) FROM STDIN (FORMAT csv)", "0A000", "COPY FROM STDIN is not supported"),
+    ("COPY v FROM STDIN WHERE a > 1", "0A000", "COPY FROM with WHERE is not supported"),
+    ("COPY v FROM STDIN CSV WHERE a > 1", "0A000", "COPY FROM with WHERE is not supported"),
+    ("COPY v FROM STDIN (FREEZE)", "0A000", "COPY FREEZE is not supported"),
+    ("COPY v FROM STDIN (FORMAT csv, FORCE_QUOTE *)", "0A000", "COPY force quote only available using COPY TO"),
+    ("COPY v FROM STDIN (FORCE_NOT_NULL (a))", "0A000", "COPY force not null available only in CSV mode"),
+    ("COPY v FROM STDIN (FORCE_NULL (a))", "0A000", "COPY force null available only in CSV mode"),
+    ("COPY v FROM STDIN (FORMAT binary, HEADER match)", "0A000", "cannot specify HEADER in BINARY mode"),
     ("COPY (SELECT 1) FROM STDIN", "42601", 'syntax error at or near "FROM"'),
     ("COPY (DELETE FROM v) TO STDOUT", "42601", 'syntax error at or near "DELETE"'),
     ("COPY () TO STDOUT", "42601", 'syntax error at or near ")"'),
@@ -101,6 +106,28 @@ WRONG = [
      'argument to option "force_quote" must be a list of column names'),
     ("COPY v TO STDOUT CSV FOO", "42601", 'syntax error at or near "FOO"'),
 ]  # fmt: skip
+
+
+FROM = {
+    "COPY s FROM STDIN": CopyFrom(ObjectName(("s",), 6)),
+    "COPY a.s (b, c) FROM STDIN WITH (FORMAT csv, HEADER match)": CopyFrom(
+        ObjectName(("a", "s"), 6), ("b", "c"), CopyOptions("csv", ",", "", header=True, header_match=True)
+    ),
+    "COPY s FROM STDIN CSV HEADER FORCE NOT NULL a, b FORCE NULL c": CopyFrom(
+        ObjectName(("s",), 6),
+        (),
+        CopyOptions("csv", ",", "", header=True, force_not_null=("a", "b"), force_null=("c",)),
+    ),
+    "COPY BINARY s FROM STDIN": CopyFrom(ObjectName(("s",), 13), (), CopyOptions("binary")),
+}
+
+
+@pytest.mark.parametrize("text", FROM)
+def test_where_rows_go(text: str) -> None:
+    parsed = parse_one(text)
+    assert isinstance(parsed, CopyFrom)
+    wanted = FROM[text]
+    assert (parsed.name, parsed.columns, parsed.options) == (wanted.name, wanted.columns, wanted.options)
 
 
 @pytest.mark.parametrize(("text", "sqlstate", "message"), WRONG, ids=[case[0] for case in WRONG])

@@ -6,7 +6,16 @@ import pytest
 
 from mvserver.errors import SqlError
 from mvserver.sql import parse_one
-from mvserver.sql.statements import AlterRole, CreateRole, DropRole, RoleOptions, Statement
+from mvserver.sql.statements import (
+    AlterRole,
+    AlterRoleSetting,
+    CreateRole,
+    DropRole,
+    RenameRole,
+    RoleOptions,
+    RoleSpec,
+    Statement,
+)
 
 PASSWORD = RoleOptions(sets_password=True, password="it's")
 
@@ -21,7 +30,18 @@ PASSWORD = RoleOptions(sets_password=True, password="it's")
         ("CREATE ROLE a WITH SUPERUSER LOGIN PASSWORD 'it''s'",
          CreateRole("a", RoleOptions(superuser=True, login=True, sets_password=True, password="it's"))),
         ("CREATE ROLE a NOSUPERUSER NOCREATEDB NOCREATEROLE INHERIT LOGIN NOREPLICATION NOBYPASSRLS",
-         CreateRole("a", RoleOptions(superuser=False, login=True))),
+         CreateRole("a", RoleOptions(superuser=False, login=True, create_database=False))),
+        ("CREATE ROLE a CREATEDB CREATESTORE CONNECTION LIMIT 3 VALID UNTIL 'infinity' IN ROLE b, c ROLE d ADMIN e",
+         CreateRole("a", RoleOptions(login=False, create_database=True, create_store=True, connection_limit=3,
+                                     valid_until="infinity", in_roles=("b", "c"), members=("d",), admins=("e",)))),
+        ("ALTER USER a CONNECTION LIMIT -1 NOCREATESTORE",
+         AlterRole("a", RoleOptions(connection_limit=-1, create_store=False))),
+        ("ALTER ROLE a RENAME TO b", RenameRole("a", "b")),
+        ('ALTER ROLE a SET search_path TO x, "Y"', AlterRoleSetting(RoleSpec("a"), "search_path", 'x, "Y"')),
+        ("ALTER ROLE current_user SET mv.freshness = latest",
+         AlterRoleSetting(RoleSpec(special="current", position=12), "mv.freshness", "latest")),
+        ("ALTER ROLE a SET TIME ZONE DEFAULT", AlterRoleSetting(RoleSpec("a"), "timezone", None)),
+        ("ALTER ROLE a RESET ALL", AlterRoleSetting(RoleSpec("a"), None, None)),
         ("ALTER ROLE a PASSWORD 'it''s'", AlterRole("a", PASSWORD)),
         ("ALTER USER a WITH ENCRYPTED PASSWORD 'it''s'", AlterRole("a", PASSWORD)),
         ("ALTER ROLE current_user PASSWORD NULL", AlterRole(None, RoleOptions(sets_password=True))),
@@ -49,17 +69,19 @@ def test_forms(text: str, expected: Statement) -> None:
         ("CREATE ROLE a PASSWORD x", "42601", 'syntax error at or near "x"', 24),
         ("CREATE ROLE a ENCRYPTED PASSWORD NULL", "42601", 'syntax error at or near "NULL"', 34),
         ("CREATE ROLE a UNENCRYPTED PASSWORD 'x'", "0A000", "UNENCRYPTED PASSWORD is no longer supported", 15),
-        ("CREATE ROLE a CREATEDB", "0A000", "the option CREATEDB of a role is not supported", 15),
-        ("CREATE ROLE a IN ROLE b", "0A000", "the option IN of a role is not supported", 15),
-        ("CREATE ROLE a VALID UNTIL 'x'", "0A000", "the option VALID of a role is not supported", 15),
+        ("CREATE ROLE a CREATEROLE", "0A000", "the option CREATEROLE of a role is not supported", 15),
+        ("CREATE ROLE a CREATEDB NOCREATEDB", "42601", "conflicting or redundant options", 24),
+        ("CREATE ROLE a CONNECTION LIMIT -2", "22023", "invalid connection limit: -2", 32),
+        ("ALTER ROLE a IN ROLE b", "42601", 'syntax error at or near "IN"', 14),
         ("CREATE ROLE a quick", "42601", 'unrecognized role option "quick"', 15),
         ("CREATE ROLE a, b", "42601", 'syntax error at or near ","', 14),
         ("CREATE USER MAPPING FOR a SERVER s", "0A000", "CREATE USER MAPPING is not supported", 13),
         ("CREATE GROUP g", "0A000", "CREATE GROUP is not supported", 1),
-        ("ALTER ROLE a RENAME TO b", "0A000", "ALTER ROLE RENAME is not supported", 14),
-        ("ALTER ROLE a SET x = 1", "0A000", "settings of a role are not supported", 14),
+        ("ALTER ROLE current_user RENAME TO b", "42601", 'unrecognized role option "rename"', 25),
+        ("ALTER ROLE a SET role = b", "0A000", "only settings of a session can be set for a role", 18),
+        ("ALTER ROLE a IN DATABASE d SET x = 1", "0A000", "settings of a role in one database are not supported", 14),
         ("ALTER ROLE ALL SET x = 1", "0A000", "ALTER ROLE ALL is not supported", 12),
-        ("ALTER TABLE t", "0A000", "ALTER is not supported", 1),
+        ("ALTER TABLE t", "0A000", "ALTER TABLE is supported with OWNER TO only", 14),
         ("DROP ROLE session_user", "22023", "cannot use special role specifier in DROP ROLE", 11),
         ("DROP ROLE a CASCADE", "42601", 'syntax error at or near "CASCADE"', 13),
     ],

@@ -26,6 +26,8 @@ def simplified(value: Any) -> Any:
         return dict(value)
     if isinstance(value, s.ObjectName):
         return name(*value.parts)
+    if isinstance(value, s.GrantTarget):
+        return dataclasses.replace(value, names=tuple(name(*each.parts) for each in value.names))
     if dataclasses.is_dataclass(value) and isinstance(value, s.Statement):
         fields = {f.name: simplified(getattr(value, f.name)) for f in dataclasses.fields(value) if f.name != "text"}
         if "select" in fields:
@@ -92,6 +94,30 @@ CASES: list[tuple[str, Any]] = [
     ("CREATE ROLE r", expect(s.CreateRole, name="r", options=s.RoleOptions(login=False))),
     ("ALTER ROLE r SUPERUSER", expect(s.AlterRole, name="r", options=s.RoleOptions(superuser=True))),
     ("DROP ROLE r", expect(s.DropRole, names=("r",))),
+    ("ALTER ROLE r RENAME TO q", expect(s.RenameRole, name="r", new_name="q")),
+    ("ALTER ROLE r SET a.b = 1",
+     expect(s.AlterRoleSetting, role=s.RoleSpec("r"), setting="a.b", value="1")),
+    ("GRANT SELECT ON v TO r", expect(
+        s.Grant, privileges=("select",), on=s.GrantTarget("relation", (name("v"),)),
+        to=(s.RoleSpec("r"),))),
+    ("REVOKE ALL ON DATABASE d FROM PUBLIC CASCADE", expect(
+        s.Revoke, privileges=None, on=s.GrantTarget("database", (name("d"),)),
+        of=(s.RoleSpec(special="public"),), cascade=True)),
+    ("ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO r", expect(
+        s.AlterDefaultPrivileges, change=expect(
+            s.Grant, privileges=("select",), on=s.GrantTarget("relation"), to=(s.RoleSpec("r"),)))),
+    ("GRANT a, b TO r", expect(s.GrantRole, roles=("a", "b"), to=(s.RoleSpec("r"),))),
+    ("REVOKE a FROM r", expect(s.RevokeRole, roles=("a",), of=(s.RoleSpec("r"),))),
+    ("COMMENT ON COLUMN s.v.c IS 'said'", expect(
+        s.CommentOn, kind="relation", name=name("s", "v"), comment="said", column="c")),
+    ("COPY s.v (a, b) FROM STDIN", expect(
+        s.CopyFrom, name=name("s", "v"), columns=("a", "b"), options=s.CopyOptions())),
+    ("COMMENT ON SERVER k IS NULL", expect(s.CommentOn, kind="store", name=name("k"), comment=None)),
+    ("ALTER SCHEMA s OWNER TO r", expect(
+        s.AlterOwner, kind="schema", name=name("s"), owner=s.RoleSpec("r"))),
+    ("REASSIGN OWNED BY a TO b", expect(
+        s.ReassignOwned, of=(s.RoleSpec("a"),), to=s.RoleSpec("b"))),
+    ("DROP OWNED BY a", expect(s.DropOwned, of=(s.RoleSpec("a"),))),
     ("CREATE SCHEMA s", expect(s.CreateSchema, name=name("s"))),
     ("CREATE SCHEMA IF NOT EXISTS d.s", expect(s.CreateSchema, name=name("d", "s"), if_not_exists=True)),
     ("CREATE SCHEMA s IN DATABASE d", expect(s.CreateSchema, name=name("d", "s"))),
@@ -116,6 +142,19 @@ CASES: list[tuple[str, Any]] = [
     ("CREATE STREAM c AS SELECT a FROM b", expect(s.CreateStreamAs, name=name("c"), properties={})),
     ("CREATE STREAM c WITH ('store' = 'k') AS SELECT a FROM b",
      expect(s.CreateStreamAs, name=name("c"), properties={"store": "k"})),
+    ("CREATE CHANGELOG IF NOT EXISTS c (a INT, b VARCHAR NOT NULL, PRIMARY KEY (b, a)) WITH ('topic' = 'c')",
+     expect(s.CreateChangelog, name=name("c"), properties={"topic": "c"}, if_not_exists=True, primary_key=("b", "a"),
+            columns=(s.ColumnDefinition("a", t.INTEGER), s.ColumnDefinition("b", t.VARCHAR, not_null=True)))),
+    ("CREATE CHANGELOG d.c (a INT NOT NULL PRIMARY KEY)",
+     expect(s.CreateChangelog, name=name("d", "c"), properties={}, primary_key=("a",),
+            columns=(s.ColumnDefinition("a", t.INTEGER, not_null=True),))),
+    ("CREATE CHANGELOG c WITH ('store' = 'k') AS SELECT a, count(*) FROM b GROUP BY a",
+     expect(s.CreateChangelogAs, name=name("c"), properties={"store": "k"})),
+    ("LIST CHANGELOGS IN SCHEMA d.s", expect(s.ListRelations, kind="changelog", schema=name("d", "s"))),
+    ("DROP CHANGELOG IF EXISTS c CASCADE", expect(s.DropRelation, kind="changelog", name=name("c"), if_exists=True,
+                                                  cascade=True)),
+    ("INSERT INTO ENTITY e VALUE (NULL, 'k')", expect(
+        s.InsertIntoEntity, name="e", store=None, value=None, key="k", properties={})),
     ("INSERT INTO c SELECT a FROM b", expect(s.InsertInto, name=name("c"))),
     ("INSERT INTO topic SELECT a FROM b", expect(s.InsertInto, name=name("topic"))),
     ("INSERT INTO c WITH x AS (SELECT 1 AS a FROM b) SELECT a FROM x", expect(s.InsertInto, name=name("c"))),
@@ -169,6 +208,8 @@ CASES: list[tuple[str, Any]] = [
     ("RESET mv.x", expect(s.Reset, name="mv.x")),
     ("DISCARD ALL", expect(s.Discard, what="all")),
     ("DISCARD TEMPORARY", expect(s.Discard, what="temp")),
+    ("UNLISTEN *", expect(s.Unlisten)),
+    ("UNLISTEN news", expect(s.Unlisten)),
     ("BEGIN", expect(s.Begin)),
     ("BEGIN TRANSACTION READ ONLY", expect(s.Begin, read_only=True)),
     ("START TRANSACTION ISOLATION LEVEL SERIALIZABLE, DEFERRABLE", expect(s.Begin, isolation="serializable")),
@@ -195,6 +236,11 @@ CASES: list[tuple[str, Any]] = [
     ("CLOSE c", expect(s.CloseCursor, name="c")),
     ("COPY v TO STDOUT CSV", expect(s.CopyTo, query=expect(s.Pull), options=s.CopyOptions("csv", ",", ""))),
     # pull queries
+    ("BEGIN APPLICATION shop", expect(s.BeginApplication, name="shop")),
+    ("END APPLICATION", expect(s.EndApplication)),
+    ("END APPLICATION WITH ('a' = 1)", expect(s.EndApplication, properties={"a": 1})),
+    ("CREATE VIRTUAL STREAM v AS SELECT a FROM b", expect(s.CreateVirtual, kind="stream", name=name("v"))),
+    ("CREATE VIRTUAL CHANGELOG v AS SELECT a FROM b", expect(s.CreateVirtual, kind="changelog", name=name("v"))),
     ("SELECT 1", expect(s.Pull)),
     ("VALUES (1), (2)", expect(s.Pull)),
     ("TABLE v", expect(s.Pull)),
@@ -217,7 +263,7 @@ def test_every_kind_of_statement_is_covered() -> None:
         kind for kind in vars(s).values()
         if isinstance(kind, type) and issubclass(kind, s.Statement) and kind is not s.Statement
     }  # fmt: skip
-    elsewhere = {s.Explain, s.DescribeStatement, s.ExecutePrepared}
+    elsewhere = {s.Explain, s.DescribeStatement, s.ExecutePrepared, s.PushQuery, s.BoundedRead}
     assert kinds - elsewhere == {expected[0] for _, expected in CASES}
 
 

@@ -123,6 +123,7 @@ def _without_decoding(text: str) -> str:
     for index, name in enumerate(COLUMNS):
         text = text.replace(f"r0_r.c{index}", name)
     text = re.sub(r"named_struct\('t', (.*?), 'v', ", r"struct_pack(t := \1, v := ", text)
+    text = re.sub(r"\barray\(", "list_value(", text)
     text = re.sub(r"\b(\d+)[LD]\b", r"\1", text)  # Spark's marks of a number's type
     return text.replace("unix_micros", "epoch_us")
 

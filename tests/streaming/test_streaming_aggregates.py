@@ -3,16 +3,15 @@ over all rows gives, in PostgreSQL where it has the aggregate."""
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import random
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
-from streaming_states import COLUMNS, Fed, target, writer_in
+from streaming_oracle import NOON, at, equal, postgresql, random_row
+from streaming_states import Fed, target, writer_in
 
 from mvserver.streaming.program import build_program
 from spark_sinks.duckdb.state import UpsertState, main_table
@@ -20,11 +19,6 @@ from spark_sinks.duckdb.writer import MergeError
 
 BOTH = pytest.mark.parametrize("partial", [False, True], ids=["rows", "partials"])
 D = Decimal
-NOON = dt.datetime(2024, 5, 17, 12)
-
-
-def at(minutes: int) -> dt.datetime:
-    return NOON + dt.timedelta(minutes=minutes)
 
 
 @BOTH
@@ -228,28 +222,21 @@ ASKED = [
     "percentile_disc(0.5) WITHIN GROUP (ORDER BY i)", "percentile_disc(0.75) WITHIN GROUP (ORDER BY k DESC)",
     "percentile_disc(0.99) WITHIN GROUP (ORDER BY t)", "percentile_disc(1) WITHIN GROUP (ORDER BY n)",
     "percentile_disc(0) WITHIN GROUP (ORDER BY i > 0)", "mode() WITHIN GROUP (ORDER BY i)",
+    "array_agg(DISTINCT i)", "array_agg(DISTINCT k) FILTER (WHERE i > 0)",
     "string_agg(DISTINCT k, '/')", "mode() WITHIN GROUP (ORDER BY k)", "mode() WITHIN GROUP (ORDER BY n DESC)",
 ]  # fmt: skip
-_PG_TYPES = {"VARCHAR": 'text COLLATE "C"', "DOUBLE": "double precision", "FLOAT": "real"}
 FIRST = "(array_agg({0} ORDER BY t, {0}) FILTER (WHERE {0} IS NOT NULL AND t IS NOT NULL))[1]"
 LAST = "(array_agg({0} ORDER BY t DESC, {0} DESC) FILTER (WHERE {0} IS NOT NULL AND t IS NOT NULL))[1]"
 BY_TIME = {
     **{f"first_value({column})": FIRST.format(column) for column in "ilnk"},
     "string_agg(k, ',')": "string_agg(k, ',' ORDER BY t, k) FILTER (WHERE t IS NOT NULL)",
     **{f"last_value({column})": LAST.format(column) for column in "ilnk"},
+    "array_agg(k)": "array_agg(k ORDER BY t, k) FILTER (WHERE t IS NOT NULL)",
+    "array_agg(n) FILTER (WHERE i > 0)": "array_agg(n ORDER BY t, n) FILTER (WHERE i > 0 AND t IS NOT NULL)",
+    "topk(i, 3)": "(array_agg(i ORDER BY i DESC) FILTER (WHERE i IS NOT NULL))[1:3]",
+    "topk(t, 2) FILTER (WHERE i > 0)": "(array_agg(t ORDER BY t DESC) FILTER (WHERE i > 0 AND t IS NOT NULL))[1:2]",
+    "topkdistinct(n, 4)": "(array_agg(DISTINCT n ORDER BY n DESC) FILTER (WHERE n IS NOT NULL))[1:4]",
 }
-
-
-def _random_row(rng: random.Random) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "k": rng.choice("abc"),
-        "i": rng.randint(-3, 8),
-        "l": rng.choice((2**62, rng.randint(-5, 5))),
-        "n": D(rng.randint(-400, 400)).scaleb(-2),
-        "x": rng.choice((0.0, 0.5, -1.25, 3.0, rng.uniform(-9, 9))),
-        "t": at(rng.randint(0, 12)),
-    }
-    return {name: None if rng.random() < 0.1 else value for name, value in row.items()}
 
 
 @pytest.mark.postgres
@@ -257,7 +244,7 @@ def _random_row(rng: random.Random) -> dict[str, Any]:
 @pytest.mark.parametrize("group", ["", "k", "k, i"])
 def test_postgresql_agrees(postgres_server: Any, tmp_path: Path, partial: bool, group: str) -> None:
     rng = random.Random(f"{group} {partial}")
-    rows = [_random_row(rng) for _ in range(300)]
+    rows = [random_row(rng) for _ in range(300)]
     names = {text: f"c{number}" for number, text in enumerate((*ASKED, *BY_TIME))}
     keys = [f"{text} AS key{number}" for number, text in enumerate(group.split(", "))] if group else []
     tail = f" GROUP BY {group}" if group else ""
@@ -272,34 +259,13 @@ def test_postgresql_agrees(postgres_server: Any, tmp_path: Path, partial: bool, 
             start += size
         found = views.rows()
     order = ", ".join(f"{number + 1} NULLS FIRST" for number in range(max(1, len(keys))))
-    expected = _postgresql(postgres_server, rows, f"SELECT {theirs} FROM events{tail} ORDER BY {order}")
+    expected = postgresql(postgres_server, rows, f"SELECT {theirs} FROM events{tail} ORDER BY {order}")
     assert len(found) == len(expected)
     columns = [*(key.rsplit(" ", 1)[1] for key in keys), *names]
     wrong = [
         f"{column}: {ours!r}, not {theirs!r}"
         for mine, other in zip(found, expected, strict=True)
         for column, ours, theirs in zip(columns, mine, other, strict=True)
-        if not _equal(ours, theirs)
+        if not equal(ours, theirs)
     ]
     assert wrong == []
-
-
-def _postgresql(server: Any, rows: list[dict[str, Any]], sql: str) -> list[tuple[Any, ...]]:
-    with psycopg.connect(server.dsn) as connection:
-        columns = ", ".join(f"{name} {_PG_TYPES.get(kind, kind)}" for name, kind in COLUMNS.items())
-        connection.execute(f"CREATE TEMP TABLE events ({columns})".encode())
-        cursor = connection.cursor()
-        cursor.executemany(
-            "INSERT INTO events (k, i, l, n, x, t) VALUES (%(k)s, %(i)s, %(l)s, %(n)s, %(x)s, %(t)s)", rows
-        )
-        found = connection.execute(sql.encode()).fetchall()
-        connection.rollback()
-    return found
-
-
-def _equal(ours: Any, theirs: Any) -> bool:
-    if isinstance(ours, float) and theirs is not None:
-        return math.isclose(ours, float(theirs), rel_tol=1e-9, abs_tol=1e-9)
-    if isinstance(ours, Decimal) and theirs is not None:
-        return abs(ours - theirs) <= D("0.000001")  # averages have six digits here, and more there
-    return bool(ours == theirs)

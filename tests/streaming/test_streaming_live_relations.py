@@ -91,6 +91,7 @@ def test_every_relation_has_its_columns_where_there_is_nothing_to_say(tmp_path: 
     relations = live_relations(world.catalog, world.engine, world.writer)  # type: ignore[arg-type]
     assert set(relations) == {
         "queries", "views", "backfills", "pipelines", "dependencies", "ledger", "rejected_rows",
+        "late_rows",
     }  # fmt: skip
     for name in set(relations) - {"dependencies"}:
         assert relations[name]().num_rows == 0
@@ -117,6 +118,33 @@ def test_views_have_rows_and_lag(world: World) -> None:
     assert 60 <= seconds[0] < 70
     assert seconds[1:] == [0.0, None]
     assert world.rows("views")[0]["last_change_at"] == dt.datetime(1970, 1, 1, 0, 0, 1, 500_000, dt.UTC)
+
+
+def test_late_rows_and_watermarks_of_windowed_views(world: World) -> None:
+    world.view("minutes", filled=True)
+    world.view("plain", filled=True)
+    query_id = next(q.id for q in world.catalog.queries.all())
+    with world.writer.transaction():
+        for statement in (
+            f"INSERT INTO \"_ledger\".windows VALUES ('{query_id}', 90000000, 2)",
+            f"INSERT INTO \"_ledger\".late_rows VALUES ('{query_id}', 1, '0:7', 1500000, TIMESTAMP 'epoch', "
+            "TIMESTAMP '1970-01-01 00:01:00', 90000000, TIMESTAMPTZ '2024-01-01 00:00:00+00')",
+            f"INSERT INTO \"_ledger\".late_rows VALUES ('{query_id}', 2, '0:8', NULL, NULL, NULL, NULL, "
+            "TIMESTAMPTZ '2024-01-01 00:00:01+00')",
+            "INSERT INTO \"_ledger\".late_rows VALUES ('dropped', 1, '0:9', NULL, NULL, NULL, NULL, now())",
+        ):
+            world.writer.execute(statement)
+    mark = dt.datetime(1970, 1, 1, 0, 1, 30, tzinfo=dt.UTC)
+    assert world.columns("views", "view", "watermark", "late_rows") == [
+        ("postgres.public.minutes", mark, 2),
+        ("postgres.public.plain", None, None),
+    ]
+    columns = ("relation", "view", "position", "event_time", "window_end", "watermark")
+    names = ("postgres.public.events", "postgres.public.minutes")
+    assert world.columns("late_rows", *columns) == [
+        (*names, "0:8", None, None, None),
+        (*names, "0:7", mark.replace(minute=0, second=1, microsecond=500_000), dt.datetime(1970, 1, 1, 0, 1), mark),
+    ]
 
 
 def test_the_size_of_a_view_is_that_of_its_blocks(world: World) -> None:

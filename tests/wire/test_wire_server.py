@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import struct
 import subprocess
 import threading
@@ -15,15 +14,11 @@ import pytest
 from wire_client import (
     SYNC,
     TERMINATE,
-    Driven,
     RawClient,
     bind,
-    close,
-    describe,
     errors,
     execute,
     kinds,
-    message,
     parse,
     query,
     special,
@@ -328,106 +323,6 @@ def test_uvloop_drives_it_too() -> None:
         asyncio.run_coroutine_threadsafe(server.shutdown(0), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
-
-
-# --- hostile bytes --------------------------------------------------------------------------------------------------
-
-
-def mutated(rng: random.Random, data: bytes) -> bytes:
-    raw = bytearray(data)
-    for _ in range(rng.choice((0, 1, 1, 2, 8))):
-        if not raw:
-            break
-        at = rng.randrange(len(raw))
-        what = rng.random()
-        if what < 0.5:
-            raw[at] = rng.randrange(256)
-        elif what < 0.7:
-            del raw[at : at + rng.randrange(1, 5)]
-        elif what < 0.9:
-            raw[at:at] = rng.randbytes(rng.randrange(1, 5))
-        else:
-            raw[at : at + 4] = rng.choice((b"\xff\xff\xff\xff", b"\0\0\0\0", b"\x7f\xff\xff\xff"))
-    return bytes(raw)
-
-
-def random_message(rng: random.Random) -> bytes:
-    """A message whose frame is sound and whose body may be anything."""
-    oids = ("int4", "text", "numeric", "timestamptz", "int4[]", "uuid", "json", "interval", "bytea", "float8")
-    simple = ("rows 3", "rows 12 5", "insert 1", "error 42601 x", "begin", "commit", ";;", "notice x")
-    name = rng.choice(oids)
-    body = rng.choice(
-        (
-            lambda: query(rng.choice(simple)),
-            lambda: parse(f"echo $1::{name}", rng.choice(("", "a", "b"))),
-            lambda: bind(
-                [rng.choice((None, b"1", b"{1,2}", b"2024-01-01", rng.randbytes(rng.randrange(20))))],
-                formats=[rng.choice((0, 1))],
-                results=[rng.choice((0, 1))],
-                statement=rng.choice(("", "a", "b")),
-                portal=rng.choice(("", "p")),
-            ),
-            lambda: describe(rng.choice("SP"), rng.choice(("", "a", "p"))),
-            lambda: execute(rng.randrange(-1, 3), rng.choice(("", "p"))),
-            lambda: close(rng.choice("SP"), rng.choice(("", "a", "p"))),
-            lambda: SYNC,
-            lambda: message(b"H"),
-            lambda: message(rng.choice((b"d", b"c", b"f", b"F")), rng.randbytes(rng.randrange(10))),
-            lambda: message(bytes([rng.choice(b"QPBDECSHF")]), rng.randbytes(rng.randrange(60))),
-        )
-    )()
-    if rng.random() < 0.4:
-        changed = mutated(rng, body[5:])
-        return message(body[:1], changed)
-    return body
-
-
-def test_fuzzed_messages_crash_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    seed = int(os.environ.get("WIRE_FUZZ_SEED", "0")) or random.SystemRandom().randrange(1, 2**32)
-    count = int(os.environ.get("WIRE_FUZZ_COUNT", "20000"))
-    print(f"seed {seed}")
-    rng = random.Random(seed)
-    backend = ToyBackend()
-    driven = Driven(backend).log_in()
-    for at in range(count):
-        before_log_in = at % 10 == 0
-        if before_log_in:
-            stranger = Driven(backend)
-            packets = (startup(), special(5679), special(5678, b"12345678"))
-            answer = stranger.say(mutated(rng, rng.choice(packets)))
-            stranger.machine.close()
-            if not answer.startswith(b"N"):
-                list(split(answer))
-        data = mutated(rng, random_message(rng)) if at % 50 == 0 else random_message(rng)
-        answer = driven.say(data)
-        list(split(answer))
-        assert all(error["C"] != "XX000" for error in errors(answer)), (seed, at, data, caplog.text[-3000:])
-        if errors(answer) and not driven.done and rng.random() < 0.8:
-            driven.say(SYNC)  # else nearly everything would be skipped
-        # a broken frame swallows what follows: begin anew
-        if driven.done or driven.machine._frames.buffered:
-            driven.machine.close()
-            backend.sessions.clear()
-            driven = Driven(backend).log_in()
-    driven.machine.close()
-    assert backend.open_results == 0
-    assert "internal error" not in caplog.text
-
-
-def test_random_bytes_over_sockets_leave_the_server_well(running: Running) -> None:
-    seed = random.SystemRandom().randrange(1, 2**32)
-    print(f"seed {seed}")
-    rng = random.Random(seed)
-    for at in range(100):
-        with RawClient(running.port) as client:
-            if at % 2:
-                client.log_in()
-            client.send(rng.randbytes(rng.randrange(1, 400)))
-    with RawClient(running.port) as client:
-        client.log_in()
-        client.send(query("insert 1"))
-        assert tags(client.until()) == ["INSERT 0 1"]
-    wait_for(lambda: running.server.connections == 0)
 
 
 # --- psql -----------------------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 rows N [batch]     N rows of five simple columns, made as they are pulled
 copy FORMAT N [batch]  the same as COPY TO STDOUT
+live N [batch]     the same as rows that come as they happen
+receive FORMAT N   COPY FROM STDIN of N columns
 table NAME         a canned Arrow table
 echo TYPE, ...     its parameters, one column each
 sleep SECONDS      until it is over or cancelled (57014)
@@ -22,6 +24,7 @@ import pyarrow as pa
 
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import CopyOut, Field, Notice, Result, Startup, StatementDescription
+from mvserver.pgwire.copy_in import CopyFormat, copy_reader
 
 TYPE_OIDS = {
     "bool": 16, "bytea": 17, "name": 19, "int8": 20, "int2": 21, "int4": 23, "text": 25, "oid": 26, "json": 114,
@@ -65,6 +68,7 @@ class ToyBackend:
     sessions: list[ToySession] = field(default_factory=list)
     pulled: int = 0  # rows made by "rows"
     open_results: int = 0
+    received: list[list[bytes | None]] = field(default_factory=list)  # by "receive"
     hold: threading.Event = field(default_factory=threading.Event)
 
     def open_session(self, startup: Startup) -> ToySession:
@@ -93,6 +97,7 @@ class ToySession:
         self.portals: dict[str, tuple[str, Sequence[Any]]] = {}
         self.cancelled = threading.Event()
         self.running = False
+        self.copying: ToyCopy | None = None
         self.closed = threading.Event()
         self.cancels = 0
         self.fails = 0
@@ -136,12 +141,14 @@ class ToySession:
         return StatementDescription(oids, self._fields(text))
 
     def bind(self, portal: str, statement: str, parameters: Sequence[Any]) -> None:
+        if portal and portal in self.portals:
+            raise SqlError("42P03", f'cursor "{portal}" already exists')
         self.portals[portal] = (self.statements[statement][0], parameters)
 
     def describe_portal(self, portal: str) -> tuple[Field, ...] | None:
         return self._fields(self._portal(portal)[0])
 
-    def execute(self, portal: str) -> Result:
+    def execute(self, portal: str, max_rows: int | None = None) -> Result:
         return self._run(*self._portal(portal))
 
     def close_statement(self, name: str) -> None:
@@ -157,8 +164,11 @@ class ToySession:
 
     def cancel(self) -> None:
         self.cancels += 1
-        if self.running:
+        copying = self.copying
+        if self.running or copying is not None:
             self.cancelled.set()
+        if copying is not None:
+            copying.on_wake()
 
     def fail(self) -> None:
         self.fails += 1
@@ -177,7 +187,7 @@ class ToySession:
 
     def _fields(self, text: str) -> tuple[Field, ...] | None:
         word, _, rest = text.strip().partition(" ")
-        if word == "rows":
+        if word in ("rows", "live"):
             return SIMPLE_FIELDS
         if word == "table":
             return self._table(rest.strip())[0]
@@ -203,7 +213,10 @@ class ToySession:
 
     def _echo(self, text: str, parameters: Sequence[Any]) -> Result:
         fields = _echo_fields(text)
-        columns = [_column(value, each.type_oid) for value, each in zip(parameters, fields, strict=True)]
+        try:
+            columns = [_column(value, each.type_oid) for value, each in zip(parameters, fields, strict=True)]
+        except (pa.ArrowException, ValueError, OverflowError) as error:
+            raise SqlError("42804", "a parameter was declared as another type") from error
         batch = pa.RecordBatch.from_arrays(columns, names=[f.name for f in fields])
         return Result("SELECT ", fields, iter([batch]))
 
@@ -216,9 +229,24 @@ class ToySession:
 
     def _do_copy(self, rest: str) -> Result:
         form, _, what = rest.partition(" ")
-        made = self._do_rows(what)
         defaults = {"text": ("\t", "\\N"), "csv": (",", ""), "binary": ("", "")}
+        if form not in defaults:
+            raise SqlError("22023", f'COPY format "{form}" not recognized')
+        made = self._do_rows(what)
         return replace(made, tag="COPY ", copy=CopyOut(form, *defaults[form], header=form == "csv"))
+
+    def _do_live(self, rest: str) -> Result:
+        """The same, but no batch is there before it is asked for."""
+        self.notices.append(Notice("NOTICE", "00000", "live"))
+        return replace(self._do_rows(rest), live=lambda: False)
+
+    def _do_receive(self, rest: str) -> Result:
+        match = re.fullmatch(r"(text|csv|binary) (\d{1,2})", rest, re.ASCII)
+        if match is None:
+            raise SqlError("42601", "syntax error")
+        defaults = {"text": ("\t", "\\N"), "csv": (",", ""), "binary": ("", "")}
+        form = CopyFormat(match[1], *defaults[match[1]])
+        return Result("COPY ", copy_in=ToyCopy(self, form, int(match[2])))
 
     def _rows(self, total: int, size: int) -> Iterator[pa.RecordBatch]:
         self.backend.open_results += 1
@@ -289,6 +317,51 @@ class ToySession:
 
     def _do_insert(self, rest: str) -> Result:
         return Result(f"INSERT 0 {rest}")
+
+
+class ToyCopy:
+    """Keeps the rows of a COPY FROM until its end."""
+
+    def __init__(self, session: ToySession, form: CopyFormat, columns: int) -> None:
+        self.binary, self.columns = form.format == "binary", columns
+        self.on_wake: Callable[[], None] = lambda: None
+        self._session = session
+        self._reader = copy_reader(form, [f"c{at}" for at in range(columns)])
+        self._rows: list[list[bytes | None]] = []
+        self._open = True
+        session.backend.open_results += 1
+        session.cancelled.clear()
+        session.copying = self
+
+    def check(self) -> None:
+        if self._session.cancelled.is_set():
+            raise SqlError("57014", "canceling statement due to user request")
+
+    def feed(self, data: bytes) -> None:
+        self._take(lambda: self._rows.extend(self._reader.feed(data)))
+
+    def finish(self) -> int:
+        self._take(lambda: self._rows.extend(self._reader.finish()))
+        self._session.backend.received += self._rows
+        return len(self._rows)
+
+    def _take(self, rows: Callable[[], None]) -> None:
+        self.check()
+        try:
+            rows()
+        except SqlError as error:
+            shown = self._reader.shown
+            error.context = f"COPY toy, {self._reader.place}" + ("" if shown is None else f': "{shown}"')
+            raise
+
+    def fail(self, message: str) -> None:
+        raise SqlError("57014", f"COPY from stdin failed: {message}")
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            self._session.backend.open_results -= 1
+            self._session.copying = None
 
 
 def _echo_oids(text: str) -> list[int]:

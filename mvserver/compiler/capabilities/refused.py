@@ -36,7 +36,6 @@ _UNSETTLED = frozenset(
 )
 _LATER_AGGREGATES = frozenset(
     [
-        "array_agg",
         "collect",
         "json_agg",
         "jsonb_agg",
@@ -60,7 +59,6 @@ _LATER_AGGREGATES = frozenset(
         "regr_sxx",
         "regr_syy",
         "regr_sxy",
-        "approx_count_distinct",
     ]
 )
 _LATER_WINDOWS = frozenset(

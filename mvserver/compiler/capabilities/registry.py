@@ -16,6 +16,7 @@ from mvserver.compiler.capabilities import (
     logic,
     matching,
     mathematics,
+    sketches,
     strings,
 )
 from mvserver.compiler.capabilities.model import Capability, Overload
@@ -31,6 +32,7 @@ _FAMILIES: Mapping[str, tuple[Capability, ...]] = {
     "json": json.CAPABILITIES,
     "collections": collections.CAPABILITIES,
     "encoding": encoding.CAPABILITIES,
+    "sketches": sketches.CAPABILITIES,
 }
 
 

@@ -147,13 +147,13 @@ def decoder(oid: int, zone: str) -> Decoder:
 
 def decode_parameter(number: int, raw: bytes | None, form: int, oid: int, zone: str) -> Any:
     """The Python value of a bound parameter; ``number`` counts from 1."""
+    if form not in (TEXT_FORMAT, BINARY_FORMAT):
+        raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f"unsupported format code: {form}")
     if raw is None:
         return None
     read = decoder(oid, zone)
     if form == TEXT_FORMAT:
         return read.text(decode_utf8(raw))
-    if form != BINARY_FORMAT:
-        raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f"unsupported format code: {form}")
     if read.binary is None:
         raise SqlError(
             sqlstates.UNDEFINED_FUNCTION,

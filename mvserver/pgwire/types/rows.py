@@ -10,6 +10,7 @@ import struct
 import sys
 from array import array as machine_array
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import repeat
 from typing import Any
 
@@ -37,23 +38,29 @@ class BatchEncoders:
         self._fields = tuple(fields)
         self._formats = tuple(formats)
         self._zone = zone
-        self._types: tuple[Any, ...] | None = None
-        self._encoders: list[Encoder] = []
+        self._known: tuple[tuple[Any, ...], list[Encoder]] = ((), [])  # one value: framers are shared by threads
 
     def of(self, batch: Any) -> Sequence[Encoder]:
         types = tuple(column.type for column in batch.columns)
-        if types == self._types:
-            return self._encoders
+        known_types, encoders = self._known
+        if types == known_types:
+            return encoders
         if len(types) != len(self._fields):
             raise SqlError(
                 sqlstates.INTERNAL_ERROR, f"a result of {len(self._fields)} columns came with {len(types)} columns"
             )
-        self._encoders = [
+        encoders = [
             encoder(field.type_oid, field.typmod, form, arrow, self._zone)
             for field, form, arrow in zip(self._fields, self._formats, types, strict=True)
         ]
-        self._types = types
-        return self._encoders
+        self._known = (types, encoders)
+        return encoders
+
+
+@lru_cache(maxsize=512)
+def row_framer(fields: tuple[Field, ...], formats: tuple[int, ...], zone: str) -> RowFramer:
+    """Kept for the next result of the same columns: looking up a look-up's encoders costs as much as using them."""
+    return RowFramer(fields, formats, zone)
 
 
 class RowFramer:

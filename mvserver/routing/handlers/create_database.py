@@ -1,4 +1,4 @@
-"""CREATE DATABASE, for superusers; the new one has the schema public."""
+"""CREATE DATABASE, for roles that have CREATEDB; the new one has the schema public."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TAG = "CREATE DATABASE"
 
 def run(statement: CreateDatabase, context: SessionContext, services: Services, work: Work) -> Result:
     catalog = services.catalog
-    privileges.require_superuser(context, services, "create database")
+    privileges.require_attribute(context, services, "CREATEDB", "create database")
     with catalog.transaction():
         if statement.if_not_exists and catalog.databases.find(statement.name) is not None:
             notices.skipped(context, sqlstates.DUPLICATE_DATABASE, f'database "{statement.name}" already exists')

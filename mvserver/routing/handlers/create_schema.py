@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from catalog.acl import Privilege
 from catalog.model import Database
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
-from mvserver.routing import notices
+from mvserver.routing import notices, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -22,6 +23,7 @@ def run(statement: CreateSchema, context: SessionContext, services: Services, wo
     name = statement.name.parts[-1]
     with catalog.transaction():
         database = _database(statement, context, services)
+        privileges.require(database, Privilege.CREATE, context, services, statement.name.position)
         if statement.if_not_exists and catalog.schemas.find(database.id, name) is not None:
             notices.skipped(context, sqlstates.DUPLICATE_SCHEMA, f'schema "{name}" already exists')
         else:

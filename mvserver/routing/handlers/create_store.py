@@ -1,4 +1,4 @@
-"""CREATE STORE: the properties are checked and the store is reached before it is remembered."""
+"""CREATE STORE, for roles that have CREATESTORE: properties are checked and the store is reached before it is kept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import uuid
 from catalog.model import Store
 from mvserver import sqlstates
 from mvserver.pgwire.backend import Result
-from mvserver.routing import notices, store_kinds
+from mvserver.routing import notices, privileges, store_kinds
 from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
 from mvserver.routing.rows import done
@@ -21,6 +21,7 @@ TAG = "CREATE STORE"
 
 def run(statement: CreateStore, context: SessionContext, services: Services, work: Work) -> Result:
     catalog = services.catalog
+    privileges.require_attribute(context, services, "CREATESTORE", "create store")
     if statement.if_not_exists and catalog.stores.find(statement.name) is not None:
         notices.skipped(context, sqlstates.DUPLICATE_OBJECT, f'store "{statement.name}" already exists')
         return done(TAG)

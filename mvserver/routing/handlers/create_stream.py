@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+from catalog.acl import Privilege
 from catalog.model import Relation
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -28,7 +29,7 @@ def run(statement: CreateStream, context: SessionContext, services: Services, wo
     catalog.relations.check_new(schema.id, name)
     columns = stream_declaration.check_columns(statement.columns)
     declaration = stream_declaration.read(statement.properties, [(c.name, c.type) for c in statement.columns])
-    store = lookup.store(declaration.store, context, services)
+    store = lookup.store(declaration.store, Privilege.USAGE, context, services)
     if declaration.value_format is None:
         raise SqlError(
             sqlstates.INVALID_PARAMETER_VALUE,
@@ -38,7 +39,7 @@ def run(statement: CreateStream, context: SessionContext, services: Services, wo
     stream_declaration.check_format(declaration.value_format, services.stores.formats(store.type), store.type)
     entity = declaration.entity or name.lower()
     with catalog.transaction():
-        stream_entity.ensure(store, entity, declaration, statement.properties, services, work)
+        stream_entity.ensure(store, entity, declaration, statement.properties, context, services, work)
         catalog.relations.add(
             Relation(
                 id=str(uuid.uuid4()),

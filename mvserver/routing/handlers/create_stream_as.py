@@ -28,7 +28,9 @@ def run(statement: CreateStreamAs, context: SessionContext, services: Services, 
     planned = sinks.plan_stream(statement, context, services)
     start = continuous.attach(planned.query, context, services, work)
     with catalog.transaction():
-        stream_entity.ensure(planned.store, planned.entity, planned.declaration, statement.properties, services, work)
+        stream_entity.ensure(
+            planned.store, planned.entity, planned.declaration, statement.properties, context, services, work
+        )
         stream = catalog.relations.add(
             Relation(
                 id=str(uuid.uuid4()),

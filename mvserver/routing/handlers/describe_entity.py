@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from catalog.acl import Privilege
 from catalog.secrets import masked
 from mvserver.pgwire.backend import Result
-from mvserver.routing import lookup
+from mvserver.routing import lookup, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import JSON, TEXT, fields, json_object, json_text, result
 from mvserver.routing.work import Work
@@ -15,12 +16,13 @@ FIELDS = fields(("name", TEXT), ("store", TEXT), ("details", JSON), ("relations"
 
 
 def run(statement: DescribeEntity, context: SessionContext, services: Services, work: Work) -> Result:
-    store = lookup.store(statement.store, context, services)
+    store = lookup.store(statement.store, Privilege.USAGE, context, services)
     entity = services.stores.client(store).describe_entity(statement.name)
+    own = privileges.authority(context, services)
     names = [
         services.catalog.names.full_name(relation)
         for relation in services.catalog.relations.of_store(store.id)
-        if relation.entity == statement.name
+        if relation.entity == statement.name and privileges.sees_relation(relation, own, services)
     ]
     row = (entity.name, store.name, json_object(masked(entity.details)), json_text(names))
     return result("DESCRIBE ENTITY", FIELDS, [row])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mvserver.pgwire.backend import Result
+from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.query_states import relation_name, status_of
 from mvserver.routing.rows import BOOL, FLOAT8, INT8, JSON, TEXT, TIMESTAMPTZ, fields, json_text, moment, result
@@ -22,6 +23,7 @@ FIELDS = fields(
 
 def run(statement: DescribeQuery, context: SessionContext, services: Services, work: Work) -> Result:
     query = services.catalog.queries.get(statement.id)
+    privileges.require_query_sight(query, context, services)
     status = status_of(query, {each.query_id: each for each in services.engine.statuses()})
     row = (
         query.id,

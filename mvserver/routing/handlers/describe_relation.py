@@ -5,7 +5,7 @@ from __future__ import annotations
 from catalog.model import Relation
 from catalog.secrets import masked
 from mvserver.pgwire.backend import Field, Result
-from mvserver.routing import lookup
+from mvserver.routing import lookup, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import BOOL, INT8, JSON, TEXT, TIMESTAMPTZ, fields, json_object, json_text, moment, result
 from mvserver.routing.work import Work
@@ -25,6 +25,7 @@ def fields_of(statement: DescribeRelation) -> tuple[Field, ...]:
 
 def run(statement: DescribeRelation, context: SessionContext, services: Services, work: Work) -> Result:
     relation = lookup.relation(statement.name, context, services)
+    privileges.require_sight(relation, context, services, statement.name.position)
     if statement.columns:
         rows = [
             (number, column.name, column.type, not column.not_null, column.name in relation.key_columns)

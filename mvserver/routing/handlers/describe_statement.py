@@ -7,15 +7,17 @@ from typing import Any
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
-from mvserver.routing import lookup, sinks
+from mvserver.routing import changelog_sinks, lookup, sinks
 from mvserver.routing.continuous import PlannedQuery
-from mvserver.routing.handlers import create_stream
+from mvserver.routing.handlers import create_changelog, create_stream, insert_into
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import JSON, TEXT, fields, json_text, result
 from mvserver.routing.views import plan_view
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements import (
+    CreateChangelog,
+    CreateChangelogAs,
     CreateMaterializedView,
     CreateStream,
     CreateStreamAs,
@@ -36,6 +38,10 @@ def run(statement: DescribeStatement, context: SessionContext, services: Service
             type_, info = "CREATE_STREAM", _create_stream(inner, context, services)
         elif isinstance(inner, CreateStreamAs):
             type_, info = "CREATE_STREAM_AS", _create_stream_as(inner, context, services)
+        elif isinstance(inner, CreateChangelog):
+            type_, info = "CREATE_CHANGELOG", _create_changelog(inner, context, services)
+        elif isinstance(inner, CreateChangelogAs):
+            type_, info = "CREATE_CHANGELOG_AS", _create_changelog_as(inner, context, services)
         elif isinstance(inner, InsertInto):
             type_, info = "INSERT_INTO", _insert_into(inner, context, services)
         elif isinstance(inner, CreateMaterializedView):
@@ -44,7 +50,7 @@ def run(statement: DescribeStatement, context: SessionContext, services: Service
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
                 "DESCRIBE of this statement is not supported",
-                hint="It describes CREATE STREAM, CREATE STREAM AS, INSERT INTO and CREATE MATERIALIZED VIEW.",
+                hint="It describes CREATE STREAM, CHANGELOG and MATERIALIZED VIEW, also AS SELECT, and INSERT INTO.",
             )
     return result("DESCRIBE", FIELDS, [(type_, json_text(info))])
 
@@ -61,8 +67,21 @@ def _create_stream_as(inner: CreateStreamAs, context: SessionContext, services: 
     return {"sink": sink, "sources": [_source(planned.query, services)], "statements": [inner.text]}
 
 
+def _create_changelog(inner: CreateChangelog, context: SessionContext, services: Services) -> Info:
+    create_changelog.run(inner, context, services, Work(rehearsal=True))
+    store = inner.properties.get("store", context.store)
+    described = _relation(inner.name, lookup.CHANGELOG, str(store), context, services)
+    return {"ddl": described, "statements": [inner.text]}
+
+
+def _create_changelog_as(inner: CreateChangelogAs, context: SessionContext, services: Services) -> Info:
+    planned = changelog_sinks.plan_changelog(inner, context, services)
+    sink = _relation(inner.name, lookup.CHANGELOG, planned.store.name, context, services)
+    return {"sink": sink, "sources": [_source(planned.query, services)], "statements": [inner.text]}
+
+
 def _insert_into(inner: InsertInto, context: SessionContext, services: Services) -> Info:
-    sink, planned = sinks.plan_insert(inner, context, services)
+    sink, planned = insert_into.plan(inner, context, services)
     store, _ = lookup.store_of(sink, services)
     described = _fqn(services.catalog.names.path(sink), sink.kind, store.name)
     return {"sink": described, "sources": [_source(planned, services)], "statements": [inner.text]}

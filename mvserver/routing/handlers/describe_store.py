@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from catalog.secrets import masked
 from mvserver.pgwire.backend import Result
+from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import JSON, TEXT, TIMESTAMPTZ, fields, json_object, moment, result
 from mvserver.routing.work import Work
@@ -23,6 +24,7 @@ FIELDS = fields(
 
 def run(statement: DescribeStore, context: SessionContext, services: Services, work: Work) -> Result:
     store = services.catalog.stores.get(statement.name)
+    privileges.require_sight(store, context, services)
     row = (
         store.name,
         store.type,

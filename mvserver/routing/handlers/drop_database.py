@@ -5,7 +5,7 @@ from __future__ import annotations
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
-from mvserver.routing import notices
+from mvserver.routing import notices, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -23,6 +23,7 @@ def run(statement: DropDatabase, context: SessionContext, services: Services, wo
             notices.skipped(context, sqlstates.INVALID_CATALOG_NAME, f'database "{statement.name}" does not exist')
             return done(TAG)
         database = catalog.databases.get(statement.name)
+        privileges.require_owner(database, context, services)
         if database.name == context.database:
             raise SqlError(sqlstates.OBJECT_IN_USE, "cannot drop the currently open database")
         dependents = catalog.dependencies.of_database(database)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from catalog.acl import Privilege
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
@@ -17,7 +18,7 @@ TAG = "DROP ENTITY"
 
 
 def run(statement: DropEntity, context: SessionContext, services: Services, work: Work) -> Result:
-    store = lookup.store(statement.store, context, services)
+    store = lookup.store(statement.store, Privilege.CREATE, context, services)
     with services.catalog.transaction():  # no stream can be declared over it meanwhile
         users = [r for r in services.catalog.relations.of_store(store.id) if r.entity == statement.name]
         if users:

@@ -6,7 +6,7 @@ from catalog.model import Relation
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
-from mvserver.routing import lookup, notices
+from mvserver.routing import lookup, notices, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -28,14 +28,13 @@ def run(statement: DropRelation, context: SessionContext, services: Services, wo
             notices.skipped(context, sqlstates.UNDEFINED_TABLE, missing)
             return done(tag)
         _check_kind(statement, relation)
+        privileges.require_relation_owner(relation, context, services, statement.name.position)
         dependents = catalog.dependencies.of_relation(relation)
         if dependents and not statement.cascade:
             raise dependents.refuse(f"{relation.kind} {relation.name}")
-        queries = bool(dependents.queries or dependents.relations or catalog.queries.of_sink(relation.id))
         catalog.dependencies.drop((relation, *dependents.relations), dependents.queries)
     notices.cascades(context, dependents.names)
-    if queries:
-        work.after_commit(services.engine.reconcile)
+    work.after_commit(services.engine.reconcile)
     return done(tag)
 
 

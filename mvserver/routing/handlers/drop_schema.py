@@ -5,7 +5,7 @@ from __future__ import annotations
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
-from mvserver.routing import notices
+from mvserver.routing import notices, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -28,6 +28,7 @@ def run(statement: DropSchema, context: SessionContext, services: Services, work
                 raise
             notices.skipped(context, error.sqlstate, error.message)
             return done(TAG)
+        privileges.require_owner(schema, context, services, statement.name.position)
         dependents = catalog.dependencies.of_schema(schema)
         if dependents and not statement.cascade:
             raise dependents.refuse(f"schema {schema.name}")

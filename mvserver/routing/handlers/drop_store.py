@@ -5,7 +5,7 @@ from __future__ import annotations
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
-from mvserver.routing import notices
+from mvserver.routing import notices, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -24,6 +24,7 @@ def run(statement: DropStore, context: SessionContext, services: Services, work:
             notices.skipped(context, sqlstates.UNDEFINED_OBJECT, f'store "{statement.name}" does not exist')
             return done(TAG)
         store = catalog.stores.get(statement.name)
+        privileges.require_owner(store, context, services)
         dependents = catalog.dependencies.of_store(store)
         if dependents:
             raise SqlError(

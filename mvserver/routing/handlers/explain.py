@@ -7,14 +7,24 @@ from collections.abc import Sequence
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
-from mvserver.routing import sinks
+from mvserver.routing import changelog_sinks, push, sinks
+from mvserver.routing.handlers import insert_into
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import TEXT, fields, result
 from mvserver.routing.views import plan_view
 from mvserver.routing.work import Work
-from mvserver.serving.api import PullScope
+from mvserver.serving.api import PullScope, ReadsStream
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import CreateMaterializedView, CreateStreamAs, Explain, InsertInto, Pull
+from mvserver.sql.push import push_query
+from mvserver.sql.statements import (
+    CreateChangelogAs,
+    CreateMaterializedView,
+    CreateStreamAs,
+    Explain,
+    InsertInto,
+    Pull,
+    PushQuery,
+)
 
 FIELDS = fields(("QUERY PLAN", TEXT))
 
@@ -30,23 +40,40 @@ def run(statement: Explain, context: SessionContext, services: Services, work: W
 def _lines(statement: Explain, context: SessionContext, services: Services) -> Sequence[str]:
     inner = statement.statement
     if isinstance(inner, Pull):
-        return services.pulls.explain(services.pulls.plan(inner.select, _scope(context)))
+        try:
+            return services.pulls.explain(services.pulls.plan(inner.select, _scope(context)))
+        except ReadsStream:
+            return _push_lines(push_query(inner.text), context, services)
     if isinstance(inner, CreateMaterializedView):
         return services.explain_plan(plan_view(inner, context, services).query.plan)
     if isinstance(inner, CreateStreamAs):
         return services.explain_plan(sinks.plan_stream(inner, context, services).query.plan)
+    if isinstance(inner, CreateChangelogAs):
+        return services.explain_plan(changelog_sinks.plan_changelog(inner, context, services).query.plan)
     if isinstance(inner, InsertInto):
-        return services.explain_plan(sinks.plan_insert(inner, context, services)[1].plan)
+        return services.explain_plan(insert_into.plan(inner, context, services)[1].plan)
     raise SqlError(
         sqlstates.FEATURE_NOT_SUPPORTED,
         "EXPLAIN of this statement is not supported",
-        hint="It explains SELECT, CREATE MATERIALIZED VIEW, CREATE STREAM AS and INSERT INTO.",
+        hint="It explains SELECT, CREATE MATERIALIZED VIEW, CREATE STREAM AS, CREATE CHANGELOG AS and INSERT INTO.",
     )
+
+
+def _push_lines(query: PushQuery, context: SessionContext, services: Services) -> Sequence[str]:
+    end = "until its client ends it" if query.limit is None else f"until {query.limit} rows are sent"
+    return [f"Push query, {end}", *services.explain_plan(push.plan(query, context, services).plan)]
 
 
 def _scope(context: SessionContext) -> PullScope:
     """As the session would read."""
-    return PullScope(context.database, context.search_path, context.role, context.settings.get("timezone", "UTC"))
+    settings = context.settings
+    return PullScope(
+        context.database,
+        context.search_path,
+        context.role,
+        settings.get("timezone", "UTC"),
+        reads_streams=settings.get("mv.stream_reads") == "bounded",
+    )
 
 
 def _check_options(statement: Explain) -> None:

@@ -1,9 +1,11 @@
-"""INSERT INTO stream SELECT …: one more continuous query that writes to an existing stream."""
+"""INSERT INTO … SELECT …: one more continuous query that writes to an existing stream or changelog."""
 
 from __future__ import annotations
 
+from catalog.model import Relation
 from mvserver.pgwire.backend import Result
-from mvserver.routing import continuous, sinks
+from mvserver.routing import changelog_sinks, continuous, lookup, sinks
+from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -15,12 +17,20 @@ FIELDS = None
 
 def run(statement: InsertInto, context: SessionContext, services: Services, work: Work) -> Result:
     catalog = services.catalog
-    sink, planned = sinks.plan_insert(statement, context, services)
+    sink, planned = plan(statement, context, services)
     start = continuous.attach(planned, context, services, work)
     with catalog.transaction():
         query = continuous.query("insert_into", statement, planned, sink.id, start, context, services)
         catalog.queries.add(query)
     work.after_commit(services.engine.reconcile)
-    context.notice(f'query {query.id} writes to stream "{sink.name}"')
-    sinks.at_least_once(planned, context)
+    context.notice(f'query {query.id} writes to {sink.kind} "{sink.name}"')
+    if sink.kind == lookup.STREAM:
+        sinks.at_least_once(planned, context)
     return done("INSERT INTO")
+
+
+def plan(statement: InsertInto, context: SessionContext, services: Services) -> tuple[Relation, PlannedQuery]:
+    sink = sinks.insert_target(statement, context, services)
+    if sink.kind == lookup.STREAM:
+        return sink, sinks.plan_insert(sink, statement, context, services)
+    return sink, changelog_sinks.plan_insert(sink, statement, context, services)

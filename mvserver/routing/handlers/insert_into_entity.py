@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from catalog.acl import Privilege
 from mvserver.pgwire.backend import Result
 from mvserver.routing import lookup
 from mvserver.routing.ports import Services
@@ -14,7 +15,7 @@ FIELDS = None
 
 
 def run(statement: InsertIntoEntity, context: SessionContext, services: Services, work: Work) -> Result:
-    store = lookup.store(statement.store, context, services)
+    store = lookup.store(statement.store, Privilege.INSERT, context, services)
     client = services.stores.client(store)
     if work.rehearsal:
         client.describe_entity(statement.name)  # raises when there is none

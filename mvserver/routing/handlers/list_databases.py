@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mvserver.pgwire.backend import Result
+from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import BOOL, TEXT, TIMESTAMPTZ, fields, moment, result
 from mvserver.routing.work import Work
@@ -13,6 +14,7 @@ FIELDS = fields(("name", TEXT), ("current", BOOL), ("owner", TEXT), ("created_at
 
 
 def run(statement: ListDatabases, context: SessionContext, services: Services, work: Work) -> Result:
-    found = services.catalog.databases.all()
+    own = privileges.authority(context, services)
+    found = [database for database in services.catalog.databases.all() if own.sees(database)]
     rows = [(d.name, d.name == context.database, d.owner, moment(d.created_at)) for d in found]
     return result("LIST DATABASES", FIELDS, rows)

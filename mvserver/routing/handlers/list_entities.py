@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from catalog.acl import Privilege
 from mvserver.pgwire.backend import Result
 from mvserver.routing import lookup
 from mvserver.routing.ports import Services
@@ -14,6 +15,6 @@ FIELDS = fields(("name", TEXT), ("details", JSON))
 
 
 def run(statement: ListEntities, context: SessionContext, services: Services, work: Work) -> Result:
-    store = lookup.store(statement.store, context, services)
+    store = lookup.store(statement.store, Privilege.USAGE, context, services)
     entities = services.stores.client(store).list_entities()
     return result("LIST ENTITIES", FIELDS, [(entity.name, json_object(entity.details)) for entity in entities])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mvserver.pgwire.backend import Result
+from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.query_states import relation_name, status_of
 from mvserver.routing.rows import INT8, TEXT, TIMESTAMPTZ, fields, moment, result
@@ -18,8 +19,11 @@ FIELDS = fields(
 
 def run(statement: ListQueries, context: SessionContext, services: Services, work: Work) -> Result:
     statuses = {status.query_id: status for status in services.engine.statuses()}
+    own = privileges.authority(context, services)
     rows = []
     for query in services.catalog.queries.all():
+        if not privileges.sees_query(query, own, services):
+            continue
         status = status_of(query, statuses)
         rows.append(
             (query.id, relation_name(query.sink_id, services), query.definition_version, query.kind,

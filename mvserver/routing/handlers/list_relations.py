@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mvserver.pgwire.backend import Result
+from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import TEXT, TIMESTAMPTZ, fields, moment, result
 from mvserver.routing.work import Work
@@ -19,6 +20,7 @@ def run(statement: ListRelations, context: SessionContext, services: Services, w
     catalog = services.catalog
     parts = statement.schema.parts if statement.schema is not None else (context.schema,)
     position = statement.schema.position if statement.schema is not None else None
+    own = privileges.authority(context, services)
     with catalog.snapshot():
         database, schema = catalog.names.schema(parts, context.database, position)
         stores = {store.id: store.name for store in catalog.stores.all()}
@@ -26,6 +28,6 @@ def run(statement: ListRelations, context: SessionContext, services: Services, w
             (database.name, schema.name, r.name, r.kind, stores.get(r.store_id or ""), r.entity, r.owner,
              moment(r.created_at))
             for r in catalog.relations.of_schema(schema.id)
-            if statement.kind in (None, r.kind)
+            if statement.kind in (None, r.kind) and privileges.sees_relation(r, own, services)
         ]  # fmt: skip
     return result("LIST RELATIONS", FIELDS, rows)

@@ -1,8 +1,9 @@
-"""LIST STORES."""
+"""LIST STORES: those that the role may use in some way."""
 
 from __future__ import annotations
 
 from mvserver.pgwire.backend import Result
+from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import BOOL, TEXT, TIMESTAMPTZ, fields, moment, result
 from mvserver.routing.work import Work
@@ -16,9 +17,11 @@ FIELDS = fields(
 
 
 def run(statement: ListStores, context: SessionContext, services: Services, work: Work) -> Result:
+    own = privileges.authority(context, services)
     rows = [
         (store.name, store.type, store.name == context.store, store.owner, moment(store.created_at),
          moment(store.updated_at))
         for store in services.catalog.stores.all()
+        if own.sees(store)
     ]  # fmt: skip
     return result("LIST STORES", FIELDS, rows)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from catalog.acl import Privilege
 from mvserver import limits
 from mvserver.pgwire.backend import Result
 from mvserver.routing import lookup
@@ -21,14 +22,14 @@ FIELDS = fields(("key", TEXT), ("value", TEXT), ("position", TEXT), ("timestamp"
 
 
 def run(statement: PrintEntity, context: SessionContext, services: Services, work: Work) -> Result:
-    store = lookup.store(statement.store, context, services)
+    store = lookup.store(statement.store, Privilege.USAGE, context, services)
     reader = PropertyReader(statement.properties, "PRINT ENTITY")
     from_beginning = reader.flag("from_beginning")
     reader.end(("from_beginning",))
     records = services.stores.client(store).print_entity(
         statement.name, from_beginning=from_beginning, limit=statement.limit, stopped=context.cancelled
     )
-    return Result("PRINT ENTITY", FIELDS, _batches(records, statement.limit))
+    return Result("PRINT ENTITY", FIELDS, _batches(records, statement.limit), live=lambda: False)
 
 
 def _batches(records: Iterator[EntityRecord], limit: int | None) -> Iterator[pa.RecordBatch]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
-from mvserver.routing import lookup
+from mvserver.routing import lookup, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.spark_wait import wait_for_spark
@@ -24,7 +24,9 @@ def run(statement: RefreshMaterializedView, context: SessionContext, services: S
             f'"{view.name}" is not a materialized view',
             position=statement.name.position,
         )
+    privileges.require_owner(view, context, services, statement.name.position)
     (query,) = services.catalog.queries.of_sink(view.id)
+    privileges.require_sources_of(query, services)
     if not work.rehearsal:
         wait_for_spark(context, services)
         services.engine.refresh(query.id)

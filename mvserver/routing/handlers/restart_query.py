@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mvserver.pgwire.backend import Result
+from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.spark_wait import wait_for_spark
@@ -16,6 +17,8 @@ FIELDS = None
 def run(statement: RestartQuery, context: SessionContext, services: Services, work: Work) -> Result:
     catalog = services.catalog
     before = catalog.queries.get(statement.id)
+    privileges.require_query_owner(before, context, services)
+    privileges.require_sources_of(before, services)
     if work.rehearsal:
         return done("RESTART QUERY")
     wait_for_spark(context, services)

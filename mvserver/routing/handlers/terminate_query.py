@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mvserver.pgwire.backend import Result
+from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -17,6 +18,7 @@ def run(statement: TerminateQuery, context: SessionContext, services: Services, 
     catalog = services.catalog
     with catalog.transaction():
         query = catalog.queries.get(statement.id)
+        privileges.require_query_owner(query, context, services)
         if query.desired_state == "terminated":
             context.notice(f'query "{query.id}" is already terminated')
             return done(TAG)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
-from mvserver.routing import store_kinds
+from mvserver.routing import privileges, store_kinds
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -23,6 +23,7 @@ _FIXED = ("type", "access.region", "access_region", "availability_zone")
 def run(statement: UpdateStore, context: SessionContext, services: Services, work: Work) -> Result:
     catalog = services.catalog
     store = catalog.stores.get(statement.name)
+    privileges.require_owner(store, context, services)
     for key in statement.properties:
         if key in _FIXED:
             raise SqlError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
+from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -25,8 +26,11 @@ def run(statement: Use, context: SessionContext, services: Services, work: Work)
                     f"improper qualified name (too many dotted names): {statement.name}",
                     position=position,
                 )
+            privileges.require_place(parts, context, services, position)
             database, schema = catalog.names.schema(parts, context.database, position)
             context.database, context.schema = database.name, schema.name
         else:
-            context.database, context.schema = catalog.databases.get(parts[0]).name, "public"
+            database = catalog.databases.get(parts[0])
+            privileges.require_connect(database, context, services, position)
+            context.database, context.schema = database.name, "public"
     return done("USE")

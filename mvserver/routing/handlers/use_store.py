@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from catalog.acl import Privilege
 from mvserver.pgwire.backend import Result
+from mvserver.routing import lookup
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -13,5 +15,5 @@ FIELDS = None
 
 
 def run(statement: UseStore, context: SessionContext, services: Services, work: Work) -> Result:
-    context.store = services.catalog.stores.get(statement.name).name
+    context.store = lookup.store(statement.name, Privilege.USAGE, context, services).name
     return done("USE")

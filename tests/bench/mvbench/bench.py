@@ -70,12 +70,13 @@ class Bench:
             shutil.rmtree(folder, ignore_errors=True)
 
     @contextlib.contextmanager
-    def fresh(self, workload: Workload, views: Sequence[View]) -> Iterator[Running]:
+    def fresh(self, workload: Workload, views: Sequence[View], *, arguments: Sequence[str] = ()) -> Iterator[Running]:
         """A server with the views over a new, empty topic; topic and data are removed afterwards."""
         self._topics += 1
         topic = f"{workload.name}-{self._topics}"
         data = self.folder / f"data-{self._topics}"
-        server = Server(data, self.folder / f"server-{self._topics}.log", port=free_port(_PORT_FROM))
+        log = self.folder / f"server-{self._topics}.log"
+        server = Server(data, log, port=free_port(_PORT_FROM), arguments=arguments)
         running = Running(server, self.broker.bootstrap, topic, workload, tuple(views))
         try:
             server.start()

@@ -42,6 +42,10 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join(lines)
 
 
+def _fields(header: Sequence[str], fields: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
+    return table(header, [[row.get(name, "") for name in fields] for row in rows])
+
+
 def _cell(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
@@ -101,16 +105,24 @@ def _view_cost(result: dict[str, Any]) -> str:
 
 
 def _pull(result: dict[str, Any]) -> str:
-    header = ("query", "clients", "system", "queries/s", "p50 ms", "p99 ms")
-    rows = [
-        (row["query"], row["clients"], row["system"], row["per_s"], row["p50_ms"], row["p99_ms"])
-        for row in result["rows"]
-    ]
-    loaded = [(row["query"], row["per_s"], row["p50_ms"], row["p99_ms"]) for row in result["under_10000_events_per_s"]]
-    return (
-        f"{result['rows_held']:,} rows.\n\n{table(header, rows)}\n\nOne client, while 10,000 events a second come in:"
-        f"\n\n{table(('query', 'queries/s', 'p50 ms', 'p99 ms'), loaded)}"
-    )
+    asked = ("query", "protocol", "clients", "system", "per_s", "ratio", "p50_ms", "p99_ms")
+    held = ("connections", "active", "kib_each", "per_s", "p50_ms", "p99_ms")
+    loaded = ("query", "clients", "per_s", "p50_ms", "p99_ms")
+    streamed = result["streamed"]
+    return "\n\n".join(
+        [
+            f"{result['rows_held']:,} rows.",
+            _fields(("query", "protocol", "clients", "system", "queries/s", "of PostgreSQL", "p50 ms", "p99 ms"), asked,
+                    result["rows"]),
+            f"{streamed['rows']:,} rows ({streamed['mib']:,.0f} MiB) streamed: {streamed['rows_per_s']:,} rows a "
+            f"second, PostgreSQL {streamed['postgres_rows_per_s']:,} ({streamed['ratio']:.2f} of it); the server's "
+            f"memory grew by {streamed['rss_growth_mib']:.0f} MiB.",
+            _fields(("connections", "of them asking", "KiB each", "queries/s", "p50 ms", "p99 ms"), held,
+                    result["connections"]),
+            "While 10,000 events a second come in for ten views:",
+            _fields(("query", "clients", "queries/s", "p50 ms", "p99 ms"), loaded, result["under_10000_events_per_s"]),
+        ]
+    )  # fmt: skip
 
 
 def _startup(result: dict[str, Any]) -> str:

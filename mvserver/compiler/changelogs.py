@@ -1,0 +1,62 @@
+"""What a continuous query over a changelog may be: all that can be taken back when a row is replaced or deleted."""
+
+from __future__ import annotations
+
+from mvserver import sqlstates
+from mvserver.compiler.expressions import ColumnReference, KeyReference
+from mvserver.compiler.plans import Aggregate, Aggregation, ContinuousPlan, Projection
+from mvserver.errors import SqlError
+
+CHANGELOG = "changelog"
+
+_RETRACTED = frozenset(
+    {
+        Aggregate.COUNT_ROWS, Aggregate.COUNT, Aggregate.SUM, Aggregate.MIN, Aggregate.MAX, Aggregate.AVG,
+        Aggregate.VAR_POP, Aggregate.VAR_SAMP, Aggregate.STDDEV_POP, Aggregate.STDDEV_SAMP, Aggregate.BOOL_AND,
+        Aggregate.BOOL_OR, Aggregate.FIRST_VALUE, Aggregate.LAST_VALUE, Aggregate.PERCENTILE_CONT,
+        Aggregate.PERCENTILE_DISC, Aggregate.MODE, Aggregate.STRING_AGG, Aggregate.ARRAY_AGG, Aggregate.TOP,
+    }
+)  # fmt: skip
+
+
+def over_changelog(plan: ContinuousPlan) -> bool:
+    return plan.scan.kind == CHANGELOG
+
+
+def check_retraction(plan: ContinuousPlan) -> None:
+    """0A000 by name for what cannot be taken back."""
+    if not over_changelog(plan):
+        return
+    if not isinstance(plan, Aggregation):
+        return
+    if plan.grouping_sets:
+        raise _refused("GROUPING SETS", "Make a view for each of the sets.")
+    for call in plan.aggregates:
+        if call.function not in _RETRACTED:
+            raise _refused(f"aggregate {call.function.value}", "Aggregate in the SELECT that reads the view.")
+
+
+def projected_key(plan: Projection) -> tuple[str, ...]:
+    """The outputs that are the changelog's primary key, in its order; empty where one of its columns is left out."""
+    names = {
+        output.expression.name: output.name
+        for output in reversed(plan.outputs)
+        if isinstance(output.expression, ColumnReference)
+    }
+    key = plan.scan.primary_key
+    return tuple(names[column] for column in key) if all(column in names for column in key) else ()
+
+
+def result_key(plan: ContinuousPlan) -> tuple[str, ...]:
+    """The outputs that together tell the rows of the result apart, in the order of the keys; empty where rows are only
+    added, or where a key is left out."""
+    if isinstance(plan, Projection):
+        return projected_key(plan) if over_changelog(plan) else ()
+    if plan.grouping_sets:
+        return ()
+    names = {o.expression.index: o.name for o in reversed(plan.outputs) if isinstance(o.expression, KeyReference)}
+    return tuple(names[i] for i in sorted(names)) if len(names) == len(plan.keys) else ()
+
+
+def _refused(what: str, hint: str) -> SqlError:
+    return SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"{what} is not supported over a changelog", hint=hint)

@@ -1,0 +1,45 @@
+"""A join as EXPLAIN prints it, below the SELECT that reads its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mvserver.compiler.capabilities.spark_text import identifier
+from mvserver.compiler.derived import Derived, IntervalJoin, JoinSide, UnionAll
+from mvserver.compiler.lower_spark import lower as lower_spark
+from mvserver.compiler.plans import Projection
+from mvserver.compiler.render import render
+from mvserver.compiler.windows import length
+
+Below = Callable[[Projection], Sequence[str]]
+"""The lines of what a plan reads."""
+
+
+def join_lines(join: Derived, below: Below) -> list[str]:
+    """Indented by one level, as a scan is."""
+    if isinstance(join, UnionAll):
+        lines = ["  UNION ALL, by DuckDB", "    Event time: that of each row"]
+    elif isinstance(join, IntervalJoin):
+        lines = [f"  {join.kind.value} JOIN WITHIN {length(join.within_us // 1000)}, by DuckDB"]
+        lines.append("    Event time: the later one of the two rows")
+    else:
+        lines = [f"  {join.kind.value} JOIN with the version valid at the event time, by DuckDB"]
+        lines.append("    Event time: that of the left row")
+    if join.residual is not None:
+        lines.append(f"    Condition: {render(join.residual)}")
+    for word, side in zip(("Left", "Right"), join.sides, strict=True):
+        lines.append(f"    {word}:")
+        lines += [f"    {line}" for line in _side_lines(side, below)]
+    return lines
+
+
+def _side_lines(side: JoinSide, below: Below) -> list[str]:
+    keys = [f"    key{i}: {lower_spark(key, identifier)} {key.type}" for i, key in enumerate(side.keys)]
+    columns = [
+        f"    {output.name} {output.type} = {lower_spark(output.expression, identifier)}" for output in side.outputs
+    ]
+    return [
+        *(["  Keys, by Spark:", *keys] if keys else []),
+        *(["  Columns, by Spark:", *columns] if columns else []),
+        *below(side.plan),
+    ]

@@ -1,0 +1,335 @@
+"""FROM a JOIN b: two sources become one scan of joined rows, with the names of both.
+
+The conditions of ON are told apart here: equalities between the two sides are the keys; what else an inner join asks
+for is a condition on its rows, and what else an outer join asks for decides what matches, so that DuckDB, which finds
+the pairs, must be able to evaluate it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from mvserver import limits, sqlstates
+from mvserver.compiler import lower_duckdb
+from mvserver.compiler.analyzer import Source
+from mvserver.compiler.binder import Binder
+from mvserver.compiler.capabilities.keys import normalized_key
+from mvserver.compiler.capabilities.lookup import call_operator
+from mvserver.compiler.changelogs import CHANGELOG
+from mvserver.compiler.derived import EVENT_TIME, IntervalJoin, JoinKind, JoinSide, TemporalJoin, UnionAll
+from mvserver.compiler.expressions import Call, ColumnReference, Expression, Literal, walk, with_children
+from mvserver.compiler.intervals import parts_of
+from mvserver.compiler.plans import Output, Scan, ScanColumn
+from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable
+from mvserver.compiler.type_names import postgres_name
+from mvserver.errors import SqlError
+from mvserver.sql import types as t
+from mvserver.sql.nodes import position_of
+from mvserver.sql.types import Kind
+
+_DAY_US = 86_400_000_000
+_WITHIN_HINT = "Write WITHIN n MINUTES before ON: how far apart the event times of two joined rows may be."
+
+
+def joined(left: Source, right: Source, join: exp.Join) -> Source:
+    """The source that a join of two sources is."""
+    kind = _kind(join)
+    for source in (left, right):
+        _check_side(source, join)
+        _check_union(source, join)
+    _check_left(left, join)
+    _check_names(left.scope, right.scope, join)
+    temporal = right.scan.kind == CHANGELOG
+    within = 0 if temporal else _within(join)
+    tables, outputs = _joined_tables((left.scope, right.scope))
+    scope = Scope(tables)
+    versioned = {output.name: output.expression for output in outputs[1]} if temporal else None
+    keys, rest = _conditions(join, scope, {output.name for output in outputs[0]}, _keyed(right.scan, versioned))
+    sides = [
+        JoinSide(source.scan, source.where, tuple(_over_side(key, columns) for key in side_keys), columns)
+        for source, side_keys, columns in zip((left, right), zip(*keys, strict=True), outputs, strict=True)
+    ]
+    derived: IntervalJoin | TemporalJoin
+    residual = None if kind is JoinKind.INNER else rest
+    if temporal:
+        _check_temporal(kind, right.scan, sides[1], join)
+        derived = TemporalJoin(kind, sides[0], sides[1], residual)
+    else:
+        derived = IntervalJoin(kind, sides[0], sides[1], residual, within)
+    if derived.residual is not None:
+        _check_residual(derived, join)
+    columns = tuple(ScanColumn(output.name, output.type) for output in derived.outputs)
+    scan = Scan(
+        relation_id=_relation(derived),
+        relation=_relation(derived),
+        columns=(*columns, ScanColumn(EVENT_TIME, t.TIMESTAMP_LTZ)),
+        value_format="rows",
+        timestamp=EVENT_TIME,
+        timestamp_format="sql",
+        starting_position=left.scan.starting_position,
+        error_handling=left.scan.error_handling,
+        derived=derived,
+    )
+    return Source(scope, scan, rest if kind is JoinKind.INNER else None)
+
+
+def _relation(join: IntervalJoin | TemporalJoin) -> str:
+    word = "join" if join.kind is JoinKind.INNER else f"{join.kind.value.lower()} join"
+    return f"{join.left.scan.relation} {word} {join.right.scan.relation}"
+
+
+# --- what is refused ------------------------------------------------------------------------------------------------
+def _kind(join: exp.Join) -> JoinKind:
+    position = position_of(join)
+    if join.args.get("side") == "RIGHT":
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "RIGHT JOIN is not supported in a continuous query",
+            hint="Swap the two sides and use LEFT JOIN.",
+            position=position,
+        )
+    if join.args.get("using"):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "USING is not supported in a continuous query",
+            hint="Use ON a.column = b.column.",
+            position=position,
+        )
+    if join.args.get("on") is None:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "a join without ON is not supported in a continuous query",
+            hint="Join on a column: a JOIN b WITHIN n MINUTES ON a.column = b.column.",
+            position=position,
+        )
+    return JoinKind(join.args.get("side") or "INNER")
+
+
+def _check_side(source: Source, join: exp.Join) -> None:
+    if source.aggregation is not None:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "a join with a sub-query that aggregates is not supported in a continuous query",
+            hint="Join first, and aggregate the joined rows; or join the views in the SELECT that reads them.",
+            position=position_of(join),
+        )
+
+
+def _check_union(source: Source, join: exp.Join) -> None:
+    if any(isinstance(scan.derived, UnionAll) for scan in _derived_scans(source.scan)):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "a join with a UNION ALL is not supported in a continuous query",
+            hint="Join each of its queries, and combine the joined rows with UNION ALL.",
+            position=position_of(join),
+        )
+
+
+def _derived_scans(scan: Scan) -> Iterator[Scan]:
+    yield scan
+    for side in () if scan.derived is None else scan.derived.sides:
+        yield from _derived_scans(side.scan)
+
+
+def _check_left(left: Source, join: exp.Join) -> None:
+    if left.scan.kind == CHANGELOG:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "a join whose left side is a changelog is not supported in a continuous query",
+            hint="Write the stream on the left; or make a view of each changelog, and join the views where they are "
+            "read.",
+            position=position_of(join),
+        )
+
+
+def _check_temporal(kind: JoinKind, scan: Scan, side: JoinSide, join: exp.Join) -> None:
+    """The keys must be the changelog's whole primary key: versions are found by it."""
+    position = position_of(join)
+    if join.meta.get("within") is not None:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "WITHIN is not supported in a join with a changelog",
+            hint="A row of the stream is joined with the version that was valid at its event time.",
+            position=position,
+        )
+    if kind is JoinKind.FULL:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "FULL JOIN of a stream with a changelog is not supported",
+            hint="Use LEFT JOIN, which gives all rows of the stream.",
+            position=position,
+        )
+    named = {part.name for key in side.keys for part in walk(key) if isinstance(part, ColumnReference)}
+    if named != set(scan.primary_key) or len(side.keys) != len(scan.primary_key):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "a join with a changelog must compare its primary key",
+            detail=f"The primary key of {scan.relation} is ({', '.join(scan.primary_key)}).",
+            hint="Write ON stream.column = changelog.key for each column of the key; put other conditions into WHERE.",
+            position=position_of(join.args["on"]),
+        )
+
+
+def _check_names(left: Scope, right: Scope, join: exp.Join) -> None:
+    names = {table.name for table in left.tables}
+    for table in right.tables:
+        if table.name in names:
+            raise SqlError(
+                sqlstates.DUPLICATE_ALIAS,
+                f'table name "{table.name}" specified more than once',
+                hint="Give each side a name of its own with AS.",
+                position=position_of(join.this),
+            )
+
+
+def _within(join: exp.Join) -> int:
+    node = join.meta.get("within")
+    if node is None:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "a join of two streams without WITHIN is not supported",
+            hint=_WITHIN_HINT,
+            position=position_of(join),
+        )
+    bound = Binder(Scope(), "WITHIN").bind(node)
+    assert isinstance(bound, Literal)  # noqa: S101 - the parser gives an interval
+    months, days, micros = parts_of(str(bound.value))
+    within = days * _DAY_US + micros
+    if months or not 0 <= within <= limits.JOIN_WITHIN_DAYS_MAX * _DAY_US:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f"WITHIN must be between 0 seconds and {limits.JOIN_WITHIN_DAYS_MAX} days",
+            hint="Months and years differ in length: give days." if months else None,
+            position=position_of(node),
+        )
+    return within
+
+
+def _check_residual(join: IntervalJoin | TemporalJoin, tree: exp.Join) -> None:
+    assert join.residual is not None  # noqa: S101 - asked for one that has it
+    try:
+        lower_duckdb.lower(join.numbered(join.residual), key=str, aggregate=str)
+    except SqlError as error:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "this condition is not supported in the ON of an outer join",
+            detail=f"{error.message[:1].upper()}{error.message[1:]}.".replace(" over aggregates", ""),
+            hint="Equalities, comparisons, arithmetic, CASE and casts between numbers are; compute other values in a "
+            "sub-query of FROM, and compare them here.",
+            position=position_of(tree.args["on"]),
+        ) from error
+
+
+# --- names ----------------------------------------------------------------------------------------------------------
+def _joined_tables(scopes: tuple[Scope, Scope]) -> tuple[tuple[ScopeTable, ...], list[tuple[Output, ...]]]:
+    """The tables of both sides over the joined rows, and for each side the columns that it gives them."""
+    tables: list[ScopeTable] = []
+    outputs: list[tuple[Output, ...]] = []
+    taken: set[str] = set()
+    for scope in scopes:
+        mine: list[Output] = []
+        for table in scope.tables:
+            columns = []
+            for column in table.columns:
+                name = f"{table.name}.{column.name}"
+                while name in taken:  # two quoted names with dots in them
+                    name += "."
+                taken.add(name)
+                mine.append(Output(name, column.type, column.expression))
+                columns.append(ScopeColumn(column.name, ColumnReference(column.type, name)))
+            tables.append(replace(table, columns=tuple(columns)))
+        outputs.append(tuple(mine))
+    return tuple(tables), outputs
+
+
+# --- ON -------------------------------------------------------------------------------------------------------------
+def _conditions(
+    join: exp.Join, scope: Scope, left_names: set[str], is_key: Callable[[Expression], bool]
+) -> tuple[list[tuple[Expression, Expression]], Expression | None]:
+    """The pairs of keys and what else ON asks for, all over the joined rows."""
+    on = join.args["on"]
+    keys: list[tuple[Expression, Expression]] = []
+    rest: Expression | None = None
+    for node in _conjuncts(on):
+        bound = Binder(scope, "JOIN/ON").condition(node, "JOIN/ON")
+        pair = _key_pair(bound, left_names) if isinstance(node, exp.EQ) else None
+        if pair is not None and is_key(pair[1]):
+            _check_key(pair[0], node)
+            keys.append(pair)
+        else:
+            rest = bound if rest is None else call_operator("and", (rest, bound))
+    if not keys:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "a join without an equality between its two sides is not supported in a continuous query",
+            hint="ON needs a.column = b.column; other conditions may follow with AND.",
+            position=position_of(on),
+        )
+    return keys, rest
+
+
+def _keyed(scan: Scan, outputs: Mapping[str, Expression] | None) -> Callable[[Expression], bool]:
+    """Whether what the right side compares can be a key: of a changelog, only the primary key can."""
+
+    def is_key(node: Expression) -> bool:
+        if outputs is None:
+            return True
+        columns = [outputs[part.name] for part in walk(node) if isinstance(part, ColumnReference)]
+        return all(isinstance(each, ColumnReference) and each.name in scan.primary_key for each in columns)
+
+    return is_key
+
+
+def _conjuncts(node: exp.Expression) -> Iterator[exp.Expression]:
+    if isinstance(node, exp.And):
+        yield from _conjuncts(node.this)
+        yield from _conjuncts(node.expression)
+    elif isinstance(node, exp.Paren):
+        yield from _conjuncts(node.this)
+    else:
+        yield node
+
+
+def _key_pair(bound: Expression, left_names: set[str]) -> tuple[Expression, Expression] | None:
+    """(left, right) where an equality compares something of one side with something of the other."""
+    if not isinstance(bound, Call) or len(bound.arguments) != 2:
+        return None
+    first, second = bound.arguments
+    first_side, second_side = _side(first, left_names), _side(second, left_names)
+    if (first_side, second_side) == ("left", "right"):
+        return first, second
+    if (first_side, second_side) == ("right", "left"):
+        return second, first
+    return None
+
+
+def _side(node: Expression, left_names: set[str]) -> str | None:
+    names = {part.name for part in walk(node) if isinstance(part, ColumnReference)}
+    if not names:
+        return None
+    if names <= left_names:
+        return "left"
+    return None if names & left_names else "right"
+
+
+def _check_key(key: Expression, node: exp.Expression) -> None:
+    if key.type.is_nested or key.type.kind is Kind.INTERVAL:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"joining on a value of type {postgres_name(key.type)} is not supported",
+            hint="Join on its parts.",
+            position=position_of(node),
+        )
+
+
+def _over_side(key: Expression, outputs: tuple[Output, ...]) -> Expression:
+    """A key over the joined rows as one over the scan of the side that all its columns come from."""
+    sources = {output.name: output.expression for output in outputs}
+
+    def change(node: Expression) -> Expression:
+        return sources[node.name] if isinstance(node, ColumnReference) else with_children(node, change)
+
+    return normalized_key(change(key))

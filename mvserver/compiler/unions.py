@@ -1,0 +1,84 @@
+"""UNION ALL: the rows of two queries become one scan, whichever comes first."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from mvserver import sqlstates
+from mvserver.compiler.changelogs import CHANGELOG
+from mvserver.compiler.coercion import coerce, common_type
+from mvserver.compiler.derived import EVENT_TIME, JoinSide, UnionAll
+from mvserver.compiler.expressions import ColumnReference
+from mvserver.compiler.plans import ContinuousPlan, Output, Projection, Scan, ScanColumn
+from mvserver.compiler.type_names import postgres_name
+from mvserver.errors import SqlError
+from mvserver.sql import types as t
+from mvserver.sql.nodes import position_of
+
+
+def union_all(left: ContinuousPlan, right: ContinuousPlan, tree: exp.Expression) -> Projection:
+    """The names are those of the left query, the types those that both have in common."""
+    for plan, node in ((left, tree.this), (right, tree.expression)):
+        _check_branch(plan, node)
+    if len(left.outputs) != len(right.outputs):
+        raise SqlError(
+            sqlstates.SYNTAX_ERROR,
+            "each UNION query must have the same number of columns",
+            position=position_of(tree.expression),
+        )
+    columns: list[tuple[Output, Output]] = []
+    for number, (one, other) in enumerate(zip(left.outputs, right.outputs, strict=True)):
+        common = common_type([one.type, other.type])
+        if common is None:
+            raise SqlError(
+                sqlstates.DATATYPE_MISMATCH,
+                f"UNION types {postgres_name(one.type)} and {postgres_name(other.type)} cannot be matched",
+                hint=f'Cast column "{one.name}" in one of the queries.',
+                position=position_of(tree.expression),
+            )
+        name = f"{number}.{one.name}"
+        columns.append(
+            (
+                Output(name, common, coerce(one.expression, common, position_of(tree.this))),
+                Output(name, common, coerce(other.expression, common, position_of(tree.expression))),
+            )
+        )
+    derived = UnionAll(
+        JoinSide(left.scan, left.where, (), tuple(one for one, _ in columns)),
+        JoinSide(right.scan, right.where, (), tuple(other for _, other in columns)),
+    )
+    relation = f"{left.scan.relation} union all {right.scan.relation}"
+    scan = Scan(
+        relation_id=relation,
+        relation=relation,
+        columns=(*(ScanColumn(one.name, one.type) for one, _ in columns), ScanColumn(EVENT_TIME, t.TIMESTAMP_LTZ)),
+        value_format="rows",
+        timestamp=EVENT_TIME,
+        timestamp_format="sql",
+        starting_position=left.scan.starting_position,
+        error_handling=left.scan.error_handling,
+        derived=derived,
+    )
+    outputs = tuple(
+        Output(given.name, one.type, ColumnReference(one.type, one.name))
+        for given, (one, _) in zip(left.outputs, columns, strict=True)
+    )
+    return Projection(scan, None, outputs)
+
+
+def _check_branch(plan: ContinuousPlan, node: exp.Expression) -> None:
+    what = None
+    if not isinstance(plan, Projection):
+        what = "a query that aggregates"
+    elif plan.scan.kind == CHANGELOG:
+        what = "a query over a changelog"
+    elif plan.scan.window is not None:
+        what = "a query with a window"
+    if what is not None:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"{what} is not supported in UNION ALL",
+            hint="Its queries are projections of streams; aggregate over the UNION ALL: SELECT ... FROM (... UNION ALL "
+            "...) AS u GROUP BY ...",
+            position=position_of(node),
+        )

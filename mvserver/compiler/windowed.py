@@ -1,0 +1,182 @@
+"""Windows in FROM, and what they ask of the SELECT around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sqlglot import exp
+
+from mvserver import limits, sqlstates
+from mvserver.compiler.expressions import ColumnReference, Expression, walk
+from mvserver.compiler.plans import Aggregate, Aggregation, ContinuousPlan, Projection
+from mvserver.compiler.scope import ScopeColumn
+from mvserver.compiler.shape import RelationShape
+from mvserver.compiler.windows import WINDOW_END, WINDOW_START, Window, WindowKind
+from mvserver.errors import SqlError
+from mvserver.sql import types as t
+from mvserver.sql.nodes import position_of
+from mvserver.sql.windows import WindowText
+
+START = ColumnReference(t.TIMESTAMP, WINDOW_START)
+END = ColumnReference(t.TIMESTAMP, WINDOW_END)
+COLUMNS = (ScopeColumn(WINDOW_START, START), ScopeColumn(WINDOW_END, END))
+
+
+def window_of(table: exp.Expression, relation: RelationShape) -> Window | None:
+    """The window that a table of FROM was written in."""
+    text = table.meta.get("window")
+    if not isinstance(text, WindowText):
+        return None
+    if relation.kind != "stream":
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"windows over a {relation.kind} are not supported",
+            hint="A window is over a stream, whose records do not change.",
+            position=text.position,
+        )
+    taken = next((each.name for each in relation.columns if each.name in (WINDOW_START, WINDOW_END)), None)
+    if taken is not None:
+        raise SqlError(
+            sqlstates.DUPLICATE_COLUMN,
+            f'the stream has a column "{taken}" already, which is what the window would add',
+            hint="Declare a stream over the same entity without it.",
+            position=text.position,
+        )
+    kind = WindowKind(text.kind)
+    window = Window(kind, text.size_ms, text.size_ms if kind is WindowKind.TUMBLE else text.step_ms)
+    _check_step(window, text.position)
+    if kind is WindowKind.SESSION:
+        known = {each.name for each in relation.columns}
+        for name, position in text.partition_by:
+            if name not in known:
+                raise SqlError(sqlstates.UNDEFINED_COLUMN, f'column "{name}" does not exist', position=position)
+        window = replace(window, partition_by=tuple(dict.fromkeys(name for name, _ in text.partition_by)))
+    return window
+
+
+def _check_step(window: Window, position: int | None) -> None:
+    step = "ADVANCE BY" if window.kind is WindowKind.HOP else "STEP"
+    if window.kind is WindowKind.HOP and window.step_ms > window.size_ms:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            "ADVANCE BY must not be longer than SIZE",
+            detail="Records between two windows would belong to none.",
+            position=position,
+        )
+    if window.kind is WindowKind.CUMULATE and window.size_ms % window.step_ms:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            "SIZE must be a multiple of STEP",
+            hint="The last of the windows that begin together is SIZE long.",
+            position=position,
+        )
+    if window.per_record_max > limits.WINDOWS_PER_RECORD_MAX:
+        raise SqlError(
+            sqlstates.PROGRAM_LIMIT_EXCEEDED,
+            f"a record would belong to {window.per_record_max} windows; {limits.WINDOWS_PER_RECORD_MAX} are allowed",
+            hint=f"Make {step} longer.",
+            position=position,
+        )
+
+
+def finish(plan: ContinuousPlan, select: exp.Expression) -> ContinuousPlan:
+    """The plan of the whole statement: its GROUP BY fits its window, and EMIT FINAL is in it."""
+    if isinstance(plan, Aggregation) and plan.scan.window is not None:
+        _check_grouped(plan, plan.scan.window, select)
+    if not select.meta.get("emit_final"):
+        return plan
+    if isinstance(plan, Projection) or plan.scan.window is None:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "EMIT FINAL needs an aggregation over a window",
+            detail="Only what a closed window holds does not change any more.",
+            hint="Read FROM TUMBLE(stream, SIZE n unit) and GROUP BY window_start, window_end.",
+            position=position_of(select),
+        )
+    return replace(plan, emit_final=True)
+
+
+def _check_grouped(plan: Aggregation, window: Window, select: exp.Expression) -> None:
+    position = position_of(select.args.get("group")) or position_of(select)
+    missing = [each.name for each in (START, END) if each not in plan.keys]
+    if missing:
+        raise SqlError(
+            sqlstates.GROUPING_ERROR,
+            f"an aggregation over {window.kind.name} must be grouped by window_start and window_end",
+            hint=f"Add {' and '.join(missing)} to GROUP BY.",
+            position=position,
+        )
+    if plan.grouping_sets:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "grouping sets over a window are not supported",
+            hint="Create one view for each set of keys.",
+            position=position,
+        )
+    if window.kind is WindowKind.SESSION:
+        _check_session(plan, window, position)
+
+
+def _check_session(plan: Aggregation, window: Window, position: int | None) -> None:
+    others = [key for key in plan.keys if key not in (START, END)]
+    own = {key.name for key in others if isinstance(key, ColumnReference)}
+    if len(own) != len(others) or own != set(window.partition_by):
+        by = ", ".join(window.partition_by) or "nothing else"
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "an aggregation over SESSION must be grouped by its PARTITION BY columns, window_start and window_end",
+            detail=f"The sessions are of {by}.",
+            hint="Write SESSION(stream PARTITION BY a, GAP n unit) with GROUP BY window_start, window_end, a.",
+            position=position,
+        )
+    if any(part in (START, END) for root in _evaluated(plan) for part in walk(root)):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "the bounds of a session can only be grouped by and selected",
+            detail="They are not known before the session is closed.",
+            hint="Compute with them in the SELECT that reads the view.",
+            position=position,
+        )
+    if any(call.distinct or call.function not in _MERGED for call in plan.aggregates):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "DISTINCT and aggregates that keep their values are not supported over SESSION",
+            hint="Use TUMBLE, HOP or CUMULATE, or keep the records in a view and aggregate where you read it.",
+            position=position,
+        )
+
+
+_MERGED = frozenset(
+    {
+        Aggregate.COUNT_ROWS, Aggregate.COUNT, Aggregate.SUM, Aggregate.MIN, Aggregate.MAX, Aggregate.AVG,
+        Aggregate.VAR_POP, Aggregate.VAR_SAMP, Aggregate.STDDEV_POP, Aggregate.STDDEV_SAMP, Aggregate.BOOL_AND,
+        Aggregate.BOOL_OR, Aggregate.FIRST_VALUE, Aggregate.LAST_VALUE,
+    }
+)  # fmt: skip
+
+
+def _evaluated(plan: Aggregation) -> Iterator[Expression]:
+    """What Spark computes for each record beside the keys."""
+    if plan.where is not None:
+        yield plan.where
+    for call in plan.aggregates:
+        yield from (part for part in (call.argument, call.filter) if part is not None)
+
+
+def described(plan: ContinuousPlan) -> list[str]:
+    """EXPLAIN's lines about time."""
+    scan = plan.scan
+    if scan.window is None and plan.retention_ms is None:
+        return []
+    idle = f", partitions idle for {scan.idle_timeout_ms} ms left out" if scan.idle_timeout_ms is not None else ""
+    lines = [
+        *([f"Window: {scan.window}"] if scan.window is not None else []),
+        f"Watermark: event time - {scan.watermark_delay_ms} ms of each partition{idle}",
+    ]
+    if isinstance(plan, Aggregation):
+        shown = "once, when it is closed" if plan.emit_final else "with every change"
+        lines.append(f"A window is shown {shown}; grace {plan.grace_ms} ms")
+    if plan.retention_ms is not None:
+        lines.append(f"Rows are kept until {plan.retention_ms} ms behind the watermark")
+    return lines

@@ -1,0 +1,66 @@
+"""What a role that is no superuser sees of the catalog's relations: rows of what it may use, and no other.
+
+Each row carries in ``_o`` the oid of the database, schema, relation or store that it tells of, 0 where it tells of
+none. Rows of mv_catalog that show content carry in ``_r`` the oid of the relation that one must be allowed to read. A
+plan has the visible oids in its text; it is made anew when the catalog changes, and so when anything is granted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+FIRST_OWN_OID = 16_384  # of what users make; the system's own objects are everybody's
+SEEN, READ = "_o", "_r"
+HIDDEN_COLUMNS = ("_db", SEEN, READ)
+
+_SESSIONS = "pg_stat_activity"
+_OWN_SESSIONS_ONLY = frozenset(
+    {
+        "application_name", "client_addr", "client_hostname", "client_port", "backend_start", "xact_start",
+        "query_start", "state_change", "wait_event_type", "wait_event", "state", "backend_xid", "backend_xmin",
+        "query_id",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """``seen`` and ``read`` are oids; ``known`` are those seen and what belongs to them (indexes, row types); ``roles``
+    are the names of the roles that the viewer is or is a member of."""
+
+    seen: frozenset[int]
+    read: frozenset[int]
+    known: frozenset[int]
+    roles: frozenset[str]
+
+    def condition(self, columns: Iterable[str]) -> str | None:
+        """Of a WHERE clause over a relation that has these columns."""
+        tests = [
+            f"{column} IN ({_list(oids)})"
+            for column, oids in ((SEEN, self.seen), (READ, self.read))
+            if column in columns
+        ]
+        return " AND ".join(tests) or None
+
+    def column(self, relation: str, column: str) -> str:
+        """What a SELECT of the column says: of others' sessions only that they are there."""
+        quoted = f'"{column}"'
+        if relation != _SESSIONS or (column != "query" and column not in _OWN_SESSIONS_ONLY):
+            return quoted
+        own = ", ".join("'" + role.replace("'", "''") + "'" for role in sorted(self.roles)) or "NULL"
+        other = "'<insufficient privilege>'" if column == "query" else "NULL"
+        return f"CASE WHEN usename IN ({own}) THEN {quoted} ELSE {other} END"
+
+    def known_oids(self) -> str:
+        """As one text, with commas."""
+        return _joined(self.known)
+
+
+def _list(oids: frozenset[int]) -> str:
+    return f"SELECT CAST(unnest(string_split('{_joined(oids)}', ',')) AS UINTEGER)"
+
+
+def _joined(oids: frozenset[int]) -> str:
+    """One literal, however many they are: it is read at once, where a list of numbers is read one by one."""
+    return ",".join(map(str, (0, *sorted(oids))))

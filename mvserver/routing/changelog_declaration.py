@@ -1,0 +1,179 @@
+"""What a changelog's WITH list may be: that of a stream, and how a record's key carries the primary key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from catalog.model import Column
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.routing import stream_declaration
+from mvserver.routing.properties import PropertyReader
+from mvserver.routing.stream_declaration import StreamDeclaration
+from mvserver.routing.stream_entity import FILE, KAFKA
+from mvserver.sql.statements import Properties
+from mvserver.sql.types import Kind, SqlType, parse_type
+
+UPSERT = "enable.upsert.mode"
+KEY_FORMAT, KEY_TYPE, KEY_COLUMNS = "key.format", "key.type", "key.columns"
+EXCLUDED = "value.columns.exclude"
+_OWN = (UPSERT, KEY_FORMAT, KEY_TYPE, KEY_COLUMNS, EXCLUDED)
+PRIMITIVES = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.VARCHAR)
+_CLEANUP = "kafka.topic.cleanup.policy"
+
+Columns = Sequence[tuple[str, SqlType]]
+
+
+@dataclass(frozen=True)
+class RecordKey:
+    """How records carry the primary key: ``excluded`` are its columns that the value does not have."""
+
+    format: str
+    excluded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ChangelogDeclaration:
+    stream: StreamDeclaration  # all that a stream has too
+    given: Properties  # the list that ``stream`` was read from
+    upsert: Properties  # the rest of the statement's
+
+    def compacted(self, store_type: str) -> StreamDeclaration:
+        """A topic that is made keeps the last record of each key, unless the statement says otherwise."""
+        if store_type != KAFKA:
+            return self.stream
+        return replace(self.stream, topic_configs={_CLEANUP: "compact", **self.stream.topic_configs})
+
+
+def read(properties: Properties, columns: Columns) -> ChangelogDeclaration:
+    own = Properties(tuple(item for item in properties.items_ if item.key in _OWN))
+    rest = Properties(tuple(item for item in properties.items_ if item.key not in _OWN))
+    declared = stream_declaration.read(rest, columns, what="a changelog", also_known=_OWN)
+    return ChangelogDeclaration(declared, rest, own)
+
+
+def record_key(
+    declaration: ChangelogDeclaration, columns: Columns, primary_key: Sequence[str], store_type: str
+) -> RecordKey | None:
+    """None in a store whose records have no key: rows are then only replaced and never deleted."""
+    reader = PropertyReader(declaration.upsert, "a changelog")
+    if reader.has(UPSERT) and not reader.flag(UPSERT):
+        raise reader.error(
+            UPSERT,
+            "a changelog whose records say themselves what they change is not supported",
+            hint="Leave the property out: the last record of a key counts, and one without a value deletes.",
+            sqlstate=sqlstates.FEATURE_NOT_SUPPORTED,
+        )
+    if store_type == FILE:
+        for key in _OWN[1:]:
+            reader.refuse(key, "Records of a store of type FILE have no key.")
+        return None
+    types = {name: type_ for name, type_ in columns if name in primary_key}
+    format_ = _format(reader, types)
+    _check_type(reader, format_, types)
+    _check_columns(reader, primary_key)
+    return RecordKey(format_, _excluded(reader, primary_key, columns))
+
+
+def kept(declaration: StreamDeclaration, value_format: str, key: RecordKey | None) -> tuple[tuple[str, str], ...]:
+    """The properties that the catalog keeps with the changelog."""
+    pairs = declaration.kept(value_format)
+    if key is None:
+        return pairs
+    excluded = ((EXCLUDED, ",".join(key.excluded)),) if key.excluded else ()
+    return (*pairs, (KEY_FORMAT, key.format), *excluded)
+
+
+def with_key(columns: Sequence[Column], primary_key: Sequence[str]) -> tuple[Column, ...]:
+    """No column of a primary key is NULL."""
+    return tuple(replace(c, not_null=True) if c.name in primary_key else c for c in columns)
+
+
+def check_primary_key(columns: Columns, primary_key: Sequence[str]) -> None:
+    for name, type_ in columns:
+        if name in primary_key and (type_.is_nested or type_.kind in (Kind.FLOAT, Kind.DOUBLE)):
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f'column "{name}" of type {type_} cannot be part of a primary key',
+                hint="Rows are told apart by exact values: use DECIMAL, an integer, text or a time.",
+            )
+
+
+def _format(reader: PropertyReader, types: dict[str, SqlType]) -> str:
+    """What is not said follows from the primary key: a single text or integer is primitive."""
+    given = reader.choice(KEY_FORMAT, ("primitive", "json", "avro", "protobuf"))
+    primitive = len(types) == 1 and next(iter(types.values())).kind in PRIMITIVES
+    if given is None:
+        return "primitive" if primitive else "json"
+    if given in ("avro", "protobuf"):
+        raise reader.error(
+            KEY_FORMAT,
+            f'key.format "{given}" is not supported',
+            hint="Formats of a key are primitive and json.",
+            sqlstate=sqlstates.FEATURE_NOT_SUPPORTED,
+        )
+    if given == "primitive" and not primitive:
+        raise reader.error(
+            KEY_FORMAT,
+            "the primary key does not fit key.format primitive",
+            hint="A primitive key is one column of type SMALLINT, INTEGER, BIGINT or VARCHAR; use json.",
+            sqlstate=sqlstates.DATATYPE_MISMATCH,
+        )
+    return given
+
+
+def _check_type(reader: PropertyReader, format_: str, types: dict[str, SqlType]) -> None:
+    """Where key.type is given it says of the primary key what is known already."""
+    if reader.has(KEY_TYPE) and reader.has(KEY_COLUMNS):
+        raise reader.error(KEY_TYPE, f'properties "{KEY_TYPE}" and "{KEY_COLUMNS}" exclude each other')
+    text = reader.text(KEY_TYPE)
+    if text is None:
+        return
+    given = parse_type(text)
+    if format_ == "primitive":
+        fits = given.kind == next(iter(types.values())).kind
+    else:
+        fields = dict(given.fields) if given.kind is Kind.STRUCT else {}
+        fits = all(name in fields and fields[name] == type_ for name, type_ in types.items())
+    if not fits:
+        wanted = ", ".join(f"{name} {type_}" for name, type_ in types.items())
+        raise reader.error(
+            KEY_TYPE,
+            f"key.type {given} does not fit the primary key with key.format {format_}",
+            detail=f"The primary key is ({wanted}).",
+            hint="Leave the property out: it follows from the primary key.",
+            sqlstate=sqlstates.DATATYPE_MISMATCH,
+        )
+
+
+def _check_columns(reader: PropertyReader, primary_key: Sequence[str]) -> None:
+    given = _names(reader, KEY_COLUMNS)
+    if given is not None and set(given) != set(primary_key):
+        raise reader.error(
+            KEY_COLUMNS,
+            f'property "{KEY_COLUMNS}" differs from the primary key',
+            detail=f"The primary key is ({', '.join(primary_key)}).",
+            hint="Leave the property out: the key of a changelog's records is its primary key.",
+        )
+
+
+def _excluded(reader: PropertyReader, primary_key: Sequence[str], columns: Columns) -> tuple[str, ...]:
+    given = _names(reader, EXCLUDED) or ()
+    for name in given:
+        if name not in primary_key:
+            raise reader.error(
+                EXCLUDED,
+                f'column "{name}" named in property "{EXCLUDED}" is not in the primary key',
+                detail="A record would have it nowhere.",
+            )
+    if len(given) == len(columns):
+        raise reader.error(EXCLUDED, "a record's value needs at least one column")
+    return tuple(given)
+
+
+def _names(reader: PropertyReader, key: str) -> list[str] | None:
+    text = reader.text(key)
+    if text is None:
+        return None
+    return list(dict.fromkeys(name for name in (part.strip().strip('"') for part in text.split(",")) if name))

@@ -1,0 +1,109 @@
+"""What CREATE CHANGELOG AS SELECT and INSERT INTO a changelog write: validated whole before anything exists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from catalog.model import Column, Relation, Schema, Store
+from mvserver import sqlstates
+from mvserver.compiler.changelogs import over_changelog, result_key
+from mvserver.compiler.plans import Aggregation
+from mvserver.errors import SqlError
+from mvserver.routing import changelog_declaration, continuous, lookup, sinks, stream_declaration
+from mvserver.routing.changelog_declaration import ChangelogDeclaration, RecordKey
+from mvserver.routing.continuous import PlannedQuery
+from mvserver.routing.ports import Services
+from mvserver.routing.stream_declaration import StreamDeclaration
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements import CreateChangelogAs, InsertInto
+
+
+@dataclass(frozen=True)
+class PlannedChangelog:
+    """A changelog to be made by CREATE CHANGELOG AS SELECT; ``topic`` is what its topic is made with."""
+
+    schema: Schema
+    name: str
+    query: PlannedQuery
+    store: Store
+    entity: str
+    declaration: ChangelogDeclaration
+    topic: StreamDeclaration
+    value_format: str
+    primary_key: tuple[str, ...]
+    record_key: RecordKey | None
+
+    def columns(self) -> tuple[Column, ...]:
+        return changelog_declaration.with_key(self.query.columns(), self.primary_key)
+
+    def properties(self) -> tuple[tuple[str, str], ...]:
+        return changelog_declaration.kept(self.topic, self.value_format, self.record_key)
+
+
+def plan_changelog(statement: CreateChangelogAs, context: SessionContext, services: Services) -> PlannedChangelog:
+    schema, name = lookup.new_relation(statement.name, context, services)
+    services.catalog.relations.check_new(schema.id, name)
+    planned = continuous.plan(statement.select, context, services, default_starting=continuous.EARLIEST)
+    key = _checked_key(planned)
+    outputs = [(output.name, output.type) for output in planned.plan.outputs]
+    changelog_declaration.check_primary_key(outputs, key)
+    declaration = changelog_declaration.read(statement.properties, outputs)
+    store = sinks.chosen_store(declaration.stream, planned, context, services)
+    value_format = declaration.stream.value_format or planned.source.property("value.format") or "json"
+    stream_declaration.check_format(value_format, sinks.FORMATS, f"{store.type} that a query writes to")
+    record_key = changelog_declaration.record_key(declaration, outputs, key, store.type)
+    entity = declaration.stream.entity or name.lower()
+    continuous.refuse_loop(planned, store, entity, services)
+    topic = sinks.from_source(declaration.compacted(store.type), planned, store, entity, services)
+    return PlannedChangelog(schema, name, planned, store, entity, declaration, topic, value_format, key, record_key)
+
+
+def plan_insert(sink: Relation, statement: InsertInto, context: SessionContext, services: Services) -> PlannedQuery:
+    """Into a changelog that is there; its store and the right to write to it are checked already."""
+    planned = continuous.plan(statement.select, context, services, default_starting=continuous.EARLIEST)
+    key = _checked_key(planned)
+    sinks.check_columns(sink, planned)
+    if set(key) != set(sink.key_columns):
+        raise SqlError(
+            sqlstates.INVALID_TABLE_DEFINITION,
+            f'the key of the query differs from the primary key of changelog "{sink.name}"',
+            detail=f"The query's rows are told apart by ({', '.join(key)}), those of the changelog by "
+            f"({', '.join(sink.key_columns)}).",
+            hint="GROUP BY the primary key.",
+        )
+    store, entity = lookup.store_of(sink, services)
+    continuous.refuse_loop(planned, store, entity, services)
+    return planned
+
+
+def _checked_key(planned: PlannedQuery) -> tuple[str, ...]:
+    """The columns by which the result's rows are told apart."""
+    plan = planned.plan
+    if not isinstance(plan, Aggregation) and not over_changelog(plan):
+        raise SqlError(
+            sqlstates.WRONG_OBJECT_TYPE,
+            "the result of the query is a stream, not a changelog",
+            detail="Its rows are only added, and nothing tells which of them replaces another.",
+            hint="CREATE STREAM ... AS writes such a result; with GROUP BY it is a changelog.",
+        )
+    if plan.scan.derived is not None:
+        raise _unsupported("the result of a join or of a query over it cannot be written to a changelog")
+    if isinstance(plan, Aggregation):
+        if plan.emit_final or plan.retention_ms is not None:
+            raise _unsupported("EMIT FINAL and retention are not supported where the result is written to a changelog")
+        if plan.grouping_sets or not plan.keys:
+            raise _unsupported("an aggregate without GROUP BY columns, or with GROUPING SETS, has no primary key")
+    key = result_key(plan)
+    if not key:
+        what = "GROUP BY" if isinstance(plan, Aggregation) else "the changelog's primary key"
+        raise SqlError(
+            sqlstates.INVALID_TABLE_DEFINITION,
+            f"the SELECT list leaves out a column of {what}",
+            detail="The primary key of the result is made of them.",
+            hint="Select all of them.",
+        )
+    return key
+
+
+def _unsupported(message: str) -> SqlError:
+    return SqlError(sqlstates.FEATURE_NOT_SUPPORTED, message, hint="Keep the result in a materialized view.")

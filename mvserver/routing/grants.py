@@ -1,0 +1,147 @@
+"""What GRANT and REVOKE share: which objects are meant, which privileges, and in whose name they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from catalog import acl
+from catalog.acl import NOTHING, Acl, ObjectKind, Privilege, Privileges
+from catalog.authority import Authority, kind_of
+from catalog.privileges import Thing
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgwire.backend import Notice
+from mvserver.routing import lookup, privileges
+from mvserver.routing.ports import Services
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements import GrantTarget, ObjectName
+
+_KINDS = {
+    "relation": ObjectKind.RELATION,
+    "schema": ObjectKind.SCHEMA,
+    "database": ObjectKind.DATABASE,
+    "store": ObjectKind.STORE,
+}
+_WORDS: Mapping[str, Privilege] = {each.name.lower(): each for each in Privilege} | {"temp": Privilege.TEMPORARY}
+_ALIASES: Mapping[tuple[ObjectKind, str], Privilege] = {
+    # DeltaStream's words
+    (ObjectKind.DATABASE, "usage"): Privilege.CONNECT,
+    (ObjectKind.DATABASE, "create_schema"): Privilege.CREATE,
+    (ObjectKind.SCHEMA, "create_relation"): Privilege.CREATE,
+    (ObjectKind.STORE, "create_entity"): Privilege.CREATE,
+}
+_OTHER_WORDS = frozenset({"execute", "set", "alter", "maintain", "create_database", "create_store"})
+
+
+@dataclass(frozen=True)
+class Grantor:
+    """In whose name the privileges are given, and which of them may be."""
+
+    oid: int
+    may: Privileges
+
+
+def read_privileges(words: Sequence[str] | None, kind: ObjectKind) -> Privileges:
+    """``None`` is ALL."""
+    if words is None:
+        return acl.ALL[kind]
+    return frozenset(_privilege(word, kind) for word in words)
+
+
+def _privilege(word: str, kind: ObjectKind) -> Privilege:
+    found = _ALIASES.get((kind, word)) or _WORDS.get(word)
+    if found is None and word not in _OTHER_WORDS and not any(alias == word for _, alias in _ALIASES):
+        raise SqlError(sqlstates.SYNTAX_ERROR, f'unrecognized privilege type "{word}"')
+    if found is None or found not in acl.ALL[kind]:
+        raise SqlError(sqlstates.INVALID_GRANT_OPERATION, f"invalid privilege type {word.upper()} for {kind.value}")
+    return found
+
+
+def targets(on: GrantTarget, context: SessionContext, services: Services) -> Iterator[Thing]:
+    """The objects, each as it is now."""
+    for name in on.names:
+        if on.all_in_schema:
+            privileges.require_place(name.parts, context, services, name.position)
+            _, schema = services.catalog.names.schema(name.parts, context.database, name.position)
+            yield from (
+                r for r in services.catalog.relations.of_schema(schema.id) if on.relation_kind in (None, r.kind)
+            )
+        else:
+            yield find(on.kind, name, on.relation_kind, context, services)
+
+
+def find(kind: str, name: ObjectName, relation_kind: str | None, context: SessionContext, services: Services) -> Thing:
+    catalog = services.catalog
+    if kind == "database":
+        return catalog.databases.get(name.parts[0])
+    if kind == "store":
+        return catalog.stores.get(name.parts[0])
+    if kind == "schema":
+        return catalog.names.schema(name.parts, context.database, name.position)[1]
+    relation = lookup.relation(name, context, services)
+    if relation_kind not in (None, relation.kind):
+        raise SqlError(
+            sqlstates.WRONG_OBJECT_TYPE, f'"{relation.name}" is not a {relation_kind}', position=name.position
+        )
+    return relation
+
+
+def kind_of_target(on: GrantTarget) -> ObjectKind:
+    return _KINDS[on.kind]
+
+
+# --- in whose name --------------------------------------------------------------------------------------------------
+def grantor(
+    thing: Thing, list_: Acl, wanted: Privileges, own: Authority, named: int | None, services: Services
+) -> Grantor:
+    """Of the roles that one is: the owner, else oneself, else the one who may pass on most. 42501 for a role that has
+    nothing of the object at all."""
+    owner = services.catalog.roles.get(thing.owner).oid
+    kind = kind_of(thing)
+    if named is not None and named != own.oid:
+        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "grantor must be current user")
+    if own.owns(thing):
+        return Grantor(owner, acl.ALL[kind])
+    may = {oid: acl.may_grant(list_, owner, {oid}, kind) & wanted for oid in own.oids if oid != acl.PUBLIC}
+    best = (
+        own.oid
+        if own.oid in may and may[own.oid] == wanted
+        else max(sorted(may), key=lambda oid: (len(may[oid]), oid == own.oid), default=own.oid)
+    )
+    found = Grantor(best, may.get(best, NOTHING))
+    if not found.may and not own.held(thing):
+        raise privileges.denied(thing, None)
+    return found
+
+
+def change(
+    thing: Thing,
+    wanted: Privileges,
+    of_all: bool,
+    verb: str,
+    named: int | None,
+    apply: Callable[[Acl, Grantor, int, Privileges], Acl],
+    context: SessionContext,
+    services: Services,
+) -> None:
+    """Gives or takes as much as the role may, and warns where that is not all; ``verb`` is "granted" or "revoked"."""
+    catalog = services.catalog
+    own = privileges.authority(context, services)
+    list_ = catalog.privileges.acl(thing)
+    by = grantor(thing, list_, wanted, own, named, services)
+    given = wanted & by.may
+    if given != wanted and not (of_all and given):
+        _warn(thing, verb, nothing=not given, context=context)
+    if given:
+        owner = catalog.roles.get(thing.owner).oid
+        catalog.privileges.set_acl(thing, apply(list_, by, owner, given))
+
+
+def _warn(thing: Thing, verb: str, *, nothing: bool, context: SessionContext) -> None:
+    code = sqlstates.PRIVILEGE_NOT_GRANTED if verb == "granted" else sqlstates.PRIVILEGE_NOT_REVOKED
+    if verb == "granted":
+        message = f"{'no' if nothing else 'not all'} privileges were granted for"
+    else:
+        message = f"{'no' if nothing else 'not all'} privileges could be revoked for"
+    context.notices.append(Notice("WARNING", code, f'{message} "{thing.name}"'))

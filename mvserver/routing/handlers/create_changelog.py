@@ -1,0 +1,65 @@
+"""CREATE CHANGELOG: columns with a primary key over an entity, which is made when it is not there."""
+
+from __future__ import annotations
+
+import uuid
+
+from catalog.acl import Privilege
+from catalog.model import Relation
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgwire.backend import Result
+from mvserver.routing import changelog_declaration, lookup, notices, stream_declaration, stream_entity
+from mvserver.routing.ports import Services
+from mvserver.routing.rows import done
+from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements import CreateChangelog
+
+FIELDS = None
+TAG = "CREATE CHANGELOG"
+
+
+def run(statement: CreateChangelog, context: SessionContext, services: Services, work: Work) -> Result:
+    catalog = services.catalog
+    schema, name = lookup.new_relation(statement.name, context, services)
+    if statement.if_not_exists and catalog.relations.find(schema.id, name) is not None:
+        notices.skipped(context, sqlstates.DUPLICATE_TABLE, f'relation "{name}" already exists')
+        return done(TAG)
+    catalog.relations.check_new(schema.id, name)
+    columns = stream_declaration.check_columns(statement.columns)
+    typed = [(c.name, c.type) for c in statement.columns]
+    changelog_declaration.check_primary_key(typed, statement.primary_key)
+    declaration = changelog_declaration.read(statement.properties, typed)
+    store = lookup.store(declaration.stream.store, Privilege.USAGE, context, services)
+    value_format = declaration.stream.value_format
+    if value_format is None:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            'a changelog needs the property "value.format"',
+            hint=f"Formats are {', '.join(services.stores.formats(store.type))}.",
+        )
+    stream_declaration.check_format(value_format, services.stores.formats(store.type), store.type)
+    key = changelog_declaration.record_key(declaration, typed, statement.primary_key, store.type)
+    entity = declaration.stream.entity or name.lower()
+    with catalog.transaction():
+        made = declaration.compacted(store.type)
+        stream_entity.ensure(store, entity, made, declaration.given, context, services, work)
+        catalog.relations.add(
+            Relation(
+                id=str(uuid.uuid4()),
+                oid=0,
+                schema_id=schema.id,
+                name=name,
+                kind=lookup.CHANGELOG,
+                columns=changelog_declaration.with_key(columns, statement.primary_key),
+                properties=changelog_declaration.kept(declaration.stream, value_format, key),
+                definition=statement.text,
+                owner=context.role,
+                created_at=services.clock(),
+                store_id=store.id,
+                entity=entity,
+                key_columns=statement.primary_key,
+            )
+        )
+    return done(TAG)

@@ -1,0 +1,43 @@
+"""REASSIGN OWNED BY roles TO role: everything that they own, in all databases, and their queries."""
+
+from __future__ import annotations
+
+from catalog.model import Role
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgwire.backend import Result
+from mvserver.routing import privileges, role_names
+from mvserver.routing.ports import Services
+from mvserver.routing.rows import done
+from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements import ReassignOwned
+
+FIELDS = None
+TAG = "REASSIGN OWNED"
+
+
+def run(statement: ReassignOwned, context: SessionContext, services: Services, work: Work) -> Result:
+    catalog = services.catalog
+    with catalog.transaction():
+        old = [role_names.resolve(spec, context, services) for spec in statement.of]
+        new = role_names.resolve(statement.to, context, services)
+        for role in (*old, new):
+            _check(role, context, services)
+        for role in old:
+            for thing in catalog.privileges.things():
+                if thing.owner == role.name:
+                    catalog.privileges.set_owner(thing, new)
+            for query in catalog.queries.all():
+                if query.owner == role.name:
+                    catalog.privileges.set_query_owner(query.id, new)
+    return done(TAG)
+
+
+def _check(role: Role, context: SessionContext, services: Services) -> None:
+    if not privileges.authority(context, services).is_member(role):
+        raise SqlError(
+            sqlstates.INSUFFICIENT_PRIVILEGE,
+            "permission denied to reassign objects",
+            detail=f'Only roles with privileges of role "{role.name}" may reassign objects owned by it.',
+        )

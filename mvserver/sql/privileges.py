@@ -1,0 +1,251 @@
+"""GRANT, REVOKE, and who owns what: PostgreSQL's spellings and DeltaStream's, which say ROLE and ORGANIZATION."""
+
+from __future__ import annotations
+
+from mvserver.sql.cursor import Cursor
+from mvserver.sql.heads import Heads, StatementParser
+from mvserver.sql.lexer import IDENTIFIER, WORD
+from mvserver.sql.names import cascade, object_name
+from mvserver.sql.queries import query_id
+from mvserver.sql.roles import role_name, role_spec
+from mvserver.sql.statements import (
+    AlterOwner,
+    DropOwned,
+    Grant,
+    GrantRole,
+    GrantTarget,
+    ObjectName,
+    ReassignOwned,
+    Revoke,
+    RevokeRole,
+    RoleSpec,
+    Statement,
+)
+
+_RELATION = "relation"
+_PARTS = {"relation": 3, "schema": 2, "database": 1, "store": 1}
+_KINDS: tuple[tuple[tuple[str, ...], str, str | None], ...] = (
+    (("table",), _RELATION, None),
+    (("relation",), _RELATION, None),
+    (("foreign", "table"), _RELATION, "stream"),
+    (("stream",), _RELATION, "stream"),
+    (("changelog",), _RELATION, "changelog"),
+    (("materialized", "view"), _RELATION, "materialized view"),
+    (("schema",), "schema", None),
+    (("database",), "database", None),
+    (("store",), "store", None),
+    (("foreign", "server"), "store", None),
+)
+"""The words of a kind of object, what it is, and for a relation of which kind it must be."""
+
+_ALL_IN_SCHEMA: tuple[tuple[tuple[str, ...], str | None], ...] = (
+    (("tables",), None),
+    (("relations",), None),
+    (("streams",), "stream"),
+    (("changelogs",), "changelog"),
+    (("materialized", "views"), "materialized view"),
+)
+_REFUSED_KINDS = frozenset(
+    {
+        "sequence", "sequences", "function", "functions", "procedure", "procedures", "routine", "routines", "language",
+        "type", "domain", "tablespace", "parameter", "large", "foreign", "schema_registry", "descriptor_source",
+        "function_source", "compute_pool", "secret",
+    }
+)  # fmt: skip
+
+
+# --- GRANT and REVOKE -----------------------------------------------------------------------------------------------
+def _grant(cursor: Cursor) -> Statement:
+    if cursor.accept_word("ownership"):
+        return _grant_ownership(cursor)
+    words = _words(cursor)
+    if not cursor.accept_word("on"):
+        cursor.expect_word("to")
+        roles = tuple(words)
+        to = role_specs(cursor)
+        return GrantRole(roles, to, admin_option=cursor.accept_word("with", "admin", "option"))
+    target = _target(cursor)
+    cursor.expect_word("to")
+    to = role_specs(cursor)
+    option = cursor.accept_word("with", "grant", "option")
+    return Grant(_privileges(words), target, to, option, _granted_by(cursor))
+
+
+def _revoke(cursor: Cursor) -> Statement:
+    option_only = cursor.accept_word("grant", "option", "for")
+    if not option_only and cursor.accept_word("admin", "option", "for"):
+        roles = tuple(_words(cursor))
+        cursor.expect_word("from")
+        return _roles_revoked(cursor, roles, option_only=True)
+    words = _words(cursor)
+    if not option_only and not cursor.at_word("on"):
+        cursor.expect_word("from")
+        return _roles_revoked(cursor, tuple(words), option_only=False)
+    cursor.expect_word("on")
+    target = _target(cursor)
+    cursor.expect_word("from")
+    of = role_specs(cursor)
+    granted_by = _granted_by(cursor)
+    return Revoke(_privileges(words), target, of, option_only, granted_by, cascade(cursor))
+
+
+def _roles_revoked(cursor: Cursor, roles: tuple[str, ...], *, option_only: bool) -> Statement:
+    of = role_specs(cursor)
+    cascade(cursor)
+    return RevokeRole(roles, of, option_only)
+
+
+def _words(cursor: Cursor) -> list[str]:
+    """What is granted: privileges or roles; which of them, the word that follows tells."""
+    if cursor.at_word("role") and cursor.peek().kind in (WORD, IDENTIFIER) and cursor.peek().text not in ("to", "on"):
+        cursor.advance()
+    words = [_word(cursor)]
+    while cursor.accept_operator(","):
+        words.append(_word(cursor))
+    return words
+
+
+def _word(cursor: Cursor) -> str:
+    if not cursor.at_name() or cursor.at_any({"on", "to", "from"}):
+        raise cursor.syntax_error()
+    token = cursor.advance()
+    if token.text == "all" and token.kind is WORD:
+        cursor.accept_word("privileges")
+    if cursor.at_operator("("):
+        raise cursor.not_supported(
+            "privileges on columns are not supported", hint="Grant on a view that has only these columns."
+        )
+    return token.text
+
+
+def read_privilege_words(cursor: Cursor) -> tuple[str, ...] | None:
+    """None is ALL."""
+    return _privileges(_words(cursor))
+
+
+def _privileges(words: list[str]) -> tuple[str, ...] | None:
+    return None if words in (["all"], ["all privileges"]) else tuple(words)
+
+
+def role_specs(cursor: Cursor) -> tuple[RoleSpec, ...]:
+    specs = [role_spec(cursor)]
+    while cursor.accept_operator(","):
+        specs.append(role_spec(cursor))
+    return tuple(specs)
+
+
+def _granted_by(cursor: Cursor) -> RoleSpec | None:
+    return role_spec(cursor) if cursor.accept_word("granted", "by") else None
+
+
+# --- on what --------------------------------------------------------------------------------------------------------
+def _target(cursor: Cursor) -> GrantTarget:
+    if cursor.accept_word("organization"):
+        return GrantTarget("organization")
+    if cursor.accept_word("all"):
+        return _all_in_schema(cursor)
+    kind, relation_kind = _kind(cursor)
+    return GrantTarget(kind, _objects(cursor, kind), relation_kind)
+
+
+def _kind(cursor: Cursor) -> tuple[str, str | None]:
+    """A relation where no kind is said; one may be called ``stream``, too."""
+    for words, kind, relation_kind in _KINDS:
+        if cursor.at_word(*words) and _at_name(cursor, len(words)):
+            cursor.accept_word(*words)
+            return kind, relation_kind
+    if cursor.at_any(_REFUSED_KINDS) and _at_name(cursor, 1):
+        raise cursor.not_supported(f"privileges on a {cursor.current.text.upper()} are not supported")
+    return _RELATION, None
+
+
+def _at_name(cursor: Cursor, ahead: int) -> bool:
+    token = cursor.peek(ahead)
+    return token.kind is IDENTIFIER or (token.kind is WORD and token.text not in ("to", "from"))
+
+
+def _all_in_schema(cursor: Cursor) -> GrantTarget:
+    found = next((each for each in _ALL_IN_SCHEMA if cursor.at_word(*each[0])), None)
+    if found is None:
+        if cursor.at_any(_REFUSED_KINDS):
+            raise cursor.not_supported(f"privileges on {cursor.current.text.upper()} are not supported")
+        raise cursor.syntax_error()
+    cursor.accept_word(*found[0])
+    cursor.expect_word("in", "schema")
+    return GrantTarget(_RELATION, _objects(cursor, "schema"), found[1], all_in_schema=True)
+
+
+def _objects(cursor: Cursor, kind: str) -> tuple[ObjectName, ...]:
+    names = [object_name(cursor, parts_max=_PARTS[kind])]
+    while cursor.accept_operator(","):
+        names.append(object_name(cursor, parts_max=_PARTS[kind]))
+    return tuple(names)
+
+
+# --- owners ---------------------------------------------------------------------------------------------------------
+def _grant_ownership(cursor: Cursor) -> Statement:
+    cursor.expect_word("on")
+    kind, relation_kind = ("query", None) if cursor.accept_word("query") else _kind(cursor)
+    name = _named(cursor, kind)
+    cursor.expect_word("to")
+    return AlterOwner(kind, name, role_spec(cursor), relation_kind)
+
+
+def _alter_owner(what: str, kind: str, relation_kind: str | None) -> StatementParser:
+    def parse(cursor: Cursor) -> Statement:
+        if cursor.accept_word("if"):
+            raise cursor.not_supported(f"ALTER {what} IF EXISTS is not supported", token=cursor.previous)
+        name = _named(cursor, kind)
+        if not cursor.at_word("owner"):
+            hint = "Use UPDATE STORE name WITH (...)." if kind == "store" else "Drop the object and create it anew."
+            raise cursor.not_supported(f"ALTER {what} is supported with OWNER TO only", hint=hint)
+        cursor.advance()
+        cursor.expect_word("to")
+        return AlterOwner(kind, name, role_spec(cursor), relation_kind)
+
+    return parse
+
+
+def _named(cursor: Cursor, kind: str) -> ObjectName:
+    if kind == "query":
+        position = cursor.current.position
+        return ObjectName((query_id(cursor),), position)
+    return object_name(cursor, parts_max=_PARTS[kind])
+
+
+def _reassign(cursor: Cursor) -> Statement:
+    cursor.expect_word("by")
+    of = _owners(cursor)
+    cursor.expect_word("to")
+    return ReassignOwned(of, _owner(cursor))
+
+
+def _drop_owned(cursor: Cursor) -> Statement:
+    cursor.expect_word("by")
+    return DropOwned(_owners(cursor), cascade(cursor))
+
+
+def _owners(cursor: Cursor) -> tuple[RoleSpec, ...]:
+    specs = [_owner(cursor)]
+    while cursor.accept_operator(","):
+        specs.append(_owner(cursor))
+    return tuple(specs)
+
+
+def _owner(cursor: Cursor) -> RoleSpec:
+    if cursor.at_word("public"):
+        role_name(cursor)  # refuses it
+    return role_spec(cursor)
+
+
+HEADS: Heads = {
+    ("grant",): _grant,
+    ("revoke",): _revoke,
+    ("reassign", "owned"): _reassign,
+    ("drop", "owned"): _drop_owned,
+    ("alter", "query"): _alter_owner("QUERY", "query", None),
+    **{
+        ("alter", *words): _alter_owner(" ".join(words).upper(), kind, relation_kind)
+        for words, kind, relation_kind in _KINDS
+    },
+}

@@ -1,0 +1,150 @@
+"""Reading a stream from a position to its present end, once: for pull queries over streams that ask for it.
+
+Nothing is kept of it: a reader of its own in a folder of its own, rounds of bounded size through the evaluator that
+views have, and rows in memory within a bound.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from mvserver import limits, sqlstates
+from mvserver.compiler.plans import ErrorHandling, Projection
+from mvserver.errors import SqlError
+from mvserver.streaming.evaluator import BatchEvaluator
+from mvserver.streaming.push import PushSubscriber
+from mvserver.streaming.shares import Share
+from mvserver.streaming.spark import SparkGate
+from mvserver.streaming.spark_errors import is_too_large
+from mvserver.streaming.targets import Target
+from spark_sinks.base import Position, SourceReader
+from spark_sinks.duckdb.state import AppendState
+
+_ROUND_MIN = 100  # records: a round is never made smaller than this
+
+
+class BoundedReads:
+    """Those of the server: so many at a time, since each holds its rows in memory."""
+
+    def __init__(self, session: Callable[[], SparkSession], gate: SparkGate, work_directory: Path) -> None:
+        self._session = session
+        self._gate = gate
+        self._work = work_directory
+        self._turns = threading.Semaphore(limits.BOUNDED_READS_MAX)
+
+    def read(
+        self,
+        plan: Projection,
+        positions: tuple[str, str],
+        make_reader: Callable[[Path], SourceReader],
+        rows_max: int | None,
+        stopped: Callable[[], bool],
+    ) -> pa.Table:
+        """``positions`` are where to begin and where the source ends; at most ``rows_max`` rows are wanted."""
+        while not self._turns.acquire(timeout=0.25):
+            _refuse_stopped(stopped)
+        work = self._work / f"bounded-{uuid.uuid4()}"
+        try:
+            reader = make_reader(work)
+            try:
+                # First the end: it is what a fresh reader has of the source.
+                end = reader.adopt(json.loads(positions[1]), fresh=True)
+                start = reader.adopt(json.loads(positions[0]), fresh=False)
+                return self._rows(plan, reader, (start, end), rows_max, stopped)
+            finally:
+                reader.close_stream()
+                close = getattr(reader, "close", None)
+                if close is not None:
+                    close()
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+            self._turns.release()
+
+    def _rows(
+        self,
+        plan: Projection,
+        reader: SourceReader,
+        span: tuple[Position, Position],
+        rows_max: int | None,
+        stopped: Callable[[], bool],
+    ) -> pa.Table:
+        evaluator = BatchEvaluator(reader, _fail)
+        found: list[pa.Table] = []
+        size, rows = 0, 0
+        start, end = span
+        records_max = limits.BOUNDED_ROUND_RECORDS_MAX
+        if rows_max is not None:
+            records_max = max(_ROUND_MIN, min(records_max, rows_max))
+        while not reader.reached(start, end) and (rows_max is None or rows < rows_max):
+            _refuse_stopped(stopped)
+            following = reader.advance(start, reader.limit(start, end, records_max))
+            try:
+                table = self._round(plan, reader, evaluator, start, following)
+            except Exception as error:
+                if is_too_large(error) and records_max > _ROUND_MIN:
+                    records_max = max(_ROUND_MIN, records_max // 4)
+                    continue
+                raise reader.explain_failure(error, start) from error
+            reader.confirm(start)
+            found.append(table)
+            rows += table.num_rows
+            size += table.nbytes
+            if size > limits.BOUNDED_READ_BYTES_MAX:
+                raise _too_large(plan)
+            start = following
+            records_max = min(limits.BOUNDED_ROUND_RECORDS_MAX, records_max * 4)
+        if not found:
+            found.append(self._round(plan, reader, evaluator, start, start))  # for its columns
+        whole = pa.concat_tables(found)
+        return whole if rows_max is None else whole.slice(0, rows_max)
+
+    def _round(
+        self, plan: Projection, reader: SourceReader, evaluator: BatchEvaluator, start: Position, end: Position
+    ) -> pa.Table:
+        subscriber = PushSubscriber(
+            Target("bounded", "bounded", plan, AppendState("", ()), delivered=True),
+            1,
+            start,
+            plan.scan.error_handling,
+            filled=True,
+        )
+        records = reader.distance(start, end)
+        with self._gate.admitted():
+            frame = reader.batch(self._session(), start, end)
+            evaluated, _ = evaluator.evaluate(frame, [Share(subscriber, start, end, records)], records)
+        if subscriber.policy is ErrorHandling.TERMINATE and evaluated.rejected:
+            first = evaluated.rejected[0]
+            raise SqlError(
+                sqlstates.DATA_EXCEPTION,
+                f"record {first.position} cannot be decoded",
+                detail=first.reason + ".",
+                hint="'source.deserialization.error.handling' = 'IGNORE' leaves such records out.",
+            )
+        (delivery,) = evaluated.deliveries
+        return delivery.rows
+
+
+def _fail(share: Share, error: SqlError) -> None:
+    raise error
+
+
+def _refuse_stopped(stopped: Callable[[], bool]) -> None:
+    if stopped():
+        raise SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to user request")
+
+
+def _too_large(plan: Projection) -> SqlError:
+    return SqlError(
+        sqlstates.CONFIGURATION_LIMIT_EXCEEDED,
+        f'"{plan.scan.relation}" has more than a query may read at once',
+        detail=f"The columns that it needs come to more than {limits.BOUNDED_READ_BYTES_MAX >> 20} MiB.",
+        hint="Create a materialized view over the stream, name fewer columns, or use a LIMIT without ORDER BY.",
+    )

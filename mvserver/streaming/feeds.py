@@ -1,0 +1,116 @@
+"""A derived scan as it is kept: its tables by name, and what each of its sides evaluates and feeds into them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from mvserver import limits
+from mvserver.compiler import lower_duckdb
+from mvserver.compiler.derived import Derived, IntervalJoin, JoinKind, JoinSide, TemporalJoin, UnionAll
+from mvserver.compiler.plans import Scan
+from mvserver.streaming.targets import Target
+from spark_sinks.duckdb.interval_joins import IntervalTables
+from spark_sinks.duckdb.join_sides import FeedState, JoinTables, Side
+from spark_sinks.duckdb.logs import Log
+from spark_sinks.duckdb.state import JOIN
+from spark_sinks.duckdb.temporal_joins import TemporalTables
+from spark_sinks.duckdb.unions import UnionTables
+
+
+@dataclass(frozen=True)
+class Node:
+    """One derived scan of a query. ``path`` tells the nodes of a query apart: that of the query's own scan is empty,
+    that of a side's scan has the side's letter at its end."""
+
+    scan: Scan
+    path: str
+    tables: JoinTables
+
+    @property
+    def sides(self) -> tuple[JoinSide, JoinSide]:
+        assert self.scan.derived is not None  # noqa: S101 - a node has one
+        return self.scan.derived.sides
+
+    def side_path(self, index: int) -> str:
+        return f"{self.path}{'lr'[index]}"
+
+    def side_target(self, query_id: str, view_id: str, index: int) -> Target:
+        return Target(
+            feed_id(query_id, self.side_path(index)), view_id, self.sides[index].plan, FeedState(self.tables, index)
+        )
+
+
+def feed_id(query_id: str, path: str) -> str:
+    """What a side is called in the ledger."""
+    return f"{query_id}/{path}"
+
+
+def query_of(subscriber_id: str) -> str:
+    """The query that a subscriber of the ledger is, or is a side of."""
+    return subscriber_id.split("/", 1)[0]
+
+
+def nodes(scan: Scan, state_table: str, reader_id: str, path: str = "") -> Iterator[Node]:
+    """The derived scans below a query, the query's own first. ``reader_id`` is the beginning of the names of the
+    pipelines that read their logs."""
+    if scan.derived is None:
+        return
+    yield Node(scan, path, _tables(scan, scan.derived, f"{state_table}{JOIN}{path}", log_pipeline(reader_id, path)))
+    for index, side in enumerate(scan.derived.sides):
+        yield from nodes(side.scan, state_table, reader_id, f"{path}{'lr'[index]}")
+
+
+def log_pipeline(reader_id: str, path: str) -> str:
+    return f"{reader_id}{path}"
+
+
+def _tables(scan: Scan, join: Derived, table: str, reader: str) -> JoinTables:
+    log = Log(f"{table}_log", tuple(lower_duckdb.duckdb_type(column.type) for column in scan.columns), reader)
+    if isinstance(join, UnionAll):
+        left, right = (
+            replace(_side(side, f"{table}_{i}", preserved=False), idle_us=None) for i, side in enumerate(join.sides)
+        )
+        return UnionTables(left, right, f"{table}_marks", log)
+    left = _side(join.left, f"{table}_left", preserved=join.kind is not JoinKind.INNER)
+    right = _side(join.right, f"{table}_right", preserved=join.kind is JoinKind.FULL)
+    marks, residual = f"{table}_marks", _residual(join)
+    if isinstance(join, IntervalJoin):
+        return IntervalTables(left, right, marks, log, join.within_us, residual)
+    if right.idle_us is None:
+        right = replace(right, idle_us=limits.TEMPORAL_JOIN_IDLE_MS * 1000)
+    return TemporalTables(left, right, marks, log, limits.TEMPORAL_JOIN_KEPT_MS * 1000, residual)
+
+
+def _side(side: JoinSide, table: str, *, preserved: bool) -> Side:
+    scan = side.scan
+    return Side(
+        table=table,
+        key_types=tuple(lower_duckdb.duckdb_type(key.type) for key in side.keys),
+        types=tuple(lower_duckdb.duckdb_type(output.type) for output in side.outputs),
+        preserved=preserved,
+        delay_us=scan.watermark_delay_ms * 1000 + _disorder_us(scan),
+        idle_us=None if scan.idle_timeout_ms is None else scan.idle_timeout_ms * 1000,
+    )
+
+
+def _disorder_us(scan: Scan) -> int:
+    """By how much the rows of a log may come later than their times say: a pair comes with its later row, a row without
+    a partner when its time is over."""
+    join = scan.derived
+    if join is None:
+        return 0
+    inner = max(side.scan.watermark_delay_ms * 1000 + _disorder_us(side.scan) for side in join.sides)
+    return inner + (2 * join.within_us if isinstance(join, IntervalJoin) else 0)
+
+
+def _residual(join: IntervalJoin | TemporalJoin) -> str | None:
+    if join.residual is None:
+        return None
+    lefts = len(join.left.outputs)
+
+    def column(index: int) -> str:
+        return f"\0l.v{index}" if index < lefts else f"\0r.v{index - lefts}"
+
+    text = lower_duckdb.lower(join.numbered(join.residual), column, str)
+    return text.replace("{", "{{").replace("}", "}}").replace("\0l", "{l}").replace("\0r", "{r}")

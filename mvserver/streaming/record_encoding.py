@@ -1,0 +1,95 @@
+"""Rows as records of a changelog: the key and a JSON object, in the spelling that CREATE STREAM reads.
+
+An exact number keeps all of its digits, which is why the text is put together here and not by a library for JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import json
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mvserver.sql.types import Kind, SqlType
+
+_BYTES = {Kind.SMALLINT: 2, Kind.INTEGER: 4, Kind.BIGINT: 8}
+
+
+@dataclass(frozen=True)
+class RecordEncoder:
+    """``excluded`` are key columns that the value does not have."""
+
+    columns: Mapping[str, SqlType]
+    key: tuple[str, ...]
+    key_format: str  # "primitive" or "json"
+    excluded: tuple[str, ...] = ()
+
+    def key_of(self, row: Mapping[str, Any]) -> bytes | None:
+        if not self.key:
+            return None
+        if self.key_format == "json":
+            return self._object(row, self.key)
+        (name,) = self.key
+        size = _BYTES.get(self.columns[name].kind)
+        return str(row[name]).encode() if size is None else int(row[name]).to_bytes(size, "big", signed=True)
+
+    def value_of(self, row: Mapping[str, Any]) -> bytes:
+        return self._object(row, [name for name in self.columns if name not in self.excluded])
+
+    def _object(self, row: Mapping[str, Any], names: Sequence[str]) -> bytes:
+        return (
+            "{" + ",".join(f"{_text(name)}:{_json(row[name], self.columns[name])}" for name in names) + "}"
+        ).encode()
+
+
+def _json(value: Any, kind: SqlType) -> str:
+    if value is None:
+        return "null"
+    if kind.kind is Kind.BOOLEAN:
+        return "true" if value else "false"
+    if kind.is_integer or kind.kind is Kind.DECIMAL:
+        return f"{value:f}" if kind.kind is Kind.DECIMAL else str(value)
+    if kind.kind in (Kind.FLOAT, Kind.DOUBLE):
+        return _number(value, single=kind.kind is Kind.FLOAT)
+    if kind.kind is Kind.VARBINARY:
+        return _text(base64.b64encode(value).decode())
+    if kind.kind is Kind.ARRAY and kind.element is not None:
+        element = kind.element
+        return "[" + ",".join(_json(item, element) for item in value) + "]"
+    if kind.kind is Kind.MAP and kind.element is not None and kind.key is not None:
+        inner, keys = kind.element, kind.key
+        pairs = value.items() if isinstance(value, Mapping) else value
+        return "{" + ",".join(f"{_text(_plain(k, keys))}:{_json(v, inner)}" for k, v in pairs) + "}"
+    if kind.kind is Kind.STRUCT:
+        return "{" + ",".join(f"{_text(name)}:{_json(value[name], inner)}" for name, inner in kind.fields) + "}"
+    return _text(_plain(value, kind))
+
+
+def _plain(value: Any, kind: SqlType) -> str:
+    """A value as text, as in JSON but without its quotes."""
+    if kind.kind is Kind.TIMESTAMP_LTZ:
+        return f"{value.astimezone(dt.UTC):%Y-%m-%d %H:%M:%S.%f}Z"
+    if kind.kind is Kind.TIMESTAMP:
+        return str(value.isoformat(sep=" ", timespec="microseconds"))
+    if kind.kind in (Kind.DATE, Kind.TIME):
+        return str(value.isoformat())
+    return str(value) if isinstance(value, str) else _json(value, kind)
+
+
+def _number(value: float, *, single: bool) -> str:
+    if math.isnan(value):
+        return '"NaN"'
+    if math.isinf(value):
+        return '"Infinity"' if value > 0 else '"-Infinity"'
+    if single:  # the shortest text that is read back as the same
+        texts = (f"{value:.{digits}g}" for digits in range(6, 10))
+        return next((t for t in texts if struct.pack("f", float(t)) == struct.pack("f", value)), repr(value))
+    return repr(value)
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)

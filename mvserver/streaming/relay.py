@@ -1,0 +1,167 @@
+"""The relay: sends on what the outbox of a query holds, in order and exactly once.
+
+Each transaction of the sink carries the number of the last row in it. After any stop the relay reads that number back
+and goes on behind it, whatever the outbox still holds.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+from mvserver.streaming.csas import TransactionalSink
+from mvserver.streaming.record_encoding import RecordEncoder
+from mvserver.streaming.subscribers import Rate
+from spark_sinks.base import Position
+from spark_sinks.duckdb import outbox as outboxes
+from spark_sinks.duckdb.outbox import Outbox, Pending
+from spark_sinks.duckdb.writer import Writer
+
+_log = logging.getLogger(__name__)
+
+_BATCH_ROWS = 10_000
+_LOOK_S = 5.0  # commits wake it; this is for those that were missed
+_RETRY_S = (0.5, 1.0, 2.0, 5.0, 10.0)
+_RENEW_S = 86_400.0  # brokers forget a group's position some days after its last commit
+
+
+@dataclass(frozen=True)
+class Output:
+    """What is sent and how."""
+
+    outbox: Outbox
+    encoder: RecordEncoder
+    open_sink: Callable[[], TransactionalSink]
+
+
+class Relay:
+    """One thread for one query."""
+
+    def __init__(self, output: Output, writer: Writer, reached: Callable[[str], None] = lambda step: None) -> None:
+        self._output = output
+        self._writer = writer
+        self._reached = reached
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._sent = 0
+        self._written_at = time.monotonic()
+        self._waiting = 0
+        self.rate = Rate()
+        self.problem: str | None = None  # why nothing is sent at the moment
+        self.failure: str | None = None  # why nothing will be
+
+    def start(self) -> None:
+        self._stopping.clear()
+        self.problem = self.failure = None
+        self._thread = threading.Thread(target=self._run, name=f"relay-{self._output.outbox.query_id[:8]}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def committed(self) -> None:
+        """There may be more to send."""
+        self._wake.set()
+
+    @property
+    def is_congested(self) -> bool:
+        """So much waits to be sent that the query had better not add to it."""
+        return self._waiting > limits.OUTBOX_ROWS_MAX
+
+    def _run(self) -> None:
+        attempt = 0
+        while not self._stopping.is_set() and self.failure is None:
+            began = time.monotonic()
+            try:
+                self._send_all()
+            except Exception as error:  # noqa: BLE001 - shown as the query's state, and tried again
+                if self._stopping.is_set():
+                    return
+                _log.warning("relay of query %s stopped: %s", self._output.outbox.query_id, error)
+                self.problem = str(error)
+            if time.monotonic() - began > 60:
+                attempt = 0
+            self._stopping.wait(_RETRY_S[min(attempt, len(_RETRY_S) - 1)])
+            attempt += 1
+
+    def _send_all(self) -> None:
+        """Until it is stopped, or something fails."""
+        sink = self._output.open_sink()
+        try:
+            sent = self._committed(sink.committed_position(expected=self._sent > 0))
+            if sent is None:
+                return
+            self._sent = sent
+            self._forget()
+            while not self._stopping.is_set():
+                pending = self._next()
+                if pending is not None:
+                    self._send(sink, pending)
+                else:
+                    self._rest(sink)
+                self.problem = None
+        finally:
+            sink.close()
+
+    def _committed(self, position: Position | None) -> int | None:
+        """The number of the last row that was sent; None where it belongs to another outbox."""
+        if position is None:
+            return 0
+        if position.get("outbox") == self._incarnation():
+            return int(position["seq"])
+        self.failure = str(
+            SqlError(
+                sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "what the query has written belongs to a state that was lost",
+                detail="The rows of the query were built again from its source; what of them is written is not known.",
+                hint="Drop the query and create it anew with another topic.",
+            )
+        )
+        return None
+
+    def _send(self, sink: TransactionalSink, pending: Pending) -> None:
+        encoder = self._output.encoder
+        rows = pending.rows.to_pylist()
+        keys: Sequence[bytes | None] = [encoder.key_of(row) for row in rows]
+        values = [
+            None if deleted else encoder.value_of(row) for deleted, row in zip(pending.deleted, rows, strict=True)
+        ]
+        self._reached("before relay")
+        sink.write(keys, values, [None] * len(rows), {"outbox": self._incarnation(), "seq": pending.last})
+        self._reached("after relay")
+        self._sent, self._written_at = pending.last, time.monotonic()
+        self.rate.add(len(rows))
+        self._forget()
+
+    def _rest(self, sink: TransactionalSink) -> None:
+        if self._sent and time.monotonic() - self._written_at > _RENEW_S:
+            sink.renew({"outbox": self._incarnation(), "seq": self._sent})
+            self._written_at = time.monotonic()
+        self._wake.wait(_LOOK_S)
+        self._wake.clear()
+
+    # --- the outbox -------------------------------------------------------------------------------------------------
+    def _next(self) -> Pending | None:
+        with self._writer.read_cursor() as cursor:
+            pending = outboxes.pending(cursor, self._output.outbox, self._sent, _BATCH_ROWS)
+            full = pending is not None and len(pending.deleted) == _BATCH_ROWS
+            self._waiting = outboxes.length(cursor, self._output.outbox) if full else 0
+            return pending
+
+    def _incarnation(self) -> str:
+        with self._writer.read_cursor() as cursor:
+            return outboxes.incarnation(cursor, self._output.outbox)
+
+    def _forget(self) -> None:
+        with self._writer.transaction():
+            self._writer.execute(outboxes.forget_statement(self._output.outbox, self._sent))

@@ -1,0 +1,48 @@
+"""Which partitions the watermark of a windowed view waits for, at each commit and when one becomes idle."""
+
+from __future__ import annotations
+
+from mvserver.streaming.idleness import Idleness
+from mvserver.streaming.roster import Roster
+from mvserver.streaming.subscribers import Subscriber
+from mvserver.streaming.targets import Target
+from spark_sinks.base import Position, SourceReader
+from spark_sinks.duckdb.state import State, watched
+from spark_sinks.duckdb.windows import Standing
+from spark_sinks.duckdb.writer import Advance, Writer
+
+
+def watched_state(target: Target) -> State | None:
+    """The state of a view that has a watermark; None for another."""
+    return target.state if watched(target.state) is not None else None
+
+
+def standing(subscriber: Subscriber, end: Position, reader: SourceReader, latest: Position | None) -> Standing:
+    """When the view has read up to ``end``. Under the pipeline's lock."""
+    if subscriber.idleness is None:
+        timeout_ms = subscriber.target.plan.scan.idle_timeout_ms
+        subscriber.idleness = Idleness(None if timeout_ms is None else timeout_ms / 1000)
+    read = reader.partitions(end)
+    ends = None if latest is None else reader.partitions(latest)
+    return Standing(subscriber.query_id, tuple(sorted(read)), subscriber.idleness.idle(read, ends))
+
+
+def close_idle(roster: Roster, reader: SourceReader, writer: Writer) -> list[str]:
+    """Moves the watermarks that an idle partition holds back; the queries whose views may have changed. No batch does
+    it where nothing comes."""
+    moved = []
+    for subscriber in roster.wanted():
+        state = watched_state(subscriber.target)
+        if state is None or subscriber.target.plan.scan.idle_timeout_ms is None:
+            continue
+        with roster.lock:
+            now = standing(subscriber, subscriber.position, reader, roster.latest)
+            known = subscriber.standing
+        if known is None or known.idle == now.idle:
+            continue
+        if writer.advance(Advance(now, state, subscriber.target.outbox)):
+            moved.append(subscriber.query_id)
+        with roster.lock:
+            subscriber.standing = now
+            subscriber.epoch += subscriber.query_id in moved
+    return moved

@@ -1,0 +1,271 @@
+"""Views over a changelog: what each source row gives to the view is kept by its primary key, and taken back when the
+row is replaced or deleted.
+
+A projection's rows are those contributions. An aggregation has them beside its state of groups: group keys, then the
+arguments of the aggregates. Counts and exact sums of a changed group are corrected by what went and what came; where a
+view has another aggregate, its changed groups are computed anew from their contributions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_sinks.duckdb import value_tables
+from spark_sinks.duckdb.state import (
+    NULLS,
+    Measure,
+    MeasureInput,
+    UpsertState,
+    create_statements,
+    merge_nulls_statement,
+    merge_statement,
+    qualified,
+    roll_up,
+    rolled,
+)
+
+_CHANGES, _OLD, _SIGNED = "mv_changes", "mv_old", "mv_signed"
+_GROUPS, _ANEW = "mv_groups", "mv_anew"
+
+Register = Callable[[str, pa.Table], None]
+
+
+@dataclass(frozen=True)
+class KeyedRows:
+    """A row for each primary key (p0 ...) of the source that is in the view: its columns c0 ..."""
+
+    table: str
+    key_types: tuple[str, ...]
+    types: tuple[str, ...]
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return (self.table,)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(f"p{i}" for i in range(len(self.key_types)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(f"c{i}" for i in range(len(self.types)))
+
+    def create_statements(self) -> list[str]:
+        columns = [
+            f"{name} {kind}"
+            for name, kind in zip((*self.keys, *self.columns), (*self.key_types, *self.types), strict=True)
+        ]
+        primary = f"PRIMARY KEY ({', '.join(self.keys)})"
+        return [f"CREATE TABLE {qualified(self.table)} ({', '.join([*columns, primary])})"]
+
+
+@dataclass(frozen=True)
+class RetractedState:
+    """The groups of a view over a changelog, and the contributions of its source's rows: columns of group keys first;
+    ``arguments`` and ``values`` name the columns that each measure and each value table takes."""
+
+    groups: UpsertState
+    rows: KeyedRows
+    arguments: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def table(self) -> str:
+        return self.groups.table
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return (*self.groups.tables, *self.rows.tables)
+
+    @property
+    def group_columns(self) -> tuple[str, ...]:
+        return self.rows.columns[: len(self.groups.key_types)]
+
+    @property
+    def subtracts(self) -> bool:
+        """Whether all of its measures can be corrected without a look at the other contributions."""
+        return all(
+            (m.kind is Measure.COUNT or (m.kind is Measure.SUM and m.type != "DOUBLE")) and not m.distinct
+            for m in self.groups.measures
+        )
+
+    @property
+    def adds(self) -> bool:
+        """Whether new contributions alone can be merged into its groups."""
+        return not any(m.distinct for m in self.groups.measures)
+
+    def create_statements(self) -> list[str]:
+        return [*create_statements(self.groups), *self.rows.create_statements()]
+
+
+ChangelogState = KeyedRows | RetractedState
+
+
+def last_changes(
+    relation: str, *, keys: Sequence[str], known: str, passing: str, order: Sequence[str], columns: Sequence[str]
+) -> str:
+    """The last record of each primary key in a batch; ``known`` leaves out rejected ones. One that does not pass, or
+    has no value, takes its key out of the view."""
+    selected = [f"{key} AS p{i}" for i, key in enumerate(keys)]
+    selected.append(f"{passing} AS passes")
+    selected += [f"{column} AS c{i}" for i, column in enumerate(columns)]
+    latest = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {', '.join(f'{o} DESC' for o in order)})"
+    return f"SELECT {', '.join(selected)} FROM {relation} WHERE {known} QUALIFY {latest} = 1"
+
+
+def merge_changes(
+    cursor: duckdb.DuckDBPyConnection, register: Register, state: ChangelogState, changes: pa.Table
+) -> None:
+    """Inside the batch's transaction. ``changes``: what :func:`last_changes` gave."""
+    if changes.num_rows == 0:
+        return
+    register(_CHANGES, changes)
+    if isinstance(state, KeyedRows):
+        _replace_rows(cursor, state, changes)
+        return
+    same = " AND ".join(f"r.{key} = c.{key}" for key in state.rows.keys)
+    columns = ", ".join(state.rows.columns) or "1 AS one"
+    stored = ", ".join(f"r.{name}" for name in state.rows.columns) or "1 AS one"
+    old = cursor.sql(
+        f"SELECT {stored} FROM {qualified(state.rows.table)} AS r JOIN {_CHANGES} AS c ON {same}"
+    ).to_arrow_table()
+    register(_OLD, old)
+    signed = cursor.sql(
+        f"SELECT 1 AS s, {columns} FROM {_CHANGES} WHERE passes UNION ALL SELECT -1, {columns} FROM {_OLD}"
+    ).to_arrow_table()
+    _replace_rows(cursor, state.rows, changes)
+    if signed.num_rows == 0:
+        return
+    register(_SIGNED, signed)
+    _merge_values(cursor, state)
+    if state.subtracts:
+        _merge_differences(cursor, state)
+    elif old.num_rows == 0 and state.adds:
+        _merge_new(cursor, state)
+    else:
+        _compute_anew(cursor, register, state)
+
+
+def _replace_rows(cursor: duckdb.DuckDBPyConnection, rows: KeyedRows, changes: pa.Table) -> None:
+    passing = pc.sum(changes.column("passes")).as_py() or 0
+    if passing < changes.num_rows:
+        same = " AND ".join(f"r.{key} = c.{key}" for key in rows.keys)
+        cursor.execute(f"DELETE FROM {qualified(rows.table)} AS r USING {_CHANGES} AS c WHERE {same} AND NOT c.passes")
+    if passing:
+        columns = ", ".join((*rows.keys, *rows.columns))
+        cursor.execute(
+            f"INSERT OR REPLACE INTO {qualified(rows.table)} ({columns}) SELECT {columns} FROM {_CHANGES} WHERE passes"
+        )
+
+
+# --- groups ---------------------------------------------------------------------------------------------------------
+def _merge_values(cursor: duckdb.DuckDBPyConnection, state: RetractedState) -> None:
+    groups = state.groups
+    for index, (values, arguments) in enumerate(zip(groups.values, state.values, strict=True)):
+        cursor.execute(
+            value_tables.merge_statement(
+                groups.table,
+                index,
+                groups.key_types,
+                values,
+                relation=_SIGNED,
+                keys=state.group_columns,
+                passing="true",
+                count="s",
+                arguments=arguments,
+            )
+        )
+        cursor.execute(f"DELETE FROM {qualified(value_tables.table_name(groups.table, index))} WHERE n = 0")
+
+
+def _merge_differences(cursor: duckdb.DuckDBPyConnection, state: RetractedState) -> None:
+    """Adds what came and subtracts what went."""
+    keys = state.group_columns
+    selected = [f"{key} AS k{i}" for i, key in enumerate(keys)] if keys else ["0 AS k"]
+    selected.append("sum(s)::BIGINT AS n")
+    for i, (measure, a) in enumerate(zip(state.groups.measures, state.arguments, strict=True)):
+        if measure.kind is Measure.COUNT:
+            selected.append(f"count({a}) FILTER (s = 1) - count({a}) FILTER (s = -1) AS m{i}")
+        else:
+            came, went = (f"coalesce(sum({a}) FILTER (s = {sign}), 0)" for sign in (1, -1))
+            selected.append(f"({came} - {went})::{measure.type} AS m{i}")
+    grouping = f" GROUP BY {', '.join(keys)}" if keys else ""
+    for nulls in (False, True) if keys else (None,):
+        differences = f"SELECT {', '.join(selected)} FROM {_SIGNED} WHERE {_with_nulls(keys, nulls)}{grouping}"
+        _merge(cursor, state, differences, nulls=bool(nulls))
+    if keys:
+        for table in (state.table, state.table + NULLS):
+            cursor.execute(f"DELETE FROM {qualified(table)} WHERE n = 0")
+
+
+def _merge_new(cursor: duckdb.DuckDBPyConnection, state: RetractedState) -> None:
+    """As a stream's rows: nothing was replaced."""
+    keys = state.group_columns
+    for nulls in (False, True) if keys else (None,):
+        new = roll_up(
+            state.groups,
+            _SIGNED,
+            keys=keys,
+            passing="true",
+            count=None,
+            inputs=[MeasureInput(argument=argument) for argument in state.arguments],
+            nulls=nulls,
+        )
+        _merge(cursor, state, new, nulls=bool(nulls))
+
+
+def _merge(cursor: duckdb.DuckDBPyConnection, state: RetractedState, rows: str, *, nulls: bool) -> None:
+    statement = merge_nulls_statement if nulls else merge_statement
+    cursor.execute(statement(state.groups, rows))
+
+
+def _compute_anew(cursor: duckdb.DuckDBPyConnection, register: Register, state: RetractedState) -> None:
+    """The changed groups from all of their contributions."""
+    keys, groups = state.group_columns, state.groups
+    measures = [
+        text
+        for i, (measure, argument) in enumerate(zip(groups.measures, state.arguments, strict=True))
+        for text in rolled(i, measure, MeasureInput(argument=argument))
+    ]
+    names = ", ".join([*groups.keys, *(name for name, _ in groups.state_columns)])
+    main = qualified(groups.table)
+    if not keys:
+        selected = ", ".join(["count(*) AS n", *measures])
+        cursor.execute(
+            f"INSERT OR REPLACE INTO {main} (k, {names}) SELECT 0, {selected} FROM {qualified(state.rows.table)}"
+        )
+        return
+    changed = ", ".join(f"{key} AS k{i}" for i, key in enumerate(keys))
+    register(_GROUPS, cursor.sql(f"SELECT DISTINCT {changed} FROM {_SIGNED}").to_arrow_table())
+    same = " AND ".join(f"r.{key} IS NOT DISTINCT FROM g.k{i}" for i, key in enumerate(keys))
+    selected = ", ".join([changed, "count(*) AS n", *measures])
+    anew = cursor.sql(
+        f"SELECT {selected} FROM {qualified(state.rows.table)} AS r "
+        f"WHERE EXISTS (SELECT 1 FROM {_GROUPS} AS g WHERE {same}) GROUP BY {', '.join(keys)}"
+    ).to_arrow_table()
+    register(_ANEW, anew)
+    whole, with_nulls = (_with_nulls(groups.keys, nulls) for nulls in (False, True))
+    cursor.execute(f"INSERT OR REPLACE INTO {main} ({names}) SELECT {names} FROM {_ANEW} WHERE {whole}")
+    gone = " AND ".join(f"t.{key} = g.{key}" for key in groups.keys)
+    still = " AND ".join(f"a.{key} = g.{key}" for key in groups.keys)
+    cursor.execute(
+        f"DELETE FROM {main} AS t USING {_GROUPS} AS g WHERE {gone} "
+        f"AND NOT EXISTS (SELECT 1 FROM {_ANEW} AS a WHERE {still})"
+    )
+    nulls = qualified(groups.table + NULLS)
+    known = " AND ".join(f"t.{key} IS NOT DISTINCT FROM g.{key}" for key in groups.keys)
+    cursor.execute(f"DELETE FROM {nulls} AS t USING {_GROUPS} AS g WHERE {known}")
+    cursor.execute(f"INSERT INTO {nulls} ({names}) SELECT {names} FROM {_ANEW} WHERE {with_nulls}")
+
+
+def _with_nulls(keys: Sequence[str], nulls: bool | None) -> str:
+    """Only rows with (True) or without (False) a NULL among their keys, or all."""
+    if nulls is None:
+        return "true"
+    any_null = " OR ".join(f"{key} IS NULL" for key in keys)
+    return f"({any_null})" if nulls else f"NOT ({any_null})"

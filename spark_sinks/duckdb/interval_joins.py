@@ -1,0 +1,103 @@
+"""The interval join: two buffers of rows that may still find a partner, and the statements that find it.
+
+Each side of the join is fed by its own source, in that source's order, whatever the other side has come to. A row waits
+until the mark of the *other* side has passed its time by the interval; whoever comes to that other side later, by its
+own mark, is too late for it. So which rows meet does not depend on how the sources were cut into batches nor on which
+side ran ahead: a pair is found when the later of its rows is committed, and a row that met nobody is given once, with
+NULLs, when the other side's mark has passed it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_sinks.duckdb import join_sides, logs
+from spark_sinks.duckdb.join_sides import INCOMING, Batch, Side, alone, side_of
+from spark_sinks.duckdb.logs import Log
+
+
+@dataclass(frozen=True)
+class IntervalTables:
+    """``residual`` is DuckDB text over {l}.v0 ... and {r}.v0 ..., to be formatted."""
+
+    left: Side
+    right: Side
+    marks: str
+    log: Log
+    within_us: int
+    residual: str | None = None
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return (self.left.table, self.right.table, self.marks, self.log.table)
+
+    def create_statements(self) -> list[str]:
+        beside = ["t BIGINT", "w BIGINT", "r TIMESTAMPTZ", "matched BOOLEAN"]
+        buffers = [
+            f"CREATE TABLE {side.qualified} ({', '.join([*side.typed, *beside])})" for side in (self.left, self.right)
+        ]
+        return [*buffers, *join_sides.common_statements(self)]
+
+    def feed_statements(self, index: int, batch: Batch) -> list[str]:
+        side, other = side_of(self, index), side_of(self, 1 - index)
+        kept = ", ".join((*side.keys, *side.columns, "t", "w", "r"))
+        hopeless = f"SELECT {alone(self, index, 's')} FROM {INCOMING} s WHERE NOT ({side.can_match})"
+        return [
+            f"CREATE OR REPLACE TEMP TABLE {INCOMING} AS {join_sides.timed(self, index, batch)}",
+            *logs.append_statements(self.log, [self._pairs(index)]),
+            *([self._mark_matched(index)] if other.preserved else []),
+            *(logs.append_statements(self.log, [hopeless]) if side.preserved else []),
+            f"INSERT INTO {side.qualified} SELECT {kept}, {self._has_partner(index)} FROM {INCOMING} n "
+            f"WHERE {side.can_match}",
+            *join_sides.mark_statements(self, index),
+            f"DROP TABLE {INCOMING}",
+            *self.close_statements(),
+            *logs.trim_statements(self.log),
+        ]
+
+    def close_statements(self) -> list[str]:
+        statements: list[str] = []
+        for index in (0, 1):
+            side = side_of(self, index)
+            # A side that is idle as a whole is as far as the other one.
+            idle = f"greatest({join_sides.greatest_mark(self, 1 - index)}, {join_sides.greatest_mark(self, index)})"
+            passed = f"t + {self.within_us} < {join_sides.mark(self, 1 - index, idle=idle)}"
+            if side.preserved:
+                rows = f"SELECT {alone(self, index, 's')} FROM {side.qualified} s WHERE NOT matched AND {passed}"
+                statements += logs.append_statements(self.log, [rows])
+            statements.append(f"DELETE FROM {side.qualified} WHERE {passed}")
+        return statements
+
+    def _meet(self, index: int) -> str:
+        """Whether a row n of the batch's side and a row o of the other side's buffer are a pair."""
+        within = self.within_us
+        equal = [f"n.{key} = o.{key}" for key in side_of(self, index).keys]
+        near = [f"o.t BETWEEN n.t - {within} AND n.t + {within}", f"n.w <= o.t + {within}", f"o.w <= n.t + {within}"]
+        residual = []
+        if self.residual is not None:
+            left, right = _names(index)
+            residual = [f"({self.residual.format(l=left, r=right)})"]
+        return " AND ".join([*equal, *near, *residual])
+
+    def _pairs(self, index: int) -> str:
+        left, right = _names(index)
+        values = [f"{left}.{c}" for c in self.left.columns] + [f"{right}.{c}" for c in self.right.columns]
+        columns = ["greatest(n.r, o.r)", *values, "make_timestamptz(greatest(n.t, o.t))"]
+        other = side_of(self, 1 - index)
+        return f"SELECT {', '.join(columns)} FROM {INCOMING} n JOIN {other.qualified} o ON {self._meet(index)}"
+
+    def _mark_matched(self, index: int) -> str:
+        return (
+            f"UPDATE {side_of(self, 1 - index).qualified} o SET matched = true WHERE NOT matched "
+            f"AND EXISTS (SELECT 1 FROM {INCOMING} n WHERE {self._meet(index)})"
+        )
+
+    def _has_partner(self, index: int) -> str:
+        if not side_of(self, index).preserved:
+            return "false"
+        return f"EXISTS (SELECT 1 FROM {side_of(self, 1 - index).qualified} o WHERE {self._meet(index)})"
+
+
+def _names(index: int) -> tuple[str, str]:
+    """What the left and the right row are called where the batch is of this side."""
+    return ("n", "o") if index == 0 else ("o", "n")

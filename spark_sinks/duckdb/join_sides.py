@@ -1,0 +1,209 @@
+"""What all joins have in common: two sides with tables of their own, how far each has come, and the log of joined rows.
+
+A batch's rows are timed: each gets the mark of its source just before it, the greatest event time of its partition
+until then, so that what a row may meet depends on the order of the records in each source alone. The marks are kept
+with the rows, in the transaction of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from spark_sinks.duckdb import logs
+from spark_sinks.duckdb.logs import Log
+from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK
+
+INCOMING = "mv_incoming"  # a temporary table: the timed rows of the batch
+NEVER = -4_000_000_000_000_000_000  # microseconds: before every event time, with room for delays
+EVER = -NEVER
+
+
+@dataclass(frozen=True)
+class Side:
+    """``types`` are of the columns that it gives to the joined rows."""
+
+    table: str
+    key_types: tuple[str, ...]
+    types: tuple[str, ...]
+    preserved: bool  # its rows without a partner are given, too
+    delay_us: int = 0  # how far its mark stays behind the greatest event time
+    idle_us: int | None = None  # without records for so long, its partitions do not hold back the other side
+
+    @property
+    def qualified(self) -> str:
+        return f'"_state"."{self.table}"'
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(f"k{i}" for i in range(len(self.key_types)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(f"v{i}" for i in range(len(self.types)))
+
+    @property
+    def typed(self) -> list[str]:
+        """Keys and columns for CREATE TABLE."""
+        names = zip((*self.keys, *self.columns), (*self.key_types, *self.types), strict=True)
+        return [f"{name} {kind}" for name, kind in names]
+
+    @property
+    def can_match(self) -> str:
+        """What a row needs to meet another one: a whole key and an event time."""
+        return " AND ".join(f"{column} IS NOT NULL" for column in (*self.keys, "t"))
+
+
+class JoinTables(Protocol):
+    """All that a join keeps."""
+
+    @property
+    def left(self) -> Side: ...
+
+    @property
+    def right(self) -> Side: ...
+
+    @property
+    def marks(self) -> str: ...
+
+    @property
+    def log(self) -> Log: ...
+
+    @property
+    def tables(self) -> tuple[str, ...]: ...
+
+    def create_statements(self) -> list[str]: ...
+
+    def close_statements(self) -> list[str]:
+        """Gives what need wait no longer, and forgets what nobody can meet any more."""
+
+    def feed_statements(self, index: int, batch: Batch) -> list[str]:
+        """Takes in a batch of one side: 0 is the left one."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of a side in ``relation``. ``columns`` are those of keys, values, event time in microseconds and record
+    time; those of the record order are there too. ``taken`` tells the rows that count, ``passing`` those of them that
+    are not deletions, which only a changelog has."""
+
+    relation: str
+    taken: str
+    passing: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FeedState:
+    """One side of a join as the target of a batch."""
+
+    join: JoinTables
+    index: int
+
+    @property
+    def side(self) -> Side:
+        return (self.join.left, self.join.right)[self.index]
+
+    @property
+    def table(self) -> str:
+        return self.side.table
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return self.join.tables
+
+    def create_statements(self) -> list[str]:
+        return self.join.create_statements()
+
+
+def side_of(join: JoinTables, index: int) -> Side:
+    return (join.left, join.right)[index]
+
+
+def common_statements(join: JoinTables) -> list[str]:
+    """Creates the marks and the log."""
+    marks = qualified_marks(join)
+    return [
+        f"CREATE TABLE {marks} (side UTINYINT, part VARCHAR, mark BIGINT NOT NULL, seen_at TIMESTAMPTZ NOT NULL, "
+        "idle BOOLEAN NOT NULL, PRIMARY KEY (side, part))",
+        # A side of which nothing is known yet holds the other one back, until it counts as idle.
+        f"INSERT INTO {marks} VALUES (0, '', {NEVER}, now(), false), (1, '', {NEVER}, now(), false)",
+        *logs.create_statements(join.log),
+    ]
+
+
+def qualified_marks(join: JoinTables) -> str:
+    return f'"_state"."{join.marks}"'
+
+
+# --- time -----------------------------------------------------------------------------------------------------------
+def timed(join: JoinTables, index: int, batch: Batch, *extra: str) -> str:
+    """The rows of a batch with their partition and the mark ``w`` before them; ``mark`` is the one before the batch.
+    ``extra`` are further columns."""
+    side = side_of(join, index)
+    names = (*side.keys, *side.columns, "t", "r", "part")
+    named = [f"{column} AS {name}" for column, name in zip((*batch.columns, PARTITION), names, strict=True)]
+    rows = f"SELECT {', '.join([*named, *extra, RANK, PLACE])} FROM {batch.relation} WHERE {batch.taken}"
+    earlier = f"PARTITION BY part ORDER BY {RANK}, {PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+    before = f"greatest(mark, max(t) OVER ({earlier}))"
+    return (
+        f"SELECT *, coalesce({before} - {side.delay_us}, {NEVER}) AS w FROM (SELECT b.*, m.mark FROM ({rows}) b "
+        f"LEFT JOIN {qualified_marks(join)} m ON m.side = {index} AND m.part = b.part) q"
+    )
+
+
+def mark_statements(join: JoinTables, index: int) -> list[str]:
+    """How far the side has come with the batch."""
+    marks = qualified_marks(join)
+    return [
+        f"INSERT OR REPLACE INTO {marks} SELECT {index}, part, max(greatest(mark, t)), now(), false FROM {INCOMING} "
+        "WHERE greatest(mark, t) IS NOT NULL GROUP BY part",
+        f"DELETE FROM {marks} WHERE side = {index} AND part = '' "
+        f"AND EXISTS (SELECT 1 FROM {marks} WHERE side = {index} AND part <> '')",
+    ]
+
+
+def mark(join: JoinTables, index: int, *, idle: str) -> str:
+    """How far a side has come: the least of its partitions without the idle ones. ``idle`` is for a side that is idle
+    as a whole."""
+    least = f"SELECT min(mark) - {side_of(join, index).delay_us} FROM {qualified_marks(join)} WHERE side = {index}"
+    return f"coalesce(({least} AND NOT idle), {idle})"
+
+
+def least_mark(join: JoinTables, index: int) -> str:
+    """That of all partitions, also of idle ones, which may come back."""
+    return f"(SELECT min(mark) - {side_of(join, index).delay_us} FROM {qualified_marks(join)} WHERE side = {index})"
+
+
+def greatest_mark(join: JoinTables, index: int) -> str:
+    return f"(SELECT max(mark) - {side_of(join, index).delay_us} FROM {qualified_marks(join)} WHERE side = {index})"
+
+
+def wake_statement(join: JoinTables) -> str:
+    """When the server starts: the time when it did not run is no time without records."""
+    return f"UPDATE {qualified_marks(join)} SET seen_at = now(), idle = false"
+
+
+def idle_condition(join: JoinTables, index: int, confirmed_at: float) -> str:
+    """Partitions from which nothing has come for the side's time-out; ``confirmed_at`` is a moment of which all that
+    the source had then is read."""
+    idle_us = side_of(join, index).idle_us or 0
+    return f"side = {index} AND NOT idle AND seen_at <= to_timestamp({confirmed_at!r}) - to_microseconds({idle_us})"
+
+
+def begins_idling(join: JoinTables, index: int, confirmed_at: float) -> str:
+    return f"SELECT count(*) > 0 FROM {qualified_marks(join)} WHERE {idle_condition(join, index, confirmed_at)}"
+
+
+def idle_statement(join: JoinTables, index: int, confirmed_at: float) -> str:
+    return f"UPDATE {qualified_marks(join)} SET idle = true WHERE {idle_condition(join, index, confirmed_at)}"
+
+
+# --- rows -----------------------------------------------------------------------------------------------------------
+def alone(join: JoinTables, index: int, name: str) -> str:
+    """A row of one side as a joined row: for SELECT from ``name``."""
+    own = [f"{name}.{column}" for column in side_of(join, index).columns]
+    nulls = ["NULL"] * len(side_of(join, 1 - index).columns)
+    values: Sequence[str] = [*own, *nulls] if index == 0 else [*nulls, *own]
+    return ", ".join([f"{name}.r", *values, f"make_timestamptz({name}.t)"])

@@ -1,0 +1,168 @@
+"""A log as a source: what a query reads of rows that other queries of the server made.
+
+Spark has no stream over it. A pipeline reads it in bounded batches, as soon as the commit that appended rows says so.
+Positions are ``{"seq": n}``: the rows before number n are read.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from spark_sinks.base import Position, RecordOrder, SourceHealth
+from spark_sinks.decode import parquet_column
+from spark_sinks.duckdb.logs import Log, bounds_query, read_query
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+LOOK_S = 1.0
+
+
+class LogReader:
+    """A :class:`spark_sinks.base.SourceReader`. ``complete`` says whether all that the log is made from has been read
+    once up to its end: until then nobody can say where the log ends. ``look`` is called at
+    intervals while a pipeline asks for rows."""
+
+    def __init__(
+        self,
+        log: Log,
+        schema: StructType,
+        cursor: Callable[[], duckdb.DuckDBPyConnection],
+        *,
+        complete: Callable[[], bool] = lambda: True,
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.log = log
+        self._schema = schema
+        self._cursor = cursor()
+        self._complete = complete
+        self._look = look
+        self._looked_at = time.monotonic()
+        self._lock = threading.Lock()  # of the cursor
+        self._appended = threading.Event()
+        self._batch_end: Position = {"seq": 0}
+
+    # --- rows as they come ------------------------------------------------------------------------------------------
+    def notify(self) -> None:
+        """Rows may have been committed."""
+        self._appended.set()
+
+    def wait(self, timeout_s: float) -> None:
+        """Until rows may have been committed."""
+        self._appended.wait(timeout_s)
+        self._appended.clear()
+
+    def next_batch(self, start: Position, records: int) -> Position:
+        """The end of what is there now, at most so many records; ``start`` where there is nothing."""
+        if time.monotonic() - self._looked_at >= LOOK_S:
+            self._look()
+            self._looked_at = time.monotonic()
+        self._batch_end = self.limit(start, self.end(), records)
+        return self._batch_end
+
+    def batch_end(self, checkpoint: str, batch_id: int, start: Position) -> Position:
+        return self._batch_end
+
+    def batch(self, spark: SparkSession, start: Position, end: Position) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812 - the name everyone gives it
+
+        self._check_kept(start)
+        names = [parquet_column(field.name).strip("`") for field in self._schema.fields]
+        query = read_query(self.log, [f'"{name}"' for name in names])
+        with self._lock:
+            self._cursor.execute("SET TimeZone = 'UTC'")
+            table = self._cursor.execute(query, [int(start["seq"]), int(end["seq"])]).to_arrow_table()
+        # Arrow's timestamps without a zone come as instants: in UTC, the session's zone, both are the same moment.
+        columns = [
+            F.col(parquet_column(field.name)).cast(field.dataType).alias(name)
+            for field, name in zip(self._schema.fields, names, strict=True)
+        ]
+        empty = F.lit(None).cast("binary")
+        return spark.createDataFrame(table).select(
+            empty.alias("key"), empty.alias("value"), F.col("position"), F.col("record_time"), *columns
+        )
+
+    def stream(self, spark: SparkSession, start: Position, *, records_per_trigger: int) -> DataFrame:
+        raise SqlError(sqlstates.INTERNAL_ERROR, "a log has no Spark stream", detail=f"Log {self.log.table}.")
+
+    def close_stream(self) -> None:
+        """When its pipeline has ended."""
+        with self._lock:
+            self._cursor.close()
+
+    # --- positions --------------------------------------------------------------------------------------------------
+    def _bounds(self) -> tuple[int, int]:
+        with self._lock:
+            rows = self._cursor.execute(bounds_query(self.log)).fetchall()
+        return (int(rows[0][0]), int(rows[0][1])) if rows else (0, 0)
+
+    def end(self) -> Position:
+        """The end of what is there now."""
+        return {"seq": self._bounds()[1]}
+
+    def adopt(self, position: Position, *, fresh: bool) -> Position:
+        return position
+
+    def confirm(self, position: Position) -> None:
+        """A log has no other identity than its name."""
+
+    def limit(self, start: Position, end: Position, records: int) -> Position:
+        return {"seq": min(int(start["seq"]) + records, int(end["seq"]))}
+
+    def advance(self, start: Position, end: Position) -> Position:
+        return {"seq": int(end["seq"])}
+
+    def initial(self, positions: Sequence[Position]) -> Position:
+        return {"seq": min(int(position["seq"]) for position in positions)}
+
+    def remaining(self, start: Position) -> tuple[Position, str | None]:
+        return start, None  # what is left of a log is not asked: it is made anew with what it is made from
+
+    def check_history(self, start: Position) -> None:
+        self._check_kept(start)
+
+    def _check_kept(self, start: Position) -> None:
+        first, _ = self._bounds()
+        if int(start["seq"]) < first:
+            raise SqlError(
+                sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
+                f"rows from {start['seq']} of an intermediate result are gone",
+                detail=f"It begins at {first}: what all its readers have read is removed.",
+                hint="REFRESH MATERIALIZED VIEW rebuilds a view from its sources.",
+            )
+
+    @property
+    def record_order(self) -> RecordOrder:
+        return RecordOrder("'0'", "cast(position as bigint)")
+
+    def segment_ranks(self, segments: Sequence[str]) -> Sequence[int]:
+        return [0 for _ in segments]
+
+    def partitions(self, position: Position) -> Mapping[str, int]:
+        return {"0": int(position["seq"])}
+
+    def rejected_positions(self, records: Sequence[tuple[str, bytes | None]]) -> Sequence[str]:
+        return [position for position, _ in records]
+
+    def distance(self, start: Position, end: Position) -> int:
+        return max(0, int(end["seq"]) - int(start["seq"]))
+
+    def reached(self, position: Position, target: Position) -> bool:
+        return int(position["seq"]) >= int(target["seq"])
+
+    def health(self, position: Position) -> SourceHealth:
+        return SourceHealth("ok", latest=self.end() if self._complete() else None)
+
+    def explain_failure(self, error: BaseException, position: Position) -> Exception:
+        if isinstance(error, SqlError):
+            return error
+        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        return SqlError(sqlstates.IO_ERROR, "reading an intermediate result failed", detail=first[:500])

@@ -1,0 +1,150 @@
+"""The outbox: what a query has to write elsewhere, kept in the transaction that changed its rows.
+
+A view's rows before and after a batch tell which of them are new, changed or gone. They are numbered without a gap, so
+that whoever sends them on can say how far it has come. ``incarnation`` tells the outbox of a state that was lost and
+built again from its successor: their numbers do not go together.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
+from spark_sinks.duckdb.state import OUTBOX, State, UpsertState, qualified
+
+_KEYS, _BEFORE, _AFTER = "mv_changed_keys", "mv_before", "mv_after"
+
+
+@dataclass(frozen=True)
+class Outbox:
+    """Of a query whose rows are shown by the DuckDB view ``view_id``. ``columns`` are (name, DuckDB type)."""
+
+    query_id: str
+    view_id: str
+    state_table: str
+    key: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
+
+    @property
+    def table(self) -> str:
+        return f"{self.state_table}{OUTBOX}"
+
+    def create_statements(self) -> list[str]:
+        columns = ", ".join(f"{_quoted(name)} {kind}" for name, kind in self.columns)
+        return [
+            f"DROP TABLE IF EXISTS {qualified(self.table)}",
+            f'CREATE TABLE {qualified(self.table)} ("_seq" BIGINT NOT NULL, "_deleted" BOOLEAN NOT NULL, {columns})',
+            f"INSERT OR REPLACE INTO \"_ledger\".outboxes VALUES ('{self.query_id}', '{uuid.uuid4()}', 0)",
+        ]
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Rows that wait to be sent, in their order; ``last`` is the number of the last of them."""
+
+    last: int
+    deleted: tuple[bool, ...]
+    rows: pa.Table
+
+
+def changed_keys(state: State, batch: str | None, changes: str | None) -> str | None:
+    """Query of the keys (g0 ...) whose rows a batch may change, before it is merged; None: they are not known.
+
+    ``batch``: the group keys in the batch of a stream; ``changes``: the last changes of a changelog.
+    """
+    if isinstance(state, KeyedRows):
+        return f"SELECT {_as_g(state.keys)} FROM ({changes})"
+    if isinstance(state, RetractedState):
+        same = " AND ".join(f"r.{key} = c.{key}" for key in state.rows.keys)
+        old = ", ".join(f"r.{name} AS g{i}" for i, name in enumerate(state.group_columns))
+        return (
+            f"SELECT {_as_g(state.group_columns)} FROM ({changes}) WHERE passes "
+            f"UNION SELECT {old} FROM {qualified(state.rows.table)} AS r JOIN ({changes}) AS c ON {same}"
+        )
+    if isinstance(state, UpsertState) and state.windowing is None:
+        return batch
+    return None
+
+
+def capture(
+    cursor: duckdb.DuckDBPyConnection,
+    register: Callable[[str, pa.Table], None],
+    outbox: Outbox,
+    changed: str | None,
+    merge: Callable[[], None],
+) -> None:
+    """Merges, and keeps what that did to the view's rows. One with a NULL in its key has no key to be sent under."""
+    if changed is not None:
+        register(_KEYS, cursor.sql(changed).to_arrow_table())
+    before = cursor.sql(_shown(outbox, changed)).to_arrow_table()
+    merge()
+    register(_BEFORE, before)
+    register(_AFTER, cursor.sql(_shown(outbox, changed)).to_arrow_table())
+    names = [_quoted(name) for name, _ in outbox.columns]
+    columns = ", ".join(names)
+    same_key = " AND ".join(f"a.{_quoted(key)} = b.{_quoted(key)}" for key in outbox.key)
+    equal = " AND ".join(f"a.{name} IS NOT DISTINCT FROM b.{name}" for name in names)
+    cursor.execute(
+        f'INSERT INTO {qualified(outbox.table)} SELECT (SELECT last FROM "_ledger".outboxes WHERE query_id = $1) '
+        f"+ row_number() OVER (), deleted, {columns} FROM ("
+        f"SELECT false AS deleted, a.* FROM {_AFTER} AS a "
+        f"WHERE NOT EXISTS (SELECT 1 FROM {_BEFORE} AS b WHERE {same_key} AND {equal}) UNION ALL "
+        f"SELECT true, b.* FROM {_BEFORE} AS b WHERE NOT EXISTS (SELECT 1 FROM {_AFTER} AS a WHERE {same_key}))",
+        [outbox.query_id],
+    )
+    cursor.execute(
+        f'UPDATE "_ledger".outboxes SET last = coalesce((SELECT max("_seq") FROM {qualified(outbox.table)}), last) '
+        "WHERE query_id = $1",
+        [outbox.query_id],
+    )
+
+
+def incarnation(cursor: duckdb.DuckDBPyConnection, outbox: Outbox) -> str:
+    ((found,),) = cursor.execute(
+        'SELECT incarnation FROM "_ledger".outboxes WHERE query_id = $1', [outbox.query_id]
+    ).fetchall()
+    return str(found)
+
+
+def pending(cursor: duckdb.DuckDBPyConnection, outbox: Outbox, after: int, limit: int) -> Pending | None:
+    """The next rows behind the number ``after``; None where there are none."""
+    table = cursor.sql(
+        f'SELECT * FROM {qualified(outbox.table)} WHERE "_seq" > {after} ORDER BY "_seq" LIMIT {limit}'
+    ).to_arrow_table()
+    if table.num_rows == 0:
+        return None
+    numbers = table.column("_seq")
+    rows = table.drop_columns(["_seq", "_deleted"])
+    return Pending(int(numbers[-1].as_py()), tuple(table.column("_deleted").to_pylist()), rows)
+
+
+def forget_statement(outbox: Outbox, until: int) -> str:
+    """They are where they were to go."""
+    return f'DELETE FROM {qualified(outbox.table)} WHERE "_seq" <= {until}'
+
+
+def length(cursor: duckdb.DuckDBPyConnection, outbox: Outbox) -> int:
+    ((rows,),) = cursor.execute(f"SELECT count(*) FROM {qualified(outbox.table)}").fetchall()
+    return int(rows)
+
+
+def _shown(outbox: Outbox, changed: str | None) -> str:
+    view = f'"_views"."{outbox.view_id}"'
+    if changed is None:
+        known = " AND ".join(f"v.{_quoted(key)} IS NOT NULL" for key in outbox.key)
+        return f"SELECT v.* FROM {view} AS v WHERE {known}"
+    same = " AND ".join(f"v.{_quoted(key)} = g.g{i}" for i, key in enumerate(outbox.key))
+    return f"SELECT v.* FROM {view} AS v WHERE EXISTS (SELECT 1 FROM {_KEYS} AS g WHERE {same})"
+
+
+def _as_g(names: Sequence[str]) -> str:
+    return ", ".join(f"{name} AS g{i}" for i, name in enumerate(names))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

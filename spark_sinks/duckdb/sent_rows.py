@@ -1,0 +1,42 @@
+"""Rows that are only handed on: a query without a state of its own fills its outbox and keeps nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spark_sinks.duckdb.outbox import Outbox
+from spark_sinks.duckdb.state import qualified
+
+
+@dataclass(frozen=True)
+class SentRows:
+    outbox: Outbox
+
+    @property
+    def table(self) -> str:
+        return self.outbox.table
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return (self.outbox.table,)
+
+    def create_statements(self) -> list[str]:
+        return self.outbox.create_statements()
+
+    @property
+    def shown(self) -> str:
+        """What waits to be sent."""
+        columns = ", ".join('"' + name.replace('"', '""') + '"' for name, _ in self.outbox.columns)
+        return f"SELECT {columns} FROM {qualified(self.table)}"
+
+    def append_statements(self, relation: str, passing: str, columns: Sequence[str]) -> tuple[str, ...]:
+        """Takes in the rows of a batch; ``columns`` are those of the outbox."""
+        known = f"\"_ledger\".outboxes WHERE query_id = '{self.outbox.query_id}'"
+        table = qualified(self.table)
+        return (
+            f"INSERT INTO {table} SELECT (SELECT last FROM {known}) + row_number() OVER (), false, "
+            f"{', '.join(columns)} FROM {relation} WHERE {passing}",
+            f'UPDATE "_ledger".outboxes SET last = greatest(last, coalesce((SELECT max("_seq") FROM {table}), last)) '
+            f"WHERE query_id = '{self.outbox.query_id}'",
+        )

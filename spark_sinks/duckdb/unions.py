@@ -1,0 +1,37 @@
+"""UNION ALL: both sides append to one log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_sinks.duckdb import join_sides, logs
+from spark_sinks.duckdb.join_sides import Batch, Side
+from spark_sinks.duckdb.logs import Log
+
+
+@dataclass(frozen=True)
+class UnionTables:
+    """The sides keep nothing: their tables are not made."""
+
+    left: Side
+    right: Side
+    marks: str
+    log: Log
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return (self.marks, self.log.table)
+
+    def create_statements(self) -> list[str]:
+        return join_sides.common_statements(self)
+
+    def feed_statements(self, index: int, batch: Batch) -> list[str]:
+        *columns, time, record_time = batch.columns
+        rows = (
+            f"SELECT {', '.join([record_time, *columns, f'make_timestamptz({time})'])} FROM {batch.relation} "
+            f"WHERE {batch.taken}"
+        )
+        return [*logs.append_statements(self.log, [rows]), *logs.trim_statements(self.log)]
+
+    def close_statements(self) -> list[str]:
+        return []

@@ -1,0 +1,236 @@
+"""Windowed views: which records of a batch come too late, and how far the watermark is.
+
+A partition's watermark is the greatest event time before a record, in record order, minus a delay. A record is late
+where its window ended before the watermark of its own partition: that depends on the records alone, not on how the
+source was cut into batches. The view's watermark, the least of its partitions', says which windows are closed: those
+are shown where a view shows closed windows only, and removed when they are older than the view keeps them.
+
+All of it is changed in the transaction of the rows. Times are microseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mvserver.limits import LATE_ROWS_KEPT_MAX
+from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK, SEGMENT
+
+JUDGED = "mv_judged"
+ON_TIME = "mv_on_time"
+_MARK = "mv_mark"
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS "_ledger".watermarks (
+    query_id VARCHAR NOT NULL, partition VARCHAR NOT NULL, event_us BIGINT NOT NULL, PRIMARY KEY (query_id, partition));
+CREATE TABLE IF NOT EXISTS "_ledger".windows (
+    query_id VARCHAR PRIMARY KEY, watermark_us BIGINT, late BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS "_ledger".late_rows (
+    query_id VARCHAR NOT NULL, number BIGINT NOT NULL, position VARCHAR NOT NULL, event_us BIGINT,
+    window_start TIMESTAMP, window_end TIMESTAMP, watermark_us BIGINT, late_at TIMESTAMPTZ NOT NULL);
+"""
+
+
+@dataclass(frozen=True)
+class Windowing:
+    """Of a view's state. ``start_key`` and ``end_key`` are the keys that are the window's bounds; ``gap_us`` is that
+    of sessions, None for windows that do not grow."""
+
+    start_key: int
+    end_key: int
+    delay_us: int = 0
+    grace_us: int = 0
+    gap_us: int | None = None
+    final: bool = False
+    retention_us: int | None = None
+
+    @property
+    def closes(self) -> bool:
+        """Its closed windows take no more records, not even one whose own partition is behind."""
+        return self.final or self.retention_us is not None
+
+    @property
+    def closing_us(self) -> int:
+        """How far behind its end a window is closed. A record that is not late may lie one gap before the watermark,
+        and must not find the session closed that it belongs to."""
+        return self.grace_us + (self.gap_us or 0)
+
+
+@dataclass(frozen=True)
+class Aging:
+    """Of the state of a view without groups: each row goes when its event time is so far behind the watermark."""
+
+    delay_us: int
+    retention_us: int
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What a watermark removes: rows of these tables whose time, an SQL expression, is so far behind it."""
+
+    tables: tuple[str, ...]
+    time_us: str
+    retention_us: int
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What the watermark of a state is, and what it does: ``closes`` tells that it shows rows or removes some."""
+
+    delay_us: int
+    removal: Removal | None = None
+    closes: bool = False
+
+
+@dataclass(frozen=True)
+class Judging:
+    """The columns of a batch that lateness is judged by: the event time, and the bounds of the record's window."""
+
+    event: str
+    flag: str
+    start: str
+    end: str
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The partitions that a view reads, and those that are idle: they do not hold its watermark back."""
+
+    query_id: str
+    partitions: tuple[str, ...]
+    idle: frozenset[str] = frozenset()
+
+
+def forget(cursor: duckdb.DuckDBPyConnection, query_id: str) -> None:
+    for table in ("watermarks", "windows", "late_rows"):
+        cursor.execute(f'DELETE FROM "_ledger".{table} WHERE query_id = $1', [query_id])
+
+
+def watermark(cursor: duckdb.DuckDBPyConnection, query_id: str) -> int | None:
+    rows = cursor.execute('SELECT watermark_us FROM "_ledger".windows WHERE query_id = $1', [query_id]).fetchall()
+    return None if not rows else rows[0][0]
+
+
+def judge(
+    cursor: duckdb.DuckDBPyConnection, query_id: str, windowing: Windowing, judging: Judging, batch: str
+) -> pa.Table:
+    """The batch with the watermark at each record, and whether it counts: it passes and is not late."""
+    closed = watermark(cursor, query_id) if windowing.closes else None
+    mark = _MARK if closed is None else f"greatest({_MARK}, {closed})"
+    late = f"coalesce(epoch_us({judging.end}) + {windowing.grace_us} <= {mark}, false)"
+    # The record itself may be among those before it: its window ends after its event time.
+    before = f"max({judging.event}) OVER (PARTITION BY {PARTITION} ORDER BY {RANK}, {PLACE} ROWS UNBOUNDED PRECEDING)"
+    return cursor.sql(
+        f"SELECT *, {judging.flag} AND {judging.event} IS NOT NULL AND NOT {late} AS {ON_TIME} FROM ("
+        f"SELECT b.*, greatest({before}, c.event_us) - {windowing.delay_us} AS {_MARK} FROM {batch} AS b "
+        f'LEFT JOIN (SELECT partition, event_us FROM "_ledger".watermarks WHERE query_id = $1) AS c '
+        f"ON b.{PARTITION} = c.partition)",
+        params=[query_id],
+    ).to_arrow_table()
+
+
+def take_judged(cursor: duckdb.DuckDBPyConnection, query_id: str, judging: Judging, judged: pa.Table) -> None:
+    """Keeps what is late, and how far each partition is."""
+    late = judged.filter(pc.and_not(judged.column(judging.flag), judged.column(ON_TIME))).num_rows
+    if late:
+        _keep_late(cursor, query_id, judging, late)
+    carry(cursor, query_id, judging.event, JUDGED)
+
+
+def carry(cursor: duckdb.DuckDBPyConnection, query_id: str, event: str, relation: str) -> None:
+    """Keeps how far each partition is after a batch."""
+    cursor.execute(
+        f'INSERT INTO "_ledger".watermarks AS w SELECT $1, {PARTITION}, max({event}) FROM {relation} '
+        f"WHERE {event} IS NOT NULL GROUP BY {PARTITION} "
+        "ON CONFLICT (query_id, partition) DO UPDATE SET event_us = greatest(w.event_us, excluded.event_us)",
+        [query_id],
+    )
+
+
+def _keep_late(cursor: duckdb.DuckDBPyConnection, query_id: str, judging: Judging, late: int) -> None:
+    ((number,),) = cursor.execute(
+        'INSERT INTO "_ledger".windows AS w VALUES ($1, NULL, $2) '
+        "ON CONFLICT (query_id) DO UPDATE SET late = w.late + excluded.late RETURNING late",
+        [query_id, late],
+    ).fetchall()
+    cursor.execute(
+        f'INSERT INTO "_ledger".late_rows SELECT $1, $2 '
+        f"+ row_number() OVER (ORDER BY {PARTITION}, {RANK}, {PLACE}, {judging.start}, {judging.end}), "
+        f"{SEGMENT} || CASE WHEN {SEGMENT} = {PARTITION} THEN ':' || {PLACE} ELSE '' END, "
+        f"{judging.event}, {judging.start}, {judging.end}, {_MARK}, now() "
+        f"FROM {JUDGED} WHERE {judging.flag} AND NOT {ON_TIME}",
+        [query_id, number - late],
+    )
+    cursor.execute(
+        'DELETE FROM "_ledger".late_rows WHERE query_id = $1 AND number <= $2', [query_id, number - LATE_ROWS_KEPT_MAX]
+    )
+
+
+def advance(cursor: duckdb.DuckDBPyConnection, standing: Standing, watch: Watch) -> bool:
+    """Moves the view's watermark to where its partitions are, and removes what is older than the view keeps; False
+    where it is there already."""
+    known: Mapping[str, int] = dict(
+        cursor.execute(
+            'SELECT partition, event_us FROM "_ledger".watermarks WHERE query_id = $1', [standing.query_id]
+        ).fetchall()
+    )
+    reached = _least(known, standing)
+    before = watermark(cursor, standing.query_id)
+    mark = (
+        before
+        if reached is None
+        else max(reached - watch.delay_us, reached - watch.delay_us if before is None else before)
+    )
+    if mark is None:
+        return False
+    if mark != before:
+        cursor.execute(
+            'INSERT INTO "_ledger".windows VALUES ($1, $2, 0) '
+            "ON CONFLICT (query_id) DO UPDATE SET watermark_us = excluded.watermark_us",
+            [standing.query_id, mark],
+        )
+    if (removal := watch.removal) is not None:
+        for table in removal.tables:
+            cursor.execute(
+                f'DELETE FROM "_state"."{table}" WHERE {removal.time_us} <= $1', [mark - removal.retention_us]
+            )
+    return mark != before
+
+
+def _least(known: Mapping[str, int], standing: Standing) -> int | None:
+    """None as long as a partition that is not idle has shown no event time. Where all are idle, the furthest counts:
+    there is nobody to wait for."""
+    live = [partition for partition in standing.partitions if partition not in standing.idle]
+    if not live:
+        return max(known.values(), default=None)
+    if any(partition not in known for partition in live):
+        return None
+    return min(known[partition] for partition in live)
+
+
+def shown(query_id: str, windowing: Windowing) -> str:
+    """The condition on a row of the state that its window is closed."""
+    return (
+        f"k{windowing.end_key} <= (SELECT make_timestamp(watermark_us - {windowing.closing_us}) "
+        f"FROM \"_ledger\".windows WHERE query_id = '{query_id}')"
+    )
+
+
+def progress(cursor: duckdb.DuckDBPyConnection) -> Mapping[str, tuple[int | None, int]]:
+    """(watermark, late rows) by query id."""
+    rows = cursor.execute('SELECT query_id, watermark_us, late FROM "_ledger".windows').fetchall()
+    return {query_id: (mark, late) for query_id, mark, late in rows}
+
+
+def late_rows(cursor: duckdb.DuckDBPyConnection, limit: int) -> list[tuple[Any, ...]]:
+    """(query id, position, event time, window start, window end, watermark, late at), the newest first."""
+    return cursor.execute(
+        "SELECT query_id, position, event_us, window_start, window_end, watermark_us, late_at "
+        'FROM "_ledger".late_rows ORDER BY late_at DESC, number DESC LIMIT $1',
+        [limit],
+    ).fetchall()

@@ -1,0 +1,232 @@
+"""JOIN in FROM: what the plan keeps of each side, and what is refused in which words."""
+
+from __future__ import annotations
+
+import pytest
+
+from mvserver.compiler.compile import compile_select
+from mvserver.compiler.derived import IntervalJoin, JoinKind, TemporalJoin, UnionAll, scans
+from mvserver.compiler.explain import explain
+from mvserver.compiler.plans import Aggregation, ContinuousPlan, ScanColumn
+from mvserver.compiler.shape import RelationShape
+from mvserver.errors import SqlError
+from mvserver.sql import types as t
+from mvserver.sql.dialect import parse_select
+
+
+def _stream(number: int, name: str, *columns: ScanColumn) -> RelationShape:
+    return RelationShape(str(number), f"db.public.{name}", "stream", columns, timestamp="ts")
+
+
+_STREAMS = {
+    "orders": _stream(1, "orders", ScanColumn("id", t.BIGINT), ScanColumn("ts", t.BIGINT), ScanColumn("x", t.INTEGER)),
+    "paid": _stream(2, "paid", ScanColumn("id", t.INTEGER), ScanColumn("ts", t.BIGINT), ScanColumn("y", t.DOUBLE)),
+    "sent": _stream(3, "sent", ScanColumn("id", t.BIGINT), ScanColumn("ts", t.BIGINT), ScanColumn("a", t.VARCHAR)),
+}
+
+
+_STREAMS["people"] = RelationShape(
+    "4",
+    "db.public.people",
+    "changelog",
+    (ScanColumn("id", t.INTEGER), ScanColumn("city", t.VARCHAR)),
+    primary_key=("id",),
+)
+
+
+def compiled(text: str) -> ContinuousPlan:
+    return compile_select(parse_select(text), lambda parts, position: _STREAMS[parts[-1]], default_starting="earliest")
+
+
+def join_of(plan: ContinuousPlan) -> IntervalJoin:
+    assert isinstance(plan.scan.derived, IntervalJoin)
+    return plan.scan.derived
+
+
+def test_sides_have_only_what_is_read() -> None:
+    join = join_of(compiled("SELECT o.x, y + 1 AS z FROM orders AS o JOIN paid WITHIN 90 SECONDS ON o.id = paid.id"))
+    assert join.kind is JoinKind.INNER
+    assert join.within_us == 90_000_000
+    assert [output.name for output in join.left.outputs] == ["o.x"]
+    assert [output.name for output in join.right.outputs] == ["paid.y"]
+    assert [str(side.keys[0].type) for side in join.sides] == ["BIGINT", "BIGINT"], "compared in their common type"
+    assert [column.name for column in join.left.scan.columns] == ["id", "ts", "x"], "all decide what is rejected"
+
+
+def test_equalities_may_stand_either_way_round() -> None:
+    join = join_of(
+        compiled("SELECT x FROM orders o JOIN sent s WITHIN 1 HOUR ON s.id = o.id AND cast(o.x AS VARCHAR) = s.a")
+    )
+    assert [len(side.keys) for side in join.sides] == [2, 2]
+
+
+def test_what_else_an_inner_join_asks_is_a_condition_on_its_rows() -> None:
+    plan = compiled("SELECT x FROM orders o JOIN paid p WITHIN 1 HOUR ON o.id = p.id AND x < y AND x > 0 WHERE y > 1")
+    assert join_of(plan).residual is None
+    assert "\n".join(explain(plan)).count("`o.x`") == 3
+
+
+def test_what_else_an_outer_join_asks_decides_what_matches() -> None:
+    plan = compiled("SELECT x FROM orders o LEFT JOIN paid p WITHIN 1 HOUR ON o.id = p.id AND x < y")
+    assert plan.where is None
+    assert join_of(plan).residual is not None
+    assert [output.name for output in join_of(plan).right.outputs] == ["p.y"], "the condition reads it"
+
+
+def test_a_self_join_and_a_chain() -> None:
+    own = compiled("SELECT a.x, b.x AS later FROM orders a JOIN orders b WITHIN 1 DAY ON a.id = b.id")
+    assert [scan.relation for scan in scans(own.scan)] == ["db.public.orders"] * 2
+    chain = compiled(
+        "SELECT o.x, y, a FROM orders o JOIN paid p WITHIN 1 HOUR ON o.id = p.id "
+        "LEFT JOIN sent s WITHIN 2 HOURS ON p.id = s.id"
+    )
+    assert [scan.relation for scan in scans(chain.scan)] == [f"db.public.{n}" for n in ("orders", "paid", "sent")]
+    assert join_of(chain).kind is JoinKind.LEFT
+    inner = join_of(chain).left.scan.derived
+    assert isinstance(inner, IntervalJoin)
+    assert [output.name for output in inner.right.outputs] == ["p.id", "p.y"]
+
+
+def test_sides_may_be_sub_queries_and_the_result_grouped() -> None:
+    plan = compiled(
+        "SELECT o.id, count(*) AS n, sum(d) AS total FROM orders o "
+        "JOIN (SELECT id AS key, y * 2 AS d FROM paid WHERE y > 0) p WITHIN 1 HOUR ON o.id = p.key GROUP BY o.id"
+    )
+    assert isinstance(plan, Aggregation)
+    assert join_of(plan).right.where is not None
+
+
+def test_the_plan_as_text() -> None:
+    lines = explain(compiled("SELECT x, y FROM orders o FULL JOIN paid p WITHIN 5 MINUTES ON o.id = p.id AND x < y"))
+    assert "  FULL JOIN WITHIN 5 MINUTES, by DuckDB" in lines
+    assert "    Condition: (CAST(o.x AS DOUBLE) < p.y)" in lines
+    assert lines.count("        Event time: column ts (sql)") == 2
+
+
+def test_a_changelog_on_the_right_is_joined_as_of_event_time() -> None:
+    plan = compiled("SELECT o.x, city FROM orders o LEFT JOIN people p ON o.id = p.id AND p.city = 'Rome'")
+    join = plan.scan.derived
+    assert isinstance(join, TemporalJoin)
+    assert (join.kind, len(join.right.keys)) == (JoinKind.LEFT, 1)
+    assert join.residual is not None
+    assert plan.scan.kind == "stream", "its rows are only added"
+    assert "  LEFT JOIN with the version valid at the event time, by DuckDB" in explain(plan)
+
+
+def test_several_changelogs_and_where_they_begin() -> None:
+    plan = compile_select(
+        parse_select(
+            "SELECT x, p.city, q.city AS other FROM orders o JOIN people p ON o.id = p.id "
+            "JOIN people WITH ('starting.position' = 'latest') q ON o.x = q.id"
+        ),
+        lambda parts, position: _STREAMS[parts[-1]],
+        default_starting="latest",
+    )
+    assert [scan.starting_position for scan in scans(plan.scan)] == ["latest", "earliest", "latest"]
+
+
+_JOIN = "SELECT x FROM orders o {} paid p {}"
+REFUSED = [
+    (_JOIN.format("JOIN", "ON o.id = p.id"), "0A000", "a join of two streams without WITHIN is not supported",
+     "Write WITHIN n MINUTES before ON: how far apart the event times of two joined rows may be."),
+    (_JOIN.format("RIGHT JOIN", "WITHIN 1 HOUR ON o.id = p.id"), "0A000",
+     "RIGHT JOIN is not supported in a continuous query", "Swap the two sides and use LEFT JOIN."),
+    (_JOIN.format("JOIN", "WITHIN 1 HOUR USING (id)"), "0A000", "USING is not supported in a continuous query",
+     "Use ON a.column = b.column."),
+    (_JOIN.format("CROSS JOIN", ""), "0A000", "a join without ON is not supported in a continuous query",
+     "Join on a column: a JOIN b WITHIN n MINUTES ON a.column = b.column."),
+    (_JOIN.format("JOIN", "WITHIN 1 HOUR ON o.x < p.y"), "0A000",
+     "a join without an equality between its two sides is not supported in a continuous query",
+     "ON needs a.column = b.column; other conditions may follow with AND."),
+    (_JOIN.format("JOIN", "WITHIN 1 MONTH ON o.id = p.id"), "22023", "WITHIN must be between 0 seconds and 366 days",
+     "Months and years differ in length: give days."),
+    (_JOIN.format("JOIN", "WITHIN 400 DAYS ON o.id = p.id"), "22023", "WITHIN must be between 0 seconds and 366 days",
+     None),
+    ("SELECT x FROM orders JOIN orders WITHIN 1 HOUR ON orders.id = orders.id", "42712",
+     'table name "orders" specified more than once', "Give each side a name of its own with AS."),
+    ("SELECT ts FROM orders o JOIN paid p WITHIN 1 HOUR ON o.id = p.id", "42702",
+     'column reference "ts" is ambiguous', "Write the name of its table before it."),
+    ("SELECT x FROM orders o JOIN paid p WITHIN 1 HOUR ON id = p.id", "42702",
+     'column reference "id" is ambiguous', "Write the name of its table before it."),
+    ("SELECT x FROM orders o LEFT JOIN sent s WITHIN 1 HOUR ON o.id = s.id AND upper(a) = 'X'", "0A000",
+     "this condition is not supported in the ON of an outer join",
+     "Equalities, comparisons, arithmetic, CASE and casts between numbers are; compute other values in a sub-query of "
+     "FROM, and compare them here."),
+    ("SELECT o.id FROM orders o JOIN (SELECT id, count(*) AS n FROM paid GROUP BY id) p WITHIN 1 HOUR ON o.id = p.id",
+     "0A000", "a join with a sub-query that aggregates is not supported in a continuous query",
+     "Join first, and aggregate the joined rows; or join the views in the SELECT that reads them."),
+    ("SELECT x FROM orders o JOIN people p WITHIN 1 HOUR ON o.id = p.id", "0A000",
+     "WITHIN is not supported in a join with a changelog",
+     "A row of the stream is joined with the version that was valid at its event time."),
+    ("SELECT x FROM orders o FULL JOIN people p ON o.id = p.id", "0A000",
+     "FULL JOIN of a stream with a changelog is not supported", "Use LEFT JOIN, which gives all rows of the stream."),
+    ("SELECT x FROM orders o JOIN people p ON o.x + 1 = 2", "0A000",
+     "a join without an equality between its two sides is not supported in a continuous query",
+     "ON needs a.column = b.column; other conditions may follow with AND."),
+    ("SELECT x FROM orders o JOIN people p ON o.id = p.id AND o.x = p.id", "0A000",
+     "a join with a changelog must compare its primary key",
+     "Write ON stream.column = changelog.key for each column of the key; put other conditions into WHERE."),
+    ("SELECT x FROM people p JOIN orders o WITHIN 1 HOUR ON o.id = p.id", "0A000",
+     "a join whose left side is a changelog is not supported in a continuous query",
+     "Write the stream on the left; or make a view of each changelog, and join the views where they are read."),
+    ("SELECT * FROM orders o JOIN paid p WITHIN 1 HOUR ON o.id = p.id", "42701",
+     'column "id" specified more than once', "Give each column its own name with AS."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "state", "message", "hint"), REFUSED, ids=[each[2] for each in REFUSED])
+def test_what_is_refused(text: str, state: str, message: str, hint: str | None) -> None:
+    with pytest.raises(SqlError) as caught:
+        compiled(text)
+    assert (caught.value.sqlstate, caught.value.message, caught.value.hint) == (state, message, hint)
+    assert caught.value.position is not None
+
+
+# --- UNION ALL ------------------------------------------------------------------------------------------------------
+def test_union_all_has_the_first_names_and_common_types() -> None:
+    plan = compiled("SELECT id AS key, x AS n FROM orders WHERE x > 0 UNION ALL SELECT id, y FROM paid")
+    assert [(output.name, str(output.type)) for output in plan.outputs] == [("key", "BIGINT"), ("n", "DOUBLE")]
+    union = plan.scan.derived
+    assert isinstance(union, UnionAll)
+    assert union.left.where is not None
+    assert [str(output.type) for output in union.right.outputs] == ["BIGINT", "DOUBLE"]
+    assert [scan.relation for scan in scans(plan.scan)] == ["db.public.orders", "db.public.paid"]
+
+
+def test_union_all_may_be_grouped_and_nested() -> None:
+    plan = compiled(
+        "WITH o AS (SELECT id FROM orders) SELECT id, count(*) AS n FROM "
+        "(SELECT id FROM o UNION ALL SELECT id FROM paid UNION ALL (SELECT id FROM sent)) u GROUP BY id"
+    )
+    assert isinstance(plan, Aggregation)
+    assert len(list(scans(plan.scan))) == 3
+    assert "  UNION ALL, by DuckDB" in explain(plan)
+
+
+UNION_REFUSED = [
+    ("SELECT id FROM orders UNION ALL SELECT id, y FROM paid", "42601",
+     "each UNION query must have the same number of columns", None),
+    ("SELECT id FROM orders UNION ALL SELECT a FROM sent", "42804", "UNION types bigint and text cannot be matched",
+     'Cast column "id" in one of the queries.'),
+    ("SELECT id FROM orders UNION ALL SELECT id FROM paid GROUP BY id", "0A000",
+     "a query that aggregates is not supported in UNION ALL",
+     "Its queries are projections of streams; aggregate over the UNION ALL: SELECT ... FROM (... UNION ALL ...) AS u "
+     "GROUP BY ..."),
+    ("SELECT id FROM orders UNION ALL SELECT id FROM people", "0A000",
+     "a query over a changelog is not supported in UNION ALL",
+     "Its queries are projections of streams; aggregate over the UNION ALL: SELECT ... FROM (... UNION ALL ...) AS u "
+     "GROUP BY ..."),
+    ("SELECT o.x FROM orders o JOIN (SELECT id FROM paid UNION ALL SELECT id FROM sent) u WITHIN 1 HOUR ON o.id = u.id",
+     "0A000", "a join with a UNION ALL is not supported in a continuous query",
+     "Join each of its queries, and combine the joined rows with UNION ALL."),
+    ("SELECT id FROM orders UNION SELECT id FROM paid", "0A000",
+     "UNION without ALL is not supported in continuous queries",
+     "UNION ALL is; SELECT DISTINCT over it drops what comes twice."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "state", "message", "hint"), UNION_REFUSED, ids=[each[0] for each in UNION_REFUSED])
+def test_what_union_all_refuses(text: str, state: str, message: str, hint: str | None) -> None:
+    with pytest.raises(SqlError) as caught:
+        compiled(text)
+    assert (caught.value.sqlstate, caught.value.message, caught.value.hint) == (state, message, hint)

@@ -1,0 +1,129 @@
+"""Sub-queries, WITH, DISTINCT and grouping sets: each means the plan of the same query written without them."""
+
+from __future__ import annotations
+
+import pytest
+from compiler_harness import compiled
+
+from mvserver import limits
+from mvserver.compiler.explain import explain
+from mvserver.errors import SqlError
+
+SAME = [
+    ("SELECT a FROM (SELECT i4 AS a FROM everything) t", "SELECT i4 AS a FROM everything"),
+    ("SELECT * FROM (SELECT i4 + 1 AS a, s FROM everything) t", "SELECT i4 + 1 AS a, s FROM everything"),
+    ("SELECT t.a * 2 AS b FROM (SELECT i4 + 1 AS a FROM everything) AS t", "SELECT (i4 + 1) * 2 AS b FROM everything"),
+    ("SELECT x, y FROM (SELECT i4, s FROM everything) t (x, y)", "SELECT i4 AS x, s AS y FROM everything"),
+    ("SELECT x, s FROM everything AS e (x1, x2, x3, x)", "SELECT i4 AS x, s FROM everything"),
+    ("SELECT st.a FROM (SELECT st FROM everything) t", "SELECT st.a FROM everything"),
+    (
+        "WITH a AS (SELECT i4 AS n, s FROM everything), b (m, s) AS (SELECT n + 1, s FROM a) "
+        "SELECT s, sum(m) AS total FROM b GROUP BY s",
+        "SELECT s, sum(i4 + 1) AS total FROM everything GROUP BY s",
+    ),
+    (
+        "WITH everything AS (SELECT i4 FROM everything) SELECT i4 FROM everything",
+        "SELECT i4 FROM everything",
+    ),
+    (
+        "SELECT k, n FROM (SELECT s AS k, count(*) AS n FROM everything GROUP BY s) t",
+        "SELECT s AS k, count(*) AS n FROM everything GROUP BY s",
+    ),
+    (
+        "SELECT k, n * 2 AS d FROM (SELECT s AS k, count(*) AS n FROM everything GROUP BY s) t WHERE n > 5",
+        "SELECT s AS k, count(*) * 2 AS d FROM everything GROUP BY s HAVING count(*) > 5",
+    ),
+    (
+        "SELECT upper(k) AS u, n FROM (SELECT s AS k, count(*) AS n FROM everything GROUP BY s) t",
+        "SELECT upper(s) AS u, count(*) AS n FROM everything GROUP BY s",
+    ),
+    ("SELECT DISTINCT s, i4 FROM everything", "SELECT s, i4 FROM everything GROUP BY s, i4"),
+    ("SELECT DISTINCT f8 AS a, f8 AS b FROM everything", "SELECT f8 AS a, f8 AS b FROM everything GROUP BY f8"),
+    ("SELECT DISTINCT s, max(b2) AS m FROM (SELECT s, i4 AS b2 FROM everything) t GROUP BY s",
+     "SELECT s, max(i4) AS m FROM everything GROUP BY s"),
+    (
+        "SELECT s FROM (SELECT DISTINCT s, i4 FROM everything) t WHERE i4 > 1",
+        "SELECT s FROM everything GROUP BY s, i4 HAVING i4 > 1",
+    ),
+    (
+        "SELECT e FROM (SELECT f8 AS e, count(*) AS n FROM everything GROUP BY f8) t WHERE e > 0",
+        "SELECT f8 AS e, 1 AS x FROM everything GROUP BY f8 HAVING f8 > 0",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("nested", "flat"), SAME, ids=[each[0] for each in SAME])
+def test_the_same_as_the_flat_query(nested: str, flat: str) -> None:
+    ours, other = compiled(nested), compiled(flat)
+    names = [output.name for output in ours.outputs]
+    assert ours.outputs == tuple(output for output in other.outputs if output.name in names)
+    assert (ours.scan, ours.where) == (other.scan, other.where)
+    assert getattr(ours, "keys", ()) == getattr(other, "keys", ())
+    assert getattr(ours, "having", None) == getattr(other, "having", None)
+
+
+def test_the_inner_condition_guards_the_outer_one() -> None:
+    plan = compiled("SELECT q FROM (SELECT 10 / i4 AS q FROM everything WHERE i4 <> 0) t WHERE q > 2")
+    lines = "\n".join(explain(plan))
+    assert "(CASE WHEN (`i4` <> 0) THEN " in lines
+    assert "ELSE CAST(FALSE AS BOOLEAN) END)" in lines or "ELSE FALSE END)" in lines, lines
+
+
+def test_properties_belong_to_the_stream_inside() -> None:
+    plan = compiled("SELECT n FROM (SELECT i4 AS n FROM everything WITH ('starting.position' = 'latest') e) t")
+    assert plan.scan.starting_position == "latest"
+
+
+WRONG = [
+    ("SELECT b FROM (SELECT i4 AS a FROM everything) t", "42703", 'column "b" does not exist'),
+    ("SELECT everything.i4 FROM (SELECT i4 FROM everything) t", "42P01",
+     'missing FROM-clause entry for table "everything"'),
+    ("SELECT a FROM (SELECT i4 FROM everything) t (a, b)", "42P10",
+     'table "t" has 1 columns available but 2 columns specified'),
+    ("SELECT a, count(*) FROM (SELECT i4 + 1 AS a, s FROM everything) t GROUP BY s", "42803",
+     'column "t.a" must appear in the GROUP BY clause or be used in an aggregate function'),
+    ("SELECT avg(n) FROM (SELECT count(*) AS n FROM everything GROUP BY s) t", "0A000",
+     "aggregates over a sub-query that aggregates are not supported in a continuous query"),
+    ("SELECT n, count(*) FROM (SELECT count(*) AS n FROM everything GROUP BY s) t GROUP BY n", "0A000",
+     "aggregates over a sub-query that aggregates are not supported in a continuous query"),
+    ("SELECT upper(m) FROM (SELECT max(s) AS m FROM everything GROUP BY s) t", "0A000",
+     "function upper is not supported over aggregates"),
+    ("SELECT DISTINCT count(*) AS n FROM everything GROUP BY s", "0A000",
+     "SELECT DISTINCT without all columns of GROUP BY is not supported in a continuous query"),
+    ("SELECT DISTINCT arr FROM everything", "0A000", "SELECT DISTINCT a value of type integer[] is not supported"),
+    ("WITH a AS (SELECT i4 FROM everything) SELECT s FROM everything", "0A000", 'WITH query "a" is never read'),
+    ("SELECT upper(s) AS u, count(*) FROM everything GROUP BY ROLLUP (s)", "0A000",
+     "function upper is not supported over aggregates"),
+    ("SELECT grouping(i4) FROM everything GROUP BY ROLLUP (s)", "42803",
+     "arguments to GROUPING must be grouping expressions of the associated query level"),
+    ("SELECT s FROM everything WHERE grouping(s) = 0 GROUP BY s", "42803",
+     "grouping operations are not allowed in WHERE"),
+    ("SELECT i1 FROM everything GROUP BY CUBE (i1, i2, i4, i8, s, b, d)", "54001",
+     "too many grouping sets present (maximum 64)"),
+    ("WITH a AS (SELECT x FROM b), b AS (SELECT 1 AS x FROM everything) SELECT x FROM a", "42P01", None),
+    ("WITH a AS (SELECT i4 FROM everything) SELECT i4 FROM a WITH ('timestamp' = 'i4')", "0A000",
+     "WITH (...) after a WITH query is not supported in a continuous query"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "sqlstate", "message"), WRONG, ids=[each[0] for each in WRONG])
+def test_refused(sql: str, sqlstate: str, message: str | None) -> None:
+    with pytest.raises(SqlError) as caught:
+        compiled(sql)
+    assert caught.value.sqlstate == sqlstate
+    assert message is None or caught.value.message == message
+    assert caught.value.hint or sqlstate != "0A000"
+    assert caught.value.position is not None
+
+
+def test_growth_by_levels_is_bounded() -> None:
+    doubling = "SELECT i4 AS a FROM everything"
+    for _ in range(18):
+        doubling = f"SELECT a + a AS a FROM ({doubling}) t"
+    with pytest.raises(SqlError) as caught:
+        compiled(doubling)
+    assert caught.value.sqlstate == "54001"
+    chain = ", ".join(f"q{i} AS (SELECT i4 FROM {f'q{i - 1}' if i else 'everything'})" for i in range(200))
+    with pytest.raises(SqlError) as caught:
+        compiled(f"WITH {chain} SELECT i4 FROM q199")
+    assert caught.value.message == f"queries are nested more than {limits.QUERY_LEVELS_MAX} levels deep"

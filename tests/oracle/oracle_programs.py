@@ -1,0 +1,234 @@
+"""Random programs, each written twice: in our SQL, and in PostgreSQL's over all of the input.
+
+The second text is made here beside the first, by no part of the compiler. ``clauses`` are what a program was written to
+use; the test counts them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+ORDER_DELAY_S = 20  # of watermarks over orders in windows: some records are late
+_CALM = "WITH ('watermark.delay.millis' = 600000, 'source.idle.timeout.millis' = 3600000)"  # none is, in joins
+
+
+@dataclass(frozen=True)
+class Program:
+    ours: str
+    theirs: str
+    clauses: tuple[str, ...]
+    properties: str = ""  # of the view
+
+
+@dataclass(frozen=True)
+class _From:
+    """A source in both dialects; ``keys`` and ``numbers`` are expressions over it."""
+
+    ours: str
+    theirs: str
+    keys: tuple[str, ...]
+    numbers: tuple[str, ...]
+    conditions: tuple[str, ...]
+    clauses: tuple[str, ...] = ()
+    must_group: tuple[str, ...] = ()
+    properties: str = ""
+
+
+_ORDER_KEYS = ("k", "g", "ok", "coalesce(k, '?')", "g % 2", "upper(k)", "amount > 100", "date_trunc('minute', ts)")
+_ORDER_NUMBERS = ("g", "amount", "q", "g + 1", "amount * 2", "CASE WHEN ok THEN g ELSE 0 END", "length(k)")
+_ORDER_CONDITIONS = (
+    "g > 0", "ok", "NOT ok", "k IN ('a', 'b', 'é')", "amount BETWEEN -100 AND 500", "x IS NOT NULL", "k LIKE 'a%'",
+    "g IS DISTINCT FROM 1", "q > 0 OR ok", "coalesce(amount, 0) < 300",
+)  # fmt: skip
+ORDERS = _From("orders", "orders", _ORDER_KEYS, _ORDER_NUMBERS, _ORDER_CONDITIONS)
+PAYMENTS = _From("payments", "payments", ("pk", "pid % 3"), ("pid", "paid"), ("paid > 10", "pk <> 'a'", "pid % 2 = 0"))
+CUSTOMERS = _From(
+    "customers", "customers", ("region", "level", "coalesce(region, '?')", "level > 2"), ("level", "level * 10"),
+    ("level > 1", "region = 'north'", "ck <> 'a'"), ("changelog",),
+)  # fmt: skip
+
+
+class ProgramWriter:
+    """Programs of every kind in turn, so that each clause comes often enough."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._kinds: tuple[Callable[[], Program], ...] = (
+            lambda: self._projection(self._plain()),
+            lambda: self._aggregation(self._plain()),
+            lambda: self._distinct(self._plain()),
+            lambda: self._grouping_sets(self._plain()),
+            lambda: self._aggregation(self._window("TUMBLE")),
+            lambda: self._aggregation(self._window("HOP")),
+            lambda: self._aggregation(self._window("CUMULATE")),
+            lambda: self._aggregation(self._interval_join()),
+            lambda: self._projection(self._interval_join()),
+            lambda: self._aggregation(self._temporal_join()),
+            lambda: self._projection(self._temporal_join()),
+            lambda: self._aggregation(CUSTOMERS),
+            lambda: self._projection(CUSTOMERS),
+        )
+        self._written = 0
+
+    def next(self) -> Program:
+        program = self._kinds[self._written % len(self._kinds)]()
+        self._written += 1
+        return program
+
+    # --- sources ----------------------------------------------------------------------------------------------------
+    def _plain(self) -> _From:
+        source = self._rng.choice((ORDERS, ORDERS, PAYMENTS))
+        form = self._rng.choice(("plain", "sub-query", "WITH", "sub-query with WHERE"))
+        if form == "plain" or source is not ORDERS:
+            return source
+        inner = "SELECT k, g, amount, q, x, ok, ts FROM orders"
+        if form == "sub-query with WHERE":
+            inner += f" WHERE {self._rng.choice(_ORDER_CONDITIONS)}"
+            form = "sub-query"
+        keys, numbers, conditions = _ORDER_KEYS, _ORDER_NUMBERS, _ORDER_CONDITIONS
+        text = f"({inner}) AS t" if form == "sub-query" else f"WITH t AS ({inner})"
+        return _From(text, text, keys, numbers, conditions, (form,))
+
+    def _window(self, kind: str) -> _From:
+        rng = self._rng
+        step = rng.choice((15, 30, 60))
+        size = step * rng.choice((1, 2, 3) if kind != "TUMBLE" else (1,))
+        grace = rng.choice((0, 0, 25))
+        # The window's start is counted from 1970, as the engine does.
+        base = "(extract(epoch FROM ts) * 1000)::bigint"
+        start = f"({base} - {base} % {step * 1000}) / 1000"
+        whole = f"({base} - {base} % {size * 1000}) / 1000"
+        if kind == "TUMBLE":
+            call = f"TUMBLE(orders, SIZE {size} SECONDS)"
+            spans = f"(SELECT {start} AS s, {start} + {size} AS e) AS w"
+        elif kind == "HOP":
+            call = f"HOP(orders, SIZE {size} SECONDS, ADVANCE BY {step} SECONDS)"
+            first = f"{start} - {size - step}"
+            spans = f"(SELECT s, s + {size} AS e FROM generate_series({first}, {start}, {step}) AS s) AS w"
+        else:
+            call = f"CUMULATE(orders, SIZE {size} SECONDS, STEP {step} SECONDS)"
+            series = f"generate_series({start} + {step}, {whole} + {size}, {step})"
+            spans = f"(SELECT {whole} AS s, e FROM {series} AS e) AS w"
+        theirs = (
+            "(SELECT orders.*, timestamp '1970-01-01' + s * interval '1 second' AS window_start, "
+            "timestamp '1970-01-01' + e * interval '1 second' AS window_end FROM orders "
+            f"CROSS JOIN LATERAL {spans}) AS t WHERE (seen IS NULL OR window_end + interval '{grace} seconds' > "
+            f"seen - interval '{ORDER_DELAY_S} seconds')"
+        )
+        return _From(
+            f"{call} WITH ('watermark.delay.millis' = {ORDER_DELAY_S * 1000})",
+            theirs, ("k", "g", "ok"), _ORDER_NUMBERS, _ORDER_CONDITIONS, (kind, f"grace {grace}"),
+            ("window_start", "window_end"), f"'window.grace.millis' = {grace * 1000}" if grace else "",
+        )  # fmt: skip
+
+    def _interval_join(self) -> _From:
+        rng = self._rng
+        side = rng.choice(("INNER", "LEFT", "FULL"))
+        seconds = rng.choice((5, 30, 90))
+        extra = rng.choice(("", " AND o.g > 0")) if side == "INNER" else ""
+        condition = f"o.k = p.pk{extra}"
+        near = f"abs(extract(epoch FROM o.ts - p.ts)) <= {seconds}"
+        return _From(
+            f"orders AS o {_CALM} {side} JOIN payments AS p {_CALM} WITHIN {seconds} SECONDS ON {condition}",
+            f"orders AS o {side} JOIN payments AS p ON {condition} AND {near}"
+            if side != "FULL"
+            else _full(condition, near),
+            ("o.k", "o.g", "p.pk", "coalesce(o.k, p.pk)"), ("o.amount", "p.paid", "o.g", "p.pid"),
+            ("o.ok", "p.paid > 10", "o.g IS NOT NULL"), (f"{side} interval join",),
+        )  # fmt: skip
+
+    def _temporal_join(self) -> _From:
+        side = self._rng.choice(("INNER", "LEFT"))
+        version = (
+            "(SELECT * FROM (SELECT * FROM customers_all AS c WHERE c.ck = o.k AND c.at <= o.ts ORDER BY seq DESC "
+            "LIMIT 1) AS v WHERE NOT gone) AS c"
+        )
+        return _From(
+            f"orders AS o {_CALM} {side} JOIN customers AS c {_CALM} ON o.k = c.ck",
+            f"orders AS o {side} JOIN LATERAL {version} ON true",
+            ("o.k", "c.region", "c.level", "coalesce(c.region, '?')"), ("o.amount", "c.level", "o.g"),
+            ("o.ok", "c.level > 1", "c.region IS NOT NULL"), (f"{side} temporal join",),
+        )  # fmt: skip
+
+    # --- queries ----------------------------------------------------------------------------------------------------
+    def _projection(self, source: _From) -> Program:
+        rng = self._rng
+        items = rng.sample([*source.keys, *source.numbers], k=min(4, len(source.keys) + len(source.numbers)))
+        select = ", ".join(f"{text} AS c{i}" for i, text in enumerate(dict.fromkeys(items)))
+        where, clauses = self._where(source)
+        return _written(source, f"SELECT {select}", where, "", ("projection", *clauses))
+
+    def _distinct(self, source: _From) -> Program:
+        items = self._rng.sample(source.keys, k=2)
+        where, clauses = self._where(source)
+        select = ", ".join(f"{text} AS c{i}" for i, text in enumerate(items))
+        return _written(source, f"SELECT DISTINCT {select}", where, "", ("DISTINCT", *clauses))
+
+    def _aggregation(self, source: _From) -> Program:
+        rng = self._rng
+        keys = [*source.must_group, *rng.sample(source.keys, k=rng.choice((0, 1, 1, 2)))]
+        where, clauses = self._where(source)
+        tail = f" GROUP BY {', '.join(keys)}" if keys else ""
+        if rng.random() < 0.4:
+            tail += f" HAVING {rng.choice(('count(*) > 1', 'count(*) % 2 = 0', 'count(*) > 2 OR count(*) = 1'))}"
+            clauses = (*clauses, "HAVING")
+        calls, used = self._calls(source)
+        select = ", ".join([*(f"{text} AS k{i}" for i, text in enumerate(keys)), *calls])
+        return _written(source, f"SELECT {select}", where, tail, ("GROUP BY", *clauses, *used))
+
+    def _grouping_sets(self, source: _From) -> Program:
+        rng = self._rng
+        a, b = rng.sample(source.keys[:3] if len(source.keys) > 2 else source.keys, k=2)
+        clause = rng.choice((f"ROLLUP ({a}, {b})", f"CUBE ({a}, {b})", f"GROUPING SETS (({a}), ({b}), ())"))
+        where, clauses = self._where(source)
+        calls, used = self._calls(source)
+        select = ", ".join([f"{a} AS k0", f"{b} AS k1", f"grouping({a}, {b}) AS level", *calls])
+        return _written(source, f"SELECT {select}", where, f" GROUP BY {clause}", ("grouping sets", *clauses, *used))
+
+    def _calls(self, source: _From) -> tuple[list[str], tuple[str, ...]]:
+        rng = self._rng
+        calls, used = ["count(*) AS n"], []
+        for i in range(rng.randint(1, 4)):
+            number = rng.choice(source.numbers)
+            name = rng.choice(("sum({})", "count({})", "min({})", "max({})", "avg({})", "count(DISTINCT {})"))
+            text = name.format(number)
+            used.append(name)
+            if rng.random() < 0.3:
+                text += f" FILTER (WHERE {rng.choice(source.conditions)})"
+                used.append("FILTER")
+            calls.append(f"{text} AS a{i}")
+        return calls, tuple(used)
+
+    def _where(self, source: _From) -> tuple[str, tuple[str, ...]]:
+        if self._rng.random() < 0.5:
+            return "", ()
+        return self._rng.choice(source.conditions), ("WHERE",)
+
+
+def _full(condition: str, near: str) -> str:
+    """PostgreSQL has FULL JOIN for mergeable conditions only."""
+    both = f"{condition} AND {near}"
+    return (
+        f"(SELECT o, p FROM orders AS o LEFT JOIN payments AS p ON {both} UNION ALL "
+        f"SELECT NULL::orders, p FROM payments AS p "
+        f"WHERE NOT EXISTS (SELECT 1 FROM orders AS o WHERE {both})) AS pairs "
+        "CROSS JOIN LATERAL (SELECT (pairs.o).*) AS o CROSS JOIN LATERAL (SELECT (pairs.p).*) AS p"
+    )
+
+
+def _written(source: _From, select: str, where: str, tail: str, clauses: tuple[str, ...]) -> Program:
+    return Program(
+        _statement(source.ours, select, where, tail),
+        _statement(source.theirs, select, where, tail),
+        (*source.clauses, *clauses),
+        source.properties,
+    )
+
+
+def _statement(source: str, select: str, where: str, tail: str) -> str:
+    if source.startswith("WITH t AS"):
+        return f"{source} {select} FROM t{f' WHERE {where}' if where else ''}{tail}"
+    joined = " AND " if ") AS t WHERE " in source and not source.startswith("(SELECT k,") else " WHERE "
+    return f"{select} FROM {source}{f'{joined}({where})' if where else ''}{tail}"

@@ -1,0 +1,94 @@
+"""A push query in the router: what it is refused for, and that it is checked before a stream is read for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from routing_fakes import Bench
+
+from mvserver.errors import SqlError
+from mvserver.pgwire.backend import Field
+from mvserver.routing import push
+from mvserver.sql.push import BOUNDED_HINT, push_query
+from mvserver.streaming.push_rows import PushRows
+
+
+class PlainShaper:
+    def __init__(self, columns: Any) -> None:
+        self.fields = tuple(Field(name, 25) for name, _ in columns)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def reading(filled: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """The bench's engine reads streams, too."""
+    monkeypatch.setattr(
+        type(filled.services.pulls), "shaper", lambda self, columns: PlainShaper(columns), raising=False
+    )
+
+    def subscribe(self: Any, plan: Any, start_position: str) -> PushRows:
+        self._call("subscribe", start_position)
+        return PushRows()
+
+    monkeypatch.setattr(type(filled.engine), "subscribe", subscribe, raising=False)
+    return filled
+
+
+def refused(bench: Bench, text: str) -> SqlError:
+    with pytest.raises(SqlError) as caught:
+        bench.router.execute(push_query(text), bench.context)
+    assert "subscribe" not in bench.engine.names()
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("SELECT url, count(*) AS n FROM clicks GROUP BY url", "aggregates"),
+        ("SELECT window_start, url FROM TUMBLE(clicks, SIZE 1 MINUTES)", "windows"),
+        ("SELECT a.url FROM clicks a JOIN clicks b WITHIN 5 MINUTES ON a.url = b.url", "joins"),
+    ],
+)
+def test_what_a_view_can_do_and_a_push_query_cannot(reading: Bench, text: str, what: str) -> None:
+    error = refused(reading, text)
+    assert error.sqlstate == "0A000"
+    assert error.message.startswith(what)
+    assert error.message.endswith("not supported in a push query")
+    assert error.hint is not None
+    assert error.hint.startswith("Create a materialized view")
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlstate", "message"),
+    [
+        ("SELECT nope FROM clicks", "42703", 'column "nope" does not exist'),
+        ("SELECT url FROM nosuch", "42P01", 'relation "nosuch" does not exist'),
+        ("SELECT url FROM clicks WITH ('starting.position' = 'x')", "22023", None),
+        ("SELECT url, url FROM clicks", "42701", None),
+    ],
+)
+def test_what_is_wrong_in_any_query(reading: Bench, text: str, sqlstate: str, message: str | None) -> None:
+    error = refused(reading, text)
+    assert error.sqlstate == sqlstate
+    assert message is None or error.message == message
+
+
+def test_the_way_out_is_named(reading: Bench) -> None:
+    with pytest.raises(SqlError) as caught:
+        push_query("SELECT url FROM clicks ORDER BY url")
+    assert str(caught.value.hint).endswith(BOUNDED_HINT)
+
+
+def test_it_begins_at_the_latest_position(reading: Bench) -> None:
+    result = reading.router.execute(push_query("SELECT url FROM clicks LIMIT 3"), reading.context)
+    assert result.tag == "SELECT "
+    assert isinstance(result.batches, push.PushBatches)
+    assert reading.router.fields(push_query("SELECT url AS a FROM clicks"), reading.context) == (Field("a", 25),)
+    names = reading.engine.names()
+    assert names.index("check_plan") < names.index("resolve_position") < names.index("subscribe")
+    (positioned,) = [call for call in reading.engine.calls if call[0] == "resolve_position"]
+    assert positioned[-1] == "latest"
+    result.close()

@@ -1,0 +1,57 @@
+"""The wire over a session room with real pull queries: a server without Spark and catalog, on a loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+from serving_world import World
+from session.session_fakes import FakeDirectory, FakeRouter, FakeViews
+
+from mvserver.pgwire.server import PgWireServer
+from mvserver.session.backend import SessionBackend
+from mvserver.session.parsing import RememberingParser
+from mvserver.session.services import Services
+from mvserver.sql import parse
+
+Client = psycopg.Connection[tuple[Any, ...]]
+
+
+class PullServer:
+    def __init__(self, folder: Path) -> None:
+        self.world = World(folder)
+        self.views = FakeViews()
+        services = Services(
+            RememberingParser(parse), FakeRouter(), self.world.service, self.views, FakeDirectory()  # type: ignore[arg-type]
+        )  # fmt: skip
+        self.backend = SessionBackend(services)
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self.thread.start()
+        self.wire = PgWireServer(self.backend, "127.0.0.1", 0)
+        self._run(self.wire.start())
+
+    def connect(self, **options: Any) -> Client:
+        return psycopg.connect(
+            f"host=127.0.0.1 port={self.wire.port} user=postgres dbname=postgres", autocommit=True, **options
+        )
+
+    def _run(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(20)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._run(self.wire.shutdown(1.0))
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(10)
+        self.loop.close()
+        self.backend.close()
+        self.world.close()
