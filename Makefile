@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help venv demo demo-kafka test test-night check lint fast format bench clean
+.PHONY: help venv demo demo-kafka test test-night test-oracle check lint fast format bench clean
 
 help:
 	@echo "make demo [DEMO_SECONDS=30]   three views over live clicks; needs Java 17 or newer, nothing else"
@@ -12,6 +12,7 @@ help:
 	@echo "make venv                     only the virtual environment"
 	@echo "make check                    the fast tests, ruff, mypy, import-linter"
 	@echo "make test                     the whole suite; make test-night the longer tiers"
+	@echo "make test-oracle [N=200]      so many random programs against PostgreSQL, from a seed of their own"
 	@echo "make bench [PARTS=\"...\"]      measurements, written to docs/performance.md"
 	@echo "make clean                    removes what the demos, tests and tools leave behind"
 
@@ -44,6 +45,10 @@ fast: venv
 # Spark and the brokers are started once for all tests that need them: those share one process.
 test: venv fast
 	$(BIN)/python -m pytest -m "(spark or kafka) and not night"
+
+N ?= 200
+test-oracle: venv
+	MV_ORACLE_PROGRAMS=$(N) $(BIN)/python -m pytest -s tests/oracle
 
 test-night: venv
 	$(BIN)/python -m pytest -m night

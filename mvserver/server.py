@@ -53,7 +53,8 @@ from mvserver.spark_java import SparkJava
 from mvserver.sql import parse
 from mvserver.sql.dialect import parse_select
 from mvserver.stores import StoreRegistry, StoreSettings
-from mvserver.streaming.engine import Engine, EngineServices
+from mvserver.streaming.engine import Engine
+from mvserver.streaming.engine_services import EngineServices
 from mvserver.streaming.live_relations import live_relations
 from mvserver.streaming.spark import SparkOptions
 from spark_sinks.duckdb.writer import Writer

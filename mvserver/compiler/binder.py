@@ -21,6 +21,7 @@ from mvserver.compiler.coercion import coerce, common_type, common_type_of
 from mvserver.compiler.expressions import Case, Cast, Expression, FieldAccess, Literal
 from mvserver.compiler.intervals import parse_interval, unit_of
 from mvserver.compiler.literals import is_unknown, number_literal, typed_literal
+from mvserver.compiler.row_functions import ROW_FUNCTIONS
 from mvserver.compiler.scope import Scope, field
 from mvserver.compiler.target_types import cast_target
 from mvserver.compiler.type_names import postgres_name
@@ -287,6 +288,10 @@ class Binder:
         if name in AGGREGATES:
             return self._aggregate_call(node, None)
         position = position_of(node)
+        if name in ROW_FUNCTIONS and not node.expressions:
+            bound = self._scope.row_function(name, position)
+            self.column_positions.setdefault(bound, position)
+            return bound
         if name == "grouping":
             return self._grouping_call(node, position)
         for argument in node.expressions:

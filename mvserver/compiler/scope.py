@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mvserver import sqlstates
 from mvserver.compiler.expressions import ColumnReference, Expression, FieldAccess
+from mvserver.compiler.row_functions import ROW_FUNCTIONS
 from mvserver.compiler.shape import RelationShape
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
@@ -33,6 +34,7 @@ class ScopeTable:
     columns: tuple[ScopeColumn, ...]
     alias: str | None = None
     path: tuple[str, ...] = ()  # database, schema, name; empty for a sub-query
+    stored: bool = False  # its rows are records of an entity
 
     @property
     def name(self) -> str:
@@ -57,7 +59,7 @@ class Scope:
     @staticmethod
     def of(relation: RelationShape, alias: str | None) -> Scope:
         columns = tuple(ScopeColumn(each.name, ColumnReference(each.type, each.name)) for each in relation.columns)
-        return Scope((ScopeTable(columns, alias, tuple(relation.name.split("."))),))
+        return Scope((ScopeTable(columns, alias, tuple(relation.name.split(".")), stored=True),))
 
     def all_columns(self, parts: Sequence[str] | None, position: int | None) -> tuple[ScopeColumn, ...]:
         """What ``*`` stands for, or ``parts.*``."""
@@ -67,6 +69,18 @@ class Scope:
                 sqlstates.UNDEFINED_TABLE, f'missing FROM-clause entry for table "{parts[-1]}"', position=position
             )
         return tuple(column for table in tables for column in table.columns)
+
+    def row_function(self, name: str, position: int | None) -> Expression:
+        """``rowtime()`` or ``rowkey()`` of the records that FROM reads."""
+        found = ROW_FUNCTIONS[name]
+        if len(self.tables) != 1 or not self.tables[0].stored or self.has_column(found.name):
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f"{found.name} is only supported where FROM names one stream or changelog",
+                hint=f"Select it in a sub-query over the stream: SELECT {found.name} AS name, ...",
+                position=position,
+            )
+        return found
 
     def has_column(self, name: str) -> bool:
         return any(table.column(name) is not None for table in self.tables)

@@ -11,7 +11,7 @@ from mvserver.compiler.plans import ErrorHandling, ScanColumn
 from mvserver.compiler.shape import RelationShape, Resolve, ViewDefinition
 from mvserver.compiler.view_properties import kept_properties
 from mvserver.errors import SqlError
-from mvserver.routing import privileges
+from mvserver.routing import notices, privileges
 from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext
 from mvserver.sql.dialect import parse_select
@@ -55,6 +55,15 @@ def new_relation(name: ObjectName, context: SessionContext, services: Services) 
     schema, plain = services.catalog.names.new_relation(name.parts, context.database, context.schema, name.position)
     privileges.require(schema, Privilege.CREATE, context, services, name.position)
     return schema, plain
+
+
+def is_there_already(name: ObjectName, context: SessionContext, services: Services) -> bool:
+    """For IF NOT EXISTS: with the notice that the statement is passed over."""
+    schema, plain = new_relation(name, context, services)
+    if services.catalog.relations.find(schema.id, plain) is None:
+        return False
+    notices.skipped(context, sqlstates.DUPLICATE_TABLE, f'relation "{plain}" already exists')
+    return True
 
 
 def _refuse_place(parts: Sequence[str], position: int | None, context: SessionContext, services: Services) -> None:

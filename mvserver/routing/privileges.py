@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from catalog.acl import Privilege
 from catalog.authority import Authority
-from catalog.model import Database, Query, Relation, Schema, Store
+from catalog.model import Database, Query, Relation, Role, Schema, Store
 from catalog.privileges import Thing
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -89,6 +89,16 @@ def require_relation_owner(
     own = authority(context, services)
     if not own.owns(relation) and (schema is None or not own.owns(schema)):
         raise not_owner(f"{relation.kind} {relation.name}", position)
+
+
+def require_member(role: Role, context: SessionContext, services: Services, action: str) -> None:
+    """``action`` is what the role's objects would suffer, as ``drop``."""
+    if not authority(context, services).is_member(role):
+        raise SqlError(
+            sqlstates.INSUFFICIENT_PRIVILEGE,
+            f"permission denied to {action} objects",
+            detail=f'Only roles with privileges of role "{role.name}" may {action} objects owned by it.',
+        )
 
 
 def require_query_owner(query: Query, context: SessionContext, services: Services) -> None:

@@ -16,6 +16,7 @@ from mvserver.compiler import lower_spark
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.expressions import ColumnReference, Expression, FieldAccess, Literal, walk
 from mvserver.compiler.plans import Aggregate, AggregateCall, Projection, Scan
+from mvserver.compiler.row_functions import ROW_KEY, ROW_TIME
 from mvserver.sql.types import Kind
 from mvserver.streaming.change_input import ChangeInput, contributed
 from mvserver.streaming.scan_decoding import DecodedScan, decode_scan
@@ -31,6 +32,7 @@ from spark_sinks.duckdb.windows import Judging
 
 REJECTED_RAW_BYTES_MAX = 65_536  # of a rejected record, this much is kept
 _SET = "grouping_set"
+_ROW_KEY = "make_valid_utf8(cast(key as string))"
 _TIMED = frozenset({Aggregate.FIRST_VALUE, Aggregate.LAST_VALUE})
 
 
@@ -315,6 +317,8 @@ def _view_input(
 ) -> ViewInput:
     plan = target.plan
     columns = windows.references(plan.scan) or references[plan.scan.relation_id]
+    if plan.scan.derived is None:
+        columns = {**columns, ROW_TIME.name: f"({event_us(plan.scan, columns)} div 1000)", ROW_KEY.name: _ROW_KEY}
     resolve: Callable[[str], str] = columns.__getitem__
     good = goods[plan.scan.relation_id]
     if plan.where is None:

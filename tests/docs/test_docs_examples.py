@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from docs_examples import PAGES, ROOT, PageSession, blocks
-from faults.live import LiveServer
+from faults.live import LiveServer, temporary_server
 
 pytestmark = pytest.mark.spark
 
@@ -20,13 +19,8 @@ RUN = [page for page in PAGES if blocks(page)]
 
 @pytest.fixture(scope="module")
 def docs_server() -> Iterator[LiveServer]:
-    folder = Path(tempfile.mkdtemp(prefix="mvserver-docs-"))
-    live = LiveServer(folder / "data")
-    try:
+    with temporary_server() as live:
         yield live.start()
-    finally:
-        live.close()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from faults.live import LiveServer
+from faults.live import LiveServer, temporary_server
 
 
 @pytest.fixture(scope="session")
@@ -22,21 +19,11 @@ def seed() -> int:
 
 @pytest.fixture
 def server() -> Iterator[LiveServer]:
-    folder = Path(tempfile.mkdtemp(prefix="mvserver-faults-"))
-    live = LiveServer(folder / "data")
-    try:
+    with temporary_server() as live:
         yield live
-    finally:
-        live.close()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
 def shared_server() -> Iterator[LiveServer]:
-    folder = Path(tempfile.mkdtemp(prefix="mvserver-faults-"))
-    live = LiveServer(folder / "data")
-    try:
+    with temporary_server() as live:
         yield live.start()
-    finally:
-        live.close()
-        shutil.rmtree(folder, ignore_errors=True)

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psycopg
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 
 START_TIMEOUT_S = 90.0
 CATCH_UP_TIMEOUT_S = 120.0
@@ -30,6 +34,46 @@ STREAM = (
     "CREATE STREAM clicks (n BIGINT, url VARCHAR, device VARCHAR, user_id VARCHAR) "
     "WITH ('store' = 's', 'topic' = '{topic}', 'value.format' = 'json')"
 )
+
+
+@contextmanager
+def temporary_server() -> Iterator[LiveServer]:
+    """Over an empty directory that goes with it; to be started."""
+    folder = Path(tempfile.mkdtemp(prefix="mvserver-live-"))
+    live = LiveServer(folder / "data")
+    try:
+        yield live
+    finally:
+        live.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def topic_values(bootstrap: str, topic: str, expected: int, *, timeout_s: float = 90, quiet_s: float = 2) -> list[Any]:
+    """All committed values of a topic, in each partition's order, None for a deletion. Waits a little longer than
+    needed, so that a doubled one would be seen."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": uuid.uuid4().hex,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+        }
+    )
+    consumer.subscribe([topic])
+    found: list[Any] = []
+    deadline = time.monotonic() + timeout_s
+    quiet_until = None
+    while time.monotonic() < deadline:
+        message = consumer.poll(0.2)
+        if message is not None and message.error() is None:
+            found.append(json.loads(message.value() or b"null"))
+            quiet_until = None
+        elif len(found) >= expected:
+            quiet_until = quiet_until or time.monotonic() + quiet_s
+            if time.monotonic() > quiet_until:
+                break
+    consumer.close()
+    return found
 
 
 def free_port() -> int:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import random
-import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Producer
 from services.kafka import create_topic
 
-from faults.live import LiveServer
+from faults.live import LiveServer, topic_values
 from mvserver.demo.kafka_broker import KafkaBroker
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -38,33 +37,6 @@ def _produce(bootstrap: str, topic: str, rows: Sequence[tuple[str | None, dict[s
     for key, row in rows:
         producer.produce(topic, key=key, value=json.dumps(row))
     assert producer.flush(60) == 0
-
-
-def _read(bootstrap: str, topic: str, expected: int, timeout_s: float = 90) -> list[dict[str, Any]]:
-    """All committed records; waits a little longer than needed, so that a doubled one would be seen."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": uuid.uuid4().hex,
-            "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed",
-        }
-    )
-    consumer.subscribe([topic])
-    found: list[dict[str, Any]] = []
-    deadline = time.monotonic() + timeout_s
-    quiet_until = None
-    while time.monotonic() < deadline:
-        message = consumer.poll(0.2)
-        if message is not None and message.error() is None:
-            found.append(json.loads(message.value() or b"null"))
-            quiet_until = None
-        elif len(found) >= expected:
-            quiet_until = quiet_until or time.monotonic() + 2
-            if time.monotonic() > quiet_until:
-                break
-    consumer.close()
-    return found
 
 
 def test_the_tutorials_joins(server: LiveServer, kafka_broker: KafkaBroker) -> None:
@@ -102,7 +74,7 @@ def test_the_tutorials_joins(server: LiveServer, kafka_broker: KafkaBroker) -> N
         [(None, {"viewtime": t, "userid": "User_4", "pageid": f"Page_{t}"}) for t in (1_000_000, 1_299_000, 1_301_000)],
     )
     _produce(bootstrap, "ds_users", [(None, {"registertime": 1_000_000, "userid": "User_4", "regionid": "Region_1"})])
-    found = _read(bootstrap, "user_clicks", 2)
+    found = topic_values(bootstrap, "user_clicks", 2)
     assert sorted(found, key=lambda row: str(row["uid"])) == [
         {
             "user_registertime": 1665780360439,
@@ -117,7 +89,7 @@ def test_the_tutorials_joins(server: LiveServer, kafka_broker: KafkaBroker) -> N
         }
         for i, (_, user, region, interests) in enumerate(_PEOPLE)
     ]
-    enriched = _read(bootstrap, "pageviews_enriched", 2)
+    enriched = topic_values(bootstrap, "pageviews_enriched", 2)
     assert sorted(row["pageid"] for row in enriched) == ["Page_1000000", "Page_1299000"], "not 301 seconds apart"
     assert {row["regionid"] for row in enriched} == {"Region_1"}
     assert server.states()["user_clicks"][0] == "RUNNING"
@@ -174,5 +146,5 @@ def test_joined_rows_once_over_kills(
     by_key = Counter(rows[left][one]["k"] for one, _ in expected)
     server.wait_equal("SELECT left_n, right_n, count(*) FROM pairs GROUP BY 1, 2", dict(expected))
     server.wait_equal("SELECT k, n FROM by_key", {(key,): count for key, count in by_key.items()})
-    found = Counter((row["left_n"], row["right_n"]) for row in _read(bootstrap, sink, len(expected)))
+    found = Counter((row["left_n"], row["right_n"]) for row in topic_values(bootstrap, sink, len(expected)))
     assert found == expected

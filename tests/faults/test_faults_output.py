@@ -2,46 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Consumer
 from services.kafka import create_topic
 
-from faults.live import STREAM, Clicks, LiveServer
+from faults.live import STREAM, Clicks, LiveServer, topic_values
 from mvserver.demo.kafka_broker import KafkaBroker
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
-
-
-def _read(bootstrap: str, topic: str, expected: int) -> list[dict[str, object]]:
-    """All committed records; waits a little longer than needed, so that a doubled one would be seen."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": uuid.uuid4().hex,
-            "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed",
-        }
-    )
-    consumer.subscribe([topic])
-    found: list[dict[str, object]] = []
-    deadline = time.monotonic() + 90
-    quiet_until = None
-    while time.monotonic() < deadline:
-        message = consumer.poll(0.2)
-        if message is not None and message.error() is None:
-            found.append(json.loads(message.value() or b"null"))
-            quiet_until = None
-        elif len(found) >= expected:
-            quiet_until = quiet_until or time.monotonic() + 2
-            if time.monotonic() > quiet_until:
-                break
-    consumer.close()
-    return found
 
 
 def test_a_stream_made_by_a_query_has_each_record_once(
@@ -66,7 +37,7 @@ def test_a_stream_made_by_a_query_has_each_record_once(
             time.sleep(0.2)
         server.start()
     expected = clicks.truth["by_url"][("./home",)]
-    rows = _read(kafka_broker.bootstrap, sink, expected)
+    rows = topic_values(kafka_broker.bootstrap, sink, expected)
     numbers = [row["n"] for row in rows]
     assert len(numbers) == len(set(numbers)) == expected
     assert all(row["twice"] == 2 * int(str(row["n"])) and row["url"] == "./home" for row in rows)
@@ -94,6 +65,6 @@ def test_insert_into_writes_between_two_clusters(
     server.kill()
     clicks.produce(300)
     server.start()
-    rows = _read(own_kafka_broker.bootstrap, sink, clicks.fed)
+    rows = topic_values(own_kafka_broker.bootstrap, sink, clicks.fed)
     assert sorted(int(str(row["n"])) for row in rows) == list(range(1, clicks.fed + 1))
     assert all(int(str(row["twice"])) == 2 * int(str(row["n"])) for row in rows)

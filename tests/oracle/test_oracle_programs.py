@@ -9,20 +9,17 @@ from __future__ import annotations
 import math
 import os
 import random
-import shutil
-import tempfile
 import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from confluent_kafka import Producer
-from faults.live import LiveServer
+from faults.live import LiveServer, temporary_server
 from oracle_input import CUSTOMERS, ORDERS, PARTITIONS, PAYMENTS, Record, Topic, customers, load, orders, payments
 from oracle_programs import Program, ProgramWriter
 from services.kafka import create_topic
@@ -39,13 +36,8 @@ SETTLE_S = 120.0
 
 @pytest.fixture
 def live_server() -> Iterator[LiveServer]:
-    folder = Path(tempfile.mkdtemp(prefix="mvserver-oracle-"))
-    live = LiveServer(folder / "data")
-    try:
+    with temporary_server() as live:
         yield live.start()
-    finally:
-        live.close()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_views_are_what_postgresql_computes(

@@ -7,17 +7,14 @@ their text. Quotes are as the pages print them.
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
-from faults.live import LiveServer
+from confluent_kafka import Producer
+from faults.live import LiveServer, temporary_server, topic_values
 from services.kafka import create_topic
 
 from mvserver.demo.kafka_broker import KafkaBroker
@@ -39,13 +36,8 @@ SHAAN = {
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[LiveServer]:
-    folder = Path(tempfile.mkdtemp(prefix="mvserver-tutorials-"))
-    live = LiveServer(folder / "data")
-    try:
+    with temporary_server() as live:
         yield live.start()
-    finally:
-        live.close()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Topics:
@@ -66,26 +58,10 @@ class Topics:
             )
         assert self._producer.flush(30) == 0
 
-    def values(self, topic: str, expected: int, timeout_s: float = 60) -> list[Any]:
+    def values(self, topic: str, expected: int) -> list[Any]:
         """All committed values, at least so many."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.bootstrap,
-                "group.id": uuid.uuid4().hex,
-                "auto.offset.reset": "earliest",
-                "isolation.level": "read_committed",
-            }
-        )
-        consumer.subscribe([topic])
-        found: list[Any] = []
-        deadline = time.monotonic() + timeout_s
-        while len(found) < expected:
-            assert time.monotonic() < deadline, f"{topic} has {found}"
-            message = consumer.poll(0.2)
-            if message is not None and message.error() is None:
-                value = message.value()
-                found.append(None if value is None else json.loads(value))
-        consumer.close()
+        found = topic_values(self.bootstrap, topic, expected, timeout_s=60, quiet_s=0)
+        assert len(found) >= expected, found
         return found
 
 

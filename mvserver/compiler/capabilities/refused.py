@@ -82,8 +82,6 @@ _LATER_WINDOWS = frozenset(
 )
 _LATER = frozenset(
     [
-        "rowtime",
-        "rowkey",
         "rowmetadata",
         "match_rowtime",
         "unnest",

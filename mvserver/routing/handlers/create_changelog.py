@@ -9,7 +9,7 @@ from catalog.model import Relation
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
-from mvserver.routing import changelog_declaration, lookup, notices, stream_declaration, stream_entity
+from mvserver.routing import changelog_declaration, lookup, stream_declaration, stream_entity
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -22,10 +22,9 @@ TAG = "CREATE CHANGELOG"
 
 def run(statement: CreateChangelog, context: SessionContext, services: Services, work: Work) -> Result:
     catalog = services.catalog
-    schema, name = lookup.new_relation(statement.name, context, services)
-    if statement.if_not_exists and catalog.relations.find(schema.id, name) is not None:
-        notices.skipped(context, sqlstates.DUPLICATE_TABLE, f'relation "{name}" already exists')
+    if statement.if_not_exists and lookup.is_there_already(statement.name, context, services):
         return done(TAG)
+    schema, name = lookup.new_relation(statement.name, context, services)
     catalog.relations.check_new(schema.id, name)
     columns = stream_declaration.check_columns(statement.columns)
     typed = [(c.name, c.type) for c in statement.columns]

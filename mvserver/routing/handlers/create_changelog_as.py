@@ -5,9 +5,8 @@ from __future__ import annotations
 import uuid
 
 from catalog.model import Relation
-from mvserver import sqlstates
 from mvserver.pgwire.backend import Result
-from mvserver.routing import changelog_sinks, continuous, lookup, notices, stream_entity
+from mvserver.routing import changelog_sinks, continuous, lookup, stream_entity
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -20,11 +19,8 @@ TAG = "CREATE CHANGELOG"
 
 def run(statement: CreateChangelogAs, context: SessionContext, services: Services, work: Work) -> Result:
     catalog = services.catalog
-    if statement.if_not_exists:
-        schema, name = lookup.new_relation(statement.name, context, services)
-        if catalog.relations.find(schema.id, name) is not None:
-            notices.skipped(context, sqlstates.DUPLICATE_TABLE, f'relation "{name}" already exists')
-            return done(TAG)
+    if statement.if_not_exists and lookup.is_there_already(statement.name, context, services):
+        return done(TAG)
     planned = changelog_sinks.plan_changelog(statement, context, services)
     start = continuous.attach(planned.query, context, services, work)
     with catalog.transaction():

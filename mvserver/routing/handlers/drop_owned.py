@@ -9,8 +9,6 @@ from catalog.acl import Acl
 from catalog.dependencies import Dependents
 from catalog.model import Query, Relation, Role, Schema, Store
 from catalog.privileges import Thing
-from mvserver import sqlstates
-from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
 from mvserver.routing import notices, privileges, role_names
 from mvserver.routing.ports import Services
@@ -27,19 +25,10 @@ def run(statement: DropOwned, context: SessionContext, services: Services, work:
     with services.catalog.transaction():
         for spec in statement.of:
             role = role_names.resolve(spec, context, services)
-            _check(role, context, services)
+            privileges.require_member(role, context, services, "drop")
             _take_what_was_given(role, services)
             _drop_what_it_owns(role, statement.cascade, context, services, work)
     return done(TAG)
-
-
-def _check(role: Role, context: SessionContext, services: Services) -> None:
-    if not privileges.authority(context, services).is_member(role):
-        raise SqlError(
-            sqlstates.INSUFFICIENT_PRIVILEGE,
-            "permission denied to drop objects",
-            detail=f'Only roles with privileges of role "{role.name}" may drop objects owned by it.',
-        )
 
 
 def _take_what_was_given(role: Role, services: Services) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from catalog.model import Role
-from mvserver import sqlstates
-from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
 from mvserver.routing import privileges, role_names
 from mvserver.routing.ports import Services
@@ -23,7 +20,7 @@ def run(statement: ReassignOwned, context: SessionContext, services: Services, w
         old = [role_names.resolve(spec, context, services) for spec in statement.of]
         new = role_names.resolve(statement.to, context, services)
         for role in (*old, new):
-            _check(role, context, services)
+            privileges.require_member(role, context, services, "reassign")
         for role in old:
             for thing in catalog.privileges.things():
                 if thing.owner == role.name:
@@ -32,12 +29,3 @@ def run(statement: ReassignOwned, context: SessionContext, services: Services, w
                 if query.owner == role.name:
                     catalog.privileges.set_query_owner(query.id, new)
     return done(TAG)
-
-
-def _check(role: Role, context: SessionContext, services: Services) -> None:
-    if not privileges.authority(context, services).is_member(role):
-        raise SqlError(
-            sqlstates.INSUFFICIENT_PRIVILEGE,
-            "permission denied to reassign objects",
-            detail=f'Only roles with privileges of role "{role.name}" may reassign objects owned by it.',
-        )

@@ -1,0 +1,118 @@
+"""The record of a continuous query as it runs: what it has, and what is done with all of that together.
+
+A view has a subscriber of a pipeline; over a join also what is below it; a query that writes has a sink or a relay.
+Nothing here asks the catalog or makes anything: ``adoption`` fills the record, ``sweeping`` takes down what is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from catalog.model import Query
+from mvserver.streaming.api import PipelineStatus, QueryState, QueryStatus
+from mvserver.streaming.csas import SinkQuery
+from mvserver.streaming.derived import DerivedSource, Feed
+from mvserver.streaming.freshness import KeptView
+from mvserver.streaming.outputs import output_status
+from mvserver.streaming.pipeline import Pipeline
+from mvserver.streaming.relay import Relay
+from mvserver.streaming.status import pipeline_status, sink_pipeline_status, view_status
+from mvserver.streaming.subscribers import Subscriber
+
+
+@dataclass
+class RunningQuery:
+    """``pipeline`` is None for one that writes straight to its stream, and where it could not even be set up."""
+
+    query: Query
+    pipeline: Pipeline | None = None
+    subscriber: Subscriber | None = None
+    sink: SinkQuery | None = None
+    broken: str | None = None  # why it could not be set up
+    store_versions: tuple[float, ...] = ()
+    derived: DerivedSource | None = None  # what is below it, where its scan is a join
+    relay: Relay | None = None  # of a query that writes to a changelog
+
+    @property
+    def feeds(self) -> Sequence[Feed]:
+        """The sides that run below it."""
+        return () if self.derived is None else self.derived.feeds
+
+    def members(self) -> Sequence[Subscriber | SinkQuery]:
+        """All of it that may fail."""
+        own = (self.subscriber, self.sink)
+        return [member for member in (*own, *(feed.subscriber for feed in self.feeds)) if member is not None]
+
+    def terminate(self) -> None:
+        if self.sink is not None:
+            self.sink.stop()
+        if self.pipeline is not None:
+            self.pipeline.terminate(self.query.id)
+
+    def run_again(self, *, skip_rejected: bool) -> None:
+        """From where it stands, after it has failed or was terminated."""
+        if self.sink is not None:
+            self.sink.stop()
+            self.sink.start()
+        if self.relay is not None:
+            self.relay.stop()
+            self.relay.start()
+        if self.pipeline is not None:
+            self.pipeline.restart_subscriber(self.query.id, skip_rejected=skip_rejected)
+        for feed in self.feeds:
+            feed.pipeline.restart_subscriber(feed.subscriber.query_id, skip_rejected=skip_rejected)
+
+    def rows_committed(self, query_ids: Sequence[str]) -> None:
+        """A batch of these queries and sides is in DuckDB: a log may have rows now, and an outbox changes."""
+        if self.derived is not None:
+            self.derived.rows_committed(query_ids)
+        if self.relay is not None and self.query.id in query_ids:
+            self.relay.committed()
+
+    def kept_view(self, name: Callable[[], str]) -> KeptView:
+        return KeptView(name, self.query, self.pipeline, self.subscriber, self.broken, self.derived)
+
+    def status(self, spark: tuple[bool, str | None]) -> QueryStatus:
+        """``spark``: whether it is still starting, and why it will not start."""
+        if self.sink is not None:
+            return self.sink.status()
+        if self.subscriber is None or self.pipeline is None:
+            return QueryStatus(self.query.id, QueryState.FAILED, error=self.broken)
+        status = view_status(self.query.id, self.subscriber, self.pipeline, spark)
+        if self.relay is not None:
+            status = output_status(status, self.relay)
+        return status if self.derived is None else self.derived.status(status, self.subscriber)
+
+
+def pipeline_statuses(running: Iterable[RunningQuery], spark: tuple[bool, str | None]) -> Sequence[PipelineStatus]:
+    """What reads the sources now; a query that could not be set up reads nothing. ``spark``: as for a query."""
+    found: dict[str, PipelineStatus] = {}
+    for known in running:
+        source_id = known.query.source_ids[0]
+        if known.sink is not None:
+            status = known.sink.status()
+            found[known.query.id] = sink_pipeline_status(status, source_id, known.sink.generation)
+        elif known.derived is not None:
+            for pipeline in known.derived.pipelines:
+                found[pipeline.id] = pipeline_status(pipeline, known.query.sink_id, spark)
+            for feed in known.derived.leaves:
+                source_id = feed.subscriber.target.plan.scan.relation_id
+                found[feed.pipeline.id] = pipeline_status(feed.pipeline, source_id, spark)
+        elif known.pipeline is not None and known.pipeline.id not in found:
+            found[known.pipeline.id] = pipeline_status(known.pipeline, source_id, spark)
+    return list(found.values())
+
+
+def group_applications(running: Iterable[RunningQuery]) -> None:
+    """The queries of an application fail together."""
+    groups: dict[str, list[RunningQuery]] = {}
+    for known in running:
+        name = dict(known.query.properties).get("application")
+        if name is not None:
+            groups.setdefault(name, []).append(known)
+    for together in groups.values():
+        members = tuple(member for known in together for member in known.members())
+        for known in together:
+            for member in known.members():
+                member.application = members
