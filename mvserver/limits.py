@@ -87,8 +87,13 @@ DUCKDB_THREADS = 2
 DUCKDB_SPILL_MAX = "20GB"  # sorts and joins that do not fit into memory; the folder is emptied at start
 
 # --- pull queries ---------------------------------------------------------------------------------------------------
+BINDINGS_MAX = 8  # queries bound by DuckDB at the same time; nothing interrupts a binding
+CONSTANT_TEXT_BYTES_MAX = 1024 * 1024  # of what repeat, lpad and their like make of constants: evaluated while binding
+REPEATED_TEXT_BYTES_MAX = 64 * 1024  # of one such value otherwise; DuckDB makes 2,048 without a look for an interrupt
 PLAN_CACHE_ENTRIES = 512  # bound pull queries kept by text and scope
 STATEMENT_CACHE_ENTRIES = 64  # parsed DuckDB statements kept per session
+STATEMENT_KEPT_CHARACTERS_MAX = 16_384  # DuckDB parses a longer one each time, but keeps nobody waiting for it
+LITERALS_APART_MAX = 500  # of an IN list or of the rows of VALUES: more stand in the tree as one node
 AT_ONCE_S_MAX = 0.002  # a query whose last runs took no longer is answered on the event loop, without a worker
 EVENT_LOOP_HELD_S_MAX = 0.02  # then such a query is interrupted, and begins again on a worker
 AT_ONCE_MESSAGES_BYTES_MAX = 16 * 1024  # more bytes of messages are read by a worker

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -59,7 +60,15 @@ class Source:
     aggregation: Aggregation | None = None
 
 
-def analyze(select: exp.Expression, source: Source) -> ContinuousPlan:
+class Branch(enum.Enum):
+    """Which query of a UNION ALL a SELECT is. The first names the columns; in all of them a constant without a type
+    takes that of the other queries."""
+
+    FIRST = "first"
+    LATER = "later"
+
+
+def analyze(select: exp.Expression, source: Source, branch: Branch | None = None) -> ContinuousPlan:
     where_node = select.args.get("where")
     binder = Binder(source.scope, "WHERE")
     where = binder.condition(where_node.this, "WHERE") if where_node is not None else None
@@ -69,7 +78,7 @@ def analyze(select: exp.Expression, source: Source) -> ContinuousPlan:
     where = _both(source.where, where)
     if _aggregates(select):
         return _aggregation(select, items, source.scope, source.scan, where)
-    outputs = _projection_outputs(items, source.scope)
+    outputs = _projection_outputs(items, source.scope, branch)
     if select.args.get("distinct") is not None:
         return _distinct(items, outputs, source.scan, where)
     return Projection(source.scan, where, outputs)
@@ -136,7 +145,8 @@ def _typed(node: Expression, position: int | None) -> Expression:
     return coerce(node, t.VARCHAR, position) if is_unknown(node) else node
 
 
-def _output(item: _Item, bound: Expression, name: str, seen: set[str]) -> Output:
+def _output(item: _Item, bound: Expression, name: str, seen: set[str] | None) -> Output:
+    """``seen`` is None where names do not matter."""
     if bound.type.kind is Kind.INTERVAL:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
@@ -144,22 +154,25 @@ def _output(item: _Item, bound: Expression, name: str, seen: set[str]) -> Output
             hint="Use EXTRACT(EPOCH FROM ...) to store its length in seconds.",
             position=item.position,
         )
-    if name in seen:
+    if seen is not None and name in seen:
         raise SqlError(
             sqlstates.DUPLICATE_COLUMN,
             f'column "{name}" specified more than once',
             hint="Give each column its own name with AS.",
             position=item.position,
         )
-    seen.add(name)
+    if seen is not None:
+        seen.add(name)
     return Output(name, bound.type, bound)
 
 
-def _projection_outputs(items: Sequence[_Item], scope: Scope) -> tuple[Output, ...]:
+def _projection_outputs(items: Sequence[_Item], scope: Scope, branch: Branch | None) -> tuple[Output, ...]:
     outputs: list[Output] = []
-    seen: set[str] = set()
+    seen: set[str] | None = None if branch is Branch.LATER else set()
     for item in items:
-        bound = _typed(_bind(item, Binder(scope, "SELECT")), item.position)
+        bound = _bind(item, Binder(scope, "SELECT"))
+        if branch is None:
+            bound = _typed(bound, item.position)
         outputs.append(_output(item, bound, _name(item, bound), seen))
     return tuple(outputs)
 

@@ -30,7 +30,7 @@ def check_retraction(plan: ContinuousPlan) -> None:
     if not isinstance(plan, Aggregation):
         return
     if plan.grouping_sets:
-        raise _refused("GROUPING SETS", "Make a view for each of the sets.")
+        raise _refused("GROUP BY with ROLLUP, CUBE or GROUPING SETS", "Make a view for each of the sets.")
     for call in plan.aggregates:
         if call.function not in _RETRACTED:
             raise _refused(f"aggregate {call.function.value}", "Aggregate in the SELECT that reads the view.")

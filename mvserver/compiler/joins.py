@@ -48,6 +48,8 @@ def joined(left: Source, right: Source, join: exp.Join) -> Source:
     scope = Scope(tables)
     versioned = {output.name: output.expression for output in outputs[1]} if temporal else None
     keys, rest = _conditions(join, scope, {output.name for output in outputs[0]}, _keyed(right.scan, versioned))
+    if not keys:
+        raise _without_primary_key(right.scan, join) if temporal else _without_equality(join)
     sides = [
         JoinSide(source.scan, source.where, tuple(_over_side(key, columns) for key in side_keys), columns)
         for source, side_keys, columns in zip((left, right), zip(*keys, strict=True), outputs, strict=True)
@@ -164,13 +166,17 @@ def _check_temporal(kind: JoinKind, scan: Scan, side: JoinSide, join: exp.Join) 
         )
     named = {part.name for key in side.keys for part in walk(key) if isinstance(part, ColumnReference)}
     if named != set(scan.primary_key) or len(side.keys) != len(scan.primary_key):
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            "a join with a changelog must compare its primary key",
-            detail=f"The primary key of {scan.relation} is ({', '.join(scan.primary_key)}).",
-            hint="Write ON stream.column = changelog.key for each column of the key; put other conditions into WHERE.",
-            position=position_of(join.args["on"]),
-        )
+        raise _without_primary_key(scan, join)
+
+
+def _without_primary_key(changelog: Scan, join: exp.Join) -> SqlError:
+    return SqlError(
+        sqlstates.FEATURE_NOT_SUPPORTED,
+        "a join with a changelog must compare its primary key",
+        detail=f"The primary key of {changelog.relation} is ({', '.join(changelog.primary_key)}).",
+        hint="Write ON stream.column = changelog.key for each column of the key; put other conditions into WHERE.",
+        position=position_of(join.args["on"]),
+    )
 
 
 def _check_names(left: Scope, right: Scope, join: exp.Join) -> None:
@@ -250,10 +256,9 @@ def _conditions(
     join: exp.Join, scope: Scope, left_names: set[str], is_key: Callable[[Expression], bool]
 ) -> tuple[list[tuple[Expression, Expression]], Expression | None]:
     """The pairs of keys and what else ON asks for, all over the joined rows."""
-    on = join.args["on"]
     keys: list[tuple[Expression, Expression]] = []
     rest: Expression | None = None
-    for node in _conjuncts(on):
+    for node in _conjuncts(join.args["on"]):
         bound = Binder(scope, "JOIN/ON").condition(node, "JOIN/ON")
         pair = _key_pair(bound, left_names) if isinstance(node, exp.EQ) else None
         if pair is not None and is_key(pair[1]):
@@ -261,14 +266,16 @@ def _conditions(
             keys.append(pair)
         else:
             rest = bound if rest is None else call_operator("and", (rest, bound))
-    if not keys:
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            "a join without an equality between its two sides is not supported in a continuous query",
-            hint="ON needs a.column = b.column; other conditions may follow with AND.",
-            position=position_of(on),
-        )
     return keys, rest
+
+
+def _without_equality(join: exp.Join) -> SqlError:
+    return SqlError(
+        sqlstates.FEATURE_NOT_SUPPORTED,
+        "a join without an equality between its two sides is not supported in a continuous query",
+        hint="ON needs a.column = b.column; other conditions may follow with AND.",
+        position=position_of(join.args["on"]),
+    )
 
 
 def _keyed(scan: Scan, outputs: Mapping[str, Expression] | None) -> Callable[[Expression], bool]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
-from mvserver.compiler.analyzer import Source, analyze
+from mvserver.compiler.analyzer import Branch, Source, analyze
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.expressions import Expression, KeyReference, size, with_children
 from mvserver.compiler.joins import joined
@@ -47,7 +47,7 @@ class WithQuery:
     names: Names
 
 
-def plan_select(select: exp.Expression, names: Names) -> ContinuousPlan:
+def plan_select(select: exp.Expression, names: Names, branch: Branch | None = None) -> ContinuousPlan:
     """Bind a SELECT and all that it reads."""
     if names.level > limits.QUERY_LEVELS_MAX:
         raise SqlError(
@@ -60,7 +60,7 @@ def plan_select(select: exp.Expression, names: Names) -> ContinuousPlan:
     for tree in written:
         known = WithQuery(tree, names)
         names = replace(names, queries={**names.queries, str(tree.args["alias"].this.this): known})
-    plan = _plan(select, names)
+    plan = _plan(select, names, branch)
     for tree in written:
         if id(tree) not in names.read:
             # Its relations would have to be kept for a query that needs nothing of them.
@@ -73,14 +73,15 @@ def plan_select(select: exp.Expression, names: Names) -> ContinuousPlan:
     return plan
 
 
-def _plan(select: exp.Expression, names: Names) -> ContinuousPlan:
+def _plan(select: exp.Expression, names: Names, branch: Branch | None) -> ContinuousPlan:
     """Without its WITH, whose queries are among the names."""
     if isinstance(select, exp.Union):
         inside = replace(names, level=names.level + 1)
-        left, right = (plan_select(each, inside) for each in (select.this, select.expression))
-        return union_all(left, right, select)
+        first = Branch.LATER if branch is Branch.LATER else Branch.FIRST
+        left = plan_select(select.this, inside, first)
+        return union_all(left, plan_select(select.expression, inside, Branch.LATER), select)
     _refuse_clauses(select)
-    return analyze(select, _source(select, names))
+    return analyze(select, _source(select, names), branch)
 
 
 def refused(what: str, node: exp.Expression, hint: str) -> SqlError:
@@ -113,7 +114,9 @@ def _source(select: exp.Expression, names: Names) -> Source:
         if other.scan.kind == CHANGELOG:  # of use from its beginning: the rows that it has now
             other = _item(join.this, replace(names, default_starting="earliest"))
         if source.scan.window is not None or other.scan.window is not None:
-            raise refused("a window in a join", join, "Join the streams first, or join the views where you read them.")
+            windowed = source.scan if source.scan.window is not None else other.scan
+            what = "a window in a join" if not windowed.views else "a join with a view that is over a window"
+            raise refused(what, join, "Join the streams first, or join the views where you read them.")
         source = joined(source, other, join)
     return source
 
@@ -134,11 +137,12 @@ def _relation(item: exp.Expression, parts: tuple[str, ...], names: Names) -> Sou
     relation = names.resolve(parts, position_of(item))
     if relation.view is not None:
         return _view(item, relation, relation.view, names)
-    if relation.kind not in ("stream", CHANGELOG):
+    if relation.kind not in ("stream", CHANGELOG):  # what is inlined is a view that keeps all its rows
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
-            f'continuous queries over a {relation.kind} are not supported: "{parts[-1]}"',
-            hint="The source of a continuous query is a stream or a changelog.",
+            f'a continuous query over {relation.kind} "{parts[-1]}" is not supported',
+            detail="It forgets rows, or shows them only once they are final.",
+            hint="Write the query over the source of the view.",
             position=position_of(item),
         )
     alias = item.args.get("alias")

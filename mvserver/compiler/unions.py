@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.compiler.changelogs import CHANGELOG
-from mvserver.compiler.coercion import coerce, common_type
+from mvserver.compiler.coercion import coerce, common_type_of
 from mvserver.compiler.derived import EVENT_TIME, JoinSide, UnionAll
 from mvserver.compiler.expressions import ColumnReference
 from mvserver.compiler.plans import ContinuousPlan, Output, Projection, Scan, ScanColumn
@@ -28,7 +28,7 @@ def union_all(left: ContinuousPlan, right: ContinuousPlan, tree: exp.Expression)
         )
     columns: list[tuple[Output, Output]] = []
     for number, (one, other) in enumerate(zip(left.outputs, right.outputs, strict=True)):
-        common = common_type([one.type, other.type])
+        common = common_type_of([one.expression, other.expression])
         if common is None:
             raise SqlError(
                 sqlstates.DATATYPE_MISMATCH,

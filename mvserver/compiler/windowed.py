@@ -8,7 +8,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
-from mvserver.compiler.expressions import ColumnReference, Expression, walk
+from mvserver.compiler.capabilities.lookup import call_operator
+from mvserver.compiler.expressions import Case, ColumnReference, Expression, Literal, walk
 from mvserver.compiler.plans import Aggregate, Aggregation, ContinuousPlan, Projection
 from mvserver.compiler.scope import ScopeColumn
 from mvserver.compiler.shape import RelationShape
@@ -81,9 +82,13 @@ def _check_step(window: Window, position: int | None) -> None:
 
 
 def finish(plan: ContinuousPlan, select: exp.Expression) -> ContinuousPlan:
-    """The plan of the whole statement: its GROUP BY fits its window, and EMIT FINAL is in it."""
-    if isinstance(plan, Aggregation) and plan.scan.window is not None:
-        _check_grouped(plan, plan.scan.window, select)
+    """The plan of the whole statement: its GROUP BY fits its window, a projection has only records that are in one,
+    and EMIT FINAL is in it."""
+    if plan.scan.window is not None:
+        if isinstance(plan, Aggregation):
+            _check_grouped(plan, plan.scan.window, select)
+        else:
+            plan = _in_window(plan)
     if not select.meta.get("emit_final"):
         return plan
     if isinstance(plan, Projection) or plan.scan.window is None:
@@ -95,6 +100,14 @@ def finish(plan: ContinuousPlan, select: exp.Expression) -> ContinuousPlan:
             position=position_of(select),
         )
     return replace(plan, emit_final=True)
+
+
+def _in_window(plan: Projection) -> Projection:
+    """Without the records that belong to no window; for an aggregation the state leaves them out, and keeps them."""
+    condition = call_operator("is not null", (START,))
+    if plan.where is not None:
+        condition = Case(t.BOOLEAN, ((condition, plan.where),), Literal(t.BOOLEAN, False))
+    return replace(plan, where=condition)
 
 
 def _check_grouped(plan: Aggregation, window: Window, select: exp.Expression) -> None:

@@ -6,7 +6,9 @@ path) are not here: ``session_functions`` puts their values into the statement.
 
 from __future__ import annotations
 
+from mvserver import limits
 from mvserver.pgcatalog import privilege_functions
+from mvserver.pgcatalog.edge_macros import EDGE_MACROS
 
 # A macro's arguments are put into its text as they are: a column ``oid`` of the query would be taken for a column of
 # the macro's own sub-query. So macros look things up in these views only, whose columns nobody else has.
@@ -20,6 +22,9 @@ LOOKUPS: tuple[str, ...] = tuple(
         "_namespaces AS SELECT oid AS _k, nspname AS _v FROM {system}.cat.pg_namespace",
         "_roles AS SELECT oid AS _k, rolname AS _v FROM {system}.cat.pg_authid",
         "_procedures AS SELECT oid AS _k, proname AS _v, prorettype AS _t FROM {system}.cat.pg_proc",
+        "_arguments AS SELECT oid AS _k, generate_subscripts(proargtypes, 1) AS _i, unnest(proargtypes) AS _v, "
+        "CASE WHEN proallargtypes IS NULL THEN proargnames END AS _n, provariadic <> 0 AS _m, pronargs AS _l "
+        "FROM {system}.cat.pg_proc",
         "_attributes AS SELECT attrelid AS _k, attnum AS _i, attname AS _v FROM {system}.cat.pg_attribute",
         "_descriptions AS SELECT d.objoid AS _k, d.objsubid AS _i, c.relname AS _c, d.description AS _v "
         "FROM {system}.cat.pg_description d JOIN {system}.cat.pg_class c ON c.oid = d.classoid",
@@ -44,6 +49,15 @@ _TYPE_NAME = """
               FROM {system}.cat._elements WHERE _ek = t)
     END
 """
+
+
+_ARGUMENTS = """
+    (SELECT coalesce(string_agg(
+        CASE WHEN _m AND _i = _l THEN 'VARIADIC ' ELSE '' END || coalesce(nullif(_n[_i], '') || ' ', '') ||
+        CASE WHEN _v = 2276 THEN '"any"' ELSE {system}.fn.format_type(_v, NULL) END, ', ' ORDER BY _i), '')
+     FROM {system}.cat._arguments WHERE _k = o)
+"""
+"""Without the default values, which no function here has but those with named arguments."""
 
 
 def _out(kind: str, lookup: str) -> str:
@@ -148,8 +162,7 @@ MACROS: tuple[str, ...] = tuple(
         ),
         "pg_get_function_result(o) AS (SELECT {system}.fn.format_type(_t, NULL) "
         "FROM {system}.cat._procedures WHERE _k = o)",
-        "pg_get_function_arguments(o) AS CAST('' AS VARCHAR)",
-        "pg_get_function_identity_arguments(o) AS CAST('' AS VARCHAR)",
+        *(f"{name}(o) AS {_ARGUMENTS}" for name in ("pg_get_function_arguments", "pg_get_function_identity_arguments")),
         "obj_description(o) AS (SELECT min(_v) FROM {system}.cat._descriptions WHERE _k = o AND _i = 0), "
         "(o, catalog) AS (SELECT min(_v) FROM {system}.cat._descriptions WHERE _k = o AND _i = 0 AND _c = catalog)",
         "shobj_description(o, catalog) AS (SELECT min(_v) FROM {system}.cat._shared_descriptions "
@@ -231,6 +244,11 @@ MACROS: tuple[str, ...] = tuple(
         "array_remove(a, v) AS list_filter(a, lambda e: e IS DISTINCT FROM v)",
         "array_replace(a, f, t) AS list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM f THEN t ELSE e END)",
         # --- numbers and dates ---------------------------------------------------------------------------------------
+        f"""_repeat(s, n) AS list_transform([{{'s': s, 'n': n}}], lambda _each: repeat(_each.s, CASE
+            WHEN _each.n > {limits.REPEATED_TEXT_BYTES_MAX} // greatest(strlen(_each.s), 1)
+            THEN error('requested length too large') ELSE _each.n END))[1]""",
+        f"""_text_length(n) AS list_transform([n], lambda _each: CASE WHEN _each > {limits.REPEATED_TEXT_BYTES_MAX}
+            THEN error('requested length too large') ELSE _each END)[1]""",
         "_not_negative(x) AS CASE WHEN x < 0 THEN error('cannot take square root of a negative number') ELSE x END",
         """_positive(x) AS CASE WHEN x < 0 THEN error('cannot take logarithm of a negative number')
             WHEN x = 0 THEN error('cannot take logarithm of zero') ELSE x END""",
@@ -244,9 +262,7 @@ MACROS: tuple[str, ...] = tuple(
         "justify_days(i) AS i + to_months(CAST(date_part('day', i) // 30 AS INTEGER)) "
         "- to_days(CAST(date_part('day', i) // 30 * 30 AS INTEGER))",
         "justify_hours(i) AS to_days(CAST(epoch(i) // 86400 AS INTEGER)) + to_seconds(epoch(i) % 86400)",
-        "clock_timestamp() AS CAST(get_current_timestamp() AS TIMESTAMP WITH TIME ZONE)",
         "statement_timestamp() AS now()",
-        "transaction_timestamp() AS now()",
         "timeofday() AS strftime(now(), '%a %b %d %H:%M:%S.%f %Y UTC')",
         # to_char's parts (serving.to_char)
         "_zero_padded(n, width) AS printf('%0' || width || 'd', CAST(n AS BIGINT))",
@@ -377,6 +393,7 @@ STATEMENTS: tuple[str, ...] = (
     *TYPE_MACROS,
     *LATE_LOOKUPS,
     *MACROS,
+    *EDGE_MACROS,
     *privilege_functions.MACROS,
     *privilege_functions.ACL_MACROS,
     *TABLE_MACROS,

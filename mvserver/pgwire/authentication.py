@@ -104,10 +104,12 @@ class PasswordAuthentication:
     def _ask_scram(
         self, verifier: passwords.Verifier | None, startup: Startup, client: Client
     ) -> Generator[Action, Any, bool]:
-        # made for everybody, so that it does not tell who needs it
-        made_up = scram.pretended(startup.user, self._secret, limits.SCRAM_ITERATIONS)
+        # made for everybody, and read like one that is kept, so that no time tells who needs it
+        made_up = scram.pretended(startup.user, self._secret, limits.SCRAM_ITERATIONS).text()
         known = verifier if isinstance(verifier, passwords.ScramVerifier) else None
-        exchange = scram.ScramExchange(known or made_up, binding=client.binding)
+        asked = known or passwords.parse(made_up)
+        assert isinstance(asked, passwords.ScramVerifier)  # noqa: S101 - as it was spelled
+        exchange = scram.ScramExchange(asked, binding=client.binding)
         client.send(replies.authentication_sasl(exchange.mechanisms))
         initial = messages.read_sasl_initial((yield from client.answer()))
         if initial.response is None:

@@ -1,8 +1,8 @@
 """Result types of SUM and AVG as PostgreSQL has them.
 
 DuckDB's SUM of integers is HUGEINT, and its AVG is always double. PostgreSQL: sum(int) is bigint, sum(bigint) numeric,
-avg of exact numbers numeric. The argument's type decides, so each SELECT with such calls is bound once more with the
-arguments as its columns; where that is not possible (a correlated sub-query), DuckDB's types stay.
+sum(real) real, avg of exact numbers numeric. The argument's type decides, so each SELECT with such calls is bound once
+more with the arguments as its columns; where that is not possible (a correlated sub-query), DuckDB's types stay.
 """
 
 from __future__ import annotations
@@ -87,6 +87,8 @@ def _target(call: exp.Expr, argument_type: str) -> str | None:
     if isinstance(call, exp.Sum):
         if argument_type in ("TINYINT", "SMALLINT", "INTEGER"):
             return "BIGINT"
+        if argument_type == "FLOAT":
+            return "FLOAT"
         return "DECIMAL(38, 0)" if argument_type in ("BIGINT", "HUGEINT", "UINTEGER") else None
     if argument_type in _INTEGERS:
         return f"DECIMAL(38, {_AVG_SCALE_MIN})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -83,6 +84,7 @@ class PullPlan:
     arrow_types: tuple[Any, ...] = ()  # of the columns, where all can be made of Python's values
     runs: PlanRuns = field(default_factory=lambda: PlanRuns(few=False), compare=False)
     sets: tuple[tuple[str, str, bool], ...] = ()  # set_config(name, value, is_local): the session applies them at run
+    reads_now: bool = False  # now() and its like
     sleep_s: float | None = None  # pg_sleep's constant argument, where ``kind`` is "sleep"
 
 
@@ -101,8 +103,10 @@ class Snapshot(Protocol):
         *,
         timeout_s: float | None = None,
         tables: Mapping[str, Any] = MappingProxyType({}),
+        now: dt.datetime | None = None,
     ) -> Result:
-        """``tables`` are the rows of ``plan.streams``, as Arrow tables by name."""
+        """``tables`` are the rows of ``plan.streams``, as Arrow tables by name; ``now`` is when the transaction began,
+        None where the statement is one by itself."""
 
     def run_at_once(self, plan: PullPlan, parameters: Sequence[Any]) -> Result | None:
         """For plans whose runs are short: the whole result; None where it would have to wait or has more rows."""
@@ -111,6 +115,11 @@ class Snapshot(Protocol):
         """Stops the running statement within a second (57014); callable from any thread."""
 
     def close(self) -> None: ...
+
+
+def never() -> bool:
+    """Of work that nobody stops."""
+    return False
 
 
 class ReadsStream(SqlError):  # noqa: N818 - also a finding: the query is of another kind
@@ -144,14 +153,16 @@ class PullService(Protocol):
         parameter_oids: Sequence[int] = (),
         *,
         text: str | None = None,
+        stopped: Callable[[], bool] = never,
     ) -> PullPlan:
-        """Binds names and types without running; SqlError with SQLSTATE and position for what is wrong. With the
+        """Binds names and types without running; SqlError with SQLSTATE and position for what is wrong, 57014 as soon
+        as ``stopped``. With the
         statement's ``text`` the plan is cached by text, scope and catalog generation. ``select`` is left as it is."""
 
     def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
         """The plan of an equal text, without parsing it; None when there is none."""
 
-    def explain(self, plan: PullPlan) -> Sequence[str]: ...
+    def explain(self, plan: PullPlan, *, stopped: Callable[[], bool] = never) -> Sequence[str]: ...
 
     def shaper(self, columns: Sequence[tuple[str, str]]) -> RowShaper:
         """For rows of these names and DuckDB types."""

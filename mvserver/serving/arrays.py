@@ -6,6 +6,9 @@ import re
 
 from sqlglot import exp
 
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+
 _ARRAY_TEXT = re.compile(r"^\{.*\}$", re.S)
 
 
@@ -13,6 +16,12 @@ def array_literal(node: exp.Expr | None) -> exp.Expr | None:
     """``'{a,b}'`` as an array, where its place says that it is one."""
     if not (isinstance(node, exp.Literal) and node.is_string and _ARRAY_TEXT.match(node.name)):
         return None
+    if node.name[1:].lstrip().startswith("{"):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "texts of arrays with several dimensions are not supported",
+            hint="Write ARRAY[[1, 2], [3, 4]].",
+        )
     items = [exp.null() if item is None else exp.Literal.string(item) for item in split_array(node.name)]
     return exp.Array(expressions=items)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import duckdb
 from sqlglot import exp
 
+from mvserver import limits
 from mvserver.errors import SqlError
 from mvserver.serving import duck_types
 from mvserver.serving.arrays import compared_array
@@ -33,6 +34,8 @@ class Bound:
 def bind(cursor: duckdb.DuckDBPyConnection, sql: str) -> Bound:
     """Raises SqlError for what does not bind."""
     try:
+        if len(sql) > limits.STATEMENT_KEPT_CHARACTERS_MAX and _PARAMETER.search(sql) is None:
+            return _from_describe(cursor, sql)  # all others wait while extract_statements parses
         statement = cursor.extract_statements(sql)[0]
         private = getattr(cursor, "_bind", None)
         if private is not None:

@@ -9,7 +9,9 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import REG_TYPES, SessionFacts, replace_reg_cast
+from mvserver.pgwire.types import intervals
 from mvserver.serving.arrays import array_literal
+from mvserver.serving.edges import plain_number
 
 DECLARED = "declared"  # key in the meta of a cast to numeric(p, s) that the query's text has
 
@@ -51,6 +53,10 @@ def _type_text(to: exp.Expr) -> str:
 def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
     assert isinstance(cast, exp.Cast)  # noqa: S101 - chosen by type
     name, is_array = _target(cast)
+    if name in ("bit", "varbit"):  # DuckDB's have another text form and another meaning of numbers
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED, "bit strings are not supported", hint="Use text or bytea instead."
+        )
     if name in REG_TYPES and not is_array:
         outer = cast.parent
         while isinstance(outer, exp.Paren):
@@ -68,6 +74,8 @@ def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
         return cast
     if name in _INTEGERS and isinstance(cast.this, exp.Literal) and cast.this.is_string:
         _check_integer(cast.this.name, _INTEGERS[name])
+    if name == "interval" and not is_array and isinstance(cast.this, exp.Literal) and cast.this.is_string:
+        cast.this.set("this", intervals.written(cast.this.name))
     if name in ("boolean", "bool") and isinstance(cast.this, exp.Literal) and cast.this.is_string:
         cast.this.set("this", _BOOLEAN_TEXTS.get(cast.this.name.strip().lower(), cast.this.name))
     if name in ("numeric", "decimal"):
@@ -78,8 +86,14 @@ def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
     if alias is not None and (
         not plain or name in ("jsonb", "name", "inet", "money", "xml", "char", "varchar", "bpchar")
     ):
-        if plain and cast.to.expressions and name in ("char", "varchar", "bpchar"):
-            return _bounded_text(cast)
+        if plain and name in ("char", "varchar", "bpchar") and (target.expressions or name == "char"):
+            if is_array:
+                raise SqlError(
+                    sqlstates.FEATURE_NOT_SUPPORTED,
+                    "arrays of text with a length are not supported",
+                    hint="Use text[].",
+                )
+            return _bounded_text(cast, blank_padded=name != "varchar")
         cast.set("to", exp.DataType.build(alias + ("[]" if is_array else ""), dialect="duckdb"))
     return cast
 
@@ -105,15 +119,33 @@ _NUMERIC_SCALE = 10  # of numeric without a scale; PostgreSQL's has no bound, Du
 
 def _plain_numeric(operand: exp.Expr) -> str:
     """``x::numeric``: a constant keeps its own digits."""
-    if isinstance(operand, exp.Literal) and re.fullmatch(r"\s*[-+]?\d*\.?\d*\s*", operand.name):
-        digits = operand.name.strip().partition(".")[2]
-        return f"DECIMAL(38, {len(digits)})"
+    if isinstance(operand, exp.Literal):
+        if "e" in operand.name.lower():
+            operand.set("this", plain_number(operand.name) or operand.name)
+        if re.fullmatch(r"\s*[-+]?\d*\.?\d*\s*", operand.name):
+            digits = operand.name.strip().partition(".")[2]
+            return f"DECIMAL(38, {len(digits)})"
     return f"DECIMAL(38, {_NUMERIC_SCALE})"
 
 
-def _bounded_text(cast: exp.Cast) -> exp.Expr:
-    """An explicit cast to varchar(n) cuts, as in PostgreSQL; DuckDB ignores n."""
-    size = cast.to.expressions[0]
+def _bounded_text(cast: exp.Cast, *, blank_padded: bool) -> exp.Expr:
+    """An explicit cast to varchar(n) or char(n) cuts, as in PostgreSQL; DuckDB ignores n.
+
+    The blanks at the end of a char(n) count nowhere: they are added where the value is a column of the result.
+    """
+    size = cast.to.expressions[0] if cast.to.expressions else exp.Literal.number(1)
     length = size.this if isinstance(size, exp.DataTypeParam) else size
     text = exp.cast(cast.this, "TEXT", dialect="duckdb")
-    return exp.Anonymous(this="left", expressions=[text, length.copy()])
+    cut = exp.Anonymous(this="left", expressions=[text, length.copy()])
+    if not blank_padded:
+        return cut
+    blank = exp.Literal.string(" ")
+    bare = exp.Anonymous(this="rtrim", expressions=[cut, blank])
+    item = cast.parent if isinstance(cast.parent, exp.Alias) else cast
+    if (
+        isinstance(item.parent, exp.Select)
+        and item.arg_key == "expressions"
+        and item.parent.find_ancestor(exp.Query) is None
+    ):
+        return exp.Anonymous(this="rpad", expressions=[bare, length.copy(), blank.copy()])
+    return bare

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from mvserver import sqlstates
+from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving.from_text import SEPARATOR
+from mvserver.serving.long_texts import too_large
 
 _PREFIX = re.compile(r"^(?:Invalid Error: )?(?P<kind>[A-Za-z][A-Za-z ]*?) ?(?:Error|error|ERROR): (?P<body>.*)$", re.S)
 _CLAUSE = re.compile(r"\n\s*LINE \d+:.*$", re.S)
@@ -205,7 +206,11 @@ _RULES: tuple[_Rule, ...] = (
     ),
     _rule(
         r"(?:date|time|timestamp)(?:/time)? field value out of range: \"(?P<value>.*?)\"",
-        lambda m: SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, f'date/time field value out of range: "{m["value"]}"'),
+        lambda m: SqlError(
+            sqlstates.DATETIME_FIELD_OVERFLOW,
+            f'date/time field value out of range: "{m["value"]}"',
+            hint='Perhaps you need a different "DateStyle" setting.' if _swapped(m["value"]) else None,
+        ),
     ),
     _rule(
         r"Could not convert string .*? to UUID|Could not convert string .*UUID",
@@ -232,6 +237,32 @@ _RULES: tuple[_Rule, ...] = (
             else sqlstates.INVALID_ARGUMENT_FOR_LOGARITHM,
             f"cannot take {m['what']} of {m['of']}",
         ),
+    ),
+    _rule(
+        r"value out of range: (?P<how>overflow|underflow)",
+        lambda m: SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f"value out of range: {m['how']}"),
+    ),
+    _rule(
+        r"(?P<text>zero raised to a negative power is undefined|a negative number raised to a non-integer power \w+ a "
+        r"complex result)",
+        lambda m: SqlError(sqlstates.INVALID_ARGUMENT_FOR_POWER_FUNCTION, m["text"]),
+    ),
+    _rule(
+        r"negative substring length not allowed",
+        lambda _: SqlError(sqlstates.SUBSTRING_ERROR, "negative substring length not allowed"),
+    ),
+    _rule(r"requested length too large", lambda _: too_large(limits.REPEATED_TEXT_BYTES_MAX)),
+    _rule(
+        r"(?P<text>field position must not be zero|cannot get array length of a (?:scalar|non-array))",
+        lambda m: SqlError(sqlstates.INVALID_PARAMETER_VALUE, m["text"]),
+    ),
+    _rule(
+        r"LIMIT/OFFSET cannot be negative",
+        lambda _: SqlError(sqlstates.INVALID_ROW_COUNT_IN_LIMIT_CLAUSE, "LIMIT must not be negative"),
+    ),
+    _rule(
+        r"[Ii]nvalid hex escape code",
+        lambda _: SqlError(sqlstates.INVALID_PARAMETER_VALUE, "invalid hexadecimal digits in a text for type bytea"),
     ),
     _rule(
         r"More than one row returned by a subquery",
@@ -272,6 +303,12 @@ _KINDS: dict[str, tuple[str, str | None]] = {
     "connection": (sqlstates.ADMIN_SHUTDOWN, None),
     "serialization": (sqlstates.SERIALIZATION_FAILURE, None),
 }
+
+
+def _swapped(value: str) -> bool:
+    """Whether another order of its fields might make the text a date: PostgreSQL's hint stands with these only."""
+    fields = re.match(r"\s*\d+-(\d+)-(\d+)", value)
+    return fields is not None and (int(fields[1]) > 12 or int(fields[2]) > 31)
 
 
 def _candidates(match: re.Match[str]) -> str | None:

@@ -10,6 +10,7 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
+from mvserver.serving.edges import edged
 from mvserver.serving.from_text import from_text
 from mvserver.serving.guard import function_name
 
@@ -18,10 +19,11 @@ _RENAMED: dict[str, str] = {
     "jsonb_build_array": "json_array", "json_agg": "json_group_array", "jsonb_agg": "json_group_array",
     "json_object_agg": "json_group_object", "jsonb_object_agg": "json_group_object", "jsonb_typeof": "json_typeof",
     "json_extract_path_text": "json_extract_string", "jsonb_extract_path_text": "json_extract_string",
-    "jsonb_array_length": "json_array_length", "jsonb_array_elements": "json_array_elements",
+    "jsonb_array_length": "_json_length", "json_array_length": "_json_length",
+    "jsonb_array_elements": "json_array_elements",
     "jsonb_array_elements_text": "json_array_elements_text", "jsonb_object_keys": "json_object_keys",
     "json_each": "_json_each", "jsonb_each": "_json_each", "jsonb_each_text": "json_each_text",
-    "row_to_json": "to_json", "string_to_array": "string_split", "every": "bool_and",
+    "row_to_json": "to_json", "regexp_like": "regexp_matches", "every": "bool_and",
     "gen_random_uuid": "uuid", "uuid_generate_v4": "uuid",
 }  # fmt: skip
 
@@ -32,6 +34,9 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
     replaced = replace_function(name, _arguments(node), facts)
     if replaced is not None:
         return replaced
+    strict = edged(node)
+    if strict is not None:
+        return strict
     if isinstance(node, exp.Anonymous):
         special = _SPECIAL.get((name, len(node.expressions)))
         replacement = special(node) if special is not None else None
@@ -66,9 +71,11 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
     if isinstance(node, exp.Sqrt | exp.Ln | exp.Log):
         return _defined(node)
     if isinstance(node, exp.CurrentTimestamp):
-        return exp.Anonymous(this="now", expressions=[])
+        return exp.Anonymous(this="_now", expressions=[])
     if isinstance(node, exp.CurrentDate):
-        return exp.cast(exp.Anonymous(this="now", expressions=[]), "DATE", dialect="duckdb")
+        return exp.cast(exp.Anonymous(this="_now", expressions=[]), "DATE", dialect="duckdb")
+    if isinstance(node, exp.Localtimestamp):
+        return exp.cast(exp.Anonymous(this="_now", expressions=[]), "TIMESTAMP", dialect="duckdb")
     return None
 
 
@@ -132,7 +139,10 @@ def _encoding(node: exp.Encode | exp.Decode) -> exp.Expr:
         raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "the encoding escape is not supported", hint="Use hex.")
     if name is None:
         raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'unrecognized encoding: "{form}"')
-    return exp.Anonymous(this=name, expressions=[node.this.copy()])
+    operand = node.this.copy()
+    if isinstance(node, exp.Encode) and isinstance(operand, exp.Literal):
+        operand = exp.cast(operand, "BLOB", dialect="duckdb")
+    return exp.Anonymous(this=name, expressions=[operand])
 
 
 def _arguments(node: exp.Func) -> list[exp.Expr]:

@@ -73,7 +73,16 @@ def check(tree: exp.Expr) -> None:
             raise _refused(function_name(node))
 
 
+_SEQUENCES = frozenset({"nextval", "currval", "setval", "lastval"})
+
+
 def _refused(name: str) -> SqlError:
+    if name in _SEQUENCES:
+        return SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"function {name} is not supported",
+            hint="There are no sequences; row_number() OVER (ORDER BY ...) counts the rows of a query.",
+        )
     return SqlError(
         sqlstates.UNDEFINED_FUNCTION,
         f"function {name} does not exist",

@@ -48,10 +48,10 @@ def _constant_keys(node: exp.Expr, operator: str) -> list[str]:
 def adapt_operator(node: exp.Expr) -> exp.Expr | None:
     """What stands for the operator; None where it is none of these."""
     if isinstance(node, exp.JSONBExtract):
-        return _call("json_extract", _document(node.this), _text(pointer(_constant_keys(node.expression, "#>"))))
+        return _call("json_extract", document(node.this), _text(pointer(_constant_keys(node.expression, "#>"))))
     if isinstance(node, exp.JSONBExtractScalar):
         keys = _constant_keys(node.expression, "#>>")
-        return _call("json_extract_string", _document(node.this), _text(pointer(keys)))
+        return _call("json_extract_string", document(node.this), _text(pointer(keys)))
     if isinstance(node, exp.JSONBContainsTopKey):
         return _has_key(node.this, node.expression)
     if isinstance(node, exp.JSONBContainsAnyTopKeys | exp.JSONBContainsAllTopKeys):
@@ -64,32 +64,94 @@ def adapt_operator(node: exp.Expr) -> exp.Expr | None:
     return None
 
 
-def _document(node: exp.Expr) -> exp.Expr:
+def document(node: exp.Expr) -> exp.Expr:
     """A constant text is a document here."""
     bare = node.unnest()
-    return exp.cast(bare.copy(), "JSON", dialect="duckdb") if isinstance(bare, exp.Literal) else node.copy()
+    constant = isinstance(bare, exp.Literal | exp.Parameter | exp.Null)
+    return exp.cast(bare.copy(), "JSON", dialect="duckdb") if constant else node.copy()
 
 
-def _has_key(document: exp.Expr, key: exp.Expr) -> exp.Expr:
+def _has_key(whole: exp.Expr, key: exp.Expr) -> exp.Expr:
     """Keys of an object, texts of an array."""
-    return _call("_json_has", _document(document), key.copy())
+    return _call("_json_has", document(whole), key.copy())
+
+
+def equal_documents(left: exp.Expr, right: exp.Expr, node: exp.Expr) -> exp.Expr:
+    """``left = right`` or ``<>``, one of them constant; DuckDB compares the texts of documents.
+
+    Two documents of rows would have to be put into one form first, which DuckDB cannot do.
+    """
+    if _is_null(left) or _is_null(right):
+        return exp.cast(exp.null(), "BOOLEAN", dialect="duckdb")
+    constant = _constant_text(right)
+    subject = left
+    if constant is None:
+        constant, subject = _constant_text(left), right
+    if constant is None or not isinstance(node, exp.EQ | exp.NEQ):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "documents can only be compared for equality, with a constant",
+            hint="Compare the fields with ->> instead.",
+        )
+    subject = document(subject)
+    return exp.Case(
+        ifs=[exp.If(this=exp.Is(this=subject.copy(), expression=exp.Null()), true=exp.Null())],
+        default=_call("coalesce", _same(subject, _parsed(constant)), exp.false()),
+    )
+
+
+def _same(document: exp.Expr, wanted: Any) -> exp.Expr:
+    kind = _call("json_type", document.copy())
+    if isinstance(wanted, dict):
+        keys = exp.Array(expressions=[_text(key) for key in sorted(wanted)])
+        found = _call("list_sort", _call("list_distinct", _call("json_keys", document.copy())))
+        tests: list[exp.Expr] = [
+            exp.EQ(this=kind, expression=_text("OBJECT")),
+            exp.EQ(this=found, expression=exp.cast(keys, "TEXT[]", dialect="duckdb")),
+        ]
+        steps: list[tuple[str, Any]] = list(wanted.items())
+    elif isinstance(wanted, list):
+        length = _call("json_array_length", document.copy())
+        tests = [
+            exp.EQ(this=kind, expression=_text("ARRAY")),
+            exp.EQ(this=length, expression=exp.Literal.number(len(wanted))),
+        ]
+        steps = [(str(at), value) for at, value in enumerate(wanted)]
+    else:
+        return _equal(document, kind, wanted)
+    tests += [_same(_call("json_extract", document.copy(), _text(pointer([key]))), value) for key, value in steps]
+    return exp.Paren(this=exp.and_(*tests))
+
+
+def _is_null(node: exp.Expr) -> bool:
+    while isinstance(node, exp.Paren | exp.Cast):
+        node = node.this
+    return isinstance(node, exp.Null)
+
+
+def _constant_text(node: exp.Expr) -> str | None:
+    while isinstance(node, exp.Paren | exp.Cast):
+        node = node.this
+    return node.name if isinstance(node, exp.Literal) and node.is_string else None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, "invalid input syntax for type json") from None
 
 
 def contains(document: exp.Expr, constant: exp.Expr) -> exp.Expr:
     """``document @> constant``, both JSON."""
-    while isinstance(constant, exp.Paren | exp.Cast):
-        constant = constant.this
-    if not (isinstance(constant, exp.Literal) and constant.is_string):
+    text = _constant_text(constant)
+    if text is None:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             "the operators @> and <@ of JSON are supported with a constant document only",
             hint="Compare the fields with ->> instead.",
         )
-    try:
-        wanted = json.loads(constant.name)
-    except ValueError:
-        raise SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, "invalid input syntax for type json") from None
-    found = _contains(document, wanted, top=True)
+    found = _contains(document, _parsed(text), top=True)
     return exp.Case(
         ifs=[exp.If(this=exp.Is(this=document.copy(), expression=exp.Null()), true=exp.Null())],
         default=_call("coalesce", found, exp.false()),

@@ -10,8 +10,8 @@ UNNAMED = "?column?"
 
 _NAMES: dict[str, str] = {
     "listagg": "string_agg", "group_concat": "string_agg", "array_unique_agg": "array_agg", "time_to_str": "to_char",
-    "timestamp_trunc": "date_trunc", "current_version": "version", "regexp_like": UNNAMED,
-    "regexp_i_like": UNNAMED, "str_position": "position", "substring": "substring", "initcap": "initcap",
+    "timestamp_trunc": "date_trunc", "current_version": "version", "regexp_i_like": UNNAMED,
+    "time_from_parts": "make_time", "str_position": "position", "substring": "substring", "initcap": "initcap",
     "logical_and": "bool_and", "logical_or": "bool_or", "variance": "var_samp", "variance_pop": "var_pop",
     "stddev": "stddev", "str_to_time": "to_timestamp", "str_to_date": "to_date", "unix_to_time": "to_timestamp",
     "array_size": "array_length", "array_length": "array_length", "length": "length", "pow": "power", "ceil": "ceil",
@@ -23,7 +23,8 @@ _NAMES: dict[str, str] = {
     "starts_with": "starts_with", "chr": "chr", "unicode": "ascii", "to_number": "to_number", "to_char": "to_char",
     "rand": "random", "min": "min", "max": "max", "any_value": "any_value", "cbrt": "cbrt", "string_to_array":
     "string_to_array", "string_to_array_agg": "string_to_array", "bitwise_and_agg": "bit_and",
-    "j_s_o_n_array_agg": "json_agg",
+    "j_s_o_n_array_agg": "json_agg", "j_s_o_n_object_agg": "json_object_agg",
+    "j_s_o_n_b_object_agg": "jsonb_object_agg",
     "bitwise_or_agg": "bit_or", "bitwise_xor_agg": "bit_xor", "array_concat": "array_cat",
 }  # fmt: skip
 
@@ -66,7 +67,8 @@ def _weak(node: exp.Expr | None) -> str | None:
 
 _FIXED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.AtTimeZone, "timezone"), (exp.Exists, "exists"), (exp.Array, "array"), (exp.Tuple, "row"),
-    (exp.Coalesce, "coalesce"),
+    (exp.Coalesce, "coalesce"), (exp.Overlaps, "overlaps"), (exp.Corr, "corr"), (exp.CovarPop, "covar_pop"),
+    (exp.CovarSamp, "covar_samp"),
 )  # fmt: skip
 
 

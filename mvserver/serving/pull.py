@@ -11,31 +11,29 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import duckdb
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog import pgtypes
+from mvserver.pgcatalog.edge_macros import NOW_MACROS
 from mvserver.pgcatalog.session_functions import SessionFacts
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
 from mvserver.pgcatalog.system import LiveRelations, SystemCatalog
 from mvserver.pgwire.backend import Field
-from mvserver.serving import aggregates, binding, casts, classify, division, duck_types, guard, naming, shim
-from mvserver.serving.api import PlanRuns, PullPlan, PullScope, RowShaper, Snapshot, StreamRead
+from mvserver.serving import binding, casts, classify, duck_types, guard, long_texts, naming, shim
+from mvserver.serving.api import PlanRuns, PullPlan, PullScope, RowShaper, Snapshot, StreamRead, never
+from mvserver.serving.binder import Binders, Binding
 from mvserver.serving.binding import Bound
 from mvserver.serving.database import SYSTEM_CATALOG, Database
-from mvserver.serving.direct import StateReader
-from mvserver.serving.duck_errors import translate
 from mvserver.serving.duck_types import OutputType
+from mvserver.serving.error_positions import locate
 from mvserver.serving.missing import Cause, MissingViews
 from mvserver.serving.names import NameResolver, Reads
 from mvserver.serving.origins import origins
 from mvserver.serving.shaping import DuckShaper
-from mvserver.serving.snapshot import DuckSnapshot, reader_settings
-from mvserver.serving.streams import register_empty
+from mvserver.serving.snapshot import DuckSnapshot
 from mvserver.serving.turns import Turns
-from mvserver.serving.typed import TypedRewriting, concerns, is_mark
 
 _Key = tuple[str, PullScope, tuple[int, ...], int]
 _SYSTEM_PREFIXES = (
@@ -62,11 +60,8 @@ class DuckPullService:
         self._turns = Turns(concurrency)
         self._missing = MissingViews(source, why_missing)
         self._system = SystemCatalog(database, SYSTEM_CATALOG, source, live or {})
-        self._lock = threading.Lock()  # the binding cursor has one user at a time
-        self._cursor = database.cursor()
-        for setting in reader_settings(self._system):
-            self._cursor.execute(setting)
-        self._state = StateReader(self._cursor, database.name)
+        self._binders = Binders(database, self._system)
+        self._lock = threading.Lock()  # of the plans that are kept; nothing is waited for under it
         self._plans: OrderedDict[_Key, PullPlan] = OrderedDict()
 
     def warm_up(self) -> None:
@@ -74,9 +69,8 @@ class DuckPullService:
         self._system.refresh()
 
     def close(self) -> None:
-        with self._lock:
-            self._system.close()
-            self._cursor.close()
+        self._binders.close()
+        self._system.close()
 
     def snapshot(self, own: Mapping[str, Callable[[], Any]] = MappingProxyType({})) -> Snapshot:
         return DuckSnapshot(self._database, self._system, self._turns, self._missing, own)
@@ -97,6 +91,7 @@ class DuckPullService:
         parameter_oids: Sequence[int] = (),
         *,
         text: str | None = None,
+        stopped: Callable[[], bool] = never,
     ) -> PullPlan:
         if text is not None:
             found = self.cached(text, scope, parameter_oids)
@@ -108,7 +103,11 @@ class DuckPullService:
             snapshot, scope.database, scope.search_path, scope.role, dict(scope.settings), scope.backend_pid,
             scope.session_role,
         )  # fmt: skip
-        plan = self._plan(select, scope, tuple(parameter_oids), snapshot, facts)
+        try:
+            plan = self._plan(select, scope, tuple(parameter_oids), snapshot, facts, stopped)
+        except SqlError as error:
+            locate(error, select, text)
+            raise
         if text is not None and not facts.volatile:
             with self._lock:
                 self._plans[text, scope, tuple(parameter_oids), snapshot.generation] = plan
@@ -123,6 +122,7 @@ class DuckPullService:
         oids: tuple[int, ...],
         snapshot: CatalogSnapshot,
         facts: SessionFacts,
+        stopped: Callable[[], bool],
     ) -> PullPlan:
         guard.check(select)
         asleep = classify.sleep_argument(select)
@@ -130,90 +130,27 @@ class DuckPullService:
             return _sleep_plan(asleep)
         tree = select.copy()
         resolver = NameResolver(snapshot, scope, self._system, self._database.name)
-        names_from = tree.copy()
         resolver_root = exp.Paren(this=tree)
         resolver.resolve(tree)
         tree = resolver_root.this.pop()
         reads = resolver.reads
         naming.name_outputs(tree)
         tree = shim.adapt(tree, facts, catalog=bool(reads.system))
+        long_texts.bound(tree)
         kind = classify.kind_of(select, reads.views)
-        with self._lock:
-            try:
-                tree, bound = self._bind(tree, oids, reads, scope.time_zone)
-                direct = self._direct(tree, bound, reads, kind)
-            except SqlError as error:
-                raise self._missing.explained(_with_position(error, names_from), reads.views) from error
-        return _finish(tree, direct, bound, scope, oids, reads, facts, kind)
-
-    def _direct(self, tree: exp.Expr, bound: Bound, reads: Reads, kind: str) -> exp.Expr | None:
-        """A look-up over the view's state; None where it cannot be made, or would not mean the same types."""
-        if kind not in (classify.POINT, classify.RANGE):
-            return None
-        (view,) = reads.views.values()
-        made = self._state.direct(tree, view.id, view.key_columns, point=kind == classify.POINT)
-        if made is None:
-            return None
-        found = binding.bind(self._cursor, made.sql(dialect="duckdb"))
-        return made if found.types == bound.types and found.parameters == bound.parameters else None
-
-    # --- types ------------------------------------------------------------------------------------------------------
-    def _bind(self, tree: exp.Expr, oids: Sequence[int], reads: Reads, time_zone: str) -> tuple[exp.Expr, Bound]:
-        for name in reads.live:
-            self._cursor.register(self._system.live_name(name), self._system.live_schema(name).empty_table())
-        register_empty(self._cursor, reads.streams)
-        numbers = binding.parameter_numbers(tree)
-        sql = tree.sql(dialect="duckdb")
-        bound = binding.bind(self._cursor, sql)
-        if numbers:
-            casts = binding.client_casts(numbers, oids, bound.parameters)
-            unknown = [n for n in numbers if bound.parameters.get(n) == binding.UNKNOWN and n not in casts]
-            if unknown:
-                arrays = binding.array_types(self._cursor, tree)
-                casts = {**{n: arrays[n] for n in unknown if n in arrays}, **casts}
-                unknown = [n for n in unknown if n not in arrays]
-            if casts or unknown:
-                tree, bound = self._bind_cast(tree, casts, unknown)
-        if _needs_types(tree, reads) and TypedRewriting(self._cursor, tree, bound.parameters, time_zone).apply():
-            bound = binding.bind(self._cursor, tree.sql(dialect="duckdb"))
-        if tree.find(exp.Sum, exp.Avg) is not None:
-            aggregates.type_aggregates(self._cursor, tree)
-            bound = binding.bind(self._cursor, tree.sql(dialect="duckdb"))
-        if tree.find(exp.Div) is not None and division.type_divisions(self._cursor, tree):
-            bound = binding.bind(self._cursor, tree.sql(dialect="duckdb"))
-        if binding.UNKNOWN in bound.parameters.values():
-            bound = self._bind_open(tree, bound)
-        return tree, bound
-
-    def _bind_cast(self, tree: exp.Expr, casts: dict[int, str], unknown: Sequence[int]) -> tuple[exp.Expr, Bound]:
-        """With the casts, and for parameters of unknown type the first guess that binds."""
-        failure: SqlError | None = None
-        for guess in binding.guessed_types(tree, unknown) if unknown else ({},):
-            candidate = tree.copy()
-            root = exp.Paren(this=candidate)
-            binding.cast_parameters(root, {**guess, **casts})
-            candidate = root.this.pop()
-            try:
-                return candidate, binding.bind(self._cursor, candidate.sql(dialect="duckdb"))
-            except SqlError as error:
-                failure = failure or error
-        assert failure is not None  # noqa: S101 - there is at least one guess
-        raise failure
-
-    def _bind_open(self, tree: exp.Expr, bound: Bound) -> Bound:
-        casts = binding.cast_types(tree)
-        types = dict(bound.parameters)
-        for number, kind in types.items():
-            if kind == binding.UNKNOWN and number in casts:
-                types[number] = binding.bind(self._cursor, f"SELECT CAST(NULL AS {casts[number]})").types[0]
-        return binding.bind_with_nulls(self._cursor, tree.sql(dialect="duckdb"), types)
+        wanted = Binding(tree, oids, reads, scope.time_zone, kind)
+        try:
+            made = self._binders.run(lambda binder: binder.bind(wanted), stopped)
+        except SqlError as error:
+            raise self._missing.explained(error, reads.views) from error
+        return _finish(made.tree, made.direct, made.bound, scope, oids, reads, facts, kind)
 
     # --- push queries -----------------------------------------------------------------------------------------------
     def shaper(self, columns: Sequence[tuple[str, str]]) -> RowShaper:
         return DuckShaper(self._database, columns)
 
     # --- EXPLAIN ----------------------------------------------------------------------------------------------------
-    def explain(self, plan: PullPlan) -> Sequence[str]:
+    def explain(self, plan: PullPlan, *, stopped: Callable[[], bool] = never) -> Sequence[str]:
         """DuckDB's physical plan as text, after a line that says which kind of read it is."""
         text = plan.direct if plan.direct and not plan.runs.replaced else plan.sql
         head = [
@@ -223,16 +160,8 @@ class DuckPullService:
         ]
         if plan.kind == classify.SLEEP:
             return head
-        statement = binding.without_parameters(text)
-        with self._lock:
-            try:
-                for name in plan.live_relations:
-                    self._cursor.register(self._system.live_name(name), self._system.live_schema(name).empty_table())
-                register_empty(self._cursor, plan.streams)
-                rows = self._cursor.execute(f"EXPLAIN {statement}").fetchall()
-            except duckdb.Error as error:
-                raise translate(error) from error
-        return [*head, *(line for row in rows for line in str(row[-1]).splitlines())]
+        lines = self._binders.run(lambda binder: binder.explain(text, plan.live_relations, plan.streams), stopped)
+        return [*head, *lines]
 
 
 def _finish(
@@ -272,6 +201,7 @@ def _finish(
         arrow_types=tuple(arrow) if None not in arrow else (),
         runs=PlanRuns(few=kind in (classify.POINT, classify.RANGE)),
         sets=facts.sets,
+        reads_now=_reads_now(tree),
     )
 
 
@@ -299,12 +229,6 @@ def _keep_modifiers(tree: exp.Expr, count: int) -> Sequence[bool]:
     return [isinstance(item, exp.Column | exp.Subquery) or bool(item.meta.get(casts.DECLARED)) for item in bare]
 
 
-def _needs_types(tree: exp.Expr, reads: Reads) -> bool:
-    """Clients' own queries of the catalog are many and long, and cast what DuckDB writes as PostgreSQL does."""
-    wanted = concerns if reads.views or not reads.system else is_mark
-    return any(wanted(node) for node in tree.walk())
-
-
 def _names(tree: exp.Expr, bound: Bound) -> Sequence[str]:
     if isinstance(tree, exp.Values):
         return [f"column{number}" for number in range(1, len(bound.names) + 1)]
@@ -315,6 +239,10 @@ def _parameter_oid(number: int, oids: Sequence[int], bound: Bound) -> int:
     if number <= len(oids) and oids[number - 1]:
         return oids[number - 1]
     return duck_types.parameter_oid(bound.parameters.get(number, binding.UNKNOWN))
+
+
+def _reads_now(tree: exp.Expr) -> bool:
+    return any(node.name.lower() in NOW_MACROS for node in tree.find_all(exp.Anonymous))
 
 
 def _uses_system_functions(tree: exp.Expr) -> bool:
@@ -335,23 +263,3 @@ def _sleep_plan(argument: exp.Expr) -> PullPlan:
     if isinstance(argument, exp.Parameter):
         return PullPlan("", (field,), (pgtypes.FLOAT8,), (), kind=classify.SLEEP)
     raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "pg_sleep is supported with a number or a parameter only")
-
-
-_COLUMN_ERRORS = (sqlstates.UNDEFINED_COLUMN, sqlstates.AMBIGUOUS_COLUMN, sqlstates.GROUPING_ERROR)
-
-
-def _with_position(error: SqlError, tree: exp.Expr) -> SqlError:
-    """Where the text names the column that the message is about."""
-    if error.position is not None or error.sqlstate not in _COLUMN_ERRORS:
-        return error
-    for column in tree.find_all(exp.Column):
-        starts = [part.meta["start"] for part in column.find_all(exp.Identifier) if "start" in part.meta]
-        if starts and isinstance(column.this, exp.Identifier) and _mentions(error.message, column.this):
-            error.position = min(starts) + 1
-            break
-    return error
-
-
-def _mentions(message: str, name: exp.Identifier) -> bool:
-    shown = str(name.this) if name.quoted else str(name.this).lower()
-    return f'"{shown}"' in message or f".{shown} does not exist" in message

@@ -15,6 +15,8 @@ from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
 from mvserver.pgcatalog.static_data import procedure_columns
 from mvserver.serving.arrays import array_literal, compared_array
 from mvserver.serving.casts import adapt_cast
+from mvserver.serving.clauses import check_clause
+from mvserver.serving.edges import adapt_constant, interval_constant, interval_quotient, overlaps
 from mvserver.serving.functions import adapt_function
 from mvserver.serving.json_operators import adapt_operator
 
@@ -101,6 +103,18 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         return node.expression  # pg_catalog.f(x), information_schema._pg_expandarray(x)
     if isinstance(node, exp.Operator):
         return _operator(node)
+    if isinstance(node, exp.Literal | exp.BitString | exp.HexString):
+        return adapt_constant(node)
+    if isinstance(node, exp.Interval):
+        return interval_constant(node)
+    if isinstance(node, exp.Overlaps):
+        return overlaps(node)
+    if isinstance(node, exp.Div):
+        return interval_quotient(node)
+    if isinstance(node, exp.Limit | exp.Offset | exp.Select):
+        check_clause(node)
+    if isinstance(node, exp.Window) and isinstance(node.this, exp.Ntile):
+        return exp.cast(node.copy(), "INT", dialect="duckdb")
     if isinstance(node, exp.SimilarTo):
         return _similar(node)
     if isinstance(node, exp.Collate):
@@ -125,7 +139,9 @@ def _bare_session_name(node: exp.Column, facts: SessionFacts) -> exp.Expr | None
         return None
     name = node.name.lower()
     if name in ("current_catalog", "current_user", "session_user", "current_role", "current_schema", "user"):
-        return replace_function(name, [], facts)
+        value = replace_function(name, [], facts)
+        listed = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
+        return exp.alias_(value, name, quoted=True) if listed and value is not None else value
     return None
 
 
@@ -151,7 +167,8 @@ def _containment(node: exp.Expr) -> exp.Expr | None:
 def _unknown_array(node: exp.Expr) -> exp.Expr | None:
     """A comparison with ANY or ALL of an array that is NULL is unknown; DuckDB takes it for an empty one."""
     array = compared_array(node.args["expression"]) if isinstance(node.args.get("expression"), exp.Expr) else None
-    if not isinstance(array, exp.Column):
+    null = isinstance(array.this if isinstance(array, exp.Cast) else array, exp.Null)
+    if array is None or not (null or isinstance(array, exp.Column)):
         return None
     unknown = exp.If(this=exp.Is(this=array.copy(), expression=exp.Null()), true=exp.Null())
     return exp.Paren(this=exp.Case(ifs=[unknown], default=node.copy()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 import time
 from collections import OrderedDict
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.pgcatalog.edge_macros import TRANSACTION_TIME
 from mvserver.pgcatalog.system import SystemCatalog
 from mvserver.pgwire.backend import Result
 from mvserver.serving import few_rows
@@ -61,6 +63,7 @@ class DuckSnapshot:
             self._cursor.execute(setting)
         self._statements: OrderedDict[str, duckdb.Statement] = OrderedDict()
         self._time_zone = "UTC"
+        self._now: dt.datetime | None = None
         self._streams: tuple[str, ...] = ()  # tables of streams that are registered
         self._open: StreamedBatches | None = None
         self._pinned = False
@@ -103,6 +106,7 @@ class DuckSnapshot:
         *,
         timeout_s: float | None = None,
         tables: Mapping[str, Any] = MappingProxyType({}),
+        now: dt.datetime | None = None,
     ) -> Result:
         """Start the query; rows come as they are asked for. The cursor is busy until the result is read or closed."""
         self._spool()
@@ -113,6 +117,7 @@ class DuckSnapshot:
         try:
             with self._turn():
                 self._prepare(plan)
+                self._set_now(plan, now)
                 self._register_streams(tables)
                 return self._start(plan, list(parameters), watch)
         except SqlError:
@@ -127,6 +132,7 @@ class DuckSnapshot:
             return None
         try:
             self._set_time_zone(plan.time_zone)
+            self._set_now(plan, None)
             found = self._few(plan, list(parameters))
         except (duckdb.Error, OSError, pa.ArrowException) as error:
             raise self._missing.explained(translate(error), plan.view_ids) from error
@@ -189,8 +195,19 @@ class DuckSnapshot:
             self._cursor.execute(f"SET TimeZone = '{quoted}'")
             self._time_zone = zone
 
-    def _statement(self, sql: str) -> duckdb.Statement:
-        """Parsed once per cursor: parsing is a third of a small query's cost."""
+    def _set_now(self, plan: PullPlan, now: dt.datetime | None) -> None:
+        """DuckDB's own now() is the statement's where no snapshot is pinned."""
+        if plan.reads_now and now != self._now:
+            text = "RESET VARIABLE" if now is None else "SET VARIABLE"
+            value = "" if now is None else f" = TIMESTAMPTZ '{now.isoformat()}'"
+            self._cursor.execute(f"{text} {TRANSACTION_TIME}{value}")
+            self._now = now
+
+    def _statement(self, sql: str) -> duckdb.Statement | str:
+        """Parsed once per cursor: parsing is a third of a small query's cost. A long one stays text: DuckDB then parses
+        it as it runs it, and lets other threads work meanwhile, which ``extract_statements`` does not."""
+        if len(sql) > limits.STATEMENT_KEPT_CHARACTERS_MAX:
+            return sql
         found = self._statements.get(sql)
         if found is None:
             found = self._cursor.extract_statements(sql)[0]

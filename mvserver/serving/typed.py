@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.serving import binding, json_operators, to_char
+from mvserver.serving import binding, json_operators, operand_types, to_char
 from mvserver.serving.aggregates import with_sources
 from mvserver.serving.arrays import array_literal
 from mvserver.serving.to_char import call
@@ -49,6 +49,8 @@ def concerns(node: exp.Expr) -> bool:
         target = node.to.this if isinstance(node.to, exp.DataType) else None
         text = target in _TEXT_TARGETS or target in _INTEGER_TARGETS
         return (text and plain) or target == exp.DType.VARBINARY
+    if operand_types.concerns(node):
+        return True
     if isinstance(node, exp.Anonymous):
         return is_mark(node)
     if isinstance(node, exp.WithinGroup):
@@ -83,6 +85,8 @@ class TypedRewriting:
         """What stands for the node, the node itself where something in it was changed, None where all stays."""
         if isinstance(node, exp.Cast):
             return self._cast(node)
+        if operand_types.concerns(node):
+            return operand_types.rewritten(node, self._type)
         if isinstance(node, exp.TimestampTrunc):
             return self._date_trunc(node)
         if isinstance(node, exp.Round):
@@ -156,6 +160,10 @@ class TypedRewriting:
 
     def _joined(self, node: exp.Expr) -> exp.Expr | None:
         operands = [node.left, node.right] if isinstance(node, exp.DPipe) else node.expressions
+        if isinstance(node, exp.DPipe) and "JSON" in (kinds := [self._type(part) for part in operands]):
+            both = all(kind == "JSON" or _is_constant(part) for kind, part in zip(kinds, operands, strict=True))
+            if both:
+                return call("_json_joined", *(json_operators.document(part) for part in operands))
         changed = False
         for operand in operands:
             if isinstance(operand.unnest(), exp.DPipe | exp.Concat | exp.Literal | exp.Parameter | exp.Null):
@@ -190,6 +198,10 @@ class TypedRewriting:
             return json_operators.contains(whole, part)
         arrays = [array_literal(side) or side.copy() for side in (whole, part)]
         return exp.ArrayContainsAll(this=arrays[0], expression=arrays[1])
+
+
+def _is_constant(node: exp.Expr) -> bool:
+    return isinstance(node.unnest(), exp.Literal | exp.Parameter | exp.Null)
 
 
 def text_of(value: exp.Expr, kind: str) -> exp.Expr | None:

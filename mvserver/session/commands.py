@@ -229,14 +229,18 @@ class Commands:
         application = self._state.transaction.application
         if application is None:
             raise SqlError(sqlstates.NO_ACTIVE_SQL_TRANSACTION, "there is no application in progress")
-        if statement.properties:
-            raise SqlError(
-                sqlstates.FEATURE_NOT_SUPPORTED,
-                "properties of an application are not supported",
-                position=statement.properties.items_[0].position,
-            )
-        if self._state.transaction.status != "E":
-            application.check_all_read()
+        try:
+            if statement.properties:
+                raise SqlError(
+                    sqlstates.FEATURE_NOT_SUPPORTED,
+                    "properties of an application are not supported",
+                    position=statement.properties.items_[0].position,
+                )
+            if self._state.transaction.status != "E":
+                application.check_all_read()
+        except SqlError:
+            self.finish(commit=False)  # as a COMMIT that fails
+            raise
         ended = self._commit_block(chain=False, clock=clock)
         return ended if ended.tag == "ROLLBACK" else Result("END APPLICATION")
 

@@ -210,7 +210,10 @@ class Dispatcher:
             exp.alias_(exp.cast(argument.copy(), type_of_oid(oid), dialect="postgres"), f"p{number}")
             for number, (argument, oid) in enumerate(zip(arguments, oids, strict=True), start=1)
         ]
-        plan = self._state.services.pulls.plan(exp.select(*columns), self._state.scope())
+        with clock.working():
+            plan = self._state.services.pulls.plan(
+                exp.select(*columns), self._state.scope(), stopped=self._state.context.cancelled
+            )
         result = self.pulls.run(plan, (), clock)
         try:
             rows = [row for batch in result.batches for row in batch.to_pylist()]

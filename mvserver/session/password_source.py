@@ -19,7 +19,7 @@ class CatalogPasswords:
 
     def password_of(self, role: str) -> str | None:
         """None also where its time has come (VALID UNTIL): as if it were wrong, and nothing tells which."""
-        found = self._catalog.roles.find(role)
+        found = self._catalog.roles.find_in_constant_time(role)
         if found is None or (found.valid_until is not None and found.valid_until <= time.time()):
             return None
         return found.password

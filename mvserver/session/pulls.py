@@ -59,8 +59,9 @@ class PullRunner:
         statement, rewritten = self._rewrite(statement)
         try:
             return self._state.services.pulls.plan(
-                statement.select, self._state.scope(), parameter_oids, text=statement.text
-            )
+                statement.select, self._state.scope(), parameter_oids, text=statement.text,
+                stopped=self._state.context.cancelled,
+            )  # fmt: skip
         except SqlError as error:
             self._refuse_reading_queued(error)
             if rewritten:
@@ -112,6 +113,7 @@ class PullRunner:
             and bool(self._free)
             and not plan.sets
             and not plan.streams
+            and not (plan.reads_now and self._state.transaction.started)
             and not self._state.transaction.pins
             and self._freshness.asks_nothing
             and self._watch.is_settled(plan)
@@ -150,7 +152,7 @@ class PullRunner:
         pinned = snapshot is self._pinned
         try:
             with clock.working(snapshot.interrupt):
-                result = snapshot.run(plan, parameters, tables=tables)
+                result = snapshot.run(plan, parameters, tables=tables, now=self._state.transaction.started)
         except Exception:
             self._release(snapshot, broken=True)
             raise

@@ -148,7 +148,11 @@ class Session:
             if not name:
                 self._state.prepared.discard(name)
             self._state.prepared.check_free(name)
-            self._state.prepared.add(self._dispatch.prepare(name, text, parameter_oids))
+            clock = self._new_clock()
+            with clock.working():
+                prepared = self._dispatch.prepare(name, text, parameter_oids)
+            clock.check()
+            self._state.prepared.add(prepared)
 
     def describe_statement(self, name: str) -> StatementDescription:
         with self._call():

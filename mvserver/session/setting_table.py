@@ -8,6 +8,7 @@ planner or storage are accepted and have no effect.
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -100,7 +101,7 @@ _ROWS: tuple[Setting, ...] = (
             check.only_on, reported=True),
     Setting("bytea_output", "hex", "Sets the output format for bytea.", check.only("hex", "escape")),
     Setting("extra_float_digits", "1", "Sets the number of digits displayed for floating-point values.",
-            check.integer(-15, 3)),
+            check.shortest_float_digits),
     Setting("escape_string_warning", "on", "Warn about backslash escapes in ordinary string literals.",
             check.boolean),
     Setting("quote_all_identifiers", "off", "Quote all identifiers when generating SQL fragments.", check.only_off),
@@ -148,24 +149,40 @@ _ROWS: tuple[Setting, ...] = (
     _accepted("check_function_bodies", "on", check.boolean),
     _accepted("jit", "off", check.boolean),
     _accepted("geqo", "on", check.boolean),
-    _accepted("work_mem", "4MB", check.text),
-    _accepted("maintenance_work_mem", "64MB", check.text),
-    _accepted("temp_buffers", "8MB", check.text),
+    _accepted("geqo_threshold", "12", check.integer(2, _INT_MAX)),
+    _accepted("geqo_effort", "5", check.integer(1, 10)),
+    _accepted("work_mem", "4MB", check.memory(64)),
+    _accepted("maintenance_work_mem", "64MB", check.memory(1024)),
+    _accepted("temp_buffers", "8MB", check.memory(100, _INT_MAX // 2, "8kB")),
+    _accepted("effective_cache_size", "4GB", check.memory(1, unit="8kB")),
+    *(
+        _accepted(name, default, check.real(0, sys.float_info.max))
+        for name, default in (
+            ("seq_page_cost", "1"), ("random_page_cost", "4"), ("cpu_tuple_cost", "0.01"),
+            ("cpu_index_tuple_cost", "0.005"), ("cpu_operator_cost", "0.0025"), ("parallel_setup_cost", "1000"),
+            ("parallel_tuple_cost", "0.1"),
+        )
+    ),
     _accepted("cursor_tuple_fraction", "0.1", check.real(0, 1)),
     _accepted("plan_cache_mode", "auto", check.choice("auto", "force_generic_plan", "force_custom_plan")),
+    _accepted("max_parallel_workers", "8", check.integer(0, 1024)),
     _accepted("max_parallel_workers_per_gather", "2", check.integer(0, 1024)),
+    _accepted("max_parallel_maintenance_workers", "2", check.integer(0, 1024)),
     _accepted("force_parallel_mode", "off", check.choice("off", "on", "regress")),
     _accepted("constraint_exclusion", "partition", check.choice("partition", "on", "off")),
     _accepted("from_collapse_limit", "8", check.integer(1, _INT_MAX)),
     _accepted("join_collapse_limit", "8", check.integer(1, _INT_MAX)),
     *(
         _accepted(f"enable_{name}", "on", check.boolean)
-        for name in ("bitmapscan", "hashagg", "hashjoin", "indexscan", "indexonlyscan", "material", "mergejoin",
-                     "nestloop", "seqscan", "sort", "tidscan")
+        for name in ("bitmapscan", "gathermerge", "hashagg", "hashjoin", "incremental_sort", "indexscan",
+                     "indexonlyscan", "material", "memoize", "mergejoin", "nestloop", "parallel_append",
+                     "parallel_hash", "seqscan", "sort", "tidscan")
     ),
     _accepted("log_statement", "none", check.choice("none", "ddl", "mod", "all")),
     _accepted("log_min_duration_statement", "-1", check.text),
-    _accepted("log_min_messages", "warning", check.text),
+    _accepted("log_min_messages", "warning",
+              check.choice("debug5", "debug4", "debug3", "debug2", "debug1", "info", "notice", "warning", "error",
+                           "log", "fatal", "panic")),
     _accepted("vacuum_cost_delay", "0", check.text),
     _accepted("tcp_keepalives_idle", "0", check.integer(0, _INT_MAX)),
     _accepted("tcp_keepalives_interval", "0", check.integer(0, _INT_MAX)),

@@ -7,6 +7,7 @@ otherwise).
 
 from __future__ import annotations
 
+import math
 import re
 import zoneinfo
 from collections.abc import Callable
@@ -20,8 +21,11 @@ Checker = Callable[[str, str], str]
 _TRUE = ("on", "true", "yes", "1")
 _FALSE = ("off", "false", "no", "0")
 _DURATION = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*")
+_QUANTITY = re.compile(r"\s*(-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*(.*?)\s*")
+_UNIT_BYTES = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 _UNIT_MS = {"us": 0.001, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _INT_MAX = 2_147_483_647
+_TOO_LARGE = "Value exceeds integer range."
 _OFFSET = re.compile(r"(?:gmt|utc)?\s*([+-]?)(\d{1,2})(?::?00)?", re.IGNORECASE)
 
 
@@ -51,10 +55,12 @@ def boolean(name: str, value: str) -> str:
 
 def integer(minimum: int, maximum: int) -> Checker:
     def check(name: str, value: str) -> str:
-        try:
-            number = int(value.strip())
-        except ValueError as error:
-            raise invalid(name, value) from error
+        match = _QUANTITY.fullmatch(value)
+        if match is None or match[2]:
+            raise invalid(name, value)
+        number = round(float(match[1]))  # as PostgreSQL, also where it has a fraction
+        if abs(number) > _INT_MAX:
+            raise invalid(name, value, _TOO_LARGE)
         if not minimum <= number <= maximum:
             raise SqlError(
                 sqlstates.INVALID_PARAMETER_VALUE,
@@ -71,12 +77,41 @@ def real(minimum: float, maximum: float) -> Checker:
             number = float(value.strip())
         except ValueError as error:
             raise invalid(name, value) from error
+        if not math.isfinite(number):
+            raise invalid(name, value)
         if not minimum <= number <= maximum:
             raise SqlError(
                 sqlstates.INVALID_PARAMETER_VALUE,
                 f'{number:g} is outside the valid range for parameter "{name}" ({minimum:g} .. {maximum:g})',
             )
         return f"{number:g}"
+
+    return check
+
+
+def memory(minimum: int, maximum: int = _INT_MAX, unit: str = "kB") -> Checker:
+    """An amount in units of ``kB`` or ``8kB`` (a block) where it has none; printed with the largest that divides it."""
+    size = _UNIT_BYTES["kB"] * (8 if unit == "8kB" else 1)
+
+    def check(name: str, value: str) -> str:
+        match = _QUANTITY.fullmatch(value)
+        if match is None:
+            raise invalid(name, value)
+        if match[2] and match[2] not in _UNIT_BYTES:
+            raise invalid(name, value, 'Valid units for this parameter are "B", "kB", "MB", "GB", and "TB".')
+        number = round(float(match[1]) * (_UNIT_BYTES[match[2]] / size if match[2] else 1))
+        if abs(number) > _INT_MAX:
+            raise invalid(name, value, _TOO_LARGE)
+        if not minimum <= number <= maximum:
+            raise SqlError(
+                sqlstates.INVALID_PARAMETER_VALUE,
+                f'{number} {unit} is outside the valid range for parameter "{name}" ({minimum} .. {maximum})',
+            )
+        return next(
+            f"{number * size // _UNIT_BYTES[name]}{name}"
+            for name in ("TB", "GB", "MB", "kB")
+            if number * size % _UNIT_BYTES[name] == 0
+        )
 
     return check
 
@@ -128,8 +163,12 @@ def duration(name: str, value: str) -> str:
     """A number of milliseconds, or a number with a unit; printed with the largest unit that divides it."""
     amount = milliseconds(value)
     if amount is None:
+        if _QUANTITY.fullmatch(value) is None:
+            raise invalid(name, value)
         raise invalid(name, value, 'Valid units for this parameter are "us", "ms", "s", "min", "h", and "d".')
-    if not 0 <= amount <= _INT_MAX:
+    if abs(amount) > _INT_MAX:
+        raise invalid(name, value, _TOO_LARGE)
+    if amount < 0:
         raise SqlError(
             sqlstates.INVALID_PARAMETER_VALUE,
             f'{amount} ms is outside the valid range for parameter "{name}" (0 .. {_INT_MAX})',
@@ -174,12 +213,34 @@ def date_style(name: str, value: str) -> str:
     return f"ISO, {order}"
 
 
+def shortest_float_digits(name: str, value: str) -> str:
+    """From 1 on PostgreSQL writes the shortest digits that read back the same, as is always done here."""
+    number = integer(-15, 3)(name, value)
+    if int(number) < 1:
+        raise not_honoured(name, value, "Floating-point values are always written in full: use a value from 1 to 3.")
+    return number
+
+
+_ENCODINGS = frozenset(
+    ("big5", "euccn", "eucjp", "eucjis2004", "euckr", "euctw", "gb18030", "gbk", "iso88595", "iso88596", "iso88597",
+     "iso88598", "johab", "koi8", "koi8r", "koi8u", "sjis", "shiftjis", "shiftjis2004", "uhc", "win", "alt", "abc",
+     "tcvn", "tcvn5712", "vscii", "mskanji", "mulinternal", "windows949", "windows950", "windows936", "windows932",
+     *(f"latin{number}" for number in range(1, 11)),
+     *(f"iso8859{number}" for number in (1, 2, 3, 4, 9, 10, 13, 14, 15, 16)),
+     *(f"{prefix}{number}" for prefix in ("win", "windows")
+       for number in (866, 874, *range(1250, 1259)))),
+)  # fmt: skip
+
+
 def client_encoding(name: str, value: str) -> str:
+    """``SQL_ASCII`` is what libpq asks for in the C locale: PostgreSQL converts nothing then, nor is anything here."""
     word = re.sub(r"[^a-z0-9]", "", value.lower())
     if word in ("utf8", "unicode", "default"):
         return "UTF8"
-    if word == "sqlascii":  # PostgreSQL converts nothing then: the client gets the server's UTF8
+    if word == "sqlascii":
         return "SQL_ASCII"
+    if word not in _ENCODINGS:
+        raise invalid(name, value)
     raise not_honoured(name, value, "Text is always UTF8.")
 
 

@@ -6,6 +6,7 @@ statements may run now, what a ROLLBACK restores, which statements COMMIT must c
 
 from __future__ import annotations
 
+import datetime as dt
 import enum
 from dataclasses import dataclass, field
 
@@ -62,6 +63,7 @@ class Transaction:
     read_only: bool = False
     queried: bool = False  # a query has run: too late for SET TRANSACTION
     of_text: bool = False  # an implicit transaction of several statements of one text
+    started: dt.datetime | None = None  # what now() says in it
     queue: list[Statement] = field(default_factory=list)  # what waits for COMMIT
     queue_place: Place | None = None  # where it was given
     copies: list[CopyTarget] = field(default_factory=list)  # records that COMMIT writes
@@ -91,6 +93,7 @@ class Transaction:
         """BEGIN; an implicit transaction becomes the block, with what it has already set."""
         self.state = State.BLOCK
         self.isolation, self.read_only = isolation, read_only
+        self.started = self.started or dt.datetime.now(dt.UTC)
         self._start = self._start or restore
 
     def begin_implicit(self, restore: Restore, isolation: str, read_only: bool, *, of_text: bool = False) -> None:
@@ -98,6 +101,7 @@ class Transaction:
             self.state = State.IMPLICIT
             self.of_text = of_text
             self.isolation, self.read_only = isolation, read_only
+            self.started = dt.datetime.now(dt.UTC) if of_text else None
             self._start = restore
 
     def fail(self) -> Restore | None:
@@ -113,6 +117,7 @@ class Transaction:
         """Forgets the transaction; returns what a rollback restores."""
         start = self._start
         self.state = State.IDLE
+        self.started = None
         self.application = None
         self.queried = False
         self.queue = []

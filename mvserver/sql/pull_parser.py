@@ -17,16 +17,20 @@ from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import Token as GlotToken
 from sqlglot.tokenizer_core import TokenType
 
-from mvserver import sqlstates
+from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.sql import literal_runs
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.nodes import position_of
 from mvserver.sql.properties import property_list
 from mvserver.sql.split import StatementTokens
 from mvserver.sql.statements import Properties
+from mvserver.sql.windows import WINDOWS
 
-_LITERALS = frozenset({TokenType.NUMBER, TokenType.STRING})
+_AS_WRITTEN = frozenset({"TO_CHAR", "TO_DATE", "INITCAP", "VAR_SAMP", "REGEXP_LIKE"})
+"""Functions of which sqlglot's node would not tell how they were written, or would be spelled in another way."""
 _NOT_WORDS = frozenset({TokenType.NUMBER, TokenType.STRING, TokenType.SENTINEL})
+_LENGTHS = frozenset({TokenType.NUMBER, TokenType.INTERVAL})
 _BALANCE_FROM = 32
 _ONE_UNIT = re.compile(r"\s*[-+]?[0-9.]+\s*[a-zA-Z]*\s*")
 _CHANGES = frozenset({"insert", "update", "delete", "merge"})
@@ -73,6 +77,15 @@ def index_at(statement: StatementTokens, start: int) -> int:
     return bisect_right(statement.tokens, start, key=lambda token: token.start) - 1
 
 
+def _continuous_only(what: str, at: GlotToken) -> SqlError:
+    return SqlError(
+        sqlstates.FEATURE_NOT_SUPPORTED,
+        f"{what} is supported in a continuous query only",
+        hint="Create a materialized view of it, and read that.",
+        position=at.start + 1,
+    )
+
+
 class PullError(ParseError):
     """A syntax error at a token; sqlglot's own text is of no use to a PostgreSQL user."""
 
@@ -97,7 +110,7 @@ class PullParser(PostgresParser):
 
     # Their patterns stay as they were written: sqlglot's own form of them cannot tell Day from DAY.
     FUNCTIONS: ClassVar[dict[str, Any]] = {
-        word: build for word, build in PostgresParser.FUNCTIONS.items() if word not in ("TO_CHAR", "TO_DATE", "INITCAP")
+        word: build for word, build in PostgresParser.FUNCTIONS.items() if word not in _AS_WRITTEN
     } | {"TO_TIMESTAMP": _to_timestamp}
 
     PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {  # a question mark is an operator only
@@ -177,6 +190,11 @@ class PullParser(PostgresParser):
             if item is None:
                 self.raise_error("something is missing behind the comma")
             items.append(item)
+            if len(items) > limits.LITERALS_APART_MAX and isinstance(item, exp.Tuple):
+                run = literal_runs.rows(self._tokens, self._index, self._tokens_size, len(item.expressions))
+                if run is not None:
+                    items.append(run[0])
+                    self._advance(run[1] - self._index)
         return items
 
     def _parse_projections(self) -> tuple[list[exp.Expr], list[exp.Expr] | None]:
@@ -225,6 +243,11 @@ class PullParser(PostgresParser):
         self._match(TokenType.NOT)
         if self._curr.text not in _IS_WHAT:
             self.raise_error("no such predicate")
+        self._retreat(index)
+        negated = self._match(TokenType.NOT)
+        if self._match_text_seq("UNKNOWN"):
+            unknown = exp.Is(this=this, expression=exp.Null())
+            return exp.Not(this=unknown) if negated else unknown
         self._retreat(index)
         return super()._parse_is(this)
 
@@ -333,29 +356,11 @@ class PullParser(PostgresParser):
         if self._curr.token_type != TokenType.L_PAREN or self._next.token_type == TokenType.R_PAREN:
             self._match(TokenType.L_PAREN)
             self.raise_error("a list is missing")
-        literals = self._literal_list()
-        return super()._parse_in(this, alias) if literals is None else exp.In(this=this, expressions=literals)
-
-    def _literal_list(self) -> list[exp.Literal] | None:
-        """``(1, 2, 3)`` of numbers and texts only, or None and nothing read."""
-        if self._curr.token_type != TokenType.L_PAREN:
-            return None
-        items: list[exp.Literal] = []
-        index = self._index + 1
-        sequence, size = self._tokens, self._tokens_size
-        while index + 1 < size:
-            token = sequence[index]
-            if token.token_type not in _LITERALS:
-                return None
-            items.append(exp.Literal(this=token.text, is_string=token.token_type == TokenType.STRING))
-            following = sequence[index + 1].token_type
-            index += 2
-            if following == TokenType.R_PAREN:
-                self._advance(index - self._index)
-                return items
-            if following != TokenType.COMMA:
-                return None
-        return None
+        literals = literal_runs.bracketed(self._tokens, self._index, self._tokens_size)
+        if literals is None:
+            return super()._parse_in(this, alias)
+        self._advance(literals[1] - self._index)
+        return exp.In(this=this, expressions=literal_runs.items(literals[0]))
 
     # --- source properties ------------------------------------------------------------------------------------------
     def _parse_table_hints(self) -> list[exp.Expr] | None:
@@ -363,6 +368,8 @@ class PullParser(PostgresParser):
 
     def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         first = self._curr
+        if first.text.lower() in WINDOWS and self._next.token_type == TokenType.L_PAREN:
+            raise _continuous_only(f"a window ({first.text.upper()})", first)
         table = super()._parse_table(*args, **kwargs)
         if isinstance(table, exp.Table) and isinstance(table.this, exp.Dot):
             name = ".".join(part.name for part in table.parts)
@@ -371,6 +378,8 @@ class PullParser(PostgresParser):
                 f"improper qualified name (too many dotted names): {name}",
                 position=first.start + 1,
             )
+        if isinstance(table, exp.Table):
+            table.set("only", None)  # no relation has children
         if (
             isinstance(table, exp.Table)
             and self._curr.token_type == TokenType.WITH
@@ -380,7 +389,15 @@ class PullParser(PostgresParser):
             table.meta["properties"] = self._properties()
             if not table.args.get("alias"):
                 table.set("alias", self._parse_table_alias())
+        if isinstance(table, exp.Table):
+            self._refuse_within()
         return table
+
+    def _refuse_within(self) -> None:
+        """After a table without an alias, the word was taken for one."""
+        for word, length in ((self._prev, self._curr), (self._curr, self._next)):
+            if word.text.lower() == "within" and length.token_type in _LENGTHS:
+                raise _continuous_only("JOIN ... WITHIN", word)
 
     def _properties(self) -> Properties:
         cursor = Cursor(self.statement, index_at(self.statement, self._curr.start))

@@ -29,7 +29,7 @@ from mvserver.streaming.program import build_program
 from mvserver.streaming.rejected import rejected_rows
 from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.spark_errors import is_data_error, sql_error
-from mvserver.streaming.subscribers import Member, Rate
+from mvserver.streaming.subscribers import Member, Rate, obstacle_of, stands_for
 from mvserver.streaming.targets import build_target
 from spark_sinks.base import Position, SourceReader
 from spark_sinks.decode.columns import text
@@ -114,8 +114,13 @@ class SinkQuery:
     def failure(self) -> str | None:
         return self._failure
 
+    @property
+    def obstacle(self) -> str | None:
+        is_terminated = not self._threads
+        return None if is_terminated or self._failure is None else stands_for(self._query.id, self._failure)
+
     def _is_held(self) -> bool:
-        return any(each.failure is not None for each in self.application if each is not self)
+        return obstacle_of(self.application) is not None
 
     def start(self) -> None:
         self._stopping.clear()
@@ -294,11 +299,11 @@ class SinkQuery:
         )
 
     def _state(self) -> tuple[QueryState, str | None]:
-        if self._failure is not None:
-            return QueryState.FAILED, self._failure
         if not self._threads:
             return QueryState.TERMINATED, None
-        others = next((each.failure for each in self.application if each.failure is not None), None)
+        if self._failure is not None:
+            return QueryState.FAILED, self._failure
+        others = obstacle_of(self.application)
         if others is not None:
             return QueryState.FAILED, others
         if self._stalled is not None:

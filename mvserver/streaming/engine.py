@@ -23,7 +23,7 @@ from mvserver import sqlstates
 from mvserver.compiler.plans import ContinuousPlan, Projection
 from mvserver.errors import SqlError
 from mvserver.streaming.adoption import Adoption
-from mvserver.streaming.api import LiveRows, PipelineStatus, PresentEnds, QueryStatus
+from mvserver.streaming.api import LiveRows, PipelineStatus, PresentEnds, QueryState, QueryStatus
 from mvserver.streaming.bounded import BoundedReads
 from mvserver.streaming.check import check_plan
 from mvserver.streaming.derived import DerivedSources
@@ -35,7 +35,7 @@ from mvserver.streaming.running import RunningQuery, group_applications, pipelin
 from mvserver.streaming.session_starter import SessionStarter
 from mvserver.streaming.source_pipelines import SourcePipelines
 from mvserver.streaming.spark import SparkGate
-from mvserver.streaming.status import unavailable, wait_filled
+from mvserver.streaming.status import ViewName, unavailable, wait_filled
 from mvserver.streaming.sweeping import Sweeping
 
 
@@ -111,6 +111,7 @@ class Engine:
     def restart(self, query_id: str, *, skip_rejected: bool = False) -> None:
         with self._lock:
             known = self._known(query_id)
+            known.refuse_held()
             if known.query.desired_state == "terminated":
                 with self._services.catalog.transaction():
                     self._services.catalog.queries.set_desired_state(query_id, "running")
@@ -135,11 +136,13 @@ class Engine:
                 )
             if known.derived is None:
                 self._adoption.rebuild(known, known.pipeline, known.subscriber.target)
+                group_applications(self._running.values())
                 return
             query = self._services.next_version(known.query)
             self._sweeping.drop(known)
             self._running[query_id] = renewed = RunningQuery(query, store_versions=known.store_versions)
             self._adoption.rebuild_derived(renewed)
+            group_applications(self._running.values())
 
     def status(self, query_id: str) -> QueryStatus:
         with self._lock:
@@ -181,9 +184,16 @@ class Engine:
         for view_id in view_ids:
             known = self._of_view(view_id)
             if known is not None:
-                if known.subscriber is None or known.pipeline is None:
-                    raise unavailable(known.query.id, known.broken or "its query could not be set up")
-                wait_filled(known.query.id, known.subscriber, known.pipeline, deadline)
+                self._wait_filled(known, deadline)
+
+    def _wait_filled(self, known: RunningQuery, deadline: float) -> None:
+        subscriber, view = known.subscriber, ViewName(self._services.relation(known.query.sink_id).name, known.query.id)
+        if subscriber is None or known.pipeline is None:
+            raise unavailable(view, QueryState.FAILED, known.broken or "it could not be set up")
+        _, spark_problem = self._starter.problem_or_none()
+        if spark_problem is not None and not subscriber.filled:
+            raise unavailable(view, QueryState.FAILED, spark_problem)
+        wait_filled(view, subscriber, known.pipeline, deadline)
 
     def present_ends(self, view_ids: Sequence[str]) -> PresentEnds:
         return SourceEnds([partial(self._kept, view_id) for view_id in view_ids])
@@ -217,7 +227,8 @@ class Engine:
         known = self._of_view(view_id)
         if known is None:
             return None
-        return known.kept_view(lambda: self._services.relation(view_id).name)
+        _, spark_problem = self._starter.problem_or_none()
+        return known.kept_view(lambda: self._services.relation(view_id).name, spark_problem)
 
     def _committed(self, query_ids: Sequence[str]) -> None:
         for known in list(self._running.values()):

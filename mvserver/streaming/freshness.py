@@ -18,7 +18,8 @@ from spark_sinks.base import Position
 
 @dataclass(frozen=True)
 class KeptView:
-    """A view, and what keeps it at this moment; neither pipeline nor subscriber where its query is ``broken``."""
+    """A view, and what keeps it at this moment. ``broken``: why nothing can be read for it; it may then have neither
+    pipeline nor subscriber."""
 
     name: Callable[[], str]
     query: Query
@@ -29,12 +30,12 @@ class KeptView:
 
     def running(self) -> tuple[Pipeline, Subscriber]:
         """Raises 55000 where nothing keeps the view up to date: waiting would not help."""
-        if self.pipeline is None or self.subscriber is None:
+        if self.pipeline is None or self.subscriber is None or self.broken is not None:
             raise self._stopped("FAILED", self.broken)
-        if self.subscriber.terminated:
+        if self.subscriber.query_terminated:
             raise self._stopped("TERMINATED", None)
-        if self.subscriber.failure is not None:
-            raise self._stopped("FAILED", self.subscriber.failure)
+        if self.subscriber.cause is not None:
+            raise self._stopped("FAILED", self.subscriber.cause)
         return self.pipeline, self.subscriber
 
     def confirmed_at(self) -> float | None:
@@ -49,7 +50,7 @@ class KeptView:
             sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
             f'materialized view "{self.name()}" is not kept up to date',
             detail=f"Its query {self.query.id} is {state}{f': {cause}' if cause else '.'}",
-            hint="SET mv.freshness = 'any' reads what is there.",
+            hint=f"RESTART QUERY '{self.query.id}' lets it go on; SET mv.freshness = 'any' reads what is there.",
         )
 
 

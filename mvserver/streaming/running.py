@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from catalog.model import Query
+from mvserver import sqlstates
+from mvserver.errors import SqlError
 from mvserver.streaming.api import PipelineStatus, QueryState, QueryStatus
 from mvserver.streaming.csas import SinkQuery
 from mvserver.streaming.derived import DerivedSource, Feed
@@ -18,7 +20,7 @@ from mvserver.streaming.outputs import output_status
 from mvserver.streaming.pipeline import Pipeline
 from mvserver.streaming.relay import Relay
 from mvserver.streaming.status import pipeline_status, sink_pipeline_status, view_status
-from mvserver.streaming.subscribers import Subscriber
+from mvserver.streaming.subscribers import Subscriber, obstacle_of
 
 
 @dataclass
@@ -50,6 +52,21 @@ class RunningQuery:
         if self.pipeline is not None:
             self.pipeline.terminate(self.query.id)
 
+    def refuse_held(self) -> None:
+        """55000 where it is another query of its application that has to be mended, and nothing in this one."""
+        failures = [member.failure for member in self.members()]
+        failures += [] if self.relay is None else [self.relay.failure]
+        if self.query.desired_state == "terminated" or any(failure is not None for failure in failures):
+            return
+        obstacle = next((found for found in (obstacle_of(m.application) for m in self.members()) if found), None)
+        if obstacle is not None:
+            raise SqlError(
+                sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "the query stands still because another one of its application has failed",
+                detail=f"{obstacle[:1].upper()}{obstacle[1:]}",
+                hint="RESTART or TERMINATE that one, and the others of the application go on.",
+            )
+
     def run_again(self, *, skip_rejected: bool) -> None:
         """From where it stands, after it has failed or was terminated."""
         if self.sink is not None:
@@ -70,8 +87,9 @@ class RunningQuery:
         if self.relay is not None and self.query.id in query_ids:
             self.relay.committed()
 
-    def kept_view(self, name: Callable[[], str]) -> KeptView:
-        return KeptView(name, self.query, self.pipeline, self.subscriber, self.broken, self.derived)
+    def kept_view(self, name: Callable[[], str], spark_problem: str | None) -> KeptView:
+        broken = self.broken or spark_problem
+        return KeptView(name, self.query, self.pipeline, self.subscriber, broken, self.derived)
 
     def status(self, spark: tuple[bool, str | None]) -> QueryStatus:
         """``spark``: whether it is still starting, and why it will not start."""
@@ -105,14 +123,14 @@ def pipeline_statuses(running: Iterable[RunningQuery], spark: tuple[bool, str | 
 
 
 def group_applications(running: Iterable[RunningQuery]) -> None:
-    """The queries of an application fail together."""
+    """The queries of an application fail together: each is told the others."""
     groups: dict[str, list[RunningQuery]] = {}
     for known in running:
         name = dict(known.query.properties).get("application")
         if name is not None:
             groups.setdefault(name, []).append(known)
     for together in groups.values():
-        members = tuple(member for known in together for member in known.members())
         for known in together:
+            others = tuple(member for other in together if other is not known for member in other.members())
             for member in known.members():
-                member.application = members
+                member.application = others

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -11,6 +12,14 @@ from mvserver.streaming.api import Backfill, PipelineState, PipelineStatus, Quer
 from mvserver.streaming.pipeline import Pipeline
 from mvserver.streaming.subscribers import Subscriber
 from spark_sinks.base import Position
+
+
+@dataclass(frozen=True)
+class ViewName:
+    """A view and its query, for messages."""
+
+    name: str
+    query_id: str
 
 
 def view_status(
@@ -77,31 +86,34 @@ def sink_pipeline_status(status: QueryStatus, source_id: str, generation: int) -
     )
 
 
-def wait_filled(query_id: str, subscriber: Subscriber, pipeline: Pipeline, deadline: float) -> None:
+def wait_filled(view: ViewName, subscriber: Subscriber, pipeline: Pipeline, deadline: float) -> None:
     """Returns when the view has had its source's whole history once; ``deadline`` by the monotonic clock."""
     left_s = max(0.0, deadline - time.monotonic())
-    pipeline.wait(lambda: subscriber.filled or subscriber.failure is not None, left_s)
+    pipeline.wait(lambda: subscriber.filled or subscriber.cause is not None or subscriber.terminated, left_s)
     if subscriber.filled:
         return
-    if subscriber.failure is not None:
-        raise unavailable(query_id, subscriber.failure)
+    if subscriber.terminated:
+        raise unavailable(view, QueryState.TERMINATED, None)
+    if subscriber.cause is not None:
+        raise unavailable(view, QueryState.FAILED, subscriber.cause)
     backfill = _backfill(subscriber, pipeline)
     share = 0.0 if backfill is None else backfill.share
     cause = f" The source does not answer: {pipeline.stalled}." if pipeline.stalled else ""
     raise SqlError(
         sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "the materialized view is still being filled",
+        f'materialized view "{view.name}" is still being filled',
         detail=f"{share:.0%} of its source's history is read.{cause}",
         hint="SET mv.read_while_filling = on reads what is there.",
     )
 
 
-def unavailable(query_id: str, cause: str) -> SqlError:
+def unavailable(view: ViewName, state: QueryState, cause: str | None) -> SqlError:
     return SqlError(
         sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "the materialized view has no complete content",
-        detail=f"Its query {query_id} is FAILED: {cause}",
-        hint="REFRESH MATERIALIZED VIEW rebuilds it from what is left in its source.",
+        f'materialized view "{view.name}" has no complete content',
+        detail=f"Its query {view.query_id} is {state.value}{f': {cause}' if cause else '.'}",
+        hint=f"RESTART QUERY '{view.query_id}' goes on where it stands; REFRESH MATERIALIZED VIEW {view.name} rebuilds "
+        "it from what is left in its source.",
     )
 
 
@@ -109,12 +121,8 @@ def _state(subscriber: Subscriber, pipeline: Pipeline, spark: tuple[bool, str | 
     is_starting, spark_problem = spark
     if subscriber.terminated:
         return QueryState.TERMINATED, None
-    if subscriber.failure is not None:
-        return QueryState.FAILED, subscriber.failure
-    together = (*subscriber.group, *subscriber.application)
-    others = next((each.failure for each in together if each.failure is not None), None)
-    if others is not None:
-        return QueryState.FAILED, others
+    if subscriber.cause is not None:
+        return QueryState.FAILED, subscriber.cause
     if spark_problem is not None:
         return QueryState.FAILED, spark_problem
     if is_starting:

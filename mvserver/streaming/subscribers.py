@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from mvserver.errors import SqlError
 from mvserver.streaming.idleness import Idleness
 from mvserver.streaming.targets import Target
 from spark_sinks.base import Position
+from spark_sinks.duckdb.ledger import encode
 from spark_sinks.duckdb.windows import Standing
 
 RATE_WINDOW_S = 10.0
@@ -43,7 +45,18 @@ class Member(Protocol):
     """Of an application."""
 
     @property
-    def failure(self) -> str | None: ...
+    def obstacle(self) -> str | None:
+        """Why the other queries of the application stand still; nothing where it goes, or was terminated."""
+        ...
+
+
+def obstacle_of(members: Iterable[Member]) -> str | None:
+    return next((cause for cause in (each.obstacle for each in members) if cause is not None), None)
+
+
+def stands_for(query_id: str, failure: str) -> str:
+    """The failure of one query as the cause that the others of its application show."""
+    return f"query {query_id} of the same application has failed: {failure}"
 
 
 @dataclass
@@ -79,7 +92,7 @@ class Subscriber:
     last_confirmed_at: float | None = None  # a moment of which it has all that its source had then
     freshness_ms: float | None = None
     group: tuple[Subscriber, ...] = field(default=(), compare=False, repr=False)  # of one query: they go on together
-    application: tuple[Member, ...] = field(default=(), compare=False, repr=False)  # they fail together
+    application: tuple[Member, ...] = field(default=(), compare=False, repr=False)  # the others: they fail together
 
     def __post_init__(self) -> None:
         if not self.claimed:
@@ -90,10 +103,27 @@ class Subscriber:
         return self.target.query_id
 
     @property
+    def query_failure(self) -> str | None:
+        """Its own, or that of another part of its query."""
+        return next((each.failure for each in (self, *self.group) if each.failure is not None), None)
+
+    @property
+    def query_terminated(self) -> bool:
+        return any(each.terminated for each in (self, *self.group))
+
+    @property
+    def obstacle(self) -> str | None:
+        failure = None if self.query_terminated else self.query_failure
+        return None if failure is None else stands_for((self.group or (self,))[0].query_id, failure)
+
+    @property
+    def cause(self) -> str | None:
+        """Why it stands still: a failure of its query, or of another one of its application."""
+        return self.query_failure or obstacle_of(self.application)
+
+    @property
     def wants_batches(self) -> bool:
-        if any(each.failure is not None or each.terminated for each in (self, *self.group)):
-            return False
-        return all(each.failure is None for each in self.application)
+        return not self.query_terminated and self.cause is None
 
     @property
     def kept(self) -> bool:
@@ -118,6 +148,8 @@ class Subscriber:
     def committed(self, position: Position, records: int, rows: int, rejected: int, newest_s: float | None) -> None:
         """Bookkeeping after a commit; ``newest_s`` is the newest record's own time."""
         now = time.time()
+        if encode(self.claimed) == encode(self.position):  # the claim was taken back while this batch was under way
+            self.claimed = position
         self.position = position
         self.epoch += 1
         self.records_in += records

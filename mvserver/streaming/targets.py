@@ -298,7 +298,8 @@ def _finish(plan: Aggregation, target: Target, call: AggregateCall) -> str:
     if call.function is Aggregate.COUNT_ROWS and call.filter is None:
         return "n"
     if call.function in _ORDERED:
-        return f"CAST(o{plan.aggregates.index(call)} AS {lower_duckdb.duckdb_type(call.type)})"
+        value = f"CAST(o{plan.aggregates.index(call)} AS {lower_duckdb.duckdb_type(call.type)})"
+        return f"coalesce({value}, 0)" if call.function is Aggregate.CARDINALITY else value  # nothing seen counts 0
     measures = _measures_of(call, _values_of(target.value_calls, call), retracted=over_changelog(plan))
     if call.function is Aggregate.AVG:
         total, count = column(measures[0]), column(measures[1])

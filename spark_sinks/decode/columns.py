@@ -50,7 +50,7 @@ def text(value: str) -> str:
 
 
 def null_reason(column: DecodeColumn) -> str:
-    return text(f'column "{column.name}" is null and declared NOT NULL')
+    return text(f'column "{column.name}" is null and must not be')
 
 
 def wrong_reason(column: DecodeColumn) -> str:

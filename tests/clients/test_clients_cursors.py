@@ -86,8 +86,8 @@ def test_pg_cursors(connection: psycopg.Connection[Any]) -> None:
     connection.execute(declare)
     connection.execute("DECLARE b CURSOR FOR SELECT 2")
     found = connection.execute(
-        "SELECT name, statement, is_holdable, is_binary, is_scrollable, creation_time <= now() FROM pg_cursors "
-        "ORDER BY name"
+        "SELECT name, statement, is_holdable, is_binary, is_scrollable, creation_time <= clock_timestamp() "
+        "FROM pg_cursors ORDER BY name"
     ).fetchall()
     assert found == [
         ("a", declare, True, True, True, True),

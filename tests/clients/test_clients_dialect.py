@@ -7,6 +7,9 @@ from typing import Any
 
 import psycopg
 import pytest
+from dialect_edges import ERRORS as EDGE_ERRORS
+from dialect_edges import NAMES, REFUSED
+from dialect_edges import VALUES as EDGES
 from dialect_rows import add_table, add_view
 from live_server import LiveServer
 
@@ -509,3 +512,63 @@ def test_errors_have_the_same_sqlstate(ours: Connection, theirs: Connection, tex
     expected = answer(theirs, text)
     assert isinstance(expected, str), "PostgreSQL has an answer"
     assert (answer(ours, text) == expected) is (text not in KNOWN)
+
+
+def described(connection: Connection, text: str) -> Any:
+    """As ``answer``, with the types of the columns: ``char`` is text here, ``jsonb`` json."""
+    types = connection.execute(text).description or ()
+    shown = [{1042: 25, 1015: 1009, 3802: 114}.get(column.type_code, column.type_code) for column in types]
+    return answer(connection, text), shown
+
+
+@pytest.mark.parametrize("items", EDGES)
+def test_edges(ours: Connection, theirs: Connection, items: str) -> None:
+    assert described(ours, f"SELECT {items}") == described(theirs, f"SELECT {items}")
+
+
+@pytest.mark.parametrize("items", NAMES)
+def test_names(ours: Connection, theirs: Connection, items: str) -> None:
+    assert answer(ours, f"SELECT {items}")[0] == answer(theirs, f"SELECT {items}")[0]
+
+
+@pytest.mark.parametrize("items", EDGE_ERRORS)
+def test_errors_at_the_edges(ours: Connection, theirs: Connection, items: str) -> None:
+    found = []
+    for connection in (ours, theirs):
+        with pytest.raises(psycopg.Error) as raised:
+            connection.execute(f"SELECT {items}")
+        found.append((raised.value.sqlstate, raised.value.diag.message_primary))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(("items", "message"), REFUSED)
+def test_refused_by_name(ours: Connection, theirs: Connection, items: str, message: str) -> None:
+    with pytest.raises(psycopg.errors.FeatureNotSupported) as raised:
+        ours.execute(f"SELECT {items}")
+    assert raised.value.diag.message_primary == message
+    assert raised.value.diag.message_hint
+
+
+@pytest.mark.parametrize("text", ["1-2", "-1-2", "1-2 3 04:05:06", "P1Y2M3DT4H", "2 weeks ago", "1 mon"])
+def test_an_interval_in_a_parameter(ours: Connection, theirs: Connection, text: str) -> None:
+    found = [connection.execute("SELECT %s::interval::text", [text]).fetchone() for connection in (ours, theirs)]
+    assert found[0] == found[1]
+
+
+def one(connection: Connection, text: str) -> tuple[Any, ...]:
+    row = connection.execute(text).fetchone()
+    assert row is not None
+    return tuple(row)
+
+
+def test_now_is_the_transactions_time(ours: Connection) -> None:
+    with ours.transaction():
+        first, started = one(ours, "SELECT now(), clock_timestamp()")
+        again, later, same = one(
+            ours,
+            "SELECT current_timestamp, clock_timestamp(), transaction_timestamp() = now() AND localtimestamp = now()",
+        )
+    assert first == again
+    assert same
+    assert first < started <= later
+    assert one(ours, "SELECT now()")[0] > first

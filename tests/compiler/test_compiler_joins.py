@@ -161,8 +161,11 @@ REFUSED = [
     ("SELECT x FROM orders o FULL JOIN people p ON o.id = p.id", "0A000",
      "FULL JOIN of a stream with a changelog is not supported", "Use LEFT JOIN, which gives all rows of the stream."),
     ("SELECT x FROM orders o JOIN people p ON o.x + 1 = 2", "0A000",
-     "a join without an equality between its two sides is not supported in a continuous query",
-     "ON needs a.column = b.column; other conditions may follow with AND."),
+     "a join with a changelog must compare its primary key",
+     "Write ON stream.column = changelog.key for each column of the key; put other conditions into WHERE."),
+    ("SELECT x FROM orders o JOIN people p ON o.x = p.city::int", "0A000",
+     "a join with a changelog must compare its primary key",
+     "Write ON stream.column = changelog.key for each column of the key; put other conditions into WHERE."),
     ("SELECT x FROM orders o JOIN people p ON o.id = p.id AND o.x = p.id", "0A000",
      "a join with a changelog must compare its primary key",
      "Write ON stream.column = changelog.key for each column of the key; put other conditions into WHERE."),
@@ -201,6 +204,28 @@ def test_union_all_may_be_grouped_and_nested() -> None:
     assert isinstance(plan, Aggregation)
     assert len(list(scans(plan.scan))) == 3
     assert "  UNION ALL, by DuckDB" in explain(plan)
+
+
+def test_the_first_query_of_a_union_names_the_columns() -> None:
+    plan = compiled("SELECT id AS k, x AS v FROM orders UNION ALL SELECT id, id FROM paid")
+    assert [(output.name, str(output.type)) for output in plan.outputs] == [("k", "BIGINT"), ("v", "INTEGER")]
+
+
+@pytest.mark.parametrize(
+    ("text", "types"),
+    [
+        ("SELECT id, x FROM orders UNION ALL SELECT NULL, NULL FROM paid", ["BIGINT", "INTEGER"]),
+        ("SELECT NULL AS id, '7' AS x FROM orders UNION ALL SELECT id, y FROM paid", ["INTEGER", "DOUBLE"]),
+        ("SELECT NULL AS id FROM orders UNION ALL SELECT NULL FROM paid", ["VARCHAR"]),
+        ("SELECT id FROM orders UNION ALL (SELECT NULL FROM paid UNION ALL SELECT id FROM paid)", ["BIGINT"]),
+    ],
+)
+def test_a_constant_without_a_type_takes_that_of_the_other_query(text: str, types: list[str]) -> None:
+    plan = compiled(text)
+    assert [str(output.type) for output in plan.outputs] == types
+    assert isinstance(plan.scan.derived, UnionAll)
+    for side in plan.scan.derived.sides:
+        assert [str(output.expression.type) for output in side.outputs] == types
 
 
 UNION_REFUSED = [

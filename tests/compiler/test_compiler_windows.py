@@ -9,9 +9,12 @@ import pytest
 
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.explain import explain
+from mvserver.compiler.expressions import walk
+from mvserver.compiler.lower_spark import lower as lower_spark
 from mvserver.compiler.plans import Aggregation, Projection, ScanColumn
 from mvserver.compiler.shape import RelationShape
 from mvserver.compiler.view_properties import kept_properties, view_properties, with_view_properties
+from mvserver.compiler.windowed import START
 from mvserver.errors import SqlError
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
@@ -41,6 +44,17 @@ def test_window_columns_come_last_and_are_timestamps() -> None:
         ("window_start", "TIMESTAMP"),
         ("window_end", "TIMESTAMP"),
     ]
+
+
+@pytest.mark.parametrize("condition", ["", "WHERE v > 1"])
+def test_a_projection_has_no_records_outside_of_windows(condition: str) -> None:
+    found = plan(f"SELECT k FROM TUMBLE(events, SIZE 1 MINUTE) {condition}")
+    bounds = [part for part in walk(found.where) if part == START]
+    assert len(bounds) == 1
+    lowered = lower_spark(found.where, str)
+    assert lowered.startswith(
+        "(window_start IS NOT NULL)" if not condition else "(CASE WHEN (window_start IS NOT NULL)"
+    )
 
 
 def test_explain_says_how_time_passes() -> None:

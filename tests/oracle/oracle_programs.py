@@ -36,7 +36,7 @@ class _From:
     properties: str = ""
 
 
-_ORDER_KEYS = ("k", "g", "ok", "coalesce(k, '?')", "g % 2", "upper(k)", "amount > 100", "date_trunc('minute', ts)")
+_ORDER_KEYS = ("k", "g", "ok", "coalesce(k, '?')", "g % 2", "k || '!'", "amount > 100", "date_trunc('minute', ts)")
 _ORDER_NUMBERS = ("g", "amount", "q", "g + 1", "amount * 2", "CASE WHEN ok THEN g ELSE 0 END", "length(k)")
 _ORDER_CONDITIONS = (
     "g > 0", "ok", "NOT ok", "k IN ('a', 'b', 'é')", "amount BETWEEN -100 AND 500", "x IS NOT NULL", "k LIKE 'a%'",

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.postgres]
 
 SEED = 20_261_121  # of the tier that every change runs
 PROGRAMS = int(os.environ.get("MV_ORACLE_PROGRAMS", "40"))
-ROUNDS = 3  # of input, with a kill after each but the last
+ROUNDS = 3 if PROGRAMS > 40 else 2  # of input, with a kill after each but the last
 SETTLE_S = 120.0
 
 

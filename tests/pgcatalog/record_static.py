@@ -7,9 +7,15 @@ Run by hand against a fresh PostgreSQL 15 when the reported server version chang
 from __future__ import annotations
 
 import sys
+import tempfile
 from pathlib import Path
 
 import psycopg
+
+sys.path.append(str(Path(__file__).parents[1] / "serving"))
+from serving_world import World
+
+from mvserver.errors import SqlError
 
 TARGET = Path(__file__).parents[2] / "mvserver" / "pgcatalog" / "static"
 
@@ -45,10 +51,49 @@ PROCEDURES_IN_USE = f"""
     UNION SELECT oprcode FROM ({OPERATORS}) AS o
 """
 
+FUNCTIONS = """
+    SELECT oid, proname, prokind::text,
+           ARRAY(SELECT format_type(t, NULL) FROM unnest(proargtypes) WITH ORDINALITY AS u (t, n) ORDER BY n)
+    FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind IN ('f', 'a', 'w')
+    AND prorettype NOT IN ('internal'::regtype, 'cstring'::regtype) AND NOT EXISTS (
+        SELECT 1 FROM unnest(proargtypes) AS t WHERE t <> ALL (
+            '{bool,int2,int4,int8,float4,float8,numeric,text,bytea,date,time,timestamp,timestamptz,interval,uuid,json,jsonb,oid,'
+            'anyelement,anyarray,anycompatible,anycompatiblearray,_text}'::regtype[]) AND t <> '"any"'::regtype)
+    ORDER BY oid
+"""
+"""Built-in functions over types that pull queries have."""
+
+WITH_CONSTANTS = frozenset({
+    "date_trunc", "date_part", "extract", "format", "percentile_cont", "percentile_disc", "pg_sleep", "to_char",
+    "to_date", "to_timestamp",
+})  # fmt: skip
+"""Functions that pull queries have where an argument is a constant, or in a clause of its own."""
+
+_STAND_INS = {"anyelement": "text", "anyarray": "integer[]", "anycompatible": "text", "anycompatiblearray": "text[]",
+              '"any"': "text"}  # fmt: skip
+
+
+def supported(connection: psycopg.Connection[tuple[object, ...]]) -> list[int]:
+    """The oids of the built-in functions whose call our own planner accepts."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        for oid, name, kind, types in connection.execute(FUNCTIONS):
+            arguments = ", ".join(f"CAST(NULL AS {_STAND_INS.get(kind_of, kind_of)})" for kind_of in types)  # type: ignore[attr-defined]
+            try:
+                world.plan(f"SELECT {name}({arguments}){' OVER ()' if kind == 'w' else ''}")
+            except SqlError:
+                if name not in WITH_CONSTANTS:
+                    continue
+            found.append(int(str(oid)))
+        world.close()
+    return found
+
+
 ROWS = {
     "pg_type": "SELECT * FROM pg_type WHERE typrelid = 0 AND typelem NOT IN "
     "(SELECT oid FROM pg_type WHERE typrelid > 0)",
-    "pg_proc": f"SELECT * FROM pg_proc WHERE oid IN ({PROCEDURES_IN_USE})",
+    "pg_proc": f"SELECT * FROM pg_proc WHERE oid IN ({PROCEDURES_IN_USE}) OR oid = ANY (:supported)",
     "pg_am": "SELECT * FROM pg_am",
     "pg_opclass": "SELECT * FROM pg_opclass",
     "pg_collation": "SELECT * FROM pg_collation WHERE collname IN ('default', 'C', 'POSIX', 'ucs_basic')",
@@ -68,10 +113,12 @@ ROWS = {
 def main(conninfo: str) -> None:
     with psycopg.connect(conninfo) as connection:
         connection.execute("SET bytea_output = 'hex'")
+        listed = f"'{{{','.join(map(str, supported(connection)))}}}'"
         lines = [row[0] for row in connection.execute(RELATIONS)]
         (TARGET / "relations.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
         for name, query in ROWS.items():
-            with connection.cursor().copy(f"COPY ({query} ORDER BY 1, 2) TO STDOUT (FORMAT text, HEADER)") as copy:
+            rows = query.replace(":supported", listed)
+            with connection.cursor().copy(f"COPY ({rows} ORDER BY 1, 2) TO STDOUT (FORMAT text, HEADER)") as copy:
                 data = b"".join(bytes(part) for part in copy)
             (TARGET / f"{name}.tsv").write_bytes(data)
 

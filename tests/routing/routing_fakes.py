@@ -19,7 +19,7 @@ from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
 from mvserver.routing.ports import Services
 from mvserver.routing.router import Router
-from mvserver.serving.api import PullPlan, PullScope, Snapshot
+from mvserver.serving.api import PullPlan, PullScope, Snapshot, never
 from mvserver.session.context import SessionContext
 from mvserver.sql import parse_one
 from mvserver.sql.statements import Value
@@ -187,13 +187,14 @@ class FakePulls:
         parameter_oids: Sequence[int] = (),
         *,
         text: str | None = None,
+        stopped: Callable[[], bool] = never,
     ) -> PullPlan:
         return PullPlan(select.sql(), (), (), ())
 
     def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
         return None
 
-    def explain(self, plan: PullPlan) -> Sequence[str]:
+    def explain(self, plan: PullPlan, *, stopped: Callable[[], bool] = never) -> Sequence[str]:
         return [f"Pull {plan.sql}"]
 
     def snapshot(self) -> Snapshot:

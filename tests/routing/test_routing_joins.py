@@ -104,6 +104,20 @@ def test_views_over_views_and_joins(filled: Bench) -> None:
     assert len(json.loads(query.start_position)["sources"]) == 2
 
 
+def test_describe_names_all_sources(filled: Bench) -> None:
+    filled.run(PAID)
+    (row,) = filled.run(f"DESCRIBE {VIEW}")
+    assert [each["fqn"] for each in json.loads(row["info"])["sources"]] == [
+        "postgres.public.clicks",
+        "postgres.public.paid",
+    ]
+    (row,) = filled.run(
+        "DESCRIBE CREATE MATERIALIZED VIEW twice AS SELECT a.url FROM clicks a JOIN clicks b WITHIN 1 HOUR "
+        "ON a.url = b.url"
+    )
+    assert [each["fqn"] for each in json.loads(row["info"])["sources"]] == ["postgres.public.clicks"]
+
+
 def test_what_views_over_views_refuse(filled: Bench) -> None:
     filled.run("CREATE MATERIALIZED VIEW by_url AS SELECT url, count(*) AS n FROM clicks GROUP BY url")
     error = filled.error("CREATE MATERIALIZED VIEW w AS SELECT n, count(*) AS urls FROM by_url GROUP BY n")
@@ -122,5 +136,5 @@ def test_views_that_forget_rows_have_no_views_over_them(filled: Bench) -> None:
     error = filled.error("CREATE MATERIALIZED VIEW w AS SELECT url FROM kept")
     assert (error.sqlstate, error.message) == (
         "0A000",
-        'continuous queries over a materialized view are not supported: "kept"',
+        'a continuous query over materialized view "kept" is not supported',
     )

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from serving_world import SCOPE, World, rows_of
 
+from mvserver.errors import SqlError
 from mvserver.serving.api import ReadsStream, StreamRead
 from mvserver.sql.dialect import parse_select
 
@@ -31,6 +32,25 @@ def answer(world: World, text: str, parameters: tuple[Any, ...] = ()) -> list[tu
     plan = world.plan(text, scope=BOUNDED)
     tables: Mapping[str, Any] = {read.name: ROWS.select([name for name, _ in read.columns]) for read in plan.streams}
     return rows_of(world.snapshot.run(plan, parameters, tables=tables))
+
+
+def test_a_changelog_is_not_read_to_its_end(world: World) -> None:
+    relations = world.catalog.current.relations
+    changed = tuple(replace(each, kind="changelog") if each.name == "src" else each for each in relations)
+    world.catalog.change(relations=changed)
+    try:
+        with pytest.raises(SqlError) as caught:
+            world.plan("SELECT * FROM src", scope=BOUNDED)
+    finally:
+        world.catalog.change(relations=relations)
+    error = caught.value
+    assert not isinstance(error, ReadsStream)
+    assert (error.sqlstate, error.message, error.position, error.hint) == (
+        "0A000",
+        'reading changelog "src" to its present end is not supported',
+        15,
+        "Create a materialized view over it.",
+    )
 
 
 def test_live_is_the_default(world: World) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from catalog.model import Role
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Result, Startup
-from mvserver.serving.api import PullPlan, PullScope
+from mvserver.serving.api import PullPlan, PullScope, never
 from mvserver.session.backend import SessionBackend
 from mvserver.session.services import Services
 from mvserver.session.session import Session
@@ -55,7 +55,13 @@ class FakeSnapshot:
         self.closed = True
 
     def run(
-        self, plan: PullPlan, parameters: Sequence[Any], *, timeout_s: float | None = None, tables: Any = ()
+        self,
+        plan: PullPlan,
+        parameters: Sequence[Any],
+        *,
+        timeout_s: float | None = None,
+        tables: Any = (),
+        now: Any = None,
     ) -> Result:
         assert not self.closed
         assert not self.open_result, "a cursor with an open result was used again"
@@ -95,7 +101,13 @@ class FakePulls:
         return self._plans.get((text, scope, tuple(parameter_oids), self.generation))
 
     def plan(
-        self, select: exp.Expression, scope: PullScope, parameter_oids: Sequence[int] = (), *, text: str | None = None
+        self,
+        select: exp.Expression,
+        scope: PullScope,
+        parameter_oids: Sequence[int] = (),
+        *,
+        text: str | None = None,
+        stopped: Callable[[], bool] = never,
     ) -> PullPlan:
         found = None if text is None else self.cached(text, scope, parameter_oids)
         if found is None:
@@ -116,7 +128,7 @@ class FakePulls:
         fields = tuple(Field(name or "?column?", 23) for name in select.named_selects)
         return PullPlan(text, fields, oids, tuple(tables), catalog_only=not tables)
 
-    def explain(self, plan: PullPlan) -> Sequence[str]:
+    def explain(self, plan: PullPlan, *, stopped: Callable[[], bool] = never) -> Sequence[str]:
         return [plan.sql]
 
     def snapshot(self, own: object = None) -> FakeSnapshot:

@@ -14,7 +14,7 @@ from sqlglot import exp
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Result
 from mvserver.routing.push import PushBatches
-from mvserver.serving.api import PullPlan, PullScope, ReadsStream
+from mvserver.serving.api import PullPlan, PullScope, ReadsStream, never
 from mvserver.session.session import Session
 from mvserver.sql import statements as s
 from mvserver.streaming.push_rows import PushRows
@@ -26,11 +26,17 @@ class StreamPulls(FakePulls):
     """Knows that ``s`` is a stream."""
 
     def plan(
-        self, select: exp.Expression, scope: PullScope, parameter_oids: Sequence[int] = (), *, text: str | None = None
+        self,
+        select: exp.Expression,
+        scope: PullScope,
+        parameter_oids: Sequence[int] = (),
+        *,
+        text: str | None = None,
+        stopped: Callable[[], bool] = never,
     ) -> PullPlan:
         if any(table.name == "s" for table in select.find_all(exp.Table)):
             raise ReadsStream("stream", "s", 15)
-        return super().plan(select, scope, parameter_oids, text=text)
+        return super().plan(select, scope, parameter_oids, text=text, stopped=stopped)
 
 
 class PlainShaper:

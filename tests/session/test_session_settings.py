@@ -40,6 +40,17 @@ def settings() -> Settings:
         ("search_path", 'sales, "Odd Name", PUBLIC', 'sales, "Odd Name", public'),
         ("bytea_output", "HEX", "hex"),
         ("my.own", "anything", "anything"),
+        ("work_mem", "100kB", "100kB"),
+        ("work_mem", "1.5MB", "1536kB"),
+        ("work_mem", "65536B", "64kB"),
+        ("work_mem", "4096", "4MB"),
+        ("temp_buffers", "1000", "8000kB"),
+        ("effective_cache_size", "16 GB", "16GB"),
+        ("effective_cache_size", "10", "80kB"),
+        ("random_page_cost", "1.1", "1.1"),
+        ("max_parallel_workers", "0", "0"),
+        ("geqo_threshold", "1.6", "2"),
+        ("client_encoding", "sql-ascii", "SQL_ASCII"),
     ],
 )
 def test_values_are_made_canonical(settings: Settings, name: str, value: str, shown: str) -> None:
@@ -62,6 +73,23 @@ def test_values_are_made_canonical(settings: Settings, name: str, value: str, sh
         ("max_connections", "5", "55P02",
          'parameter "max_connections" cannot be changed without restarting the server'),
         ("TimeZone", "Mars/Olympus", "22023", 'invalid value for parameter "TimeZone": "Mars/Olympus"'),
+        ("work_mem", "x", "22023", 'invalid value for parameter "work_mem": "x"'),
+        ("work_mem", "5 x", "22023", 'invalid value for parameter "work_mem": "5 x"'),
+        ("work_mem", "63", "22023", '63 kB is outside the valid range for parameter "work_mem" (64 .. 2147483647)'),
+        ("work_mem", "5000000GB", "22023", 'invalid value for parameter "work_mem": "5000000GB"'),
+        ("effective_cache_size", "0", "22023",
+         '0 8kB is outside the valid range for parameter "effective_cache_size" (1 .. 2147483647)'),
+        ("random_page_cost", "-1", "22023",
+         '-1 is outside the valid range for parameter "random_page_cost" (0 .. 1.79769e+308)'),
+        ("random_page_cost", "nan", "22023", 'invalid value for parameter "random_page_cost": "nan"'),
+        ("geqo_threshold", "1", "22023",
+         '1 is outside the valid range for parameter "geqo_threshold" (2 .. 2147483647)'),
+        ("max_parallel_workers", "many", "22023", 'invalid value for parameter "max_parallel_workers": "many"'),
+        ("log_min_messages", "x", "22023", 'invalid value for parameter "log_min_messages": "x"'),
+        ("statement_timeout", "9999999999999", "22023",
+         'invalid value for parameter "statement_timeout": "9999999999999"'),
+        ("extra_float_digits", "0", "0A000", 'value "0" of parameter "extra_float_digits" is not supported'),
+        ("client_encoding", "nonsense", "22023", 'invalid value for parameter "client_encoding": "nonsense"'),
         ("client_encoding", "LATIN1", "0A000", 'value "LATIN1" of parameter "client_encoding" is not supported'),
         ("standard_conforming_strings", "off", "0A000",
          'value "off" of parameter "standard_conforming_strings" is not supported'),
@@ -76,6 +104,23 @@ def test_what_is_refused_and_how(settings: Settings, name: str, value: str, sqls
     with pytest.raises(SqlError) as caught:
         settings.set(name, value)
     assert (caught.value.sqlstate, caught.value.message) == (sqlstate, message)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "hint"),
+    [
+        ("work_mem", "5 x", 'Valid units for this parameter are "B", "kB", "MB", "GB", and "TB".'),
+        ("work_mem", "5000000GB", "Value exceeds integer range."),
+        ("work_mem", "x", None),
+        ("statement_timeout", "5 parsecs", 'Valid units for this parameter are "us", "ms", "s", "min", "h", and "d".'),
+        ("statement_timeout", "soon", None),
+        ("geqo_threshold", "9999999999", "Value exceeds integer range."),
+    ],
+)
+def test_hints_are_postgresqls(settings: Settings, name: str, value: str, hint: str | None) -> None:
+    with pytest.raises(SqlError) as caught:
+        settings.set(name, value)
+    assert caught.value.hint == hint
 
 
 def test_every_default_passes_its_own_check(settings: Settings) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mvserver.errors import SqlError
 from mvserver.sql import parse_one
 from mvserver.sql import statements as s
 from mvserver.sql.dialect import MvDialect, parse_pull, position_of
@@ -90,6 +91,31 @@ CLIENTS = [
     "show standard_conforming_strings",
     "select current_schema()",
 ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "position"),
+    [
+        ("SELECT * FROM TUMBLE(s, SIZE 1 MINUTE)", "a window (TUMBLE)", 15),
+        ("SELECT * FROM a JOIN session (b, GAP 5 SECONDS) x ON true", "a window (SESSION)", 22),
+        ("SELECT 1 FROM a JOIN b WITHIN 5 MINUTES ON a.x = b.x", "JOIN ... WITHIN", 24),
+        ("SELECT 1 FROM a JOIN b AS p WITHIN INTERVAL '5' MINUTE ON a.x = p.x", "JOIN ... WITHIN", 29),
+        ("SELECT 1 FROM a JOIN b WITH ('timestamp' = 'at') p WITHIN 5 MINUTES ON a.x = p.x", "JOIN ... WITHIN", 52),
+    ],
+)
+def test_what_continuous_queries_alone_have(text: str, message: str, position: int) -> None:
+    with pytest.raises(SqlError) as caught:
+        parse_one(text)
+    error = caught.value
+    assert (error.sqlstate, error.message) == ("0A000", f"{message} is supported in a continuous query only")
+    assert (error.position, error.hint) == (position, "Create a materialized view of it, and read that.")
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT 1 FROM tumble", "SELECT 1 FROM a within", "SELECT 1 FROM a hop, b AS within WHERE 5 = 5"]
+)
+def test_their_words_are_names_elsewhere(text: str) -> None:
+    assert isinstance(parse_one(text), s.Pull)
 
 
 @pytest.mark.parametrize("text", CLIENTS, ids=[text[:30] for text in CLIENTS])

@@ -175,13 +175,13 @@ def test_reasons_of_json_records_word_for_word(spark: Any) -> None:
         (b'{"id":1}{"id":2}', "the value is not one JSON object"),
         (b'{"id":1} trailing', "the value is not one JSON object"),
         (b"null", "the value is not one JSON object"),
-        (b"{}", 'column "id" is null and declared NOT NULL'),
-        (b'{"id":null}', 'column "id" is null and declared NOT NULL'),
+        (b"{}", 'column "id" is null and must not be'),
+        (b'{"id":null}', 'column "id" is null and must not be'),
         (b'{"id":1.7}', 'column "id" is not of type INTEGER: 1.7'),
         (b'{"id":"x"}', 'column "id" is not of type INTEGER: x'),
         (b'{"id":1,"s":"toolong"}', 'column "s" is not of type VARCHAR(5): toolong'),
         (b'{"id":1,"st":{"a":"x"}}', 'column "st" is not of type STRUCT<"a" INTEGER>: {"a":"x"}'),
-        (b'{"ID":1,"Id":2}', 'column "id" is null and declared NOT NULL'),  # which one is not to be guessed
+        (b'{"ID":1,"Id":2}', 'column "id" is null and must not be'),  # which one is not to be guessed
         (b'{"ID":3,"unknown":{"a":[1]}}', None),
         (b' {"id":\n4}\n', None),
         (b'{"id":5,"ID":"x"}', None),  # the exact name goes first
@@ -211,7 +211,7 @@ def test_csv_fields_by_position(spark: Any) -> None:
         (b"9,x", (fields, *[None] * 5)),
         (b"9,x,1,,[1],more", (fields, *[None] * 5)),
         (b"1.5,,,,", ('column "id" is not of type INTEGER: 1.5', *[None] * 5)),
-        (b",,,,", ('column "id" is null and declared NOT NULL', *[None] * 5)),
+        (b",,,,", ('column "id" is null and must not be', *[None] * 5)),
         (b"1,x,1.005,,", ('column "n" is not of type DECIMAL(10, 2): 1.005', *[None] * 5)),
         (b"1,x,,2024-02-30 00:00:00,", ('column "t" is not of type TIMESTAMP: 2024-02-30 00:00:00', *[None] * 5)),
         (b'1,x,,,"[1,""x""]"', ('column "a" is not of type ARRAY<INTEGER>: [1,"x"]', *[None] * 5)),

@@ -244,7 +244,7 @@ def test_a_source_that_does_not_answer_is_named(sources: Callable[..., Source]) 
     )
 
 
-@pytest.mark.parametrize("how", ["terminated", "failed", "broken"])
+@pytest.mark.parametrize("how", ["terminated", "failed", "held", "broken", "without Spark"])
 def test_a_view_that_nothing_keeps_is_refused_at_once(sources: Callable[..., Source], how: str) -> None:
     view = subscriber()
     source = sources(Reader(end=3), view)
@@ -253,8 +253,11 @@ def test_a_view_that_nothing_keeps_is_refused_at_once(sources: Callable[..., Sou
         view.terminated = True
     elif how == "failed":
         view.failure = "22012: division by zero"
+    elif how == "held":
+        other = subscriber("w")
+        other.failure, view.application = "22012: division by zero", (other,)
     else:
-        located = kept("v", None, None, "42P01: it is gone")
+        located = kept("v", *((None, None) if how == "broken" else (source, view)), "42P01: it is gone")
     with pytest.raises(SqlError) as caught:
         SourceEnds([located])
     assert (caught.value.sqlstate, caught.value.message) == (
@@ -265,7 +268,9 @@ def test_a_view_that_nothing_keeps_is_refused_at_once(sources: Callable[..., Sou
         == {
             "terminated": "Its query q_v is TERMINATED.",
             "failed": "Its query q_v is FAILED: 22012: division by zero",
+            "held": "Its query q_v is FAILED: query q_w of the same application has failed: 22012: division by zero",
             "broken": "Its query q_v is FAILED: 42P01: it is gone",
+            "without Spark": "Its query q_v is FAILED: 42P01: it is gone",
         }[how]
     )
 

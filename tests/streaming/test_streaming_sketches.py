@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streaming_states import target, writer_in
+from streaming_states import Fed, target, writer_in
 
 from mvserver.streaming.program import build_program
 from spark_sinks.duckdb.ledger import LedgerEntry
@@ -20,6 +20,24 @@ SQL = (
     "percentile_disc(0.99) WITHIN GROUP (ORDER BY x) AS exact_high FROM events GROUP BY k"
 )
 DISTINCT = {"few": 9, "some": 700, "many": 60_000}
+
+
+def test_a_sketch_of_nothing_counts_nothing(tmp_path: Path) -> None:
+    sql = "SELECT k, approx_count_distinct(i) FILTER (WHERE l > 0) AS n FROM events GROUP BY k"
+    with writer_in(tmp_path) as (database, writer):
+        views = Fed(database, writer, target(sql))
+        table = pa.table({"f0": [True, True], "c0": ["a", "b"], "c1": pa.array([None, 70], pa.int32())})
+        (view,) = build_program([views_target := target(sql)]).views
+        assert (view.keys, view.values) == (("c0",), (("c1",),))
+        merge = ViewMerge(
+            views_target.query_id,
+            views_target.state,
+            roll_ups=tuple(view.row_statements("mv_batch", null_keys=False)),
+            values=view.value_statements("mv_batch", partial=False),
+        )
+        entry = LedgerEntry("p", 1, 0, {"at": 0}, {"at": 1}, 2)
+        assert writer.commit(Commit(entry, (TableMerge(table, (merge,)),)))
+        assert views.rows() == [("a", 0), ("b", 1)]
 
 
 @pytest.mark.spark

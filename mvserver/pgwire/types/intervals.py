@@ -89,12 +89,30 @@ _ISO_TIME = {"H": "hour", "M": "minute", "S": "second"}
 def parse(text: str) -> Parts:
     """PostgreSQL's style, its verbose form with ``ago``, and ISO 8601 with designators."""
     word = text.strip() if len(text) <= _TEXT_MAX else ""
-    parts = _iso(word) if word[:1] in ("P", "p") else _words(word)
+    parts = _iso(word) if word[:1] in ("P", "p") else _years_and_months(word) or _words(word)
     if parts is None:
         raise bad_text("interval", text, sqlstates.INVALID_DATETIME_FORMAT)
     if abs(parts.months) > _MONTHS_MAX or abs(parts.days) > _MONTHS_MAX or abs(parts.microseconds) > _MICROSECONDS_MAX:
         raise SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, f'interval field value out of range: "{text[:200]}"')
     return parts
+
+
+_YEARS_MONTHS = re.compile(r"([+-]?)([0-9]{1,9})-([0-9]{1,2})(\s+.+)?", re.ASCII)
+_DAY_CLOCK = re.compile(r"\s+([+-]?)([0-9]{1,10})(\s+[+-]?[0-9]+:.+)", re.ASCII)
+
+
+def _years_and_months(text: str) -> Parts | None:
+    """The standard's ``1-2`` and ``1-2 3 04:05:06``; None where it is neither."""
+    match = _YEARS_MONTHS.fullmatch(text)
+    if match is None:
+        return None
+    if int(match[3]) > 11:
+        raise SqlError(sqlstates.INTERVAL_FIELD_OVERFLOW, f'interval field value out of range: "{text}"')
+    months = int(match[2]) * 12 + int(match[3])
+    rest = match[4] or ""
+    day = _DAY_CLOCK.fullmatch(rest)
+    found = _words(f"{day[1]}{day[2]} days {day[3]}" if day else rest.strip()) if rest else Parts(0, 0, 0)
+    return None if found is None else found._replace(months=found.months + (-months if match[1] == "-" else months))
 
 
 def _words(text: str) -> Parts | None:
@@ -171,7 +189,8 @@ def _written(parts: Parts) -> str:
     return f"{parts.months} months {parts.days} days {parts.microseconds} microseconds"
 
 
-def _from_text(text: str) -> str:
+def written(text: str) -> str:
+    """An interval in any of PostgreSQL's spellings, in one that every reader knows."""
     return _written(parse(text))
 
 
@@ -183,4 +202,4 @@ def _from_binary(raw: bytes) -> str:
 
 
 # as text, since no Python type keeps months, days and microseconds apart
-DECODERS = {oids.INTERVAL: Decoder(_from_text, _from_binary)}
+DECODERS = {oids.INTERVAL: Decoder(written, _from_binary)}

@@ -64,7 +64,7 @@ def _create_stream(inner: CreateStream, context: SessionContext, services: Servi
 def _create_stream_as(inner: CreateStreamAs, context: SessionContext, services: Services) -> Info:
     planned = sinks.plan_stream(inner, context, services)
     sink = _relation(inner.name, lookup.STREAM, planned.store.name, context, services)
-    return {"sink": sink, "sources": [_source(planned.query, services)], "statements": [inner.text]}
+    return {"sink": sink, "sources": _sources(planned.query, services), "statements": [inner.text]}
 
 
 def _create_changelog(inner: CreateChangelog, context: SessionContext, services: Services) -> Info:
@@ -77,20 +77,20 @@ def _create_changelog(inner: CreateChangelog, context: SessionContext, services:
 def _create_changelog_as(inner: CreateChangelogAs, context: SessionContext, services: Services) -> Info:
     planned = changelog_sinks.plan_changelog(inner, context, services)
     sink = _relation(inner.name, lookup.CHANGELOG, planned.store.name, context, services)
-    return {"sink": sink, "sources": [_source(planned.query, services)], "statements": [inner.text]}
+    return {"sink": sink, "sources": _sources(planned.query, services), "statements": [inner.text]}
 
 
 def _insert_into(inner: InsertInto, context: SessionContext, services: Services) -> Info:
     sink, planned = insert_into.plan(inner, context, services)
     store, _ = lookup.store_of(sink, services)
     described = _fqn(services.catalog.names.path(sink), sink.kind, store.name)
-    return {"sink": described, "sources": [_source(planned, services)], "statements": [inner.text]}
+    return {"sink": described, "sources": _sources(planned, services), "statements": [inner.text]}
 
 
 def _create_view(inner: CreateMaterializedView, context: SessionContext, services: Services) -> Info:
     planned = plan_view(inner, context, services)
     sink = _relation(inner.name, lookup.VIEW, None, context, services)
-    return {"sink": sink, "sources": [_source(planned.query, services)], "statements": [inner.text]}
+    return {"sink": sink, "sources": _sources(planned.query, services), "statements": [inner.text]}
 
 
 def _relation(name: ObjectName, kind: str, store: str | None, context: SessionContext, services: Services) -> Info:
@@ -99,8 +99,10 @@ def _relation(name: ObjectName, kind: str, store: str | None, context: SessionCo
     return _fqn((database.name, schema.name, name.parts[-1]), kind, store)
 
 
-def _source(planned: PlannedQuery, services: Services) -> Info:
-    return _fqn(services.catalog.names.path(planned.source), planned.source.kind, planned.store.name)
+def _sources(planned: PlannedQuery, services: Services) -> list[Info]:
+    """In the order of FROM; a relation that is read twice stands there once."""
+    found = {each.relation.id: each for each in planned.inputs}.values()
+    return [_fqn(services.catalog.names.path(each.relation), each.relation.kind, each.store.name) for each in found]
 
 
 def _fqn(path: tuple[str, str, str], kind: str, store: str | None) -> Info:

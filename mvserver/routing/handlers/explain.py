@@ -41,7 +41,8 @@ def _lines(statement: Explain, context: SessionContext, services: Services) -> S
     inner = statement.statement
     if isinstance(inner, Pull):
         try:
-            return services.pulls.explain(services.pulls.plan(inner.select, _scope(context)))
+            planned = services.pulls.plan(inner.select, _scope(context), stopped=context.cancelled)
+            return services.pulls.explain(planned, stopped=context.cancelled)
         except ReadsStream:
             return _push_lines(push_query(inner.text), context, services)
     if isinstance(inner, CreateMaterializedView):

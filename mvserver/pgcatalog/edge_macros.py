@@ -1,0 +1,75 @@
+"""Functions whose namesakes in DuckDB answer otherwise at the edges: where PostgreSQL has an error, or a NULL.
+
+DuckDB counts a negative position from the end, yields infinity where a number overflows, and has no NULL delimiter.
+``serving.edges`` puts these in the place of the functions.
+"""
+
+from __future__ import annotations
+
+TRANSACTION_TIME = "mv_now"
+"""DuckDB's variable with the time at which the session's transaction began; not set outside of transaction blocks."""
+
+NOW_MACROS = frozenset({"_now", "transaction_timestamp"})
+
+EDGE_MACROS: tuple[str, ...] = tuple(
+    "CREATE OR REPLACE MACRO {system}.fn." + text
+    for text in (
+        "_substring(s, f) AS substring(s, CASE WHEN f < 1 THEN 1 ELSE f END), "
+        "(s, f, n) AS CASE WHEN n < 0 THEN error('negative substring length not allowed') "
+        "WHEN f < 1 THEN substring(s, 1, CASE WHEN f + n < 1 THEN 0 ELSE f + n - 1 END) ELSE substring(s, f, n) END",
+        """_split_part(s, d, n) AS CASE WHEN n = 0 THEN error('field position must not be zero')
+            WHEN d = '' THEN CASE WHEN s IS NOT NULL THEN CASE WHEN n IN (1, -1) THEN s ELSE '' END END
+            ELSE split_part(s, d, n) END""",
+        """_string_to_array(s, d) AS CASE WHEN s = '' THEN CAST([] AS VARCHAR[])
+            WHEN d IS NULL THEN string_split(s, '') WHEN d = '' THEN CASE WHEN s IS NOT NULL THEN [s] END
+            ELSE string_split(s, d) END""",
+        "_string_to_array_but(s, d, n) AS list_transform({system}.fn._string_to_array(s, d), lambda e: nullif(e, n))",
+        # --- numbers that have no end --------------------------------------------------------------------------------
+        """_exp(x) AS CASE WHEN isfinite(CAST(x AS DOUBLE)) AND exp(x) = CAST('infinity' AS DOUBLE)
+                THEN error('value out of range: overflow')
+            WHEN isfinite(CAST(x AS DOUBLE)) AND exp(x) = 0 THEN error('value out of range: underflow')
+            ELSE exp(x) END""",
+        """_power(a, b) AS CASE WHEN a = 0 AND b < 0 THEN error('zero raised to a negative power is undefined')
+            WHEN a < 0 AND isfinite(CAST(a AS DOUBLE)) AND isfinite(CAST(b AS DOUBLE)) AND b <> floor(b)
+                THEN error('a negative number raised to a non-integer power yields a complex result')
+            WHEN NOT (isfinite(CAST(a AS DOUBLE)) AND isfinite(CAST(b AS DOUBLE))) THEN pow(a, b)
+            WHEN NOT isfinite(pow(a, b)) THEN error('value out of range: overflow')
+            WHEN pow(a, b) = 0 AND a <> 0 THEN error('value out of range: underflow')
+            ELSE pow(a, b) END""",
+        """_in_range(x, finite) AS CASE WHEN NOT isfinite(x) AND finite THEN error('value out of range: overflow')
+            ELSE x END""",
+        # --- periods of time -----------------------------------------------------------------------------------------
+        f"_now() AS coalesce(CAST(getvariable('{TRANSACTION_TIME}') AS TIMESTAMP WITH TIME ZONE), now())",
+        "transaction_timestamp() AS {system}.fn._now()",
+        # DuckDB has no other clock than that of the transaction, but for the one in its UUIDs, in whole milliseconds.
+        """clock_timestamp() AS greatest(CAST(now() AS TIMESTAMP WITH TIME ZONE) + INTERVAL 1 MICROSECOND,
+            CAST(uuid_extract_timestamp(uuidv7()) AS TIMESTAMP WITH TIME ZONE))""",
+        "_interval_quotient(i, n) AS i / CAST(n AS DOUBLE)",
+        "_period_end(a, b) AS CASE WHEN a IS NOT NULL AND b IS NOT NULL THEN greatest(a, b) END",
+        """_overlaps(a, b, c, d) AS CASE
+            WHEN least(a, b) > least(c, d) THEN CASE WHEN least(a, b) < {system}.fn._period_end(c, d) THEN true
+                WHEN {system}.fn._period_end(a, b) IS NOT NULL AND {system}.fn._period_end(c, d) IS NOT NULL THEN false
+                END
+            WHEN least(a, b) < least(c, d) THEN CASE WHEN least(c, d) < {system}.fn._period_end(a, b) THEN true
+                WHEN {system}.fn._period_end(a, b) IS NOT NULL AND {system}.fn._period_end(c, d) IS NOT NULL THEN false
+                END
+            WHEN {system}.fn._period_end(a, b) IS NOT NULL AND {system}.fn._period_end(c, d) IS NOT NULL
+                AND least(a, b) = least(c, d) THEN true END""",
+        # --- items of arrays -----------------------------------------------------------------------------------------
+        "_bool_items(a) AS list_transform(a, lambda e: {system}.fn._bool_out(e))",
+        "_float8_items(a) AS list_transform(a, lambda e: {system}.fn._float8_out(e))",
+        "_float4_items(a) AS list_transform(a, lambda e: {system}.fn._float4_out(e))",
+        # --- documents -----------------------------------------------------------------------------------------------
+        """_json_length(j) AS CASE json_type(j) WHEN 'ARRAY' THEN CAST(json_array_length(j) AS INTEGER)
+            WHEN 'OBJECT' THEN error('cannot get array length of a non-array')
+            ELSE CASE WHEN json_type(j) IS NOT NULL THEN error('cannot get array length of a scalar') END END""",
+        "_json_elements(j) AS CASE WHEN json_type(j) = 'ARRAY' THEN CAST(j AS JSON[]) ELSE [CAST(j AS JSON)] END",
+        """_json_members(j, k) AS list_transform(k, lambda e: to_json(e) || ':'
+            || json_extract(j, '/' || replace(replace(e, '~', '~0'), '/', '~1')))""",
+        """_json_joined(a, b) AS CASE WHEN a IS NULL OR b IS NULL THEN NULL
+            WHEN json_type(a) = 'OBJECT' AND json_type(b) = 'OBJECT' THEN CAST('{' || array_to_string(list_concat(
+                {system}.fn._json_members(a, list_filter(json_keys(a), lambda e: NOT list_contains(json_keys(b), e))),
+                {system}.fn._json_members(b, json_keys(b))), ',') || '}' AS JSON)
+            ELSE to_json(list_concat({system}.fn._json_elements(a), {system}.fn._json_elements(b))) END""",
+    )
+)

@@ -1,0 +1,219 @@
+"""Binding off the session's thread: DuckDB can be interrupted while it runs a query, but not while it binds one.
+
+DuckDB evaluates constants while it binds (``length(repeat('x', 1000000))``), without looking for an interrupt. So each
+binding is done by a thread of a small pool, with a cursor of its own: sessions do not wait for each other's, and who is
+cancelled or out of time leaves. What is left behind ends at the next step of its own accord.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import TypeVar
+
+import duckdb
+from sqlglot import exp
+
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+from mvserver.pgcatalog.system import SystemCatalog
+from mvserver.serving import aggregates, binding, classify, constants, division
+from mvserver.serving.api import StreamRead, never
+from mvserver.serving.binding import Bound
+from mvserver.serving.database import Database
+from mvserver.serving.direct import StateReader
+from mvserver.serving.duck_errors import translate
+from mvserver.serving.names import Reads
+from mvserver.serving.snapshot import reader_settings
+from mvserver.serving.streams import register_empty
+from mvserver.serving.typed import TypedRewriting, concerns, is_mark
+
+_SLICE_S = 0.05  # a cancel is seen after at most this
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Binding:
+    """What is to be bound."""
+
+    tree: exp.Expr  # changed while it is bound
+    oids: Sequence[int]
+    reads: Reads
+    time_zone: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class BoundTree:
+    tree: exp.Expr
+    bound: Bound
+    direct: exp.Expr | None
+
+
+class Binder:
+    """One cursor, for one thread at a time."""
+
+    def __init__(self, database: Database, system: SystemCatalog) -> None:
+        self._system = system
+        self._cursor = database.cursor()
+        for setting in reader_settings(system):
+            self._cursor.execute(setting)
+        self._state = StateReader(self._cursor, database.name)
+        self.left: Callable[[], bool] = never  # whether nobody waits for the present work any more
+
+    def close(self) -> None:
+        self._cursor.close()
+
+    def bind(self, wanted: Binding) -> BoundTree:
+        constants.check(self._cursor, wanted.tree)
+        self._go_on()
+        tree, bound = self._typed(wanted)
+        self._go_on()
+        return BoundTree(tree, bound, self._direct(tree, bound, wanted.reads, wanted.kind))
+
+    def explain(self, text: str, live: Collection[str], streams: Sequence[StreamRead]) -> list[str]:
+        """DuckDB's physical plan."""
+        self._register(live, streams)
+        try:
+            rows = self._cursor.execute(f"EXPLAIN {binding.without_parameters(text)}").fetchall()
+        except duckdb.Error as error:
+            raise translate(error) from error
+        return [line for row in rows for line in str(row[-1]).splitlines()]
+
+    def _register(self, live: Collection[str], streams: Sequence[StreamRead]) -> None:
+        for name in live:
+            self._cursor.register(self._system.live_name(name), self._system.live_schema(name).empty_table())
+        register_empty(self._cursor, streams)
+
+    def _go_on(self) -> None:
+        if self.left():
+            raise _canceled()
+
+    def _bound(self, tree: exp.Expr) -> Bound:
+        self._go_on()
+        return binding.bind(self._cursor, tree.sql(dialect="duckdb"))
+
+    # --- types ------------------------------------------------------------------------------------------------------
+    def _typed(self, wanted: Binding) -> tuple[exp.Expr, Bound]:
+        tree, reads = wanted.tree, wanted.reads
+        self._register(reads.live, reads.streams)
+        numbers = binding.parameter_numbers(tree)
+        bound = self._bound(tree)
+        if numbers:
+            casts = binding.client_casts(numbers, wanted.oids, bound.parameters)
+            unknown = [n for n in numbers if bound.parameters.get(n) == binding.UNKNOWN and n not in casts]
+            if unknown:
+                arrays = binding.array_types(self._cursor, tree)
+                casts = {**{n: arrays[n] for n in unknown if n in arrays}, **casts}
+                unknown = [n for n in unknown if n not in arrays]
+            if casts or unknown:
+                tree, bound = self._bind_cast(tree, casts, unknown)
+        self._go_on()
+        if _needs_types(tree, reads) and TypedRewriting(self._cursor, tree, bound.parameters, wanted.time_zone).apply():
+            bound = self._bound(tree)
+        if tree.find(exp.Sum, exp.Avg) is not None:
+            aggregates.type_aggregates(self._cursor, tree)
+            bound = self._bound(tree)
+        if tree.find(exp.Div) is not None and division.type_divisions(self._cursor, tree):
+            bound = self._bound(tree)
+        if binding.UNKNOWN in bound.parameters.values():
+            bound = self._bind_open(tree, bound)
+        return tree, bound
+
+    def _bind_cast(self, tree: exp.Expr, casts: dict[int, str], unknown: Sequence[int]) -> tuple[exp.Expr, Bound]:
+        """With the casts, and for parameters of unknown type the first guess that binds."""
+        failure: SqlError | None = None
+        for guess in binding.guessed_types(tree, unknown) if unknown else ({},):
+            candidate = tree.copy()
+            root = exp.Paren(this=candidate)
+            binding.cast_parameters(root, {**guess, **casts})
+            candidate = root.this.pop()
+            self._go_on()
+            try:
+                return candidate, binding.bind(self._cursor, candidate.sql(dialect="duckdb"))
+            except SqlError as error:
+                failure = failure or error
+        assert failure is not None  # noqa: S101 - there is at least one guess
+        raise failure
+
+    def _bind_open(self, tree: exp.Expr, bound: Bound) -> Bound:
+        casts = binding.cast_types(tree)
+        types = dict(bound.parameters)
+        for number, kind in types.items():
+            if kind == binding.UNKNOWN and number in casts:
+                types[number] = binding.bind(self._cursor, f"SELECT CAST(NULL AS {casts[number]})").types[0]
+        return binding.bind_with_nulls(self._cursor, tree.sql(dialect="duckdb"), types)
+
+    def _direct(self, tree: exp.Expr, bound: Bound, reads: Reads, kind: str) -> exp.Expr | None:
+        """A look-up over the view's state; None where it cannot be made, or would not mean the same types."""
+        if kind not in (classify.POINT, classify.RANGE):
+            return None
+        (view,) = reads.views.values()
+        made = self._state.direct(tree, view.id, view.key_columns, point=kind == classify.POINT)
+        if made is None:
+            return None
+        found = self._bound(made)
+        return made if found.types == bound.types and found.parameters == bound.parameters else None
+
+
+class Binders:
+    """As many as have been needed at the same time, up to a limit."""
+
+    def __init__(self, database: Database, system: SystemCatalog) -> None:
+        self._database = database
+        self._system = system
+        self._threads = ThreadPoolExecutor(limits.BINDINGS_MAX, thread_name_prefix="binding")
+        self._lock = threading.Lock()
+        self._free: list[Binder] = [Binder(database, system)]
+        self._closed = False
+
+    def run(self, work: Callable[[Binder], T], stopped: Callable[[], bool]) -> T:
+        """The answer of ``work``; 57014 as soon as ``stopped``, although the work may then go on for a while."""
+        left = threading.Event()
+        with self._lock:
+            if self._closed:
+                raise SqlError(sqlstates.ADMIN_SHUTDOWN, "the server is shutting down")
+            future: Future[T] = self._threads.submit(self._with_binder, work, left.is_set)
+        while not wait((future,), _SLICE_S).done:
+            if stopped():
+                left.set()
+                future.cancel()
+                raise _canceled()
+        return future.result()
+
+    def _with_binder(self, work: Callable[[Binder], T], left: Callable[[], bool]) -> T:
+        with self._lock:
+            binder = self._free.pop() if self._free else None
+        binder = binder or Binder(self._database, self._system)
+        binder.left = left
+        try:
+            return work(binder)
+        finally:
+            with self._lock:
+                closed = self._closed
+                if not closed:
+                    self._free.append(binder)
+            if closed:
+                binder.close()
+
+    def close(self) -> None:
+        """One that is at work closes its cursor when it has ended."""
+        with self._lock:
+            self._closed = True
+            free, self._free = self._free, []
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for binder in free:
+            binder.close()
+
+
+def _needs_types(tree: exp.Expr, reads: Reads) -> bool:
+    """Clients' own queries of the catalog are many and long, and cast what DuckDB writes as PostgreSQL does."""
+    wanted = concerns if reads.views or not reads.system else is_mark
+    return any(wanted(node) for node in tree.walk())
+
+
+def _canceled() -> SqlError:
+    return SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to user request")

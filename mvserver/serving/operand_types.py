@@ -1,0 +1,160 @@
+"""Operators and functions whose result in PostgreSQL depends on the types of their operands as it does not in DuckDB.
+
+The rewritings of ``typed`` for operators: arithmetic, comparisons with documents and arrays, joins of documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from mvserver.serving import json_operators
+from mvserver.serving.arrays import array_literal
+
+TypeOf = Callable[[exp.Expr], str]
+
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_NODES = (*_ARITHMETIC, *_COMPARISONS, exp.ArrayToString, exp.Sign, exp.Log, exp.ExplodingGenerateSeries)
+_FLOATS = ("DOUBLE", "FLOAT")
+_SMALL = ("SMALLINT", "TINYINT")
+_INT4 = (*_SMALL, "INTEGER")
+_DIVISORS = frozenset({"gcd", "lcm"})
+_ITEMS_OUT = {"BOOLEAN[]": "_bool_items", "DOUBLE[]": "_float8_items", "FLOAT[]": "_float4_items"}
+
+
+def concerns(node: exp.Expr) -> bool:
+    if isinstance(node, _COMPARISONS):
+        return _is_text(node.left) != _is_text(node.right) or _may_be_document(node.left)
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in (*_DIVISORS, "log", "array_to_string")
+    return isinstance(node, _NODES)
+
+
+def rewritten(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
+    """What stands for the node; None where DuckDB's answer is PostgreSQL's."""
+    if isinstance(node, _COMPARISONS):
+        return _comparison(node, type_of)
+    if isinstance(node, _ARITHMETIC):
+        return _arithmetic(node, type_of)
+    if isinstance(node, exp.ArrayToString):
+        return _joined_items(node, node.this, type_of)
+    if isinstance(node, exp.ExplodingGenerateSeries):
+        return _series(node, type_of)
+    if isinstance(node, exp.Sign):
+        exact = type_of(node.this).startswith("DECIMAL")
+        return _cast(node, "DECIMAL(38, 0)" if exact else "DOUBLE")
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "array_to_string":
+        return _joined_items(node, node.expressions[0], type_of)
+    arguments = node.expressions if isinstance(node, exp.Anonymous) else list(node.iter_expressions())
+    if isinstance(node, exp.Anonymous) and node.name.lower() in _DIVISORS:
+        return _cast(node, "INT") if all(type_of(part) in _INT4 for part in arguments) else None
+    exact = len(arguments) == 2 or type_of(arguments[0]).startswith("DECIMAL")
+    return _cast(node, "DECIMAL(38, 16)") if exact else None
+
+
+def _cast(node: exp.Expr, kind: str) -> exp.Expr | None:
+    return None if isinstance(node.parent, exp.Cast) else exp.cast(node.copy(), kind, dialect="duckdb")
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=[part.copy() for part in arguments])
+
+
+def _series(node: exp.ExplodingGenerateSeries, type_of: TypeOf) -> exp.Expr | None:
+    """In a select list; a source of rows stays what it is."""
+    if not isinstance(node.parent, exp.Select | exp.Alias):
+        return None
+    bounds = (node.args["start"], node.args["end"])
+    return _cast(node, "INT") if all(type_of(bound) in _INT4 for bound in bounds) else None
+
+
+# --- comparisons ----------------------------------------------------------------------------------------------------
+def _is_text(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and node.is_string and bool(node.name) and node.name[0] in '{["-0123456789tfn'
+
+
+def _may_be_document(node: exp.Expr) -> bool:
+    bare = node.unnest()
+    return isinstance(bare, exp.JSONExtract) or (
+        isinstance(bare, exp.Cast) and bare.to.this in (exp.DType.JSON, exp.DType.JSONB)
+    )
+
+
+def _comparison(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
+    left, right = node.this, node.expression
+    text, other = (left, right) if _is_text(left) else (right, left)
+    kind = type_of(other)
+    if kind == "JSON":
+        equal = json_operators.equal_documents(left, right, node)
+        return exp.Paren(this=exp.Not(this=equal)) if isinstance(node, exp.NEQ) else equal
+    if kind.endswith("[]") and _is_text(text):
+        array = array_literal(text)
+        if array is not None:
+            node.set(text.arg_key, exp.cast(array, kind, dialect="duckdb"))
+            return node
+    return None
+
+
+# --- arithmetic -----------------------------------------------------------------------------------------------------
+def _arithmetic(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
+    left, right = node.this, node.expression
+    kind = type_of(node)
+    if kind == "BIGINT" and isinstance(node, exp.Sub):
+        days = type_of(left) == "DATE" and type_of(right) == "DATE"
+        return exp.cast(exp.Paren(this=node.copy()), "INT", dialect="duckdb") if days else None
+    if kind in _SMALL:
+        constants = [part for part in (left, right) if isinstance(part.unnest(), exp.Literal)]
+        for part in constants:
+            part.replace(exp.cast(part.copy(), "INT", dialect="duckdb"))
+        return node if constants else None
+    if kind == "FLOAT" and [type_of(left), type_of(right)] != ["FLOAT", "FLOAT"]:
+        left.replace(exp.cast(left.copy(), "DOUBLE", dialect="duckdb"))
+        if _inside_arithmetic(node):
+            return node
+    if kind in _FLOATS and not _inside_arithmetic(node) and not _divides_by_zero(node):
+        operands = [operand for operand in _operands(node) if not isinstance(operand, exp.Literal)]
+        tests = [_call("isfinite", exp.cast(operand.copy(), "DOUBLE", dialect="duckdb")) for operand in operands]
+        finite = exp.and_(*tests) if tests else exp.true()
+        return _call("_in_range", exp.Paren(this=node.copy()), exp.Paren(this=finite))
+    return None
+
+
+def _inside_arithmetic(node: exp.Expr) -> bool:
+    """The whole chain is tested once, at its end."""
+    parent = node.parent
+    while isinstance(parent, exp.Paren | exp.Neg):
+        parent = parent.parent
+    return isinstance(parent, _ARITHMETIC)
+
+
+def _divides_by_zero(node: exp.Expr) -> bool:
+    """An error by itself, which DuckDB would find too early in the test: CASE may keep it from being evaluated."""
+    return any(
+        isinstance(part.expression, exp.Literal) and part.expression.name == "0" for part in node.find_all(exp.Div)
+    )
+
+
+def _operands(node: exp.Expr) -> list[exp.Expr]:
+    """The ends of the chain; each once."""
+    found: dict[str, exp.Expr] = {}
+    rest = [node]
+    while rest:
+        part = rest.pop()
+        if isinstance(part, _ARITHMETIC):
+            rest += [part.this, part.expression]
+        elif isinstance(part, exp.Paren | exp.Neg):
+            rest.append(part.this)
+        else:
+            found[part.sql(dialect="duckdb")] = part
+    return list(found.values())
+
+
+# --- arrays ---------------------------------------------------------------------------------------------------------
+def _joined_items(node: exp.Expr, array: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
+    shown = _ITEMS_OUT.get(type_of(array))
+    if shown is None:
+        return None
+    array.replace(_call(shown, array))
+    return node

@@ -1,0 +1,62 @@
+"""Long lists of literals as one node of the tree each: 100,000 numbers behind IN, thousands of rows of VALUES.
+
+A node per literal costs far more than the literal: each pass over the tree holds up the threads of everyone else. What
+is so long is data, and nothing that is asked of the tree depends on it; its text goes to the engine as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token as GlotToken
+from sqlglot.tokenizer_core import TokenType
+
+from mvserver import limits
+
+_LITERALS = frozenset({TokenType.NUMBER, TokenType.STRING})
+
+
+def bracketed(tokens: Sequence[GlotToken], index: int, size: int) -> tuple[list[GlotToken], int] | None:
+    """The literals of ``(1, 2, 3)`` from ``index`` on, and where it goes on behind; None for anything else there."""
+    if index >= size or tokens[index].token_type != TokenType.L_PAREN:
+        return None
+    found: list[GlotToken] = []
+    index += 1
+    while index + 1 < size:
+        token = tokens[index]
+        if token.token_type not in _LITERALS:
+            return None
+        found.append(token)
+        following = tokens[index + 1].token_type
+        index += 2
+        if following == TokenType.R_PAREN:
+            return found, index
+        if following != TokenType.COMMA:
+            return None
+    return None
+
+
+def items(found: Sequence[GlotToken]) -> list[exp.Expr]:
+    """For the tree: a node each, or one for all of them."""
+    if len(found) > limits.LITERALS_APART_MAX:
+        return [exp.Var(this=", ".join(map(_text, found)))]
+    return [exp.Literal(this=each.text, is_string=each.token_type == TokenType.STRING) for each in found]
+
+
+def rows(tokens: Sequence[GlotToken], index: int, size: int, width: int) -> tuple[exp.Var, int] | None:
+    """Rows of ``width`` literals each, with a comma before each, as one node, and where it goes on behind them."""
+    texts: list[str] = []
+    while index < size and tokens[index].token_type == TokenType.COMMA:
+        row = bracketed(tokens, index + 1, size)
+        if row is None or len(row[0]) != width:
+            break
+        texts.append(f"({', '.join(map(_text, row[0]))})")
+        index = row[1]
+    return (exp.Var(this=", ".join(texts)), index) if texts else None
+
+
+def _text(token: GlotToken) -> str:
+    if token.token_type == TokenType.NUMBER:
+        return str(token.text)
+    return "'" + str(token.text).replace("'", "''") + "'"
