@@ -53,6 +53,7 @@ def test_the_clicks_demo_ends_with_equal_views(tmp_path: Path) -> None:
     assert "FAIL" not in output
 
 
+@pytest.mark.night
 @pytest.mark.spark
 def test_the_clicks_demo_ends_cleanly_on_ctrl_c(tmp_path: Path) -> None:
     process = demo("mvserver.demo", tmp_path / "demo")
@@ -77,6 +78,7 @@ def test_the_clicks_demo_ends_cleanly_on_ctrl_c(tmp_path: Path) -> None:
     assert "Traceback" not in (tmp_path / "demo" / "server.log").read_text()
 
 
+@pytest.mark.night
 @pytest.mark.spark
 @pytest.mark.kafka
 def test_the_flights_demo_ends_with_equal_views(tmp_path: Path) -> None:

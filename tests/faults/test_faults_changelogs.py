@@ -99,16 +99,12 @@ def no_repetition(records: list[tuple[str, bytes | None]]) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
-    "points",
-    [("after relay",), pytest.param(("before relay", "after rows", "after commit"), marks=pytest.mark.night)],
-)
+@pytest.mark.night
 def test_views_and_topics_follow_a_changelog_over_kills(
     server: LiveServer,
     kafka_broker: KafkaBroker,
     kafka_topic: Callable[..., str],
     seed: int,
-    points: tuple[str, ...],
 ) -> None:
     topic, sink, copy = kafka_topic(3), f"regions-{uuid.uuid4().hex[:8]}", f"adults-{uuid.uuid4().hex[:8]}"
     users = Users(seed, kafka_broker.bootstrap, topic)
@@ -125,7 +121,7 @@ def test_views_and_topics_follow_a_changelog_over_kills(
         "SELECT age, userid FROM users WHERE age >= 18",
         "CREATE MATERIALIZED VIEW again AS SELECT region, n FROM regions",
     )
-    for point in points:
+    for point in ("before relay", "after relay", "after rows", "after commit"):
         users.change(50)
         server.wait_for(lambda: server.states()["regions"][0] == "RUNNING", 150, "the query does not run")
         server.kill()

@@ -22,6 +22,7 @@ def _write(folder: Path, name: str, urls: list[str]) -> None:
     hidden.rename(folder / name)
 
 
+@pytest.mark.night
 def test_file_views_survive_the_loss_of_the_database_and_say_when_they_cannot(server: LiveServer) -> None:
     folder = server.data / "files" / "events"
     _write(folder, "a.json", ["./home", "./home", "./cart"])

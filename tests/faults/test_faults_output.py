@@ -15,8 +15,9 @@ from mvserver.demo.kafka_broker import KafkaBroker
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 
+@pytest.mark.parametrize("point", ["after sink", pytest.param("before sink", marks=pytest.mark.night)])
 def test_a_stream_made_by_a_query_has_each_record_once(
-    server: LiveServer, kafka_broker: KafkaBroker, kafka_topic: Callable[..., str], seed: int
+    server: LiveServer, kafka_broker: KafkaBroker, kafka_topic: Callable[..., str], seed: int, point: str
 ) -> None:
     topic, sink = kafka_topic(4), f"out-{uuid.uuid4().hex[:8]}"
     clicks = Clicks(seed, kafka_broker.bootstrap, topic)
@@ -28,14 +29,13 @@ def test_a_stream_made_by_a_query_has_each_record_once(
         "FROM clicks WITH ('starting.position' = 'earliest') WHERE url = './home'",
     )
     clicks.produce(500)
-    for point in ("before sink", "after sink"):
-        server.wait_for(lambda: server.states()["homes"][0] == "RUNNING", 60, "the query does not run")
-        server.kill()
-        server.start(MVSERVER_FAILPOINTS=f"{point}=kill:2")
-        while server.process.poll() is None:  # two batches are needed: fed until the second has come
-            clicks.produce(100)
-            time.sleep(0.2)
-        server.start()
+    server.wait_for(lambda: server.states()["homes"][0] == "RUNNING", 60, "the query does not run")
+    server.kill()
+    server.start(MVSERVER_FAILPOINTS=f"{point}=kill:2")
+    while server.process.poll() is None:  # two batches are needed: fed until the second has come
+        clicks.produce(100)
+        time.sleep(0.2)
+    server.start()
     expected = clicks.truth["by_url"][("./home",)]
     rows = topic_values(kafka_broker.bootstrap, sink, expected)
     numbers = [row["n"] for row in rows]
@@ -46,6 +46,7 @@ def test_a_stream_made_by_a_query_has_each_record_once(
     assert described == {"create_stream_as": "RUNNING"}
 
 
+@pytest.mark.night
 def test_insert_into_writes_between_two_clusters(
     server: LiveServer, kafka_broker: KafkaBroker, own_kafka_broker: KafkaBroker, kafka_topic: Callable[..., str]
 ) -> None:

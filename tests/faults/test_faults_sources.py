@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 SHOWN_WITHIN_S = 40.0  # the promise is 30 s; a loaded machine gets a little more
 
 
+@pytest.mark.night
 def test_a_broker_that_stops_stalls_the_query_which_then_resumes(
     server: LiveServer, own_kafka_broker: KafkaBroker, seed: int
 ) -> None:
@@ -51,6 +52,7 @@ def test_a_broker_that_stops_stalls_the_query_which_then_resumes(
     assert server.query("SELECT sum(visits) FROM by_url") == [(1000,)]
 
 
+@pytest.mark.night
 def test_offsets_that_are_gone_are_an_error_that_names_topic_partition_and_range(
     server: LiveServer, kafka_broker: KafkaBroker, kafka_topic: Callable[..., str], seed: int
 ) -> None:
@@ -149,6 +151,7 @@ def test_rejected_records_are_kept_and_good_ones_counted(
     assert server.query("SELECT count(*) FROM mv_catalog.rejected_rows") == [(0,)]  # nothing is left behind
 
 
+@pytest.mark.night
 def test_batches_of_large_records_are_made_smaller_until_the_memory_holds_them(
     server: LiveServer, kafka_broker: KafkaBroker, kafka_topic: Callable[..., str], seed: int
 ) -> None:

@@ -274,6 +274,7 @@ def test_missing_topic_is_not_made(kafka_broker: KafkaBroker) -> None:
     assert not KafkaClient("k", options(kafka_broker)).entity_exists("absent-sink")
 
 
+@pytest.mark.night
 def test_cluster_away_then_back(own_kafka_broker: KafkaBroker) -> None:
     topic, query = create_topic(own_kafka_broker, "t"), uuid.uuid4().hex
     sink = sink_on(own_kafka_broker, topic, query, timeout_s=2.0)

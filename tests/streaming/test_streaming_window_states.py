@@ -150,7 +150,6 @@ def test_a_projection_has_a_row_for_each_window(spark: Any, tmp_path: Path) -> N
     with world_of(spark, tmp_path, 1, target(sql)) as world:
         world.feed([*at(7, 3, 8), Event(0, 3, "a", 1, None)])
         assert world.rows() == [
-            (None, None, 1),  # without event time
             (-5 * S, 5 * S, 1),
             (0, 10 * S, 0),
             (0, 10 * S, 1),
