@@ -176,7 +176,11 @@ def test_part_3_enriching_clicks(clickstream: LiveServer, topics: Topics, names:
             },
         ]  # fmt: skip
         # Edna moves: clicks go by the version of their own time; then she is deleted.
+        connection.execute(b"CREATE MATERIALIZED VIEW users_now AS SELECT userid, regionid FROM users")
         topics.put(names["users"], ("User_4", {**EDNA, "regionid": "Region_9"}, 20), ("User_4", None, 40))
+        # A changelog from which nothing has come for a while holds no click back: it is read first.
+        now = b"SELECT userid FROM clickstream_db.public.users_now"
+        clickstream.wait_for(lambda: connection.execute(now).fetchall() == [("User_6",)], 60, "Edna is still there")
         topics.put(
             names["clicks"],
             (None, click("User_4", "./cart"), 15),
