@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -63,7 +64,7 @@ def shortened(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS_MAX else text[:_SHOWN_CHARACTERS_MAX] + "..."
 
 
-class _Lines:
+class _Lines(ABC):
     """What text and CSV share: lines, the header, and the number of values."""
 
     def __init__(self, form: CopyFormat, columns: Sequence[str], lines: LineCutter) -> None:
@@ -121,8 +122,9 @@ class _Lines:
                     f'got "{name.decode("utf-8", "replace")}", expected "{column}"'
                 )
 
+    @abstractmethod
     def _values(self, line: bytes) -> Row:
-        raise NotImplementedError
+        """The values of a line, in the format's own quoting."""
 
 
 class TextReader(_Lines):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from catalog import acl
 from catalog.acl import NOTHING, Acl, ObjectKind, Privilege, Privileges
@@ -12,10 +13,10 @@ from catalog.privileges import Thing
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Notice
-from mvserver.routing import lookup, privileges
+from mvserver.routing import lookup, organization, privileges, role_names
 from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import GrantTarget, ObjectName
+from mvserver.sql.statements import Grant, GrantTarget, ObjectName, Revoke, RoleSpec
 
 _KINDS = {
     "relation": ObjectKind.RELATION,
@@ -32,6 +33,12 @@ _ALIASES: Mapping[tuple[ObjectKind, str], Privilege] = {
     (ObjectKind.STORE, "create_entity"): Privilege.CREATE,
 }
 _OTHER_WORDS = frozenset({"execute", "set", "alter", "maintain", "create_database", "create_store"})
+
+
+class Change(Protocol):
+    """What a statement does to the list of an object, for one role."""
+
+    def __call__(self, list_: Acl, /, *, grantor: int, owner: int, grantee: int, privileges: Privileges) -> Acl: ...
 
 
 @dataclass(frozen=True)
@@ -115,33 +122,39 @@ def grantor(
     return found
 
 
-def change(
-    thing: Thing,
-    wanted: Privileges,
-    of_all: bool,
-    verb: str,
-    named: int | None,
-    apply: Callable[[Acl, Grantor, int, Privileges], Acl],
+def apply(
+    statement: Grant | Revoke,
+    of: Sequence[RoleSpec],
+    change: Change,
     context: SessionContext,
     services: Services,
 ) -> None:
-    """Gives or takes as much as the role may, and warns where that is not all; ``verb`` is "granted" or "revoked"."""
-    catalog = services.catalog
-    own = privileges.authority(context, services)
-    list_ = catalog.privileges.acl(thing)
-    by = grantor(thing, list_, wanted, own, named, services)
-    given = wanted & by.may
-    if given != wanted and not (of_all and given):
-        _warn(thing, verb, nothing=not given, context=context)
-    if given:
-        owner = catalog.roles.get(thing.owner).oid
-        catalog.privileges.set_acl(thing, apply(list_, by, owner, given))
+    """Gives to or takes from the roles ``of``, all of it or nothing, but for what the role itself may not pass on: of
+    that it is warned."""
+    granting, on = isinstance(statement, Grant), statement.on
+    with services.catalog.transaction():
+        if on.kind == "organization":
+            organization.change(statement, of, granting, context, services)
+            return
+        wanted = read_privileges(statement.privileges, kind_of_target(on))
+        grantees = [role_names.grantee(spec, context, services) for spec in of]
+        named = None if statement.granted_by is None else role_names.grantee(statement.granted_by, context, services)
+        own = privileges.authority(context, services)
+        for thing in targets(on, context, services):
+            list_ = services.catalog.privileges.acl(thing)
+            by = grantor(thing, list_, wanted, own, named, services)
+            given = wanted & by.may
+            if given != wanted and not (statement.privileges is None and given):
+                _warn(thing, granting=granting, nothing=not given, context=context)
+            if given:
+                owner = services.catalog.roles.get(thing.owner).oid
+                for grantee in grantees:
+                    list_ = change(list_, grantor=by.oid, owner=owner, grantee=grantee, privileges=given)
+                services.catalog.privileges.set_acl(thing, list_)
 
 
-def _warn(thing: Thing, verb: str, *, nothing: bool, context: SessionContext) -> None:
-    code = sqlstates.PRIVILEGE_NOT_GRANTED if verb == "granted" else sqlstates.PRIVILEGE_NOT_REVOKED
-    if verb == "granted":
-        message = f"{'no' if nothing else 'not all'} privileges were granted for"
-    else:
-        message = f"{'no' if nothing else 'not all'} privileges could be revoked for"
-    context.notices.append(Notice("WARNING", code, f'{message} "{thing.name}"'))
+def _warn(thing: Thing, *, granting: bool, nothing: bool, context: SessionContext) -> None:
+    code = sqlstates.PRIVILEGE_NOT_GRANTED if granting else sqlstates.PRIVILEGE_NOT_REVOKED
+    what = "were granted" if granting else "could be revoked"
+    message = f'{"no" if nothing else "not all"} privileges {what} for "{thing.name}"'
+    context.notices.append(Notice("WARNING", code, message))

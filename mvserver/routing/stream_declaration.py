@@ -107,6 +107,18 @@ def check_columns(columns: Sequence[ColumnDefinition]) -> tuple[Column, ...]:
     return tuple(Column(c.name, str(c.type), c.not_null) for c in columns)
 
 
+def required_format(given: str | None, allowed: Sequence[str], relation: str, kind: str) -> str:
+    """Of a relation that is declared: it must say how its records are written, in a format that its store has."""
+    if given is None:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'a {relation} needs the property "value.format"',
+            hint=f"Formats are {', '.join(allowed)}.",
+        )
+    check_format(given, allowed, kind)
+    return given
+
+
 def check_format(value_format: str, allowed: Sequence[str], kind: str) -> None:
     if value_format not in allowed:
         raise SqlError(

@@ -6,8 +6,6 @@ import uuid
 
 from catalog.acl import Privilege
 from catalog.model import Relation
-from mvserver import sqlstates
-from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
 from mvserver.routing import changelog_declaration, lookup, stream_declaration, stream_entity
 from mvserver.routing.ports import Services
@@ -31,14 +29,10 @@ def run(statement: CreateChangelog, context: SessionContext, services: Services,
     changelog_declaration.check_primary_key(typed, statement.primary_key)
     declaration = changelog_declaration.read(statement.properties, typed)
     store = lookup.store(declaration.stream.store, Privilege.USAGE, context, services)
-    value_format = declaration.stream.value_format
-    if value_format is None:
-        raise SqlError(
-            sqlstates.INVALID_PARAMETER_VALUE,
-            'a changelog needs the property "value.format"',
-            hint=f"Formats are {', '.join(services.stores.formats(store.type))}.",
-        )
-    stream_declaration.check_format(value_format, services.stores.formats(store.type), store.type)
+    formats = services.stores.formats(store.type)
+    value_format = stream_declaration.required_format(
+        declaration.stream.value_format, formats, lookup.CHANGELOG, store.type
+    )
     key = changelog_declaration.record_key(declaration, typed, statement.primary_key, store.type)
     entity = declaration.stream.entity or name.lower()
     with catalog.transaction():

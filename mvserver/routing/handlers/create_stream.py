@@ -6,8 +6,6 @@ import uuid
 
 from catalog.acl import Privilege
 from catalog.model import Relation
-from mvserver import sqlstates
-from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
 from mvserver.routing import lookup, stream_declaration, stream_entity
 from mvserver.routing.ports import Services
@@ -29,13 +27,8 @@ def run(statement: CreateStream, context: SessionContext, services: Services, wo
     columns = stream_declaration.check_columns(statement.columns)
     declaration = stream_declaration.read(statement.properties, [(c.name, c.type) for c in statement.columns])
     store = lookup.store(declaration.store, Privilege.USAGE, context, services)
-    if declaration.value_format is None:
-        raise SqlError(
-            sqlstates.INVALID_PARAMETER_VALUE,
-            'a stream needs the property "value.format"',
-            hint=f"Formats are {', '.join(services.stores.formats(store.type))}.",
-        )
-    stream_declaration.check_format(declaration.value_format, services.stores.formats(store.type), store.type)
+    formats = services.stores.formats(store.type)
+    value_format = stream_declaration.required_format(declaration.value_format, formats, lookup.STREAM, store.type)
     entity = declaration.entity or name.lower()
     with catalog.transaction():
         stream_entity.ensure(store, entity, declaration, statement.properties, context, services, work)
@@ -47,7 +40,7 @@ def run(statement: CreateStream, context: SessionContext, services: Services, wo
                 name=name,
                 kind=lookup.STREAM,
                 columns=columns,
-                properties=declaration.kept(declaration.value_format),
+                properties=declaration.kept(value_format),
                 definition=statement.text,
                 owner=context.role,
                 created_at=services.clock(),

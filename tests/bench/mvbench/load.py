@@ -120,7 +120,7 @@ def _produce_live(
         now = time.time()
         passed = now - begin_at
         if passed < 0:
-            time.sleep(min(_TICK_S, -passed))
+            time.sleep(min(_TICK_S, -passed))  # all producers begin at one moment
             continue
         due = int(passed * rate) - sent
         if due > 0:
@@ -138,6 +138,6 @@ def _produce_live(
             producer.produce(topic, value, partition=number % PARTITIONS)
         producer.poll(0)
         next_tick = (int(passed / _TICK_S) + 1) * _TICK_S + begin_at
-        time.sleep(max(0.0, next_tick - time.time()))
+        time.sleep(max(0.0, next_tick - time.time()))  # the rate is kept by the clock
     producer.flush(_FLUSH_TIMEOUT_S)
     pipe.send((sent + len(stamps), stamps))

@@ -27,7 +27,7 @@ def measure(bench: Bench) -> dict[str, Any]:
 def _warm_up(running: Running, seconds: float) -> None:
     load = LiveLoad(running.bootstrap, running.topic, running.workload, 1_000)
     load.start()
-    time.sleep(seconds)
+    time.sleep(seconds)  # of load, which the clock bounds
     load.stop()
 
 
@@ -37,7 +37,7 @@ def _cores(running: Running, rate: int, seconds: float) -> dict[str, Any]:
         load.start()
     time.sleep(5.0)  # what came before has ended
     before = usage(running.server.pid)
-    time.sleep(seconds)
+    time.sleep(seconds)  # over which the processor's time is taken
     after = usage(running.server.pid)
     if load is not None:
         load.stop()

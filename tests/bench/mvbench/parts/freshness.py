@@ -72,7 +72,7 @@ def watch_markers(client: Client, view: str, load: LiveLoad, seconds: float) -> 
             for (url,) in rows:
                 seen[urls[url]] = now
                 waiting.discard(urls[url])
-        time.sleep(max(0.0, _POLL_S - (time.time() - began)))
+        time.sleep(max(0.0, _POLL_S - (time.time() - began)))  # the client's own interval, as the document says
     return seen
 
 

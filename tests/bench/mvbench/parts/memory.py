@@ -67,6 +67,6 @@ def _settled_rss(running: Running) -> int:
     """Once Spark is up again too: the median of the last looks of half a minute."""
     found = []
     for _ in range(_SETTLE_LOOKS):
-        time.sleep(1.0)
+        time.sleep(1.0)  # between two looks of half a minute
         found.append(usage(running.server.pid).rss_bytes)
     return int(median(found[-5:]))

@@ -206,7 +206,7 @@ def _under_load(bench: Bench, events: int, seconds: float) -> list[dict[str, Any
         running.watch_until(events)
         load = LiveLoad(running.bootstrap, running.topic, running.workload, 10_000)
         load.start()
-        time.sleep(5.0)
+        time.sleep(5.0)  # the load has come to its rate
         rows = [
             {"query": question.name, "clients": clients, **ask(running.server.port, question, clients=clients,
                                                                seconds=seconds)}
