@@ -131,7 +131,7 @@ def _pruned_scan(scan: Scan, wanted: frozenset[str]) -> Scan:
     if join.residual is not None:
         wanted |= _columns_of([join.residual])
     left, right = (_pruned_side(side, wanted) for side in join.sides)
-    kept = tuple(column for column in scan.columns if column.name in wanted or column.name == EVENT_TIME)
+    kept = tuple(column for column in scan.columns if column.name in wanted | {EVENT_TIME, *scan.primary_key})
     return replace(scan, columns=kept, derived=replace(join, left=left, right=right))
 
 

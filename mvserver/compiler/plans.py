@@ -39,7 +39,8 @@ class Scan:
 
     A changelog has a ``primary_key``: of its records the last one of a key counts, and one without a value deletes.
     ``key_format`` is how a record's key carries it, None where records have no key; ``key_only`` are the columns that
-    are there alone and not in the value.
+    are there alone and not in the value. A derived scan may be a changelog, too: its primary key are its first columns,
+    which may hold NULLs.
     """
 
     relation_id: str

@@ -11,12 +11,14 @@ from spark_sinks.duckdb.record_columns import PLACE, RANK
 
 @dataclass(frozen=True)
 class ChangeInput:
-    """Columns of the batch. ``known`` tells the records that are not rejected, ``columns`` are those of the state."""
+    """Columns of the batch. ``known`` tells the records that are not rejected, ``columns`` are those of the state,
+    ``identity`` is its text of the key where it has one."""
 
     primary_key: tuple[str, ...]
     known: str
     passing: str
     columns: tuple[str, ...]
+    identity: str | None = None
 
     def statement(self, relation: str) -> str:
         """The last change of each primary key."""
@@ -27,6 +29,7 @@ class ChangeInput:
             passing=self.passing,
             order=(RANK, PLACE),
             columns=self.columns,
+            identity=self.identity,
         )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import BinaryType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import BinaryType, BooleanType, StringType, StructField, StructType, TimestampType
 
 from mvserver import sqlstates
+from mvserver.compiler.changelogs import over_changelog
 from mvserver.compiler.plans import Aggregation, Projection
 from mvserver.errors import SqlError
 from mvserver.streaming.evaluate import partial_frame, row_frame
@@ -14,6 +15,7 @@ from mvserver.streaming.spark_errors import sql_error
 from mvserver.streaming.spark_types import spark_type
 from mvserver.streaming.targets import build_target
 from spark_sinks.decode import TYPED_FORMATS, parquet_column
+from spark_sinks.duckdb.record_columns import DELETED
 
 _RAW = StructType(
     [
@@ -34,6 +36,8 @@ def check_plan(session: SparkSession, plan: object) -> None:
     fields = list(_RAW.fields)
     if plan.scan.value_format in TYPED_FORMATS:
         fields += [StructField(parquet_column(c.name).strip("`"), spark_type(c.type)) for c in plan.scan.columns]
+    if plan.scan.derived is not None and over_changelog(plan):
+        fields.append(StructField(DELETED, BooleanType()))
     frame = session.createDataFrame([], StructType(fields))
     target = build_target("check", "check", 1, plan)
     program = build_program([target])

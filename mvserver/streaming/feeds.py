@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from mvserver import limits
 from mvserver.compiler import lower_duckdb
+from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.derived import Derived, IntervalJoin, JoinKind, JoinSide, TemporalJoin, UnionAll
 from mvserver.compiler.plans import Scan
 from mvserver.streaming.targets import Target
@@ -66,7 +67,8 @@ def log_pipeline(reader_id: str, path: str) -> str:
 
 
 def _tables(scan: Scan, join: Derived, table: str, reader: str) -> JoinTables:
-    log = Log(f"{table}_log", tuple(lower_duckdb.duckdb_type(column.type) for column in scan.columns), reader)
+    types = tuple(lower_duckdb.duckdb_type(column.type) for column in scan.columns)
+    log = Log(f"{table}_log", types, reader, len(scan.primary_key) if scan.kind == CHANGELOG else None)
     if isinstance(join, UnionAll):
         left, right = (
             replace(_side(side, f"{table}_{i}", preserved=False), idle_us=None) for i, side in enumerate(join.sides)

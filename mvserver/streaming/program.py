@@ -261,13 +261,14 @@ def _with_changes(view: ViewInput, decoded: DecodedScan, flags: _Columns, values
     if isinstance(state, FeedState):
         return _with_deletions(view, state, decoded, flags, values)
     if isinstance(state, RetractedState):
-        columns = contributed(state, view.keys, view.arguments, view.values)
+        rows, columns = state.rows, contributed(state, view.keys, view.arguments, view.values)
     elif isinstance(state, KeyedRows):
-        columns = view.outputs
+        rows, columns = state, view.outputs
     else:
         return view
     primary_key = tuple(values.name(text) for text in decoded.primary_key)
-    return replace(view, changes=ChangeInput(primary_key, flags.plain(decoded.known), view.flag, columns))
+    changes = ChangeInput(primary_key, flags.plain(decoded.known), view.flag, columns, rows.identity_of(primary_key))
+    return replace(view, changes=changes)
 
 
 def _with_deletions(

@@ -12,6 +12,7 @@ from mvserver.compiler.plans import Scan, ScanColumn
 from mvserver.streaming.spark_types import spark_type
 from spark_sinks.decode import DecodeColumn, decode
 from spark_sinks.decode.keys import decode_key
+from spark_sinks.duckdb.record_columns import DELETED
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,10 @@ def decode_scan(scan: Scan, prefix: str, *, trial: bool) -> DecodedScan:
     columns = dict(decoded.columns)
     if scan.kind != "changelog":
         return DecodedScan(decoded.stages, columns, decoded.good, decoded.good, decoded.reason)
+    if scan.derived is not None:  # a change log says itself which rows are gone
+        key = tuple(columns[name] for name in scan.primary_key)
+        good = f"({decoded.good} AND NOT {DELETED})"
+        return DecodedScan(decoded.stages, columns, good, decoded.good, decoded.reason, key)
     if scan.key_format is None:
         key = tuple(columns[name] for name in scan.primary_key)
         return DecodedScan(decoded.stages, columns, decoded.good, decoded.good, decoded.reason, key)

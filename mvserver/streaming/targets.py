@@ -100,7 +100,7 @@ def build_target(query_id: str, view_id: str, version: int, plan: ContinuousPlan
     if isinstance(plan, Projection):
         types = tuple(lower_duckdb.duckdb_type(o.type) for o in plan.outputs)
         if over_changelog(plan):
-            return Target(query_id, view_id, plan, KeyedRows(table, _primary_key_types(plan.scan), types))
+            return Target(query_id, view_id, plan, _keyed_rows(table, plan.scan, types))
         return Target(query_id, view_id, plan, AppendState(table, types, aging_of(plan)))
     value_calls = _value_calls(plan)
     calls = _measures(plan, value_calls)
@@ -127,14 +127,16 @@ def _retracted(target: Target) -> Target:
     arguments = tuple(kept.argument(call.call) for call in target.calls)
     values = tuple(kept.values(call, timed=keeps_times(call)) for call in target.value_calls)
     types = (*groups.key_types, *(each.type for each in kept.found))
-    rows = KeyedRows(f"{groups.table}{ROWS}", _primary_key_types(scan), types)
+    rows = _keyed_rows(f"{groups.table}{ROWS}", scan, types)
     state = RetractedState(groups, rows, arguments, values)
     return replace(target, state=state)
 
 
-def _primary_key_types(scan: Scan) -> tuple[str, ...]:
-    types = {column.name: column.type for column in scan.columns}
-    return tuple(lower_duckdb.duckdb_type(types[name]) for name in scan.primary_key)
+def _keyed_rows(table: str, scan: Scan, types: tuple[str, ...]) -> KeyedRows:
+    """A stored changelog has no NULL in its key; what the server makes may have."""
+    columns = {column.name: column.type for column in scan.columns}
+    keys = tuple(lower_duckdb.duckdb_type(columns[name]) for name in scan.primary_key)
+    return KeyedRows(table, keys, types, nullable=scan.derived is not None)
 
 
 def _value_table(call: AggregateCall) -> ValueTable:

@@ -31,17 +31,21 @@ from spark_sinks.duckdb.state import (
 
 _CHANGES, _OLD, _SIGNED = "mv_changes", "mv_old", "mv_signed"
 _GROUPS, _ANEW = "mv_groups", "mv_anew"
+_IDENTITY = "id"
+_ZONED = "TIMESTAMPTZ"
 
 Register = Callable[[str, pa.Table], None]
 
 
 @dataclass(frozen=True)
 class KeyedRows:
-    """A row for each primary key (p0 ...) of the source that is in the view: its columns c0 ..."""
+    """A row for each primary key (p0 ...) of the source that is in the view: its columns c0 ... Where a key may hold
+    NULLs, or have no columns at all, a text made of it tells the rows apart: a primary key of DuckDB cannot."""
 
     table: str
     key_types: tuple[str, ...]
     types: tuple[str, ...]
+    nullable: bool = False
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -55,12 +59,29 @@ class KeyedRows:
     def columns(self) -> tuple[str, ...]:
         return tuple(f"c{i}" for i in range(len(self.types)))
 
-    def create_statements(self) -> list[str]:
-        columns = [
-            f"{name} {kind}"
-            for name, kind in zip((*self.keys, *self.columns), (*self.key_types, *self.types), strict=True)
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The columns that tell its rows apart."""
+        return (_IDENTITY,) if self.nullable else self.keys
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        return (*([_IDENTITY] if self.nullable else []), *self.keys, *self.columns)
+
+    def identity_of(self, keys: Sequence[str]) -> str | None:
+        """The text of a key, given the columns of a batch; None where the key itself will do."""
+        if not self.nullable:
+            return None
+        texts = [
+            f"{f'epoch_us({key})' if kind == _ZONED else key}::VARCHAR"  # an instant is written as its zone has it
+            for key, kind in zip(keys, self.key_types, strict=True)
         ]
-        primary = f"PRIMARY KEY ({', '.join(self.keys)})"
+        return f"to_json([{', '.join(texts)}]::VARCHAR[])::VARCHAR"
+
+    def create_statements(self) -> list[str]:
+        types = (*(["VARCHAR"] if self.nullable else []), *self.key_types, *self.types)
+        columns = [f"{name} {kind}" for name, kind in zip(self.stored, types, strict=True)]
+        primary = f"PRIMARY KEY ({', '.join(self.identity)})"
         return [f"CREATE TABLE {qualified(self.table)} ({', '.join([*columns, primary])})"]
 
 
@@ -107,14 +128,23 @@ ChangelogState = KeyedRows | RetractedState
 
 
 def last_changes(
-    relation: str, *, keys: Sequence[str], known: str, passing: str, order: Sequence[str], columns: Sequence[str]
+    relation: str,
+    *,
+    keys: Sequence[str],
+    known: str,
+    passing: str,
+    order: Sequence[str],
+    columns: Sequence[str],
+    identity: str | None = None,
 ) -> str:
     """The last record of each primary key in a batch; ``known`` leaves out rejected ones. One that does not pass, or
-    has no value, takes its key out of the view."""
+    has no value, takes its key out of the view. ``identity``: what the key is told apart by, where not by itself."""
     selected = [f"{key} AS p{i}" for i, key in enumerate(keys)]
+    selected += [] if identity is None else [f"{identity} AS {_IDENTITY}"]
     selected.append(f"{passing} AS passes")
     selected += [f"{column} AS c{i}" for i, column in enumerate(columns)]
-    latest = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {', '.join(f'{o} DESC' for o in order)})"
+    told_apart = ", ".join(keys) if identity is None else _IDENTITY
+    latest = f"row_number() OVER (PARTITION BY {told_apart} ORDER BY {', '.join(f'{o} DESC' for o in order)})"
     return f"SELECT {', '.join(selected)} FROM {relation} WHERE {known} QUALIFY {latest} = 1"
 
 
@@ -128,7 +158,7 @@ def merge_changes(
     if isinstance(state, KeyedRows):
         _replace_rows(cursor, state, changes)
         return
-    same = " AND ".join(f"r.{key} = c.{key}" for key in state.rows.keys)
+    same = _same_row(state.rows)
     columns = ", ".join(state.rows.columns) or "1 AS one"
     stored = ", ".join(f"r.{name}" for name in state.rows.columns) or "1 AS one"
     old = cursor.sql(
@@ -154,13 +184,18 @@ def merge_changes(
 def _replace_rows(cursor: duckdb.DuckDBPyConnection, rows: KeyedRows, changes: pa.Table) -> None:
     passing = pc.sum(changes.column("passes")).as_py() or 0
     if passing < changes.num_rows:
-        same = " AND ".join(f"r.{key} = c.{key}" for key in rows.keys)
-        cursor.execute(f"DELETE FROM {qualified(rows.table)} AS r USING {_CHANGES} AS c WHERE {same} AND NOT c.passes")
+        cursor.execute(
+            f"DELETE FROM {qualified(rows.table)} AS r USING {_CHANGES} AS c WHERE {_same_row(rows)} AND NOT c.passes"
+        )
     if passing:
-        columns = ", ".join((*rows.keys, *rows.columns))
+        columns = ", ".join(rows.stored)
         cursor.execute(
             f"INSERT OR REPLACE INTO {qualified(rows.table)} ({columns}) SELECT {columns} FROM {_CHANGES} WHERE passes"
         )
+
+
+def _same_row(rows: KeyedRows) -> str:
+    return " AND ".join(f"r.{column} = c.{column}" for column in rows.identity)
 
 
 # --- groups ---------------------------------------------------------------------------------------------------------

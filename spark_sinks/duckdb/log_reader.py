@@ -18,6 +18,7 @@ from mvserver.errors import SqlError
 from spark_sinks.base import Position, RecordOrder, SourceHealth
 from spark_sinks.decode import parquet_column
 from spark_sinks.duckdb.logs import Log, bounds_query, read_query
+from spark_sinks.duckdb.record_columns import DELETED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,9 +86,10 @@ class LogReader:
             F.col(parquet_column(field.name)).cast(field.dataType).alias(name)
             for field, name in zip(self._schema.fields, names, strict=True)
         ]
+        changes = [DELETED] if self.log.changes else []
         empty = F.lit(None).cast("binary")
         return spark.createDataFrame(table).select(
-            empty.alias("key"), empty.alias("value"), F.col("position"), F.col("record_time"), *columns
+            empty.alias("key"), empty.alias("value"), F.col("position"), F.col("record_time"), *changes, *columns
         )
 
     def stream(self, spark: SparkSession, start: Position, *, records_per_trigger: int) -> DataFrame:

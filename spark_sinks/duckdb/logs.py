@@ -2,12 +2,16 @@
 
 A log is a table of numbered rows beside the state of the view that reads it. Rows are appended in the transaction of
 the batch that they come from, and removed when every reader has committed what it made of them.
+
+The rows of a *change log* are not new ones: each says of a key that its row is now this one, or that it is gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from spark_sinks.duckdb.record_columns import DELETED
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS "_ledger".logs (
@@ -18,11 +22,13 @@ CREATE TABLE IF NOT EXISTS "_ledger".logs (
 @dataclass(frozen=True)
 class Log:
     """``table`` is its bare name and its identity; ``types`` are DuckDB types of c0, c1 ...; ``reader`` is the id of
-    the pipeline that reads it."""
+    the pipeline that reads it. In a change log the first ``key_columns`` columns tell rows apart, NULL being a value
+    like others; None: rows are only added."""
 
     table: str
     types: tuple[str, ...]
     reader: str
+    key_columns: int | None = None
 
     @property
     def qualified(self) -> str:
@@ -32,11 +38,16 @@ class Log:
     def columns(self) -> tuple[str, ...]:
         return tuple(f"c{i}" for i in range(len(self.types)))
 
+    @property
+    def changes(self) -> bool:
+        return self.key_columns is not None
+
 
 def create_statements(log: Log) -> list[str]:
-    columns = [f"{name} {kind}" for name, kind in zip(log.columns, log.types, strict=True)]
+    columns = ["seq BIGINT", "record_time TIMESTAMPTZ", *(["deleted BOOLEAN"] if log.changes else [])]
+    columns += [f"{name} {kind}" for name, kind in zip(log.columns, log.types, strict=True)]
     return [
-        f"CREATE TABLE {log.qualified} ({', '.join(['seq BIGINT', 'record_time TIMESTAMPTZ', *columns])})",
+        f"CREATE TABLE {log.qualified} ({', '.join(columns)})",
         f"INSERT OR REPLACE INTO \"_ledger\".logs VALUES ('{log.table}', 0, 0)",
     ]
 
@@ -50,7 +61,8 @@ def forget_statement() -> str:
 
 
 def append_statements(log: Log, selected: Sequence[str]) -> list[str]:
-    """``selected`` are queries with record_time and then the log's columns, unnamed."""
+    """``selected`` are queries with record_time, of a change log whether the row is gone, and then the log's columns,
+    unnamed."""
     known = f"\"_ledger\".logs WHERE log = '{log.table}'"
     statements = []
     for query in selected:
@@ -61,6 +73,25 @@ def append_statements(log: Log, selected: Sequence[str]) -> list[str]:
             f"WHERE log = '{log.table}'",
         ]
     return statements
+
+
+def append_changes(log: Log, before: str, after: str) -> list[str]:
+    """Appends what differs between two relations, the rows of the same keys before and after a batch: those that are
+    new or changed, and the keys that are gone. Both have the time of the change, ``r``, and the log's columns under
+    their names, and each key at most once."""
+    keys = log.columns[: log.key_columns]
+    gone = (*keys, *(f"CAST(NULL AS {kind})" for kind in log.types[len(keys) :]))
+    rows = (
+        f"SELECT r, false, {', '.join(log.columns)} FROM {after} AS a ANTI JOIN {before} AS b "
+        f"ON {same_values('a', 'b', log.columns)} UNION ALL "
+        f"SELECT r, true, {', '.join(gone)} FROM {before} AS b ANTI JOIN {after} AS a ON {same_values('a', 'b', keys)}"
+    )
+    return append_statements(log, [rows])
+
+
+def same_values(one: str, other: str, columns: Sequence[str]) -> str:
+    """Whether rows of two relations have equal values, NULLs being equal."""
+    return " AND ".join(f"{one}.{column} IS NOT DISTINCT FROM {other}.{column}" for column in columns) or "true"
 
 
 def trim_statements(log: Log) -> list[str]:
@@ -77,7 +108,8 @@ def trim_statements(log: Log) -> list[str]:
 
 def read_query(log: Log, names: Sequence[str]) -> str:
     """The rows from $1 to before $2 with their number as text and their columns under ``names``."""
-    columns = [f"{column} AS {name}" for column, name in zip(log.columns, names, strict=True)]
+    columns = [f"deleted AS {DELETED}"] if log.changes else []
+    columns += [f"{column} AS {name}" for column, name in zip(log.columns, names, strict=True)]
     return (
         f"SELECT {', '.join(['seq::VARCHAR AS position', 'record_time', *columns])} FROM {log.qualified} "
         "WHERE seq >= $1 AND seq < $2 ORDER BY seq"

@@ -60,7 +60,7 @@ def changed_keys(state: State, batch: str | None, changes: str | None) -> str | 
     if isinstance(state, KeyedRows):
         return f"SELECT {_as_g(state.keys)} FROM ({changes})"
     if isinstance(state, RetractedState):
-        same = " AND ".join(f"r.{key} = c.{key}" for key in state.rows.keys)
+        same = " AND ".join(f"r.{key} = c.{key}" for key in state.rows.identity)
         old = ", ".join(f"r.{name} AS g{i}" for i, name in enumerate(state.group_columns))
         return (
             f"SELECT {_as_g(state.group_columns)} FROM ({changes}) WHERE passes "
