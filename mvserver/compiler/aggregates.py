@@ -20,7 +20,7 @@ from mvserver.compiler.capabilities.lookup import FUNCTIONS_HINT, call_operator
 from mvserver.compiler.coercion import coerce
 from mvserver.compiler.expressions import Expression, Literal
 from mvserver.compiler.literals import is_unknown, typed_literal
-from mvserver.compiler.plans import Aggregate, AggregateCall
+from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
 from mvserver.sql import types as t
@@ -63,10 +63,9 @@ _ORDERED = frozenset(
 _SCALARS = _ORDERED | {Kind.BOOLEAN, Kind.VARBINARY}
 _DEVIATIONS = frozenset({Aggregate.VAR_POP, Aggregate.VAR_SAMP, Aggregate.STDDEV_POP, Aggregate.STDDEV_SAMP})
 _LOGICAL = frozenset({Aggregate.BOOL_AND, Aggregate.BOOL_OR})
-_TIMED = frozenset({Aggregate.FIRST_VALUE, Aggregate.LAST_VALUE})
 _PERCENTILES = frozenset({Aggregate.PERCENTILE_CONT, Aggregate.PERCENTILE_DISC})
 WITHIN_GROUP = _PERCENTILES | {Aggregate.MODE}
-_KEEPS_TYPE = _TIMED | {Aggregate.PERCENTILE_DISC, Aggregate.MODE}
+_KEEPS_TYPE = TIMED | {Aggregate.PERCENTILE_DISC, Aggregate.MODE}
 _SAME_WITHOUT_DISTINCT = _LOGICAL | {Aggregate.MIN, Aggregate.MAX}
 _TAKES_UNKNOWN = _KEEPS_TYPE | {
     Aggregate.COUNT, Aggregate.MIN, Aggregate.MAX, Aggregate.ARRAY_AGG, Aggregate.TOP, Aggregate.CARDINALITY,
@@ -227,7 +226,7 @@ def _joined_call(written: AggregateText, arguments: tuple[Expression, ...]) -> A
 def _top_call(written: AggregateText, arguments: tuple[Expression, ...]) -> AggregateCall:
     argument = _known(Aggregate.TOP, arguments[0], written)
     limit = arguments[1].value if isinstance(arguments[1], Literal) else None
-    if argument.type.kind not in _ORDERED or (isinstance(limit, int) and isinstance(limit, bool)):
+    if argument.type.kind not in _ORDERED or isinstance(limit, bool):
         raise _undefined(written, arguments)
     if not isinstance(limit, int) or not 1 <= limit <= limits.TOP_VALUES_MAX:
         raise SqlError(

@@ -13,11 +13,12 @@ from mvserver.compiler.aggregates import AGGREGATES, AggregateText, aggregate_ca
 from mvserver.compiler.binder import Binder
 from mvserver.compiler.capabilities.keys import normalized_key
 from mvserver.compiler.coercion import coerce
-from mvserver.compiler.expressions import AggregateReference, Case, Expression, KeyReference, Literal
+from mvserver.compiler.expressions import AggregateReference, Expression, KeyReference, both
 from mvserver.compiler.finishing import Finisher
 from mvserver.compiler.grouping import grouping
 from mvserver.compiler.literals import is_unknown
 from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Output, Projection, Scan
+from mvserver.compiler.refusals import refused
 from mvserver.compiler.scope import Scope
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
@@ -75,20 +76,13 @@ def analyze(select: exp.Expression, source: Source, branch: Branch | None = None
     items = _expand(select.expressions, source.scope)
     if source.aggregation is not None:
         return _over_aggregation(select, items, source.scope, source.aggregation, (where, binder))
-    where = _both(source.where, where)
+    where = both(source.where, where)
     if _aggregates(select):
         return _aggregation(select, items, source.scope, source.scan, where)
     outputs = _projection_outputs(items, source.scope, branch)
     if select.args.get("distinct") is not None:
         return _distinct(items, outputs, source.scan, where)
     return Projection(source.scan, where, outputs)
-
-
-def _both(first: Expression | None, second: Expression | None) -> Expression | None:
-    """Both conditions; the second is evaluated only where the first holds."""
-    if first is None or second is None:
-        return first or second
-    return Case(t.BOOLEAN, ((first, second),), Literal(t.BOOLEAN, False))
 
 
 def _aggregates(select: exp.Expression) -> bool:
@@ -221,7 +215,7 @@ def _over_aggregation(
     condition, where_binder = where
     if condition is not None:
         node = select.args["where"].this
-        condition = _both(inner.having, _located(finisher, condition, where_binder, position_of(node)))
+        condition = both(inner.having, _located(finisher, condition, where_binder, position_of(node)))
     else:
         condition = inner.having
     _check_distinct(select, len(inner.keys) + bool(inner.grouping_sets), outputs)
@@ -247,12 +241,8 @@ def _check_distinct(select: exp.Expression, keys: int, outputs: Sequence[Output]
         return
     selected = {output.expression.index for output in outputs if isinstance(output.expression, KeyReference)}
     if not selected >= set(range(keys)):
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            "SELECT DISTINCT without all columns of GROUP BY is not supported in a continuous query",
-            hint="Use DISTINCT in the SELECT that reads the view.",
-            position=position_of(node),
-        )
+        what = "SELECT DISTINCT without all columns of GROUP BY"
+        raise refused(what, node, "Use DISTINCT in the SELECT that reads the view.")
 
 
 def _having(select: exp.Expression, binder: Binder, finisher: Finisher) -> Expression | None:

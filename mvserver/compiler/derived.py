@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from mvserver.compiler.expressions import ColumnReference, Expression, KeyReference, walk, with_children
-from mvserver.compiler.plans import Aggregation, ContinuousPlan, Output, Projection, Scan
+from mvserver.compiler.plans import Aggregation, ContinuousPlan, Output, Projection, Scan, ScanColumn
+from mvserver.sql import types as t
 
 EVENT_TIME = "rowtime"  # a column of every derived scan beside those of the user, whose names have a dot
 
@@ -98,6 +99,22 @@ class UnionAll:
 
 
 Derived = IntervalJoin | TemporalJoin | UnionAll
+
+
+def derived_scan(relation: str, derived: Derived) -> Scan:
+    """The scan of the rows that ``derived`` makes; its left source says where to start and what a bad record does."""
+    columns = tuple(ScanColumn(output.name, output.type) for output in derived.outputs)
+    return Scan(
+        relation_id=relation,
+        relation=relation,
+        columns=(*columns, ScanColumn(EVENT_TIME, t.TIMESTAMP_LTZ)),
+        value_format="rows",
+        timestamp=EVENT_TIME,
+        timestamp_format="sql",
+        starting_position=derived.left.scan.starting_position,
+        error_handling=derived.left.scan.error_handling,
+        derived=derived,
+    )
 
 
 def scans(scan: Scan) -> Iterator[Scan]:

@@ -1,14 +1,12 @@
-"""Plans as text (EXPLAIN) and as DeltaStream's JSON (DESCRIBE <statement>): the very objects that run."""
+"""Plans as text, for EXPLAIN: the very objects that run."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from mvserver.compiler.aggregates import WITHIN_GROUP
 from mvserver.compiler.capabilities.spark_text import identifier, literal
 from mvserver.compiler.changelogs import over_changelog
-from mvserver.compiler.derived import scans
 from mvserver.compiler.explain_joins import join_lines
 from mvserver.compiler.expressions import Expression, Literal
 from mvserver.compiler.lower_spark import lower as lower_spark
@@ -35,35 +33,6 @@ def explain(plan: ContinuousPlan) -> list[str]:
         *_section("Output, by Spark", [_output(output, finished=False) for output in plan.outputs]),
         *_below(plan),
     ]
-
-
-def describe_json(statement_type: str, plan: ContinuousPlan, sink: str) -> str:
-    """The ``info`` of DeltaStream's dry run: sink and sources by name, and the columns that the query gives.
-
-    ``statement_type`` is DeltaStream's name of the statement, as CREATE_STREAM_AS; ``sink`` is database.schema.name.
-    """
-    kind = _SINK_KINDS.get(statement_type, "stream")
-    described = {
-        "sink": _relation(sink, kind),
-        "sources": [_relation(scan.relation, scan.kind) for scan in scans(plan.scan)],
-        "statements": [],
-        "columns": [{"name": output.name, "type": str(output.type)} for output in plan.outputs],
-        "mode": "upsert" if isinstance(plan, Aggregation) or over_changelog(plan) else "append",
-        "plan": explain(plan),
-    }
-    return json.dumps(described, ensure_ascii=False)
-
-
-_SINK_KINDS = {
-    "CREATE_MATERIALIZED_VIEW_AS": "materialized_view",
-    "CREATE_CHANGELOG_AS": "changelog",
-    "CREATE_TABLE_AS": "table",
-}
-
-
-def _relation(name: str, kind: str) -> dict[str, str]:
-    database, schema, plain = (["", "", *name.split(".", 2)])[-3:]
-    return {"fqn": name, "type": kind, "db_name": database, "schema_name": schema, "name": plain}
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from mvserver.sql.types import SqlType
+from mvserver.sql.types import BOOLEAN, SqlType
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,13 @@ def with_children(node: Expression, change: Callable[[Expression], Expression]) 
             otherwise=change(node.otherwise) if node.otherwise is not None else None,
         )
     return node
+
+
+def both(first: Expression | None, second: Expression | None) -> Expression | None:
+    """Both conditions; the second is evaluated only where the first holds."""
+    if first is None or second is None:
+        return first or second
+    return Case(BOOLEAN, ((first, second),), Literal(BOOLEAN, False))
 
 
 def size(node: Expression) -> int:

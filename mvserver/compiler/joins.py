@@ -19,14 +19,14 @@ from mvserver.compiler.binder import Binder
 from mvserver.compiler.capabilities.keys import normalized_key
 from mvserver.compiler.capabilities.lookup import call_operator
 from mvserver.compiler.changelogs import CHANGELOG
-from mvserver.compiler.derived import EVENT_TIME, IntervalJoin, JoinKind, JoinSide, TemporalJoin, UnionAll
+from mvserver.compiler.derived import IntervalJoin, JoinKind, JoinSide, TemporalJoin, UnionAll, derived_scan
 from mvserver.compiler.expressions import Call, ColumnReference, Expression, Literal, walk, with_children
 from mvserver.compiler.intervals import parts_of
-from mvserver.compiler.plans import Output, Scan, ScanColumn
+from mvserver.compiler.plans import Output, Scan
+from mvserver.compiler.refusals import refused
 from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
-from mvserver.sql import types as t
 from mvserver.sql.nodes import position_of
 from mvserver.sql.types import Kind
 
@@ -63,18 +63,7 @@ def joined(left: Source, right: Source, join: exp.Join) -> Source:
         derived = IntervalJoin(kind, sides[0], sides[1], residual, within)
     if derived.residual is not None:
         _check_residual(derived, join)
-    columns = tuple(ScanColumn(output.name, output.type) for output in derived.outputs)
-    scan = Scan(
-        relation_id=_relation(derived),
-        relation=_relation(derived),
-        columns=(*columns, ScanColumn(EVENT_TIME, t.TIMESTAMP_LTZ)),
-        value_format="rows",
-        timestamp=EVENT_TIME,
-        timestamp_format="sql",
-        starting_position=left.scan.starting_position,
-        error_handling=left.scan.error_handling,
-        derived=derived,
-    )
+    scan = derived_scan(_relation(derived), derived)
     return Source(scope, scan, rest if kind is JoinKind.INNER else None)
 
 
@@ -85,49 +74,25 @@ def _relation(join: IntervalJoin | TemporalJoin) -> str:
 
 # --- what is refused ------------------------------------------------------------------------------------------------
 def _kind(join: exp.Join) -> JoinKind:
-    position = position_of(join)
     if join.args.get("side") == "RIGHT":
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            "RIGHT JOIN is not supported in a continuous query",
-            hint="Swap the two sides and use LEFT JOIN.",
-            position=position,
-        )
+        raise refused("RIGHT JOIN", join, "Swap the two sides and use LEFT JOIN.")
     if join.args.get("using"):
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            "USING is not supported in a continuous query",
-            hint="Use ON a.column = b.column.",
-            position=position,
-        )
+        raise refused("USING", join, "Use ON a.column = b.column.")
     if join.args.get("on") is None:
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            "a join without ON is not supported in a continuous query",
-            hint="Join on a column: a JOIN b WITHIN n MINUTES ON a.column = b.column.",
-            position=position,
-        )
+        raise refused("a join without ON", join, "Join on a column: a JOIN b WITHIN n MINUTES ON a.column = b.column.")
     return JoinKind(join.args.get("side") or "INNER")
 
 
 def _check_side(source: Source, join: exp.Join) -> None:
     if source.aggregation is not None:
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            "a join with a sub-query that aggregates is not supported in a continuous query",
-            hint="Join first, and aggregate the joined rows; or join the views in the SELECT that reads them.",
-            position=position_of(join),
-        )
+        hint = "Join first, and aggregate the joined rows; or join the views in the SELECT that reads them."
+        raise refused("a join with a sub-query that aggregates", join, hint)
 
 
 def _check_union(source: Source, join: exp.Join) -> None:
     if any(isinstance(scan.derived, UnionAll) for scan in _derived_scans(source.scan)):
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            "a join with a UNION ALL is not supported in a continuous query",
-            hint="Join each of its queries, and combine the joined rows with UNION ALL.",
-            position=position_of(join),
-        )
+        hint = "Join each of its queries, and combine the joined rows with UNION ALL."
+        raise refused("a join with a UNION ALL", join, hint)
 
 
 def _derived_scans(scan: Scan) -> Iterator[Scan]:
@@ -138,13 +103,8 @@ def _derived_scans(scan: Scan) -> Iterator[Scan]:
 
 def _check_left(left: Source, join: exp.Join) -> None:
     if left.scan.kind == CHANGELOG:
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            "a join whose left side is a changelog is not supported in a continuous query",
-            hint="Write the stream on the left; or make a view of each changelog, and join the views where they are "
-            "read.",
-            position=position_of(join),
-        )
+        hint = "Write the stream on the left; or make a view of each changelog, and join the views where they are read."
+        raise refused("a join whose left side is a changelog", join, hint)
 
 
 def _check_temporal(kind: JoinKind, scan: Scan, side: JoinSide, join: exp.Join) -> None:
@@ -270,12 +230,8 @@ def _conditions(
 
 
 def _without_equality(join: exp.Join) -> SqlError:
-    return SqlError(
-        sqlstates.FEATURE_NOT_SUPPORTED,
-        "a join without an equality between its two sides is not supported in a continuous query",
-        hint="ON needs a.column = b.column; other conditions may follow with AND.",
-        position=position_of(join.args["on"]),
-    )
+    hint = "ON needs a.column = b.column; other conditions may follow with AND."
+    return refused("a join without an equality between its two sides", join.args["on"], hint)
 
 
 def _keyed(scan: Scan, outputs: Mapping[str, Expression] | None) -> Callable[[Expression], bool]:

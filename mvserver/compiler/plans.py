@@ -86,6 +86,9 @@ class Aggregate(enum.Enum):
     CARDINALITY = "approx_count_distinct"  # of a sketch's values
 
 
+TIMED = frozenset({Aggregate.FIRST_VALUE, Aggregate.LAST_VALUE})  # they choose by event time
+
+
 @dataclass(frozen=True)
 class AggregateCall:
     """One aggregate of the SELECT list or HAVING; equal calls appear once. ``argument`` is None for COUNT(*), and what

@@ -18,6 +18,7 @@ from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.expressions import Expression, KeyReference, size, with_children
 from mvserver.compiler.joins import joined
 from mvserver.compiler.plans import Aggregation, ContinuousPlan, Output
+from mvserver.compiler.refusals import refused
 from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable
 from mvserver.compiler.shape import RelationShape, Resolve, ViewDefinition
 from mvserver.compiler.source_properties import scan_of
@@ -82,15 +83,6 @@ def _plan(select: exp.Expression, names: Names, branch: Branch | None) -> Contin
         return union_all(left, plan_select(select.expression, inside, Branch.LATER), select)
     _refuse_clauses(select)
     return analyze(select, _source(select, names), branch)
-
-
-def refused(what: str, node: exp.Expression, hint: str) -> SqlError:
-    return SqlError(
-        sqlstates.FEATURE_NOT_SUPPORTED,
-        f"{what} is not supported in a continuous query",
-        hint=hint,
-        position=position_of(node),
-    )
 
 
 def _refuse_clauses(select: exp.Expression) -> None:

@@ -7,12 +7,11 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.coercion import coerce, common_type_of
-from mvserver.compiler.derived import EVENT_TIME, JoinSide, UnionAll
+from mvserver.compiler.derived import JoinSide, UnionAll, derived_scan
 from mvserver.compiler.expressions import ColumnReference
-from mvserver.compiler.plans import ContinuousPlan, Output, Projection, Scan, ScanColumn
+from mvserver.compiler.plans import ContinuousPlan, Output, Projection
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
-from mvserver.sql import types as t
 from mvserver.sql.nodes import position_of
 
 
@@ -47,18 +46,7 @@ def union_all(left: ContinuousPlan, right: ContinuousPlan, tree: exp.Expression)
         JoinSide(left.scan, left.where, (), tuple(one for one, _ in columns)),
         JoinSide(right.scan, right.where, (), tuple(other for _, other in columns)),
     )
-    relation = f"{left.scan.relation} union all {right.scan.relation}"
-    scan = Scan(
-        relation_id=relation,
-        relation=relation,
-        columns=(*(ScanColumn(one.name, one.type) for one, _ in columns), ScanColumn(EVENT_TIME, t.TIMESTAMP_LTZ)),
-        value_format="rows",
-        timestamp=EVENT_TIME,
-        timestamp_format="sql",
-        starting_position=left.scan.starting_position,
-        error_handling=left.scan.error_handling,
-        derived=derived,
-    )
+    scan = derived_scan(f"{left.scan.relation} union all {right.scan.relation}", derived)
     outputs = tuple(
         Output(given.name, one.type, ColumnReference(one.type, one.name))
         for given, (one, _) in zip(left.outputs, columns, strict=True)

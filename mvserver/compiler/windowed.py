@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from mvserver import limits, sqlstates
 from mvserver.compiler.capabilities.lookup import call_operator
-from mvserver.compiler.expressions import Case, ColumnReference, Expression, Literal, walk
+from mvserver.compiler.expressions import ColumnReference, Expression, both, walk
 from mvserver.compiler.plans import Aggregate, Aggregation, ContinuousPlan, Projection
 from mvserver.compiler.scope import ScopeColumn
 from mvserver.compiler.shape import RelationShape
@@ -104,10 +104,7 @@ def finish(plan: ContinuousPlan, select: exp.Expression) -> ContinuousPlan:
 
 def _in_window(plan: Projection) -> Projection:
     """Without the records that belong to no window; for an aggregation the state leaves them out, and keeps them."""
-    condition = call_operator("is not null", (START,))
-    if plan.where is not None:
-        condition = Case(t.BOOLEAN, ((condition, plan.where),), Literal(t.BOOLEAN, False))
-    return replace(plan, where=condition)
+    return replace(plan, where=both(call_operator("is not null", (START,)), plan.where))
 
 
 def _check_grouped(plan: Aggregation, window: Window, select: exp.Expression) -> None:

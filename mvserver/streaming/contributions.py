@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mvserver.compiler import lower_duckdb
-from mvserver.compiler.plans import Aggregate, AggregateCall
+from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall
 
-TIMED = frozenset({Aggregate.FIRST_VALUE, Aggregate.LAST_VALUE})  # their argument is a pair of event time and value
+
+def argument_type(call: AggregateCall) -> str:
+    """DuckDB's type of what an aggregate that keeps one of its arguments takes: FIRST_VALUE and LAST_VALUE a pair of
+    event time and value, of which they keep the least or the greatest."""
+    assert call.argument is not None  # noqa: S101 - only COUNT(*) has none
+    kind = lower_duckdb.duckdb_type(call.argument.type)
+    return f"STRUCT(t BIGINT, v {kind})" if call.function in TIMED else kind
 
 
 @dataclass(frozen=True)
@@ -24,10 +30,8 @@ class Contribution:
             return "BIGINT"
         if self.call.argument is None:  # COUNT(*) FILTER (WHERE ...)
             return "INTEGER"
-        kind = lower_duckdb.duckdb_type(self.call.argument.type)
-        if self.call.function is Aggregate.ARRAY_AGG:
-            return f"{kind}[]"
-        return f"STRUCT(t BIGINT, v {kind})" if self.call.function in TIMED else kind
+        kind = argument_type(self.call)
+        return f"{kind}[]" if self.call.function is Aggregate.ARRAY_AGG else kind
 
 
 @dataclass

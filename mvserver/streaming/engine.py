@@ -233,4 +233,3 @@ class Engine:
     def _committed(self, query_ids: Sequence[str]) -> None:
         for known in list(self._running.values()):
             known.rows_committed(query_ids)
-        self._services.views_changed(query_ids)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -40,7 +40,6 @@ class EngineServices:
     spark: SparkOptions
     data_directory: Path
     records_per_trigger: int
-    views_changed: Callable[[Sequence[str]], None] = lambda view_ids: None
     reached: Callable[[str], None] = lambda step: None
     health_interval_s: float = HEALTH_INTERVAL_S
 

@@ -15,11 +15,11 @@ import pyarrow as pa
 from mvserver.compiler import lower_spark
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.expressions import ColumnReference, Expression, FieldAccess, Literal, walk
-from mvserver.compiler.plans import Aggregate, AggregateCall, Projection, Scan
+from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Projection, Scan
 from mvserver.compiler.row_functions import ROW_KEY, ROW_TIME
 from mvserver.sql.types import Kind
 from mvserver.streaming.change_input import ChangeInput, contributed
-from mvserver.streaming.scan_decoding import DecodedScan, decode_scan
+from mvserver.streaming.scan_decoding import DecodedScan, Stages, decode_scan, side_by_side
 from mvserver.streaming.targets import MeasureCall, Target, keeps_times
 from mvserver.streaming.windowing import WindowColumns, event_us
 from spark_sinks.decode import TYPED_FORMATS, parquet_column
@@ -33,7 +33,6 @@ from spark_sinks.duckdb.windows import Judging
 REJECTED_RAW_BYTES_MAX = 65_536  # of a rejected record, this much is kept
 _SET = "grouping_set"
 _ROW_KEY = "make_valid_utf8(cast(key as string))"
-_TIMED = frozenset({Aggregate.FIRST_VALUE, Aggregate.LAST_VALUE})
 
 
 @dataclass(frozen=True)
@@ -209,7 +208,7 @@ def build_program(targets: Sequence[Target], *, trial: bool = False) -> Program:
     scans: dict[str, Scan] = {}
     for target in targets:
         scans.setdefault(target.plan.scan.relation_id, target.plan.scan)
-    stages: list[tuple[str, ...]] = []
+    stages: Stages = ()
     decodings: dict[str, DecodedScan] = {}
     references: dict[str, Mapping[str, str]] = {}
     good: dict[str, str] = {}
@@ -217,7 +216,7 @@ def build_program(targets: Sequence[Target], *, trial: bool = False) -> Program:
     rejected_columns: list[str] = []
     for number, (relation_id, scan) in enumerate(scans.items()):
         decoded = decodings[relation_id] = decode_scan(scan, f"r{number}_", trial=trial)
-        _merge_stages(stages, decoded.stages)
+        stages = side_by_side(stages, decoded.stages)
         references[relation_id] = decoded.columns
         good[relation_id] = decoded.good
         rejected.append((relation_id, f"x{number}"))
@@ -229,20 +228,20 @@ def build_program(targets: Sequence[Target], *, trial: bool = False) -> Program:
     for target in targets:
         scan = target.plan.scan
         windows.add(scan, references[scan.relation_id], good[scan.relation_id])
-    stages.extend(windows.stages)
+    stages += tuple(windows.stages)
     flags, values = _Columns("f"), _Columns("c")
     partials: dict[str, str] = {}
     views = [_view_input(target, references, windows, good, flags, values, partials) for target in targets]
     views = [_with_changes(view, decodings[view.target.plan.scan.relation_id], flags, values) for view in views]
     if any(text != name for text, name in flags.by_text.items()):
-        stages.append(tuple(flags.selected()))
+        stages += (tuple(flags.selected()),)
     keys = list(dict.fromkeys(key for view in views for key in view.group_columns))
     flag_names = tuple(flags.by_text.values())
     kept = [*flag_names, *(f"NOT {decoded.known}" for decoded in decodings.values())]
     # A watermark is moved by what a view leaves out, too.
     whole = bool(windows.events) or any(view.event is not None for view in views)
     return Program(
-        stages=tuple(stages),
+        stages=stages,
         flags=flag_names,
         columns=(*values.selected(), *windows.events, *rejected_columns),
         rejected=tuple(rejected),
@@ -283,15 +282,6 @@ def _with_deletions(
     keys = [lower_spark.lower(output.expression, columns.__getitem__) for output in view.target.plan.outputs[:count]]
     outputs = (*(values.name(key) for key in keys), *view.outputs[count:])
     return replace(view, outputs=outputs, known=flags.plain(decoded.known))
-
-
-def _merge_stages(stages: list[tuple[str, ...]], more: Sequence[tuple[str, ...]]) -> None:
-    """Stages of different relations depend only on their own: run them side by side."""
-    for index, stage in enumerate(more):
-        if index < len(stages):
-            stages[index] = (*stages[index], *stage)
-        else:
-            stages.append(stage)
 
 
 def _rejected_column(scan: Scan, reason: str, name: str) -> str:
@@ -350,7 +340,7 @@ def _view_input(
         guard = flag if condition is None else f"{flag} AND ({condition})"
         if call.function is Aggregate.ARRAY_AGG:  # where NULL is a value, what is left out must differ from it
             return values.name(f"CASE WHEN {guard} THEN array({lower_spark.lower(call.argument, resolve)}) END")
-        if call.function in _TIMED:
+        if call.function in TIMED:
             argument = lower_spark.lower(call.argument, resolve)
             return values.name(_timed(argument, _event_time(plan.scan, resolve), guard))
         return value(call.argument, condition)

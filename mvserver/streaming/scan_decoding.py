@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from mvserver.compiler.plans import Scan, ScanColumn
 from mvserver.streaming.spark_types import spark_type
@@ -14,13 +15,16 @@ from spark_sinks.decode import DecodeColumn, decode
 from spark_sinks.decode.keys import decode_key
 from spark_sinks.duckdb.record_columns import DELETED
 
+Stages = tuple[tuple[str, ...], ...]
+"""Spark expressions, each stage over the columns of the one before."""
+
 
 @dataclass(frozen=True)
 class DecodedScan:
     """As :class:`spark_sinks.decode.Decoded`. ``good`` is a record that is a row; ``known`` one that is not rejected,
     which a changelog's deletion is too; ``primary_key`` are references that hold also in a deletion."""
 
-    stages: tuple[tuple[str, ...], ...]
+    stages: Stages
     columns: Mapping[str, str]
     good: str
     known: str
@@ -46,7 +50,7 @@ def decode_scan(scan: Scan, prefix: str, *, trial: bool) -> DecodedScan:
         scan.key_format, [_column(declared[name]) for name in scan.primary_key], f"{prefix}k", trial=trial
     )
     key_columns = dict(keyed.columns)
-    stages = _side_by_side(decoded.stages, keyed.stages)
+    stages = side_by_side(decoded.stages, keyed.stages)
     deleted = "value IS NULL"
     if scan.key_only:
         columns.update({name: key_columns[name] for name in scan.key_only})
@@ -78,10 +82,6 @@ def _column(column: ScanColumn) -> DecodeColumn:
     return DecodeColumn(column.name, spark_type(column.type), str(column.type), column.not_null)
 
 
-def _side_by_side(
-    stages: tuple[tuple[str, ...], ...], others: tuple[tuple[str, ...], ...]
-) -> tuple[tuple[str, ...], ...]:
-    length = max(len(stages), len(others))
-    return tuple(
-        (*(stages[i] if i < len(stages) else ()), *(others[i] if i < len(others) else ())) for i in range(length)
-    )
+def side_by_side(stages: Stages, others: Stages) -> Stages:
+    """Two lists of stages as one: each depends on its own list only."""
+    return tuple((*one, *other) for one, other in zip_longest(stages, others, fillvalue=()))

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from mvserver.compiler import lower_duckdb
 from mvserver.compiler.changelogs import over_changelog
-from mvserver.compiler.plans import Aggregate, AggregateCall, Aggregation, ContinuousPlan, Projection, Scan
+from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, ContinuousPlan, Projection, Scan
 from mvserver.sql.types import DOUBLE, Kind, SqlType
-from mvserver.streaming.contributions import Contributions
+from mvserver.streaming.contributions import Contributions, argument_type
 from mvserver.streaming.windowing import aging_of, windowing_of
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.outbox import Outbox
@@ -39,8 +39,10 @@ _EXTREMES = {
     Aggregate.MAX: Measure.MAX,
     Aggregate.BOOL_AND: Measure.MIN,
     Aggregate.BOOL_OR: Measure.MAX,
+    # The least or greatest pair of time and value: of equal times the value decides, not the order of arrival.
+    Aggregate.FIRST_VALUE: Measure.MIN,
+    Aggregate.LAST_VALUE: Measure.MAX,
 }
-_TIMED = {Aggregate.FIRST_VALUE: Measure.MIN, Aggregate.LAST_VALUE: Measure.MAX}
 _ORDERED = {
     Aggregate.PERCENTILE_CONT: Ordered.CONTINUOUS,
     Aggregate.PERCENTILE_DISC: Ordered.DISCRETE,
@@ -50,7 +52,6 @@ _ORDERED = {
     Aggregate.TOP: Ordered.GREATEST,
     Aggregate.CARDINALITY: Ordered.CARDINALITY,
 }
-AVERAGE_SCALE_MIN = 6
 
 
 @dataclass(frozen=True)
@@ -200,10 +201,7 @@ def _measures_of(call: AggregateCall, values: int | None, *, retracted: bool) ->
     if call.function is Aggregate.AVG:
         return [StateMeasure(Measure.SUM, _average_sum_type(kind), values, distinct), count]
     if call.function in _EXTREMES:
-        return [StateMeasure(_EXTREMES[call.function], lower_duckdb.duckdb_type(kind))]
-    if call.function in _TIMED:
-        # The least or greatest pair of time and value: of equal times the value decides, not the order of arrival.
-        return [StateMeasure(_TIMED[call.function], f"STRUCT(t BIGINT, v {lower_duckdb.duckdb_type(kind)})")]
+        return [StateMeasure(_EXTREMES[call.function], argument_type(call))]
     if call.function in _ORDERED:
         return []
     return [StateMeasure(Measure.MOMENTS, "DOUBLE", values, distinct)]
@@ -312,7 +310,7 @@ def _finish(plan: Aggregation, target: Target, call: AggregateCall) -> str:
     if call.function in _MOMENTS:
         sample, root = _MOMENTS[call.function]
         return variance(column(measures[0]), sample=sample, root=root)
-    if call.function in _TIMED:
+    if call.function in TIMED:
         return f"CAST(struct_extract({column(measures[0])}, 'v') AS {lower_duckdb.duckdb_type(call.type)})"
     value = f"CAST({column(measures[0])} AS {lower_duckdb.duckdb_type(call.type)})"
     return f"CASE WHEN {column(measures[1])} > 0 THEN {value} END" if len(measures) > 1 else value

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from compiler_harness import compiled
 
 from mvserver.compiler.compile import plan_columns, plan_keys
-from mvserver.compiler.explain import describe_json, explain
+from mvserver.compiler.explain import explain
 from mvserver.compiler.expressions import AggregateReference, KeyReference
 from mvserver.compiler.plans import Aggregate, Aggregation, ErrorHandling, Projection
 
@@ -157,7 +155,7 @@ def test_default_names_are_postgresqls(expression: str, name: str) -> None:
     assert columns(sql)[0][0] in (name, {"text": "varchar"}.get(name, name))
 
 
-def test_explain_and_describe_print_the_plan() -> None:
+def test_explain_prints_the_plan() -> None:
     plan = compiled("SELECT url, count(*) AS n FROM clicks WHERE ip <> '' GROUP BY url HAVING count(*) > 1")
     assert explain(plan) == [
         "Aggregation (upsert by key)",
@@ -178,16 +176,6 @@ def test_explain_and_describe_print_the_plan() -> None:
         "    Undecodable records: IGNORE_AND_LOG",
         "    Columns: event_time BIGINT, device_id VARCHAR, url VARCHAR, ip VARCHAR, userid VARCHAR",
     ]
-    described = json.loads(describe_json("CREATE_MATERIALIZED_VIEW_AS", plan, "clickstream_db.public.v"))
-    assert described["sink"] == {
-        "fqn": "clickstream_db.public.v",
-        "type": "materialized_view",
-        "db_name": "clickstream_db",
-        "schema_name": "public",
-        "name": "v",
-    }
-    assert described["sources"][0]["fqn"] == "clickstream_db.public.clicks"
-    assert described["mode"] == "upsert"
 
 
 def test_explain_prints_distinct_and_ordered_aggregates() -> None:
