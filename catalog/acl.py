@@ -172,30 +172,27 @@ def _refuse_circle(acl: Acl, grantor: int, owner: int, grantee: int, privileges:
 
 def merged(left: Acl, right: Acl) -> Acl:
     """What both lists give together."""
-    for item in right:
-        known = next((each for each in left if (each.grantee, each.grantor) == (item.grantee, item.grantor)), None)
-        both = item
+    found: dict[tuple[int, int], AclItem] = {}
+    for item in (*left, *right):
+        known = found.get((item.grantee, item.grantor))
         if known is not None:
-            both = replace(
-                item, privileges=item.privileges | known.privileges, grantable=item.grantable | known.grantable
+            item = replace(
+                known, privileges=known.privileges | item.privileges, grantable=known.grantable | item.grantable
             )
-        left = (*(each for each in left if each is not known), both)
-    return left
+        found[item.grantee, item.grantor] = item
+    return tuple(found.values())
 
 
 def with_owner(acl: Acl | None, old: int, new: int) -> Acl | None:
     """The list after a change of owner: what the old one had and gave is the new one's."""
     if acl is None or old == new:
         return acl
-    merged: dict[tuple[int, int], AclItem] = {}
-    for item in acl:
-        grantee = new if item.grantee == old else item.grantee
-        grantor = new if item.grantor == old else item.grantor
-        known = merged.get((grantee, grantor), AclItem(grantee, grantor, NOTHING))
-        merged[grantee, grantor] = replace(
-            known, privileges=known.privileges | item.privileges, grantable=known.grantable | item.grantable
-        )
-    return tuple(merged.values())
+    renamed = {old: new}
+    items = (
+        replace(item, grantee=renamed.get(item.grantee, item.grantee), grantor=renamed.get(item.grantor, item.grantor))
+        for item in acl
+    )
+    return merged((), tuple(items))
 
 
 def roles_in(acl: Acl | None, owner: int) -> frozenset[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.sql.quoting import quoted
 from mvserver.sql.types import Kind, SqlType
 
 _TYPES = {
@@ -32,7 +33,7 @@ def duckdb_type(type_: SqlType) -> str:
     if type_.kind is Kind.MAP and type_.element and type_.key:
         return f"MAP({duckdb_type(type_.key)}, {duckdb_type(type_.element)})"
     if type_.kind is Kind.STRUCT:
-        inner = ", ".join('"' + name.replace('"', '""') + '" ' + duckdb_type(field) for name, field in type_.fields)
+        inner = ", ".join(f"{quoted(name)} {duckdb_type(field)}" for name, field in type_.fields)
         return f"STRUCT({inner})"
     if type_.kind in _TYPES:
         return _TYPES[type_.kind]

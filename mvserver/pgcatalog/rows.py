@@ -17,6 +17,7 @@ from catalog.model import Relation
 from mvserver.pgcatalog import pgtypes, privilege_functions, role_rows, static_data
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, index_oid, row_type_oid
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, PG_CATALOG_OID
+from mvserver.sql.quoting import quoted
 from mvserver.sql.types import parse_type
 
 Row = Mapping[str, Any]
@@ -43,7 +44,7 @@ def database_oid(snapshot: CatalogSnapshot, relation: Relation) -> int:
 
 def quote(name: str) -> str:
     plain = name.replace("_", "a").isalnum() and name.isascii() and name == name.lower() and not name[:1].isdigit()
-    return name if plain else '"' + name.replace('"', '""') + '"'
+    return name if plain else quoted(name)
 
 
 def index_definition(snapshot: CatalogSnapshot, relation: Relation) -> str:

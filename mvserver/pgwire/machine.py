@@ -60,7 +60,7 @@ class _Client:
 
 
 class Machine:
-    """``feed`` bytes, then ``advance``; do what the action says and go on with ``finish``, ``fail`` or ``advance``."""
+    """``feed`` bytes, then ``advance``; do what the action says, by ``perform`` or with ``fail``, and ``advance``."""
 
     def __init__(
         self,
@@ -106,10 +106,6 @@ class Machine:
 
     def advance(self) -> Action:
         return self._step(None)
-
-    def finish(self, value: Any) -> Action:
-        """The last Work returned ``value``."""
-        return self._step(value)
 
     def fail(self, error: Exception) -> Action:
         """The last Work raised ``error``."""

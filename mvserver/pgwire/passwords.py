@@ -18,7 +18,6 @@ from mvserver import limits
 from mvserver.pgwire.saslprep import prepared
 
 SCRAM, MD5 = "scram-sha-256", "md5"
-ENCRYPTIONS = (SCRAM, MD5)
 
 KEY_BYTES = hashlib.sha256().digest_size
 SALT_BYTES = 16  # PostgreSQL's
@@ -67,7 +66,7 @@ Verifier = ScramVerifier | Md5Verifier
 
 
 def stored(password: str, role: str, encryption: str) -> str:
-    """What is kept of a password; ``encryption`` is one of ENCRYPTIONS."""
+    """What is kept of a password; ``encryption`` is SCRAM or MD5."""
     if parse(password) is not None:
         return password
     if encryption == MD5:

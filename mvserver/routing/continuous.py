@@ -20,7 +20,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.spark_wait import wait_for_spark
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.lexer import TokenKind, tokenize
+from mvserver.sql.definitions import select_text
 from mvserver.sql.statements import CreateChangelogAs, CreateMaterializedView, CreateStreamAs, InsertInto
 from mvserver.sql.types import Kind
 
@@ -137,21 +137,6 @@ def query(
 def _views_of(plan_: ContinuousPlan) -> Sequence[str]:
     """The views that the query is made over, each once."""
     return list(dict.fromkeys(scan.views[-1] for scan in views(plan_.scan)))
-
-
-def select_text(statement: Continuous) -> str:
-    """The SELECT as the user wrote it: the catalog keeps it, and each start of the server compiles it anew."""
-    begins = ("select", "with") if isinstance(statement, InsertInto) else ("as",)
-    depth = 0
-    for token in tokenize(statement.text):
-        if token.kind is TokenKind.OPERATOR and token.text in ("(", "["):
-            depth += 1
-        elif token.kind is TokenKind.OPERATOR and token.text in (")", "]"):
-            depth -= 1
-        elif depth == 0 and token.kind is TokenKind.WORD and token.text in begins:
-            at = token.start if isinstance(statement, InsertInto) else token.end
-            return statement.text[at:].strip()
-    raise SqlError(sqlstates.INTERNAL_ERROR, "the statement has no SELECT", detail=statement.text)
 
 
 def refuse_loop(planned: PlannedQuery, sink_store: Store, sink_entity: str, services: Services) -> None:

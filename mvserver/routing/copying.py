@@ -128,7 +128,7 @@ class CopyTarget:
         )
         by_name = {field.name: field for field in self._fields}
         self._oids = tuple(by_name[name].form.oid for name in names)
-        self._record = _json_record(self._fields) if value_format == "json" else _csv_record(self._fields)
+        self._record = _json_record(self._fields) if value_format == "json" else _csv_record()
         self._kept = tempfile.SpooledTemporaryFile(max_size=limits.COPY_MEMORY_BYTES)  # noqa: SIM115 - close() does
 
     def feed(self, data: bytes) -> None:
@@ -244,7 +244,7 @@ def _json_record(fields: Sequence[_Field]) -> _RecordForm:
     return _RecordForm(ValueForm.json, record)
 
 
-def _csv_record(fields: Sequence[_Field]) -> _RecordForm:
+def _csv_record() -> _RecordForm:
     def value(form: ValueForm, value: Any) -> str:
         text = form.plain(value)
         if "\n" in text or "\r" in text:

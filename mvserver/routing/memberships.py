@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from catalog.authority import Authority
 from catalog.model import Membership, Role
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -32,7 +31,7 @@ def refuse_public(spec: RoleSpec) -> None:
 
 def add(role: Role, member: Role, membership: Membership, context: SessionContext, services: Services) -> None:
     catalog = services.catalog
-    above = Authority.of(role.name, catalog.roles.all(), catalog.memberships.all())
+    above = catalog.privileges.authority(role.name)
     if member.oid in above.oids:
         raise SqlError(sqlstates.INVALID_GRANT_OPERATION, f'role "{role.name}" is a member of role "{member.name}"')
     known = catalog.memberships.find(role.oid, member.oid)

@@ -7,7 +7,8 @@ path.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from catalog.acl import Privilege
 from catalog.authority import Authority
@@ -31,18 +32,28 @@ def require_superuser(context: SessionContext, services: Services, what: str) ->
         )
 
 
-def require_attribute(context: SessionContext, services: Services, attribute: str, what: str) -> None:
-    """For what a role may by itself, and not by the roles that it is a member of: CREATEDB, CREATESTORE."""
+@dataclass(frozen=True)
+class Attribute:
+    """What a role may by itself, and not by the roles that it is a member of."""
+
+    word: str
+    given: Callable[[Role], bool]
+
+    def of(self, role: Role) -> bool:
+        return role.superuser or self.given(role)
+
+
+CREATEDB = Attribute("CREATEDB", lambda role: role.create_database)
+CREATESTORE = Attribute("CREATESTORE", lambda role: role.create_store)
+
+
+def require_attribute(context: SessionContext, services: Services, attribute: Attribute, what: str) -> None:
     role = services.catalog.roles.find(context.role)
-    allowed = {
-        "CREATEDB": role is not None and role.create_database,
-        "CREATESTORE": role is not None and role.create_store,
-    }[attribute]
-    if not allowed and (role is None or not role.superuser):
+    if role is None or not attribute.of(role):
         raise SqlError(
             sqlstates.INSUFFICIENT_PRIVILEGE,
             f"permission denied to {what}",
-            detail=f"Only superusers and roles with the attribute {attribute} may do this.",
+            detail=f"Only superusers and roles with the attribute {attribute.word} may do this.",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from catalog.acl import Privilege
-from catalog.model import Column, Relation, Schema, Store
+from catalog.model import Relation, Schema, Store
 from mvserver import sqlstates
 from mvserver.compiler.changelogs import over_changelog
 from mvserver.compiler.plans import Aggregation
@@ -59,9 +59,12 @@ def chosen_store(
 ) -> Store:
     """The statement's, else the session's, else that of the left-most source."""
     chosen = declaration.store or context.store
-    store = planned.store if chosen is None else lookup.store(chosen, Privilege.USAGE, context, services)
-    for needed in (Privilege.USAGE, Privilege.INSERT):
-        privileges.require(store, needed, context, services)
+    if chosen is None:
+        store = planned.store
+        privileges.require(store, Privilege.USAGE, context, services)
+    else:
+        store = lookup.store(chosen, Privilege.USAGE, context, services)
+    privileges.require(store, Privilege.INSERT, context, services)
     check_sink_store(store)
     return store
 
@@ -186,7 +189,3 @@ def _fits(given: SqlType, wanted: SqlType) -> bool:
         whole = (given.precision or 0) - (given.scale or 0) <= (wanted.precision or 0) - (wanted.scale or 0)
         return whole and (given.scale or 0) <= (wanted.scale or 0)
     return given.kind is Kind.FLOAT and wanted.kind is Kind.DOUBLE
-
-
-def columns(planned: PlannedStream) -> tuple[Column, ...]:
-    return planned.query.columns()

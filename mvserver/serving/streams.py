@@ -16,6 +16,7 @@ from mvserver import sqlstates
 from mvserver.compiler.lower_duckdb import duckdb_type
 from mvserver.errors import SqlError
 from mvserver.serving.api import StreamRead
+from mvserver.sql.quoting import quoted
 from mvserver.sql.statements import Properties, Value
 from mvserver.sql.types import parse_type
 
@@ -38,8 +39,8 @@ class StreamTables:
         if any(column.name.lower() == alias.lower() for column in self._tree.find_all(exp.Column)):
             columns = list(relation.columns)  # the whole row may be meant
         columns = columns or list(relation.columns[:1])
-        name = ".".join(map(_quoted, path))
-        listed = ", ".join(_quoted(column.name) for column in columns)
+        name = ".".join(map(quoted, path))
+        listed = ", ".join(quoted(column.name) for column in columns)
         read = StreamRead(
             name=f"mv_stream_{len(self.reads)}",
             select=f"SELECT {listed} FROM {name}{_with(table.meta.get('properties'))}",
@@ -74,12 +75,8 @@ class StreamTables:
 def register_empty(cursor: duckdb.DuckDBPyConnection, reads: Sequence[StreamRead]) -> None:
     """For binding: the tables without rows."""
     for read in reads:
-        columns = ", ".join(f"CAST(NULL AS {kind}) AS {_quoted(name)}" for name, kind in read.columns)
+        columns = ", ".join(f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in read.columns)
         cursor.register(read.name, cursor.sql(f"SELECT {columns} LIMIT 0").to_arrow_table())
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _with(properties: Properties | None) -> str:

@@ -33,9 +33,6 @@ _TEXT_OF: dict[str, str] = {
 }  # fmt: skip
 """Macros that write a value of DuckDB's type as PostgreSQL does."""
 
-_NODES = (
-    exp.Cast, exp.TimestampTrunc, exp.Round, exp.WithinGroup, exp.DPipe, exp.Concat, exp.Anonymous,
-)  # fmt: skip
 _MARKS = ("_to_char", "_contains_all")
 
 
@@ -57,7 +54,7 @@ def concerns(node: exp.Expr) -> bool:
         return isinstance(node.this, exp.PercentileCont)
     if isinstance(node, exp.Round):
         return node.args.get("decimals") is None
-    return isinstance(node, _NODES)
+    return isinstance(node, exp.TimestampTrunc | exp.DPipe | exp.Concat)
 
 
 class TypedRewriting:

@@ -7,7 +7,8 @@ their sources through the pipelines that they share.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -15,10 +16,12 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql import parse_one
 from mvserver.sql import statements as s
-from mvserver.sql.lexer import TokenKind, tokenize
+from mvserver.sql.definitions import select_text
+from mvserver.sql.lexer import WORD, tokenize
+from mvserver.sql.quoting import quoted
 
 _CONTINUOUS = (s.CreateStreamAs, s.CreateChangelogAs, s.CreateMaterializedView, s.InsertInto)
-_ALLOWED = (s.CreateStream, s.CreateChangelog, *_CONTINUOUS)
+_BELONGING = (s.CreateStream, s.CreateChangelog, *_CONTINUOUS)
 
 
 @dataclass(frozen=True)
@@ -28,13 +31,15 @@ class Virtual:
     select: str  # its query, whole
 
 
-@dataclass
+@dataclass(frozen=True)
 class Application:
-    name: str
-    virtuals: dict[str, Virtual] = field(default_factory=dict)
-    read: set[str] = field(default_factory=set)
+    """As it stands after a statement: a savepoint keeps it, and ROLLBACK TO brings it back."""
 
-    def add(self, statement: s.CreateVirtual) -> None:
+    name: str
+    virtuals: Mapping[str, Virtual] = field(default_factory=dict)
+    read: frozenset[str] = frozenset()
+
+    def with_virtual(self, statement: s.CreateVirtual) -> Application:
         name = statement.name.parts[0]
         if name in self.virtuals:
             raise SqlError(
@@ -42,25 +47,28 @@ class Application:
                 f'virtual relation "{name}" already exists',
                 position=statement.name.position,
             )
-        text = self._with_virtuals(_select_text(statement.text, ("as",), inclusive=False), statement.select)
-        self.virtuals[name] = Virtual(statement.kind, name, text)
+        after, text = self._with_virtuals(select_text(statement), statement.select)
+        return replace(after, virtuals={**self.virtuals, name: Virtual(statement.kind, name, text)})
 
-    def whole(self, statement: s.Statement) -> s.Statement:
-        """The statement as it is kept: with the queries of the virtual relations that it reads."""
-        if not isinstance(statement, _ALLOWED):
+    @staticmethod
+    def refuse_other(statement: s.Statement) -> None:
+        """What would change something and is no part of an application."""
+        if not isinstance(statement, _BELONGING):
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
                 "an application has only statements that create relations and queries",
                 hint="Run the others before BEGIN APPLICATION or after END APPLICATION.",
             )
+
+    def whole(self, statement: s.Statement) -> tuple[Application, s.Statement]:
+        """The statement as it is kept: with the queries of the virtual relations that it reads."""
         if not isinstance(statement, _CONTINUOUS):
-            return statement
-        words = ("select", "with") if isinstance(statement, s.InsertInto) else ("as",)
-        select = _select_text(statement.text, words, inclusive=isinstance(statement, s.InsertInto))
-        changed = self._with_virtuals(select, statement.select)
+            return self, statement
+        select = select_text(statement)
+        after, changed = self._with_virtuals(select, statement.select)
         if changed == select:
-            return statement
-        return parse_one(statement.text[: len(statement.text) - len(select)] + changed)
+            return after, statement
+        return after, parse_one(statement.text[: len(statement.text) - len(select)] + changed)
 
     def check_all_read(self) -> None:
         unread = [virtual for name, virtual in self.virtuals.items() if name not in self.read]
@@ -71,7 +79,7 @@ class Application:
                 hint="Leave it out, or create it without VIRTUAL.",
             )
 
-    def _with_virtuals(self, text: str, select: exp.Expression) -> str:
+    def _with_virtuals(self, text: str, select: exp.Expression) -> tuple[Application, str]:
         named = {
             str(table.this.this)
             for table in select.find_all(exp.Table)
@@ -80,27 +88,10 @@ class Application:
         written = {str(cte.args["alias"].this.this) for cte in select.find_all(exp.CTE)}
         wanted = [virtual for name, virtual in self.virtuals.items() if name in named and name not in written]
         if not wanted:
-            return text
-        self.read |= {virtual.name for virtual in wanted}
-        queries = ", ".join(f"{_quoted(virtual.name)} AS ({virtual.select})" for virtual in wanted)
+            return self, text
+        after = replace(self, read=self.read | {virtual.name for virtual in wanted})
+        queries = ", ".join(f"{quoted(virtual.name)} AS ({virtual.select})" for virtual in wanted)
         first = tokenize(text)[0]
-        if first.kind is TokenKind.WORD and first.text == "with":
-            return f"WITH {queries},{text[first.end :]}"
-        return f"WITH {queries} {text}"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _select_text(text: str, words: tuple[str, ...], *, inclusive: bool) -> str:
-    """From the first of the words outside brackets; ``inclusive``: with it."""
-    depth = 0
-    for token in tokenize(text):
-        if token.kind is TokenKind.OPERATOR and token.text in ("(", "["):
-            depth += 1
-        elif token.kind is TokenKind.OPERATOR and token.text in (")", "]"):
-            depth -= 1
-        elif depth == 0 and token.kind is TokenKind.WORD and token.text in words:
-            return text[token.start if inclusive else token.end :].strip()
-    raise SqlError(sqlstates.INTERNAL_ERROR, "the statement has no SELECT", detail=text)
+        if first.kind is WORD and first.text == "with":
+            return after, f"WITH {queries},{text[first.end :]}"
+        return after, f"WITH {queries} {text}"

@@ -19,7 +19,6 @@ _REPEAT_S = 0.05
 
 USER_REQUEST = "canceling statement due to user request"
 TIMEOUT = "canceling statement due to statement timeout"
-SHUTDOWN = "canceling statement due to shutdown of the server"
 
 
 def _nothing() -> None:

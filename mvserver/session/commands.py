@@ -222,7 +222,7 @@ class Commands:
                 hint="Put it between BEGIN APPLICATION name and END APPLICATION.",
                 position=statement.name.position,
             )
-        application.add(statement)
+        self._state.transaction.application = application.with_virtual(statement)
         return Result(f"CREATE VIRTUAL {statement.kind.upper()}")
 
     def _end_application(self, statement: s.EndApplication, clock: StatementClock) -> Result:

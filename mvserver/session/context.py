@@ -18,7 +18,6 @@ class SessionContext:
     schema: str = "public"
     store: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
-    in_transaction_block: bool = False
     notices: list[Notice] = field(default_factory=list)
     cancelled: Callable[[], bool] = lambda: False
     application: str | None = None  # whose statements are being carried out

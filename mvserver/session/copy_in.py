@@ -28,8 +28,6 @@ class CopyCommands:
 
     def begin(self, statement: CopyFrom, clock: StatementClock) -> Result:
         transaction = self._state.transaction
-        if self._state.transaction_settings()["transaction_read_only"] == "on":
-            raise SqlError(sqlstates.READ_ONLY_SQL_TRANSACTION, "cannot execute COPY FROM in a read-only transaction")
         if transaction.queue:
             raise SqlError(
                 sqlstates.ACTIVE_SQL_TRANSACTION,

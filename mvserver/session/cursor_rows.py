@@ -58,7 +58,7 @@ class CursorRows:
     def forward(self, count: int | None) -> Iterator[pa.RecordBatch]:
         """The next rows, all of them for None; the cursor moves as they are taken."""
         left = count
-        while left is None or left > 0:
+        while (left is None or left > 0) and self._ready():
             piece = self._following(left)
             if piece is None:
                 self.at = self._read + 1
@@ -116,6 +116,10 @@ class CursorRows:
     def _check_open(self) -> None:
         if self._closed:
             raise SqlError(sqlstates.INVALID_CURSOR_NAME, "the cursor has been closed")
+
+    def _ready(self) -> bool:
+        """Whether the next rows, or the end, may be asked for now."""
+        return True
 
     def _following(self, most: int | None) -> pa.RecordBatch | None:
         """Rows right behind this one, of one batch."""

@@ -46,6 +46,7 @@ class Dispatcher:
     def run(self, statement: s.Statement, clock: StatementClock) -> Result:
         """One statement without parameters."""
         self._refuse_in_failed(statement)
+        self._refuse_writing(statement)
         if isinstance(statement, s.Pull):
             plan = self._plan(statement, clock)
             return self.run_plan(plan, clock) if isinstance(plan, PullPlan) else self.pushes.run(plan, clock)
@@ -133,6 +134,19 @@ class Dispatcher:
     def _refuse_in_failed(self, statement: s.Statement | None) -> None:
         if not isinstance(statement, kinds.TRANSACTION_EXITS):
             self._state.transaction.refuse_if_failed()
+
+    def _refuse_writing(self, statement: s.Statement) -> None:
+        """In a read-only transaction; and in an application, what is no part of one."""
+        if not kinds.writes(statement):
+            return
+        if self._state.transaction_settings()["transaction_read_only"] == "on":
+            raise SqlError(
+                sqlstates.READ_ONLY_SQL_TRANSACTION,
+                f"cannot execute {kinds.command_name(statement)} in a read-only transaction",
+            )
+        application = self._state.transaction.application
+        if application is not None:
+            application.refuse_other(statement)
 
     # --- preparing --------------------------------------------------------------------------------------------------
     def prepare(self, name: str, text: str, parameter_oids: Sequence[int]) -> PreparedStatement:

@@ -9,10 +9,10 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving.api import PullPlan
 from mvserver.session.clock import StatementClock
+from mvserver.session.slices import Slices
 from mvserver.session.state import SessionState
 from mvserver.streaming.api import QueryState, QueryStatus
 
-_SLICE_S = 0.25  # a cancel is seen after at most this
 _STATUS_AGE_MAX_S = 1.0  # how old may be what a warning is based on: a status costs as much as a look-up
 _MAY_STILL_FILL = (QueryState.STARTING, QueryState.FILLING, QueryState.STALLED)
 
@@ -48,19 +48,14 @@ class ViewWatch:
 
     # --- waiting ----------------------------------------------------------------------------------------------------
     def _wait(self, view_ids: Sequence[str], clock: StatementClock) -> None:
-        """In slices, so that a cancel or time-out ends the wait within a second."""
-        limit_s = self._state.settings.seconds("mv.filling_timeout")
-        started = time.monotonic()
-        while True:
-            left_s = None if limit_s is None else limit_s - (time.monotonic() - started)
-            slice_s = _SLICE_S if left_s is None else max(min(_SLICE_S, left_s), 0.0)
+        for slice_s, last in Slices(self._state.settings.seconds("mv.filling_timeout")):
             try:
                 with clock.working():
                     self._state.services.views.wait_while_filling(view_ids, slice_s)
             except SqlError as error:
                 if error.sqlstate != sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE or not self._may_still_fill(view_ids):
                     raise
-                if left_s is not None and left_s <= slice_s:
+                if last:
                     error.hint = error.hint or (
                         "SET mv.read_while_filling = on reads what is there; mv.filling_timeout is how long to wait."
                     )

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 
 from mvserver.session.clock import StatementClock
 from mvserver.session.setting_values import milliseconds
+from mvserver.session.slices import Slices
 from mvserver.session.state import SessionState
-
-_SLICE_S = 0.25  # a cancel is seen after at most this
 
 
 class FreshnessGate:
@@ -39,15 +38,11 @@ class FreshnessGate:
         self._wait(view_ids, limit_s, clock)
 
     def _wait(self, view_ids: Sequence[str], limit_s: float | None, clock: StatementClock) -> None:
-        """In slices, so that a cancel or time-out ends the wait within a second."""
-        started = time.monotonic()
+        slices = Slices(limit_s)  # asking the sources counts, too
         with clock.working():
             ends = self._state.services.views.present_ends(view_ids)
-        while True:
-            left_s = None if limit_s is None else limit_s - (time.monotonic() - started)
-            slice_s = _SLICE_S if left_s is None else max(min(_SLICE_S, left_s), 0.0)
+        for slice_s, _ in slices:
             with clock.working():
                 if ends.wait(slice_s):
                     return
-            if left_s is not None and left_s <= slice_s:
-                raise ends.behind()
+        raise ends.behind()

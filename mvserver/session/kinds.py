@@ -44,6 +44,11 @@ def takes_effect(statement: s.Statement) -> bool:
     return row_of(statement).kind in (Kind.DDL, Kind.CONTINUOUS)
 
 
+def writes(statement: s.Statement) -> bool:
+    """True where it changes anything that outlives the session."""
+    return takes_effect(statement) or isinstance(statement, s.CopyFrom)
+
+
 def is_session_statement(statement: s.Statement) -> bool:
     return row_of(statement).kind is Kind.SESSION
 

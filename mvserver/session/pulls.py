@@ -126,12 +126,12 @@ class PullRunner:
         snapshot = self._free.pop()
         try:
             with clock.working(snapshot.interrupt), self._state.services.watchdog.watching(snapshot.interrupt) as held:
-                result = snapshot.run_at_once(plan, parameters)
-        except SqlError as error:
-            if error.sqlstate == sqlstates.QUERY_CANCELED and held.expired and not clock.cancelled:
-                result = None
-            else:
-                raise
+                try:
+                    result = snapshot.run_at_once(plan, parameters)
+                except SqlError as error:
+                    if error.sqlstate != sqlstates.QUERY_CANCELED or not held.expired or clock.cancelled:
+                        raise
+                    result = None  # the watchdog's interrupt: again, on a worker
         finally:
             self._free.append(snapshot)
         if result is None:

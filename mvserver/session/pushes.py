@@ -114,7 +114,7 @@ class PushCursorRows(CursorRows):
     def forward(self, count: int | None) -> Iterator[pa.RecordBatch]:
         if self.at > self._read or not (self._here or self._push.wait(self._wait_s())):
             return
-        yield from self._present(count)
+        yield from super().forward(count)
 
     def pass_over(self, count: int | None) -> int:
         """ABSOLUTE and RELATIVE mean a row, however long it takes to come; ALL are those that are there."""
@@ -122,7 +122,7 @@ class PushCursorRows(CursorRows):
         while count is None or passed < count:
             if count is not None and not self._here:
                 self._push.wait(None)
-            step = sum(piece.num_rows for piece in self._present(None if count is None else count - passed))
+            step = sum(piece.num_rows for piece in super().forward(None if count is None else count - passed))
             passed += step
             if count is None or step == 0:
                 break
@@ -133,14 +133,5 @@ class PushCursorRows(CursorRows):
         """Rows that were taken from the query and not yet given."""
         return self.at < self._read
 
-    def _present(self, count: int | None) -> Iterator[pa.RecordBatch]:
-        left = count
-        while (left is None or left > 0) and (self._here or self._push.wait(0.0)):
-            piece = self._following(left)
-            if piece is None:
-                self.at = self._read + 1
-                return
-            self.at += piece.num_rows
-            if left is not None:
-                left -= piece.num_rows
-            yield piece
+    def _ready(self) -> bool:
+        return self._here or self._push.wait(0.0)

@@ -25,22 +25,13 @@ class RoutedRunner:
         self._failed = failed
 
     def run(self, statement: Statement, clock: StatementClock) -> Result:
-        if kinds.takes_effect(statement):
-            self._refuse_if_read_only(statement)
-            if self._state.transaction.in_block:
-                return self._queue(statement, clock)
+        if kinds.takes_effect(statement) and self._state.transaction.in_block:
+            return self._queue(statement, clock)
         place = self._state.place()
         with clock.working():
             result = self._state.services.router.execute(statement, self._state.context)
         self._state.follow_place(place)
         return self._watched(result, clock)
-
-    def _refuse_if_read_only(self, statement: Statement) -> None:
-        if self._state.transaction_settings()["transaction_read_only"] == "on":
-            raise SqlError(
-                sqlstates.READ_ONLY_SQL_TRANSACTION,
-                f"cannot execute {kinds.command_name(statement)} in a read-only transaction",
-            )
 
     def _watched(self, result: Result, clock: StatementClock) -> Result:
         """Rows may still be made while the client reads (PRINT ENTITY): under the same clock."""
@@ -59,22 +50,23 @@ class RoutedRunner:
                 detail="They belong to one role, one database, one schema and one store.",
                 hint="Commit first, or use autocommit.",
             )
-        if transaction.application is not None:
-            statement = transaction.application.whole(statement)
+        application = transaction.application
+        if application is not None:
+            application, statement = application.whole(statement)
         with clock.working():
             self._state.services.router.validate(statement, self._state.context, transaction.queue)
         transaction.enqueue(statement, place)
+        transaction.application = application
         return Result(kinds.command_tag(statement))
 
     def carry_out(self, clock: StatementClock) -> None:
-        """COMMIT: all of what waits or nothing, in the place where it was given; for the handlers no block is open."""
+        """COMMIT: all of what waits or nothing, in the place where it was given."""
         queue = self._state.transaction.take_queue()
         given_at = self._state.transaction.queue_place
         if not queue or given_at is None:
             return
         now = self._state.place()
         self._state.go_to(given_at)
-        self._state.context.in_transaction_block = False
         application = self._state.transaction.application
         self._state.context.application = None if application is None else application.name
         try:

@@ -15,6 +15,7 @@ from functools import cache, lru_cache
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.sql.quoting import quoted
 
 Checker = Callable[[str, str], str]
 
@@ -288,6 +289,6 @@ def split_identifiers(name: str, value: str) -> tuple[str, ...]:
 
 def search_path(name: str, value: str) -> str:
     def quote(word: str) -> str:
-        return word if re.fullmatch(r"[a-z_][a-z0-9_$]*", word) else '"' + word.replace('"', '""') + '"'
+        return word if re.fullmatch(r"[a-z_][a-z0-9_$]*", word) else quoted(word)
 
     return ", ".join(quote(word) for word in split_identifiers(name, value))

@@ -19,6 +19,7 @@ from mvserver.session.prepared import PreparedStatements
 from mvserver.session.services import Services
 from mvserver.session.settings import Settings
 from mvserver.session.transactions import Place, Restore, Transaction
+from mvserver.sql.quoting import quoted
 
 
 @dataclass
@@ -120,7 +121,7 @@ class SessionState:
         """After USE: the schema it names becomes the search path; another database begins at its ``public``."""
         after = self.place()
         if (after.database, after.schema) != (before.database, before.schema):
-            self.settings.set("search_path", '"' + after.schema.replace('"', '""') + '"')
+            self.settings.set("search_path", quoted(after.schema))
             self.publish()
 
     # --- restoring --------------------------------------------------------------------------------------------------
@@ -153,7 +154,6 @@ class SessionState:
         self._scope = None
         self._follow_role_setting()
         self.context.settings = {**self.settings.current, **self.transaction_settings()}
-        self.context.in_transaction_block = self.transaction.in_block
 
     def transaction_settings(self) -> Mapping[str, str]:
         """The settings that are the transaction's own; outside of one, what the next would have."""

@@ -54,6 +54,7 @@ class _Savepoint:
     restore: Restore
     queued: int
     copied: int
+    application: Application | None
 
 
 @dataclass
@@ -186,7 +187,7 @@ class Transaction:
             raise SqlError(
                 sqlstates.PROGRAM_LIMIT_EXCEEDED, f"a transaction may have at most {limits.SAVEPOINTS_MAX} savepoints"
             )
-        self._savepoints.append(_Savepoint(name, restore, len(self.queue), len(self.copies)))
+        self._savepoints.append(_Savepoint(name, restore, len(self.queue), len(self.copies), self.application))
 
     def release(self, name: str) -> None:
         self._require_block("RELEASE SAVEPOINT")
@@ -201,6 +202,7 @@ class Transaction:
         del self._savepoints[at + 1 :]
         del self.queue[savepoint.queued :]
         self._drop_copies(savepoint.copied)
+        self.application = savepoint.application
         self.state = State.BLOCK
         return savepoint.restore
 

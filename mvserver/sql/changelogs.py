@@ -8,7 +8,7 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads
-from mvserver.sql.names import identifier, if_not_exists, object_name
+from mvserver.sql.names import identifier, if_not_exists, listed, object_name
 from mvserver.sql.properties import optional_properties
 from mvserver.sql.relations import column_definition, describe_parser, drop_parser, list_parser
 from mvserver.sql.select import continuous_select
@@ -91,12 +91,10 @@ def _table_key(cursor: Cursor, found: _Columns) -> None:
     position = cursor.current.position
     cursor.accept_word("primary", "key")
     cursor.expect_operator("(")
-    names = [identifier(cursor)]
-    while cursor.accept_operator(","):
-        names.append(identifier(cursor))
+    names = listed(cursor, identifier)
     cursor.expect_operator(")")
     cursor.accept_word("not", "enforced")  # Flink's spelling: nobody but the source can keep it
-    found.set_key(tuple(names), position)
+    found.set_key(names, position)
 
 
 def _column(cursor: Cursor, found: _Columns) -> None:

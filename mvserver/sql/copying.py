@@ -9,8 +9,9 @@ from mvserver.errors import SqlError
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads
 from mvserver.sql.lexer import END, IDENTIFIER, NUMBER, STRING, WORD, Token
-from mvserver.sql.names import identifier, label, object_name
+from mvserver.sql.names import identifier, label, listed, object_name
 from mvserver.sql.pull import pull_query
+from mvserver.sql.quoting import quoted
 from mvserver.sql.split import StatementTokens
 from mvserver.sql.statements import CopyFrom, CopyOptions, CopyTo, ObjectName, Pull, Statement
 
@@ -136,18 +137,14 @@ def _whole(table: ObjectName, columns: tuple[Token, ...]) -> Pull:
     if columns:
         named = [exp.Column(this=_at(token)) for token in columns]
     select = exp.Select(expressions=named).from_(exp.Table(this=parts[-1], db=schema, catalog=database))
-    shown = ", ".join(_quoted(token.text) for token in columns) or "*"
-    return Pull(select, text=f"SELECT {shown} FROM {'.'.join(map(_quoted, table.parts))}")
+    shown = ", ".join(quoted(token.text) for token in columns) or "*"
+    return Pull(select, text=f"SELECT {shown} FROM {'.'.join(map(quoted, table.parts))}")
 
 
 def _at(token: Token) -> exp.Identifier:
     made: exp.Identifier = exp.to_identifier(token.text, quoted=True)
     made.meta["start"] = token.start
     return made
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 # --- reading options ------------------------------------------------------------------------------------------------
@@ -211,10 +208,7 @@ def _forced(cursor: Cursor) -> str:
 def _force_columns(cursor: Cursor) -> tuple[str, ...]:
     if cursor.accept_operator("*"):
         return ()
-    names = [identifier(cursor)]
-    while cursor.accept_operator(","):
-        names.append(identifier(cursor))
-    return tuple(names)
+    return listed(cursor, identifier)
 
 
 def _add(found: _Found, name: str, value: _Value, token: Token) -> None:

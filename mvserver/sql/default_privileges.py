@@ -5,8 +5,8 @@ from __future__ import annotations
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads
 from mvserver.sql.lexer import WORD
-from mvserver.sql.names import cascade, object_name
-from mvserver.sql.privileges import read_privilege_words, role_specs
+from mvserver.sql.names import cascade
+from mvserver.sql.privileges import objects, read_privilege_words, role_specs
 from mvserver.sql.statements import (
     AlterDefaultPrivileges,
     Grant,
@@ -28,17 +28,10 @@ def _alter(cursor: Cursor) -> Statement:
             cursor.expect_any("role", "user")
             roles = role_specs(cursor)
         elif not schemas and cursor.accept_word("in", "schema"):
-            schemas = _schemas(cursor)
+            schemas = objects(cursor, "schema")
         else:
             break
     return AlterDefaultPrivileges(_change(cursor, bool(schemas)), roles, schemas)
-
-
-def _schemas(cursor: Cursor) -> tuple[ObjectName, ...]:
-    names = [object_name(cursor, parts_max=2)]
-    while cursor.accept_operator(","):
-        names.append(object_name(cursor, parts_max=2))
-    return tuple(names)
 
 
 def _change(cursor: Cursor, in_schema: bool) -> Grant | Revoke:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from mvserver.errors import SqlError
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.lexer import IDENTIFIER, WORD
 from mvserver.sql.statements import ObjectName
+
+_Item = TypeVar("_Item")
 
 # PostgreSQL 15's reserved words (appendix C), without those that may name a function or type.
 RESERVED = frozenset(
@@ -57,6 +62,14 @@ def object_name(cursor: Cursor, *, parts_max: int = 3) -> ObjectName:
         text = ".".join(parts)
         raise SqlError("42601", f"improper qualified name (too many dotted names): {text}", position=first.position)
     return ObjectName(tuple(parts), first.position)
+
+
+def listed(cursor: Cursor, one: Callable[[Cursor], _Item]) -> tuple[_Item, ...]:
+    """``a, b, c``."""
+    found = [one(cursor)]
+    while cursor.accept_operator(","):
+        found.append(one(cursor))
+    return tuple(found)
 
 
 def if_exists(cursor: Cursor) -> bool:

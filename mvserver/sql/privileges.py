@@ -5,7 +5,7 @@ from __future__ import annotations
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads, StatementParser
 from mvserver.sql.lexer import IDENTIFIER, WORD
-from mvserver.sql.names import cascade, object_name
+from mvserver.sql.names import cascade, listed, object_name
 from mvserver.sql.queries import query_id
 from mvserver.sql.roles import role_name, role_spec
 from mvserver.sql.statements import (
@@ -61,9 +61,8 @@ def _grant(cursor: Cursor) -> Statement:
     words = _words(cursor)
     if not cursor.accept_word("on"):
         cursor.expect_word("to")
-        roles = tuple(words)
         to = role_specs(cursor)
-        return GrantRole(roles, to, admin_option=cursor.accept_word("with", "admin", "option"))
+        return GrantRole(words, to, admin_option=cursor.accept_word("with", "admin", "option"))
     target = _target(cursor)
     cursor.expect_word("to")
     to = role_specs(cursor)
@@ -74,13 +73,13 @@ def _grant(cursor: Cursor) -> Statement:
 def _revoke(cursor: Cursor) -> Statement:
     option_only = cursor.accept_word("grant", "option", "for")
     if not option_only and cursor.accept_word("admin", "option", "for"):
-        roles = tuple(_words(cursor))
+        roles = _words(cursor)
         cursor.expect_word("from")
         return _roles_revoked(cursor, roles, option_only=True)
     words = _words(cursor)
     if not option_only and not cursor.at_word("on"):
         cursor.expect_word("from")
-        return _roles_revoked(cursor, tuple(words), option_only=False)
+        return _roles_revoked(cursor, words, option_only=False)
     cursor.expect_word("on")
     target = _target(cursor)
     cursor.expect_word("from")
@@ -95,14 +94,11 @@ def _roles_revoked(cursor: Cursor, roles: tuple[str, ...], *, option_only: bool)
     return RevokeRole(roles, of, option_only)
 
 
-def _words(cursor: Cursor) -> list[str]:
+def _words(cursor: Cursor) -> tuple[str, ...]:
     """What is granted: privileges or roles; which of them, the word that follows tells."""
     if cursor.at_word("role") and cursor.peek().kind in (WORD, IDENTIFIER) and cursor.peek().text not in ("to", "on"):
         cursor.advance()
-    words = [_word(cursor)]
-    while cursor.accept_operator(","):
-        words.append(_word(cursor))
-    return words
+    return listed(cursor, _word)
 
 
 def _word(cursor: Cursor) -> str:
@@ -123,15 +119,12 @@ def read_privilege_words(cursor: Cursor) -> tuple[str, ...] | None:
     return _privileges(_words(cursor))
 
 
-def _privileges(words: list[str]) -> tuple[str, ...] | None:
-    return None if words in (["all"], ["all privileges"]) else tuple(words)
+def _privileges(words: tuple[str, ...]) -> tuple[str, ...] | None:
+    return None if words in (("all",), ("all privileges",)) else words
 
 
 def role_specs(cursor: Cursor) -> tuple[RoleSpec, ...]:
-    specs = [role_spec(cursor)]
-    while cursor.accept_operator(","):
-        specs.append(role_spec(cursor))
-    return tuple(specs)
+    return listed(cursor, role_spec)
 
 
 def _granted_by(cursor: Cursor) -> RoleSpec | None:
@@ -145,7 +138,7 @@ def _target(cursor: Cursor) -> GrantTarget:
     if cursor.accept_word("all"):
         return _all_in_schema(cursor)
     kind, relation_kind = _kind(cursor)
-    return GrantTarget(kind, _objects(cursor, kind), relation_kind)
+    return GrantTarget(kind, objects(cursor, kind), relation_kind)
 
 
 def _kind(cursor: Cursor) -> tuple[str, str | None]:
@@ -172,14 +165,11 @@ def _all_in_schema(cursor: Cursor) -> GrantTarget:
         raise cursor.syntax_error()
     cursor.accept_word(*found[0])
     cursor.expect_word("in", "schema")
-    return GrantTarget(_RELATION, _objects(cursor, "schema"), found[1], all_in_schema=True)
+    return GrantTarget(_RELATION, objects(cursor, "schema"), found[1], all_in_schema=True)
 
 
-def _objects(cursor: Cursor, kind: str) -> tuple[ObjectName, ...]:
-    names = [object_name(cursor, parts_max=_PARTS[kind])]
-    while cursor.accept_operator(","):
-        names.append(object_name(cursor, parts_max=_PARTS[kind]))
-    return tuple(names)
+def objects(cursor: Cursor, kind: str) -> tuple[ObjectName, ...]:
+    return listed(cursor, lambda at: object_name(at, parts_max=_PARTS[kind]))
 
 
 # --- owners ---------------------------------------------------------------------------------------------------------
@@ -215,21 +205,14 @@ def _named(cursor: Cursor, kind: str) -> ObjectName:
 
 def _reassign(cursor: Cursor) -> Statement:
     cursor.expect_word("by")
-    of = _owners(cursor)
+    of = listed(cursor, _owner)
     cursor.expect_word("to")
     return ReassignOwned(of, _owner(cursor))
 
 
 def _drop_owned(cursor: Cursor) -> Statement:
     cursor.expect_word("by")
-    return DropOwned(_owners(cursor), cascade(cursor))
-
-
-def _owners(cursor: Cursor) -> tuple[RoleSpec, ...]:
-    specs = [_owner(cursor)]
-    while cursor.accept_operator(","):
-        specs.append(_owner(cursor))
-    return tuple(specs)
+    return DropOwned(listed(cursor, _owner), cascade(cursor))
 
 
 def _owner(cursor: Cursor) -> RoleSpec:

@@ -6,19 +6,20 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql import guard
 from mvserver.sql.cursor import Cursor
-from mvserver.sql.lexer import END, NUMBER, OPERATOR, WORD, tokenize
+from mvserver.sql.definitions import word_outside_brackets
+from mvserver.sql.lexer import NUMBER, tokenize
 from mvserver.sql.select import continuous_select
 from mvserver.sql.split import StatementTokens, split
 from mvserver.sql.statements import PushQuery
 
 BOUNDED_HINT = "SET mv.stream_reads = 'bounded' reads what is there now, with any SELECT."
-_OPENING, _CLOSING = frozenset({"(", "["}), frozenset({")", "]"})
 
 
 def push_query(text: str) -> PushQuery:
     """Of the text of one SELECT, whose tokens another parser has checked."""
     statement = split(text, tokenize(text))[0]
-    cut = _limit_at(statement)
+    limit_at = word_outside_brackets(statement.tokens, "limit", "fetch")
+    cut = len(statement.tokens) - 1 if limit_at is None else limit_at
     select = Cursor(StatementTokens(text, [*statement.tokens[:cut], statement.tokens[-1]]))
     try:
         with guard.no_recursion_error():
@@ -35,19 +36,6 @@ def hinted(error: SqlError) -> SqlError:
     if error.sqlstate == sqlstates.FEATURE_NOT_SUPPORTED:
         error.hint = f"{error.hint} {BOUNDED_HINT}" if error.hint else BOUNDED_HINT
     return error
-
-
-def _limit_at(statement: StatementTokens) -> int:
-    """The index of LIMIT or FETCH, which are reserved words; that of the end where there is neither."""
-    depth = 0
-    for index, token in enumerate(statement.tokens):
-        if token.kind is OPERATOR and token.text in _OPENING:
-            depth += 1
-        elif token.kind is OPERATOR and token.text in _CLOSING:
-            depth -= 1
-        elif depth == 0 and token.kind is WORD and token.text in ("limit", "fetch"):
-            return index
-    return next(index for index, token in enumerate(statement.tokens) if token.kind is END)
 
 
 def _limit(cursor: Cursor) -> int | None:

@@ -11,7 +11,7 @@ from mvserver.sql import session
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads, StatementParser
 from mvserver.sql.lexer import IDENTIFIER, STRING, WORD
-from mvserver.sql.names import NOT_A_NAME, identifier, if_exists
+from mvserver.sql.names import NOT_A_NAME, identifier, if_exists, listed
 from mvserver.sql.statements import (
     AlterRole,
     AlterRoleSetting,
@@ -90,7 +90,7 @@ def _setting(cursor: Cursor, spec: RoleSpec) -> Statement:
 
 def _drop(cursor: Cursor) -> Statement:
     guarded = if_exists(cursor)
-    return DropRole(_names(cursor, _dropped), guarded)
+    return DropRole(listed(cursor, _dropped), guarded)
 
 
 def _dropped(cursor: Cursor) -> str:
@@ -130,13 +130,6 @@ def role_spec(cursor: Cursor) -> RoleSpec:
         cursor.advance()
         return RoleSpec(special="current", position=position)
     return RoleSpec(role_name(cursor), position=position)
-
-
-def _names(cursor: Cursor, one: Callable[[Cursor], str]) -> tuple[str, ...]:
-    names = [one(cursor)]
-    while cursor.accept_operator(","):
-        names.append(one(cursor))
-    return tuple(names)
 
 
 def _options(cursor: Cursor, *, creating: bool = False) -> RoleOptions:
@@ -199,14 +192,14 @@ def _valid_until(cursor: Cursor, options: RoleOptions) -> RoleOptions:
 
 def _in_roles(cursor: Cursor, options: RoleOptions) -> RoleOptions:
     cursor.expect_any("role", "group")
-    return replace(options, in_roles=_names(cursor, role_name))
+    return replace(options, in_roles=listed(cursor, role_name))
 
 
 _MEMBERS: dict[str, Callable[[Cursor, RoleOptions], RoleOptions]] = {
     "in": _in_roles,
-    "role": lambda cursor, options: replace(options, members=_names(cursor, role_name)),
-    "user": lambda cursor, options: replace(options, members=_names(cursor, role_name)),
-    "admin": lambda cursor, options: replace(options, admins=_names(cursor, role_name)),
+    "role": lambda cursor, options: replace(options, members=listed(cursor, role_name)),
+    "user": lambda cursor, options: replace(options, members=listed(cursor, role_name)),
+    "admin": lambda cursor, options: replace(options, admins=listed(cursor, role_name)),
 }
 
 _OPTIONS: dict[str, Callable[[Cursor, RoleOptions], RoleOptions]] = {

@@ -12,6 +12,7 @@ from mvserver.sql.heads import Heads, StatementParser
 from mvserver.sql.lexer import END, IDENTIFIER, NUMBER, STRING, WORD, Token
 from mvserver.sql.names import NOT_A_NAME, identifier, label
 from mvserver.sql.pull import pull_expression
+from mvserver.sql.quoting import quoted
 from mvserver.sql.split import StatementTokens
 from mvserver.sql.statements import (
     Begin,
@@ -116,7 +117,7 @@ def _one_value(cursor: Cursor, is_name: bool) -> str:
 
 def _quoted(name: str) -> str:
     """A name as an item of a list of names."""
-    return name if _BARE.match(name) else '"' + name.replace('"', '""') + '"'
+    return name if _BARE.match(name) else quoted(name)
 
 
 def _name_or_text(cursor: Cursor) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.sql.quoting import quoted
 
 
 class Kind(enum.Enum):
@@ -59,7 +60,7 @@ class SqlType:
         if self.kind is Kind.MAP:
             return f"MAP<{self.key}, {self.element}>"
         if self.kind is Kind.STRUCT:
-            inner = ", ".join(f"{_quote(n)} {t}" for n, t in self.fields)
+            inner = ", ".join(f"{quoted(n)} {t}" for n, t in self.fields)
             return f"STRUCT<{inner}>"
         return str(self.kind.value)
 
@@ -152,10 +153,6 @@ def map_of(key: SqlType, value: SqlType) -> SqlType:
 
 def struct(*fields: tuple[str, SqlType]) -> SqlType:
     return SqlType(Kind.STRUCT, fields=tuple(fields))
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def parse_type(text: str) -> SqlType:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from mvserver.compiler import lower_duckdb
 from mvserver.compiler.changelogs import over_changelog
 from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, ContinuousPlan, Projection, Scan
+from mvserver.sql.quoting import quoted
 from mvserver.sql.types import DOUBLE, Kind, SqlType
 from mvserver.streaming.contributions import Contributions, argument_type
 from mvserver.streaming.windowing import aging_of, windowing_of
@@ -232,7 +233,7 @@ def _index(calls: list[MeasureCall] | tuple[MeasureCall, ...], wanted: MeasureCa
 
 def _finished_select(target: Target) -> str:
     plan = target.plan
-    names = ['"' + output.name.replace('"', '""') + '"' for output in plan.outputs]
+    names = [quoted(output.name) for output in plan.outputs]
     if isinstance(plan, Projection):
         columns = ", ".join(f"c{i} AS {name}" for i, name in enumerate(names))
         return f'SELECT {columns} FROM "_state"."{target.state.table}"'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -143,12 +144,10 @@ class FakeRouter:
         self.schemas: list[str] = []
         self.roles: list[str] = []
         self.validated: list[tuple[str, list[str]]] = []
-        self.blocks: list[bool] = []
         self.refuse: set[str] = set()
 
     def execute(self, statement: s.Statement, context: Any) -> Result:
         name = type(statement).__name__
-        self.blocks.append(context.in_transaction_block)
         if name in self.refuse:
             raise SqlError(sqlstates.DUPLICATE_TABLE, f"{name} is refused")
         if isinstance(statement, s.Use):
@@ -279,8 +278,9 @@ def rows(result: Result) -> list[tuple[Any, ...]]:
 
 
 def run(session: Session, text: str) -> list[tuple[str, list[tuple[Any, ...]]]]:
-    """(tag, rows) of each statement of a text."""
-    return [(result.tag, rows(result)) for result in session.simple_query(text)]
+    """(tag, rows) of each statement of a text; closed also after an error, as the wire does."""
+    with closing(session.simple_query(text)) as results:
+        return [(result.tag, rows(result)) for result in results]
 
 
 def values(session: Session, text: str) -> list[tuple[Any, ...]]:

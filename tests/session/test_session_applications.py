@@ -89,6 +89,9 @@ REFUSED = [
     ("BEGIN APPLICATION app", "DROP STREAM s", "0A000",
      "an application has only statements that create relations and queries",
      "Run the others before BEGIN APPLICATION or after END APPLICATION."),
+    ("BEGIN APPLICATION app", "COPY s FROM STDIN", "0A000",
+     "an application has only statements that create relations and queries",
+     "Run the others before BEGIN APPLICATION or after END APPLICATION."),
     ("BEGIN APPLICATION app CREATE VIRTUAL STREAM v AS SELECT a FROM s", "CREATE VIRTUAL STREAM v AS SELECT a FROM s",
      "42P07", 'virtual relation "v" already exists', None),
     ("BEGIN APPLICATION app", "END APPLICATION WITH ('parallelism.max' = 2)", "0A000",
@@ -107,6 +110,22 @@ def test_what_is_refused(session: Session, before: str, text: str, state: str, m
     with pytest.raises(SqlError) as caught:
         run(session, text)
     assert (caught.value.sqlstate, caught.value.message, caught.value.hint) == (state, message, hint)
+
+
+def test_a_savepoint_takes_back_virtual_relations(world: World, session: Session) -> None:
+    run(session, "BEGIN APPLICATION app CREATE VIRTUAL STREAM kept AS SELECT a FROM s")
+    run(session, "SAVEPOINT one; CREATE VIRTUAL STREAM v AS SELECT a FROM kept; ROLLBACK TO one")
+    run(session, "CREATE MATERIALIZED VIEW m AS SELECT a FROM v")  # not the virtual one
+    run(session, "CREATE VIRTUAL STREAM v AS SELECT a + 1 AS a FROM s")
+    run(session, "CREATE MATERIALIZED VIEW n AS SELECT a FROM v")
+    with pytest.raises(SqlError, match='virtual stream "kept" is never read'):
+        run(session, "END APPLICATION")
+    run(session, "BEGIN APPLICATION app CREATE VIRTUAL STREAM v AS SELECT a FROM s")
+    run(session, "SAVEPOINT one")
+    with pytest.raises(SqlError, match='virtual relation "v" already exists'):
+        run(session, "CREATE VIRTUAL STREAM v AS SELECT b FROM s")
+    run(session, "ROLLBACK TO one; CREATE MATERIALIZED VIEW n AS SELECT a FROM v; END APPLICATION")
+    assert world.router.done == ['CREATE MATERIALIZED VIEW n AS WITH "v" AS (SELECT a FROM s) SELECT a FROM v']
 
 
 def test_rollback_forgets_it(world: World, session: Session) -> None:

@@ -10,6 +10,7 @@ import pytest
 from session_fakes import World, run, show, values
 
 from mvserver.errors import SqlError
+from mvserver.serving.api import PullPlan
 from mvserver.session.session import Session
 from mvserver.streaming.api import QueryState
 
@@ -193,3 +194,21 @@ def test_a_view_that_is_not_kept_up_to_date_answers_and_warns_once(
     assert warning.hint == "The cause is: 08006: the broker is away"
     values(session, "SELECT a FROM w")
     assert len(session.take_notices()) == 1
+
+
+def test_a_cancel_before_a_short_statement_begins_on_the_event_loop(world: World, session: Session) -> None:
+    """It is known while its plan is looked for: the statement has not touched its snapshot yet."""
+    run(session, "SELECT 1 AS a")
+    (plan,) = world.pulls._plans.values()
+    plan.runs.few, plan.runs.slowest_s = True, 0.0
+    ordinary = world.pulls.cached
+
+    def cancelling(*asked: Any) -> PullPlan | None:
+        session.cancel()
+        return ordinary(*asked)
+
+    world.pulls.cached = cancelling  # type: ignore[method-assign]
+    session.at_once = True
+    with pytest.raises(SqlError) as caught:
+        run(session, "SELECT 1 AS a")
+    assert (caught.value.sqlstate, caught.value.message) == ("57014", "canceling statement due to user request")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from catalog.acl import Privilege
-from catalog.model import Database, Relation, Role, Schema, Store
+from catalog.authority import Authority
+from catalog.model import Database, Relation, Role, Schema
 from catalog.privileges import Thing
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -21,19 +22,22 @@ FIELDS = None
 def run(statement: AlterOwner, context: SessionContext, services: Services, work: Work) -> Result:
     with services.catalog.transaction():
         owner = role_names.resolve(statement.owner, context, services)
+        own = privileges.authority(context, services)
         if statement.kind == "query":
-            _alter_query(statement, owner, context, services)
+            _alter_query(statement, owner, own, context, services)
         else:
             thing = grants.find(statement.kind, statement.name, statement.relation_kind, context, services)
-            _check(thing, owner, statement.name.position, context, services)
+            _check(thing, owner, statement.name.position, own, context, services)
             services.catalog.privileges.set_owner(thing, owner)
     return done(f"ALTER {(statement.relation_kind or statement.kind).upper()}")
 
 
-def _alter_query(statement: AlterOwner, owner: Role, context: SessionContext, services: Services) -> None:
+def _alter_query(
+    statement: AlterOwner, owner: Role, own: Authority, context: SessionContext, services: Services
+) -> None:
     query = services.catalog.queries.get(statement.name.parts[0])
     privileges.require_query_owner(query, context, services)
-    _require_member(owner, context, services)
+    _require_member(owner, own)
     if query.kind == "materialized_view":
         raise SqlError(
             sqlstates.WRONG_OBJECT_TYPE,
@@ -44,33 +48,34 @@ def _alter_query(statement: AlterOwner, owner: Role, context: SessionContext, se
     services.catalog.privileges.set_query_owner(query.id, owner)
 
 
-def _check(thing: Thing, owner: Role, position: int | None, context: SessionContext, services: Services) -> None:
+def _check(
+    thing: Thing, owner: Role, position: int | None, own: Authority, context: SessionContext, services: Services
+) -> None:
     """Nobody gives away what is not his, nor to whom he could not be, nor to one who could not have made it there."""
-    privileges.require_owner(thing, context, services, position)
-    _require_member(owner, context, services)
-    if privileges.authority(context, services).superuser:
+    if not own.owns(thing):
+        raise privileges.not_owner(f"{privileges.word(thing)} {thing.name}", position)
+    _require_member(owner, own)
+    if own.superuser:
         return
     catalog = services.catalog
-    new = catalog.privileges.authority(owner.name)
     if isinstance(thing, Relation):
         place = catalog.schemas.by_id(thing.schema_id)
-        if place is not None and not new.holds(place, Privilege.CREATE):
+        if place is not None and not catalog.privileges.authority(owner.name).holds(place, Privilege.CREATE):
             raise privileges.denied(place, position)
     elif isinstance(thing, Schema):
         database = catalog.databases.by_id(thing.database_id)
-        own = privileges.authority(context, services)
         if database is not None and not own.holds(database, Privilege.CREATE):
             raise privileges.denied(database, position)
     elif isinstance(thing, Database):
-        privileges.require_attribute(context, services, "CREATEDB", "change owner of database")
-    elif isinstance(thing, Store) and not (owner.create_store or owner.superuser):
+        privileges.require_attribute(context, services, privileges.CREATEDB, "change owner of database")
+    elif not privileges.CREATESTORE.of(owner):
         raise SqlError(
             sqlstates.INSUFFICIENT_PRIVILEGE,
             f"permission denied to change owner of store {thing.name}",
-            detail=f'Role "{owner.name}" does not have the attribute CREATESTORE.',
+            detail=f'Role "{owner.name}" does not have the attribute {privileges.CREATESTORE.word}.',
         )
 
 
-def _require_member(owner: Role, context: SessionContext, services: Services) -> None:
-    if not privileges.authority(context, services).is_member(owner):
+def _require_member(owner: Role, own: Authority) -> None:
+    if not own.is_member(owner):
         raise SqlError(sqlstates.INSUFFICIENT_PRIVILEGE, f'must be member of role "{owner.name}"')

@@ -17,7 +17,7 @@ TAG = "CREATE DATABASE"
 
 def run(statement: CreateDatabase, context: SessionContext, services: Services, work: Work) -> Result:
     catalog = services.catalog
-    privileges.require_attribute(context, services, "CREATEDB", "create database")
+    privileges.require_attribute(context, services, privileges.CREATEDB, "create database")
     with catalog.transaction():
         if statement.if_not_exists and catalog.databases.find(statement.name) is not None:
             notices.skipped(context, sqlstates.DUPLICATE_DATABASE, f'database "{statement.name}" already exists')

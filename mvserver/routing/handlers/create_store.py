@@ -21,7 +21,7 @@ TAG = "CREATE STORE"
 
 def run(statement: CreateStore, context: SessionContext, services: Services, work: Work) -> Result:
     catalog = services.catalog
-    privileges.require_attribute(context, services, "CREATESTORE", "create store")
+    privileges.require_attribute(context, services, privileges.CREATESTORE, "create store")
     if statement.if_not_exists and catalog.stores.find(statement.name) is not None:
         notices.skipped(context, sqlstates.DUPLICATE_OBJECT, f'store "{statement.name}" already exists')
         return done(TAG)
