@@ -17,7 +17,15 @@ from mvserver.errors import SqlError
 from mvserver.streaming.csas import SinkQuery, SinkServices
 from mvserver.streaming.derived import DerivedSource, DerivedSources
 from mvserver.streaming.engine_services import EngineServices
-from mvserver.streaming.outputs import OutputSubscriber, keeps_rows, relay_of, sending, view_id_of, with_outbox
+from mvserver.streaming.outputs import (
+    OutputSubscriber,
+    keeps_rows,
+    known_subscriber,
+    relay_of,
+    sending,
+    view_id_of,
+    with_outbox,
+)
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.relay import Relay
 from mvserver.streaming.running import RunningQuery
@@ -79,7 +87,7 @@ class Adoption:
             target = with_outbox(target)
             running.relay = self._relay(query, target, sink)
         pipeline, fresh = self._sources.of_source(*self._services.stored(query.source_ids[0]), plan)
-        known = set(target.tables) <= set(self._services.writer.state_tables())
+        known = self._services.writer.has_tables(target.tables)
         if row is not None and row.version == query.definition_version and known:
             subscriber = self._known(row, target, running.relay)
         else:
@@ -92,10 +100,7 @@ class Adoption:
             running.relay.start()
 
     def _known(self, row: SubscriberRow, target: Target, relay: Relay | None) -> Subscriber:
-        subscriber = OutputSubscriber(
-            target, row.version, row.position, target.plan.scan.error_handling,
-            filled=row.filled, failure=row.failure, note=row.note, epoch=row.epoch, relay=relay,
-        )  # fmt: skip
+        subscriber = known_subscriber(row, target, relay)
         writer = self._services.writer
         with writer.transaction():
             writer.execute(target.view_statement)  # its text may have changed with the version of the server

@@ -24,6 +24,7 @@ from mvserver.compiler.plans import ContinuousPlan, ErrorHandling, Projection
 from mvserver.errors import SqlError
 from mvserver.sql.types import Kind
 from mvserver.streaming.api import QueryState, QueryStatus
+from mvserver.streaming.attempts import attempts
 from mvserver.streaming.generation import run_generation
 from mvserver.streaming.program import build_program
 from mvserver.streaming.rejected import rejected_rows
@@ -36,7 +37,6 @@ from spark_sinks.decode.columns import text
 from spark_sinks.duckdb.writer import Writer
 
 _log = logging.getLogger(__name__)
-_RETRY_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 _HEALTH_S = 3.0
 _RENEW_S = 86_400.0  # brokers forget a group's position some days after its last commit
 
@@ -139,15 +139,14 @@ class SinkQuery:
         self._threads = []
 
     def _run(self) -> None:
-        attempt = 0
-        while not self._stopping.is_set() and self._failure is None:
+        for _ in attempts(self._stopping):
             try:
                 if not self._is_held():
                     self._run_generation()
             except Exception as error:  # noqa: BLE001 - whatever ended the query is shown as its cause
                 self._note(error)
-            self._stopping.wait(_RETRY_S[min(attempt, len(_RETRY_S) - 1)])
-            attempt += 1
+            if self._failure is not None:
+                return
 
     def _run_generation(self) -> None:
         session = self._services.session()

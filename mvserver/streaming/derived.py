@@ -17,7 +17,7 @@ from catalog.model import Query
 from mvserver.compiler.plans import Scan
 from mvserver.streaming.api import QueryState, QueryStatus
 from mvserver.streaming.feeds import Node, log_pipeline, nodes
-from mvserver.streaming.outputs import OutputSubscriber
+from mvserver.streaming.outputs import OutputSubscriber, known_subscriber
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.relay import Relay
 from mvserver.streaming.spark_types import spark_schema
@@ -152,15 +152,16 @@ class DerivedSources:
         writer, version = self._services.writer, query.definition_version
         targets = [target, *(side for _, _, side in sides)]
         whole = writer.has_tables((*target.tables, *made.tables))
+        main: Subscriber
         if whole and all(each.query_id in rows and rows[each.query_id].version == version for each in targets):
             with writer.transaction():
                 writer.execute(target.view_statement)
                 for node in made.nodes:
                     writer.execute(join_sides.wake_statement(node.tables))
-            main = _known(rows[query.id], target, relay)
+            main = known_subscriber(rows[query.id], target, relay)
             for node, index, side in sides:
                 pipeline, _ = self._pipeline(made, node, index)
-                made.feeds.append(Feed(node, index, pipeline, _known(rows[side.query_id], side)))
+                made.feeds.append(Feed(node, index, pipeline, known_subscriber(rows[side.query_id], side)))
         else:
             main = self._create(made, query, target, sides, relay=relay, rebuilt=rebuilt)
         group = (main, *(feed.subscriber for feed in made.feeds))
@@ -256,13 +257,6 @@ def _together(positions: Iterable[Position]) -> str:
 def _in_order(sides: list[tuple[Node, int, Target]]) -> list[tuple[Node, int, Target]]:
     """In the order of the sources in FROM: by the path from the root."""
     return sorted(sides, key=lambda side: side[0].side_path(side[1]))
-
-
-def _known(row: SubscriberRow, target: Target, relay: Relay | None = None) -> Subscriber:
-    return OutputSubscriber(
-        target, row.version, row.position, target.plan.scan.error_handling,
-        filled=row.filled, failure=row.failure, note=row.note, epoch=row.epoch, relay=relay,
-    )  # fmt: skip
 
 
 def _reader_id(query: Query) -> str:

@@ -204,4 +204,11 @@ def _in_microseconds(kind: pa.DataType) -> pa.DataType:
         return pa.time64("us")
     if pa.types.is_struct(kind):  # of FIRST_VALUE and LAST_VALUE
         return pa.struct([field.with_type(_in_microseconds(field.type)) for field in kind])
+    if pa.types.is_list(kind):  # of ARRAY_AGG, and arrays of the records
+        return pa.list_(kind.value_field.with_type(_in_microseconds(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(
+            kind.key_field.with_type(_in_microseconds(kind.key_type)),
+            kind.item_field.with_type(_in_microseconds(kind.item_type)),
+        )
     return kind

@@ -37,11 +37,17 @@ def run_generation(
     for old in checkpoint.parent.glob("checkpoint-*"):
         shutil.rmtree(old, ignore_errors=True)
     callback = threading.Lock()
+    over = threading.Event()  # stays set: behind a batch that was left out, no other one may be taken
     failed: list[BaseException] = []
+
+    def is_over() -> bool:
+        if failed or ended():
+            over.set()
+        return over.is_set()
 
     def guarded(frame: DataFrame, batch_id: int) -> None:
         with callback:
-            if failed or ended():
+            if is_over():
                 return
             try:
                 on_batch(frame, batch_id)
@@ -59,7 +65,7 @@ def run_generation(
         running(True)
         try:
             by_itself = False
-            while not failed and not ended() and not by_itself:
+            while not is_over() and not by_itself:
                 by_itself = bool(query.awaitTermination(_LOOK_S))
         finally:
             running(False)
@@ -70,7 +76,7 @@ def run_generation(
         reader.close_stream()
     if failed:
         raise failed[0]
-    if not ended():
+    if not over.is_set():
         raise SqlError(sqlstates.SYSTEM_ERROR, "the Spark query of the pipeline ended by itself")
 
 

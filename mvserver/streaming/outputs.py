@@ -16,6 +16,7 @@ from mvserver.streaming.record_encoding import RecordEncoder
 from mvserver.streaming.relay import Output, Relay
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target
+from spark_sinks.duckdb.ledger import SubscriberRow
 from spark_sinks.duckdb.outbox import Outbox
 from spark_sinks.duckdb.sent_rows import SentRows
 from spark_sinks.duckdb.writer import Writer
@@ -30,8 +31,16 @@ class OutputSubscriber(Subscriber):
     relay: Relay | None = None
 
     @property
-    def wants_batches(self) -> bool:
-        return super().wants_batches and (self.relay is None or not self.relay.is_congested)
+    def is_congested(self) -> bool:
+        return self.relay is not None and self.relay.is_congested
+
+
+def known_subscriber(row: SubscriberRow, target: Target, relay: Relay | None = None) -> OutputSubscriber:
+    """One that goes on where the ledger has it."""
+    return OutputSubscriber(
+        target, row.version, row.position, target.plan.scan.error_handling,
+        filled=row.filled, failure=row.failure, note=row.note, epoch=row.epoch, relay=relay,
+    )  # fmt: skip
 
 
 def keeps_rows(query: Query, sink: Relation) -> bool:

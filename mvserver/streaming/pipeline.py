@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.streaming.attempts import attempts
 from mvserver.streaming.committer import Committer
 from mvserver.streaming.evaluator import BatchEvaluator
 from mvserver.streaming.filler import Filler
@@ -36,8 +36,8 @@ from spark_sinks.duckdb.writer import Writer
 _log = logging.getLogger(__name__)
 
 JOIN_RECORDS_MAX = 50_000  # a view this close to a batch's start is taken in with it
-RETRY_DELAYS_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 HEALTH_INTERVAL_S = 3.0
+_LOOK_S = 1.0  # while nobody reads: what makes a query wait may pass without a word
 LASTING = frozenset(  # causes that another try does not mend
     {sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, sqlstates.DATATYPE_MISMATCH, sqlstates.DATA_CORRUPTED}
 )
@@ -192,18 +192,20 @@ class Pipeline:
 
     # --- the Spark query --------------------------------------------------------------------------------------------
     def _run(self) -> None:
-        attempt = 0
-        while not self._stopping.is_set():
-            began = time.monotonic()
+        for _ in attempts(self._stopping):
+            self._await_reader()
+            if self._stopping.is_set():
+                return
             try:
                 self._run_generation()
             except Exception as error:  # noqa: BLE001 - whatever ended the query is shown as its cause
                 self._note_failure(error)
-            if time.monotonic() - began > 60:
-                attempt = 0
-            delay = RETRY_DELAYS_S[min(attempt, len(RETRY_DELAYS_S) - 1)]
-            attempt += 1
-            self._stopping.wait(delay)
+
+    def _await_reader(self) -> None:
+        """Until somebody wants what is read."""
+        with self._roster.lock:
+            while not self._stopping.is_set() and not self._roster.wanted():
+                self._roster.changed.wait(_LOOK_S)
 
     def _run_generation(self) -> None:
         session = self._services.session()
@@ -212,8 +214,7 @@ class Pipeline:
         with self._roster.lock:
             wanted = [s.position for s in self._roster.subscribers.values() if s.wants_batches]
             if not wanted:
-                self._roster.changed.wait(RETRY_DELAYS_S[1])  # nobody to read for
-                return
+                return  # those who were waited for cannot be read for
             if self._roster.position is None:
                 self._roster.position = self.reader.initial(wanted)
             position = self._roster.next = self._roster.position

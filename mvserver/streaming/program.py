@@ -26,8 +26,9 @@ from spark_sinks.decode import TYPED_FORMATS, parquet_column
 from spark_sinks.duckdb import value_tables
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.join_sides import Batch, FeedState
+from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.sent_rows import SentRows
-from spark_sinks.duckdb.state import AppendState, Measure, MeasureInput, UpsertState, qualified, roll_up
+from spark_sinks.duckdb.state import AppendState, Measure, MeasureInput, UpsertState, roll_up
 from spark_sinks.duckdb.windows import Judging
 
 REJECTED_RAW_BYTES_MAX = 65_536  # of a rejected record, this much is kept

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.streaming.attempts import attempts
 from mvserver.streaming.csas import TransactionalSink
 from mvserver.streaming.record_encoding import RecordEncoder
 from mvserver.streaming.subscribers import Rate
@@ -26,7 +27,6 @@ _log = logging.getLogger(__name__)
 
 _BATCH_ROWS = 10_000
 _LOOK_S = 5.0  # commits wake it; this is for those that were missed
-_RETRY_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 _RENEW_S = 86_400.0  # brokers forget a group's position some days after its last commit
 
 
@@ -52,6 +52,7 @@ class Relay:
         self._sent = 0
         self._written_at = time.monotonic()
         self._waiting = 0
+        self._incarnation = ""  # of the outbox, which is not made anew while it is sent
         self.rate = Rate()
         self.problem: str | None = None  # why nothing is sent at the moment
         self.failure: str | None = None  # why nothing will be
@@ -75,29 +76,27 @@ class Relay:
 
     @property
     def is_congested(self) -> bool:
-        """So much waits to be sent that the query had better not add to it."""
-        return self._waiting > limits.OUTBOX_ROWS_MAX
+        """The query had better not add to what waits to be sent: nothing is sent at the moment, or too much waits."""
+        return self.problem is not None or self.failure is not None or self._waiting > limits.OUTBOX_ROWS_MAX
 
     def _run(self) -> None:
-        attempt = 0
-        while not self._stopping.is_set() and self.failure is None:
-            began = time.monotonic()
+        for _ in attempts(self._stopping):
             try:
+                self._measure()
                 self._send_all()
             except Exception as error:  # noqa: BLE001 - shown as the query's state, and tried again
                 if self._stopping.is_set():
                     return
                 _log.warning("relay of query %s stopped: %s", self._output.outbox.query_id, error)
                 self.problem = str(error)
-            if time.monotonic() - began > 60:
-                attempt = 0
-            self._stopping.wait(_RETRY_S[min(attempt, len(_RETRY_S) - 1)])
-            attempt += 1
+            if self.failure is not None:
+                return
 
     def _send_all(self) -> None:
         """Until it is stopped, or something fails."""
         sink = self._output.open_sink()
         try:
+            self._incarnation = self._read_incarnation()
             sent = self._committed(sink.committed_position(expected=self._sent > 0))
             if sent is None:
                 return
@@ -117,7 +116,7 @@ class Relay:
         """The number of the last row that was sent; None where it belongs to another outbox."""
         if position is None:
             return 0
-        if position.get("outbox") == self._incarnation():
+        if position.get("outbox") == self._incarnation:
             return int(position["seq"])
         self.failure = str(
             SqlError(
@@ -137,7 +136,7 @@ class Relay:
             None if deleted else encoder.value_of(row) for deleted, row in zip(pending.deleted, rows, strict=True)
         ]
         self._reached("before relay")
-        sink.write(keys, values, [None] * len(rows), {"outbox": self._incarnation(), "seq": pending.last})
+        sink.write(keys, values, [None] * len(rows), {"outbox": self._incarnation, "seq": pending.last})
         self._reached("after relay")
         self._sent, self._written_at = pending.last, time.monotonic()
         self.rate.add(len(rows))
@@ -145,7 +144,7 @@ class Relay:
 
     def _rest(self, sink: TransactionalSink) -> None:
         if self._sent and time.monotonic() - self._written_at > _RENEW_S:
-            sink.renew({"outbox": self._incarnation(), "seq": self._sent})
+            sink.renew({"outbox": self._incarnation, "seq": self._sent})
             self._written_at = time.monotonic()
         self._wake.wait(_LOOK_S)
         self._wake.clear()
@@ -154,11 +153,17 @@ class Relay:
     def _next(self) -> Pending | None:
         with self._writer.read_cursor() as cursor:
             pending = outboxes.pending(cursor, self._output.outbox, self._sent, _BATCH_ROWS)
-            full = pending is not None and len(pending.deleted) == _BATCH_ROWS
-            self._waiting = outboxes.length(cursor, self._output.outbox) if full else 0
-            return pending
+        if pending is None or len(pending.deleted) < _BATCH_ROWS:
+            self._waiting = 0
+        else:
+            self._measure()
+        return pending
 
-    def _incarnation(self) -> str:
+    def _measure(self) -> None:
+        with self._writer.read_cursor() as cursor:
+            self._waiting = outboxes.length(cursor, self._output.outbox)
+
+    def _read_incarnation(self) -> str:
         with self._writer.read_cursor() as cursor:
             return outboxes.incarnation(cursor, self._output.outbox)
 

@@ -122,8 +122,14 @@ class Subscriber:
         return self.query_failure or obstacle_of(self.application)
 
     @property
+    def is_congested(self) -> bool:
+        """What it has made waits to be sent, and it makes no more until then."""
+        return False
+
+    @property
     def wants_batches(self) -> bool:
-        return not self.query_terminated and self.cause is None
+        congested = self.is_congested or any(each.is_congested for each in self.group)
+        return not self.query_terminated and self.cause is None and not congested
 
     @property
     def kept(self) -> bool:

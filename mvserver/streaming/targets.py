@@ -13,6 +13,7 @@ from mvserver.sql.types import DOUBLE, Kind, SqlType
 from mvserver.streaming.contributions import Contributions, argument_type
 from mvserver.streaming.windowing import aging_of, windowing_of
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
+from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.outbox import Outbox
 from spark_sinks.duckdb.sent_rows import SentRows
 from spark_sinks.duckdb.state import (
@@ -236,7 +237,7 @@ def _finished_select(target: Target) -> str:
     names = [quoted(output.name) for output in plan.outputs]
     if isinstance(plan, Projection):
         columns = ", ".join(f"c{i} AS {name}" for i, name in enumerate(names))
-        return f'SELECT {columns} FROM "_state"."{target.state.table}"'
+        return f"SELECT {columns} FROM {qualified(target.state.table)}"
     inner = list(target.groups.keys)
     inner += [f"{_finish(plan, target, call)} AS a{i}" for i, call in enumerate(plan.aggregates)]
     key: Callable[[int], str] = "k{}".format

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_sinks.duckdb import value_tables
+from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state import (
     NULLS,
     Measure,
@@ -24,7 +25,6 @@ from spark_sinks.duckdb.state import (
     create_statements,
     merge_nulls_statement,
     merge_statement,
-    qualified,
     roll_up,
     rolled,
 )

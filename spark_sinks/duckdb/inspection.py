@@ -8,6 +8,8 @@ from typing import Any
 
 import duckdb
 
+from spark_sinks.duckdb.names import qualified
+
 LEDGER_ROWS_SHOWN_MAX = 10_000  # the newest; each pipeline keeps some hundreds
 
 
@@ -60,6 +62,6 @@ def _block_bytes(cursor: duckdb.DuckDBPyConnection) -> int:
 def _blocks(cursor: duckdb.DuckDBPyConnection, table: str) -> set[int]:
     rows = cursor.execute(
         f"SELECT DISTINCT unnest(list_prepend(block_id, additional_block_ids)) "
-        f'FROM pragma_storage_info(\'"_state"."{table}"\') WHERE persistent'
+        f"FROM pragma_storage_info('{qualified(table)}') WHERE persistent"
     ).fetchall()
     return {block for (block,) in rows if block >= 0}

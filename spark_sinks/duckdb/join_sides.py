@@ -13,6 +13,7 @@ from typing import Protocol
 
 from spark_sinks.duckdb import logs
 from spark_sinks.duckdb.logs import Log
+from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK
 
 INCOMING = "mv_incoming"  # a temporary table: the timed rows of the batch
@@ -33,7 +34,7 @@ class Side:
 
     @property
     def qualified(self) -> str:
-        return f'"_state"."{self.table}"'
+        return qualified(self.table)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -134,7 +135,7 @@ def common_statements(join: JoinTables) -> list[str]:
 
 
 def qualified_marks(join: JoinTables) -> str:
-    return f'"_state"."{join.marks}"'
+    return qualified(join.marks)
 
 
 # --- time -----------------------------------------------------------------------------------------------------------

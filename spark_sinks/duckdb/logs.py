@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.record_columns import DELETED
 
 SCHEMA = """
@@ -32,7 +33,7 @@ class Log:
 
     @property
     def qualified(self) -> str:
-        return f'"_state"."{self.table}"'
+        return qualified(self.table)
 
     @property
     def columns(self) -> tuple[str, ...]:

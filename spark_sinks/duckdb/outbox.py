@@ -15,7 +15,8 @@ import duckdb
 import pyarrow as pa
 
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
-from spark_sinks.duckdb.state import OUTBOX, State, UpsertState, qualified
+from spark_sinks.duckdb.names import qualified, quoted
+from spark_sinks.duckdb.state import OUTBOX, State, UpsertState
 
 _KEYS, _BEFORE, _AFTER = "mv_changed_keys", "mv_before", "mv_after"
 
@@ -35,7 +36,7 @@ class Outbox:
         return f"{self.state_table}{OUTBOX}"
 
     def create_statements(self) -> list[str]:
-        columns = ", ".join(f"{_quoted(name)} {kind}" for name, kind in self.columns)
+        columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in self.columns)
         return [
             f"DROP TABLE IF EXISTS {qualified(self.table)}",
             f'CREATE TABLE {qualified(self.table)} ("_seq" BIGINT NOT NULL, "_deleted" BOOLEAN NOT NULL, {columns})',
@@ -85,9 +86,9 @@ def capture(
     merge()
     register(_BEFORE, before)
     register(_AFTER, cursor.sql(_shown(outbox, changed)).to_arrow_table())
-    names = [_quoted(name) for name, _ in outbox.columns]
+    names = [quoted(name) for name, _ in outbox.columns]
     columns = ", ".join(names)
-    same_key = " AND ".join(f"a.{_quoted(key)} = b.{_quoted(key)}" for key in outbox.key)
+    same_key = " AND ".join(f"a.{quoted(key)} = b.{quoted(key)}" for key in outbox.key)
     equal = " AND ".join(f"a.{name} IS NOT DISTINCT FROM b.{name}" for name in names)
     cursor.execute(
         f'INSERT INTO {qualified(outbox.table)} SELECT (SELECT last FROM "_ledger".outboxes WHERE query_id = $1) '
@@ -136,15 +137,11 @@ def length(cursor: duckdb.DuckDBPyConnection, outbox: Outbox) -> int:
 def _shown(outbox: Outbox, changed: str | None) -> str:
     view = f'"_views"."{outbox.view_id}"'
     if changed is None:
-        known = " AND ".join(f"v.{_quoted(key)} IS NOT NULL" for key in outbox.key)
+        known = " AND ".join(f"v.{quoted(key)} IS NOT NULL" for key in outbox.key)
         return f"SELECT v.* FROM {view} AS v WHERE {known}"
-    same = " AND ".join(f"v.{_quoted(key)} = g.g{i}" for i, key in enumerate(outbox.key))
+    same = " AND ".join(f"v.{quoted(key)} = g.g{i}" for i, key in enumerate(outbox.key))
     return f"SELECT v.* FROM {view} AS v WHERE EXISTS (SELECT 1 FROM {_KEYS} AS g WHERE {same})"
 
 
 def _as_g(names: Sequence[str]) -> str:
     return ", ".join(f"{name} AS g{i}" for i, name in enumerate(names))
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

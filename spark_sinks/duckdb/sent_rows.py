@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spark_sinks.duckdb.names import qualified, quoted
 from spark_sinks.duckdb.outbox import Outbox
-from spark_sinks.duckdb.state import qualified
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class SentRows:
     @property
     def shown(self) -> str:
         """What waits to be sent."""
-        columns = ", ".join('"' + name.replace('"', '""') + '"' for name, _ in self.outbox.columns)
+        columns = ", ".join(quoted(name) for name, _ in self.outbox.columns)
         return f"SELECT {columns} FROM {qualified(self.table)}"
 
     def append_statements(self, relation: str, passing: str, columns: Sequence[str]) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 import duckdb
 import pyarrow as pa
 
-from spark_sinks.duckdb.state import MeasureInput, UpsertState, qualified, roll_up
+from spark_sinks.duckdb.names import qualified
+from spark_sinks.duckdb.state import MeasureInput, UpsertState, roll_up
 from spark_sinks.duckdb.windows import Windowing
 
 _NEW, _MERGED = "mv_sessions", "mv_merged_sessions"

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spark_sinks.duckdb import value_tables
+from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.value_tables import ValueTable
 from spark_sinks.duckdb.windows import Aging, Removal, Watch, Windowing
 
@@ -131,10 +132,6 @@ def main_table(table: str) -> str:
     """The state table that a table of a state belongs to: itself, or the one that it stands beside."""
     beside = table.split(JOIN, 1)[0].split(value_tables.SUFFIX, 1)[0]
     return beside.removesuffix(NULLS).removesuffix(ROWS).removesuffix(OUTBOX)
-
-
-def qualified(table: str) -> str:
-    return f'"_state"."{table}"'
 
 
 def create_statements(state: State) -> list[str]:

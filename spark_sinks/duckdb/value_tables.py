@@ -15,6 +15,8 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spark_sinks.duckdb.names import qualified
+
 SUFFIX = "_values"
 _RANKS = 64  # a sketch's value is register * 64 + rank
 _REGISTERS = 4_096
@@ -90,7 +92,7 @@ def new_values_relation(index: int) -> str:
 
 
 def _qualified(state_table: str, index: int) -> str:
-    return f'"_state"."{table_name(state_table, index)}"'
+    return qualified(table_name(state_table, index))
 
 
 def _group_columns(key_types: Sequence[str]) -> list[str]:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mvserver.limits import LATE_ROWS_KEPT_MAX
+from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK, SEGMENT
 
 JUDGED = "mv_judged"
@@ -197,7 +198,7 @@ def advance(cursor: duckdb.DuckDBPyConnection, standing: Standing, watch: Watch)
     if (removal := watch.removal) is not None:
         for table in removal.tables:
             cursor.execute(
-                f'DELETE FROM "_state"."{table}" WHERE {removal.time_us} <= $1', [mark - removal.retention_us]
+                f"DELETE FROM {qualified(table)} WHERE {removal.time_us} <= $1", [mark - removal.retention_us]
             )
     return mark != before
 

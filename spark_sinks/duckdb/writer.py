@@ -21,6 +21,7 @@ from spark_sinks.base import Position
 from spark_sinks.duckdb import inspection, logs, outbox, sessions, windows
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState, merge_changes
 from spark_sinks.duckdb.ledger import Ledger, LedgerEntry, RejectedRow, SubscriberRow, create_tables
+from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.outbox import Outbox
 from spark_sinks.duckdb.state import (
     State,
@@ -143,7 +144,7 @@ class Writer:
         if view_id is not None:
             self._cursor.execute(f'DROP VIEW IF EXISTS "_views"."{view_id}"')
         for table in tables:
-            self._cursor.execute(f'DROP TABLE IF EXISTS "_state"."{table}"')
+            self._cursor.execute(f"DROP TABLE IF EXISTS {qualified(table)}")
         self._cursor.execute(logs.forget_statement())
 
     def ledger_subscribers(self) -> list[SubscriberRow]:
@@ -186,9 +187,6 @@ class Writer:
 
     def has_tables(self, tables: Sequence[str]) -> bool:
         return set(tables) <= set(self.state_tables())
-
-    def has_state(self, state: State) -> bool:
-        return set(state.tables) <= set(self.state_tables())
 
     def state_tables(self) -> list[str]:
         with self.commit_lock:

@@ -187,7 +187,7 @@ def test_value_tables_live_and_die_with_their_state(tmp_path: Path) -> None:
         assert set(writer.state_tables()) == set(view.state.tables)
         assert len(view.state.tables) == 4
         assert {main_table(table) for table in view.state.tables} == {view.state.table}
-        assert writer.has_state(view.state)
+        assert writer.has_tables(view.state.tables)
         with writer.transaction():
             writer.create_state(view.state, view.view_statement)  # made anew: nothing is left of the old values
         views.feed([{"k": "a", "i": 1}])

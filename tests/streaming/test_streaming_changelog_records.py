@@ -185,3 +185,22 @@ def test_nested_values_are_replaced_whole(spark: Any, tmp_path: Path) -> None:
     sql = "SELECT interests, contactinfo, contactinfo.city AS city, userid FROM r"
     found, _, _ = _view(spark, tmp_path, relation, sql, records)
     assert found == [(["Game"], {"city": "Irvine", "zipcode": None}, "Irvine", "User_4")]
+
+
+def test_times_in_arrays_are_kept_to_the_microsecond(spark: Any, tmp_path: Path) -> None:
+    """Spark sends TIME in nanoseconds, which DuckDB would not merge into its own microseconds."""
+    columns = _columns(("id",), id="INTEGER", at="TIME", many="ARRAY<TIME>")
+    texts = ["01:02:03.000004", "23:59:59.999999"]
+    early, late = (dt.time.fromisoformat(text) for text in texts)
+    records: list[Record] = [
+        (json.dumps({"id": i}).encode(), json.dumps({"id": i, "at": text, "many": [text, None]}).encode())
+        for i, text in enumerate(texts)
+    ]
+    sql = "SELECT array_agg(at) AS a, topk(at, 1) AS k, first_value(at) AS f, max(at) AS m FROM rows"
+    stream = RelationShape("r", "db.public.rows", "stream", columns)
+    changelog = RelationShape("r", "db.public.rows", "changelog", columns, primary_key=("id",), key_format="json")
+    for relation in (stream, changelog):
+        rows, rejected, _ = _view(spark, tmp_path / relation.kind, relation, sql, records)
+        assert (rows, rejected) == ([([early, late], [late], early, late)], {})
+    rows, _, _ = _view(spark, tmp_path / "rows", stream, "SELECT id, many FROM rows", records)
+    assert rows == [(0, [early, None]), (1, [late, None])]

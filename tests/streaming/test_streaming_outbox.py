@@ -14,11 +14,13 @@ import pytest
 from changelog_states import Changes, target
 
 from mvserver.compiler.changelogs import result_key
+from mvserver.compiler.plans import ErrorHandling
 from mvserver.errors import SqlError
 from mvserver.sql.types import parse_type
-from mvserver.streaming.outputs import with_outbox
+from mvserver.streaming.outputs import OutputSubscriber, with_outbox
 from mvserver.streaming.record_encoding import RecordEncoder
 from mvserver.streaming.relay import Output, Relay
+from mvserver.streaming.subscribers import Subscriber
 from spark_sinks.base import Position
 from spark_sinks.duckdb.outbox import Outbox, pending
 
@@ -104,9 +106,12 @@ class Topic:
         self.fails: list[Exception] = []
         self.lost: list[Exception] = []  # raised after the transaction is committed: nobody heard of it
         self.opened = 0
+        self.away = False
 
     def open(self) -> Topic:
         self.opened += 1
+        if self.away:
+            raise SqlError("08001", "the store cannot be reached")
         return self
 
     def committed_position(self, *, expected: bool = False) -> Position | None:
@@ -202,6 +207,49 @@ def test_rows_that_were_sent_before_a_crash_are_not_sent_again(fed: Any) -> None
     assert [key for key, _ in topic.records] == [b"a", b"b"]
 
 
+def test_nothing_is_added_to_an_outbox_that_cannot_be_sent(fed: Any) -> None:
+    changes, outbox = fed(GROUPS)
+    topic = Topic()
+    topic.away = True
+    relay = relay_to(topic, changes, outbox)
+    side = Subscriber(target(GROUPS), 1, {}, ErrorHandling.IGNORE)
+    query = OutputSubscriber(target(GROUPS), 1, {}, ErrorHandling.IGNORE, relay=relay)
+    query.group = side.group = (query, side)
+    changes.feed([{"id": 1, "k": "a", "i": 5}])
+    assert query.wants_batches
+    relay.start()
+    until(lambda: relay.problem is not None)
+    assert relay.is_congested
+    assert not query.wants_batches
+    assert not side.wants_batches, "the sides of a join would fill its log instead"
+    topic.away = False
+    until(lambda: query.wants_batches and side.wants_batches)
+    relay.stop()
+    assert topic.records == [(b"a", b'{"k":"a","c":1,"s":5}')]
+
+
+def test_what_waits_is_known_before_the_sink_is_there(fed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mvserver.limits.OUTBOX_ROWS_MAX", 2)
+    changes, outbox = fed(GROUPS)
+    changes.feed([{"id": i, "k": str(i), "i": 5} for i in range(3)])
+    arriving = threading.Event()
+
+    class Slow(Topic):
+        def open(self) -> Topic:
+            assert arriving.wait(10)
+            return super().open()
+
+    topic = Slow()
+    relay = relay_to(topic, changes, outbox)
+    relay.start()
+    until(lambda: relay.is_congested)
+    assert relay.problem is None
+    arriving.set()
+    until(lambda: not relay.is_congested)
+    relay.stop()
+    assert len(topic.records) == 3
+
+
 def test_the_outbox_of_a_lost_state_is_not_taken_for_its_successor(fed: Any) -> None:
     changes, outbox = fed(GROUPS)
     topic = Topic()
@@ -212,6 +260,7 @@ def test_the_outbox_of_a_lost_state_is_not_taken_for_its_successor(fed: Any) -> 
     until(lambda: relay.failure is not None)
     relay.stop()
     assert topic.records == []
+    assert relay.is_congested
     assert relay.failure is not None
     assert relay.failure.startswith("55000: what the query has written belongs to a state that was lost")
 
