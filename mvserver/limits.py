@@ -37,7 +37,10 @@ STATEMENTS_PER_TEXT_MAX = 1_000
 STATEMENT_CHAIN_MAX = (
     500  # operands of one chain of operators (AND and OR apart): a chain is a tree as deep as it is long
 )
-STATEMENT_TOKENS_MAX = 60_000  # tokens besides the literals and commas of long lists; bounds the time of one parse
+STATEMENT_TOKENS_MAX = 20_000  # tokens besides the literals and commas of long lists; bounds the time of one parse
+TEXT_TOKENS_MAX = 400_000  # tokens of any kind in one text: 50,000 rows of VALUES, 100,000 numbers behind IN, and room
+COLLECT_AFTER_MIDDLE_COLLECTIONS = 10  # of Python's collector: about 70,000 new objects; Python's own default
+COLLECTION_POSTPONED_S_MAX = 30.0  # a full collection waits so long for large statements that are at work
 RECURSION_LIMIT = 6_000  # Python frames: what the deepest accepted statement needs, with room for its readers
 ERROR_EXCERPT_CHARACTERS_MAX = 200  # of a statement's text quoted in a syntax error
 IDENTIFIER_BYTES_MAX = 63  # PostgreSQL's NAMEDATALEN - 1

@@ -22,6 +22,7 @@ from pathlib import Path
 from catalog.model import Query
 from catalog.store import Catalog
 from mvserver import config, first_password, limits, sqlstates
+from mvserver.collector import Collector
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.explain import explain
 from mvserver.compiler.plans import ContinuousPlan
@@ -44,6 +45,7 @@ from mvserver.session.activity_table import activity_table
 from mvserver.session.backend import SessionBackend
 from mvserver.session.catalog_directory import CatalogDirectory
 from mvserver.session.cursors import cursors_table
+from mvserver.session.large_texts import LargeTexts
 from mvserver.session.parsing import RememberingParser
 from mvserver.session.password_source import CatalogPasswords
 from mvserver.session.prepared import prepared_table
@@ -71,6 +73,7 @@ def run(settings: config.Settings) -> int:
     tls = _tls(settings)
     with _locked(settings.data_dir), Rooms(settings) as rooms:
         first_password.provide(rooms.catalog, password, settings.password_encryption)
+        rooms.collector.start()
         with asyncio.Runner(loop_factory=_new_event_loop) as runner:
             return runner.run(_serve(rooms, settings, tls))
 
@@ -231,6 +234,7 @@ class Rooms:
             store_config_dir=settings.store_config_dir,
             spark_start_timeout_s=settings.spark_start_timeout,
         )
+        large_texts = LargeTexts()
         self.backend = SessionBackend(
             SessionServices(
                 parse=RememberingParser(parse),
@@ -239,12 +243,15 @@ class Rooms:
                 views=self.engine,
                 directory=directory,
                 rewriter=rewriter,
+                large_texts=large_texts,
                 extensions=extensions,
                 unreserved_connections=max(settings.max_connections - settings.superuser_reserved_connections, 0),
                 setting_defaults=_session_defaults(settings),
             )
         )
         self._close.callback(self.backend.close)
+        self.collector = Collector(lambda: large_texts.at_work)
+        self._close.callback(self.collector.close)
         self.engine.reconcile()  # views can be read from the first connection on
 
     def start_engine(self) -> None:

@@ -122,6 +122,11 @@ def never() -> bool:
     return False
 
 
+def refuse_if_stopped(stopped: Callable[[], bool]) -> None:
+    if stopped():
+        raise SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to user request")
+
+
 class ReadsStream(SqlError):  # noqa: N818 - also a finding: the query is of another kind
     """The query names a relation whose rows are not kept: it is no pull query, but perhaps a push query."""
 

@@ -22,7 +22,16 @@ from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
 from mvserver.pgcatalog.system import LiveRelations, SystemCatalog
 from mvserver.pgwire.backend import Field
 from mvserver.serving import binding, casts, classify, duck_types, guard, long_texts, naming, shim
-from mvserver.serving.api import PlanRuns, PullPlan, PullScope, RowShaper, Snapshot, StreamRead, never
+from mvserver.serving.api import (
+    PlanRuns,
+    PullPlan,
+    PullScope,
+    RowShaper,
+    Snapshot,
+    StreamRead,
+    never,
+    refuse_if_stopped,
+)
 from mvserver.serving.binder import Binders, Binding
 from mvserver.serving.binding import Bound
 from mvserver.serving.database import SYSTEM_CATALOG, Database
@@ -34,6 +43,7 @@ from mvserver.serving.origins import origins
 from mvserver.serving.shaping import DuckShaper
 from mvserver.serving.snapshot import DuckSnapshot
 from mvserver.serving.turns import Turns
+from mvserver.sql.trees import dismantle
 
 _Key = tuple[str, PullScope, tuple[int, ...], int]
 _SYSTEM_PREFIXES = (
@@ -104,7 +114,7 @@ class DuckPullService:
             scope.session_role,
         )  # fmt: skip
         try:
-            plan = self._plan(select, scope, tuple(parameter_oids), snapshot, facts, stopped)
+            plan = self._plan(select, scope, tuple(parameter_oids), snapshot, facts, stopped, text)
         except SqlError as error:
             locate(error, select, text)
             raise
@@ -123,17 +133,21 @@ class DuckPullService:
         snapshot: CatalogSnapshot,
         facts: SessionFacts,
         stopped: Callable[[], bool],
+        text: str | None,
     ) -> PullPlan:
         guard.check(select)
+        large = text is not None and len(text) > limits.PARSED_TEXT_CHARACTERS_MAX
         asleep = classify.sleep_argument(select)
         if asleep is not None:
             return _sleep_plan(asleep)
         tree = select.copy()
+        refuse_if_stopped(stopped)
         resolver = NameResolver(snapshot, scope, self._system, self._database.name)
         resolver_root = exp.Paren(this=tree)
         resolver.resolve(tree)
         tree = resolver_root.this.pop()
         reads = resolver.reads
+        refuse_if_stopped(stopped)
         naming.name_outputs(tree)
         tree = shim.adapt(tree, facts, catalog=bool(reads.system))
         long_texts.bound(tree)
@@ -143,7 +157,10 @@ class DuckPullService:
             made = self._binders.run(lambda binder: binder.bind(wanted), stopped)
         except SqlError as error:
             raise self._missing.explained(error, reads.views) from error
-        return _finish(made.tree, made.direct, made.bound, scope, oids, reads, facts, kind)
+        plan = _finish(made.tree, made.direct, made.bound, scope, oids, reads, facts, kind)
+        if large:
+            dismantle(made.tree)
+        return plan
 
     # --- push queries -----------------------------------------------------------------------------------------------
     def shaper(self, columns: Sequence[tuple[str, str]]) -> RowShaper:

@@ -151,7 +151,9 @@ class Dispatcher:
     # --- preparing --------------------------------------------------------------------------------------------------
     def prepare(self, name: str, text: str, parameter_oids: Sequence[int]) -> PreparedStatement:
         """Parses and describes without running; raises what is wrong with the statement now."""
-        statements = self._state.services.parse(text)
+        services = self._state.services
+        with services.large_texts.parsing(text, self._state.context.cancelled):
+            statements = services.parse(text)
         if len(statements) > 1:
             raise SqlError(sqlstates.SYNTAX_ERROR, "cannot insert multiple commands into a prepared statement")
         statement = statements[0] if statements else None

@@ -57,11 +57,13 @@ class PullRunner:
 
     def plan(self, statement: Pull, parameter_oids: Sequence[int] = ()) -> PullPlan:
         statement, rewritten = self._rewrite(statement)
+        services = self._state.services
         try:
-            return self._state.services.pulls.plan(
-                statement.select, self._state.scope(), parameter_oids, text=statement.text,
-                stopped=self._state.context.cancelled,
-            )  # fmt: skip
+            with services.large_texts.working(statement.text):
+                return services.pulls.plan(
+                    statement.select, self._state.scope(), parameter_oids, text=statement.text,
+                    stopped=self._state.context.cancelled,
+                )  # fmt: skip
         except SqlError as error:
             self._refuse_reading_queued(error)
             if rewritten:

@@ -12,6 +12,7 @@ from mvserver.routing.copying import CopyTarget
 from mvserver.serving.api import PullService
 from mvserver.session.context import SessionContext
 from mvserver.session.deadlines import Deadlines
+from mvserver.session.large_texts import LargeTexts
 from mvserver.session.watchdog import Watchdog
 from mvserver.sql.statements import CopyFrom, Statement
 from mvserver.streaming.api import PresentEnds, QueryStatus
@@ -90,5 +91,6 @@ class Services:
     extensions: Sequence[Any] = ()  # buenavista's Extension objects
     deadlines: Deadlines = field(default_factory=Deadlines)
     watchdog: Watchdog = field(default_factory=Watchdog)
+    large_texts: LargeTexts = field(default_factory=LargeTexts)
     unreserved_connections: int | None = None  # what is left to those who are no superusers; None: all
     setting_defaults: Mapping[str, str] = field(default_factory=dict)  # what the server's settings make of a session's

@@ -22,9 +22,11 @@ from mvserver.session.clock import USER_REQUEST, StatementClock
 from mvserver.session.dispatch import Dispatcher
 from mvserver.session.extensions import ExtensionCalls
 from mvserver.session.idle import IdleWatch
+from mvserver.session.large_texts import is_large
 from mvserver.session.restartable import Restartable
 from mvserver.session.state import SessionState
-from mvserver.sql.statements import Statement
+from mvserver.sql.statements import Pull, Statement
+from mvserver.sql.trees import dismantle
 
 _log = logging.getLogger(__name__)
 
@@ -100,7 +102,7 @@ class Session:
                 self._state.prepared.discard("")
                 self._state.portals.discard("")
                 single = self._without_parsing(text)
-                statements = [] if single is not None else self._parse(text)
+                statements = [] if single is not None else self._parse(text, self._new_clock())
                 if len(statements) > 1:
                     self._begin_implicit(of_text=True)
             if single is not None:
@@ -113,6 +115,8 @@ class Session:
                     result = self._dispatch.run(statement, self._new_clock())
                 yield result
                 result.close()  # one result at a time: the wire has read this one
+                if isinstance(statement, Pull) and is_large(text):
+                    dismantle(statement.select)  # a large text's statements are remembered nowhere
         except GeneratorExit:
             # the wire stopped before the end: what had begun implicitly does not count
             with self._lock:
@@ -129,7 +133,13 @@ class Session:
         plan = self._dispatch.cached(text)
         return None if plan is None else self._dispatch.run_plan(plan, self._new_clock())
 
-    def _parse(self, text: str) -> Sequence[Statement]:
+    def _parse(self, text: str, clock: StatementClock) -> Sequence[Statement]:
+        with clock.working(), self._state.services.large_texts.parsing(text, lambda: clock.cancelled):
+            statements = self._rewritten(text)
+        clock.check()
+        return statements
+
+    def _rewritten(self, text: str) -> Sequence[Statement]:
         services = self._state.services
         try:
             return services.parse(text)

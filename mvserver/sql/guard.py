@@ -31,6 +31,9 @@ _BOUNDARIES = frozenset(
         "limit", "join", "values", "as", "set",
     }
 )  # fmt: skip
+# What stands between the literals of long lists, by the word before them: rows of VALUES, and the numbers behind IN.
+_BETWEEN_LITERALS = {"values": frozenset("(),-"), "in": frozenset(",-")}
+_NOTHING: frozenset[str] = frozenset()
 _SET_OPERATIONS = frozenset({"union", "intersect", "except"})
 
 
@@ -129,6 +132,7 @@ def check_tokens(tokens: Sequence[Token]) -> None:
     counted = 0
     set_operations = 0
     dots = 0
+    uncounted = _NOTHING
     for token in tokens:
         kind = token.kind
         if kind is NUMBER or kind is STRING or kind is PARAMETER:
@@ -141,7 +145,13 @@ def check_tokens(tokens: Sequence[Token]) -> None:
             walk.boundary()
             operand_before = False
             continue
-        counted += 1
+        if kind is not OPERATOR:
+            uncounted = _BETWEEN_LITERALS.get(text, _NOTHING) if kind is WORD else _NOTHING
+            counted += 1
+        elif text not in uncounted:
+            counted += 1
+            if text not in "()":
+                uncounted = _NOTHING
         if kind is OPERATOR:
             if text == ".":
                 dots += 1

@@ -123,6 +123,8 @@ class _Lexer:
         match_at, append = _MASTER.match, self._tokens.append
         at, size = 0, len(text)
         while at < size:
+            if len(tokens) > limits.TEXT_TOKENS_MAX:
+                raise _too_many(at)
             match = match_at(text, at)
             if match is None:
                 at = self._unusual(at)
@@ -291,6 +293,16 @@ class _Lexer:
     def _unterminated(self, what: str, start: int) -> SqlError:
         rest = self._text[start : start + limits.ERROR_EXCERPT_CHARACTERS_MAX]
         return SqlError(sqlstates.SYNTAX_ERROR, f'unterminated {what} at or near "{rest}"', position=start + 1)
+
+
+def _too_many(at: int) -> SqlError:
+    return SqlError(
+        sqlstates.PROGRAM_LIMIT_EXCEEDED,
+        "statement is too long",
+        detail=f"A text has at most {limits.TEXT_TOKENS_MAX} words, literals and operators.",
+        hint="Split it into several statements, or pass long lists as an array parameter.",
+        position=at + 1,
+    )
 
 
 def _too_long(name: str, start: int) -> SqlError:

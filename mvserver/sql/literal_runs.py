@@ -16,18 +16,26 @@ from mvserver import limits
 
 _LITERALS = frozenset({TokenType.NUMBER, TokenType.STRING})
 
+Literal = tuple[GlotToken, bool]  # and whether a minus stands before it
 
-def bracketed(tokens: Sequence[GlotToken], index: int, size: int) -> tuple[list[GlotToken], int] | None:
-    """The literals of ``(1, 2, 3)`` from ``index`` on, and where it goes on behind; None for anything else there."""
+
+def bracketed(tokens: Sequence[GlotToken], index: int, size: int) -> tuple[list[Literal], int] | None:
+    """The literals of ``(1, -2, 3)`` from ``index`` on, and where it goes on behind; None for anything else there."""
     if index >= size or tokens[index].token_type != TokenType.L_PAREN:
         return None
-    found: list[GlotToken] = []
+    found: list[Literal] = []
     index += 1
     while index + 1 < size:
         token = tokens[index]
-        if token.token_type not in _LITERALS:
+        negative = token.token_type == TokenType.DASH and tokens[index + 1].token_type == TokenType.NUMBER
+        if negative:
+            index += 1
+            token = tokens[index]
+            if index + 1 >= size:
+                return None
+        elif token.token_type not in _LITERALS:
             return None
-        found.append(token)
+        found.append((token, negative))
         following = tokens[index + 1].token_type
         index += 2
         if following == TokenType.R_PAREN:
@@ -37,11 +45,11 @@ def bracketed(tokens: Sequence[GlotToken], index: int, size: int) -> tuple[list[
     return None
 
 
-def items(found: Sequence[GlotToken]) -> list[exp.Expr]:
+def items(found: Sequence[Literal]) -> list[exp.Expr]:
     """For the tree: a node each, or one for all of them."""
     if len(found) > limits.LITERALS_APART_MAX:
         return [exp.Var(this=", ".join(map(_text, found)))]
-    return [exp.Literal(this=each.text, is_string=each.token_type == TokenType.STRING) for each in found]
+    return [_node(token, negative) for token, negative in found]
 
 
 def rows(tokens: Sequence[GlotToken], index: int, size: int, width: int) -> tuple[exp.Var, int] | None:
@@ -56,7 +64,13 @@ def rows(tokens: Sequence[GlotToken], index: int, size: int, width: int) -> tupl
     return (exp.Var(this=", ".join(texts)), index) if texts else None
 
 
-def _text(token: GlotToken) -> str:
+def _node(token: GlotToken, negative: bool) -> exp.Expr:
+    literal = exp.Literal(this=token.text, is_string=token.token_type == TokenType.STRING)
+    return exp.Neg(this=literal) if negative else literal
+
+
+def _text(literal: Literal) -> str:
+    token, negative = literal
     if token.token_type == TokenType.NUMBER:
-        return str(token.text)
+        return f"-{token.text}" if negative else str(token.text)
     return "'" + str(token.text).replace("'", "''") + "'"

@@ -25,10 +25,10 @@ class PullServer:
     def __init__(self, folder: Path) -> None:
         self.world = World(folder)
         self.views = FakeViews()
-        services = Services(
+        self.services = Services(
             RememberingParser(parse), FakeRouter(), self.world.service, self.views, FakeDirectory()  # type: ignore[arg-type]
         )  # fmt: skip
-        self.backend = SessionBackend(services)
+        self.backend = SessionBackend(self.services)
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()
