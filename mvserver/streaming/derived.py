@@ -157,7 +157,8 @@ class DerivedSources:
             with writer.transaction():
                 writer.execute(target.view_statement)
                 for node in made.nodes:
-                    writer.execute(join_sides.wake_statement(node.tables))
+                    if node.join is not None:
+                        writer.execute(join_sides.wake_statement(node.join))
             main = known_subscriber(rows[query.id], target, relay)
             for node, index, side in sides:
                 pipeline, _ = self._pipeline(made, node, index)
@@ -225,7 +226,9 @@ class DerivedSources:
 
     def _look(self, made: DerivedSource, node: Node) -> None:
         """Where nothing comes any more from a source that is read to its end, time alone lets rows go."""
-        writer, tables = self._services.writer, node.tables
+        writer, tables = self._services.writer, node.join
+        if tables is None:
+            return
         idle = []
         for feed in made.feeds_of(node.path):
             index = feed.index

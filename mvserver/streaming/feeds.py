@@ -26,12 +26,17 @@ class Node:
 
     scan: Scan
     path: str
-    tables: JoinTables
+    tables: JoinTables | UnionTables
 
     @property
     def sides(self) -> tuple[JoinSide, JoinSide]:
         assert self.scan.derived is not None  # noqa: S101 - a node has one
         return self.scan.derived.sides
+
+    @property
+    def join(self) -> JoinTables | None:
+        """Its tables where its sides wait for each other."""
+        return None if isinstance(self.tables, UnionTables) else self.tables
 
     def side_path(self, index: int) -> str:
         return f"{self.path}{'lr'[index]}"
@@ -66,14 +71,12 @@ def log_pipeline(reader_id: str, path: str) -> str:
     return f"{reader_id}{path}"
 
 
-def _tables(scan: Scan, join: Derived, table: str, reader: str) -> JoinTables:
+def _tables(scan: Scan, join: Derived, table: str, reader: str) -> JoinTables | UnionTables:
     types = tuple(lower_duckdb.duckdb_type(column.type) for column in scan.columns)
     log = Log(f"{table}_log", types, reader, len(scan.primary_key) if scan.kind == CHANGELOG else None)
     if isinstance(join, UnionAll):
-        left, right = (
-            replace(_side(side, f"{table}_{i}", preserved=False), idle_us=None) for i, side in enumerate(join.sides)
-        )
-        return UnionTables(left, right, f"{table}_marks", log)
+        left, right = (_side(side, f"{table}_{i}", preserved=False) for i, side in enumerate(join.sides))
+        return UnionTables(left, right, log)
     left = _side(join.left, f"{table}_left", preserved=join.kind is not JoinKind.INNER)
     right = _side(join.right, f"{table}_right", preserved=join.kind is JoinKind.FULL)
     marks, residual = f"{table}_marks", _residual(join)

@@ -19,6 +19,7 @@ from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Projection,
 from mvserver.compiler.row_functions import ROW_KEY, ROW_TIME
 from mvserver.sql.types import Kind
 from mvserver.streaming.change_input import ChangeInput, contributed
+from mvserver.streaming.feeds import query_of
 from mvserver.streaming.scan_decoding import DecodedScan, Stages, decode_scan, side_by_side
 from mvserver.streaming.targets import MeasureCall, Target, keeps_times
 from mvserver.streaming.windowing import WindowColumns, event_us
@@ -158,7 +159,7 @@ class ViewInput:
         if isinstance(state, SentRows):
             return state.append_statements(relation, self.flag, self.outputs)
         if isinstance(state, FeedState):
-            batch = Batch(relation, self.known or self.flag, self.flag, self.outputs)
+            batch = Batch(relation, self.known or self.flag, self.flag, self.outputs, query_of(self.target.query_id))
             return tuple(state.join.feed_statements(state.index, batch))
         return ()
 

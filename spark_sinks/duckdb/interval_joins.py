@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spark_sinks.duckdb import join_sides, logs
+from spark_sinks.duckdb import join_sides, logs, windows
 from spark_sinks.duckdb.join_sides import INCOMING, Batch, Side, alone, side_of
 from spark_sinks.duckdb.logs import Log
+from spark_sinks.duckdb.record_columns import SEGMENT
+from spark_sinks.duckdb.windows import LateRows
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class IntervalTables:
         kept = ", ".join((*side.keys, *side.columns, "t", "w", "r"))
         hopeless = f"SELECT {alone(self, index, 's')} FROM {INCOMING} s WHERE NOT ({side.can_match})"
         return [
-            f"CREATE OR REPLACE TEMP TABLE {INCOMING} AS {join_sides.timed(self, index, batch)}",
+            f"CREATE OR REPLACE TEMP TABLE {INCOMING} AS {join_sides.timed(self, index, batch, SEGMENT)}",
+            *windows.late_statements(batch.query_id, self._late(side)),
             *logs.append_statements(self.log, [self._pairs(index)]),
             *([self._mark_matched(index)] if other.preserved else []),
             *(logs.append_statements(self.log, [hopeless]) if side.preserved else []),
@@ -67,6 +70,19 @@ class IntervalTables:
                 statements += logs.append_statements(self.log, [rows])
             statements.append(f"DELETE FROM {side.qualified} WHERE {passed}")
         return statements
+
+    def _late(self, side: Side) -> LateRows:
+        """Rows of the batch that can meet nobody: their partition's mark has passed all that they might have met."""
+        within = self.within_us
+        return LateRows(
+            INCOMING,
+            f"{side.can_match} AND t + {2 * within} < w",
+            partition="part",
+            event="t",
+            start=f"make_timestamp(t - {within})",
+            end=f"make_timestamp(t + {within})",
+            mark="w",
+        )
 
     def _meet(self, index: int) -> str:
         """Whether a row n of the batch's side and a row o of the other side's buffer are a pair."""

@@ -56,17 +56,14 @@ class Side:
         return " AND ".join(f"{column} IS NOT NULL" for column in (*self.keys, "t"))
 
 
-class JoinTables(Protocol):
-    """All that a join keeps."""
+class FeedTables(Protocol):
+    """What two sides feed: a log at least."""
 
     @property
     def left(self) -> Side: ...
 
     @property
     def right(self) -> Side: ...
-
-    @property
-    def marks(self) -> str: ...
 
     @property
     def log(self) -> Log: ...
@@ -76,30 +73,38 @@ class JoinTables(Protocol):
 
     def create_statements(self) -> list[str]: ...
 
-    def close_statements(self) -> list[str]:
-        """Gives what need wait no longer, and forgets what nobody can meet any more."""
-
     def feed_statements(self, index: int, batch: Batch) -> list[str]:
         """Takes in a batch of one side: 0 is the left one."""
+
+
+class JoinTables(FeedTables, Protocol):
+    """All that a join keeps: rows of one side that wait for the other, and how far each side has come."""
+
+    @property
+    def marks(self) -> str: ...
+
+    def close_statements(self) -> list[str]:
+        """Gives what need wait no longer, and forgets what nobody can meet any more."""
 
 
 @dataclass(frozen=True)
 class Batch:
     """Rows of a side in ``relation``. ``columns`` are those of keys, values, event time in microseconds and record
     time; those of the record order are there too. ``taken`` tells the rows that count, ``passing`` those of them that
-    are not deletions, which only a changelog has."""
+    are not deletions, which only a changelog has. ``query_id`` is that of the whole query."""
 
     relation: str
     taken: str
     passing: str
     columns: tuple[str, ...]
+    query_id: str
 
 
 @dataclass(frozen=True)
 class FeedState:
-    """One side of a join as the target of a batch."""
+    """One side of a join or a union as the target of a batch."""
 
-    join: JoinTables
+    join: FeedTables
     index: int
 
     @property
@@ -118,7 +123,7 @@ class FeedState:
         return self.join.create_statements()
 
 
-def side_of(join: JoinTables, index: int) -> Side:
+def side_of(join: FeedTables, index: int) -> Side:
     return (join.left, join.right)[index]
 
 

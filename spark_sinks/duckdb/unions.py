@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spark_sinks.duckdb import join_sides, logs
+from spark_sinks.duckdb import logs
 from spark_sinks.duckdb.join_sides import Batch, Side
 from spark_sinks.duckdb.logs import Log
 
 
 @dataclass(frozen=True)
 class UnionTables:
-    """The sides keep nothing: their tables are not made."""
+    """The sides keep nothing, and neither waits for the other: only the log is made."""
 
     left: Side
     right: Side
-    marks: str
     log: Log
 
     @property
     def tables(self) -> tuple[str, ...]:
-        return (self.marks, self.log.table)
+        return (self.log.table,)
 
     def create_statements(self) -> list[str]:
-        return join_sides.common_statements(self)
+        return logs.create_statements(self.log)
 
     def feed_statements(self, index: int, batch: Batch) -> list[str]:
         *columns, time, record_time = batch.columns
@@ -32,6 +31,3 @@ class UnionTables:
             f"WHERE {batch.taken}"
         )
         return [*logs.append_statements(self.log, [rows]), *logs.trim_statements(self.log)]
-
-    def close_statements(self) -> list[str]:
-        return []

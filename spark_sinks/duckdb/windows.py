@@ -99,6 +99,20 @@ class Judging:
 
 
 @dataclass(frozen=True)
+class LateRows:
+    """The rows of a relation that came too late, as text: their partition and event time, the bounds of the time that
+    they came too late for, and the watermark that had passed it."""
+
+    relation: str
+    condition: str
+    partition: str
+    event: str
+    start: str
+    end: str
+    mark: str
+
+
+@dataclass(frozen=True)
 class Standing:
     """The partitions that a view reads, and those that are idle: they do not hold its watermark back."""
 
@@ -139,7 +153,11 @@ def take_judged(cursor: duckdb.DuckDBPyConnection, query_id: str, judging: Judgi
     """Keeps what is late, and how far each partition is."""
     late = judged.filter(pc.and_not(judged.column(judging.flag), judged.column(ON_TIME))).num_rows
     if late:
-        _keep_late(cursor, query_id, judging, late)
+        rows = LateRows(
+            JUDGED, f"{judging.flag} AND NOT {ON_TIME}", PARTITION, judging.event, judging.start, judging.end, _MARK
+        )
+        for statement in late_statements(query_id, rows):
+            cursor.execute(statement)
     carry(cursor, query_id, judging.event, JUDGED)
 
 
@@ -153,23 +171,21 @@ def carry(cursor: duckdb.DuckDBPyConnection, query_id: str, event: str, relation
     )
 
 
-def _keep_late(cursor: duckdb.DuckDBPyConnection, query_id: str, judging: Judging, late: int) -> None:
-    ((number,),) = cursor.execute(
-        'INSERT INTO "_ledger".windows AS w VALUES ($1, NULL, $2) '
-        "ON CONFLICT (query_id) DO UPDATE SET late = w.late + excluded.late RETURNING late",
-        [query_id, late],
-    ).fetchall()
-    cursor.execute(
-        f'INSERT INTO "_ledger".late_rows SELECT $1, $2 '
-        f"+ row_number() OVER (ORDER BY {PARTITION}, {RANK}, {PLACE}, {judging.start}, {judging.end}), "
-        f"{SEGMENT} || CASE WHEN {SEGMENT} = {PARTITION} THEN ':' || {PLACE} ELSE '' END, "
-        f"{judging.event}, {judging.start}, {judging.end}, {_MARK}, now() "
-        f"FROM {JUDGED} WHERE {judging.flag} AND NOT {ON_TIME}",
-        [query_id, number - late],
-    )
-    cursor.execute(
-        'DELETE FROM "_ledger".late_rows WHERE query_id = $1 AND number <= $2', [query_id, number - LATE_ROWS_KEPT_MAX]
-    )
+def late_statements(query_id: str, late: LateRows) -> list[str]:
+    """Counts late rows, and keeps the last of them."""
+    counted = f"(SELECT late FROM \"_ledger\".windows WHERE query_id = '{query_id}')"
+    order = ", ".join((late.partition, RANK, PLACE, late.start, late.end))
+    return [
+        f"INSERT INTO \"_ledger\".windows AS w SELECT '{query_id}', NULL, count(*) FROM {late.relation} "
+        f"WHERE {late.condition} HAVING count(*) > 0 "
+        "ON CONFLICT (query_id) DO UPDATE SET late = w.late + excluded.late",
+        f"INSERT INTO \"_ledger\".late_rows SELECT '{query_id}', "
+        f"{counted} - count(*) OVER () + row_number() OVER (ORDER BY {order}), "
+        f"{SEGMENT} || CASE WHEN {SEGMENT} = {late.partition} THEN ':' || {PLACE} ELSE '' END, "
+        f"{late.event}, {late.start}, {late.end}, {late.mark}, now() FROM {late.relation} WHERE {late.condition}",
+        f"DELETE FROM \"_ledger\".late_rows WHERE query_id = '{query_id}' "
+        f"AND number <= {counted} - {LATE_ROWS_KEPT_MAX}",
+    ]
 
 
 def advance(cursor: duckdb.DuckDBPyConnection, standing: Standing, watch: Watch) -> bool:

@@ -15,9 +15,9 @@ import pyarrow as pa
 from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
 from spark_sinks.duckdb import logs
-from spark_sinks.duckdb.join_sides import Batch, FeedState, JoinTables
+from spark_sinks.duckdb.join_sides import Batch, FeedState, FeedTables
 from spark_sinks.duckdb.ledger import LedgerEntry
-from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK
+from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK, SEGMENT
 from spark_sinks.duckdb.writer import Commit, Move, TableMerge, ViewMerge, Writer
 
 END = 1_000_000  # an event time behind all others
@@ -39,7 +39,7 @@ class World:
     """Both sides' pipelines and a reader of the log, over a file that outlives its writer."""
 
     folder: Path
-    join: JoinTables
+    join: FeedTables
     read: list[tuple[Any, Any]] = field(default_factory=list)
     batches: Counter[int] = field(default_factory=Counter)
 
@@ -66,7 +66,7 @@ class World:
     def commit(self, side: int, rows: Sequence[Row]) -> None:
         number = self.batches[side]
         feed = FeedState(self.join, side)
-        statements = self.join.feed_statements(side, Batch("mv_batch", "f", "p", ("k", "n", "t", "r")))
+        statements = self.join.feed_statements(side, Batch("mv_batch", "f", "p", ("k", "n", "t", "r"), "q"))
         merge = ViewMerge(f"q/{side}", feed, statements=tuple(statements))
         entry = LedgerEntry(f"p{side}", 1, number, {"n": number}, {"n": number + 1}, len(rows))
         batch = Commit(entry, (TableMerge(table_of(rows), (merge,)),), moves=(Move((f"q/{side}",), {"n": number + 1}),))
@@ -106,6 +106,7 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
             "t": pa.array([row.t for row in rows], pa.int64()),
             "r": pa.array([dt.datetime(2024, 1, 1, tzinfo=dt.UTC)] * len(rows), pa.timestamp("us", "UTC")),
             PARTITION: [row.partition for row in rows],
+            SEGMENT: [row.partition for row in rows],
             RANK: pa.array([int(row.partition) for row in rows], pa.int64()),
             PLACE: pa.array([row.number for row in rows], pa.int64()),
         }

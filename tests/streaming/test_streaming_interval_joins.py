@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import random
 import time
@@ -21,6 +22,7 @@ from spark_sinks.duckdb.logs import Log
 from spark_sinks.duckdb.writer import Commit, Move, TableMerge, ViewMerge
 
 WITHIN = 10
+EPOCH = dt.datetime(1970, 1, 1)
 
 
 def tables(kind: str, *, delay: int = 0, residual: str | None = None, idle_us: int | None = None) -> IntervalTables:
@@ -49,6 +51,31 @@ def expected(left: Sequence[Row], right: Sequence[Row], kind: str, delay: int) -
     if kind == "FULL":
         found.update((None, row.number) for row in right if id(row) not in met and row.t != END)
     return found
+
+
+def too_late(rows: Sequence[Row], delay: int) -> list[Row]:
+    """Those whose partition had passed all that they might have met, and by the time that these waited."""
+    return [
+        row
+        for row, mark in zip(rows, marks(rows, delay), strict=True)
+        if row.key is not None and row.t is not None and row.t + 2 * WITHIN < mark
+    ]
+
+
+def test_a_row_that_can_meet_nobody_any_more_is_late(tmp_path: Path) -> None:
+    world = World(tmp_path, tables("LEFT", delay=5))
+    world.commit(0, [Row(1, "a", 100, "0"), Row(2, "a", 75, "0"), Row(3, "a", 74, "0"), Row(4, None, 10, "0")])
+    world.commit(0, [Row(5, "a", 0, "1"), Row(6, "a", 1, "0")])
+    rows = sorted((row[0], *(each for each in row[1:6])) for row in world.writer.late_rows())
+    bounds = [(row[1], row[2], row[5]) for row in rows]
+    assert bounds == [("0:3", 74, 95), ("0:6", 1, 95)], "partition 1 was at its beginning, and a NULL meets nobody"
+    assert [(row[3], row[4]) for row in rows] == [
+        (EPOCH + dt.timedelta(microseconds=t - WITHIN), EPOCH + dt.timedelta(microseconds=t + WITHIN)) for t in (74, 1)
+    ]
+    assert world.writer.window_progress() == {"q": (None, 2)}
+    with world.writer.transaction() as ledger:
+        ledger.drop_subscriber("q")
+    assert world.writer.late_rows() == []
 
 
 @pytest.mark.parametrize("kind", ["INNER", "LEFT", "FULL"])
@@ -81,6 +108,11 @@ def test_pairs_do_not_depend_on_batches(kind: str, tmp_path: Path) -> None:
         wanted = Counter({pair: n for pair, n in wanted.items() if not ends & set(pair)})
         assert found == wanted, (list((found - wanted).items())[:5], list((wanted - found).items())[:5])
         assert world.count("v_1_join_left") == world.count("v_1_join_right") == 0, "nobody waits any more"
+        late = sorted(row[1] for row in world.writer.late_rows())
+        assert late == sorted(
+            f"{row.partition}:{row.number}" for row in (*too_late(left, delay), *too_late(right, delay))
+        )
+        assert world.writer.window_progress().get("q", (None, 0)) == (None, len(late))
         world.writer.close()
         world.database.close()
 
@@ -128,7 +160,7 @@ def test_self_join_in_one_transaction(tmp_path: Path) -> None:
     merges = []
     for side in (0, 1):
         feed = FeedState(world.join, side)
-        statements = world.join.feed_statements(side, Batch("mv_batch", "f", "p", ("k", "n", "t", "r")))
+        statements = world.join.feed_statements(side, Batch("mv_batch", "f", "p", ("k", "n", "t", "r"), "q"))
         merges.append(ViewMerge(f"q/{side}", feed, statements=tuple(statements)))
     moves = (Move(("q/0", "q/1"), {"n": 1}),)
     entry = LedgerEntry("p0", 1, 0, {"n": 0}, {"n": 1}, 2)
