@@ -94,6 +94,7 @@ BINDINGS_MAX = 8  # queries bound by DuckDB at the same time; nothing interrupts
 CONSTANT_TEXT_BYTES_MAX = 1024 * 1024  # of what repeat, lpad and their like make of constants: evaluated while binding
 REPEATED_TEXT_BYTES_MAX = 64 * 1024  # of one such value otherwise; DuckDB makes 2,048 without a look for an interrupt
 PLAN_CACHE_ENTRIES = 512  # bound pull queries kept by text and scope
+TEMPLATE_CHARACTERS_MAX = 2_000  # a longer text is planned for itself: those that differ in values only are short
 STATEMENT_CACHE_ENTRIES = 64  # parsed DuckDB statements kept per session
 STATEMENT_KEPT_CHARACTERS_MAX = 16_384  # DuckDB parses a longer one each time, but keeps nobody waiting for it
 LITERALS_APART_MAX = 500  # of an IN list or of the rows of VALUES: more stand in the tree as one node

@@ -35,7 +35,7 @@ def are_short(frames: Iterable[Frame], session: AnswersAtOnce) -> bool:
                 return False
             parsed.add(message.name)
         elif kind == messages.QUERY:
-            if not session.is_short_text(messages.read_query(frame.body).text, ()):
+            if not session.is_short_query(messages.read_query(frame.body).text):
                 return False
             asked = True
         elif kind not in _ACCOMPANYING:

@@ -195,8 +195,11 @@ class AnswersAtOnce(Protocol):
     def is_short(self, statement: str) -> bool:
         """Whether Bind and Execute of a prepared statement are worth trying at once."""
 
+    def is_short_query(self, text: str) -> bool:
+        """The same of a simple query."""
+
     def is_short_text(self, text: str, parameter_oids: Sequence[int]) -> bool:
-        """The same of a text, as a simple query or from Parse on."""
+        """The same of a text from Parse on."""
 
 
 class Backend(Protocol):

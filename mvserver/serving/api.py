@@ -167,6 +167,10 @@ class PullService(Protocol):
     def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
         """The plan of an equal text, without parsing it; None when there is none."""
 
+    def known(self, text: str, scope: PullScope) -> tuple[PullPlan, Sequence[Any]] | None:
+        """The plan of a text without parameters, and the values that it is to be run with: texts that differ in the
+        values that their columns are compared with have one plan. None where the text has to be planned."""
+
     def explain(self, plan: PullPlan, *, stopped: Callable[[], bool] = never) -> Sequence[str]: ...
 
     def shaper(self, columns: Sequence[tuple[str, str]]) -> RowShaper:

@@ -42,7 +42,9 @@ from mvserver.serving.names import NameResolver, Reads
 from mvserver.serving.origins import origins
 from mvserver.serving.shaping import DuckShaper
 from mvserver.serving.snapshot import DuckSnapshot
+from mvserver.serving.templates import can_stand, stands_for, template_of
 from mvserver.serving.turns import Turns
+from mvserver.sql.dialect import parse_pull
 from mvserver.sql.trees import dismantle
 
 _Key = tuple[str, PullScope, tuple[int, ...], int]
@@ -73,6 +75,7 @@ class DuckPullService:
         self._binders = Binders(database, self._system)
         self._lock = threading.Lock()  # of the plans that are kept; nothing is waited for under it
         self._plans: OrderedDict[_Key, PullPlan] = OrderedDict()
+        self._templates: OrderedDict[_Key, PullPlan | None] = OrderedDict()  # None: a text that has to be planned
 
     def warm_up(self) -> None:
         """Build the system catalog now (some 0.2 s) instead of at the first query."""
@@ -94,6 +97,17 @@ class DuckPullService:
                 self._plans.move_to_end(key)
             return found
 
+    def known(self, text: str, scope: PullScope) -> tuple[PullPlan, Sequence[Any]] | None:
+        found = self.cached(text, scope)
+        if found is not None:
+            return None if found.parameter_oids else (found, ())
+        template = template_of(text)
+        if template is None:
+            return None
+        with self._lock:
+            of_all = self._templates.get((template.text, scope, template.oids, self._source.generation()))
+        return None if of_all is None else (of_all, template.values)
+
     def plan(
         self,
         select: exp.Expression,
@@ -103,10 +117,51 @@ class DuckPullService:
         text: str | None = None,
         stopped: Callable[[], bool] = never,
     ) -> PullPlan:
-        if text is not None:
-            found = self.cached(text, scope, parameter_oids)
-            if found is not None:
-                return found
+        if text is None:
+            return self._plan_anew(select, scope, parameter_oids, None, stopped)
+        found = self.cached(text, scope, parameter_oids)
+        if found is not None:
+            return found
+        plan = self._plan_anew(select, scope, parameter_oids, text, stopped)
+        if plan.kind in (classify.POINT, classify.RANGE) and not plan.parameter_oids:
+            self._learn(text, plan, scope, stopped)
+        return plan
+
+    def _learn(self, text: str, exact: PullPlan, scope: PullScope, stopped: Callable[[], bool]) -> None:
+        """The plan of all texts that differ from this one in their constants, once."""
+        template = template_of(text)
+        if template is None:
+            return
+        key = (template.text, scope, template.oids, exact.generation)
+        with self._lock:
+            if key in self._templates:
+                return
+        plan: PullPlan | None = None
+        try:
+            tree = parse_pull(template.text)
+            if can_stand(template, tree):
+                plan = self._plan_anew(tree, scope, template.oids, template.text, stopped)
+        except SqlError as error:
+            if error.sqlstate == sqlstates.QUERY_CANCELED:
+                raise
+            # the text itself is right: it is only none of those that parameters can stand in for
+        if plan is not None and not stands_for(template, plan, exact):
+            plan = None
+        if plan is not None and self.cached(template.text, scope, template.oids) is not plan:
+            return  # made for this session or catalog alone
+        with self._lock:
+            self._templates[key] = plan
+            while len(self._templates) > limits.PLAN_CACHE_ENTRIES:
+                self._templates.popitem(last=False)
+
+    def _plan_anew(
+        self,
+        select: exp.Expression,
+        scope: PullScope,
+        parameter_oids: Sequence[int],
+        text: str | None,
+        stopped: Callable[[], bool],
+    ) -> PullPlan:
         self._system.build()
         snapshot = self._source.snapshot()
         facts = SessionFacts(

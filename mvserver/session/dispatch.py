@@ -49,7 +49,7 @@ class Dispatcher:
         self._refuse_writing(statement)
         if isinstance(statement, s.Pull):
             plan = self._plan(statement, clock)
-            return self.run_plan(plan, clock) if isinstance(plan, PullPlan) else self.pushes.run(plan, clock)
+            return self.pulls.run(plan, (), clock) if isinstance(plan, PullPlan) else self.pushes.run(plan, clock)
         if isinstance(statement, s.DeclareCursor):
             return self._cursors.declare(statement, self._plan(statement.query, clock), (), clock)
         if isinstance(statement, s.CopyTo):
@@ -75,10 +75,13 @@ class Dispatcher:
             )
         return plan
 
-    def cached(self, text: str) -> PullPlan | None:
-        """The plan of a text that is one SELECT without parameters and was planned before."""
-        plan = self.pulls.cached(_bare(text))
-        return plan if plan is not None and not plan.parameter_oids else None
+    def run_known(self, text: str, new_clock: Callable[[], StatementClock]) -> Result | None:
+        """Of a text that is one SELECT without parameters and was planned before, or one that differs in values."""
+        known = self.pulls.known(_bare(text))
+        if known is None:
+            return None
+        self._state.transaction.refuse_if_failed()
+        return self.pulls.run(*known, new_clock())
 
     def is_short(self, prepared: PreparedStatement | None) -> bool:
         """Whether a prepared statement is worth trying on the event loop."""
@@ -87,12 +90,12 @@ class Dispatcher:
             return False
         return self.pulls.may_run_at_once(self.pulls.cached(statement.text, prepared.declared_oids))
 
+    def is_short_query(self, text: str) -> bool:
+        known = self.pulls.known(_bare(text))
+        return known is not None and self.pulls.may_run_at_once(known[0])
+
     def is_short_text(self, text: str, parameter_oids: Sequence[int]) -> bool:
         return self.pulls.may_run_at_once(self.pulls.cached(_bare(text), parameter_oids))
-
-    def run_plan(self, plan: PullPlan, clock: StatementClock) -> Result:
-        self._state.transaction.refuse_if_failed()
-        return self.pulls.run(plan, (), clock)
 
     def run_prepared(self, prepared: PreparedStatement, parameters: Sequence[Any], clock: StatementClock) -> Result:
         statement = prepared.statement

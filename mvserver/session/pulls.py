@@ -55,6 +55,12 @@ class PullRunner:
             return None
         return self._state.services.pulls.cached(text, self._state.scope(), parameter_oids)
 
+    def known(self, text: str) -> tuple[PullPlan, Sequence[Any]] | None:
+        """The same of a text without parameters, with the values to run the plan with."""
+        if self._state.services.rewriter is not None:
+            return None
+        return self._state.services.pulls.known(text, self._state.scope())
+
     def plan(self, statement: Pull, parameter_oids: Sequence[int] = ()) -> PullPlan:
         statement, rewritten = self._rewrite(statement)
         services = self._state.services

@@ -89,6 +89,9 @@ class Session:
     def is_short(self, statement: str) -> bool:
         return self._dispatch.is_short(self._state.prepared.find(statement))
 
+    def is_short_query(self, text: str) -> bool:
+        return not self._state.services.extensions and self._dispatch.is_short_query(text)
+
     def is_short_text(self, text: str, parameter_oids: Sequence[int]) -> bool:
         return not self._state.services.extensions and self._dispatch.is_short_text(text, parameter_oids)
 
@@ -130,8 +133,7 @@ class Session:
         called = self._extensions.run(text)
         if called is not None:
             return called
-        plan = self._dispatch.cached(text)
-        return None if plan is None else self._dispatch.run_plan(plan, self._new_clock())
+        return self._dispatch.run_known(text, self._new_clock)
 
     def _parse(self, text: str, clock: StatementClock) -> Sequence[Statement]:
         with clock.working(), self._state.services.large_texts.parsing(text, lambda: clock.cancelled):

@@ -101,6 +101,10 @@ class FakePulls:
         self.scopes.append(scope)
         return self._plans.get((text, scope, tuple(parameter_oids), self.generation))
 
+    def known(self, text: str, scope: PullScope) -> tuple[PullPlan, Sequence[Any]] | None:
+        found = self.cached(text, scope)
+        return None if found is None or found.parameter_oids else (found, ())
+
     def plan(
         self,
         select: exp.Expression,

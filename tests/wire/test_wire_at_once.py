@@ -22,6 +22,9 @@ class Short:
     def is_short(self, statement: str) -> bool:
         return statement == "s"
 
+    def is_short_query(self, text: str) -> bool:
+        return text == "short"
+
     def is_short_text(self, text: str, parameter_oids: Sequence[int]) -> bool:
         return text == "short" and not any(parameter_oids)
 
