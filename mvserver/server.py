@@ -51,6 +51,7 @@ from mvserver.session.password_source import CatalogPasswords
 from mvserver.session.prepared import prepared_table
 from mvserver.session.services import Services as SessionServices
 from mvserver.session.setting_values import duration
+from mvserver.session.settings_rows import settings_table
 from mvserver.spark_java import SparkJava
 from mvserver.sql import parse
 from mvserver.sql.dialect import parse_select
@@ -218,6 +219,7 @@ class Rooms:
                 "pg_stat_activity": lambda: activity_table(self.backend.registry.activity(), source.snapshot()),
                 "pg_cursors": cursors_table,  # each session gives its own
                 "pg_prepared_statements": prepared_table,
+                "pg_settings": settings_table,
             },
             concurrency=settings.pull_threads,
             why_missing=lambda view_id: _why_missing(view_id, directory, self.engine),

@@ -9,6 +9,8 @@ from __future__ import annotations
 from mvserver import limits
 from mvserver.pgcatalog import privilege_functions
 from mvserver.pgcatalog.edge_macros import EDGE_MACROS
+from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA_OID
+from mvserver.pgcatalog.text_search import TOKEN_TYPES
 
 # A macro's arguments are put into its text as they are: a column ``oid`` of the query would be taken for a column of
 # the macro's own sub-query. So macros look things up in these views only, whose columns nobody else has.
@@ -17,7 +19,8 @@ LOOKUPS: tuple[str, ...] = tuple(
     for text in (
         "_classes AS SELECT oid AS _k, relname AS _v, relnamespace AS _n FROM {system}.cat.pg_class",
         "_types AS SELECT oid AS _k, typname AS _v, typnamespace AS _n, "
-        "CASE WHEN typelem <> 0 AND typcategory = 'A' THEN typelem ELSE 0 END AS _e FROM {system}.cat.pg_type",
+        "CASE WHEN typelem <> 0 AND typcategory = 'A' AND typstorage <> 'p' THEN typelem ELSE 0 END AS _e "
+        "FROM {system}.cat.pg_type",
         "_elements AS SELECT oid AS _ek, typname AS _ev, typnamespace AS _en FROM {system}.cat.pg_type",
         "_namespaces AS SELECT oid AS _k, nspname AS _v FROM {system}.cat.pg_namespace",
         "_roles AS SELECT oid AS _k, rolname AS _v FROM {system}.cat.pg_authid",
@@ -25,6 +28,9 @@ LOOKUPS: tuple[str, ...] = tuple(
         "_arguments AS SELECT oid AS _k, generate_subscripts(proargtypes, 1) AS _i, unnest(proargtypes) AS _v, "
         "CASE WHEN proallargtypes IS NULL THEN proargnames END AS _n, provariadic <> 0 AS _m, pronargs AS _l "
         "FROM {system}.cat.pg_proc",
+        "_operators AS SELECT oid AS _k, oprname AS _v, oprleft AS _l, oprright AS _r FROM {system}.cat.pg_operator",
+        "_configurations AS SELECT oid AS _k, cfgname AS _v FROM {system}.cat.pg_ts_config",
+        "_dictionaries AS SELECT oid AS _k, dictname AS _v FROM {system}.cat.pg_ts_dict",
         "_attributes AS SELECT attrelid AS _k, attnum AS _i, attname AS _v FROM {system}.cat.pg_attribute",
         "_descriptions AS SELECT d.objoid AS _k, d.objsubid AS _i, c.relname AS _c, d.description AS _v "
         "FROM {system}.cat.pg_description d JOIN {system}.cat.pg_class c ON c.oid = d.classoid",
@@ -34,7 +40,7 @@ LOOKUPS: tuple[str, ...] = tuple(
     )
 )
 
-_TYPE_NAME = """
+_TYPE_NAME = f"""
     CASE t
         WHEN 16 THEN 'boolean' WHEN 18 THEN '"char"' WHEN 20 THEN 'bigint' WHEN 21 THEN 'smallint'
         WHEN 23 THEN 'integer' WHEN 700 THEN 'real' WHEN 701 THEN 'double precision'
@@ -42,11 +48,11 @@ _TYPE_NAME = """
         WHEN 1043 THEN 'character varying' || CASE WHEN m > 4 THEN '(' || (m - 4) || ')' ELSE '' END
         WHEN 1083 THEN 'time without time zone' WHEN 1266 THEN 'time with time zone'
         WHEN 1114 THEN 'timestamp without time zone' WHEN 1184 THEN 'timestamp with time zone'
-        WHEN 1560 THEN 'bit' WHEN 1562 THEN 'bit varying'
+        WHEN 1560 THEN 'bit' WHEN 1562 THEN 'bit varying' WHEN 2276 THEN '"any"'
         WHEN 1700 THEN 'numeric' || CASE WHEN m > 4
             THEN '(' || ((m - 4) >> 16) || ',' || ((m - 4) & 65535) || ')' ELSE '' END
-        ELSE (SELECT CASE WHEN _en = 13000 THEN 'information_schema.' ELSE '' END || _ev
-              FROM {system}.cat._elements WHERE _ek = t)
+        ELSE (SELECT CASE WHEN _en = {INFORMATION_SCHEMA_OID} THEN 'information_schema.' ELSE '' END || _ev
+              FROM {{system}}.cat._elements WHERE _ek = t)
     END
 """
 
@@ -54,10 +60,16 @@ _TYPE_NAME = """
 _ARGUMENTS = """
     (SELECT coalesce(string_agg(
         CASE WHEN _m AND _i = _l THEN 'VARIADIC ' ELSE '' END || coalesce(nullif(_n[_i], '') || ' ', '') ||
-        CASE WHEN _v = 2276 THEN '"any"' ELSE {system}.fn.format_type(_v, NULL) END, ', ' ORDER BY _i), '')
+        {system}.fn.format_type(_v, NULL), ', ' ORDER BY _i), '')
      FROM {system}.cat._arguments WHERE _k = o)
 """
 """Without the default values, which no function here has but those with named arguments."""
+
+
+_SIGNATURE = """
+    (SELECT coalesce(string_agg({system}.fn.format_type(_v, NULL), ',' ORDER BY _i), '')
+     FROM {system}.cat._arguments WHERE _k = o)
+"""
 
 
 def _out(kind: str, lookup: str) -> str:
@@ -103,6 +115,15 @@ MACROS: tuple[str, ...] = tuple(
         _out("regnamespace", "_namespaces"),
         _out("regrole", "_roles"),
         _out("regproc", "_procedures"),
+        _out("regoper", "_operators"),
+        _out("regconfig", "_configurations"),
+        _out("regdictionary", "_dictionaries"),
+        """_regoperator_out(o) AS CASE WHEN o = 0 THEN '0' ELSE coalesce((SELECT _v || '(' ||
+            CASE WHEN _l = 0 THEN 'NONE' ELSE {system}.fn.format_type(_l, NULL) END || ',' ||
+            {system}.fn.format_type(_r, NULL) || ')' FROM {system}.cat._operators WHERE _k = o),
+            CAST(o AS VARCHAR)) END""",
+        f"""_regprocedure_out(o) AS CASE WHEN o = 0 THEN '-' ELSE coalesce((SELECT _v
+            FROM {{system}}.cat._procedures WHERE _k = o) || '(' || {_SIGNATURE} || ')', CAST(o AS VARCHAR)) END""",
         """_regclass_in(n, namespaces) AS coalesce(TRY_CAST(CAST(n AS VARCHAR) AS UINTEGER),
             (SELECT min(c._k) FROM {system}.cat._classes c JOIN {system}.cat._namespaces s ON s._k = c._n
              WHERE replace(CAST(n AS VARCHAR), '"', '') IN (c._v, s._v || '.' || c._v)
@@ -119,7 +140,8 @@ MACROS: tuple[str, ...] = tuple(
         "to_regproc(n) AS {system}.fn._regproc_in(n)",
         """_is_visible(o, namespaces) AS EXISTS (SELECT 1 FROM {system}.cat._classes
             WHERE _k = o AND list_contains(namespaces, _n))""",
-        "pg_type_is_visible(o) AS EXISTS (SELECT 1 FROM {system}.cat._types WHERE _k = o AND _n <> 13000)",
+        "pg_type_is_visible(o) AS EXISTS (SELECT 1 FROM {system}.cat._types "
+        f"WHERE _k = o AND _n <> {INFORMATION_SCHEMA_OID})",
         *(
             f"pg_{kind}_is_visible(o) AS o IS NOT NULL"
             for kind in (
@@ -372,7 +394,7 @@ TABLE_MACROS: tuple[str, ...] = tuple(
         "pg_options_to_table(o) AS TABLE SELECT split_part(x, '=', 1) AS option_name, "
         "split_part(x, '=', 2) AS option_value FROM unnest(o) u(x)",
         privilege_functions.ACLEXPLODE,
-        "pg_show_all_settings() AS TABLE SELECT * EXCLUDE (_db) FROM {system}.cat.pg_settings",
+        TOKEN_TYPES,
         "pg_partition_tree(o) AS TABLE SELECT o AS relid, CAST(NULL AS UINTEGER) AS parentrelid, true AS isleaf, "
         "0 AS level WHERE false",
         "pg_partition_ancestors(o) AS TABLE SELECT o AS relid WHERE false",

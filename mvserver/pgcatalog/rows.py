@@ -16,7 +16,7 @@ import pyarrow as pa
 from catalog.model import Relation
 from mvserver.pgcatalog import pgtypes, privilege_functions, role_rows, static_data
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, index_oid, row_type_oid
-from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, PG_CATALOG_OID
+from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, INFORMATION_SCHEMA_OID, PG_CATALOG, PG_CATALOG_OID
 from mvserver.sql.quoting import quoted
 from mvserver.sql.types import parse_type
 
@@ -25,7 +25,6 @@ Row = Mapping[str, Any]
 BOOTSTRAP_ROLE_OID = 10
 HEAP_AM, BTREE_AM = 2, 403
 DEFAULT_COLLATION = 100
-INFORMATION_SCHEMA_OID = 13_000
 MV_CATALOG_OID = 13_001
 _UTF8 = 6
 _CLASS_OIDS = {"relation": 1259, "schema": 2615, "store": 1417, "database": 1262, "role": 1260}  # of pg_class etc.

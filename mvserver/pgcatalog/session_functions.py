@@ -13,10 +13,10 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog import static_data
 from mvserver.pgcatalog.privilege_functions import check_words, class_of, is_privilege_function, kind_of_function
-from mvserver.pgcatalog.rows import INFORMATION_SCHEMA_OID, MV_CATALOG_OID
+from mvserver.pgcatalog.rows import MV_CATALOG_OID
 from mvserver.pgcatalog.settings_table import DEFAULTS
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
-from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, PG_CATALOG_OID
+from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, INFORMATION_SCHEMA_OID, PG_CATALOG, PG_CATALOG_OID
 from mvserver.pgcatalog.version import VERSION_TEXT
 from mvserver.pgcatalog.visibility import FIRST_OWN_OID, Viewer
 
@@ -24,6 +24,8 @@ REG_TYPES = frozenset({
     "regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole", "regoper", "regoperator",
     "regcollation", "regconfig", "regdictionary",
 })  # fmt: skip
+_SHOWN_ONLY = frozenset({"regprocedure", "regoper", "regoperator", "regconfig", "regdictionary"})
+"""Of these an oid is shown by its name; a name that no constant gives is not looked for."""
 _SYSTEM_NAMESPACES = {
     PG_CATALOG: PG_CATALOG_OID, INFORMATION_SCHEMA: INFORMATION_SCHEMA_OID, "mv_catalog": MV_CATALOG_OID,
 }  # fmt: skip
@@ -314,11 +316,12 @@ def _known_oid(kind: str, name: str, facts: SessionFacts, *, seen_only: bool = T
 
 def replace_reg_cast(kind: str, operand: exp.Expr, facts: SessionFacts, *, as_text: bool) -> exp.Expr:
     """``operand::kind``: an oid to compare with, or with ``as_text`` what a reader sees of it."""
-    kind = "regproc" if kind == "regprocedure" else kind
     literal = _literal(operand)
     if literal is not None:
         oid = _known_oid(kind, literal, facts)
         return oid if not as_text or literal.isdigit() else exp.Literal.string(literal)
+    if kind in _SHOWN_ONLY:
+        return _call(f"_{kind}_out", operand) if as_text and not isinstance(operand, exp.Null) else operand
     if kind not in ("regclass", "regtype", "regproc", "regnamespace", "regrole"):
         return exp.cast(operand, "TEXT", dialect="duckdb") if as_text else operand
     if isinstance(operand, exp.Null):

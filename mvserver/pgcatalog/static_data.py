@@ -14,11 +14,12 @@ from importlib import resources
 _FOLDER = "static"
 ROW_FILES = (
     "pg_type", "pg_proc", "pg_am", "pg_opclass", "pg_collation", "pg_language", "pg_range", "pg_cast", "pg_tablespace",
-    "pg_opfamily", "pg_operator", "pg_description",
+    "pg_opfamily", "pg_operator", "pg_amop", "pg_amproc", "pg_ts_parser", "pg_ts_template", "pg_ts_dict",
+    "pg_ts_config", "pg_ts_config_map", "pg_description",
 )  # fmt: skip
 
 PG_CATALOG, INFORMATION_SCHEMA = "pg_catalog", "information_schema"
-PG_CATALOG_OID = 11
+PG_CATALOG_OID, INFORMATION_SCHEMA_OID = 11, 13207
 
 _DUCK_TYPES: dict[str, str] = {
     "oid": "UINTEGER", "regproc": "UINTEGER", "regtype": "UINTEGER", "xid": "UINTEGER", "boolean": "BOOLEAN",

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgcatalog import information_schema, rows, settings_table, static_data
+from mvserver.pgcatalog import information_schema, rows, static_data
 from mvserver.pgcatalog.macros import STATEMENTS
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, StaticColumn
@@ -162,7 +162,6 @@ class SystemCatalog:
                 cursor.execute(f"CREATE TABLE {self._name}.cat.{name} (_db UINTEGER, _o UINTEGER, {columns})")
             for name in static_data.ROW_FILES:
                 self._fill_static(cursor, name)
-            self._insert(cursor, "cat", "pg_settings", settings_table.rows())
             for name, build in rows.CONSTANT.items():
                 self._insert(cursor, "cat", name, build())
             for macro in STATEMENTS:
@@ -225,7 +224,7 @@ class SystemCatalog:
             cells = [line[at] for line in lines]
             declared = known[column]
             if declared.pg_type == "regproc":
-                cells = [str(procedures.get(cell or "", 0)) for cell in cells]
+                cells = [cell if cell and cell.isdigit() else str(procedures.get(cell or "", 0)) for cell in cells]
             elif declared.duck_type.endswith("[]"):
                 cells = [_list_text(cell) for cell in cells]
             data[column] = cells

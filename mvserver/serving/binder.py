@@ -28,7 +28,7 @@ from mvserver.serving.duck_errors import translate
 from mvserver.serving.names import Reads
 from mvserver.serving.snapshot import reader_settings
 from mvserver.serving.streams import register_empty
-from mvserver.serving.typed import TypedRewriting, concerns, is_mark
+from mvserver.serving.typed import TypedRewriting, concerns, concerns_always
 
 _SLICE_S = 0.05  # a cancel is seen after at most this
 
@@ -211,7 +211,7 @@ class Binders:
 
 def _needs_types(tree: exp.Expr, reads: Reads) -> bool:
     """Clients' own queries of the catalog are many and long, and cast what DuckDB writes as PostgreSQL does."""
-    wanted = concerns if reads.views or not reads.system else is_mark
+    wanted = concerns if reads.views or not reads.system else concerns_always
     return any(wanted(node) for node in tree.walk())
 
 

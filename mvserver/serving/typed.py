@@ -40,6 +40,13 @@ def is_mark(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name in _MARKS
 
 
+def concerns_always(node: exp.Expr) -> bool:
+    """Also in a query of the catalog alone."""
+    return is_mark(node) or (
+        isinstance(node, exp.Cast) and isinstance(node.this, exp.Array) and node.to.this in _TEXT_TARGETS
+    )
+
+
 def concerns(node: exp.Expr) -> bool:
     if isinstance(node, exp.Cast):
         plain = not isinstance(node.this, exp.Literal | exp.Parameter | exp.Null)
@@ -126,6 +133,8 @@ class TypedRewriting:
         kind = self._type(node.this)
         target = node.to.this
         if target in _TEXT_TARGETS:
+            if not kind and isinstance(node.this, exp.Array):
+                return call("_array_out", node.this.copy())  # of a correlated sub-query
             return text_of(node.this, kind)
         if kind != "VARCHAR":
             return None

@@ -25,6 +25,7 @@ from mvserver.session.freshness import FreshnessGate
 from mvserver.session.kinds import created_name
 from mvserver.session.prepared import PreparedStatement, prepared_table
 from mvserver.session.results import DiscardOnClose, WatchedBatches
+from mvserver.session.settings_rows import settings_table
 from mvserver.session.state import SessionState
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.statements import BoundedRead, Pull
@@ -40,6 +41,7 @@ class PullRunner:
         self._freshness = FreshnessGate(state)
         self._own = {
             "pg_cursors": lambda: cursors_table((*state.cursors.all(), *state.portals.all())),
+            "pg_settings": lambda: settings_table(state.settings),
             "pg_prepared_statements": lambda: prepared_table(state.prepared.named()),
         }
         self._free: list[Snapshot] = []

@@ -180,6 +180,20 @@ def duration(name: str, value: str) -> str:
     return f"{amount}ms" if amount else "0"
 
 
+def in_unit(value: str, unit: str) -> str:
+    """An amount as pg_settings has it: a bare number of the unit that it is kept in."""
+    if value.lstrip("-").isdigit():
+        return value
+    if unit in _UNIT_MS:
+        amount = milliseconds(value)
+        return value if amount is None else str(amount // int(_UNIT_MS[unit]))
+    match = _QUANTITY.fullmatch(value)
+    if match is None or match[2] not in _UNIT_BYTES:
+        return value
+    size = _UNIT_BYTES["kB"] * 8 if unit == "8kB" else _UNIT_BYTES[unit]
+    return str(int(match[1]) * _UNIT_BYTES[match[2]] // size)
+
+
 def freshness(name: str, value: str) -> str:
     """``any``, ``latest``, or a duration that is longer than none."""
     word = value.strip().lower()

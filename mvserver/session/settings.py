@@ -48,6 +48,10 @@ class Settings:
             raise unrecognized(name)
         return value
 
+    def reset_value(self, key: str) -> str:
+        """What RESET goes back to."""
+        return self._reset[key]
+
     def flag(self, name: str) -> bool:
         return self.current[name] == "on"
 

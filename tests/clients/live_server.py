@@ -27,6 +27,7 @@ from mvserver.session.catalog_directory import CatalogDirectory
 from mvserver.session.cursors import cursors_table
 from mvserver.session.prepared import prepared_table
 from mvserver.session.services import Services
+from mvserver.session.settings_rows import settings_table
 from mvserver.sql import parse
 from mvserver.stores import StoreRegistry, StoreSettings
 from mvserver.streaming.api import QueryState, QueryStatus
@@ -99,7 +100,11 @@ class LiveServer:
         self.pulls = DuckPullService(
             self.database,
             LiveCatalogSource(self.catalog),
-            {"pg_cursors": cursors_table, "pg_prepared_statements": prepared_table},
+            {
+                "pg_cursors": cursors_table,
+                "pg_prepared_statements": prepared_table,
+                "pg_settings": settings_table,
+            },
         )
         self.router = Router(
             RoutingServices(

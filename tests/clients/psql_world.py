@@ -36,7 +36,12 @@ COMMANDS = (
     "\\do || text text", "\\do+ ~~ text text", "\\do+ - int8", "\\do + timestamp interval", "\\do -> json *", "\\dO",
     "\\dc", "\\dC int2", "\\dL", "\\dL+", "\\dA", "\\dA btree", "\\dA+", "\\dAc btree int4", "\\db", "\\dd", "\\ddp",
     "\\dl", "\\dP", "\\dP+", "\\drds", "\\dRp", "\\dRs", "\\dX", "\\dconfig server_version_num", "\\sv visits",
-    "\\sf nosuch", "\\dT int4", "\\dT+ bool", "\\dS visits", "\\dti public.*",
+    "\\dF", "\\dF+ english", "\\dFd", "\\dFd+ *english*", "\\dFp", "\\dFp+", "\\dFt", "\\dFt+", "\\dAc", "\\dAc+ hash",
+    "\\dAf", "\\dAf+ btree", "\\dAo btree integer_ops", "\\dAo+ btree datetime_ops", "\\dAo hash integer_ops",
+    "\\dAp btree integer_ops", "\\dAp+ btree datetime_ops", "\\dAp hash float_ops", "\\dC", "\\dC+ text", "\\dRp+",
+    "\\dRs+", "\\dX+", "\\dO+", "\\dLS+", "\\dTS", "\\dTS+", "\\dS", "\\dvS", "\\ddS", "\\dPi+", "\\dfwS",
+    "\\dconfig work*", "\\dconfig+ join*", "SET work_mem = '8MB';\n\\dconfig w*mem\nRESET work_mem;",
+    "\\dconfig nosuch", "\\sf nosuch", "\\dT int4", "\\dT+ bool", "\\dS visits", "\\dti public.*",
     "SELECT url, visits, 'x' AS c FROM visits \\crosstabview url c visits",
     "SELECT url, count(*), 1.5 AS n, now() AS t, 'x' FROM visits GROUP BY url \\gdesc",
     "SELECT * FROM visits ORDER BY 1 \\g (format=csv)", "SELECT * FROM visits ORDER BY visits LIMIT 1 \\gx",
@@ -44,6 +49,13 @@ COMMANDS = (
     "SELECT visits AS v FROM visits WHERE url = './home' \\gset\n\\echo :v", "SELECT 1 AS a \\; SELECT 2 AS b;",
     "\\encoding",
 )  # fmt: skip
+
+RUN_ONLY = (
+    "\\dAo", "\\dAp+", "\\dOS", "\\dL+", "\\dconfig", "\\dconfig+ *", "\\db+", "\\dcS+", "\\dS+", "\\diS+", "\\dfS",
+    "\\dfS+", "\\dfaS", "\\daS+", "\\doS+", "\\dnS+", "\\dx+", "\\dp pg_catalog.pg_class", "\\sf abs(int4)",
+    "\\sv pg_views", "\\conninfo",
+)  # fmt: skip
+"""What these list is the server's own; they must run."""
 
 _MARK = "--- next ---"
 _PLACE = re.compile(r"^psql:<stdin>:\d+: ", re.M)

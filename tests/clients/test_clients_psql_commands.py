@@ -18,7 +18,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from live_server import LiveServer, with_views
-from psql_world import COMMANDS, run
+from psql_world import COMMANDS, RUN_ONLY, run
 
 pytestmark = pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
 
@@ -71,6 +71,30 @@ def printed(world: LiveServer) -> dict[str, list[str]]:
 def test_command(printed: dict[str, list[str]], command: str) -> None:
     ours, theirs = _compared(printed[command]), _compared(RECORDED[command])
     assert (sorted((ours - theirs).elements()), sorted((theirs - ours).elements())) == ([], [])
+
+
+def test_every_other_command_runs(world: LiveServer) -> None:
+    printed = run(world.conninfo, RUN_ONLY)
+    assert [line for lines in printed.values() for line in lines if "ERROR" in line] == []
+    assert all(printed[command] for command in ("\\dAo", "\\dAp+", "\\dfS+", "\\doS+", "\\dconfig+ *"))
+
+
+def test_settings_of_the_session_are_those_of_pg_settings(world: LiveServer) -> None:
+    asked = "SELECT setting, unit, source, boot_val, reset_val FROM pg_settings WHERE name = %s"
+    with psycopg.connect(world.conninfo, autocommit=True, application_name="probe") as connection:
+        connection.execute("SET statement_timeout = '2min'")
+        connection.execute("SET work_mem = '16MB'")
+        seen = {
+            name: connection.execute(asked, [name]).fetchone()
+            for name in ("statement_timeout", "work_mem", "application_name", "mv.filling_timeout", "search_path")
+        }
+    assert seen == {
+        "statement_timeout": ("120000", "ms", "session", "0", "0"),
+        "work_mem": ("16384", "kB", "session", "4096", "4096"),
+        "application_name": ("probe", None, "client", "", "probe"),
+        "mv.filling_timeout": ("60000", "ms", "default", "60000", "60000"),
+        "search_path": ('"$user", public', None, "default", '"$user", public', '"$user", public'),
+    }
 
 
 def test_watch_repeats(world: LiveServer) -> None:

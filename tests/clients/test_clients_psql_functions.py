@@ -23,7 +23,7 @@ def printed(server: LiveServer, command: str) -> list[str]:
         ("\\df initcap", ["pg_catalog|initcap|text|text|func"]),
         ("\\df split_part", ["pg_catalog|split_part|text|text, text, integer|func"]),
         ("\\df row_number", ["pg_catalog|row_number|bigint||window"]),
-        ("\\da bool_and", ["pg_catalog|bool_and|boolean|boolean|"]),
+        ("\\da bool_and", ["pg_catalog|bool_and|boolean|boolean|boolean-and aggregate"]),
         ("\\df date_trunc", [
             "pg_catalog|date_trunc|interval|text, interval|func",
             "pg_catalog|date_trunc|timestamp with time zone|text, timestamp with time zone|func",

@@ -14,6 +14,7 @@ from mvserver.pgwire.backend import Field
 from mvserver.serving.api import PullScope
 from mvserver.serving.database import Database
 from mvserver.serving.pull import DuckPullService
+from mvserver.session.settings_rows import settings_table
 from mvserver.sql.dialect import parse_pull
 
 VIEW_ID = str(uuid.UUID(int=1))
@@ -52,7 +53,7 @@ class CatalogWorld:
             "3.333333::DECIMAL(38, 6) AS mean"
         )
         cursor.close()
-        self.service = DuckPullService(database, self)
+        self.service = DuckPullService(database, self, {"pg_settings": settings_table})
         self._snapshot = self.service.snapshot()
 
     def generation(self) -> int:

@@ -28,6 +28,11 @@ RELATIONS = """
     GROUP BY n.nspname, c.relname, c.relkind, c.oid ORDER BY n.nspname DESC, c.relname
 """
 
+TYPES = (
+    "'{bool,int2,int4,int8,float4,float8,numeric,text,bytea,date,time,timestamp,timestamptz,interval,uuid,json,jsonb,oid}'"
+    "::regtype[]"
+)
+
 OPERATORS = """
     SELECT * FROM pg_operator WHERE oprname NOT IN ('@', '@@', '~<=~', '~<~', '~>=~', '~>~')
     AND (oprleft = 0 OR oprleft = ANY (:types)) AND oprright = ANY (:types)
@@ -35,12 +40,14 @@ OPERATORS = """
     AND NOT (oprname IN ('-', '@>', '<@') AND oprleft = 'jsonb'::regtype)
     AND NOT (oprname = '-' AND (oprleft, oprright) = ('time'::regtype, 'time'::regtype))
     AND NOT (oprname = '/' AND oprleft = 'interval'::regtype)
-""".replace(
-    ":types",
-    "'{bool,int2,int4,int8,float4,float8,numeric,text,bytea,date,time,timestamp,timestamptz,interval,uuid,json,jsonb,oid}'"
-    "::regtype[]",
-)
+""".replace(":types", TYPES)
 """Those that pull queries have."""
+
+SUPPORT = f"""
+    SELECT oid, amprocfamily, amproclefttype, amprocrighttype, amprocnum, amproc::oid FROM pg_amproc
+    WHERE amproclefttype = ANY ({TYPES}) AND amprocrighttype = ANY ({TYPES})
+"""
+"""The support functions of index access methods for these types."""
 
 PROCEDURES_IN_USE = f"""
     SELECT unnest(ARRAY[typinput::oid, typoutput::oid, typreceive::oid, typsend::oid, typmodin::oid, typmodout::oid,
@@ -48,7 +55,9 @@ PROCEDURES_IN_USE = f"""
     UNION SELECT amhandler::oid FROM pg_am UNION SELECT castfunc FROM pg_cast UNION SELECT rngcanonical FROM pg_range
     UNION SELECT rngsubdiff FROM pg_range UNION SELECT lanplcallfoid FROM pg_language
     UNION SELECT laninline FROM pg_language UNION SELECT lanvalidator FROM pg_language
-    UNION SELECT oprcode FROM ({OPERATORS}) AS o
+    UNION SELECT oprcode FROM ({OPERATORS}) AS o UNION SELECT amproc FROM ({SUPPORT}) AS s
+    UNION SELECT unnest(ARRAY[prsstart::oid, prstoken::oid, prsend::oid, prsheadline::oid, prslextype::oid])
+    FROM pg_ts_parser UNION SELECT unnest(ARRAY[tmplinit::oid, tmpllexize::oid]) FROM pg_ts_template
 """
 
 FUNCTIONS = """
@@ -103,7 +112,18 @@ ROWS = {
     "pg_tablespace": "SELECT * FROM pg_tablespace",
     "pg_opfamily": "SELECT * FROM pg_opfamily",
     "pg_operator": OPERATORS,
-    "pg_description": "SELECT * FROM pg_description WHERE classoid IN ('pg_type'::regclass, 'pg_am'::regclass, "
+    "pg_amop": f"SELECT * FROM pg_amop WHERE amopopr IN (SELECT oid FROM ({OPERATORS}) AS o)",
+    "pg_amproc": SUPPORT,
+    "pg_settings": "SELECT name, unit, category, extra_desc, vartype, min_val, max_val, enumvals FROM pg_settings",
+    "pg_ts_parser": "SELECT * FROM pg_ts_parser",
+    "pg_ts_template": "SELECT * FROM pg_ts_template",
+    "pg_ts_dict": "SELECT * FROM pg_ts_dict",
+    "pg_ts_config": "SELECT * FROM pg_ts_config",
+    "pg_ts_config_map": "SELECT * FROM pg_ts_config_map",
+    "pg_description": "SELECT * FROM pg_description WHERE classoid IN ('pg_ts_parser'::regclass, "
+    "'pg_ts_template'::regclass, 'pg_ts_dict'::regclass, 'pg_ts_config'::regclass) OR classoid = 'pg_proc'::regclass "
+    f"AND (objoid IN ({PROCEDURES_IN_USE}) OR objoid = ANY (:supported)) "
+    "OR classoid IN ('pg_type'::regclass, 'pg_am'::regclass, "
     f"'pg_language'::regclass, 'pg_operator'::regclass) AND objoid IN (SELECT oid FROM ({OPERATORS}) AS o UNION ALL "
     "SELECT oid FROM pg_type WHERE typrelid = 0 UNION ALL SELECT oid FROM "
     "pg_am UNION ALL SELECT oid FROM pg_language WHERE lanname <> 'plpgsql')",
@@ -118,7 +138,8 @@ def main(conninfo: str) -> None:
         (TARGET / "relations.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
         for name, query in ROWS.items():
             rows = query.replace(":supported", listed)
-            with connection.cursor().copy(f"COPY ({rows} ORDER BY 1, 2) TO STDOUT (FORMAT text, HEADER)") as copy:
+            order = "ctid" if name == "pg_opclass" else "1, 2, 3"  # psql lists a family's types in PostgreSQL's order
+            with connection.cursor().copy(f"COPY ({rows} ORDER BY {order}) TO STDOUT (FORMAT text, HEADER)") as copy:
                 data = b"".join(bytes(part) for part in copy)
             (TARGET / f"{name}.tsv").write_bytes(data)
 
