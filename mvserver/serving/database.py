@@ -60,6 +60,7 @@ class Database:
             **_STARTUP_OPTIONS,
             "memory_limit": memory_limit,
             "threads": threads,
+            "checkpoint_threshold": limits.DUCKDB_CHECKPOINT,
             "temp_directory": str(spill),
             "max_temp_directory_size": limits.DUCKDB_SPILL_MAX,
         }

@@ -33,6 +33,7 @@ from spark_sinks.duckdb.state import (
     watched,
 )
 from spark_sinks.duckdb.value_tables import new_values_relation
+from spark_sinks.duckdb.write_ahead_log import WriteAheadLog
 
 _BATCH = "mv_batch"
 REJECTED_ROWS_SHOWN_MAX = 100_000  # the newest; a flood of them must not fill the memory of a reader
@@ -118,6 +119,7 @@ class Writer:
         with self.commit_lock:
             create_tables(self._cursor)
         self.ledger = Ledger(self._cursor)
+        self._log = WriteAheadLog(self._cursor)
 
     @contextmanager
     def transaction(self) -> Iterator[Ledger]:
@@ -228,6 +230,7 @@ class Writer:
                 self._reached("after ledger")
                 self._cursor.execute("COMMIT")
                 self._reached("after commit")
+                self._log.bound()
             except (MergeError, SqlError):
                 self._roll_back()
                 raise
