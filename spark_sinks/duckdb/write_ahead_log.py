@@ -2,8 +2,8 @@
 
 DuckDB would do it by itself, but it guesses what a commit adds to the log by the memory of its undo entries, of which
 each changed row takes one for 2,048. Ten rows in each of a hundred tables come to more than its threshold, and every
-commit would rewrite the blocks that it touched. So its own threshold is out of reach (``limits.DUCKDB_CHECKPOINT``), and
-the length of the log decides, which is also what a start after a kill has to read again.
+commit would rewrite the blocks that it touched. So its own threshold is out of reach (``limits.DUCKDB_CHECKPOINT``),
+and the length of the log decides, which is also what a start after a kill has to read again.
 """
 
 from __future__ import annotations

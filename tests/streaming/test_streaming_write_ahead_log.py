@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+
 from mvserver.serving.database import Database
 from spark_sinks.duckdb.write_ahead_log import WriteAheadLog
 
