@@ -44,6 +44,7 @@ class ObjectKind(enum.Enum):
     SCHEMA = "schema"
     DATABASE = "database"
     STORE = "store"
+    TYPE = "type"
 
 
 ALL: Mapping[ObjectKind, Privileges] = {
@@ -58,6 +59,7 @@ ALL: Mapping[ObjectKind, Privileges] = {
     ObjectKind.DATABASE: frozenset({Privilege.CREATE, Privilege.TEMPORARY, Privilege.CONNECT}),
     # USAGE reads what is in the store, INSERT writes records to it, CREATE makes and removes its entities.
     ObjectKind.STORE: frozenset({Privilege.USAGE, Privilege.INSERT, Privilege.CREATE}),
+    ObjectKind.TYPE: frozenset({Privilege.USAGE}),
 }  # fmt: skip
 
 OF_PUBLIC: Mapping[ObjectKind, Privileges] = {
@@ -65,6 +67,7 @@ OF_PUBLIC: Mapping[ObjectKind, Privileges] = {
     ObjectKind.SCHEMA: NOTHING,
     ObjectKind.DATABASE: frozenset({Privilege.TEMPORARY, Privilege.CONNECT}),
     ObjectKind.STORE: NOTHING,
+    ObjectKind.TYPE: frozenset({Privilege.USAGE}),
 }
 
 

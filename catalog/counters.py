@@ -12,6 +12,15 @@ def next_oid(connection: CatalogConnection) -> int:
     return int(row[0])
 
 
+def next_oid_pair(connection: CatalogConnection) -> int:
+    """An even oid; the odd one after it is given along with it."""
+    first = next_oid(connection)
+    while first % 2:
+        first = next_oid(connection)
+    next_oid(connection)
+    return first
+
+
 def generation(connection: CatalogConnection) -> int:
     (row,) = connection.read("SELECT value FROM counters WHERE name = 'generation'")
     return int(row[0])

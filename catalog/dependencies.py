@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from catalog.connection import CatalogConnection
-from catalog.model import Database, Query, Relation, Schema, Store
+from catalog.enums import Enums
+from catalog.model import Database, EnumType, Query, Relation, Schema, Store
 from catalog.names import Names
 from catalog.queries import Queries
 from catalog.relations import Relations
@@ -54,11 +55,18 @@ class Dependents:
 
 class Dependencies:
     def __init__(
-        self, connection: CatalogConnection, schemas: Schemas, relations: Relations, queries: Queries, names: Names
+        self,
+        connection: CatalogConnection,
+        schemas: Schemas,
+        relations: Relations,
+        enums: Enums,
+        queries: Queries,
+        names: Names,
     ) -> None:
         self._connection = connection
         self._schemas = schemas
         self._relations = relations
+        self._enums = enums
         self._queries = queries
         self._names = names
 
@@ -69,12 +77,15 @@ class Dependencies:
 
     def of_schema(self, schema: Schema) -> Dependents:
         with self._connection.snapshot():
-            return self._with_members(self._relations.of_schema(schema.id), f"schema {schema.name}")
+            types = self._enums.of_schema(schema.id)
+            return self._with_members(self._relations.of_schema(schema.id), f"schema {schema.name}", types)
 
     def of_database(self, database: Database) -> Dependents:
         with self._connection.snapshot():
-            members = [r for s in self._schemas.of_database(database.id) for r in self._relations.of_schema(s.id)]
-            return self._with_members(members, f"database {database.name}")
+            schemas = self._schemas.of_database(database.id)
+            members = [r for s in schemas for r in self._relations.of_schema(s.id)]
+            types = [t for s in schemas for t in self._enums.of_schema(s.id)]
+            return self._with_members(members, f"database {database.name}", types)
 
     def of_store(self, store: Store) -> Dependents:
         with self._connection.snapshot():
@@ -90,13 +101,22 @@ class Dependencies:
         for relation_id in doomed:
             self._relations.delete(relation_id)
 
-    def _with_members(self, members: Sequence[Relation], holder: str) -> Dependents:
+    def _with_members(self, members: Sequence[Relation], holder: str, types: Sequence[EnumType] = ()) -> Dependents:
+        """Types go with their schema's row; nothing that is kept depends on them."""
         beyond = self._closure(members)
         return Dependents(
             (*members, *beyond.relations),
             beyond.queries,
-            (*(f"{relation.kind} {relation.name} depends on {holder}" for relation in members), *beyond.lines),
-            (*(f"{relation.kind} {relation.name}" for relation in members), *beyond.names),
+            (
+                *(f"{relation.kind} {relation.name} depends on {holder}" for relation in members),
+                *(f"type {each.name} depends on {holder}" for each in types),
+                *beyond.lines,
+            ),
+            (
+                *(f"{relation.kind} {relation.name}" for relation in members),
+                *(f"type {each.name}" for each in types),
+                *beyond.names,
+            ),
         )
 
     def _closure(self, roots: Sequence[Relation]) -> Dependents:

@@ -115,6 +115,33 @@ class Relation:
 
 
 @dataclass(frozen=True)
+class EnumLabel:
+    """``order`` is what labels compare by: one put between two others gets a number between theirs."""
+
+    oid: int
+    name: str
+    order: float
+
+
+@dataclass(frozen=True)
+class EnumType:
+    """CREATE TYPE … AS ENUM. ``oid`` is even, and the next one is that of its array type (``pgwire.types.oids``)."""
+
+    id: str
+    oid: int
+    schema_id: str
+    name: str
+    labels: tuple[EnumLabel, ...]  # in their order
+    owner: str
+    created_at: float
+    acl: Acl | None = None
+
+    @property
+    def array_oid(self) -> int:
+        return self.oid + 1
+
+
+@dataclass(frozen=True)
 class Query:
     """A continuous query. What it should be is here; what it is, the streaming room knows.
 
@@ -141,8 +168,8 @@ class Query:
 
 @dataclass(frozen=True)
 class Comment:
-    """``kind`` is database, schema, store, relation or role; ``column_number`` counts from 1, and is 0 for the object
-    itself."""
+    """``kind`` is database, schema, store, relation, type or role; ``column_number`` counts from 1, and is 0 for the
+    object itself."""
 
     kind: str
     oid: int

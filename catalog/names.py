@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog.databases import Databases
-from catalog.model import Database, Relation, Schema
+from catalog.enums import Enums
+from catalog.model import Database, EnumType, Relation, Schema
 from catalog.relations import Relations
 from catalog.schemas import Schemas
 from mvserver import sqlstates
@@ -15,10 +16,11 @@ from mvserver.errors import SqlError
 class Names:
     """Parts are folded already. Errors carry ``position``, the 1-based offset of the name in the statement."""
 
-    def __init__(self, databases: Databases, schemas: Schemas, relations: Relations) -> None:
+    def __init__(self, databases: Databases, schemas: Schemas, relations: Relations, enums: Enums) -> None:
         self._databases = databases
         self._schemas = schemas
         self._relations = relations
+        self._enums = enums
 
     def schema(self, parts: Sequence[str], database: str, position: int | None = None) -> tuple[Database, Schema]:
         """``schema`` or ``database.schema``; 3D000, 3F000."""
@@ -52,6 +54,21 @@ class Names:
         if found is None:
             raise SqlError(sqlstates.UNDEFINED_TABLE, f'relation "{".".join(parts)}" does not exist', position=position)
         return found
+
+    def find_type(
+        self, parts: Sequence[str], database: str, search_path: Sequence[str], position: int | None = None
+    ) -> EnumType | None:
+        """As :meth:`find_relation`, for types that users have made."""
+        _check_parts(parts, 3, position)
+        owner = self._databases.find(parts[0] if len(parts) == 3 else database)
+        if owner is None:
+            return None
+        for name in (parts[-2],) if len(parts) > 1 else search_path:
+            schema = self._schemas.find(owner.id, name)
+            found = self._enums.find(schema.id, parts[-1]) if schema is not None else None
+            if found is not None:
+                return found
+        return None
 
     def new_relation(
         self, parts: Sequence[str], database: str, schema: str, position: int | None = None

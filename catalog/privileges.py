@@ -10,20 +10,22 @@ from catalog.acl import Acl, ObjectKind
 from catalog.authority import Authority, Owned, kind_of
 from catalog.connection import CatalogConnection
 from catalog.databases import Databases
+from catalog.enums import Enums
 from catalog.memberships import Memberships
-from catalog.model import Database, Relation, Role, Schema, Store
+from catalog.model import Database, EnumType, Relation, Role, Schema, Store
 from catalog.relations import Relations
 from catalog.roles import Roles
 from catalog.schemas import Schemas
 from catalog.stores import Stores
 
-Thing = Database | Schema | Relation | Store
+Thing = Database | Schema | Relation | Store | EnumType
 
 _TABLES = {
     ObjectKind.DATABASE: "databases",
     ObjectKind.SCHEMA: "schemas",
     ObjectKind.RELATION: "relations",
     ObjectKind.STORE: "stores",
+    ObjectKind.TYPE: "enum_types",
 }
 
 
@@ -36,6 +38,7 @@ class Privileges:
     schemas: Schemas
     relations: Relations
     stores: Stores
+    enums: Enums
 
     def authority(self, role: str) -> Authority:
         """What the role may, by what is in force now."""
@@ -46,6 +49,7 @@ class Privileges:
         """Everything that has an owner and a list, in the order in which it was made."""
         with self.connection.snapshot():
             found: list[Thing] = [*self.databases.all(), *self.schemas.all(), *self.stores.all(), *self.relations.all()]
+            found += self.enums.all()
         return tuple(sorted(found, key=lambda thing: thing.oid))
 
     def acl(self, thing: Owned) -> Acl:

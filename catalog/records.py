@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 
 from catalog.acl import Acl, AclItem, Privilege, letters
-from catalog.model import Column
+from catalog.model import Column, EnumLabel
 
 
 def pairs_text(pairs: Iterable[tuple[str, str]]) -> str:
@@ -31,6 +31,14 @@ def columns_text(columns: Iterable[Column]) -> str:
 
 def columns(text: str) -> tuple[Column, ...]:
     return tuple(Column(str(name), str(type_), bool(not_null)) for name, type_, not_null in json.loads(text))
+
+
+def labels_text(labels: Iterable[EnumLabel]) -> str:
+    return json.dumps([[label.oid, label.name, label.order] for label in labels], ensure_ascii=False)
+
+
+def labels(text: str) -> tuple[EnumLabel, ...]:
+    return tuple(EnumLabel(int(oid), str(name), float(order)) for oid, name, order in json.loads(text))
 
 
 def acl_text(acl: Acl | None) -> str | None:

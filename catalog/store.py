@@ -23,6 +23,7 @@ from catalog.connection import CatalogConnection
 from catalog.databases import Databases
 from catalog.default_privileges import DefaultPrivileges
 from catalog.dependencies import Dependencies
+from catalog.enums import Enums
 from catalog.memberships import Memberships
 from catalog.names import Names
 from catalog.privileges import Privileges
@@ -52,14 +53,16 @@ class Catalog:
         self.databases = Databases(connection, self.schemas, self.roles)
         self.stores = Stores(connection)
         self.relations = Relations(connection, self.default_privileges)
+        self.enums = Enums(connection)
         self.queries = Queries(connection)
         self.settings = Settings(connection)
         self.comments = Comments(connection)
-        self.names = Names(self.databases, self.schemas, self.relations)
-        self.dependencies = Dependencies(connection, self.schemas, self.relations, self.queries, self.names)
+        self.names = Names(self.databases, self.schemas, self.relations, self.enums)
+        self.dependencies = Dependencies(connection, self.schemas, self.relations, self.enums, self.queries, self.names)
         self.privileges = Privileges(
-            connection, self.roles, self.memberships, self.databases, self.schemas, self.relations, self.stores
-        )
+            connection, self.roles, self.memberships, self.databases, self.schemas, self.relations, self.stores,
+            self.enums,
+        )  # fmt: skip
         self._generation = counters.generation(connection)
         self._listeners: list[Listener] = []
         self._listeners_lock = threading.Lock()

@@ -44,6 +44,7 @@ COLLECTION_POSTPONED_S_MAX = 30.0  # a full collection waits so long for large s
 RECURSION_LIMIT = 6_000  # Python frames: what the deepest accepted statement needs, with room for its readers
 ERROR_EXCERPT_CHARACTERS_MAX = 200  # of a statement's text quoted in a syntax error
 IDENTIFIER_BYTES_MAX = 63  # PostgreSQL's NAMEDATALEN - 1
+ENUM_LABELS_MAX = 10_000  # of one type: each plan that names it has all of them in its text
 COLUMNS_MAX = 1_600  # PostgreSQL's
 SELECT_LIST_MAX = 1_664  # PostgreSQL's MaxTupleAttributeNumber
 TOP_VALUES_MAX = 10_000  # of TOPK: each reader of the view gets so many a row

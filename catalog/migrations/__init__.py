@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
-from catalog.migrations import m0001_initial, m0002_role_passwords, m0003_privileges, m0004_comments
+from catalog.migrations import m0001_initial, m0002_role_passwords, m0003_privileges, m0004_comments, m0005_enums
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 
@@ -20,6 +20,7 @@ STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m0002_role_passwords.apply,
     m0003_privileges.apply,
     m0004_comments.apply,
+    m0005_enums.apply,
 )
 
 VERSION = len(STEPS)

@@ -59,6 +59,9 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         "_bool_items(a) AS list_transform(a, lambda e: {system}.fn._bool_out(e))",
         "_float8_items(a) AS list_transform(a, lambda e: {system}.fn._float8_out(e))",
         "_float4_items(a) AS list_transform(a, lambda e: {system}.fn._float4_out(e))",
+        # --- enums (serving.enums) ----------------------------------------------------------------------------------
+        """_labels_between(a, low, high) AS list_filter(a,
+            lambda e: (low IS NULL OR e >= low) AND (high IS NULL OR e <= high))""",
         # --- documents -----------------------------------------------------------------------------------------------
         """_json_length(j) AS CASE json_type(j) WHEN 'ARRAY' THEN CAST(json_array_length(j) AS INTEGER)
             WHEN 'OBJECT' THEN error('cannot get array length of a non-array')

@@ -103,7 +103,8 @@ TYPE_MACROS: tuple[str, ...] = tuple(
 
 LATE_LOOKUPS: tuple[str, ...] = (  # over macros
     "CREATE OR REPLACE VIEW {system}.cat._type_names AS SELECT oid AS _q, typname AS _qv, "
-    "{system}.fn.format_type(oid, NULL) AS _qf FROM {system}.cat.pg_type",
+    "{system}.fn.format_type(oid, NULL) AS _qf, n._v || '.' || {system}.fn.format_type(oid, NULL) AS _qs "
+    "FROM {system}.cat.pg_type LEFT JOIN {system}.cat._namespaces n ON n._k = typnamespace",
 )
 
 MACROS: tuple[str, ...] = tuple(
@@ -130,7 +131,8 @@ MACROS: tuple[str, ...] = tuple(
                AND (list_contains(namespaces, s._k) OR position('.' IN CAST(n AS VARCHAR)) > 0)))""",
         """_regtype_in(n) AS coalesce(TRY_CAST(CAST(n AS VARCHAR) AS UINTEGER),
             (SELECT min(_q) FROM {system}.cat._type_names
-             WHERE replace(replace(lower(CAST(n AS VARCHAR)), 'pg_catalog.', ''), '"', '') IN (_qv, _qf)))""",
+             WHERE replace(replace(lower(CAST(n AS VARCHAR)), 'pg_catalog.', ''), '"', '') IN (_qv, _qf)
+                OR replace(CAST(n AS VARCHAR), '"', '') IN (_qv, _qs)))""",
         _in("regnamespace", "_namespaces", "replace(CAST(n AS VARCHAR), '\"', '')"),
         _in("regrole", "_roles", "replace(CAST(n AS VARCHAR), '\"', '')"),
         _in("regproc", "_procedures", "replace(CAST(n AS VARCHAR), 'pg_catalog.', '')"),
@@ -227,11 +229,14 @@ MACROS: tuple[str, ...] = tuple(
         "pg_sequence_last_value(o) AS CAST(NULL AS BIGINT)",
         "row_security_active(o) AS false",
         "pg_advisory_unlock_all() AS NULL",
-        "pg_typeof(v) AS CASE typeof(v) WHEN 'VARCHAR' THEN 'text' WHEN 'DOUBLE' THEN 'double precision' "
+        "_enum_name(t) AS regexp_extract(t, 'enum [0-9]+ +(.*?)''[,)]', 1) "
+        "|| CASE WHEN t LIKE '%[]' THEN '[]' ELSE '' END",
+        "pg_typeof(v) AS CASE WHEN typeof(v) LIKE 'ENUM(%' THEN {system}.fn._enum_name(typeof(v)) "
+        "ELSE CASE typeof(v) WHEN 'VARCHAR' THEN 'text' WHEN 'DOUBLE' THEN 'double precision' "
         "WHEN 'FLOAT' THEN 'real' WHEN 'BLOB' THEN 'bytea' WHEN 'TIMESTAMP' THEN 'timestamp without time zone' "
         "WHEN 'TIME' THEN 'time without time zone' WHEN 'UINTEGER' THEN 'oid' WHEN 'HUGEINT' THEN 'numeric' "
         "WHEN 'TINYINT' THEN 'smallint' WHEN '\"NULL\"' THEN 'unknown' "
-        "ELSE CASE WHEN typeof(v) LIKE 'DECIMAL%' THEN 'numeric' ELSE lower(typeof(v)) END END",
+        "ELSE CASE WHEN typeof(v) LIKE 'DECIMAL%' THEN 'numeric' ELSE lower(typeof(v)) END END END",
         # --- privileges on what is everybody's; the others are in privilege_functions --------------------------------
         *(
             f"has_{kind}_privilege(o, p) AS o IS NOT NULL, (r, o, p) AS o IS NOT NULL"

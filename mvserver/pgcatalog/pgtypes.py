@@ -10,6 +10,13 @@ BOOL, BYTEA, CHAR, NAME, INT8, INT2, INT4, TEXT, OID = 16, 17, 18, 19, 20, 21, 2
 JSON, FLOAT4, FLOAT8, BPCHAR, VARCHAR, DATE, TIME = 114, 700, 701, 1042, 1043, 1082, 1083
 TIMESTAMP, TIMESTAMPTZ, INTERVAL, TIMETZ, NUMERIC, UUID, UNKNOWN = 1114, 1184, 1186, 1266, 1700, 2950, 705
 
+OWN_FIRST = 16_384  # of users' types: an even oid is an enum, the odd one after it the array of it
+
+
+def is_own_array(oid: int) -> bool:
+    return oid >= OWN_FIRST and oid % 2 == 1
+
+
 ARRAY_OF: dict[int, int] = {
     BOOL: 1000, BYTEA: 1001, CHAR: 1002, NAME: 1003, INT2: 1005, INT4: 1007, TEXT: 1009, INT8: 1016, FLOAT4: 1021,
     FLOAT8: 1022, OID: 1028, TIMESTAMP: 1115, DATE: 1182, TIME: 1183, TIMESTAMPTZ: 1185, INTERVAL: 1187, NUMERIC: 1231,
@@ -37,7 +44,7 @@ class PgType:
 
     @property
     def size(self) -> int:
-        return SIZES.get(self.oid, -1)
+        return 4 if self.oid >= OWN_FIRST and not is_own_array(self.oid) else SIZES.get(self.oid, -1)
 
 
 def numeric(precision: int, scale: int) -> PgType:
@@ -46,8 +53,10 @@ def numeric(precision: int, scale: int) -> PgType:
 
 def array_of(element: PgType) -> PgType:
     """The array type; what has none (arrays of arrays of JSON and the like) is shown as JSON."""
-    if element.oid in ELEMENT_OF:
+    if element.oid in ELEMENT_OF or is_own_array(element.oid):
         return element  # PostgreSQL's arrays of arrays have the same type
+    if element.oid >= OWN_FIRST:
+        return PgType(element.oid + 1)
     return PgType(ARRAY_OF[element.oid], element.typmod) if element.oid in ARRAY_OF else PgType(JSON)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from catalog.model import Relation
-from mvserver.pgcatalog import pgtypes, privilege_functions, role_rows, static_data
+from mvserver.pgcatalog import enum_rows, pgtypes, privilege_functions, role_rows, static_data
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, index_oid, row_type_oid
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, INFORMATION_SCHEMA_OID, PG_CATALOG, PG_CATALOG_OID
 from mvserver.sql.quoting import quoted
@@ -27,7 +27,14 @@ HEAP_AM, BTREE_AM = 2, 403
 DEFAULT_COLLATION = 100
 MV_CATALOG_OID = 13_001
 _UTF8 = 6
-_CLASS_OIDS = {"relation": 1259, "schema": 2615, "store": 1417, "database": 1262, "role": 1260}  # of pg_class etc.
+_CLASS_OIDS = {
+    "relation": 1259,
+    "schema": 2615,
+    "store": 1417,
+    "database": 1262,
+    "role": 1260,
+    "type": 1247,
+}  # of pg_class etc.
 _LIVE_OID = 15_000  # the first oid of mv_catalog's relations
 _COLLATED = frozenset({pgtypes.TEXT, pgtypes.VARCHAR, pgtypes.ARRAY_OF[pgtypes.TEXT]})
 
@@ -148,6 +155,7 @@ def _pg_type(snapshot: CatalogSnapshot) -> Iterator[Row]:
             "typtypmod": -1,
             "typinput": 2290, "typoutput": 2291, "typreceive": 2402, "typsend": 2403,
         }  # fmt: skip
+    yield from enum_rows.types(snapshot)
 
 
 @cache
@@ -233,6 +241,10 @@ def _pg_description(snapshot: CatalogSnapshot) -> Iterator[Row]:
     """Comments on what is in a database; those on stores are shown in all."""
     databases: dict[tuple[str, int], list[int]] = {
         ("relation", each.oid): [database_oid(snapshot, each)] for each in snapshot.relations
+    }
+    databases |= {
+        ("type", each.oid): [snapshot.databases_by_id[snapshot.schemas_by_id[each.schema_id].database_id].oid]
+        for each in snapshot.enums
     }
     databases |= {("schema", s.oid): [snapshot.databases_by_id[s.database_id].oid] for s in snapshot.schemas}
     databases |= {("store", store.oid): [each.oid for each in snapshot.databases] for store in snapshot.stores}
@@ -332,7 +344,8 @@ CONSTANT: dict[str, Callable[[], Iterator[Row]]] = {
 
 LIVING: dict[str, Callable[[CatalogSnapshot], Iterator[Row]]] = {
     "pg_database": _pg_database, "pg_namespace": _pg_namespace, "pg_class": _pg_class, "pg_attribute": _pg_attribute,
-    "pg_type": _pg_type, "pg_index": _pg_index, "pg_foreign_data_wrapper": _pg_foreign_data_wrapper,
+    "pg_type": _pg_type, "pg_enum": enum_rows.labels, "pg_index": _pg_index,
+    "pg_foreign_data_wrapper": _pg_foreign_data_wrapper,
     "pg_foreign_server": _pg_foreign_server, "pg_foreign_table": _pg_foreign_table, "pg_roles": role_rows.roles,
     "pg_authid": role_rows.authid, "pg_user": role_rows.users, "pg_matviews": _pg_matviews, "pg_indexes": _pg_indexes,
     "pg_description": _pg_description, "pg_shdescription": _pg_shdescription,

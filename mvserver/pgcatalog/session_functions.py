@@ -272,6 +272,16 @@ def _split(name: str) -> list[str]:
     return parts
 
 
+def own_type_oid(name: str, facts: SessionFacts) -> int | None:
+    """Of a type that a user has made, or of the array type of one."""
+    parts = _split(name.removesuffix("[]"))
+    for schema in facts.search_path if len(parts) == 1 else (parts[-2],):
+        enum = facts.snapshot.enums_by_name.get((facts.database, schema, parts[-1]))
+        if enum is not None:
+            return enum.array_oid if name.endswith("[]") else enum.oid
+    return None
+
+
 def _known_oid(kind: str, name: str, facts: SessionFacts, *, seen_only: bool = True) -> exp.Expr:
     """A constant of a reg* type as its oid; the errors are PostgreSQL's."""
     if name.isdigit():
@@ -284,7 +294,7 @@ def _known_oid(kind: str, name: str, facts: SessionFacts, *, seen_only: bool = T
         if oid is None:
             raise SqlError(sqlstates.UNDEFINED_TABLE, f'relation "{name}" does not exist')
     elif kind == "regtype":
-        oid = static_data.type_names().get(bare.lower())
+        oid = static_data.type_names().get(bare.lower()) or own_type_oid(name, facts)
         if oid is None:
             raise SqlError(sqlstates.UNDEFINED_OBJECT, f'type "{name}" does not exist')
     elif kind in ("regproc", "regprocedure"):

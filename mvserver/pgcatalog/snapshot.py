@@ -8,7 +8,7 @@ from typing import Protocol
 
 from catalog.acl import Privilege
 from catalog.authority import Authority
-from catalog.model import Comment, Database, DefaultPrivilege, Membership, Relation, Schema, Store
+from catalog.model import Comment, Database, DefaultPrivilege, EnumType, Membership, Relation, Schema, Store
 from catalog.store import Catalog
 from mvserver.pgcatalog.visibility import Viewer
 
@@ -54,6 +54,7 @@ class CatalogSnapshot:
     memberships: tuple[Membership, ...] = ()
     default_privileges: tuple[DefaultPrivilege, ...] = ()
     comments: tuple[Comment, ...] = ()
+    enums: tuple[EnumType, ...] = ()
 
     @classmethod
     def of(cls, catalog: Catalog) -> CatalogSnapshot:
@@ -74,6 +75,7 @@ class CatalogSnapshot:
                 memberships=catalog.memberships.all(),
                 default_privileges=catalog.default_privileges.all(),
                 comments=catalog.comments.all(),
+                enums=catalog.enums.all(),
             )  # fmt: skip
 
     @cached_property
@@ -107,6 +109,15 @@ class CatalogSnapshot:
         return {relation.id: relation for relation in self.relations}
 
     @cached_property
+    def enums_by_name(self) -> dict[tuple[str, str, str], EnumType]:
+        """By (database, schema, type)."""
+        result = {}
+        for enum in self.enums:
+            schema = self.schemas_by_id[enum.schema_id]
+            result[self.databases_by_id[schema.database_id].name, schema.name, enum.name] = enum
+        return result
+
+    @cached_property
     def role_names(self) -> dict[int, str]:
         return {role.oid: role.name for role in self.roles}
 
@@ -131,6 +142,10 @@ class CatalogSnapshot:
             own.sees(relation) and own.holds(self.schemas_by_id[relation.schema_id], Privilege.USAGE)
         )
 
+    def sees_type(self, role: str, enum: EnumType) -> bool:
+        own = self.authority(role)
+        return own.superuser or (own.sees(enum) and own.holds(self.schemas_by_id[enum.schema_id], Privilege.USAGE))
+
     def viewer(self, role: str) -> Viewer | None:
         """None for a role that sees everything."""
         own = self.authority(role)
@@ -141,6 +156,7 @@ class CatalogSnapshot:
             seen = [relation for relation in self.relations if self.sees_relation(role, relation)]
             things: tuple[Database | Schema | Store, ...] = (*self.databases, *self.schemas, *self.stores)
             others = [thing.oid for thing in things if own.sees(thing)]
+            others += [oid for enum in self.enums if self.sees_type(role, enum) for oid in (enum.oid, enum.array_oid)]
             known = self._viewers[role] = Viewer(
                 seen=frozenset((*others, *(relation.oid for relation in seen))),
                 known=frozenset((*others, *(oid for relation in seen for oid in oids_of(relation)))),

@@ -86,6 +86,8 @@ def find(kind: str, name: ObjectName, relation_kind: str | None, context: Sessio
         return catalog.stores.get(name.parts[0])
     if kind == "schema":
         return catalog.names.schema(name.parts, context.database, name.position)[1]
+    if kind == "type":
+        return lookup.enum_type(name, context, services)
     relation = lookup.relation(name, context, services)
     if relation_kind not in (None, relation.kind):
         raise SqlError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog.acl import Privilege
-from catalog.model import Query, Relation, Schema, Store
+from catalog.model import EnumType, Query, Relation, Schema, Store
 from mvserver import sqlstates
 from mvserver.compiler.plans import ErrorHandling, ScanColumn
 from mvserver.compiler.shape import RelationShape, Resolve, ViewDefinition
@@ -48,6 +48,20 @@ def relation(name: ObjectName, context: SessionContext, services: Services) -> R
     _refuse_place(name.parts, name.position, context, services)
     path = privileges.usable_path(context, services)
     return services.catalog.names.relation(name.parts, context.database, path, name.position)
+
+
+def find_type(name: ObjectName, context: SessionContext, services: Services) -> EnumType | None:
+    _refuse_place(name.parts, name.position, context, services)
+    path = privileges.usable_path(context, services)
+    return services.catalog.names.find_type(name.parts, context.database, path, name.position)
+
+
+def enum_type(name: ObjectName, context: SessionContext, services: Services) -> EnumType:
+    """42704 where there is none."""
+    found = find_type(name, context, services)
+    if found is None:
+        raise SqlError(sqlstates.UNDEFINED_OBJECT, f'type "{name}" does not exist', position=name.position)
+    return found
 
 
 def new_relation(name: ObjectName, context: SessionContext, services: Services) -> tuple[Schema, str]:

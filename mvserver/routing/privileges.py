@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from catalog.acl import Privilege
 from catalog.authority import Authority
-from catalog.model import Database, Query, Relation, Role, Schema, Store
+from catalog.model import Database, EnumType, Query, Relation, Role, Schema, Store
 from catalog.privileges import Thing
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -93,13 +93,13 @@ def require_owner(thing: Thing, context: SessionContext, services: Services, pos
 
 
 def require_relation_owner(
-    relation: Relation, context: SessionContext, services: Services, position: int | None = None
+    relation: Relation | EnumType, context: SessionContext, services: Services, position: int | None = None
 ) -> None:
-    """Its own, or its schema's: who owns a schema may clear it."""
+    """As for everything in a schema: its own, or its schema's, since who owns a schema may clear it."""
     schema = services.catalog.schemas.by_id(relation.schema_id)
     own = authority(context, services)
     if not own.owns(relation) and (schema is None or not own.owns(schema)):
-        raise not_owner(f"{relation.kind} {relation.name}", position)
+        raise not_owner(f"{word(relation)} {relation.name}", position)
 
 
 def require_member(role: Role, context: SessionContext, services: Services, action: str) -> None:
@@ -186,7 +186,7 @@ def sees_query(query: Query, own: Authority, services: Services) -> bool:
 def word(thing: Thing) -> str:
     if isinstance(thing, Relation):
         return thing.kind
-    return {Database: "database", Schema: "schema", Store: "store"}[type(thing)]
+    return {Database: "database", Schema: "schema", Store: "store", EnumType: "type"}[type(thing)]
 
 
 def denied(thing: Thing, position: int | None) -> SqlError:

@@ -8,7 +8,7 @@ cancelled or out of time leaves. What is left behind ends at the next step of it
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TypeVar
@@ -19,7 +19,7 @@ from sqlglot import exp
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.system import SystemCatalog
-from mvserver.serving import aggregates, binding, classify, constants, division
+from mvserver.serving import aggregates, binding, classify, constants, division, enum_operands
 from mvserver.serving.api import StreamRead, never
 from mvserver.serving.binding import Bound
 from mvserver.serving.database import Database
@@ -41,6 +41,7 @@ class Binding:
 
     tree: exp.Expr  # changed while it is bound
     oids: Sequence[int]
+    own_types: Mapping[int, str]  # DuckDB's names of those of the parameters' types that users have made
     reads: Reads
     time_zone: str
     kind: str
@@ -101,9 +102,12 @@ class Binder:
         tree, reads = wanted.tree, wanted.reads
         self._register(reads.live, reads.streams)
         numbers = binding.parameter_numbers(tree)
+        with_enums = bool(wanted.own_types) or enum_operands.present(tree)
+        if with_enums:
+            TypedRewriting(self._cursor, tree, {}, wanted.time_zone).unify_rows()
         bound = self._bound(tree)
         if numbers:
-            casts = binding.client_casts(numbers, wanted.oids, bound.parameters)
+            casts = binding.client_casts(numbers, wanted.oids, bound.parameters, wanted.own_types)
             unknown = [n for n in numbers if bound.parameters.get(n) == binding.UNKNOWN and n not in casts]
             if unknown:
                 arrays = binding.array_types(self._cursor, tree)
@@ -112,8 +116,10 @@ class Binder:
             if casts or unknown:
                 tree, bound = self._bind_cast(tree, casts, unknown)
         self._go_on()
-        if _needs_types(tree, reads) and TypedRewriting(self._cursor, tree, bound.parameters, wanted.time_zone).apply():
-            bound = self._bound(tree)
+        if with_enums or _needs_types(tree, reads):
+            rewriting = TypedRewriting(self._cursor, tree, bound.parameters, wanted.time_zone)
+            if rewriting.apply(with_enums=with_enums):
+                bound = self._bound(tree)
         if tree.find(exp.Sum, exp.Avg) is not None:
             aggregates.type_aggregates(self._cursor, tree)
             bound = self._bound(tree)

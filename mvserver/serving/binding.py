@@ -8,7 +8,7 @@ parameters bound as text.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -138,7 +138,9 @@ def cast_parameters(tree: exp.Expr, types: dict[int, str]) -> None:
         node.replace(exp.Cast(this=node.copy(), to=exp.DataType.build(wanted, dialect="duckdb")))
 
 
-def client_casts(numbers: Sequence[int], oids: Sequence[int], bound: dict[int, str]) -> dict[int, str]:
+def client_casts(
+    numbers: Sequence[int], oids: Sequence[int], bound: dict[int, str], own_types: Mapping[int, str]
+) -> dict[int, str]:
     """Which parameters need a cast to the type that the client declared.
 
     None where DuckDB infers the same family and the client's is not wider: then a comparison with a column stays one
@@ -147,7 +149,7 @@ def client_casts(numbers: Sequence[int], oids: Sequence[int], bound: dict[int, s
     casts: dict[int, str] = {}
     for number in numbers:
         oid = oids[number - 1] if number <= len(oids) else 0
-        wanted = duck_types.parameter_cast(oid)
+        wanted = own_types.get(oid) or duck_types.parameter_cast(oid)
         inferred = bound.get(number, UNKNOWN)
         if wanted is None or wanted == inferred:
             continue

@@ -10,6 +10,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import REG_TYPES, SessionFacts, replace_reg_cast
 from mvserver.pgwire.types import intervals
+from mvserver.serving import enums
 from mvserver.serving.arrays import array_literal
 from mvserver.serving.edges import plain_number
 
@@ -69,6 +70,10 @@ def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
         literal = array_literal(cast.this)
         if literal is not None:
             cast.set("this", literal)
+    enum = enums.resolve(cast.to, facts) if name not in _TYPE_ALIASES else None
+    if enum is not None:
+        cast.set("to", enum)
+        return cast
     if name in ("numeric", "decimal") and not is_array and not getattr(cast.to, "expressions", None):
         cast.set("to", exp.DataType.build(_plain_numeric(cast.this), dialect="duckdb"))
         return cast

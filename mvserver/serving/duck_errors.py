@@ -176,6 +176,12 @@ _RULES: tuple[_Rule, ...] = (
         lambda m: SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'time zone "{m["name"]}" not recognized'),
     ),
     _rule(
+        r"Could not convert string ['\"](?P<value>.*?)['\"] to ENUM\('\x01enum \d+ +(?P<type>.*?)'[,)]",
+        lambda m: SqlError(
+            sqlstates.INVALID_TEXT_REPRESENTATION, f'invalid input value for enum {m["type"]}: "{m["value"]}"'
+        ),
+    ),
+    _rule(
         r"Could not convert string ['\"](?P<value>.*?)['\"] to (?P<type>TIMESTAMP WITH TIME ZONE|\w+)",
         lambda m: _bad_text(m["type"], m["value"]),
     ),

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from mvserver.pgcatalog import pgtypes
 from mvserver.pgcatalog.pgtypes import PgType
+from mvserver.serving import enums
 
 _SIMPLE: dict[str, int] = {
     "BOOLEAN": pgtypes.BOOL, "TINYINT": pgtypes.INT2, "SMALLINT": pgtypes.INT2, "INTEGER": pgtypes.INT4,
@@ -66,7 +67,10 @@ def output_type(duck: str) -> OutputType:
     decimal = _DECIMAL.match(duck)
     if decimal:
         return OutputType(pgtypes.numeric(int(decimal[1]), int(decimal[2])))
-    if duck.startswith("ENUM("):
+    enum = enums.known(duck)
+    if enum is not None:
+        return OutputType(PgType(enum.oid), "VARCHAR")
+    if duck.startswith("ENUM(") and not duck.endswith("]"):
         return OutputType(PgType(pgtypes.TEXT), "VARCHAR")
     if duck.startswith(("STRUCT(", "MAP(", "UNION(", "VARIANT")) and not duck.endswith("]"):
         return OutputType(PgType(pgtypes.JSON), "JSON")

@@ -62,7 +62,7 @@ def _weak(node: exp.Expr | None) -> str | None:
         return "bool"
     if isinstance(node, exp.Interval):
         return "interval"
-    return _weak(node.this) if isinstance(node, exp.Paren | exp.Collate) else None
+    return _weak(node.this) if isinstance(node, exp.Paren | exp.Collate | exp.Bracket) else None
 
 
 _FIXED: tuple[tuple[type[exp.Expr], str], ...] = (
@@ -127,7 +127,10 @@ def _type_name(target: exp.Expr) -> str | None:
     if isinstance(target, exp.DataType):
         kind = target.args.get("kind")
         if target.this == exp.DataType.Type.USERDEFINED and kind is not None:
-            return str(kind.name if isinstance(kind, exp.Expr) else kind).rpartition(".")[2].lower()
+            last = kind.expression if isinstance(kind, exp.Dot) else kind
+            if isinstance(last, exp.Identifier) and last.quoted:
+                return str(last.name)
+            return str(last.name if isinstance(last, exp.Expr) else last).rpartition(".")[2].lower()
         if target.this == exp.DataType.Type.ARRAY and target.expressions:
             return _type_name(target.expressions[0])
         name = str(target.this.value if hasattr(target.this, "value") else target.this)

@@ -21,7 +21,7 @@ from mvserver.pgcatalog.session_functions import SessionFacts
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
 from mvserver.pgcatalog.system import LiveRelations, SystemCatalog
 from mvserver.pgwire.backend import Field
-from mvserver.serving import binding, casts, classify, duck_types, guard, long_texts, naming, shim
+from mvserver.serving import binding, casts, classify, duck_types, enums, guard, long_texts, naming, shim
 from mvserver.serving.api import (
     PlanRuns,
     PullPlan,
@@ -207,7 +207,7 @@ class DuckPullService:
         tree = shim.adapt(tree, facts, catalog=bool(reads.system))
         long_texts.bound(tree)
         kind = classify.kind_of(select, reads.views)
-        wanted = Binding(tree, oids, reads, scope.time_zone, kind)
+        wanted = Binding(tree, oids, enums.types_of(oids, snapshot.enums), reads, scope.time_zone, kind)
         try:
             made = self._binders.run(lambda binder: binder.bind(wanted), stopped)
         except SqlError as error:

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.serving import binding, json_operators, operand_types, to_char
+from mvserver.serving import binding, enum_operands, json_operators, operand_types, to_char
 from mvserver.serving.aggregates import with_sources
 from mvserver.serving.arrays import array_literal
 from mvserver.serving.to_char import call
@@ -74,11 +74,20 @@ class TypedRewriting:
         self._time_zone = time_zone
         self._outer = tree.args.get("with_")
 
-    def apply(self) -> bool:
-        """In place, inner expressions first; True when something was rewritten."""
+    def unify_rows(self) -> None:
+        """Columns of VALUES, on whose types those of parameters may depend."""
+        enum_operands.unify_rows(self._tree, self._type)
+
+    def apply(self, *, with_enums: bool) -> bool:
+        """In place, inner expressions first; True when something was rewritten. ``with_enums``: whether any operand
+        may be of an enum type."""
         changed = False
-        for node in [node for node in reversed(list(self._tree.walk(bfs=True))) if concerns(node)]:
-            replacement = self._rewritten(node)
+        for node in reversed(list(self._tree.walk(bfs=True))):
+            replacement = None
+            if with_enums and enum_operands.concerns(node):
+                replacement = enum_operands.rewritten(node, self._type)
+            if replacement is None and concerns(node):
+                replacement = self._rewritten(node)
             if replacement is not None:
                 changed = True
                 if replacement is not node:

@@ -32,6 +32,8 @@ _TAGS: dict[type[s.Statement], str] = {
     s.RestartQuery: "RESTART QUERY",
     s.CommentOn: "COMMENT",
     s.RenameRole: "ALTER ROLE",
+    s.AlterTypeAddValue: "ALTER TYPE",
+    s.AlterTypeRename: "ALTER TYPE",
     s.AlterRoleSetting: "ALTER ROLE",
 }
 

@@ -14,13 +14,14 @@ _KINDS: tuple[tuple[tuple[str, ...], str, str | None], ...] = (
     (("store",), "store", None),
     (("server",), "store", None),
     (("role",), "role", None),
+    (("type",), "type", None),
     (("materialized", "view"), "relation", "materialized view"),
     (("foreign", "table"), "relation", None),
     (("stream",), "relation", "stream"),
     (("changelog",), "relation", "changelog"),
     (("relation",), "relation", None),
 )
-_PARTS = {"schema": 2, "relation": 3}
+_PARTS = {"schema": 2, "relation": 3, "type": 3}
 
 
 def _comment(cursor: Cursor) -> Statement:
@@ -36,7 +37,7 @@ def _comment(cursor: Cursor) -> Statement:
             return CommentOn(kind, name, _text(cursor), relation_kind=relation_kind)
     raise cursor.not_supported(
         f"COMMENT ON {cursor.current.text.upper()} is not supported",
-        hint="Comments are on databases, schemas, stores, roles, relations and their columns.",
+        hint="Comments are on databases, schemas, stores, roles, types, relations and their columns.",
     )
 
 

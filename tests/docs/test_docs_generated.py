@@ -63,6 +63,8 @@ _SPELLED = {
     "Pull": "SELECT",
     "PushQuery": "FROM stream",
     "AlterOwner": "OWNER TO",
+    "AlterTypeAddValue": "ALTER TYPE name ADD VALUE",
+    "AlterTypeRename": "ALTER TYPE name RENAME VALUE",
     "AlterRoleSetting": "ALTER ROLE name SET",
     "GrantRole": "GRANT role [, …] TO",
     "RenameRole": "RENAME TO",

@@ -102,7 +102,8 @@ def supported(connection: psycopg.Connection[tuple[object, ...]]) -> list[int]:
 ROWS = {
     "pg_type": "SELECT * FROM pg_type WHERE typrelid = 0 AND typelem NOT IN "
     "(SELECT oid FROM pg_type WHERE typrelid > 0)",
-    "pg_proc": f"SELECT * FROM pg_proc WHERE oid IN ({PROCEDURES_IN_USE}) OR oid = ANY (:supported)",
+    "pg_proc": f"SELECT * FROM pg_proc WHERE oid IN ({PROCEDURES_IN_USE}) OR oid = ANY (:supported) OR proname IN "
+    "('enum_in', 'enum_out', 'enum_recv', 'enum_send', 'enum_first', 'enum_last', 'enum_range')",
     "pg_am": "SELECT * FROM pg_am",
     "pg_opclass": "SELECT * FROM pg_opclass",
     "pg_collation": "SELECT * FROM pg_collation WHERE collname IN ('default', 'C', 'POSIX', 'ucs_basic')",

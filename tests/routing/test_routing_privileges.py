@@ -59,6 +59,11 @@ CASES = (
     case("CREATE SCHEMA mine", "permission denied for database postgres",
          "GRANT CREATE ON DATABASE postgres TO anna"),
     case("DROP SCHEMA hidden CASCADE", "must be owner of schema hidden", OWN.format("SCHEMA hidden")),
+    case("CREATE TYPE mine AS ENUM ('a')", "permission denied for schema public", CREATE),
+    case("ALTER TYPE mood ADD VALUE 'b'", "must be owner of type mood", OWN.format("TYPE mood")),
+    case("ALTER TYPE mood RENAME VALUE 'a' TO 'b'", "must be owner of type mood", OWN.format("TYPE mood")),
+    case("ALTER TYPE mood RENAME TO mine", "must be owner of type mood", OWN.format("TYPE mood"), CREATE),
+    case("DROP TYPE mood", "must be owner of type mood", OWN.format("TYPE mood")),
     case("LIST SCHEMAS IN DATABASE other", "permission denied for database other",
          "GRANT CONNECT ON DATABASE other TO anna"),
     case("USE DATABASE other", 'permission denied for database "other"', "GRANT USAGE ON DATABASE other TO anna"),
@@ -147,6 +152,7 @@ def world(bench: Bench) -> Bench:
         "CREATE DATABASE other",
         "REVOKE ALL ON DATABASE other FROM PUBLIC",
         "CREATE SCHEMA hidden",
+        "CREATE TYPE mood AS ENUM ('a')",
         "CREATE STREAM hidden.copies (url VARCHAR) WITH ('store' = k, 'topic' = 'copies', 'value.format' = 'json')",
     )
     return bench

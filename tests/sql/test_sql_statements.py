@@ -26,6 +26,8 @@ def simplified(value: Any) -> Any:
         return dict(value)
     if isinstance(value, s.ObjectName):
         return name(*value.parts)
+    if isinstance(value, tuple):
+        return tuple(simplified(each) for each in value)
     if isinstance(value, s.GrantTarget):
         return dataclasses.replace(value, names=tuple(name(*each.parts) for each in value.names))
     if dataclasses.is_dataclass(value) and isinstance(value, s.Statement):
@@ -121,6 +123,18 @@ CASES: list[tuple[str, Any]] = [
     ("CREATE SCHEMA s", expect(s.CreateSchema, name=name("s"))),
     ("CREATE SCHEMA IF NOT EXISTS d.s", expect(s.CreateSchema, name=name("d", "s"), if_not_exists=True)),
     ("CREATE SCHEMA s IN DATABASE d", expect(s.CreateSchema, name=name("d", "s"))),
+    ("CREATE TYPE s.t AS ENUM ('a', 'B')", expect(s.CreateType, name=name("s", "t"), labels=("a", "B"))),
+    ("CREATE TYPE t AS ENUM ()", expect(s.CreateType, name=name("t"), labels=())),
+    ("ALTER TYPE t ADD VALUE 'a'", expect(s.AlterTypeAddValue, name=name("t"), label="a")),
+    (
+        "ALTER TYPE t ADD VALUE IF NOT EXISTS 'a' BEFORE 'b'",
+        expect(s.AlterTypeAddValue, name=name("t"), label="a", if_not_exists=True, before="b"),
+    ),
+    ("ALTER TYPE t ADD VALUE 'a' AFTER 'b'", expect(s.AlterTypeAddValue, name=name("t"), label="a", after="b")),
+    ("ALTER TYPE t RENAME VALUE 'a' TO 'b'", expect(s.AlterTypeRename, name=name("t"), to="b", label="a")),
+    ("ALTER TYPE t RENAME TO u", expect(s.AlterTypeRename, name=name("t"), to="u")),
+    ("DROP TYPE IF EXISTS t, s.u CASCADE",
+     expect(s.DropType, names=(name("t"), name("s", "u")), if_exists=True, cascade=True)),
     ("DROP SCHEMA d.s CASCADE", expect(s.DropSchema, name=name("d", "s"), cascade=True)),
     ("LIST SCHEMAS", expect(s.ListSchemas)),
     ("LIST SCHEMAS IN DATABASE d", expect(s.ListSchemas, database="d")),

@@ -46,7 +46,7 @@ def is_list(arrow: Any) -> bool:
 
 def element_oid(oid: int) -> int | None:
     """The element type of an array type, None for other types."""
-    return _VECTORS.get(oid) or oids.ELEMENT_OF.get(oid)
+    return _VECTORS.get(oid) or oids.element_of(oid)
 
 
 def leaf_type(arrow: Any) -> Any:
@@ -157,7 +157,7 @@ def _ragged() -> SqlError:
 
 
 def decoder(oid: int, element: Decoder) -> Decoder:
-    inner = oids.ELEMENT_OF[oid]
+    inner = oids.element_of(oid) or oids.TEXT
 
     def from_text(text: str) -> list[Any]:
         return _TextReader(text, element).read()

@@ -52,6 +52,15 @@ ARRAY_OF: Mapping[int, int] = {
     REGCLASS: 2210, REGTYPE: 2211,
 }  # fmt: skip
 
+OWN_FIRST = 16_384
+"""Types that users make begin here: an even oid is an enum, the odd one after it the array of it."""
+
+
+def element_of(oid: int) -> int | None:
+    """The element type of an array type, None for other types."""
+    return oid - 1 if oid >= OWN_FIRST and oid % 2 else ELEMENT_OF.get(oid)
+
+
 ELEMENT_OF: Mapping[int, int] = {array: element for element, array in ARRAY_OF.items()}
 
 NAMES: Mapping[int, str] = {

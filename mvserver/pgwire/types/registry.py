@@ -139,10 +139,10 @@ def decoder(oid: int, zone: str) -> Decoder:
     found = _DECODERS.get(oid) or datetime_parameters.decoders(zone).get(oid)
     if found is not None:
         return found
-    inner = oids.ELEMENT_OF.get(oid)
+    inner = oids.element_of(oid)
     if inner is not None:
         return arrays.decoder(oid, decoder(inner, zone))
-    return _TEXT if oid == 0 else _NO_BINARY
+    return _TEXT if oid == 0 or oid >= oids.OWN_FIRST else _NO_BINARY  # enums are their labels, in binary too
 
 
 def decode_parameter(number: int, raw: bytes | None, form: int, oid: int, zone: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catalog.acl import Privilege
 from catalog.authority import Authority
-from catalog.model import Database, Relation, Role, Schema
+from catalog.model import Database, EnumType, Relation, Role, Schema
 from catalog.privileges import Thing
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -58,7 +58,7 @@ def _check(
     if own.superuser:
         return
     catalog = services.catalog
-    if isinstance(thing, Relation):
+    if isinstance(thing, Relation | EnumType):
         place = catalog.schemas.by_id(thing.schema_id)
         if place is not None and not catalog.privileges.authority(owner.name).holds(place, Privilege.CREATE):
             raise privileges.denied(place, position)

@@ -7,7 +7,7 @@ from functools import partial
 from catalog import acl
 from catalog.acl import Acl
 from catalog.dependencies import Dependents
-from catalog.model import Query, Relation, Role, Schema, Store
+from catalog.model import EnumType, Query, Relation, Role, Schema, Store
 from catalog.privileges import Thing
 from mvserver.pgwire.backend import Result
 from mvserver.routing import notices, privileges, role_names
@@ -72,7 +72,9 @@ def _drop_what_it_owns(role: Role, cascade: bool, context: SessionContext, servi
         queries.update((each.id, each) for each in dependents.queries)
     catalog.dependencies.drop(relations.values(), queries.values())
     for thing in owned:
-        if isinstance(thing, Schema):
+        if isinstance(thing, EnumType):
+            catalog.enums.delete(thing.id)
+        elif isinstance(thing, Schema):
             catalog.schemas.delete(thing.id)
         elif isinstance(thing, Store):
             catalog.stores.delete(thing.id)
