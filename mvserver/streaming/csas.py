@@ -249,18 +249,17 @@ class SinkQuery:
     def _note(self, error: BaseException) -> None:
         if self._stopping.is_set():
             return
-        _log.warning("query %s stopped: %s", self._query.id, error)
         if is_data_error(error):
             self._failure = str(sql_error(error))
-            return
-        if self._position is None:  # the sink could not be opened
+        elif self._position is None:  # the sink could not be opened
             self._stalled = str(error)
-            return
-        health = self._reader.health(self._position)
-        if health.state == "failed":
-            self._failure = health.cause
         else:
-            self._stalled = health.cause or str(self._reader.explain_failure(error, self._position))
+            health = self._reader.health(self._position)
+            if health.state == "failed":
+                self._failure = health.cause
+            else:
+                self._stalled = health.cause or str(self._reader.explain_failure(error, self._position))
+        _log.warning("query %s stopped: %s", self._query.id, self._failure or self._stalled)
 
     def _watch(self) -> None:
         while not self._stopping.is_set():

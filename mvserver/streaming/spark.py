@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from mvserver import sqlstates
@@ -54,6 +55,8 @@ _SETTINGS = {
     # A stop that meets a running callback parses a deep error text with a regular expression.
     "spark.driver.extraJavaOptions": "-Xss8m -XX:+UseParallelGC",
 }
+_TASK_LOGGERS = ("org.apache.spark.executor.Executor", "org.apache.spark.scheduler.TaskSetManager")
+_ERROR_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")  # PySpark's own
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,21 @@ def start_session(options: SparkOptions) -> SparkSession:
             detail=str(error).splitlines()[0][:500],
             hint="See the server's log; `mvserver check` says what is missing.",
         ) from error
+    if not _log.isEnabledFor(logging.DEBUG):
+        _leave_failures_to_us(session)
     return session
+
+
+def _leave_failures_to_us(session: SparkSession) -> None:
+    """What fails a task is raised here, and logged in one line as the failure of a query or a pipeline. Spark logs it
+    before that, with the Java stack, once for each try and each layer: some hundred lines for a division by zero."""
+    jvm = session.sparkContext._jvm
+    assert jvm is not None  # noqa: S101 - a session has one
+    log4j = jvm.org.apache.logging.log4j
+    for name in _TASK_LOGGERS:
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+    for name in _ERROR_LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def warm_up(session: SparkSession) -> None:

@@ -12,7 +12,7 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -58,6 +58,7 @@ class FileReader:
         self._step_end = 0
         self._taken = True
         self._problem: str | None = None
+        self._waiting: dict[str, VisibleFile] = {}  # by name, in the order in which they will be read
 
     # --- positions --------------------------------------------------------------------------------------------------
     def adopt(self, position: Position, *, fresh: bool) -> Position:
@@ -69,13 +70,17 @@ class FileReader:
             if fresh and len(self._journal) == 0 and left_out:
                 wanted = set(left_out)
                 self._journal.append([f for f in visible_files(self._directory) if f.name in wanted])
+                self._look()
                 return {"seq": len(self._journal)}
         return {"seq": 0, "without": left_out} if left_out else {"seq": 0}
 
     def restart_at(self, position: Position) -> None:
         """The ledger's position: what the journal has beyond it was never committed."""
+        seq = int(position["seq"])
         with self._lock:
-            self._journal.truncate(int(position["seq"]))
+            cut = {file.name: file for file in self._journal.between(seq, len(self._journal))}
+            self._journal.truncate(seq)
+            self._waiting = cut | self._waiting
 
     def confirm(self, position: Position) -> None:
         """A directory has no identity beyond its files, which the journal knows one by one."""
@@ -197,7 +202,7 @@ class FileReader:
 
     # --- the feeder -------------------------------------------------------------------------------------------------
     def _feed(self, bytes_max: int) -> None:
-        step, seen_mtime, since_sweep, waiting = 0, -1, 0.0, list[VisibleFile]()
+        step, seen_mtime, since_sweep = 0, -1, 0.0
         while True:
             with self._lock:
                 self._lock.wait_for(lambda: self._taken or self._stopping, timeout=_SWEEP_S)
@@ -209,7 +214,7 @@ class FileReader:
                 mtime = self._directory.stat().st_mtime_ns
                 if mtime != seen_mtime:
                     settled = time.time_ns() - mtime > _TICK_NS
-                    waiting = visible_files(self._directory, self._journal.names)
+                    self._look()
                     seen_mtime = mtime if settled else -1
                 if since_sweep >= _SWEEP_S:
                     since_sweep = 0.0
@@ -221,22 +226,29 @@ class FileReader:
             except OSError as error:
                 self._problem = f"directory {self._directory} cannot be read: {error.strerror}"
                 seen_mtime = -1
-            if waiting and self._problem is None:
+            if self._waiting and self._problem is None:
                 step += 1
-                taken = _first(waiting, bytes_max)
-                self._show(step, taken)
-                waiting = waiting[len(taken) :]
+                self._show(step, bytes_max)
             else:
                 with self._lock:
                     self._lock.wait_for(lambda: self._stopping, timeout=self._poll_s)
                 since_sweep += self._poll_s
 
-    def _show(self, step: int, files: Sequence[VisibleFile]) -> None:
+    def _look(self) -> None:
+        """New files wait behind those that were seen before, whatever their times say: so the n-th file of the journal
+        is known as soon as n files have been seen, and the source's end can be told before it is read."""
+        with self._lock:
+            there = {file.name: file for file in visible_files(self._directory, self._journal.names)}
+            self._waiting = {name: there[name] for name in self._waiting if name in there} | there
+
+    def _show(self, step: int, bytes_max: int) -> None:
         aside = self._inbox / f".{step:012d}"
         aside.mkdir()
-        for file in files:
-            (aside / file.name).symlink_to(self._directory / file.name)
         with self._lock:
+            files = _first(self._waiting.values(), bytes_max)
+            for file in files:
+                (aside / file.name).symlink_to(self._directory / file.name)
+                del self._waiting[file.name]
             self._journal.append(files)
             self._taken = False
             self._step_end = len(self._journal)
@@ -289,8 +301,8 @@ class FileReader:
             return SourceHealth("stalled", problem)
         try:
             with self._lock:
-                unread = visible_files(self._directory, self._journal.names)
-                return SourceHealth("ok", latest={"seq": len(self._journal) + len(unread)})
+                self._look()
+                return SourceHealth("ok", latest={"seq": len(self._journal) + len(self._waiting)})
         except OSError as error:
             return SourceHealth("stalled", f"directory {self._directory} cannot be read: {error.strerror}")
 
@@ -362,7 +374,7 @@ _EMPTY_RAW = (
 )
 
 
-def _first(files: Sequence[VisibleFile], bytes_max: int) -> list[VisibleFile]:
+def _first(files: Iterable[VisibleFile], bytes_max: int) -> list[VisibleFile]:
     taken: list[VisibleFile] = []
     size = 0
     for file in files:

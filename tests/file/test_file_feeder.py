@@ -50,3 +50,22 @@ def test_a_file_that_comes_within_the_tick_of_the_last_change_is_found(tmp_path:
     assert reader.batch_end("", 0, {"seq": 0}) == {"seq": 1}  # the step is taken: the feeder looks again
     assert shown(tmp_path, 2) == ["b.json"]
     assert reader.health({"seq": 1}).latest == {"seq": 2}
+
+
+def test_the_end_that_was_told_is_that_of_the_files_that_were_there(tmp_path: Path, reader: FileReader) -> None:
+    """A file that comes later does not go before them, even where its time is earlier: the n-th file stays the n-th."""
+    add(tmp_path, "a.json")
+    reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0)  # a file a step
+    assert shown(tmp_path, 1) == ["a.json"]
+    add(tmp_path, "b.json")
+    assert reader.health({"seq": 0}).latest == {"seq": 2}
+    add(tmp_path, "c.json")
+    os.utime(tmp_path / "clicks" / "c.json", ns=(1, 1))
+    assert reader.batch_end("", 0, {"seq": 0}) == {"seq": 1}
+    assert shown(tmp_path, 2) == ["b.json"]
+    assert reader.health({"seq": 1}).latest == {"seq": 3}
+    reader.stream(MagicMock(), {"seq": 1}, records_per_trigger=0)  # step 2 was not committed
+    assert reader.health({"seq": 1}).latest == {"seq": 3}
+    assert shown(tmp_path, 1) == ["b.json"]
+    assert reader.batch_end("", 0, {"seq": 1}) == {"seq": 2}
+    assert shown(tmp_path, 2) == ["c.json"]
