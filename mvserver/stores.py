@@ -14,7 +14,7 @@ from catalog.model import Relation, Store
 from mvserver import sqlstates
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
-from mvserver.sql.statements import Value
+from mvserver.sql.statements.base import Value
 from mvserver.streaming.csas import TransactionalSink
 from mvserver.streaming.spark_types import spark_schema
 from spark_sinks.base import SourceReader, StoreClient

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from mvserver import limits
 from mvserver.collector import Collector
 from mvserver.sql import parse_one
-from mvserver.sql.statements import Pull
+from mvserver.sql.statements.queries import Pull
 from mvserver.sql.trees import dismantle
 
 

@@ -8,7 +8,7 @@ from mvserver import sqlstates
 from mvserver.compiler.plans import ErrorHandling, Scan, ScanColumn
 from mvserver.compiler.shape import RelationShape
 from mvserver.errors import SqlError
-from mvserver.sql.statements import Properties
+from mvserver.sql.statements.base import Properties
 from mvserver.sql.types import Kind
 
 STARTING_POSITION = "starting.position"

@@ -12,7 +12,7 @@ from mvserver.routing import stream_declaration
 from mvserver.routing.properties import PropertyReader
 from mvserver.routing.stream_declaration import StreamDeclaration
 from mvserver.routing.stream_entity import FILE, KAFKA
-from mvserver.sql.statements import Properties
+from mvserver.sql.statements.base import Properties
 from mvserver.sql.types import Kind, SqlType, parse_type
 
 UPSERT = "enable.upsert.mode"

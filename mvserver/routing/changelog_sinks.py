@@ -15,7 +15,7 @@ from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
 from mvserver.routing.stream_declaration import StreamDeclaration
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import CreateChangelogAs, InsertInto
+from mvserver.sql.statements.relations import CreateChangelogAs, InsertInto
 
 
 @dataclass(frozen=True)

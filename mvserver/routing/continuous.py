@@ -21,7 +21,7 @@ from mvserver.routing.spark_wait import wait_for_spark
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.definitions import select_text
-from mvserver.sql.statements import CreateChangelogAs, CreateMaterializedView, CreateStreamAs, InsertInto
+from mvserver.sql.statements.relations import CreateChangelogAs, CreateMaterializedView, CreateStreamAs, InsertInto
 from mvserver.sql.types import Kind
 
 EARLIEST = "earliest"

@@ -23,7 +23,7 @@ from mvserver.routing import lookup, privileges, stream_declaration
 from mvserver.routing.ports import Services
 from mvserver.routing.record_values import ValueForm, value_form
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import CopyFrom, CopyOptions
+from mvserver.sql.statements.copying import CopyFrom, CopyOptions
 from mvserver.sql.types import parse_type
 
 _FORMATS = ("json", "csv")

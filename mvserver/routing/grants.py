@@ -16,7 +16,8 @@ from mvserver.pgwire.backend import Notice
 from mvserver.routing import lookup, organization, privileges, role_names
 from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import Grant, GrantTarget, ObjectName, Revoke, RoleSpec
+from mvserver.sql.statements.base import ObjectName, RoleSpec
+from mvserver.sql.statements.privileges import Grant, GrantTarget, Revoke
 
 _KINDS = {
     "relation": ObjectKind.RELATION,

@@ -15,7 +15,7 @@ from mvserver.routing import notices, privileges
 from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext
 from mvserver.sql.dialect import parse_select
-from mvserver.sql.statements import ObjectName
+from mvserver.sql.statements.base import ObjectName
 from mvserver.sql.types import parse_type
 
 STREAM = "stream"

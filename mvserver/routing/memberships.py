@@ -9,7 +9,7 @@ from mvserver.pgwire.backend import Notice
 from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import RoleSpec
+from mvserver.sql.statements.base import RoleSpec
 
 
 def require_admin(role: Role, context: SessionContext, services: Services) -> None:

@@ -11,7 +11,8 @@ from mvserver.errors import SqlError
 from mvserver.routing import privileges, role_names
 from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import Grant, Revoke, RoleSpec
+from mvserver.sql.statements.base import RoleSpec
+from mvserver.sql.statements.privileges import Grant, Revoke
 
 _KNOWN = ("create_database", "create_store")
 

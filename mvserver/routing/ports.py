@@ -18,7 +18,7 @@ from catalog.store import Catalog
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.compiler.shape import Resolve
 from mvserver.serving.api import PullService
-from mvserver.sql.statements import Value
+from mvserver.sql.statements.base import Value
 from mvserver.streaming.api import StreamingEngine
 from spark_sinks.base import StoreClient
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.sql.statements import Properties, Value
+from mvserver.sql.statements.base import Properties, Value
 
 
 class PropertyReader:

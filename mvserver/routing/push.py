@@ -17,7 +17,7 @@ from mvserver.routing.ports import Services
 from mvserver.serving.api import RowShaper
 from mvserver.session.context import SessionContext
 from mvserver.sql.push import BOUNDED_HINT, hinted
-from mvserver.sql.statements import PushQuery
+from mvserver.sql.statements.queries import PushQuery
 from mvserver.streaming.api import LiveRows
 
 

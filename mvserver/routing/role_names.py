@@ -6,7 +6,7 @@ from catalog.acl import PUBLIC
 from catalog.model import Role
 from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import RoleSpec
+from mvserver.sql.statements.base import RoleSpec
 
 
 def resolve(spec: RoleSpec, context: SessionContext, services: Services) -> Role:

@@ -13,7 +13,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.routing import role_passwords
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import RoleOptions
+from mvserver.sql.statements.roles import RoleOptions
 
 
 def changes(options: RoleOptions, name: str, context: SessionContext) -> Mapping[str, Any]:

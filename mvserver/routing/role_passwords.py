@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mvserver.pgwire import passwords
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import RoleOptions
+from mvserver.sql.statements.roles import RoleOptions
 
 
 def verifier(options: RoleOptions, role: str, context: SessionContext) -> str | None:

@@ -15,7 +15,8 @@ from mvserver.routing.ports import Services
 from mvserver.routing.spark_wait import wait_for_spark
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import CopyFrom, Statement
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.copying import CopyFrom
 
 
 class Router:

@@ -15,7 +15,7 @@ from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
 from mvserver.routing.stream_declaration import StreamDeclaration
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import CreateStreamAs, InsertInto
+from mvserver.sql.statements.relations import CreateStreamAs, InsertInto
 from mvserver.sql.types import INTEGER_KINDS, Kind, SqlType, parse_type
 
 _INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)

@@ -11,7 +11,7 @@ from mvserver.errors import SqlError
 from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
 from mvserver.routing.work import Work
-from mvserver.sql.statements import Properties, Value
+from mvserver.sql.statements.base import Properties, Value
 
 _PLANNED = ("CONFLUENT_KAFKA", "KINESIS", "POSTGRESQL", "SNOWFLAKE", "DATABRICKS")
 _ALIASES = {"access_region": "access.region"}  # the older spelling of the dialect

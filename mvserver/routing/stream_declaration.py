@@ -9,7 +9,7 @@ from catalog.model import Column
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.routing.properties import PropertyReader, text_of
-from mvserver.sql.statements import ColumnDefinition, Properties, Value
+from mvserver.sql.statements.base import ColumnDefinition, Properties, Value
 from mvserver.sql.types import Kind, SqlType, parse_type
 
 KNOWN = (

@@ -11,7 +11,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.stream_declaration import StreamDeclaration
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import Properties
+from mvserver.sql.statements.base import Properties
 
 KAFKA = "KAFKA"
 FILE = "FILE"

@@ -13,7 +13,7 @@ from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import CreateMaterializedView
+from mvserver.sql.statements.relations import CreateMaterializedView
 
 
 @dataclass(frozen=True)

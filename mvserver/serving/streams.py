@@ -17,7 +17,7 @@ from mvserver.compiler.lower_duckdb import duckdb_type
 from mvserver.errors import SqlError
 from mvserver.serving.api import StreamRead
 from mvserver.sql.quoting import quoted
-from mvserver.sql.statements import Properties, Value
+from mvserver.sql.statements.base import Properties, Value
 from mvserver.sql.types import parse_type
 
 _DECIDING = ("joins", "laterals", "where", "group", "having", "order", "distinct", "windows", "qualify", "with_")

@@ -15,13 +15,22 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql import parse_one
-from mvserver.sql import statements as s
 from mvserver.sql.definitions import select_text
 from mvserver.sql.lexer import WORD, tokenize
 from mvserver.sql.quoting import quoted
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.relations import (
+    CreateChangelog,
+    CreateChangelogAs,
+    CreateMaterializedView,
+    CreateStream,
+    CreateStreamAs,
+    CreateVirtual,
+    InsertInto,
+)
 
-_CONTINUOUS = (s.CreateStreamAs, s.CreateChangelogAs, s.CreateMaterializedView, s.InsertInto)
-_BELONGING = (s.CreateStream, s.CreateChangelog, *_CONTINUOUS)
+_CONTINUOUS = (CreateStreamAs, CreateChangelogAs, CreateMaterializedView, InsertInto)
+_BELONGING = (CreateStream, CreateChangelog, *_CONTINUOUS)
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,7 @@ class Application:
     virtuals: Mapping[str, Virtual] = field(default_factory=dict)
     read: frozenset[str] = frozenset()
 
-    def with_virtual(self, statement: s.CreateVirtual) -> Application:
+    def with_virtual(self, statement: CreateVirtual) -> Application:
         name = statement.name.parts[0]
         if name in self.virtuals:
             raise SqlError(
@@ -51,7 +60,7 @@ class Application:
         return replace(after, virtuals={**self.virtuals, name: Virtual(statement.kind, name, text)})
 
     @staticmethod
-    def refuse_other(statement: s.Statement) -> None:
+    def refuse_other(statement: Statement) -> None:
         """What would change something and is no part of an application."""
         if not isinstance(statement, _BELONGING):
             raise SqlError(
@@ -60,7 +69,7 @@ class Application:
                 hint="Run the others before BEGIN APPLICATION or after END APPLICATION.",
             )
 
-    def whole(self, statement: s.Statement) -> tuple[Application, s.Statement]:
+    def whole(self, statement: Statement) -> tuple[Application, Statement]:
         """The statement as it is kept: with the queries of the virtual relations that it reads."""
         if not isinstance(statement, _CONTINUOUS):
             return self, statement

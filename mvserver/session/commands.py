@@ -18,7 +18,21 @@ from mvserver.session.setting_table import SETTINGS
 from mvserver.session.setting_values import boolean, isolation
 from mvserver.session.settings import canonical
 from mvserver.session.state import SessionState
-from mvserver.sql import statements as s
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.copying import CopyFrom
+from mvserver.sql.statements.cursors import CloseCursor, Fetch
+from mvserver.sql.statements.relations import CreateVirtual
+from mvserver.sql.statements.settings import Deallocate, Discard, Reset, Set, SetTransaction, Show, Unlisten
+from mvserver.sql.statements.transactions import (
+    Begin,
+    BeginApplication,
+    Commit,
+    EndApplication,
+    ReleaseSavepoint,
+    Rollback,
+    RollbackToSavepoint,
+    Savepoint,
+)
 
 _TRANSACTION_SETTINGS = ("transaction_isolation", "transaction_read_only", "transaction_deferrable")
 _ALL_NAMES = ("name", "setting", "description")
@@ -40,40 +54,40 @@ class Commands:
         self._routed = routed
         self._cursors = cursors
         self._copies = copies
-        self._methods: dict[type[s.Statement], Callable[..., Result]] = {
-            s.Set: self._set,
-            s.SetTransaction: self._set_transaction,
-            s.Show: self._show,
-            s.Reset: self._reset,
-            s.Discard: self._discard,
-            s.Unlisten: lambda statement, clock: Result("UNLISTEN"),
-            s.Begin: self._begin,
-            s.BeginApplication: self._begin_application,
-            s.EndApplication: self._end_application,
-            s.CreateVirtual: self._create_virtual,
-            s.Commit: self._commit,
-            s.Rollback: self._rollback,
-            s.Savepoint: self._savepoint,
-            s.ReleaseSavepoint: self._release_savepoint,
-            s.RollbackToSavepoint: self._rollback_to_savepoint,
-            s.Deallocate: self._deallocate,
-            s.Fetch: cursors.fetch,
-            s.CloseCursor: cursors.close,
-            s.CopyFrom: copies.begin,
+        self._methods: dict[type[Statement], Callable[..., Result]] = {
+            Set: self._set,
+            SetTransaction: self._set_transaction,
+            Show: self._show,
+            Reset: self._reset,
+            Discard: self._discard,
+            Unlisten: lambda statement, clock: Result("UNLISTEN"),
+            Begin: self._begin,
+            BeginApplication: self._begin_application,
+            EndApplication: self._end_application,
+            CreateVirtual: self._create_virtual,
+            Commit: self._commit,
+            Rollback: self._rollback,
+            Savepoint: self._savepoint,
+            ReleaseSavepoint: self._release_savepoint,
+            RollbackToSavepoint: self._rollback_to_savepoint,
+            Deallocate: self._deallocate,
+            Fetch: cursors.fetch,
+            CloseCursor: cursors.close,
+            CopyFrom: copies.begin,
         }
 
-    def run(self, statement: s.Statement, clock: StatementClock) -> Result:
+    def run(self, statement: Statement, clock: StatementClock) -> Result:
         return self._methods[type(statement)](statement, clock)
 
-    def fields(self, statement: s.Statement) -> tuple[Field, ...] | None:
-        if isinstance(statement, s.Show):
+    def fields(self, statement: Statement) -> tuple[Field, ...] | None:
+        if isinstance(statement, Show):
             return text_fields(_ALL_NAMES if canonical(statement.name) == "all" else (self._show_name(statement.name),))
-        if isinstance(statement, s.Fetch):
+        if isinstance(statement, Fetch):
             return self._cursors.fetched_fields(statement)
         return None
 
     # --- settings ---------------------------------------------------------------------------------------------------
-    def _set(self, statement: s.Set, clock: StatementClock) -> Result:
+    def _set(self, statement: Set, clock: StatementClock) -> Result:
         key = canonical(statement.name)
         if key in ("role", "session_authorization"):
             self._set_role(key, statement.value, local=statement.local)
@@ -128,7 +142,7 @@ class Commands:
             return
         self._state.transaction.set_modes(level, read_only)
 
-    def _set_transaction(self, statement: s.SetTransaction, clock: StatementClock) -> Result:
+    def _set_transaction(self, statement: SetTransaction, clock: StatementClock) -> Result:
         level = None if statement.isolation is None else isolation("transaction_isolation", statement.isolation)
         if not statement.session:
             self._set_modes("SET TRANSACTION", level, statement.read_only)
@@ -147,7 +161,7 @@ class Commands:
         row = SETTINGS.get(key)
         return row.name if row is not None else key
 
-    def _show(self, statement: s.Show, clock: StatementClock) -> Result:
+    def _show(self, statement: Show, clock: StatementClock) -> Result:
         key = canonical(statement.name)
         own = self._state.transaction_settings()
         if key == "all":
@@ -157,7 +171,7 @@ class Commands:
         value = own.get(key) or self._state.settings.get(statement.name)
         return text_rows("SHOW", (name,), [(value,)])
 
-    def _reset(self, statement: s.Reset, clock: StatementClock) -> Result:
+    def _reset(self, statement: Reset, clock: StatementClock) -> Result:
         if canonical(statement.name) == "all":
             role = self._state.settings.current["role"]
             self._state.settings.reset_all()
@@ -165,10 +179,10 @@ class Commands:
             self._state.follow_search_path()
             self._state.publish()
             return Result("RESET")
-        self._set(s.Set(statement.name, None), clock)
+        self._set(Set(statement.name, None), clock)
         return Result("RESET")
 
-    def _discard(self, statement: s.Discard, clock: StatementClock) -> Result:
+    def _discard(self, statement: Discard, clock: StatementClock) -> Result:
         what = statement.what.lower()
         if what == "all":
             if self._state.transaction.in_block:
@@ -180,7 +194,7 @@ class Commands:
         return Result(f"DISCARD {what.upper()}")
 
     # --- transactions -----------------------------------------------------------------------------------------------
-    def _begin(self, statement: s.Begin, clock: StatementClock) -> Result:
+    def _begin(self, statement: Begin, clock: StatementClock) -> Result:
         tag = "START TRANSACTION" if statement.text[:5].upper() == "START" else "BEGIN"
         level = None if statement.isolation is None else isolation("transaction_isolation", statement.isolation)
         if self._state.transaction.in_block:
@@ -201,7 +215,7 @@ class Commands:
             settings.flag("default_transaction_read_only") if read_only is None else read_only,
         )
 
-    def _begin_application(self, statement: s.BeginApplication, clock: StatementClock) -> Result:
+    def _begin_application(self, statement: BeginApplication, clock: StatementClock) -> Result:
         if self._state.transaction.in_block:
             raise SqlError(
                 sqlstates.ACTIVE_SQL_TRANSACTION,
@@ -213,7 +227,7 @@ class Commands:
         self._state.publish()
         return Result("BEGIN APPLICATION")
 
-    def _create_virtual(self, statement: s.CreateVirtual, clock: StatementClock) -> Result:
+    def _create_virtual(self, statement: CreateVirtual, clock: StatementClock) -> Result:
         application = self._state.transaction.application
         if application is None:
             raise SqlError(
@@ -225,7 +239,7 @@ class Commands:
         self._state.transaction.application = application.with_virtual(statement)
         return Result(f"CREATE VIRTUAL {statement.kind.upper()}")
 
-    def _end_application(self, statement: s.EndApplication, clock: StatementClock) -> Result:
+    def _end_application(self, statement: EndApplication, clock: StatementClock) -> Result:
         application = self._state.transaction.application
         if application is None:
             raise SqlError(sqlstates.NO_ACTIVE_SQL_TRANSACTION, "there is no application in progress")
@@ -244,7 +258,7 @@ class Commands:
         ended = self._commit_block(chain=False, clock=clock)
         return ended if ended.tag == "ROLLBACK" else Result("END APPLICATION")
 
-    def _commit(self, statement: s.Commit, clock: StatementClock) -> Result:
+    def _commit(self, statement: Commit, clock: StatementClock) -> Result:
         if self._state.transaction.application is not None and self._state.transaction.status != "E":
             raise SqlError(
                 sqlstates.ACTIVE_SQL_TRANSACTION,
@@ -270,7 +284,7 @@ class Commands:
                 raise
         return self._end(commit=True, chain=chain)
 
-    def _rollback(self, statement: s.Rollback, clock: StatementClock) -> Result:
+    def _rollback(self, statement: Rollback, clock: StatementClock) -> Result:
         if not self._state.transaction.in_block:
             self._no_transaction(statement.chain, "ROLLBACK AND CHAIN")
         return self._end(commit=False, chain=statement.chain)
@@ -301,21 +315,21 @@ class Commands:
         self._cursors.end_transaction()
         self._pulls.end_transaction()
 
-    def _savepoint(self, statement: s.Savepoint, clock: StatementClock) -> Result:
+    def _savepoint(self, statement: Savepoint, clock: StatementClock) -> Result:
         self._state.transaction.savepoint(statement.name, self._state.restore_point())
         return Result("SAVEPOINT")
 
-    def _release_savepoint(self, statement: s.ReleaseSavepoint, clock: StatementClock) -> Result:
+    def _release_savepoint(self, statement: ReleaseSavepoint, clock: StatementClock) -> Result:
         self._state.transaction.release(statement.name)
         return Result("RELEASE")
 
-    def _rollback_to_savepoint(self, statement: s.RollbackToSavepoint, clock: StatementClock) -> Result:
+    def _rollback_to_savepoint(self, statement: RollbackToSavepoint, clock: StatementClock) -> Result:
         self._state.restore(self._state.transaction.rollback_to(statement.name))
         self._state.publish()
         return Result("ROLLBACK")
 
     # --- prepared statements ----------------------------------------------------------------------------------------
-    def _deallocate(self, statement: s.Deallocate, clock: StatementClock) -> Result:
+    def _deallocate(self, statement: Deallocate, clock: StatementClock) -> Result:
         if statement.name is None:
             self._state.prepared.clear()
             return Result("DEALLOCATE ALL")

@@ -16,7 +16,7 @@ from mvserver.pgwire.backend import Result
 from mvserver.routing.copying import CopyTarget, too_much
 from mvserver.session.clock import StatementClock
 from mvserver.session.state import SessionState
-from mvserver.sql.statements import CopyFrom
+from mvserver.sql.statements.copying import CopyFrom
 
 Done = TypeVar("Done")
 

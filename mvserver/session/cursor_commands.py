@@ -22,7 +22,9 @@ from mvserver.session.pulls import PullRunner
 from mvserver.session.pushes import PushCursorRows, PushRunner
 from mvserver.session.results import DiscardOnClose
 from mvserver.session.state import SessionState
-from mvserver.sql import statements as s
+from mvserver.sql.statements.copying import CopyTo
+from mvserver.sql.statements.cursors import CloseCursor, DeclareCursor, Fetch
+from mvserver.sql.statements.queries import Pull, PushQuery
 
 
 class CursorCommands:
@@ -33,8 +35,8 @@ class CursorCommands:
 
     def declare(
         self,
-        statement: s.DeclareCursor,
-        plan: PullPlan | s.PushQuery,
+        statement: DeclareCursor,
+        plan: PullPlan | PushQuery,
         parameters: Sequence[Any],
         clock: StatementClock,
     ) -> Result:
@@ -61,8 +63,8 @@ class CursorCommands:
 
     def _rows(
         self,
-        statement: s.DeclareCursor,
-        plan: PullPlan | s.PushQuery,
+        statement: DeclareCursor,
+        plan: PullPlan | PushQuery,
         parameters: Sequence[Any],
         clock: StatementClock,
     ) -> tuple[tuple[Field, ...], CursorRows]:
@@ -83,7 +85,7 @@ class CursorCommands:
             watched, budget=budget, wait_s=lambda: settings.seconds("mv.fetch_timeout")
         )
 
-    def fetch(self, statement: s.Fetch, clock: StatementClock) -> Result:
+    def fetch(self, statement: Fetch, clock: StatementClock) -> Result:
         cursor = self._named(statement.name, clock)
         if isinstance(cursor.rows, PushCursorRows):
             cursor.rows.use(clock)
@@ -101,7 +103,7 @@ class CursorCommands:
         """The portal's query as a cursor, which only goes forward."""
         if portal.cursor is None:
             query = portal.prepared.statement
-            if not isinstance(query, s.Pull):
+            if not isinstance(query, Pull):
                 raise SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, f'portal "{portal.name}" cannot be run')
             with clock.working():
                 plan = self._pulls.plan_prepared(portal.prepared, query)
@@ -111,7 +113,7 @@ class CursorCommands:
             portal.cursor = Cursor(portal.name, portal.text, plan.fields, rows, scroll=False, hold=False, binary=False)
         return portal.cursor
 
-    def fetched_fields(self, statement: s.Fetch) -> tuple[Field, ...] | None:
+    def fetched_fields(self, statement: Fetch) -> tuple[Field, ...] | None:
         """None also for a cursor that is not there (yet): whether it is, is found out by running."""
         cursor = self._state.cursors.find(statement.name)
         if statement.move:
@@ -121,7 +123,7 @@ class CursorCommands:
         portal = self._state.portals.find(statement.name)
         return None if portal is None else portal.prepared.fields
 
-    def close(self, statement: s.CloseCursor, clock: StatementClock) -> Result:
+    def close(self, statement: CloseCursor, clock: StatementClock) -> Result:
         if statement.name is None:
             for cursor in self._state.cursors.all():
                 self._close(cursor)
@@ -157,7 +159,7 @@ class CursorCommands:
         self._pushes.end_transaction()
 
     # --- COPY -------------------------------------------------------------------------------------------------------
-    def copy(self, statement: s.CopyTo, plan: PullPlan | s.PushQuery, clock: StatementClock) -> Result:
+    def copy(self, statement: CopyTo, plan: PullPlan | PushQuery, clock: StatementClock) -> Result:
         if isinstance(plan, PullPlan):
             result = self._pulls.run(plan, (), clock)
         else:

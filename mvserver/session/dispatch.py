@@ -27,7 +27,11 @@ from mvserver.session.pulls import PullRunner, refuse_changed
 from mvserver.session.pushes import PushRunner
 from mvserver.session.routed import RoutedRunner
 from mvserver.session.state import SessionState
-from mvserver.sql import statements as s
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.copying import CopyTo
+from mvserver.sql.statements.cursors import DeclareCursor, Fetch
+from mvserver.sql.statements.queries import Pull, PushQuery
+from mvserver.sql.statements.settings import ExecutePrepared, Prepare
 from mvserver.sql.types import parse_type
 
 ParameterValue = None | bool | int | float | str | bytes | Decimal | datetime.date | datetime.time | datetime.timedelta
@@ -43,26 +47,26 @@ class Dispatcher:
         self.commands = Commands(state, self.pulls, self._routed, self._cursors, CopyCommands(state, failed))
 
     # --- running ----------------------------------------------------------------------------------------------------
-    def run(self, statement: s.Statement, clock: StatementClock) -> Result:
+    def run(self, statement: Statement, clock: StatementClock) -> Result:
         """One statement without parameters."""
         self._refuse_in_failed(statement)
         self._refuse_writing(statement)
-        if isinstance(statement, s.Pull):
+        if isinstance(statement, Pull):
             plan = self._plan(statement, clock)
             return self.pulls.run(plan, (), clock) if isinstance(plan, PullPlan) else self.pushes.run(plan, clock)
-        if isinstance(statement, s.DeclareCursor):
+        if isinstance(statement, DeclareCursor):
             return self._cursors.declare(statement, self._plan(statement.query, clock), (), clock)
-        if isinstance(statement, s.CopyTo):
+        if isinstance(statement, CopyTo):
             return self._cursors.copy(statement, self._plan(statement.query, clock), clock)
-        if isinstance(statement, s.Prepare):
+        if isinstance(statement, Prepare):
             return self._prepare(statement)
-        if isinstance(statement, s.ExecutePrepared):
+        if isinstance(statement, ExecutePrepared):
             return self._execute(statement, clock)
         if kinds.is_session_statement(statement):
             return self.commands.run(statement, clock)
         return self._routed.run(statement, clock)
 
-    def _plan(self, query: s.Pull, clock: StatementClock) -> PullPlan | s.PushQuery:
+    def _plan(self, query: Pull, clock: StatementClock) -> PullPlan | PushQuery:
         """Of a query that is not prepared, and so has no parameters."""
         try:
             with clock.working():
@@ -86,7 +90,7 @@ class Dispatcher:
     def is_short(self, prepared: PreparedStatement | None) -> bool:
         """Whether a prepared statement is worth trying on the event loop."""
         statement = prepared.statement if prepared is not None else None
-        if prepared is None or not isinstance(statement, s.Pull):
+        if prepared is None or not isinstance(statement, Pull):
             return False
         return self.pulls.may_run_at_once(self.pulls.cached(statement.text, prepared.declared_oids))
 
@@ -102,25 +106,25 @@ class Dispatcher:
         if statement is None:
             return Result("", empty=True)
         self._refuse_in_failed(statement)
-        query = statement.query if isinstance(statement, s.DeclareCursor) else statement
-        if not isinstance(query, s.Pull):
+        query = statement.query if isinstance(statement, DeclareCursor) else statement
+        if not isinstance(query, Pull):
             return self.run(statement, clock)
-        plan: PullPlan | s.PushQuery
+        plan: PullPlan | PushQuery
         try:
             with clock.working():
                 plan = self.pulls.plan_prepared(prepared, query)
         except ReadsStream:
             plan = self.pushes.query(query)
             refuse_changed(prepared, self.pushes.fields(plan))
-        if isinstance(statement, s.DeclareCursor):
+        if isinstance(statement, DeclareCursor):
             return self._cursors.declare(statement, plan, parameters, clock)
-        if isinstance(plan, s.PushQuery):
+        if isinstance(plan, PushQuery):
             return self.pushes.run(plan, clock)
         return self.pulls.run(plan, parameters, clock)
 
     def run_portal(self, portal: Portal, max_rows: int | None, clock: StatementClock) -> Result:
         """With a row limit a query becomes a cursor, so that FETCH and MOVE may go on where the client stands."""
-        if portal.cursor is not None or (max_rows is not None and isinstance(portal.prepared.statement, s.Pull)):
+        if portal.cursor is not None or (max_rows is not None and isinstance(portal.prepared.statement, Pull)):
             self._state.transaction.refuse_if_failed()
             try:
                 return self.read_cursor(self._cursors.of_portal(portal, clock), max_rows)
@@ -134,11 +138,11 @@ class Dispatcher:
         self._state.transaction.refuse_if_failed()
         return Result("SELECT ", cursor.fields, cursor.fetch("forward", max_rows), part=True)
 
-    def _refuse_in_failed(self, statement: s.Statement | None) -> None:
+    def _refuse_in_failed(self, statement: Statement | None) -> None:
         if not isinstance(statement, kinds.TRANSACTION_EXITS):
             self._state.transaction.refuse_if_failed()
 
-    def _refuse_writing(self, statement: s.Statement) -> None:
+    def _refuse_writing(self, statement: Statement) -> None:
         """In a read-only transaction; and in an application, what is no part of one."""
         if not kinds.writes(statement):
             return
@@ -163,8 +167,8 @@ class Dispatcher:
         if statement is not None:
             self._refuse_in_failed(statement)
         declared = tuple(parameter_oids)
-        query = statement.query if isinstance(statement, s.DeclareCursor) else statement
-        if isinstance(query, s.Pull):
+        query = statement.query if isinstance(statement, DeclareCursor) else statement
+        if isinstance(query, Pull):
             oids, fields = self._described(query, declared)
             told = fields if query is statement else None
             return PreparedStatement(name, text, statement, declared, oids, told)
@@ -174,7 +178,7 @@ class Dispatcher:
             self._refuse_parameters(statement)
         return PreparedStatement(name, text, statement, fields=self.fields(statement))
 
-    def _described(self, query: s.Pull, declared: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[Field, ...]]:
+    def _described(self, query: Pull, declared: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[Field, ...]]:
         """Its parameters and its columns."""
         try:
             plan = self.pulls.plan(query, declared)
@@ -182,7 +186,7 @@ class Dispatcher:
             return (), self.pushes.fields(self.pushes.query(query))
         return plan.parameter_oids, plan.fields
 
-    def _refuse_parameters(self, statement: s.Statement) -> None:
+    def _refuse_parameters(self, statement: Statement) -> None:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f"parameters are not supported in {kinds.command_name(statement)}",
@@ -191,25 +195,25 @@ class Dispatcher:
 
     def described(self, prepared: PreparedStatement) -> tuple[Field, ...] | None:
         """Its columns as they are now: those of a FETCH are its cursor's, which may be another since."""
-        return self.fields(prepared.statement) if isinstance(prepared.statement, s.Fetch) else prepared.fields
+        return self.fields(prepared.statement) if isinstance(prepared.statement, Fetch) else prepared.fields
 
-    def fields(self, statement: s.Statement) -> tuple[Field, ...] | None:
+    def fields(self, statement: Statement) -> tuple[Field, ...] | None:
         """The columns of a statement that is no pull query."""
-        if isinstance(statement, s.ExecutePrepared):
+        if isinstance(statement, ExecutePrepared):
             return self._state.prepared.get(statement.name).fields
         if kinds.is_session_statement(statement):
             return self.commands.fields(statement)
         return self._state.services.router.fields(statement, self._state.context)
 
     # --- SQL-level PREPARE and EXECUTE ------------------------------------------------------------------------------
-    def _prepare(self, statement: s.Prepare) -> Result:
+    def _prepare(self, statement: Prepare) -> Result:
         self._state.prepared.check_free(statement.name)
         oids = [oid_of_type(parse_type(text)) for text in statement.types]
         prepared = self.prepare(statement.name, statement.statement_text, oids)
         self._state.prepared.add(dataclasses.replace(prepared, prepare_text=statement.text))
         return Result("PREPARE")
 
-    def _execute(self, statement: s.ExecutePrepared, clock: StatementClock) -> Result:
+    def _execute(self, statement: ExecutePrepared, clock: StatementClock) -> Result:
         prepared = self._state.prepared.get(statement.name)
         expected = len(prepared.parameter_oids)
         if len(statement.arguments) != expected:
@@ -246,6 +250,6 @@ def _bare(text: str) -> str:
     return text.strip().rstrip(";").rstrip()
 
 
-def _parameter_position(statement: s.Pull) -> int | None:
+def _parameter_position(statement: Pull) -> int | None:
     at = statement.text.find("$1")
     return at + 1 if at >= 0 else None

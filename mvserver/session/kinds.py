@@ -5,71 +5,97 @@ from __future__ import annotations
 import re
 
 from mvserver.routing.kinds import Kind, row_of
-from mvserver.sql import statements as s
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.copying import CopyFrom
+from mvserver.sql.statements.namespaces import CreateDatabase, CreateSchema, DropDatabase, DropSchema
+from mvserver.sql.statements.privileges import AlterOwner
+from mvserver.sql.statements.queries import RestartQuery, TerminateQuery
+from mvserver.sql.statements.relations import (
+    CommentOn,
+    CreateChangelog,
+    CreateChangelogAs,
+    CreateMaterializedView,
+    CreateStream,
+    CreateStreamAs,
+    DropRelation,
+    InsertInto,
+    RefreshMaterializedView,
+)
+from mvserver.sql.statements.roles import AlterRoleSetting, RenameRole
+from mvserver.sql.statements.stores import (
+    CreateEntity,
+    CreateStore,
+    DropEntity,
+    DropStore,
+    InsertIntoEntity,
+    UpdateStore,
+)
+from mvserver.sql.statements.transactions import Commit, EndApplication, Rollback, RollbackToSavepoint
+from mvserver.sql.statements.types import AlterTypeAddValue, AlterTypeRename
 
-TRANSACTION_EXITS = (s.Commit, s.Rollback, s.RollbackToSavepoint, s.EndApplication)
+TRANSACTION_EXITS = (Commit, Rollback, RollbackToSavepoint, EndApplication)
 """The only statements that run in a failed transaction."""
 
-_TAGS: dict[type[s.Statement], str] = {
-    s.CreateStore: "CREATE STORE",
-    s.UpdateStore: "UPDATE STORE",
-    s.DropStore: "DROP STORE",
-    s.CreateEntity: "CREATE ENTITY",
-    s.DropEntity: "DROP ENTITY",
-    s.InsertIntoEntity: "INSERT 0 1",
-    s.CreateDatabase: "CREATE DATABASE",
-    s.DropDatabase: "DROP DATABASE",
-    s.CreateSchema: "CREATE SCHEMA",
-    s.DropSchema: "DROP SCHEMA",
-    s.CreateStream: "CREATE STREAM",
-    s.CreateStreamAs: "CREATE STREAM",
-    s.CreateChangelog: "CREATE CHANGELOG",
-    s.CreateChangelogAs: "CREATE CHANGELOG",
-    s.InsertInto: "INSERT INTO",
-    s.CreateMaterializedView: "CREATE MATERIALIZED VIEW",
-    s.RefreshMaterializedView: "REFRESH MATERIALIZED VIEW",
-    s.TerminateQuery: "TERMINATE QUERY",
-    s.RestartQuery: "RESTART QUERY",
-    s.CommentOn: "COMMENT",
-    s.RenameRole: "ALTER ROLE",
-    s.AlterTypeAddValue: "ALTER TYPE",
-    s.AlterTypeRename: "ALTER TYPE",
-    s.AlterRoleSetting: "ALTER ROLE",
+_TAGS: dict[type[Statement], str] = {
+    CreateStore: "CREATE STORE",
+    UpdateStore: "UPDATE STORE",
+    DropStore: "DROP STORE",
+    CreateEntity: "CREATE ENTITY",
+    DropEntity: "DROP ENTITY",
+    InsertIntoEntity: "INSERT 0 1",
+    CreateDatabase: "CREATE DATABASE",
+    DropDatabase: "DROP DATABASE",
+    CreateSchema: "CREATE SCHEMA",
+    DropSchema: "DROP SCHEMA",
+    CreateStream: "CREATE STREAM",
+    CreateStreamAs: "CREATE STREAM",
+    CreateChangelog: "CREATE CHANGELOG",
+    CreateChangelogAs: "CREATE CHANGELOG",
+    InsertInto: "INSERT INTO",
+    CreateMaterializedView: "CREATE MATERIALIZED VIEW",
+    RefreshMaterializedView: "REFRESH MATERIALIZED VIEW",
+    TerminateQuery: "TERMINATE QUERY",
+    RestartQuery: "RESTART QUERY",
+    CommentOn: "COMMENT",
+    RenameRole: "ALTER ROLE",
+    AlterTypeAddValue: "ALTER TYPE",
+    AlterTypeRename: "ALTER TYPE",
+    AlterRoleSetting: "ALTER ROLE",
 }
 
 
-_MAKES_RELATIONS = (s.CreateStream, s.CreateStreamAs, s.CreateChangelog, s.CreateChangelogAs, s.CreateMaterializedView)
+_MAKES_RELATIONS = (CreateStream, CreateStreamAs, CreateChangelog, CreateChangelogAs, CreateMaterializedView)
 
 
-def takes_effect(statement: s.Statement) -> bool:
+def takes_effect(statement: Statement) -> bool:
     """True where it changes the catalog, a store or a query: what a transaction block keeps until COMMIT."""
     return row_of(statement).kind in (Kind.DDL, Kind.CONTINUOUS)
 
 
-def writes(statement: s.Statement) -> bool:
+def writes(statement: Statement) -> bool:
     """True where it changes anything that outlives the session."""
-    return takes_effect(statement) or isinstance(statement, s.CopyFrom)
+    return takes_effect(statement) or isinstance(statement, CopyFrom)
 
 
-def is_session_statement(statement: s.Statement) -> bool:
+def is_session_statement(statement: Statement) -> bool:
     return row_of(statement).kind is Kind.SESSION
 
 
-def command_tag(statement: s.Statement) -> str:
+def command_tag(statement: Statement) -> str:
     """The tag of a statement that waits for COMMIT."""
-    if isinstance(statement, s.DropRelation):
+    if isinstance(statement, DropRelation):
         return f"DROP {statement.kind.upper()}"
-    if isinstance(statement, s.AlterOwner):
+    if isinstance(statement, AlterOwner):
         return f"ALTER {(statement.relation_kind or statement.kind).upper()}"
     return _TAGS.get(type(statement)) or _spaced(type(statement).__name__)
 
 
-def command_name(statement: s.Statement) -> str:
+def command_name(statement: Statement) -> str:
     """For messages: the tag without counts."""
-    return "INSERT" if isinstance(statement, s.InsertIntoEntity) else command_tag(statement)
+    return "INSERT" if isinstance(statement, InsertIntoEntity) else command_tag(statement)
 
 
-def created_name(statement: s.Statement) -> str | None:
+def created_name(statement: Statement) -> str | None:
     """The relation that a waiting statement will create, without its schema."""
     if isinstance(statement, _MAKES_RELATIONS):
         return statement.name.parts[-1]

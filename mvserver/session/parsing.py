@@ -10,7 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 from mvserver import limits
-from mvserver.sql.statements import Pull, Statement
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.queries import Pull
 
 
 class RememberingParser:

@@ -12,7 +12,7 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.static_data import type_spellings
 from mvserver.pgwire.backend import Field
-from mvserver.sql.statements import Statement
+from mvserver.sql.statements.base import Statement
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from mvserver.session.results import DiscardOnClose, WatchedBatches
 from mvserver.session.settings_rows import settings_table
 from mvserver.session.state import SessionState
 from mvserver.sql.dialect import parse_select
-from mvserver.sql.statements import BoundedRead, Pull
+from mvserver.sql.statements.queries import BoundedRead, Pull
 
 _FREE_SNAPSHOTS_MAX = 2  # cursors kept for the next query
 

@@ -19,8 +19,8 @@ from mvserver.session.clock import StatementClock
 from mvserver.session.cursor_rows import CursorRows, RowBudget
 from mvserver.session.results import DiscardOnClose, WatchedBatches
 from mvserver.session.state import SessionState
-from mvserver.sql import statements as s
 from mvserver.sql.push import push_query
+from mvserver.sql.statements.queries import Pull, PushQuery
 
 _BUFFERED = "rows are sent as they come, but many clients show them only at the end, which a push query may not have"
 _LIVE_HINT = "\\set FETCH_COUNT 1 has psql show each row; else use DECLARE and FETCH, COPY ... TO STDOUT, or LIMIT."
@@ -63,7 +63,7 @@ class PushRunner:
         self._failed = failed
         self._open: list[WatchedPush] = []
 
-    def query(self, pull: s.Pull) -> s.PushQuery:
+    def query(self, pull: Pull) -> PushQuery:
         """A SELECT that was found to read a stream, as a push query."""
         query = push_query(pull.text)
         if pull.has_parameters:
@@ -74,17 +74,17 @@ class PushRunner:
             )
         return query
 
-    def fields(self, query: s.PushQuery) -> tuple[Field, ...]:
+    def fields(self, query: PushQuery) -> tuple[Field, ...]:
         return self._state.services.router.fields(query, self._state.context) or ()
 
-    def run(self, query: s.PushQuery, clock: StatementClock) -> Result:
+    def run(self, query: PushQuery, clock: StatementClock) -> Result:
         """A result whose rows end by LIMIT or by the client; its notice is for clients that wait for the end."""
         result, watched = self.open(query, clock)
         if query.limit is None:
             self._state.context.notice(_BUFFERED, hint=_LIVE_HINT)
         return dataclasses.replace(result, batches=DiscardOnClose(watched))
 
-    def open(self, query: s.PushQuery, clock: StatementClock) -> tuple[Result, WatchedPush]:
+    def open(self, query: PushQuery, clock: StatementClock) -> tuple[Result, WatchedPush]:
         with clock.working():
             result = self._state.services.router.execute(query, self._state.context)
 

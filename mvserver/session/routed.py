@@ -16,7 +16,7 @@ from mvserver.session import kinds
 from mvserver.session.clock import StatementClock
 from mvserver.session.results import DiscardOnClose, WatchedBatches
 from mvserver.session.state import SessionState
-from mvserver.sql.statements import Statement
+from mvserver.sql.statements.base import Statement
 
 
 class RoutedRunner:

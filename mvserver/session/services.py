@@ -14,7 +14,8 @@ from mvserver.session.context import SessionContext
 from mvserver.session.deadlines import Deadlines
 from mvserver.session.large_texts import LargeTexts
 from mvserver.session.watchdog import Watchdog
-from mvserver.sql.statements import CopyFrom, Statement
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.copying import CopyFrom
 from mvserver.streaming.api import PresentEnds, QueryStatus
 
 

@@ -25,7 +25,8 @@ from mvserver.session.idle import IdleWatch
 from mvserver.session.large_texts import is_large
 from mvserver.session.restartable import Restartable
 from mvserver.session.state import SessionState
-from mvserver.sql.statements import Pull, Statement
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.queries import Pull
 from mvserver.sql.trees import dismantle
 
 _log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from mvserver.errors import SqlError
 from mvserver.routing.copying import CopyTarget
 from mvserver.session.applications import Application
 from mvserver.session.settings import SettingsState
-from mvserver.sql.statements import Statement
+from mvserver.sql.statements.base import Statement
 
 
 class State(enum.Enum):

@@ -7,7 +7,9 @@ from mvserver.sql.heads import Heads, StatementParser
 from mvserver.sql.names import identifier, object_name
 from mvserver.sql.properties import at_properties, optional_properties
 from mvserver.sql.select import continuous_select
-from mvserver.sql.statements import BeginApplication, CreateVirtual, EndApplication, Statement
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.relations import CreateVirtual
+from mvserver.sql.statements.transactions import BeginApplication, EndApplication
 
 
 def _begin(cursor: Cursor) -> Statement:

@@ -12,7 +12,8 @@ from mvserver.sql.names import identifier, if_not_exists, listed, object_name
 from mvserver.sql.properties import optional_properties
 from mvserver.sql.relations import column_definition, describe_parser, drop_parser, list_parser
 from mvserver.sql.select import continuous_select
-from mvserver.sql.statements import ColumnDefinition, CreateChangelog, CreateChangelogAs, Statement
+from mvserver.sql.statements.base import ColumnDefinition, Statement
+from mvserver.sql.statements.relations import CreateChangelog, CreateChangelogAs
 
 _KEY_HINT = "Name its columns once, as PRIMARY KEY (a, b) behind the columns."
 

@@ -6,7 +6,8 @@ from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads
 from mvserver.sql.lexer import STRING
 from mvserver.sql.names import object_name
-from mvserver.sql.statements import CommentOn, ObjectName, Statement
+from mvserver.sql.statements.base import ObjectName, Statement
+from mvserver.sql.statements.relations import CommentOn
 
 _KINDS: tuple[tuple[tuple[str, ...], str, str | None], ...] = (
     (("database",), "database", None),

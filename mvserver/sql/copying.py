@@ -13,7 +13,9 @@ from mvserver.sql.names import identifier, label, listed, object_name
 from mvserver.sql.pull import pull_query
 from mvserver.sql.quoting import quoted
 from mvserver.sql.split import StatementTokens
-from mvserver.sql.statements import CopyFrom, CopyOptions, CopyTo, ObjectName, Pull, Statement
+from mvserver.sql.statements.base import ObjectName, Statement
+from mvserver.sql.statements.copying import CopyFrom, CopyOptions, CopyTo
+from mvserver.sql.statements.queries import Pull
 
 _FORMATS = frozenset({"text", "csv", "binary"})
 _NAMES = frozenset(

@@ -10,7 +10,9 @@ from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads, StatementParser
 from mvserver.sql.lexer import END, NUMBER
 from mvserver.sql.names import identifier
-from mvserver.sql.statements import CloseCursor, DeclareCursor, Fetch, Pull, Statement
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.cursors import CloseCursor, DeclareCursor, Fetch
+from mvserver.sql.statements.queries import Pull
 
 _QUERY_WORDS = frozenset({"select", "with", "values", "table", "("})
 _OPTIONS = frozenset({"binary", "insensitive", "asensitive", "scroll", "no"})

@@ -7,15 +7,8 @@ from mvserver.sql.heads import Heads
 from mvserver.sql.lexer import WORD
 from mvserver.sql.names import cascade
 from mvserver.sql.privileges import objects, read_privilege_words, role_specs
-from mvserver.sql.statements import (
-    AlterDefaultPrivileges,
-    Grant,
-    GrantTarget,
-    ObjectName,
-    Revoke,
-    RoleSpec,
-    Statement,
-)
+from mvserver.sql.statements.base import ObjectName, RoleSpec, Statement
+from mvserver.sql.statements.privileges import AlterDefaultPrivileges, Grant, GrantTarget, Revoke
 
 _KINDS = {"tables": "relation", "relations": "relation", "schemas": "schema"}
 

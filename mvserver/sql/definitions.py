@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql.lexer import OPERATOR, WORD, Token, tokenize
-from mvserver.sql.statements import CreateChangelogAs, CreateMaterializedView, CreateStreamAs, CreateVirtual, InsertInto
+from mvserver.sql.statements.relations import (
+    CreateChangelogAs,
+    CreateMaterializedView,
+    CreateStreamAs,
+    CreateVirtual,
+    InsertInto,
+)
 
 Definition = CreateMaterializedView | CreateStreamAs | CreateChangelogAs | CreateVirtual | InsertInto
 

@@ -9,14 +9,14 @@ from mvserver.sql.heads import Heads
 from mvserver.sql.lexer import IDENTIFIER, STRING
 from mvserver.sql.names import NOT_A_NAME, identifier, if_exists, label
 from mvserver.sql.properties import at_properties, optional_properties
-from mvserver.sql.statements import (
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.stores import (
     CreateEntity,
     DescribeEntity,
     DropEntity,
     InsertIntoEntity,
     ListEntities,
     PrintEntity,
-    Statement,
 )
 
 

@@ -6,15 +6,9 @@ from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads
 from mvserver.sql.names import cascade, identifier, if_exists, if_not_exists, object_name
 from mvserver.sql.roles import role_spec
-from mvserver.sql.statements import (
-    AlterOwner,
-    AlterTypeAddValue,
-    AlterTypeRename,
-    CreateType,
-    DropType,
-    ObjectName,
-    Statement,
-)
+from mvserver.sql.statements.base import ObjectName, Statement
+from mvserver.sql.statements.privileges import AlterOwner
+from mvserver.sql.statements.types import AlterTypeAddValue, AlterTypeRename, CreateType, DropType
 
 _HINT = "Types of one's own are enums: CREATE TYPE name AS ENUM ('a', 'b')."
 

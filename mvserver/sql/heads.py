@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from mvserver.sql.cursor import Cursor
-from mvserver.sql.statements import Statement
+from mvserver.sql.statements.base import Statement
 
 StatementParser = Callable[[Cursor], Statement]
 Heads = Mapping[tuple[str, ...], StatementParser]

@@ -8,7 +8,7 @@ from typing import TypeVar
 from mvserver.errors import SqlError
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.lexer import IDENTIFIER, WORD
-from mvserver.sql.statements import ObjectName
+from mvserver.sql.statements.base import ObjectName
 
 _Item = TypeVar("_Item")
 

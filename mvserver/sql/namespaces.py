@@ -5,18 +5,17 @@ from __future__ import annotations
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads
 from mvserver.sql.names import cascade, identifier, if_exists, if_not_exists, object_name
-from mvserver.sql.statements import (
+from mvserver.sql.statements.base import ObjectName, Statement
+from mvserver.sql.statements.namespaces import (
     CreateDatabase,
     CreateSchema,
     DropDatabase,
     DropSchema,
     ListDatabases,
     ListSchemas,
-    ObjectName,
-    Statement,
     Use,
-    UseStore,
 )
+from mvserver.sql.statements.stores import UseStore
 
 
 def _create_database(cursor: Cursor) -> Statement:

@@ -30,7 +30,8 @@ from mvserver.sql.heads import HeadTable
 from mvserver.sql.lexer import WORD, tokenize
 from mvserver.sql.pull import pull_query
 from mvserver.sql.split import StatementTokens, split
-from mvserver.sql.statements import Pull, Statement
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.queries import Pull
 
 _QUERY_WORDS = frozenset({"select", "with", "values", "table"})
 

@@ -8,19 +8,9 @@ from mvserver.sql.lexer import IDENTIFIER, WORD
 from mvserver.sql.names import cascade, listed, object_name
 from mvserver.sql.queries import query_id
 from mvserver.sql.roles import role_name, role_spec
-from mvserver.sql.statements import (
-    AlterOwner,
-    DropOwned,
-    Grant,
-    GrantRole,
-    GrantTarget,
-    ObjectName,
-    ReassignOwned,
-    Revoke,
-    RevokeRole,
-    RoleSpec,
-    Statement,
-)
+from mvserver.sql.statements.base import ObjectName, RoleSpec, Statement
+from mvserver.sql.statements.privileges import AlterOwner, DropOwned, Grant, GrantTarget, ReassignOwned, Revoke
+from mvserver.sql.statements.roles import GrantRole, RevokeRole
 
 _RELATION = "relation"
 _PARTS = {"relation": 3, "schema": 2, "database": 1, "store": 1}

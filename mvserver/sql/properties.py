@@ -6,7 +6,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.lexer import IDENTIFIER, NUMBER, OPERATOR, STRING, WORD
-from mvserver.sql.statements import Properties, Property, Value
+from mvserver.sql.statements.base import Properties, Property, Value
 
 
 def optional_properties(cursor: Cursor) -> Properties:

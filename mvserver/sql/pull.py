@@ -23,7 +23,7 @@ from mvserver.sql.properties import property_list
 from mvserver.sql.pull_parser import PullError, PullParser, index_at
 from mvserver.sql.pull_tokens import convert
 from mvserver.sql.split import StatementTokens
-from mvserver.sql.statements import Properties
+from mvserver.sql.statements.base import Properties
 
 _QUERY_WITH = re.compile(r"\bquery\b", re.IGNORECASE)  # a quick look before the tokens are searched
 

@@ -24,7 +24,7 @@ from mvserver.sql.cursor import Cursor
 from mvserver.sql.nodes import position_of
 from mvserver.sql.properties import property_list
 from mvserver.sql.split import StatementTokens
-from mvserver.sql.statements import Properties
+from mvserver.sql.statements.base import Properties
 from mvserver.sql.windows import WINDOWS
 
 _AS_WRITTEN = frozenset({"TO_CHAR", "TO_DATE", "INITCAP", "VAR_SAMP", "REGEXP_LIKE"})

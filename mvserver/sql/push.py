@@ -10,7 +10,7 @@ from mvserver.sql.definitions import word_outside_brackets
 from mvserver.sql.lexer import NUMBER, tokenize
 from mvserver.sql.select import continuous_select
 from mvserver.sql.split import StatementTokens, split
-from mvserver.sql.statements import PushQuery
+from mvserver.sql.statements.queries import PushQuery
 
 BOUNDED_HINT = "SET mv.stream_reads = 'bounded' reads what is there now, with any SELECT."
 

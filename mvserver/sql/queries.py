@@ -8,24 +8,26 @@ from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads, StatementParser
 from mvserver.sql.lexer import IDENTIFIER, NUMBER, STRING, WORD
 from mvserver.sql.names import NOT_A_NAME, label, object_name
-from mvserver.sql.statements import (
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.queries import (
+    DescribeQuery,
+    DescribeStatement,
+    Explain,
+    ListQueries,
+    Pull,
+    RestartQuery,
+    TerminateQuery,
+)
+from mvserver.sql.statements.relations import (
     CreateChangelog,
     CreateChangelogAs,
     CreateMaterializedView,
     CreateStream,
     CreateStreamAs,
-    DescribeQuery,
     DescribeRelation,
-    DescribeStatement,
-    ExecutePrepared,
-    Explain,
     InsertInto,
-    ListQueries,
-    Pull,
-    RestartQuery,
-    Statement,
-    TerminateQuery,
 )
+from mvserver.sql.statements.settings import ExecutePrepared
 
 _DESCRIBABLE = (
     CreateStream, CreateStreamAs, CreateChangelog, CreateChangelogAs, CreateMaterializedView, InsertInto, Pull,

@@ -13,8 +13,8 @@ from mvserver.sql.lexer import WORD
 from mvserver.sql.names import cascade, identifier, if_exists, if_not_exists, object_name
 from mvserver.sql.properties import optional_properties
 from mvserver.sql.select import continuous_select
-from mvserver.sql.statements import (
-    ColumnDefinition,
+from mvserver.sql.statements.base import ColumnDefinition, ObjectName, Statement
+from mvserver.sql.statements.relations import (
     CreateMaterializedView,
     CreateStream,
     CreateStreamAs,
@@ -22,9 +22,7 @@ from mvserver.sql.statements import (
     DropRelation,
     InsertInto,
     ListRelations,
-    ObjectName,
     RefreshMaterializedView,
-    Statement,
 )
 from mvserver.sql.typenames import type_name
 

@@ -12,17 +12,9 @@ from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads, StatementParser
 from mvserver.sql.lexer import IDENTIFIER, STRING, WORD
 from mvserver.sql.names import NOT_A_NAME, identifier, if_exists, listed
-from mvserver.sql.statements import (
-    AlterRole,
-    AlterRoleSetting,
-    CreateRole,
-    DropRole,
-    RenameRole,
-    RoleOptions,
-    RoleSpec,
-    Set,
-    Statement,
-)
+from mvserver.sql.statements.base import RoleSpec, Statement
+from mvserver.sql.statements.roles import AlterRole, AlterRoleSetting, CreateRole, DropRole, RenameRole, RoleOptions
+from mvserver.sql.statements.settings import Set
 
 _SPECIAL = frozenset({"current_user", "current_role", "session_user"})
 _AFTER_A_ROLE = frozenset({"with", "granted", "cascade", "restrict", "to", "set", "reset"})

@@ -18,7 +18,7 @@ from mvserver.sql.lexer import IDENTIFIER, NUMBER, STRING, WORD, Token
 from mvserver.sql.names import NOT_A_NAME, identifier, label
 from mvserver.sql.nodes import at
 from mvserver.sql.properties import at_properties, optional_properties, property_list
-from mvserver.sql.statements import Properties
+from mvserver.sql.statements.base import Properties
 from mvserver.sql.windows import at_window, window_table
 
 _SIDES = frozenset({"inner", "cross", "left", "right", "full", "natural"})

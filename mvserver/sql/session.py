@@ -14,24 +14,26 @@ from mvserver.sql.names import NOT_A_NAME, identifier, label
 from mvserver.sql.pull import pull_expression
 from mvserver.sql.quoting import quoted
 from mvserver.sql.split import StatementTokens
-from mvserver.sql.statements import (
-    Begin,
-    Commit,
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.queries import Pull
+from mvserver.sql.statements.settings import (
     Deallocate,
     Discard,
     ExecutePrepared,
     Prepare,
-    Pull,
-    ReleaseSavepoint,
     Reset,
-    Rollback,
-    RollbackToSavepoint,
-    Savepoint,
     Set,
     SetTransaction,
     Show,
-    Statement,
     Unlisten,
+)
+from mvserver.sql.statements.transactions import (
+    Begin,
+    Commit,
+    ReleaseSavepoint,
+    Rollback,
+    RollbackToSavepoint,
+    Savepoint,
 )
 
 _BARE = re.compile(r"[a-z_][a-z0-9_$]*\Z")

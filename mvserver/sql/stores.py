@@ -6,7 +6,8 @@ from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads
 from mvserver.sql.names import identifier, if_exists, if_not_exists
 from mvserver.sql.properties import required_properties
-from mvserver.sql.statements import CreateStore, DescribeStore, DropStore, ListStores, Statement, UpdateStore
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.stores import CreateStore, DescribeStore, DropStore, ListStores, UpdateStore
 
 
 def _create(cursor: Cursor) -> Statement:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads, StatementParser
-from mvserver.sql.statements import Statement
+from mvserver.sql.statements.base import Statement
 
 _WRITE = "Views change with their sources. Use INSERT INTO ENTITY name VALUE ('...') to write a record to a source."
 _VIEW = "Use CREATE MATERIALIZED VIEW name AS SELECT ..."

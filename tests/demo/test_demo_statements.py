@@ -10,7 +10,9 @@ from mvserver.compiler.shape import RelationShape
 from mvserver.demo import __main__ as clicks_demo
 from mvserver.demo import clicks, flights, flights_views
 from mvserver.sql.parser import parse
-from mvserver.sql.statements import CreateMaterializedView, CreateStream, Pull, Statement
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.queries import Pull
+from mvserver.sql.statements.relations import CreateMaterializedView, CreateStream
 
 CLICKS_STREAM = clicks.STREAM.format(store="s")
 FLIGHTS_STREAM = flights_views.STREAM.format(store="s")

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from docs_examples import PAGES, ROOT, blocks
 
-from mvserver.sql import statements
+from mvserver.sql.statements.base import Statement
 
 
 def _generator() -> ModuleType:
@@ -47,7 +47,7 @@ def test_every_statement_is_on_a_page() -> None:
 
 def _commands() -> list[str]:
     """``CreateStream`` is CREATE STREAM, and so on, for every kind of statement."""
-    kinds = [kind.__name__ for kind in statements.Statement.__subclasses__()]
+    kinds = [kind.__name__ for kind in Statement.__subclasses__()]
     return [_SPELLED.get(kind) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).upper() for kind in kinds]
 
 

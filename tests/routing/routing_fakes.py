@@ -22,7 +22,7 @@ from mvserver.routing.router import Router
 from mvserver.serving.api import PullPlan, PullScope, Snapshot, never
 from mvserver.session.context import SessionContext
 from mvserver.sql import parse_one
-from mvserver.sql.statements import Value
+from mvserver.sql.statements.base import Value
 from mvserver.streaming.api import QueryState, QueryStatus
 from spark_sinks.base import Entity, EntityRecord, Position
 

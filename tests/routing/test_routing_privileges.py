@@ -13,7 +13,11 @@ from routing_fakes import SETUP, Bench
 from mvserver.errors import SqlError
 from mvserver.routing.kinds import ROWS, Kind
 from mvserver.sql import parse_one
-from mvserver.sql import statements as s
+from mvserver.sql.statements.copying import CopyFrom
+from mvserver.sql.statements.namespaces import ListDatabases
+from mvserver.sql.statements.queries import BoundedRead, ListQueries, PushQuery
+from mvserver.sql.statements.relations import ListRelations
+from mvserver.sql.statements.stores import ListStores
 
 VIEW = "CREATE MATERIALIZED VIEW v AS SELECT url, count(*) AS n FROM clicks GROUP BY url"
 NEW_STREAM = "CREATE STREAM mine (url VARCHAR) WITH ('store' = k, 'topic' = 'clicks', 'value.format' = 'json')"
@@ -127,12 +131,12 @@ CASES = (
 )  # fmt: skip
 
 FREE = {
-    s.ListStores, s.ListDatabases, s.ListRelations, s.ListQueries,  # they leave out what the role may not see
+    ListStores, ListDatabases, ListRelations, ListQueries,  # they leave out what the role may not see
 }  # fmt: skip
 ELSEWHERE = {
-    s.PushQuery,  # by the resolver of names, as CREATE MATERIALIZED VIEW; tests/clients asks it
-    s.BoundedRead,
-    s.CopyFrom,
+    PushQuery,  # by the resolver of names, as CREATE MATERIALIZED VIEW; tests/clients asks it
+    BoundedRead,
+    CopyFrom,
 }
 
 

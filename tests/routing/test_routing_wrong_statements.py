@@ -8,7 +8,8 @@ import pytest
 from routing_fakes import SETUP, Bench
 
 from mvserver.errors import SqlError
-from mvserver.sql.statements import CreateDatabase, DescribeStatement, Explain
+from mvserver.sql.statements.namespaces import CreateDatabase
+from mvserver.sql.statements.queries import DescribeStatement, Explain
 
 TOPIC = "'topic.partitions' = 1, 'topic.replicas' = 1"
 

@@ -21,7 +21,9 @@ from mvserver.session.backend import SessionBackend
 from mvserver.session.services import Services
 from mvserver.session.session import Session
 from mvserver.sql import parse
-from mvserver.sql import statements as s
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.namespaces import Use
+from mvserver.sql.statements.stores import PrintEntity
 from mvserver.streaming.api import QueryState, QueryStatus
 
 VIEWS = ("v", "w", "sleepy", "broken", "late_error")
@@ -150,14 +152,14 @@ class FakeRouter:
         self.validated: list[tuple[str, list[str]]] = []
         self.refuse: set[str] = set()
 
-    def execute(self, statement: s.Statement, context: Any) -> Result:
+    def execute(self, statement: Statement, context: Any) -> Result:
         name = type(statement).__name__
         if name in self.refuse:
             raise SqlError(sqlstates.DUPLICATE_TABLE, f"{name} is refused")
-        if isinstance(statement, s.Use):
+        if isinstance(statement, Use):
             context.schema = statement.name.parts[-1]
             return Result("USE")
-        if isinstance(statement, s.PrintEntity):
+        if isinstance(statement, PrintEntity):
             deadline = time.monotonic() + 20
             while not context.cancelled() and time.monotonic() < deadline:
                 time.sleep(0.01)
@@ -170,7 +172,7 @@ class FakeRouter:
             return Result("LIST", fields, iter([pa.RecordBatch.from_arrays([pa.array(["a"])], names=["name"])]))
         return Result("DONE")
 
-    def execute_all(self, statements: Sequence[s.Statement], context: Any) -> list[Result]:
+    def execute_all(self, statements: Sequence[Statement], context: Any) -> list[Result]:
         before = list(self.done)
         try:
             return [self.execute(statement, context) for statement in statements]
@@ -178,12 +180,12 @@ class FakeRouter:
             self.done = before
             raise
 
-    def validate(self, statement: s.Statement, context: Any, earlier: Sequence[s.Statement] = ()) -> None:
+    def validate(self, statement: Statement, context: Any, earlier: Sequence[Statement] = ()) -> None:
         self.validated.append((statement.text, [each.text for each in earlier]))
         if type(statement).__name__ in self.refuse:
             raise SqlError(sqlstates.DUPLICATE_TABLE, f"{type(statement).__name__} is refused")
 
-    def fields(self, statement: s.Statement, context: Any) -> tuple[Field, ...] | None:
+    def fields(self, statement: Statement, context: Any) -> tuple[Field, ...] | None:
         return (Field("name", 25),) if type(statement).__name__.startswith("List") else None
 
 

@@ -16,7 +16,8 @@ from mvserver.pgwire.backend import Field, Result
 from mvserver.routing.push import PushBatches
 from mvserver.serving.api import PullPlan, PullScope, ReadsStream, never
 from mvserver.session.session import Session
-from mvserver.sql import statements as s
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.queries import PushQuery
 from mvserver.streaming.push_rows import PushRows
 
 FIELDS = (Field("a", 23),)
@@ -55,16 +56,16 @@ class PushRouter(FakeRouter):
         self.open: list[PushRows] = []
         self.fields_now = FIELDS
 
-    def execute(self, statement: s.Statement, context: Any) -> Result:
-        if not isinstance(statement, s.PushQuery):
+    def execute(self, statement: Statement, context: Any) -> Result:
+        if not isinstance(statement, PushQuery):
             return super().execute(statement, context)
         source = PushRows(on_close=lambda: self.open.remove(source))
         self.open.append(source)
         batches = PushBatches(source, PlainShaper(), statement.limit)
         return Result("SELECT ", self.fields_now, batches, live=batches.ready)
 
-    def fields(self, statement: s.Statement, context: Any) -> tuple[Field, ...] | None:
-        return self.fields_now if isinstance(statement, s.PushQuery) else super().fields(statement, context)
+    def fields(self, statement: Statement, context: Any) -> tuple[Field, ...] | None:
+        return self.fields_now if isinstance(statement, PushQuery) else super().fields(statement, context)
 
     def put(self, *numbers: int) -> None:
         (source,) = self.open

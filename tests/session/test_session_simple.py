@@ -13,7 +13,7 @@ from mvserver.routing.kinds import ROWS, Kind
 from mvserver.session.kinds import command_tag
 from mvserver.session.session import Session
 from mvserver.sql import parse
-from mvserver.sql import statements as s
+from mvserver.sql.statements.relations import DropRelation
 
 
 def notices(session: Session) -> list[tuple[str, str, str]]:
@@ -370,7 +370,7 @@ def test_rollback_forgets_ddl_and_savepoints_a_part_of_it(world: World, session:
 def test_the_tags_of_waiting_statements_are_those_of_their_handlers() -> None:
     for kind, row in ROWS.items():
         tag = getattr(row.handler, "TAG", None)
-        if tag is not None and row.kind in (Kind.DDL, Kind.CONTINUOUS) and kind is not s.DropRelation:
+        if tag is not None and row.kind in (Kind.DDL, Kind.CONTINUOUS) and kind is not DropRelation:
             assert command_tag(object.__new__(kind)) == tag
     assert command_tag(parse("DROP MATERIALIZED VIEW v")[0]) == "DROP MATERIALIZED VIEW"
 

@@ -14,7 +14,7 @@ from mvserver.session.activity_table import activity_table
 from mvserver.session.context import SessionContext
 from mvserver.session.parsing import RememberingParser
 from mvserver.sql import parse
-from mvserver.sql.statements import Statement
+from mvserver.sql.statements.base import Statement
 
 
 def test_defaults_of_the_server_are_what_reset_goes_back_to() -> None:

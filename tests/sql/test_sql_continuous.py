@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from mvserver.errors import SqlError
 from mvserver.sql.dialect import default_name, parse_select, position_of, sql_type_of
-from mvserver.sql.statements import Properties
+from mvserver.sql.statements.base import Properties
 
 
 def show(node: Any) -> str:

@@ -6,7 +6,8 @@ import pytest
 
 from mvserver.errors import SqlError
 from mvserver.sql import parse_one
-from mvserver.sql.statements import CopyFrom, CopyOptions, CopyTo, ObjectName
+from mvserver.sql.statements.base import ObjectName
+from mvserver.sql.statements.copying import CopyFrom, CopyOptions, CopyTo
 
 CSV = CopyOptions("csv", ",", "")
 

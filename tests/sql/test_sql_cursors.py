@@ -6,7 +6,7 @@ import pytest
 
 from mvserver.errors import SqlError
 from mvserver.sql import parse_one
-from mvserver.sql.statements import CloseCursor, DeclareCursor, Fetch
+from mvserver.sql.statements.cursors import CloseCursor, DeclareCursor, Fetch
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from sqlglot.errors import ErrorLevel
 from mvserver.errors import SqlError
 from mvserver.sql import parse
 from mvserver.sql.dialect import MvDialect
-from mvserver.sql.statements import Pull, Statement
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.queries import Pull
 
 SEED = int(os.environ.get("MVSERVER_TEST_SEED", "0")) or random.randrange(1 << 30)
 ROUNDS = 2_500

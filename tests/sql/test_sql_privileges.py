@@ -8,7 +8,8 @@ import pytest
 
 from mvserver.errors import SqlError
 from mvserver.sql import parse_one
-from mvserver.sql.statements import AlterDefaultPrivileges, AlterOwner, Grant, GrantRole, Revoke, RevokeRole
+from mvserver.sql.statements.privileges import AlterDefaultPrivileges, AlterOwner, Grant, Revoke
+from mvserver.sql.statements.roles import GrantRole, RevokeRole
 
 
 def on(text: str) -> tuple[Any, ...]:

@@ -6,9 +6,10 @@ import pytest
 
 from mvserver.errors import SqlError
 from mvserver.sql import parse_one
-from mvserver.sql import statements as s
 from mvserver.sql.dialect import MvDialect, parse_pull, position_of
-from mvserver.sql.statements import Properties
+from mvserver.sql.statements.base import Properties
+from mvserver.sql.statements.queries import Pull
+from mvserver.sql.statements.settings import Show
 
 REGENERATED = [
     ("select A, count(*) n from T where x = 'it''s' group by 1 order by 2 desc limit 10",
@@ -63,7 +64,7 @@ def test_names_have_positions() -> None:
     from mvserver.sql import parse
 
     pull = parse(text)[1]
-    assert isinstance(pull, s.Pull)
+    assert isinstance(pull, Pull)
     assert position_of(pull.select.expressions[0]) == text.index("abc") + 1
     assert position_of(pull.select.args["from_"].this) == text.index("views") + 1
 
@@ -115,14 +116,14 @@ def test_what_continuous_queries_alone_have(text: str, message: str, position: i
     "text", ["SELECT 1 FROM tumble", "SELECT 1 FROM a within", "SELECT 1 FROM a hop, b AS within WHERE 5 = 5"]
 )
 def test_their_words_are_names_elsewhere(text: str) -> None:
-    assert isinstance(parse_one(text), s.Pull)
+    assert isinstance(parse_one(text), Pull)
 
 
 @pytest.mark.parametrize("text", CLIENTS, ids=[text[:30] for text in CLIENTS])
 def test_texts_that_clients_send(text: str) -> None:
     statement = parse_one(text)
-    if isinstance(statement, s.Pull):
+    if isinstance(statement, Pull):
         regenerated = statement.select.sql(dialect=MvDialect)
         assert parse_pull(regenerated).sql(dialect=MvDialect) == regenerated
     else:
-        assert statement == s.Show("standard_conforming_strings", text=text)
+        assert statement == Show("standard_conforming_strings", text=text)

@@ -6,8 +6,9 @@ import pytest
 
 from mvserver.errors import SqlError
 from mvserver.sql import parse_one
-from mvserver.sql import statements as s
 from mvserver.sql.lexer import TokenKind, tokenize
+from mvserver.sql.statements.relations import CreateStreamAs
+from mvserver.sql.statements.stores import CreateStore, ListStores
 
 
 def values(text: str) -> list[str]:
@@ -19,7 +20,7 @@ def test_the_store_of_the_published_tutorial() -> None:
         "CREATE STORE prod_kinesis WITH ( 'type' = KINESIS, 'availability_zone'='us-east-2', "
         "'uris'=’https://kinesis.us-east-2.amazonaws.com:443', 'config_file'='./kinesis.properties' );"
     )
-    assert isinstance(statement, s.CreateStore)
+    assert isinstance(statement, CreateStore)
     assert dict(statement.properties) == {
         "type": "KINESIS",
         "availability_zone": "us-east-2",
@@ -33,7 +34,7 @@ def test_the_stream_of_the_published_tutorial() -> None:
         "CREATE STREAM user_clicks WITH ('store'=’prod_kafka’) AS SELECT u.registertime AS user_registertime, "
         "u.userid AS uid, c.url AS click_url FROM clicks c JOIN users u ON c.userid = u.userid;"
     )
-    assert isinstance(statement, s.CreateStreamAs)
+    assert isinstance(statement, CreateStreamAs)
     assert dict(statement.properties) == {"store": "prod_kafka"}
     assert [item.alias for item in statement.select.expressions] == ["user_registertime", "uid", "click_url"]
 
@@ -100,7 +101,7 @@ def test_lexical_errors(text: str, sqlstate: str, message: str, position: int | 
 
 
 def test_spaces_of_copied_text() -> None:
-    assert parse_one("LIST\u00a0STORES\u2003;") == s.ListStores(text="LIST\u00a0STORES")
+    assert parse_one("LIST\u00a0STORES\u2003;") == ListStores(text="LIST\u00a0STORES")
 
 
 def test_positions_count_characters_of_the_whole_text() -> None:

@@ -6,16 +6,8 @@ import pytest
 
 from mvserver.errors import SqlError
 from mvserver.sql import parse_one
-from mvserver.sql.statements import (
-    AlterRole,
-    AlterRoleSetting,
-    CreateRole,
-    DropRole,
-    RenameRole,
-    RoleOptions,
-    RoleSpec,
-    Statement,
-)
+from mvserver.sql.statements.base import RoleSpec, Statement
+from mvserver.sql.statements.roles import AlterRole, AlterRoleSetting, CreateRole, DropRole, RenameRole, RoleOptions
 
 PASSWORD = RoleOptions(sets_password=True, password="it's")
 

@@ -13,7 +13,8 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import AlterDefaultPrivileges, Grant, RoleSpec
+from mvserver.sql.statements.base import RoleSpec
+from mvserver.sql.statements.privileges import AlterDefaultPrivileges, Grant
 
 FIELDS = None
 TAG = "ALTER DEFAULT PRIVILEGES"

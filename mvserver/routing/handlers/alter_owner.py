@@ -14,7 +14,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import AlterOwner
+from mvserver.sql.statements.privileges import AlterOwner
 
 FIELDS = None
 

@@ -11,7 +11,7 @@ from mvserver.routing.rows import done
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.session.settings import Settings, canonical
-from mvserver.sql.statements import AlterRoleSetting
+from mvserver.sql.statements.roles import AlterRoleSetting
 
 FIELDS = None
 TAG = "ALTER ROLE"

@@ -9,7 +9,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import AlterTypeAddValue
+from mvserver.sql.statements.types import AlterTypeAddValue
 
 FIELDS = None
 TAG = "ALTER TYPE"

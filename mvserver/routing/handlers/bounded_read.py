@@ -13,7 +13,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.spark_wait import wait_for_spark
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import BoundedRead
+from mvserver.sql.statements.queries import BoundedRead
 
 FIELDS = None
 

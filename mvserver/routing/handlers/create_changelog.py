@@ -12,7 +12,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import CreateChangelog
+from mvserver.sql.statements.relations import CreateChangelog
 
 FIELDS = None
 TAG = "CREATE CHANGELOG"

@@ -11,7 +11,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import CreateChangelogAs
+from mvserver.sql.statements.relations import CreateChangelogAs
 
 FIELDS = None
 TAG = "CREATE CHANGELOG"

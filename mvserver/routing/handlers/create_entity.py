@@ -9,7 +9,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import CreateEntity
+from mvserver.sql.statements.stores import CreateEntity
 
 FIELDS = None
 

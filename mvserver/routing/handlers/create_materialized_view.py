@@ -12,7 +12,7 @@ from mvserver.routing.rows import done
 from mvserver.routing.views import plan_view
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import CreateMaterializedView
+from mvserver.sql.statements.relations import CreateMaterializedView
 
 FIELDS = None
 TAG = "CREATE MATERIALIZED VIEW"

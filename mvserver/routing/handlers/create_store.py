@@ -13,7 +13,7 @@ from mvserver.routing.properties import PropertyReader
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import CreateStore
+from mvserver.sql.statements.stores import CreateStore
 
 FIELDS = None
 TAG = "CREATE STORE"

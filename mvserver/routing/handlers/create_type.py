@@ -8,7 +8,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import CreateType
+from mvserver.sql.statements.types import CreateType
 
 FIELDS = None
 TAG = "CREATE TYPE"

@@ -10,7 +10,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import JSON, TEXT, fields, json_object, json_text, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import DescribeEntity
+from mvserver.sql.statements.stores import DescribeEntity
 
 FIELDS = fields(("name", TEXT), ("store", TEXT), ("details", JSON), ("relations", JSON))
 

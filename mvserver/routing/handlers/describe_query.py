@@ -9,7 +9,7 @@ from mvserver.routing.query_states import relation_name, status_of
 from mvserver.routing.rows import BOOL, FLOAT8, INT8, JSON, TEXT, TIMESTAMPTZ, fields, json_text, moment, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import DescribeQuery
+from mvserver.sql.statements.queries import DescribeQuery
 
 FIELDS = fields(
     ("id", TEXT), ("kind", TEXT), ("intended_state", TEXT), ("actual_state", TEXT), ("error", TEXT), ("note", TEXT),

@@ -10,7 +10,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import BOOL, INT8, JSON, TEXT, TIMESTAMPTZ, fields, json_object, json_text, moment, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import DescribeRelation
+from mvserver.sql.statements.relations import DescribeRelation
 
 FIELDS = fields(
     ("name", TEXT), ("type", TEXT), ("columns", JSON), ("primary_key", JSON), ("store", TEXT), ("entity", TEXT),

@@ -15,15 +15,15 @@ from mvserver.routing.rows import JSON, TEXT, fields, json_text, result
 from mvserver.routing.views import plan_view
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import (
+from mvserver.sql.statements.base import ObjectName
+from mvserver.sql.statements.queries import DescribeStatement
+from mvserver.sql.statements.relations import (
     CreateChangelog,
     CreateChangelogAs,
     CreateMaterializedView,
     CreateStream,
     CreateStreamAs,
-    DescribeStatement,
     InsertInto,
-    ObjectName,
 )
 
 FIELDS = fields(("type", TEXT), ("info", JSON))

@@ -9,7 +9,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import JSON, TEXT, TIMESTAMPTZ, fields, json_object, moment, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import DescribeStore
+from mvserver.sql.statements.stores import DescribeStore
 
 FIELDS = fields(
     ("name", TEXT),

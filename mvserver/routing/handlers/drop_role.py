@@ -13,7 +13,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import DropRole
+from mvserver.sql.statements.roles import DropRole
 
 FIELDS = None
 TAG = "DROP ROLE"

@@ -10,7 +10,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import DropType
+from mvserver.sql.statements.types import DropType
 
 FIELDS = None
 TAG = "DROP TYPE"

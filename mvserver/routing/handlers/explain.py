@@ -16,15 +16,8 @@ from mvserver.routing.work import Work
 from mvserver.serving.api import PullScope, ReadsStream
 from mvserver.session.context import SessionContext
 from mvserver.sql.push import push_query
-from mvserver.sql.statements import (
-    CreateChangelogAs,
-    CreateMaterializedView,
-    CreateStreamAs,
-    Explain,
-    InsertInto,
-    Pull,
-    PushQuery,
-)
+from mvserver.sql.statements.queries import Explain, Pull, PushQuery
+from mvserver.sql.statements.relations import CreateChangelogAs, CreateMaterializedView, CreateStreamAs, InsertInto
 
 FIELDS = fields(("QUERY PLAN", TEXT))
 

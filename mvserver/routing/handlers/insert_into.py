@@ -10,7 +10,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import InsertInto
+from mvserver.sql.statements.relations import InsertInto
 
 FIELDS = None
 

@@ -8,7 +8,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import BOOL, TEXT, TIMESTAMPTZ, fields, moment, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import ListDatabases
+from mvserver.sql.statements.namespaces import ListDatabases
 
 FIELDS = fields(("name", TEXT), ("current", BOOL), ("owner", TEXT), ("created_at", TIMESTAMPTZ))
 

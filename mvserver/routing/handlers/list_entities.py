@@ -9,7 +9,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import JSON, TEXT, fields, json_object, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import ListEntities
+from mvserver.sql.statements.stores import ListEntities
 
 FIELDS = fields(("name", TEXT), ("details", JSON))
 

@@ -9,7 +9,7 @@ from mvserver.routing.query_states import relation_name, status_of
 from mvserver.routing.rows import INT8, TEXT, TIMESTAMPTZ, fields, moment, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import ListQueries
+from mvserver.sql.statements.queries import ListQueries
 
 FIELDS = fields(
     ("id", TEXT), ("name", TEXT), ("version", INT8), ("kind", TEXT), ("intended_state", TEXT), ("actual_state", TEXT),

@@ -8,7 +8,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import TEXT, TIMESTAMPTZ, fields, moment, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import ListRelations
+from mvserver.sql.statements.relations import ListRelations
 
 FIELDS = fields(
     ("database_name", TEXT), ("schema_name", TEXT), ("name", TEXT), ("type", TEXT), ("store", TEXT), ("entity", TEXT),

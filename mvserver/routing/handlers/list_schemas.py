@@ -8,7 +8,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import BOOL, TEXT, TIMESTAMPTZ, fields, moment, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import ListSchemas
+from mvserver.sql.statements.namespaces import ListSchemas
 
 FIELDS = fields(
     ("database_name", TEXT), ("name", TEXT), ("current", BOOL), ("owner", TEXT), ("created_at", TIMESTAMPTZ)

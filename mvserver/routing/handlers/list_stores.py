@@ -8,7 +8,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import BOOL, TEXT, TIMESTAMPTZ, fields, moment, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import ListStores
+from mvserver.sql.statements.stores import ListStores
 
 FIELDS = fields(
     ("name", TEXT), ("type", TEXT), ("current", BOOL), ("owner", TEXT), ("created_at", TIMESTAMPTZ),

@@ -15,7 +15,7 @@ from mvserver.routing.properties import PropertyReader
 from mvserver.routing.rows import TEXT, TIMESTAMPTZ, batch, fields, moment
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import PrintEntity
+from mvserver.sql.statements.stores import PrintEntity
 from spark_sinks.base import EntityRecord
 
 FIELDS = fields(("key", TEXT), ("value", TEXT), ("position", TEXT), ("timestamp", TIMESTAMPTZ))

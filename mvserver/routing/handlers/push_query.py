@@ -7,7 +7,7 @@ from mvserver.routing import continuous, push
 from mvserver.routing.ports import Services
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import PushQuery
+from mvserver.sql.statements.queries import PushQuery
 
 FIELDS = None
 

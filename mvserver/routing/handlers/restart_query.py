@@ -9,7 +9,7 @@ from mvserver.routing.rows import done
 from mvserver.routing.spark_wait import wait_for_spark
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import RestartQuery
+from mvserver.sql.statements.queries import RestartQuery
 
 FIELDS = None
 

@@ -11,7 +11,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements import Revoke
+from mvserver.sql.statements.privileges import Revoke
 
 FIELDS = None
 TAG = "REVOKE"

@@ -1,0 +1,82 @@
+"""What statements are made of.
+
+Names keep what the user wrote after folding; nothing is resolved here. ``Properties`` keep the order of the text.
+SELECTs stay sqlglot trees (dialect ``mvserver.sql.dialect``); source properties hang on the table node's
+``meta["properties"]`` as a ``Properties`` value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from mvserver.sql.types import SqlType
+
+Value = str | int | float | bool | None
+"""A property's value: text (also bare keywords and quoted identifiers), number, TRUE/FALSE, None when valueless."""
+
+
+@dataclass(frozen=True)
+class Property:
+    key: str  # lower-cased
+    value: Value
+    position: int  # 1-based offset of the key in the statement
+
+
+@dataclass(frozen=True)
+class Properties(Mapping[str, Value]):
+    """``WITH ('key' = value, ...)``. A repeated key is refused by the parser (42601)."""
+
+    items_: tuple[Property, ...] = ()
+
+    def __getitem__(self, key: str) -> Value:
+        for item in self.items_:
+            if item.key == key:
+                return item.value
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return (item.key for item in self.items_)
+
+    def __len__(self) -> int:
+        return len(self.items_)
+
+    def position(self, key: str) -> int | None:
+        return next((item.position for item in self.items_ if item.key == key), None)
+
+
+NO_PROPERTIES = Properties()
+
+
+@dataclass(frozen=True)
+class ObjectName:
+    """``a``, ``schema.a`` or ``database.schema.a``, folded; ``position`` is 1-based."""
+
+    parts: tuple[str, ...]
+    position: int | None = None
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True)
+class RoleSpec:
+    """A role as a statement names it: by ``name``, or as "public", "current" or "session"."""
+
+    name: str = ""
+    special: str | None = None
+    position: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class ColumnDefinition:
+    name: str
+    type: SqlType
+    not_null: bool = False
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Base of all; ``text`` is the statement's own text, trimmed, without its semicolon."""
+
+    text: str = field(kw_only=True, default="")

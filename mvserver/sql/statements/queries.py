@@ -1,0 +1,73 @@
+"""Continuous queries, and SELECTs of every kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from mvserver.sql.statements.base import Statement
+
+
+@dataclass(frozen=True)
+class ListQueries(Statement):
+    pass
+
+
+@dataclass(frozen=True)
+class DescribeQuery(Statement):
+    id: str
+
+
+@dataclass(frozen=True)
+class TerminateQuery(Statement):
+    id: str
+
+
+@dataclass(frozen=True)
+class RestartQuery(Statement):
+    id: str
+    skip_rejected: bool = False
+
+
+@dataclass(frozen=True)
+class DescribeStatement(Statement):
+    """DeltaStream's dry run: columns ``type`` and ``info`` (JSON)."""
+
+    statement: Statement
+
+
+@dataclass(frozen=True)
+class Explain(Statement):
+    """PostgreSQL's EXPLAIN; ``statement`` is anything, a pull query included."""
+
+    statement: Statement
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Pull(Statement):
+    """A SELECT, VALUES or TABLE that reads views and catalog relations and ends by itself."""
+
+    select: exp.Expression
+
+    @property
+    def has_parameters(self) -> bool:
+        return self.select.find(exp.Parameter) is not None
+
+
+@dataclass(frozen=True)
+class PushQuery(Statement):
+    """A SELECT over a stream: rows as they come, until ``limit`` or until its client ends it. ``select`` is the tree of
+    a continuous query."""
+
+    select: exp.Expression
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class BoundedRead(Statement):
+    """A stream read to its present end, for a pull query that names it. ``select`` is as a push query's."""
+
+    select: exp.Expression
+    limit: int | None = None

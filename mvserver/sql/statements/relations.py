@@ -1,0 +1,101 @@
+"""Streams, changelogs and materialized views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from mvserver.sql.statements.base import ColumnDefinition, ObjectName, Properties, Statement
+
+
+@dataclass(frozen=True)
+class CommentOn(Statement):
+    """``kind`` as in GrantTarget, or "role"; ``comment`` None takes the comment away."""
+
+    kind: str
+    name: ObjectName
+    comment: str | None
+    column: str | None = None
+    relation_kind: str | None = None
+
+
+@dataclass(frozen=True)
+class CreateStream(Statement):
+    name: ObjectName
+    columns: tuple[ColumnDefinition, ...]
+    properties: Properties
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class CreateStreamAs(Statement):
+    name: ObjectName
+    properties: Properties
+    select: exp.Expression
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class CreateChangelog(Statement):
+    name: ObjectName
+    columns: tuple[ColumnDefinition, ...]
+    primary_key: tuple[str, ...]
+    properties: Properties
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class CreateChangelogAs(Statement):
+    name: ObjectName
+    properties: Properties
+    select: exp.Expression
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class InsertInto(Statement):
+    name: ObjectName
+    select: exp.Expression
+
+
+@dataclass(frozen=True)
+class CreateMaterializedView(Statement):
+    name: ObjectName
+    properties: Properties
+    select: exp.Expression
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class RefreshMaterializedView(Statement):
+    name: ObjectName
+
+
+@dataclass(frozen=True)
+class DropRelation(Statement):
+    kind: str  # "stream", "materialized view", "relation", "table"
+    name: ObjectName
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class ListRelations(Statement):
+    kind: str | None = None  # None for all, else "stream", "materialized view"
+    schema: ObjectName | None = None
+
+
+@dataclass(frozen=True)
+class DescribeRelation(Statement):
+    name: ObjectName
+    columns: bool = False
+
+
+@dataclass(frozen=True)
+class CreateVirtual(Statement):
+    """A relation without a topic, for the other statements of an application."""
+
+    kind: str  # "stream", "changelog"
+    name: ObjectName  # one part
+    select: exp.Expression = field(compare=False)

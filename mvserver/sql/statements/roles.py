@@ -1,0 +1,71 @@
+"""Roles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mvserver.sql.statements.base import RoleSpec, Statement
+
+
+@dataclass(frozen=True)
+class RoleOptions:
+    """What a statement says of a role; None where it says nothing."""
+
+    superuser: bool | None = None
+    login: bool | None = None
+    sets_password: bool = False
+    password: str | None = field(default=None, repr=False)  # None with sets_password: PASSWORD NULL
+    create_database: bool | None = None
+    create_store: bool | None = None
+    connection_limit: int | None = None
+    valid_until: str | None = None
+    in_roles: tuple[str, ...] = ()  # CREATE only, as the next two
+    members: tuple[str, ...] = ()
+    admins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CreateRole(Statement):
+    name: str
+    options: RoleOptions = RoleOptions()
+
+
+@dataclass(frozen=True)
+class AlterRole(Statement):
+    name: str | None  # None: CURRENT_USER
+    options: RoleOptions = RoleOptions()
+
+
+@dataclass(frozen=True)
+class DropRole(Statement):
+    names: tuple[str, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class RenameRole(Statement):
+    name: str
+    new_name: str
+
+
+@dataclass(frozen=True)
+class AlterRoleSetting(Statement):
+    """``ALTER ROLE r SET x = v``; ``RESET`` where ``value`` is None, of all where ``setting`` is None too."""
+
+    role: RoleSpec
+    setting: str | None
+    value: str | None
+
+
+@dataclass(frozen=True)
+class GrantRole(Statement):
+    roles: tuple[str, ...]
+    to: tuple[RoleSpec, ...]
+    admin_option: bool = False
+
+
+@dataclass(frozen=True)
+class RevokeRole(Statement):
+    roles: tuple[str, ...]
+    of: tuple[RoleSpec, ...]
+    option_only: bool = False
