@@ -93,7 +93,11 @@ DUCKDB_CHECKPOINT = "1TB"  # DuckDB's own threshold, which is of a guess: see sp
 DUCKDB_SPILL_MAX = "20GB"  # sorts and joins that do not fit into memory; the folder is emptied at start
 
 # --- pull queries ---------------------------------------------------------------------------------------------------
-BINDINGS_MAX = 8  # queries bound by DuckDB at the same time; nothing interrupts a binding
+BINDINGS_MAX = 8  # queries bound by DuckDB at the same time; those that were left do not count
+ENGINE_THREADS_MAX = 512  # threads for work in DuckDB that can be left; far more than the other limits let be needed
+LEFT_AFTER_S = 0.4  # a statement that is stopped waits so long for DuckDB to see it, and then leaves
+LEFT_WORK_OF_SESSION_MAX = 2  # statements left behind that still use a processor and memory
+LEFT_WORK_OF_ROLE_MAX = 6
 CONSTANT_TEXT_BYTES_MAX = 1024 * 1024  # of what repeat, lpad and their like make of constants: evaluated while binding
 REPEATED_TEXT_BYTES_MAX = 64 * 1024  # of one such value otherwise; DuckDB makes 2,048 without a look for an interrupt
 PLAN_CACHE_ENTRIES = 512  # bound pull queries kept by text and scope

@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,6 +64,8 @@ from mvserver.streaming.spark import SparkOptions
 from spark_sinks.duckdb.writer import Writer
 
 _log = logging.getLogger(__name__)
+
+_LOOK_EVERY_S = 0.05
 
 
 def run(settings: config.Settings) -> int:
@@ -128,7 +131,19 @@ async def _serve(rooms: Rooms, settings: config.Settings, tls: Tls | None) -> in
         _log.warning("batches did not end within %g s; they are given up", limits.ENGINE_STOP_S)
         logging.shutdown()
         os._exit(0)
+    await _wait_for_left_work(rooms)
     return 0
+
+
+async def _wait_for_left_work(rooms: Rooms) -> None:
+    """DuckDB is not closed under statements that do not stop; nor are they waited for long."""
+    ends = time.monotonic() + limits.SHUTDOWN_GRACE_S
+    while rooms.pulls.left:
+        if time.monotonic() > ends:
+            _log.warning("%d canceled statements did not end; they are given up", rooms.pulls.left)
+            logging.shutdown()
+            os._exit(0)
+        await asyncio.sleep(_LOOK_EVERY_S)
 
 
 def _authentication(catalog: Catalog, settings: config.Settings) -> Authentication | None:
@@ -225,7 +240,7 @@ class Rooms:
             why_missing=lambda view_id: _why_missing(view_id, directory, self.engine),
         )
         self._close.callback(pulls.close)
-        self._pulls = pulls
+        self.pulls = pulls
         self._services = ports.Services(
             catalog=self.catalog,
             engine=self.engine,
@@ -259,7 +274,7 @@ class Rooms:
     def start_engine(self) -> None:
         """After the server is ready: what takes time and no pull query needs."""
         self.engine.start()
-        self._pulls.warm_up()
+        self.pulls.warm_up()
 
     def _compile(self, query: Query) -> ContinuousPlan:
         """A definition of the catalog, compiled anew at each start."""

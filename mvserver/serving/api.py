@@ -30,6 +30,21 @@ class PullScope:
     backend_pid: int = field(default=0, compare=False)
 
 
+@dataclass(frozen=True)
+class Owner:
+    """Who answers for work: a role, and one of its sessions."""
+
+    role: str = ""
+    session: int = 0
+
+
+NOBODY = Owner()
+
+
+def owner_of(scope: PullScope) -> Owner:
+    return Owner(scope.session_role or scope.role, scope.backend_pid)
+
+
 UNPROVED_S = 0.1  # how long a plan is taken to run before it has run
 _FADING = 0.8
 
@@ -114,6 +129,10 @@ class Snapshot(Protocol):
     def interrupt(self) -> None:
         """Stops the running statement within a second (57014); callable from any thread."""
 
+    @property
+    def lost(self) -> bool:
+        """Whether its cursor was left to a statement that did not stop: then it cannot be used any more."""
+
     def close(self) -> None: ...
 
 
@@ -171,10 +190,13 @@ class PullService(Protocol):
         """The plan of a text without parameters, and the values that it is to be run with: texts that differ in the
         values that their columns are compared with have one plan. None where the text has to be planned."""
 
-    def explain(self, plan: PullPlan, *, stopped: Callable[[], bool] = never) -> Sequence[str]: ...
+    def explain(
+        self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never
+    ) -> Sequence[str]: ...
 
     def shaper(self, columns: Sequence[tuple[str, str]]) -> RowShaper:
         """For rows of these names and DuckDB types."""
 
-    def snapshot(self, own: Mapping[str, Callable[[], Any]] = MappingProxyType({})) -> Snapshot:
-        """``own`` makes the rows (an Arrow table) of live relations that show the session itself, as pg_cursors."""
+    def snapshot(self, own: Mapping[str, Callable[[], Any]] = MappingProxyType({}), owner: Owner = NOBODY) -> Snapshot:
+        """``own`` makes the rows (an Arrow table) of live relations that show the session itself, as pg_cursors;
+        ``owner`` is who answers for what is left at work."""

@@ -1,36 +1,34 @@
-"""Binding off the session's thread: DuckDB can be interrupted while it runs a query, but not while it binds one.
+"""Binding off the session's thread: DuckDB evaluates constants while it binds, without looking for an interrupt.
 
-DuckDB evaluates constants while it binds (``length(repeat('x', 1000000))``), without looking for an interrupt. So each
-binding is done by a thread of a small pool, with a cursor of its own: sessions do not wait for each other's, and who is
-cancelled or out of time leaves. What is left behind ends at the next step of its own accord.
+So each binding is work that can be left (``serving.leaving``), with a cursor of its own: sessions do not wait for each
+other's.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TypeVar
 
 import duckdb
 from sqlglot import exp
 
-from mvserver import limits, sqlstates
+from mvserver import limits
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.system import SystemCatalog
 from mvserver.serving import aggregates, binding, classify, constants, division, enum_operands
-from mvserver.serving.api import StreamRead, never
+from mvserver.serving.api import Owner, StreamRead, never
 from mvserver.serving.binding import Bound
 from mvserver.serving.database import Database
 from mvserver.serving.direct import StateReader
 from mvserver.serving.duck_errors import translate
+from mvserver.serving.leaving import LeavableWork, WorkLeft
 from mvserver.serving.names import Reads
 from mvserver.serving.snapshot import reader_settings
 from mvserver.serving.streams import register_empty
+from mvserver.serving.turns import Turns
 from mvserver.serving.typed import TypedRewriting, concerns, concerns_always
-
-_SLICE_S = 0.05  # a cancel is seen after at most this
 
 T = TypeVar("T")
 
@@ -91,7 +89,7 @@ class Binder:
 
     def _go_on(self) -> None:
         if self.left():
-            raise _canceled()
+            raise WorkLeft
 
     def _bound(self, tree: exp.Expr) -> Bound:
         self._go_on()
@@ -168,27 +166,19 @@ class Binder:
 class Binders:
     """As many as have been needed at the same time, up to a limit."""
 
-    def __init__(self, database: Database, system: SystemCatalog) -> None:
+    def __init__(self, database: Database, system: SystemCatalog, leavable: LeavableWork) -> None:
         self._database = database
         self._system = system
-        self._threads = ThreadPoolExecutor(limits.BINDINGS_MAX, thread_name_prefix="binding")
+        self._leavable = leavable
+        self._turns = Turns(limits.BINDINGS_MAX)  # whoever leaves gives his back: a binding left behind has none
         self._lock = threading.Lock()
         self._free: list[Binder] = [Binder(database, system)]
         self._closed = False
 
-    def run(self, work: Callable[[Binder], T], stopped: Callable[[], bool]) -> T:
+    def run(self, work: Callable[[Binder], T], owner: Owner, stopped: Callable[[], bool]) -> T:
         """The answer of ``work``; 57014 as soon as ``stopped``, although the work may then go on for a while."""
-        left = threading.Event()
-        with self._lock:
-            if self._closed:
-                raise SqlError(sqlstates.ADMIN_SHUTDOWN, "the server is shutting down")
-            future: Future[T] = self._threads.submit(self._with_binder, work, left.is_set)
-        while not wait((future,), _SLICE_S).done:
-            if stopped():
-                left.set()
-                future.cancel()
-                raise _canceled()
-        return future.result()
+        with self._turns.taken(stopped):
+            return self._leavable.run(lambda left: self._with_binder(work, left), owner, stopped)
 
     def _with_binder(self, work: Callable[[Binder], T], left: Callable[[], bool]) -> T:
         with self._lock:
@@ -199,10 +189,10 @@ class Binders:
             return work(binder)
         finally:
             with self._lock:
-                closed = self._closed
-                if not closed:
+                kept = not self._closed and len(self._free) < limits.BINDINGS_MAX
+                if kept:
                     self._free.append(binder)
-            if closed:
+            if not kept:
                 binder.close()
 
     def close(self) -> None:
@@ -210,7 +200,6 @@ class Binders:
         with self._lock:
             self._closed = True
             free, self._free = self._free, []
-        self._threads.shutdown(wait=False, cancel_futures=True)
         for binder in free:
             binder.close()
 
@@ -219,7 +208,3 @@ def _needs_types(tree: exp.Expr, reads: Reads) -> bool:
     """Clients' own queries of the catalog are many and long, and cast what DuckDB writes as PostgreSQL does."""
     wanted = concerns if reads.views or not reads.system else concerns_always
     return any(wanted(node) for node in tree.walk())
-
-
-def _canceled() -> SqlError:
-    return SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to user request")

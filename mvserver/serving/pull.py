@@ -23,6 +23,8 @@ from mvserver.pgcatalog.system import LiveRelations, SystemCatalog
 from mvserver.pgwire.backend import Field
 from mvserver.serving import binding, casts, classify, duck_types, enums, guard, long_texts, naming, shim
 from mvserver.serving.api import (
+    NOBODY,
+    Owner,
     PlanRuns,
     PullPlan,
     PullScope,
@@ -30,6 +32,7 @@ from mvserver.serving.api import (
     Snapshot,
     StreamRead,
     never,
+    owner_of,
     refuse_if_stopped,
 )
 from mvserver.serving.binder import Binders, Binding
@@ -37,11 +40,12 @@ from mvserver.serving.binding import Bound
 from mvserver.serving.database import SYSTEM_CATALOG, Database
 from mvserver.serving.duck_types import OutputType
 from mvserver.serving.error_positions import locate
+from mvserver.serving.leaving import LeavableWork
 from mvserver.serving.missing import Cause, MissingViews
 from mvserver.serving.names import NameResolver, Reads
 from mvserver.serving.origins import origins
 from mvserver.serving.shaping import DuckShaper
-from mvserver.serving.snapshot import DuckSnapshot
+from mvserver.serving.snapshot import DuckSnapshot, Engine
 from mvserver.serving.templates import can_stand, stands_for, template_of
 from mvserver.serving.turns import Turns
 from mvserver.sql.dialect import parse_pull
@@ -72,7 +76,8 @@ class DuckPullService:
         self._turns = Turns(concurrency)
         self._missing = MissingViews(source, why_missing)
         self._system = SystemCatalog(database, SYSTEM_CATALOG, source, live or {})
-        self._binders = Binders(database, self._system)
+        self._leavable = LeavableWork()
+        self._binders = Binders(database, self._system, self._leavable)
         self._lock = threading.Lock()  # of the plans that are kept; nothing is waited for under it
         self._plans: OrderedDict[_Key, PullPlan] = OrderedDict()
         self._templates: OrderedDict[_Key, PullPlan | None] = OrderedDict()  # None: a text that has to be planned
@@ -83,10 +88,17 @@ class DuckPullService:
 
     def close(self) -> None:
         self._binders.close()
+        self._leavable.close()
         self._system.close()
 
-    def snapshot(self, own: Mapping[str, Callable[[], Any]] = MappingProxyType({})) -> Snapshot:
-        return DuckSnapshot(self._database, self._system, self._turns, self._missing, own)
+    def snapshot(self, own: Mapping[str, Callable[[], Any]] = MappingProxyType({}), owner: Owner = NOBODY) -> Snapshot:
+        engine = Engine(self._database, self._system, self._turns, self._missing, self._leavable)
+        return DuckSnapshot(engine, own, owner)
+
+    @property
+    def left(self) -> int:
+        """How many stopped statements are still at work in DuckDB."""
+        return self._leavable.left
 
     # --- plans ------------------------------------------------------------------------------------------------------
     def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
@@ -209,7 +221,7 @@ class DuckPullService:
         kind = classify.kind_of(select, reads.views)
         wanted = Binding(tree, oids, enums.types_of(oids, snapshot.enums), reads, scope.time_zone, kind)
         try:
-            made = self._binders.run(lambda binder: binder.bind(wanted), stopped)
+            made = self._binders.run(lambda binder: binder.bind(wanted), owner_of(scope), stopped)
         except SqlError as error:
             raise self._missing.explained(error, reads.views) from error
         plan = _finish(made.tree, made.direct, made.bound, scope, oids, reads, facts, kind)
@@ -222,7 +234,7 @@ class DuckPullService:
         return DuckShaper(self._database, columns)
 
     # --- EXPLAIN ----------------------------------------------------------------------------------------------------
-    def explain(self, plan: PullPlan, *, stopped: Callable[[], bool] = never) -> Sequence[str]:
+    def explain(self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never) -> Sequence[str]:
         """DuckDB's physical plan as text, after a line that says which kind of read it is."""
         text = plan.direct if plan.direct and not plan.runs.replaced else plan.sql
         head = [
@@ -232,7 +244,9 @@ class DuckPullService:
         ]
         if plan.kind == classify.SLEEP:
             return head
-        lines = self._binders.run(lambda binder: binder.explain(text, plan.live_relations, plan.streams), stopped)
+        lines = self._binders.run(
+            lambda binder: binder.explain(text, plan.live_relations, plan.streams), owner, stopped
+        )
         return [*head, *lines]
 
 

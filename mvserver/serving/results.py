@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Self
 
 import duckdb
@@ -14,6 +15,7 @@ import pyarrow as pa
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving.duck_errors import translate
+from mvserver.serving.leaving import WorkLeft
 
 
 class Watch:
@@ -52,12 +54,15 @@ class StreamedBatches(Iterator[pa.RecordBatch]):
         watch: Watch,
         finished: Callable[[int | None], None],
         turn: Callable[[], AbstractContextManager[None]],
+        leavable: Callable[[Callable[[], pa.RecordBatch | None]], pa.RecordBatch | None],
     ) -> None:
-        """``turn`` is taken for each batch; ``finished`` is told how many rows there were, where all were read."""
+        """``turn`` is taken for each batch, which is made by ``leavable``; ``finished`` is told how many rows there
+        were, where all were read."""
         self._reader: pa.RecordBatchReader | None = reader
         self._watch = watch
         self._finished = finished
         self._turn = turn
+        self._leavable = leavable
         self._aside: deque[pa.RecordBatch] = deque()
         self._revoked = False
         self._rows = 0
@@ -77,9 +82,11 @@ class StreamedBatches(Iterator[pa.RecordBatch]):
             raise StopIteration
         try:
             with self._turn():
-                batch = self._reader.read_next_batch()
-        except StopIteration:
-            self._end(self._rows)
+                batch = self._leavable(partial(next, self._reader, None))
+        except WorkLeft:
+            self._reader = None  # closed with its cursor, when it has ended
+            self._watch.stop()
+            self._finished(None)
             raise
         except SqlError:
             self.close()
@@ -87,6 +94,9 @@ class StreamedBatches(Iterator[pa.RecordBatch]):
         except (duckdb.Error, OSError, pa.ArrowException) as error:
             self.close()
             raise self._watch.translate(error) from error
+        if batch is None:
+            self._end(self._rows)
+            raise StopIteration
         self._rows += batch.num_rows
         return batch
 

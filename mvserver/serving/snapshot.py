@@ -8,9 +8,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -21,14 +22,17 @@ from mvserver.pgcatalog.edge_macros import TRANSACTION_TIME
 from mvserver.pgcatalog.system import SystemCatalog
 from mvserver.pgwire.backend import Result
 from mvserver.serving import few_rows
-from mvserver.serving.api import PullPlan
+from mvserver.serving.api import Owner, PullPlan
 from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
+from mvserver.serving.leaving import LeavableWork, WorkLeft
 from mvserver.serving.missing import MissingViews
 from mvserver.serving.results import StreamedBatches, Watch
 from mvserver.serving.turns import Turns
 
 SELECT_TAG = "SELECT "
+
+T = TypeVar("T")
 
 
 def reader_settings(system: SystemCatalog) -> tuple[str, ...]:
@@ -42,24 +46,31 @@ def reader_settings(system: SystemCatalog) -> tuple[str, ...]:
     )
 
 
+@dataclass(frozen=True)
+class Engine:
+    """What all snapshots share."""
+
+    database: Database
+    system: SystemCatalog
+    turns: Turns
+    missing: MissingViews
+    leavable: LeavableWork
+
+
 class DuckSnapshot:
     """Implements ``serving.api.Snapshot``. One statement at a time; ``interrupt`` may come from any thread."""
 
-    def __init__(
-        self,
-        database: Database,
-        system: SystemCatalog,
-        turns: Turns,
-        missing: MissingViews,
-        own: Mapping[str, Callable[[], Any]],
-    ) -> None:
-        self._system = system
+    def __init__(self, engine: Engine, own: Mapping[str, Callable[[], Any]], owner: Owner) -> None:
+        self._system = engine.system
         self._own = own
-        self._turns = turns
-        self._missing = missing
-        self._stopped = False  # the statement was interrupted, perhaps while it waited for its turn
-        self._cursor = database.cursor()
-        for setting in reader_settings(system):
+        self._owner = owner
+        self._turns = engine.turns
+        self._missing = engine.missing
+        self._leavable = engine.leavable
+        self._stopped_at: float | None = None  # when the statement was interrupted, perhaps waiting for its turn
+        self._lost = False
+        self._cursor = engine.database.cursor()
+        for setting in reader_settings(self._system):
             self._cursor.execute(setting)
         self._statements: OrderedDict[str, duckdb.Statement] = OrderedDict()
         self._time_zone = "UTC"
@@ -82,20 +93,26 @@ class DuckSnapshot:
         if self._pinned:
             self._revoke()
             self._pinned = False
-            self._cursor.execute("ROLLBACK")  # nothing was written
+            if not self._lost:
+                self._cursor.execute("ROLLBACK")  # nothing was written
+
+    @property
+    def lost(self) -> bool:
+        return self._lost
 
     def close(self) -> None:
         if not self._closed:
             self._closed = True
             self._revoke()
-            self._cursor.close()
+            if not self._lost:
+                self._cursor.close()
 
     def interrupt(self) -> None:
-        self._stopped = True
+        self._stopped_at = self._stopped_at or time.monotonic()
         sleeping = self._sleeping
         if sleeping is not None:
             sleeping.set()
-        if not self._closed:
+        if not self._closed and not self._lost:
             self._cursor.interrupt()
 
     # --- running ----------------------------------------------------------------------------------------------------
@@ -110,10 +127,10 @@ class DuckSnapshot:
     ) -> Result:
         """Start the query; rows come as they are asked for. The cursor is busy until the result is read or closed."""
         self._spool()
-        self._stopped = False
+        self._stopped_at = None
         if plan.kind == "sleep":
             return self._sleep(plan, parameters, timeout_s)
-        watch = Watch(self._cursor.interrupt, timeout_s)
+        watch = Watch(self.interrupt, timeout_s)
         try:
             with self._turn():
                 self._prepare(plan)
@@ -141,21 +158,42 @@ class DuckSnapshot:
         return None if found is None else _whole(plan, found)
 
     def _turn(self) -> AbstractContextManager[None]:
-        return self._turns.taken(lambda: self._stopped)
+        return self._turns.taken(lambda: self._stopped_at is not None)
+
+    def _leavable_run(self, work: Callable[[], T]) -> T:
+        """DuckDB's work, left where an interrupt does not end it soon: the cursor then is the work's, and closed by
+        it."""
+
+        def overdue() -> bool:
+            stopped_at = self._stopped_at
+            return stopped_at is not None and time.monotonic() - stopped_at >= limits.LEFT_AFTER_S
+
+        def carried_out(left: Callable[[], bool]) -> T:
+            return work()
+
+        try:
+            return self._leavable.run(carried_out, self._owner, overdue, self._cursor.close)
+        except WorkLeft:
+            self._lost = True
+            raise
 
     def _start(self, plan: PullPlan, parameters: list[Any], watch: Watch) -> Result:
         if plan.arrow_types and plan.runs.few:
-            found = self._few(plan, parameters)
+            few = partial(self._few, plan, parameters)
+            found = few() if plan.runs.short else self._leavable_run(few)
             if found is not None:
                 watch.stop()
                 return _whole(plan, found)
             plan.runs.few = False
-        statement = self._statement(plan.sql)
-        relation = self._cursor.sql(statement, params=parameters) if parameters else self._cursor.sql(statement)
-        reader = relation.to_arrow_reader(limits.RESULT_CHUNK_ROWS)
-        batches = StreamedBatches(reader, watch, partial(self._finished, plan), self._turn)
+        reader = self._leavable_run(lambda: self._reader(plan, parameters))
+        batches = StreamedBatches(reader, watch, partial(self._finished, plan), self._turn, self._leavable_run)
         self._open = batches
         return Result(SELECT_TAG, plan.fields, batches)
+
+    def _reader(self, plan: PullPlan, parameters: list[Any]) -> pa.RecordBatchReader:
+        statement = self._statement(plan.sql)
+        relation = self._cursor.sql(statement, params=parameters) if parameters else self._cursor.sql(statement)
+        return relation.to_arrow_reader(limits.RESULT_CHUNK_ROWS)
 
     def _few(self, plan: PullPlan, parameters: list[Any]) -> pa.RecordBatch | None:
         """The whole result, so that nothing stays open; None where it has to be streamed."""

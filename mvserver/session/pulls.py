@@ -17,7 +17,7 @@ import pyarrow as pa
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Postponed, Result
-from mvserver.serving.api import UNPROVED_S, PullPlan, Snapshot
+from mvserver.serving.api import UNPROVED_S, PullPlan, Snapshot, owner_of
 from mvserver.session.clock import StatementClock
 from mvserver.session.cursors import cursors_table
 from mvserver.session.filling import ViewWatch
@@ -230,12 +230,16 @@ class PullRunner:
         return self._pinned
 
     def _new_snapshot(self) -> Snapshot:
-        return self._free.pop() if self._free else self._state.services.pulls.snapshot(self._own)
+        return (
+            self._free.pop()
+            if self._free
+            else self._state.services.pulls.snapshot(self._own, owner_of(self._state.scope()))
+        )
 
     def _release(self, snapshot: Snapshot, *, broken: bool = False) -> None:
         if snapshot is self._pinned:
             self._pin_broken = self._pin_broken or broken
-        elif len(self._free) < _FREE_SNAPSHOTS_MAX:
+        elif not snapshot.lost and len(self._free) < _FREE_SNAPSHOTS_MAX:
             self._free.append(snapshot)
         else:
             snapshot.close()

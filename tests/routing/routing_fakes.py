@@ -19,7 +19,7 @@ from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
 from mvserver.routing.ports import Services
 from mvserver.routing.router import Router
-from mvserver.serving.api import PullPlan, PullScope, Snapshot, never
+from mvserver.serving.api import NOBODY, Owner, PullPlan, PullScope, Snapshot, never
 from mvserver.session.context import SessionContext
 from mvserver.sql import parse_one
 from mvserver.sql.statements.base import Value
@@ -194,7 +194,7 @@ class FakePulls:
     def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
         return None
 
-    def explain(self, plan: PullPlan, *, stopped: Callable[[], bool] = never) -> Sequence[str]:
+    def explain(self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never) -> Sequence[str]:
         return [f"Pull {plan.sql}"]
 
     def snapshot(self) -> Snapshot:

@@ -18,6 +18,7 @@ from serving_world import SCOPE, World
 from mvserver import limits
 from mvserver.errors import SqlError
 from mvserver.serving import binding
+from mvserver.serving.api import NOBODY
 from mvserver.serving.binder import Binder
 from mvserver.sql.dialect import parse_pull
 
@@ -142,7 +143,7 @@ def test_a_service_that_is_closed_says_so(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.close()
     with pytest.raises(SqlError) as raised:
-        world.service._binders.run(lambda binder: None, lambda: False)
+        world.service._binders.run(lambda binder: None, NOBODY, lambda: False)
     assert raised.value.sqlstate == "57P01"
 
 

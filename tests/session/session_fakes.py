@@ -16,7 +16,7 @@ from catalog.model import Role
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Result, Startup
-from mvserver.serving.api import PullPlan, PullScope, never
+from mvserver.serving.api import NOBODY, Owner, PullPlan, PullScope, never
 from mvserver.session.backend import SessionBackend
 from mvserver.session.services import Services
 from mvserver.session.session import Session
@@ -41,6 +41,7 @@ class FakeSnapshot:
         self.data = data
         self.pinned: int | None = None
         self.closed = False
+        self.lost = False
         self.open_result = False
         self._interrupted = threading.Event()
 
@@ -135,10 +136,10 @@ class FakePulls:
         fields = tuple(Field(name or "?column?", 23) for name in select.named_selects)
         return PullPlan(text, fields, oids, tuple(tables), catalog_only=not tables)
 
-    def explain(self, plan: PullPlan, *, stopped: Callable[[], bool] = never) -> Sequence[str]:
+    def explain(self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never) -> Sequence[str]:
         return [plan.sql]
 
-    def snapshot(self, own: object = None) -> FakeSnapshot:
+    def snapshot(self, own: object = None, owner: Owner = NOBODY) -> FakeSnapshot:
         snapshot = FakeSnapshot(self.data)
         self.snapshots.append(snapshot)
         return snapshot

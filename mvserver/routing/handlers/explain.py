@@ -13,7 +13,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import TEXT, fields, result
 from mvserver.routing.views import plan_view
 from mvserver.routing.work import Work
-from mvserver.serving.api import PullScope, ReadsStream
+from mvserver.serving.api import PullScope, ReadsStream, owner_of
 from mvserver.session.context import SessionContext
 from mvserver.sql.push import push_query
 from mvserver.sql.statements.queries import Explain, Pull, PushQuery
@@ -34,8 +34,9 @@ def _lines(statement: Explain, context: SessionContext, services: Services) -> S
     inner = statement.statement
     if isinstance(inner, Pull):
         try:
-            planned = services.pulls.plan(inner.select, _scope(context), stopped=context.cancelled)
-            return services.pulls.explain(planned, stopped=context.cancelled)
+            scope = _scope(context)
+            planned = services.pulls.plan(inner.select, scope, stopped=context.cancelled)
+            return services.pulls.explain(planned, owner=owner_of(scope), stopped=context.cancelled)
         except ReadsStream:
             return _push_lines(push_query(inner.text), context, services)
     if isinstance(inner, CreateMaterializedView):
