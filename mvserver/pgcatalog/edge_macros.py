@@ -55,6 +55,20 @@ EDGE_MACROS: tuple[str, ...] = tuple(
                 END
             WHEN {system}.fn._period_end(a, b) IS NOT NULL AND {system}.fn._period_end(c, d) IS NOT NULL
                 AND least(a, b) = least(c, d) THEN true END""",
+        # --- arrays: their DuckDB type has a pair of brackets for each dimension ------------------------------------
+        """array_ndims(a) AS CASE WHEN len(a) > 0
+            THEN CAST((length(typeof(a)) - length(rtrim(typeof(a), '[]'))) // 2 AS INTEGER) END""",
+        """_array_length(a, d) AS CASE WHEN d = 1 THEN CAST(nullif(len(a), 0) AS INTEGER)
+            WHEN d > 1 AND typeof(a) LIKE '%[][]'
+            THEN CAST(nullif(json_array_length(to_json(a), '$' || repeat('[0]', d - 1)), 0) AS INTEGER) END""",
+        "array_upper(a, d) AS {system}.fn._array_length(a, d)",
+        "array_lower(a, d) AS CASE WHEN {system}.fn._array_length(a, d) > 0 THEN 1 END",
+        """array_dims(a) AS CASE WHEN len(a) > 0 THEN array_to_string(list_transform(
+            generate_series(1, {system}.fn.array_ndims(a)),
+            lambda d: '[1:' || {system}.fn._array_length(a, CAST(d AS INTEGER)) || ']'), '') END""",
+        """cardinality(a) AS CAST(CASE WHEN len(a) > 0 AND typeof(a) LIKE '%[][]' THEN list_product(list_transform(
+            generate_series(1, {system}.fn.array_ndims(a)),
+            lambda d: {system}.fn._array_length(a, CAST(d AS INTEGER)))) ELSE len(a) END AS INTEGER)""",
         # --- items of arrays -----------------------------------------------------------------------------------------
         "_bool_items(a) AS list_transform(a, lambda e: {system}.fn._bool_out(e))",
         "_float8_items(a) AS list_transform(a, lambda e: {system}.fn._float8_out(e))",

@@ -264,10 +264,6 @@ MACROS: tuple[str, ...] = tuple(
         "THEN regexp_extract(s, p, 1) ELSE regexp_extract(s, p, 0) END] END",
         """_pg_expandarray(a) AS unnest(list_transform(list_zip(a, generate_series(1, len(a))),
             lambda e: {'x': e[1], 'n': CAST(e[2] AS INTEGER)}))""",
-        "array_upper(a, d) AS CASE WHEN len(a) > 0 AND d = 1 THEN CAST(len(a) AS INTEGER) END",
-        "array_lower(a, d) AS CASE WHEN len(a) > 0 AND d = 1 THEN 1 END",
-        "array_ndims(a) AS CASE WHEN len(a) > 0 THEN 1 END",
-        "cardinality(a) AS CAST(len(a) AS INTEGER)",
         "array_remove(a, v) AS list_filter(a, lambda e: e IS DISTINCT FROM v)",
         "array_replace(a, f, t) AS list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM f THEN t ELSE e END)",
         # --- numbers and dates ---------------------------------------------------------------------------------------

@@ -6,24 +6,88 @@ import re
 
 from sqlglot import exp
 
-from mvserver import sqlstates
+from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 
 _ARRAY_TEXT = re.compile(r"^\{.*\}$", re.S)
+_BOUNDS = re.compile(r"^(?:\[-?\d+:-?\d+\])+\s*=\s*(?=\{)")
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\\.|[{},]|\s+|[^{},"\\\s]+|.', re.S)
 
 
 def array_literal(node: exp.Expr | None) -> exp.Expr | None:
-    """``'{a,b}'`` as an array, where its place says that it is one."""
-    if not (isinstance(node, exp.Literal) and node.is_string and _ARRAY_TEXT.match(node.name)):
+    """``'{a,b}'`` and ``'{{a},{b}}'`` as arrays, where their place says that they are."""
+    if not (isinstance(node, exp.Literal) and node.is_string):
         return None
-    if node.name[1:].lstrip().startswith("{"):
+    text = node.name.strip()
+    bounds = _BOUNDS.match(text)
+    if bounds is not None:
+        if any(low != "1" for low in re.findall(r"\[(-?\d+):", bounds[0])):
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                "arrays with a lower bound other than 1 are not supported",
+                hint="Leave out the bounds: '{1,2}'.",
+            )
+        text = text[bounds.end() :].lstrip()
+    return _nested(text, node.name, 1) if _ARRAY_TEXT.match(text) else None
+
+
+def _nested(text: str, whole: str, depth: int) -> exp.Expr:
+    if depth > limits.ARRAY_DIMENSIONS_MAX:
         raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            "texts of arrays with several dimensions are not supported",
-            hint="Write ARRAY[[1, 2], [3, 4]].",
+            sqlstates.PROGRAM_LIMIT_EXCEEDED,
+            f"number of array dimensions ({depth}) exceeds the maximum allowed ({limits.ARRAY_DIMENSIONS_MAX})",
         )
-    items = [exp.null() if item is None else exp.Literal.string(item) for item in split_array(node.name)]
-    return exp.Array(expressions=items)
+    if not text[1:].lstrip().startswith("{"):
+        items = [exp.null() if item is None else exp.Literal.string(item) for item in split_array(text)]
+        return exp.Array(expressions=items)
+    rows = [_nested(row, whole, depth + 1) for row in _rows(text, whole)]
+    if len({shape(row) for row in rows}) > 1:
+        raise _malformed(whole, "Multidimensional arrays must have sub-arrays with matching dimensions.")
+    return exp.Array(expressions=rows)
+
+
+def _rows(text: str, whole: str) -> list[str]:
+    """The sub-arrays of ``{{...},{...}}`` as texts."""
+    rows: list[str] = []
+    level = start = 0
+    between = ""
+    for match in _TOKEN.finditer(text, 1, len(text) - 1):
+        found = match[0]
+        if found == "{":
+            level += 1
+            start = match.start() if level == 1 else start
+        elif found == "}":
+            level -= 1
+            if level == 0:
+                rows.append(text[start : match.end()])
+                between += "x"
+        elif level == 0 and not found.isspace():
+            between += found
+        if level < 0:
+            break
+    if level != 0 or between != ",".join("x" * len(rows)):
+        raise _malformed(whole, "Unexpected array element.")
+    return rows
+
+
+def shape(array: exp.Expr) -> tuple[int, ...]:
+    """Lengths by dimension of an array that is written out; of the first row, where rows differ."""
+    if not isinstance(array, exp.Array):
+        return ()
+    return (len(array.expressions), *(shape(array.expressions[0]) if array.expressions else ()))
+
+
+def check_shape(array: exp.Array) -> None:
+    """2202E where the rows of ``ARRAY[[...], [...]]`` are of different lengths."""
+    if len({shape(row) for row in array.expressions if isinstance(row, exp.Array)}) > 1:
+        raise SqlError(
+            sqlstates.ARRAY_SUBSCRIPT_ERROR,
+            "multidimensional arrays must have array expressions with matching dimensions",
+        )
+
+
+def _malformed(text: str, detail: str) -> SqlError:
+    return SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, f'malformed array literal: "{text}"', detail=detail)
 
 
 def split_array(text: str) -> list[str | None]:

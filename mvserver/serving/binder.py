@@ -123,7 +123,7 @@ class Binder:
             bound = self._bound(tree)
         if tree.find(exp.Div) is not None and division.type_divisions(self._cursor, tree):
             bound = self._bound(tree)
-        if binding.UNKNOWN in bound.parameters.values():
+        if binding.UNKNOWN in bound.parameters.values() or not bound.types:
             bound = self._bind_open(tree, bound)
         return tree, bound
 

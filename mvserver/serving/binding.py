@@ -59,7 +59,7 @@ def _from_private(answer: object) -> Bound | None:
     except (TypeError, ValueError):
         return None
     shown = tuple(str(kind) for kind in types)
-    if UNKNOWN in by_number.values():
+    if UNKNOWN in by_number.values() or shown == (UNKNOWN,):  # the latter where a macro asks for a parameter's type
         return Bound((), (), by_number)
     return Bound(tuple(str(name) for name in names), shown, by_number)
 

@@ -8,13 +8,15 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.pgcatalog import pgtypes
 from mvserver.pgcatalog.session_functions import REG_TYPES, SessionFacts, replace_reg_cast
 from mvserver.pgwire.types import intervals
 from mvserver.serving import enums
-from mvserver.serving.arrays import array_literal
+from mvserver.serving.arrays import array_literal, shape
 from mvserver.serving.edges import plain_number
 
 DECLARED = "declared"  # key in the meta of a cast to numeric(p, s) that the query's text has
+SHOWN_AS = "shown as"  # key in the meta of a text: the oid and modifier of the character type that it was cast to
 
 _TEXT_TYPES = frozenset({"text", "name", "varchar", "char", "bpchar", "cstring", '"char"', "citext"})
 _TYPE_ALIASES: dict[str, str] = {
@@ -22,9 +24,9 @@ _TYPE_ALIASES: dict[str, str] = {
     "varchar": "TEXT", "char": "TEXT", "bpchar": "TEXT", "int2": "SMALLINT", "int4": "INT", "int8": "BIGINT",
     "bool": "BOOLEAN", "float4": "FLOAT", "float8": "DOUBLE", "numeric": "DECIMAL(38, 10)", "jsonb": "JSON",
     "json": "JSON", "bytea": "BLOB", "date": "DATE", "time": "TIME", "timestamp": "TIMESTAMP", "interval": "INTERVAL",
-    "timestamptz": "TIMESTAMPTZ", "uuid": "UUID", "inet": "TEXT", "cidr": "TEXT", "macaddr": "TEXT", "xml": "TEXT",
-    "aclitem": "TEXT", "pg_node_tree": "TEXT", "int2vector": "SMALLINT[]", "oidvector": "UINTEGER[]", "money":
-    "DECIMAL(38, 2)", "unknown": "TEXT", "tid": "TEXT", "pg_lsn": "TEXT", "anyarray": "TEXT", "integer": "INT",
+    "timestamptz": "TIMESTAMPTZ", "uuid": "UUID",
+    "aclitem": "TEXT", "pg_node_tree": "TEXT", "int2vector": "SMALLINT[]", "oidvector": "UINTEGER[]",
+    "unknown": "TEXT", "tid": "TEXT", "pg_lsn": "TEXT", "anyarray": "TEXT", "integer": "INT",
     "sql_identifier": "TEXT", "character_data": "TEXT", "cardinal_number": "INT", "yes_or_no": "TEXT",
 }  # fmt: skip
 
@@ -52,12 +54,30 @@ def _type_text(to: exp.Expr) -> str:
 
 
 def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
+    """``int[][]`` is ``int[]`` in PostgreSQL: a value that is written out says how many dimensions there are."""
     assert isinstance(cast, exp.Cast)  # noqa: S101 - chosen by type
+    declared = 0
+    while isinstance(cast.to, exp.DataType) and cast.to.this == exp.DType.ARRAY and cast.to.expressions:
+        inner = cast.to.expressions[0]
+        declared += 1
+        if not (isinstance(inner, exp.DataType) and inner.this == exp.DType.ARRAY):
+            break
+        cast.set("to", inner)
+    if declared and isinstance(cast.this, exp.Literal):
+        literal = array_literal(cast.this)
+        if literal is not None:
+            cast.set("this", literal)
+    adapted = _adapted(cast, facts)
+    written = len(shape(cast.this.unnest())) if declared else 0
+    if isinstance(adapted, exp.Cast) and declared:
+        for _ in range((written or declared) - 1):
+            adapted.set("to", exp.DataType(this=exp.DType.ARRAY, expressions=[adapted.to.copy()], nested=True))
+    return adapted
+
+
+def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
     name, is_array = _target(cast)
-    if name in ("bit", "varbit"):  # DuckDB's have another text form and another meaning of numbers
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED, "bit strings are not supported", hint="Use text or bytea instead."
-        )
+    _refuse_type(name)
     if name in REG_TYPES and not is_array:
         outer = cast.parent
         while isinstance(outer, exp.Paren):
@@ -66,10 +86,6 @@ def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
         shown = shown or (isinstance(outer, exp.Select | exp.Alias) and cast.arg_key in ("expressions", "this"))
         shown = shown or isinstance(outer, exp.DPipe | exp.Concat)
         return replace_reg_cast(name, cast.this, facts, as_text=shown)
-    if is_array:
-        literal = array_literal(cast.this)
-        if literal is not None:
-            cast.set("this", literal)
     enum = enums.resolve(cast.to, facts) if name not in _TYPE_ALIASES else None
     if enum is not None:
         cast.set("to", enum)
@@ -88,9 +104,12 @@ def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
     alias = _TYPE_ALIASES.get(name)
     target = cast.to.expressions[0] if is_array and cast.to.expressions else cast.to
     plain = type(target) is exp.DataType and target.this != exp.DataType.Type.USERDEFINED  # not oid and its like
-    if alias is not None and (
-        not plain or name in ("jsonb", "name", "inet", "money", "xml", "char", "varchar", "bpchar")
-    ):
+    if name == "char" and not plain and not is_array:  # "char", a single byte
+        cast.set("to", exp.DataType.build("TEXT", dialect="duckdb"))
+        first = exp.Anonymous(this="left", expressions=[cast.copy(), exp.Literal.number(1)])
+        first.meta[SHOWN_AS] = (pgtypes.CHAR, -1)
+        return first
+    if alias is not None and (not plain or name in ("jsonb", "name", "char", "varchar", "bpchar")):
         if plain and name in ("char", "varchar", "bpchar") and (target.expressions or name == "char"):
             if is_array:
                 raise SqlError(
@@ -100,7 +119,42 @@ def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
                 )
             return _bounded_text(cast, blank_padded=name != "varchar")
         cast.set("to", exp.DataType.build(alias + ("[]" if is_array else ""), dialect="duckdb"))
+        if name in _CHARACTER_OIDS and not is_array:
+            cast.meta[SHOWN_AS] = (_CHARACTER_OIDS[name], -1)
     return cast
+
+
+_CHARACTER_OIDS = {"varchar": pgtypes.VARCHAR, "bpchar": pgtypes.BPCHAR, "name": pgtypes.NAME}
+
+
+_REFUSED_TYPES: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(("bit", "varbit", "bit varying"), ("bit strings are", "Use text or bytea instead.")),
+    "xml": ("type xml is", "Keep documents as text, or as json."),
+    "money": ("type money is", "Use numeric(38, 2)."),
+    **{
+        name: (f"type {name} is", "Keep addresses as text.") for name in ("inet", "cidr", "macaddr", "macaddr8")
+    },
+    **{
+        name: (f"type {name} is", "Use two columns, and comparisons of both.")
+        for kind in ("int4", "int8", "num", "ts", "tstz", "date")
+        for name in (f"{kind}range", f"{kind}multirange")
+    },
+    **{
+        name: (f"type {name} is", "Use numbers for the coordinates.")
+        for name in ("point", "line", "lseg", "box", "path", "polygon", "circle")
+    },
+    **{name: (f"type {name} is", "Use LIKE or ~ on the text.") for name in ("tsvector", "tsquery")},
+    **{name: (f"type {name} is", "Use bigint.") for name in ("txid_snapshot", "pg_snapshot", "xid8")},
+    "timetz": ("type time with time zone is", "Use timestamp with time zone."),
+    "jsonpath": ("type jsonpath is", "Use -> and ->>."),
+}  # fmt: skip
+"""By the name's first word or alias; DuckDB's own of these names, where it has one, have other meanings."""
+
+
+def _refuse_type(name: str) -> None:
+    refused = _REFUSED_TYPES.get(name)
+    if refused is not None:
+        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"{refused[0]} not supported", hint=refused[1])
 
 
 _BOOLEAN_TEXTS = {"on": "true", "off": "false", "yes": "true", "no": "false", "y": "true", "n": "false"}
@@ -142,8 +196,11 @@ def _bounded_text(cast: exp.Cast, *, blank_padded: bool) -> exp.Expr:
     length = size.this if isinstance(size, exp.DataTypeParam) else size
     text = exp.cast(cast.this, "TEXT", dialect="duckdb")
     cut = exp.Anonymous(this="left", expressions=[text, length.copy()])
+    shown_as = (pgtypes.BPCHAR if blank_padded else pgtypes.VARCHAR, int(length.name) + 4)
     if not blank_padded:
+        cut.meta[SHOWN_AS] = shown_as
         return cut
+    _forget_blanks(cast)
     blank = exp.Literal.string(" ")
     bare = exp.Anonymous(this="rtrim", expressions=[cut, blank])
     item = cast.parent if isinstance(cast.parent, exp.Alias) else cast
@@ -152,5 +209,18 @@ def _bounded_text(cast: exp.Cast, *, blank_padded: bool) -> exp.Expr:
         and item.arg_key == "expressions"
         and item.parent.find_ancestor(exp.Query) is None
     ):
-        return exp.Anonymous(this="rpad", expressions=[bare, length.copy(), blank.copy()])
+        padded = exp.Anonymous(this="rpad", expressions=[bare, length.copy(), blank.copy()])
+        padded.meta[SHOWN_AS] = shown_as
+        return padded
     return bare
+
+
+def _forget_blanks(cast: exp.Cast) -> None:
+    """A constant that is compared with a char(n) is one too."""
+    place = cast.parent
+    while isinstance(place, exp.Paren):
+        place = place.parent
+    if isinstance(place, exp.Predicate):
+        for part in place.iter_expressions():
+            if isinstance(part, exp.Literal) and part.is_string and not isinstance(place, exp.Like | exp.ILike):
+                part.set("this", part.name.rstrip(" "))

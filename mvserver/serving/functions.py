@@ -51,8 +51,7 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
         else:
             node.set("this", name)
     if isinstance(node, exp.ArraySize) and node.args.get("expression") is not None:  # array_length(array, dimension)
-        size = exp.Nullif(this=node.copy(), expression=exp.Literal.number(0))
-        return exp.cast(size, "INT", dialect="duckdb")
+        return exp.Anonymous(this="_array_length", expressions=[node.this.copy(), node.expression.copy()])
     if isinstance(node, _INT4_FUNCTIONS):
         return exp.cast(node.copy(), "INT", dialect="duckdb") if not isinstance(node.parent, exp.Cast) else None
     if isinstance(node, exp.Extract):

@@ -16,7 +16,8 @@ TypeOf = Callable[[exp.Expr], str]
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
-_NODES = (*_ARITHMETIC, *_COMPARISONS, exp.ArrayToString, exp.Sign, exp.Log, exp.ExplodingGenerateSeries)
+_NODES = (*_ARITHMETIC, *_COMPARISONS, exp.ArrayToString, exp.Sign, exp.Log, exp.ExplodingGenerateSeries,
+          exp.Explode, exp.Unnest)  # fmt: skip
 _FLOATS = ("DOUBLE", "FLOAT")
 _SMALL = ("SMALLINT", "TINYINT")
 _INT4 = (*_SMALL, "INTEGER")
@@ -42,6 +43,10 @@ def rewritten(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
         return _joined_items(node, node.this, type_of)
     if isinstance(node, exp.ExplodingGenerateSeries):
         return _series(node, type_of)
+    if isinstance(node, exp.Explode | exp.Unnest):
+        arrays = [node.this] if isinstance(node, exp.Explode) else node.expressions
+        flat = [_flatten(array, type_of(array)) for array in arrays]
+        return node if any(flat) else None
     if isinstance(node, exp.Sign):
         exact = type_of(node.this).startswith("DECIMAL")
         return _cast(node, "DECIMAL(38, 0)" if exact else "DOUBLE")
@@ -152,9 +157,26 @@ def _operands(node: exp.Expr) -> list[exp.Expr]:
 
 
 # --- arrays ---------------------------------------------------------------------------------------------------------
+def _flatten(array: exp.Expr, kind: str) -> bool:
+    """An array of several dimensions as its elements one after the other, in its place."""
+    depth = (len(kind) - len(kind.rstrip("[]"))) // 2
+    if depth < 2:
+        return False
+    flat = array.copy()
+    for _ in range(depth - 1):
+        flat = _call("flatten", flat)
+    array.replace(flat)
+    return True
+
+
 def _joined_items(node: exp.Expr, array: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
-    shown = _ITEMS_OUT.get(type_of(array))
+    kind = type_of(array)
+    if _flatten(array, kind):
+        array = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+        kind = f"{kind.rstrip('[]')}[]"
+        node.meta["flat"] = True
+    shown = _ITEMS_OUT.get(kind)
     if shown is None:
-        return None
+        return node if node.meta.get("flat") else None
     array.replace(_call(shown, array))
     return node

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +18,7 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog import pgtypes
 from mvserver.pgcatalog.edge_macros import NOW_MACROS
+from mvserver.pgcatalog.pgtypes import PgType
 from mvserver.pgcatalog.session_functions import SessionFacts
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
 from mvserver.pgcatalog.system import LiveRelations, SystemCatalog
@@ -263,6 +265,7 @@ def _finish(
     outputs = [duck_types.output_type(kind_name) for kind_name in bound.types]
     if len(outputs) > limits.COLUMNS_MAX:
         raise SqlError(sqlstates.TOO_MANY_COLUMNS, f"target lists can have at most {limits.COLUMNS_MAX} entries")
+    outputs = _declared(tree, outputs)
     arrow = [duck_types.arrow_type(output.cast or name) for name, output in zip(bound.types, outputs, strict=True)]
     fields = tuple(
         Field(name, output.pg.oid, output.pg.size, output.pg.typmod if keeps else -1, *origin)
@@ -312,7 +315,23 @@ def _keep_modifiers(tree: exp.Expr, count: int) -> Sequence[bool]:
     if len(items) != count or any(item.is_star for item in items):
         return [True] * count
     bare = [item.unalias() for item in items]
-    return [isinstance(item, exp.Column | exp.Subquery) or bool(item.meta.get(casts.DECLARED)) for item in bare]
+    return [
+        isinstance(item, exp.Column | exp.Subquery)
+        or bool(item.meta.get(casts.DECLARED) or casts.SHOWN_AS in item.meta)
+        for item in bare
+    ]
+
+
+def _declared(tree: exp.Expr, outputs: list[OutputType]) -> list[OutputType]:
+    """A column that is cast to a character type in the outermost select list is shown as of that type."""
+    items = tree.expressions if isinstance(tree, exp.Select) else []
+    if len(items) != len(outputs):
+        return outputs
+    declared = [item.unalias().meta.get(casts.SHOWN_AS) for item in items]
+    return [
+        replace(output, pg=PgType(*shown)) if shown is not None and output.pg.oid == pgtypes.TEXT else output
+        for output, shown in zip(outputs, declared, strict=True)
+    ]
 
 
 def _names(tree: exp.Expr, bound: Bound) -> Sequence[str]:

@@ -13,7 +13,7 @@ from mvserver.compiler.patterns import similar_pattern
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
 from mvserver.pgcatalog.static_data import procedure_columns
-from mvserver.serving.arrays import array_literal, compared_array
+from mvserver.serving.arrays import array_literal, check_shape, compared_array
 from mvserver.serving.casts import adapt_cast
 from mvserver.serving.clauses import check_clause
 from mvserver.serving.edges import adapt_constant, interval_constant, interval_quotient, overlaps
@@ -111,6 +111,8 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         return overlaps(node)
     if isinstance(node, exp.Div):
         return interval_quotient(node)
+    if isinstance(node, exp.Array):
+        check_shape(node)
     if isinstance(node, exp.Limit | exp.Offset | exp.Select):
         check_clause(node)
     if isinstance(node, exp.Window) and isinstance(node.this, exp.Ntile):

@@ -223,9 +223,27 @@ def text_of(value: exp.Expr, kind: str) -> exp.Expr | None:
     """The value as PostgreSQL writes it, where DuckDB writes it in another way."""
     if kind in _TEXT_OF:
         return call(_TEXT_OF[kind], value.copy())
-    if kind.endswith("[]") and not kind.endswith("][]"):
+    depth = (len(kind) - len(kind.rstrip("[]"))) // 2
+    if depth > 1 and kind.endswith("]"):
+        return _nested_text(value.copy(), kind, depth)
+    if depth:
         return call("_array_out", value.copy())
     return None
+
+
+def _nested_text(value: exp.Expr, kind: str, depth: int) -> exp.Expr:
+    """``{{1,2},{3,4}}``: the innermost arrays by their own macro, the others joined."""
+    if depth == 1:
+        return call(_TEXT_OF.get(f"{kind.rstrip('[]')}[]", "_array_out"), value)
+    row = exp.to_identifier(f"_row{depth}", quoted=True)
+    inner = _nested_text(exp.Column(this=row.copy()), kind, depth - 1)
+    rows = call("list_transform", value, exp.Lambda(this=inner, expressions=[row]))
+    joined = call("array_to_string", rows, exp.Literal.string(","))
+    return exp.Paren(
+        this=exp.DPipe(
+            this=exp.DPipe(this=exp.Literal.string("{"), expression=joined), expression=exp.Literal.string("}")
+        )
+    )
 
 
 def _truncated(unit: str, operand: exp.Expr, kind: str) -> exp.Expr:

@@ -100,7 +100,6 @@ ERRORS = (
 REFUSED = (
     ("b'101'", "bit strings are not supported"),
     ("x'1f'", "bit strings are not supported"),
-    ("'{{1,2},{3,4}}'::int[]", "texts of arrays with several dimensions are not supported"),
     ("ARRAY['abc']::varchar(2)[]", "arrays of text with a length are not supported"),
     ("'101'::bit(3)", "bit strings are not supported"),
     ("to_number('12,454.8-', '99G999D9S')", "function to_number is not supported"),
