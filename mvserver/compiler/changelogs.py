@@ -37,13 +37,17 @@ def check_retraction(plan: ContinuousPlan) -> None:
 
 
 def projected_key(plan: Projection) -> tuple[str, ...]:
-    """The outputs that are the changelog's primary key, in its order; empty where one of its columns is left out."""
+    """The outputs that are the changelog's primary key, in its order, and with UNNEST the number of the element; empty
+    where one of these columns is left out."""
     names = {
         output.expression.name: output.name
         for output in reversed(plan.outputs)
         if isinstance(output.expression, ColumnReference)
     }
-    key = plan.scan.primary_key
+    unnests = plan.scan.unnests
+    if any(unnest.outer for unnest in unnests):  # whose ordinality may be NULL
+        return ()
+    key = (*plan.scan.primary_key, *(unnest.ordinality for unnest in unnests))
     return tuple(names[column] for column in key) if all(column in names for column in key) else ()
 
 

@@ -75,6 +75,7 @@ def check_lowering(plan: ContinuousPlan) -> None:
             lower_duckdb(expression, key=str, aggregate=str)
     if plan.where is not None:
         scanned.append(plan.where)
+    scanned.extend(array for unnest in plan.scan.unnests for array in unnest.arrays)
     for expression in scanned:
         lower_spark(expression, identifier)
     for output in plan.outputs:

@@ -154,14 +154,14 @@ def _pruned_scan(scan: Scan, wanted: frozenset[str]) -> Scan:
 
 def _pruned_side(side: JoinSide, wanted: frozenset[str]) -> JoinSide:
     outputs = tuple(output for output in side.outputs if output.name in wanted)
-    read = [*side.keys, *(output.expression for output in outputs)]
-    if side.where is not None:
-        read.append(side.where)
+    read = _expressions(replace(side, outputs=outputs).plan)
     return replace(side, outputs=outputs, scan=_pruned_scan(side.scan, _columns_of(read)))
 
 
 def _expressions(plan: ContinuousPlan) -> list[Expression]:
-    found = [] if plan.where is None else [plan.where]
+    found = [array for unnest in plan.scan.unnests for array in unnest.arrays]
+    if plan.where is not None:
+        found.append(plan.where)
     if isinstance(plan, Aggregation):
         found.extend(plan.keys)
         for call in plan.aggregates:

@@ -10,7 +10,7 @@ from mvserver.compiler.changelogs import over_changelog
 from mvserver.compiler.explain_joins import join_lines
 from mvserver.compiler.expressions import Expression, Literal
 from mvserver.compiler.lower_spark import lower as lower_spark
-from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Output, Scan
+from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Output, Scan, Unnest
 from mvserver.compiler.render import render
 from mvserver.compiler.windowed import described
 from mvserver.sql.types import VARCHAR
@@ -43,7 +43,7 @@ def _below(plan: ContinuousPlan) -> list[str]:
     scan, where = plan.scan, plan.where
     lines = _section("Filter, by Spark", [_spark(where)]) if where is not None else []
     if scan.derived is not None:
-        return [*lines, *join_lines(scan.derived, _below)]
+        return [*lines, *(f"  {_unnest(unnest)}" for unnest in scan.unnests), *join_lines(scan.derived, _below)]
     event_time = f"column {scan.timestamp} ({scan.timestamp_format})" if scan.timestamp else "the record's own"
     columns = ", ".join(
         f"{column.name} {column.type}{' NOT NULL' if column.not_null else ''}" for column in scan.columns
@@ -54,10 +54,17 @@ def _below(plan: ContinuousPlan) -> list[str]:
         f"    Starting position: {scan.starting_position}",
         f"    Event time: {event_time}",
         *(f"    {line}" for line in described(plan)),
+        *(f"    {_unnest(unnest)}" for unnest in scan.unnests),
         f"    Undecodable records: {scan.error_handling.value}",
         f"    Columns: {columns}",
         *([f"    Primary key: {_primary_key(scan)}"] if scan.primary_key else []),
     ]
+
+
+def _unnest(unnest: Unnest) -> str:
+    arrays = ", ".join(_spark(array) for array in unnest.arrays)
+    elements = ", ".join(f"{identifier(each.name)} {each.type}" for each in unnest.elements)
+    return f"{'Outer unnest' if unnest.outer else 'Unnest'} of {arrays} as {elements}"
 
 
 def _keys_of(grouping_set: Sequence[int]) -> str:

@@ -41,7 +41,7 @@ def joined(left: Source, right: Source, join: exp.Join) -> Source:
         _check_side(source, join)
         _check_union(source, join)
     _check_left(left, join)
-    _check_names(left.scope, right.scope, join)
+    check_names(left.scope, right.scope, join)
     temporal = right.scan.kind == CHANGELOG
     within = 0 if temporal else _within(join)
     tables, outputs = _joined_tables((left.scope, right.scope))
@@ -117,6 +117,13 @@ def _check_temporal(kind: JoinKind, scan: Scan, side: JoinSide, join: exp.Join) 
             hint="A row of the stream is joined with the version that was valid at its event time.",
             position=position,
         )
+    if scan.unnests:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "a join with UNNEST over a changelog is not supported",
+            hint="Join the changelog first, and write UNNEST after the join.",
+            position=position,
+        )
     if kind is JoinKind.FULL:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
@@ -139,7 +146,7 @@ def _without_primary_key(changelog: Scan, join: exp.Join) -> SqlError:
     )
 
 
-def _check_names(left: Scope, right: Scope, join: exp.Join) -> None:
+def check_names(left: Scope, right: Scope, join: exp.Join) -> None:
     names = {table.name for table in left.tables}
     for table in right.tables:
         if table.name in names:

@@ -21,6 +21,19 @@ class ScanColumn:
     not_null: bool = False
 
 
+@dataclass(frozen=True)
+class Unnest:
+    """A row for each place in the longest of ``arrays``, which are over the columns of the scan and of the unnests
+    before it. ``elements`` are the columns that it adds, one for each array, NULL where that is shorter;
+    ``ordinality`` names a further one, the number of the place, from 1. Where all arrays are NULL or empty an ``outer``
+    one gives a row of NULLs, and any other none."""
+
+    arrays: tuple[Expression, ...]
+    elements: tuple[ScanColumn, ...]
+    ordinality: str
+    outer: bool
+
+
 class ErrorHandling(enum.Enum):
     """``source.deserialization.error.handling``."""
 
@@ -60,6 +73,7 @@ class Scan:
     idle_timeout_ms: int | None = None  # None: a partition without records holds the watermark back for ever
     views: tuple[str, ...] = ()  # ids of the views whose definitions led here, the outermost last
     derived: Derived | None = None  # what makes its rows, where no store has them
+    unnests: tuple[Unnest, ...] = ()  # each makes several rows of what the one before gives
 
 
 class Aggregate(enum.Enum):

@@ -35,6 +35,7 @@ class ScopeTable:
     alias: str | None = None
     path: tuple[str, ...] = ()  # database, schema, name; empty for a sub-query
     stored: bool = False  # its rows are records of an entity
+    unnested: bool = False  # its rows are elements of a record's arrays
 
     @property
     def name(self) -> str:
@@ -73,7 +74,8 @@ class Scope:
     def row_function(self, name: str, position: int | None) -> Expression:
         """``rowtime()`` or ``rowkey()`` of the records that FROM reads."""
         found = ROW_FUNCTIONS[name]
-        if len(self.tables) != 1 or not self.tables[0].stored or self.has_column(found.name):
+        tables = [table for table in self.tables if not table.unnested]
+        if len(tables) != 1 or not tables[0].stored or self.has_column(found.name):
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
                 f"{found.name} is only supported where FROM names one stream or changelog",

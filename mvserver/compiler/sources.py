@@ -23,6 +23,7 @@ from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable
 from mvserver.compiler.shape import RelationShape, Resolve, ViewDefinition
 from mvserver.compiler.source_properties import scan_of
 from mvserver.compiler.unions import union_all
+from mvserver.compiler.unnests import Alias, first_in_from, unnested
 from mvserver.compiler.windowed import COLUMNS, window_of
 from mvserver.errors import SqlError
 from mvserver.sql.nodes import position_of
@@ -102,6 +103,9 @@ def _source(select: exp.Expression, names: Names) -> Source:
         raise refused("a SELECT without FROM", select, "A continuous query reads a stream.")
     source = _item(from_.this, names)
     for join in select.args.get("joins") or ():
+        if isinstance(join.this, exp.Unnest):
+            source = unnested(source, join, Alias(*_alias(join.this.args.get("alias"))))
+            continue
         other = _item(join.this, names)
         if other.scan.kind == CHANGELOG:  # of use from its beginning: the rows that it has now
             other = _item(join.this, replace(names, default_starting="earliest"))
@@ -116,6 +120,8 @@ def _source(select: exp.Expression, names: Names) -> Source:
 def _item(item: exp.Expression, names: Names) -> Source:
     if isinstance(item, exp.Subquery):
         return _derived(item.this, item, replace(names, level=names.level + 1), item.args.get("alias"), None)
+    if isinstance(item, exp.Unnest):
+        raise first_in_from(item)
     if not isinstance(item, exp.Table):
         raise refused("this item of FROM", item, "Name a stream.")
     parts = tuple(str(part.this) for key in ("catalog", "db", "this") if (part := item.args.get(key)) is not None)

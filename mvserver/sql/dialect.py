@@ -33,8 +33,10 @@ select list
     ``meta["properties"]``: ``Properties`` (always set, empty without WITH)
 ``exp.Subquery``
     ``this`` a Select, ``alias`` as above
+``exp.Unnest``
+    ``expressions`` the arrays, ``offset`` True for WITH ORDINALITY, ``alias`` as above; LATERAL leaves no trace
 ``exp.Join``
-    ``this`` a Table or Subquery, ``kind`` "INNER", "CROSS" (a comma too) or None, ``side`` "LEFT",
+    ``this`` a Table, Subquery or Unnest, ``kind`` "INNER", "CROSS" (a comma too) or None, ``side`` "LEFT",
     "RIGHT", "FULL" or None, ``on`` or ``using`` (Identifiers); ``meta["within"]``: ``exp.Interval`` of WITHIN, or None
 ``exp.Where``, ``exp.Having``, ``exp.Group``
     ``this``; ``expressions`` (a number is an ordinal, as in PostgreSQL)
@@ -42,8 +44,8 @@ select list
     ``expressions``: ``exp.CTE(this=Select, alias=TableAlias)``
 refused here
     UNION/INTERSECT/EXCEPT, ORDER BY, LIMIT, OFFSET, FETCH, windows (OVER, WINDOW, TUMBLE, HOP, CUMULATE), sub-queries
-    in expressions, GROUPING SETS/ROLLUP/CUBE, DISTINCT ON, LATERAL, TABLESAMPLE, MATCH_RECOGNIZE, RECURSIVE,
-    FOR UPDATE, parameters ($1: 42P02)
+    in expressions, GROUPING SETS/ROLLUP/CUBE, DISTINCT ON, LATERAL before anything but UNNEST, TABLESAMPLE,
+    MATCH_RECOGNIZE, RECURSIVE, FOR UPDATE, parameters ($1: 42P02)
 
 Names and access
 ----------------

@@ -311,10 +311,15 @@ class _Parser:
     def _source(self) -> exp.Expression:
         cursor = self.cursor
         token = cursor.current
-        if cursor.at_word("lateral"):
-            raise cursor.not_supported("LATERAL is not supported in continuous queries")
+        lateral = cursor.accept_word("lateral")
         if cursor.at_word("unnest") and cursor.peek().text == "(":
-            raise cursor.not_supported("UNNEST is not supported in continuous queries")
+            return self._unnest()
+        if lateral:
+            raise cursor.not_supported(
+                "LATERAL is only supported before UNNEST in continuous queries",
+                hint="Write CROSS JOIN LATERAL UNNEST(array) AS t (column).",
+                token=token,
+            )
         if cursor.at_operator("("):
             cursor.advance()
             if not cursor.at_any({"select", "with", "values"}) and not cursor.at_operator("("):
@@ -344,6 +349,20 @@ class _Parser:
             raise cursor.not_supported("FOR SYSTEM_TIME AS OF is not supported")
         table.meta["properties"] = properties
         return table
+
+    def _unnest(self) -> exp.Unnest:
+        """``UNNEST(array, ...) [WITH ORDINALITY] [[AS] t [(columns)]]``"""
+        cursor = self.cursor
+        token = cursor.advance()
+        cursor.expect_operator("(")
+        arrays = [self.expressions.expression()]
+        while cursor.accept_operator(","):
+            arrays.append(self.expressions.expression())
+        cursor.expect_operator(")")
+        ordinality = cursor.accept_word("with", "ordinality")
+        unnest = at(exp.Unnest(expressions=arrays, offset=bool(ordinality)), token)
+        self._source_alias(unnest)
+        return unnest
 
     def _table(self) -> exp.Table:
         cursor = self.cursor

@@ -12,13 +12,15 @@ from spark_sinks.duckdb.record_columns import PLACE, RANK
 @dataclass(frozen=True)
 class ChangeInput:
     """Columns of the batch. ``known`` tells the records that are not rejected, ``columns`` are those of the state,
-    ``identity`` is its text of the key where it has one."""
+    ``identity`` is its text of the key where it has one. Of a view with UNNEST the last ``ordinals`` of the primary key
+    tell the rows of a record apart."""
 
     primary_key: tuple[str, ...]
     known: str
     passing: str
     columns: tuple[str, ...]
     identity: str | None = None
+    ordinals: int = 0
 
     def statement(self, relation: str) -> str:
         """The last change of each primary key."""
@@ -30,6 +32,7 @@ class ChangeInput:
             order=(RANK, PLACE),
             columns=self.columns,
             identity=self.identity,
+            ordinals=self.ordinals,
         )
 
 

@@ -77,8 +77,9 @@ class BatchEvaluator:
         grouped = [] if whole else [t for t in targets if _can_be_grouped(t)]
         parts = []
         if grouped:
-            parts.append(evaluate_partials(frame, self._program(grouped, trial), self._reader))
-            self._reduction = parts[0].rows / max(1, records)
+            programs = _programs(grouped)
+            parts += [evaluate_partials(frame, self._program(each, trial), self._reader) for each in programs]
+            self._reduction = sum(part.rows for part in parts) / len(programs) / max(1, records)
         parts.extend(
             evaluate_rows(frame, self._program(together, trial), self._reader)
             for together in _programs(t for t in targets if t not in grouped)

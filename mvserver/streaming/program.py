@@ -22,6 +22,7 @@ from mvserver.streaming.change_input import ChangeInput, contributed
 from mvserver.streaming.feeds import query_of
 from mvserver.streaming.scan_decoding import DecodedScan, Stages, decode_scan, side_by_side
 from mvserver.streaming.targets import MeasureCall, Target, keeps_times
+from mvserver.streaming.unnesting import UnnestedRows, unnest_rows
 from mvserver.streaming.windowing import WindowColumns, event_us
 from spark_sinks.decode import TYPED_FORMATS, parquet_column
 from spark_sinks.duckdb import value_tables
@@ -233,8 +234,15 @@ def build_program(targets: Sequence[Target], *, trial: bool = False) -> Program:
     stages += tuple(windows.stages)
     flags, values = _Columns("f"), _Columns("c")
     partials: dict[str, str] = {}
-    views = [_view_input(target, references, windows, good, flags, values, partials) for target in targets]
-    views = [_with_changes(view, decodings[view.target.plan.scan.relation_id], flags, values) for view in views]
+    views: list[ViewInput] = []
+    for target in targets:
+        scan = target.plan.scan
+        columns = _with_row_functions(scan, windows.references(scan) or references[scan.relation_id])
+        rows = unnest_rows(scan.unnests, columns, good[scan.relation_id])
+        if not views:  # those that make several rows of a record make the same: see spread_key
+            stages += rows.stages
+        view = _view_input(target, rows, windows, flags, values, partials)
+        views.append(_with_changes(view, decodings[scan.relation_id], rows, flags, values))
     if any(text != name for text, name in flags.by_text.items()):
         stages += (tuple(flags.selected()),)
     keys = list(dict.fromkeys(key for view in views for key in view.group_columns))
@@ -256,7 +264,15 @@ def build_program(targets: Sequence[Target], *, trial: bool = False) -> Program:
     )
 
 
-def _with_changes(view: ViewInput, decoded: DecodedScan, flags: _Columns, values: _Columns) -> ViewInput:
+def _with_row_functions(scan: Scan, columns: Mapping[str, str]) -> Mapping[str, str]:
+    if scan.derived is not None:
+        return columns
+    return {**columns, ROW_TIME.name: f"({event_us(scan, columns)} div 1000)", ROW_KEY.name: _ROW_KEY}
+
+
+def _with_changes(
+    view: ViewInput, decoded: DecodedScan, unnested: UnnestedRows, flags: _Columns, values: _Columns
+) -> ViewInput:
     """Over a changelog: every record that is not rejected counts, also one that only takes its key away."""
     state = view.target.state
     if isinstance(state, FeedState):
@@ -267,8 +283,9 @@ def _with_changes(view: ViewInput, decoded: DecodedScan, flags: _Columns, values
         rows, columns = state, view.outputs
     else:
         return view
-    primary_key = tuple(values.name(text) for text in decoded.primary_key)
-    changes = ChangeInput(primary_key, flags.plain(decoded.known), view.flag, columns, rows.identity_of(primary_key))
+    primary_key = tuple(values.name(text) for text in (*decoded.primary_key, *unnested.ordinals))
+    identity = rows.identity_of(primary_key)
+    changes = ChangeInput(primary_key, flags.plain(decoded.known), view.flag, columns, identity, rows.ordinals)
     return replace(view, changes=changes)
 
 
@@ -301,19 +318,15 @@ def _rejected_column(scan: Scan, reason: str, name: str) -> str:
 
 def _view_input(
     target: Target,
-    references: Mapping[str, Mapping[str, str]],
+    rows: UnnestedRows,
     windows: WindowColumns,
-    goods: Mapping[str, str],
     flags: _Columns,
     values: _Columns,
     partials: dict[str, str],
 ) -> ViewInput:
     plan = target.plan
-    columns = windows.references(plan.scan) or references[plan.scan.relation_id]
-    if plan.scan.derived is None:
-        columns = {**columns, ROW_TIME.name: f"({event_us(plan.scan, columns)} div 1000)", ROW_KEY.name: _ROW_KEY}
+    columns, good = rows.columns, rows.good
     resolve: Callable[[str], str] = columns.__getitem__
-    good = goods[plan.scan.relation_id]
     if plan.where is None:
         flag = flags.plain(good)
     else:
@@ -331,7 +344,7 @@ def _view_input(
             outputs += (values.name(event_us(plan.scan, columns)), values.name("record_time"))
         event = None
         if isinstance(target.state, AppendState) and target.state.aging is not None:
-            event = values.name(f"CASE WHEN {good} THEN {event_us(plan.scan, columns)} END")
+            event = values.name(f"CASE WHEN {rows.record} THEN {event_us(plan.scan, columns)} END")
             outputs += (event,)
         return ViewInput(target, flag, (), (), "", (), outputs=outputs, event=event)
 

@@ -139,7 +139,8 @@ def _keyed_rows(table: str, scan: Scan, types: tuple[str, ...]) -> KeyedRows:
     """A stored changelog has no NULL in its key; what the server makes may have."""
     columns = {column.name: column.type for column in scan.columns}
     keys = tuple(lower_duckdb.duckdb_type(columns[name]) for name in scan.primary_key)
-    return KeyedRows(table, keys, types, nullable=scan.derived is not None)
+    ordinals = len(scan.unnests)
+    return KeyedRows(table, (*keys, *["BIGINT"] * ordinals), types, scan.derived is not None, ordinals)
 
 
 def _value_table(call: AggregateCall) -> ValueTable:

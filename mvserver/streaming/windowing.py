@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mvserver.compiler.plans import Aggregation, ContinuousPlan, Projection, Scan
+from mvserver.compiler.plans import Aggregation, ContinuousPlan, Projection, Scan, Unnest
 from mvserver.compiler.windowed import END, START
 from mvserver.compiler.windows import (
     EVENT_MS_MAX,
@@ -19,7 +19,7 @@ from mvserver.compiler.windows import (
 from mvserver.sql.types import Kind
 from spark_sinks.duckdb.windows import Aging, Windowing
 
-SpreadKey = tuple[str, str | None, Window]
+SpreadKey = tuple[str, str | None, Window | None, tuple[Unnest, ...]]
 
 
 def windowing_of(plan: ContinuousPlan) -> Windowing | None:
@@ -47,9 +47,9 @@ def aging_of(plan: Projection) -> Aging | None:
 
 def spread_key(scan: Scan) -> SpreadKey | None:
     """Scans that make several rows of a record can share a program only where they make the same."""
-    if scan.window is None or not scan.window.is_shared:
+    if not scan.unnests and (scan.window is None or not scan.window.is_shared):
         return None
-    return scan.relation_id, scan.timestamp, scan.window
+    return scan.relation_id, scan.timestamp, scan.window, scan.unnests  # an array may name the window's bounds
 
 
 class WindowColumns:

@@ -40,12 +40,14 @@ Register = Callable[[str, pa.Table], None]
 @dataclass(frozen=True)
 class KeyedRows:
     """A row for each primary key (p0 ...) of the source that is in the view: its columns c0 ... Where a key may hold
-    NULLs, or have no columns at all, a text made of it tells the rows apart: a primary key of DuckDB cannot."""
+    NULLs, or have no columns at all, a text made of it tells the rows apart: a primary key of DuckDB cannot. Where a
+    source row gives several rows, the last ``ordinals`` of the key number them."""
 
     table: str
     key_types: tuple[str, ...]
     types: tuple[str, ...]
     nullable: bool = False
+    ordinals: int = 0
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -60,9 +62,18 @@ class KeyedRows:
         return tuple(f"c{i}" for i in range(len(self.types)))
 
     @property
+    def source_identity(self) -> tuple[str, ...]:
+        """The columns that tell the source's rows apart."""
+        return (_IDENTITY,) if self.nullable else self.keys[: self._source_keys]
+
+    @property
     def identity(self) -> tuple[str, ...]:
-        """The columns that tell its rows apart."""
-        return (_IDENTITY,) if self.nullable else self.keys
+        """The columns that tell its own rows apart."""
+        return (*self.source_identity, *self.keys[self._source_keys :])
+
+    @property
+    def _source_keys(self) -> int:
+        return len(self.key_types) - self.ordinals
 
     @property
     def stored(self) -> tuple[str, ...]:
@@ -74,7 +85,7 @@ class KeyedRows:
             return None
         texts = [
             f"{f'epoch_us({key})' if kind == _ZONED else key}::VARCHAR"  # an instant is written as its zone has it
-            for key, kind in zip(keys, self.key_types, strict=True)
+            for key, kind in list(zip(keys, self.key_types, strict=True))[: self._source_keys]
         ]
         return f"to_json([{', '.join(texts)}]::VARCHAR[])::VARCHAR"
 
@@ -136,15 +147,17 @@ def last_changes(
     order: Sequence[str],
     columns: Sequence[str],
     identity: str | None = None,
+    ordinals: int = 0,
 ) -> str:
-    """The last record of each primary key in a batch; ``known`` leaves out rejected ones. One that does not pass, or
-    has no value, takes its key out of the view. ``identity``: what the key is told apart by, where not by itself."""
+    """The last record of each primary key in a batch, with all of its rows; ``known`` leaves out rejected ones. One
+    that does not pass, or has no value, takes its key out of the view. ``identity``: what the key is told apart by,
+    where not by itself."""
     selected = [f"{key} AS p{i}" for i, key in enumerate(keys)]
     selected += [] if identity is None else [f"{identity} AS {_IDENTITY}"]
     selected.append(f"{passing} AS passes")
     selected += [f"{column} AS c{i}" for i, column in enumerate(columns)]
-    told_apart = ", ".join(keys) if identity is None else _IDENTITY
-    latest = f"row_number() OVER (PARTITION BY {told_apart} ORDER BY {', '.join(f'{o} DESC' for o in order)})"
+    told_apart = ", ".join(keys[: len(keys) - ordinals]) if identity is None else _IDENTITY
+    latest = f"rank() OVER (PARTITION BY {told_apart} ORDER BY {', '.join(f'{o} DESC' for o in order)})"
     return f"SELECT {', '.join(selected)} FROM {relation} WHERE {known} QUALIFY {latest} = 1"
 
 
@@ -158,11 +171,11 @@ def merge_changes(
     if isinstance(state, KeyedRows):
         _replace_rows(cursor, state, changes)
         return
-    same = _same_row(state.rows)
+    same = _equal(state.rows.source_identity)
     columns = ", ".join(state.rows.columns) or "1 AS one"
     stored = ", ".join(f"r.{name}" for name in state.rows.columns) or "1 AS one"
     old = cursor.sql(
-        f"SELECT {stored} FROM {qualified(state.rows.table)} AS r JOIN {_CHANGES} AS c ON {same}"
+        f"SELECT {stored} FROM {qualified(state.rows.table)} AS r SEMI JOIN {_CHANGES} AS c ON {same}"
     ).to_arrow_table()
     register(_OLD, old)
     signed = cursor.sql(
@@ -183,10 +196,15 @@ def merge_changes(
 
 def _replace_rows(cursor: duckdb.DuckDBPyConnection, rows: KeyedRows, changes: pa.Table) -> None:
     passing = pc.sum(changes.column("passes")).as_py() or 0
-    if passing < changes.num_rows:
+    if rows.ordinals:
+        changed, same = _equal(rows.source_identity), _equal(rows.identity)
         cursor.execute(
-            f"DELETE FROM {qualified(rows.table)} AS r USING {_CHANGES} AS c WHERE {_same_row(rows)} AND NOT c.passes"
+            f"DELETE FROM {qualified(rows.table)} AS r WHERE EXISTS (SELECT 1 FROM {_CHANGES} AS c WHERE {changed}) "
+            f"AND NOT EXISTS (SELECT 1 FROM {_CHANGES} AS c WHERE {same} AND c.passes)"
         )
+    elif passing < changes.num_rows:
+        same = _equal(rows.identity)
+        cursor.execute(f"DELETE FROM {qualified(rows.table)} AS r USING {_CHANGES} AS c WHERE {same} AND NOT c.passes")
     if passing:
         columns = ", ".join(rows.stored)
         cursor.execute(
@@ -194,8 +212,9 @@ def _replace_rows(cursor: duckdb.DuckDBPyConnection, rows: KeyedRows, changes: p
         )
 
 
-def _same_row(rows: KeyedRows) -> str:
-    return " AND ".join(f"r.{column} = c.{column}" for column in rows.identity)
+def _equal(columns: Sequence[str]) -> str:
+    """Of a row r and a change c."""
+    return " AND ".join(f"r.{column} = c.{column}" for column in columns)
 
 
 # --- groups ---------------------------------------------------------------------------------------------------------

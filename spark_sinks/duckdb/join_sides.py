@@ -151,7 +151,8 @@ def timed(join: JoinTables, index: int, batch: Batch, *extra: str) -> str:
     names = (*side.keys, *side.columns, "t", "r", "part")
     named = [f"{column} AS {name}" for column, name in zip((*batch.columns, PARTITION), names, strict=True)]
     rows = f"SELECT {', '.join([*named, *extra, RANK, PLACE])} FROM {batch.relation} WHERE {batch.taken}"
-    earlier = f"PARTITION BY part ORDER BY {RANK}, {PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+    # Groups, since a record may give several rows: none of them is before another.
+    earlier = f"PARTITION BY part ORDER BY {RANK}, {PLACE} GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
     before = f"greatest(mark, max(t) OVER ({earlier}))"
     return (
         f"SELECT *, coalesce({before} - {side.delay_us}, {NEVER}) AS w FROM (SELECT b.*, m.mark FROM ({rows}) b "

@@ -172,17 +172,20 @@ def carry(cursor: duckdb.DuckDBPyConnection, query_id: str, event: str, relation
 
 
 def late_statements(query_id: str, late: LateRows) -> list[str]:
-    """Counts late rows, and keeps the last of them."""
+    """Counts late rows, and keeps the last of them. A record is late once for the same time, whatever number of rows it
+    gives."""
+    rows = (
+        f"(SELECT DISTINCT {late.partition} AS part, {SEGMENT}, {RANK}, {PLACE}, {late.event} AS event, "
+        f"{late.start} AS first, {late.end} AS last, {late.mark} AS mark FROM {late.relation} WHERE {late.condition})"
+    )
     counted = f"(SELECT late FROM \"_ledger\".windows WHERE query_id = '{query_id}')"
-    order = ", ".join((late.partition, RANK, PLACE, late.start, late.end))
     return [
-        f"INSERT INTO \"_ledger\".windows AS w SELECT '{query_id}', NULL, count(*) FROM {late.relation} "
-        f"WHERE {late.condition} HAVING count(*) > 0 "
+        f"INSERT INTO \"_ledger\".windows AS w SELECT '{query_id}', NULL, count(*) FROM {rows} HAVING count(*) > 0 "
         "ON CONFLICT (query_id) DO UPDATE SET late = w.late + excluded.late",
         f"INSERT INTO \"_ledger\".late_rows SELECT '{query_id}', "
-        f"{counted} - count(*) OVER () + row_number() OVER (ORDER BY {order}), "
-        f"{SEGMENT} || CASE WHEN {SEGMENT} = {late.partition} THEN ':' || {PLACE} ELSE '' END, "
-        f"{late.event}, {late.start}, {late.end}, {late.mark}, now() FROM {late.relation} WHERE {late.condition}",
+        f"{counted} - count(*) OVER () + row_number() OVER (ORDER BY part, {RANK}, {PLACE}, first, last), "
+        f"{SEGMENT} || CASE WHEN {SEGMENT} = part THEN ':' || {PLACE} ELSE '' END, "
+        f"event, first, last, mark, now() FROM {rows}",
         f"DELETE FROM \"_ledger\".late_rows WHERE query_id = '{query_id}' "
         f"AND number <= {counted} - {LATE_ROWS_KEPT_MAX}",
     ]

@@ -60,6 +60,7 @@ class ProgramWriter:
             lambda: self._aggregation(self._plain()),
             lambda: self._distinct(self._plain()),
             lambda: self._grouping_sets(self._plain()),
+            lambda: self._rng.choice((self._aggregation, self._projection))(self._unnested()),
             lambda: self._aggregation(self._window("TUMBLE")),
             lambda: self._aggregation(self._window("HOP")),
             lambda: self._aggregation(self._window("CUMULATE")),
@@ -90,6 +91,28 @@ class ProgramWriter:
         keys, numbers, conditions = _ORDER_KEYS, _ORDER_NUMBERS, _ORDER_CONDITIONS
         text = f"({inner}) AS t" if form == "sub-query" else f"WITH t AS ({inner})"
         return _From(text, text, keys, numbers, conditions, (form,))
+
+    def _unnested(self) -> _From:
+        """Arrays are made from columns: of one length, empty, NULL, with NULLs in them."""
+        source = self._rng.choice((ORDERS, ORDERS, CUSTOMERS))
+        texts, number = ("k || '-' || g", "g") if source is ORDERS else ("region || '-' || level", "level")
+        one, other = source.numbers[0], source.numbers[1]
+        item, keys, numbers = self._rng.choice(
+            (
+                (f", UNNEST(string_to_array({texts}, '-')) WITH ORDINALITY AS u(v, o)", ("v", "o"), ("o", "length(v)")),
+                (f" CROSS JOIN LATERAL UNNEST(ARRAY[{one}, NULL, {other}]) AS u(v)", ("v % 3", "v > 2"), ("v",)),
+                (
+                    f" LEFT JOIN UNNEST(CASE WHEN {number} > 1 THEN ARRAY[{number}, 7] END) AS u(v) ON true",
+                    ("v",),
+                    ("v",),
+                ),
+            )
+        )
+        text = f"{source.ours}{item}"
+        return _From(
+            text, text, (*keys, *source.keys[:2]), (*numbers, one), (*source.conditions, f"{keys[0]} IS NOT NULL"),
+            ("UNNEST", *source.clauses),
+        )  # fmt: skip
 
     def _window(self, kind: str) -> _From:
         rng = self._rng

@@ -285,7 +285,7 @@ REFUSED = [
      "EXISTS with a sub-query or an array is not supported in continuous queries", 23),
     ("SELECT a FROM b WHERE c = ANY (ARRAY[1])", "ANY and ALL are not supported in continuous queries", 27),
     ("SELECT DISTINCT ON (a) a FROM b", "DISTINCT ON is not supported in continuous queries", 17),
-    ("SELECT a FROM LATERAL (SELECT 1) x", "LATERAL is not supported in continuous queries", 15),
+    ("SELECT a FROM LATERAL (SELECT 1) x", "LATERAL is only supported before UNNEST in continuous queries", 15),
     ("SELECT a FROM b TABLESAMPLE SYSTEM (1)", "TABLESAMPLE is not supported in continuous queries", 17),
     ("SELECT a FROM b MATCH_RECOGNIZE (PATTERN (x))", "MATCH_RECOGNIZE is not supported", 17),
     ("WITH RECURSIVE x AS (SELECT 1) SELECT a FROM x", "WITH RECURSIVE is not supported in continuous queries", 6),
