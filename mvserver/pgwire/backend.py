@@ -73,6 +73,15 @@ class CopyIn(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class PlainRows:
+    """A few rows as Python values: booleans, integers, floats, texts and decimals, for which Arrow's arrays would cost
+    more than the rows do. ``types`` are the Arrow types that they would have."""
+
+    values: Sequence[tuple[Any, ...]]
+    types: tuple[Any, ...]
+
+
 @dataclass
 class Result:
     """The outcome of one statement.
@@ -98,6 +107,7 @@ class Result:
     live: Callable[[], bool] | None = None
     part: bool = False
     whole: bool = False
+    rows: PlainRows | None = None  # those of ``batches`` once more, where they are a few
 
     def close(self) -> None:
         if self.copy_in is not None:

@@ -19,7 +19,7 @@ from mvserver.pgwire.codec import Frame, fatal, violation
 from mvserver.pgwire.copy_out import copy_framer
 from mvserver.pgwire.failures import as_sql_error
 from mvserver.pgwire.outbox import Outbox
-from mvserver.pgwire.streams import Portal, RowStream
+from mvserver.pgwire.streams import FramedRows, Portal, RowStream, row_stream
 from mvserver.pgwire.types.column import TEXT_FORMAT
 from mvserver.pgwire.types.registry import decode_parameter, depends_on_zone
 from mvserver.pgwire.types.rows import all_formats, check_formats, row_framer
@@ -184,7 +184,7 @@ class Conversation:
             formats = (1 if result.binary else 0,) * len(result.fields)
             self._out.add(replies.row_description(result.fields, formats))
             zone = yield from self._zone(result.fields)
-            sent = yield from self._send_rows(RowStream(result, row_framer(result.fields, formats, zone)), None)
+            sent = yield from self._send_rows(row_stream(result, row_framer(result.fields, formats, zone)), None)
         yield from self._complete(result, sent)
 
     def _send_copy(self, result: Result, options: CopyOut) -> Generator[Action, Any, int]:
@@ -223,7 +223,7 @@ class Conversation:
         finally:
             copy.close()
 
-    def _send_rows(self, stream: RowStream, most: int | None) -> Generator[Action, Any, int]:
+    def _send_rows(self, stream: RowStream | FramedRows, most: int | None) -> Generator[Action, Any, int]:
         """Up to ``most`` rows; fewer where ``stream.ended``, or where no more of a live stream are there."""
         live = stream.result.live
         if live is not None:
@@ -346,7 +346,7 @@ class Conversation:
         if result.fields is not None and result.copy is None:
             formats = all_formats(portal.formats, len(result.fields))
             zone = yield from self._zone(result.fields)
-            portal.stream = RowStream(result, row_framer(result.fields, formats, zone))
+            portal.stream = row_stream(result, row_framer(result.fields, formats, zone))
 
     def _close(self, body: bytes) -> Steps:
         message = messages.read_close(body)

@@ -70,7 +70,7 @@ class TextCopy:
     def frame(self, batch: Any) -> bytes | memoryview:
         if batch.num_rows == 0:
             return b""
-        encoders = self._encoders.of(batch)
+        encoders = self._encoders.of_batch(batch)
         forced = self._options.force_quote or (False,) * len(self._fields)
         columns = [
             pc.fill_null(self._escaped(make.column(column), force), self._null)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from mvserver import limits
 from mvserver.pgwire.backend import Result
+from mvserver.pgwire.types.rows import RowFramer
 
 
 class Framer(Protocol):
@@ -61,13 +62,48 @@ class RowStream:
         self.result.close()
 
 
+class FramedRows:
+    """The same of a few rows that are framed already, a message each."""
+
+    def __init__(self, result: Result, framed: list[bytes]) -> None:
+        self.result = result
+        self._framed = framed
+        self._at = 0
+        self.ended = False
+
+    @property
+    def drained(self) -> bool:
+        return self._at >= len(self._framed)
+
+    def pull(self) -> bool:
+        self.ended = True
+        return False
+
+    def take(self, most: int | None) -> tuple[bytes, int]:
+        first, size = self._at, 0
+        last = len(self._framed) if most is None else min(first + most, len(self._framed))
+        while self._at < last and size < limits.RESULT_CHUNK_BYTES:
+            size += len(self._framed[self._at])
+            self._at += 1
+        return b"".join(self._framed[first : self._at]), self._at - first
+
+    def close(self) -> None:
+        self._at = len(self._framed)
+        self.result.close()
+
+
+def row_stream(result: Result, framer: RowFramer) -> RowStream | FramedRows:
+    framed = None if result.rows is None else framer.frame_values(result.rows)
+    return RowStream(result, framer) if framed is None else FramedRows(result, framed)
+
+
 @dataclass
 class Portal:
     """The wire's side of a portal: its formats, and its result once Execute has started it."""
 
     name: str
     formats: tuple[int, ...]
-    stream: RowStream | None = None
+    stream: RowStream | FramedRows | None = None
     result: Result | None = None
     complete: bool = False
 

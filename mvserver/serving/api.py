@@ -97,6 +97,7 @@ class PullPlan:
     live_relations: tuple[str, ...] = ()  # of mv_catalog, filled anew for each run
     streams: tuple[StreamRead, ...] = ()  # whose rows the session reads for each run
     arrow_types: tuple[Any, ...] = ()  # of the columns, where all can be made of Python's values
+    plain_types: tuple[type, ...] = ()  # of Python's values, where all columns are numbers and texts
     runs: PlanRuns = field(default_factory=lambda: PlanRuns(few=False), compare=False)
     sets: tuple[tuple[str, str, bool], ...] = ()  # set_config(name, value, is_local): the session applies them at run
     reads_now: bool = False  # now() and its like

@@ -23,7 +23,7 @@ from mvserver.pgcatalog.session_functions import SessionFacts
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
 from mvserver.pgcatalog.system import LiveRelations, SystemCatalog
 from mvserver.pgwire.backend import Field
-from mvserver.serving import binding, casts, classify, duck_types, enums, guard, long_texts, naming, shim
+from mvserver.serving import binding, casts, classify, duck_types, enums, few_rows, guard, long_texts, naming, shim
 from mvserver.serving.api import (
     NOBODY,
     Owner,
@@ -288,6 +288,7 @@ def _finish(
         live_relations=tuple(sorted(reads.live)),
         streams=tuple(reads.streams),
         arrow_types=tuple(arrow) if None not in arrow else (),
+        plain_types=few_rows.plain_types(arrow) if None not in arrow else (),
         runs=PlanRuns(few=kind in (classify.POINT, classify.RANGE)),
         sets=facts.sets,
         reads_now=_reads_now(tree),

@@ -20,7 +20,7 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.edge_macros import TRANSACTION_TIME
 from mvserver.pgcatalog.system import SystemCatalog
-from mvserver.pgwire.backend import Result
+from mvserver.pgwire.backend import PlainRows, Result
 from mvserver.serving import few_rows
 from mvserver.serving.api import Owner, PullPlan
 from mvserver.serving.database import Database
@@ -195,7 +195,7 @@ class DuckSnapshot:
         relation = self._cursor.sql(statement, params=parameters) if parameters else self._cursor.sql(statement)
         return relation.to_arrow_reader(limits.RESULT_CHUNK_ROWS)
 
-    def _few(self, plan: PullPlan, parameters: list[Any]) -> pa.RecordBatch | None:
+    def _few(self, plan: PullPlan, parameters: list[Any]) -> PlainRows | pa.RecordBatch | None:
         """The whole result, so that nothing stays open; None where it has to be streamed."""
         began = time.monotonic()
         direct = None if self._pinned or plan.runs.replaced else plan.direct
@@ -206,7 +206,7 @@ class DuckSnapshot:
                 raise
             plan.runs.replaced = True  # the view's state was made anew since
             self._cursor.execute(self._statement(plan.sql), parameters)
-        found = few_rows.fetch(self._cursor, [field.name for field in plan.fields], plan.arrow_types)
+        found = few_rows.fetch(self._cursor, _names(plan), plan.arrow_types, plan.plain_types)
         plan.runs.took(time.monotonic() - began)
         return found
 
@@ -289,5 +289,11 @@ class DuckSnapshot:
         raise SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to user request")
 
 
-def _whole(plan: PullPlan, batch: pa.RecordBatch) -> Result:
+def _names(plan: PullPlan) -> list[str]:
+    return [field.name for field in plan.fields]
+
+
+def _whole(plan: PullPlan, batch: PlainRows | pa.RecordBatch) -> Result:
+    if isinstance(batch, PlainRows):
+        return Result(SELECT_TAG, plan.fields, few_rows.batches(batch, _names(plan)), whole=True, rows=batch)
     return Result(SELECT_TAG, plan.fields, iter((batch,) if batch.num_rows else ()), whole=True)

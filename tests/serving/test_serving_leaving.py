@@ -39,11 +39,11 @@ class Deaf:
         self.let_go = threading.Event()
         fetch = few_rows.fetch
 
-        def held(cursor: Any, names: Any, types: Any) -> Any:
+        def held(cursor: Any, names: Any, types: Any, plain: Any) -> Any:
             if names and names[0].startswith("slow"):
                 self.entered.release()
                 assert self.let_go.wait(30)
-            return fetch(cursor, names, types)
+            return fetch(cursor, names, types, plain)
 
         monkeypatch.setattr(few_rows, "fetch", held)
 

@@ -34,6 +34,7 @@ Cells = list[bytes | None]
 class Encoder:
     column: Callable[[Column], Column]
     cells: Callable[[Column], Cells]
+    cell: Callable[[Any], bytes] | None = None  # of one Python value, where it is made from that
 
     def after(self, change: Callable[[Column], Column]) -> Encoder:
         """The same, for a column that has to be changed first."""
@@ -53,12 +54,12 @@ def per_cell(cell: Callable[[Any], bytes], values: Callable[[Column], Sequence[A
         found = array.to_pylist() if values is None else values(array)
         return [None if value is None else cell(value) for value in found]
 
-    return Encoder(lambda array: pa.array(cells(array), BINARY), cells)
+    return Encoder(lambda array: pa.array(cells(array), BINARY), cells, cell if values is None else None)
 
 
 def quick(column: Callable[[Column], Column], cell: Callable[[Any], bytes]) -> Encoder:
     """Kernels for many rows, ``cell`` over Python values for a few."""
-    return Encoder(column, lambda array: [None if value is None else cell(value) for value in array.to_pylist()])
+    return Encoder(column, lambda array: [None if value is None else cell(value) for value in array.to_pylist()], cell)
 
 
 def as_text(array: Column) -> Column:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field
+from mvserver.pgwire.backend import Field, PlainRows
 from mvserver.pgwire.types.column import Cells, Column, Encoder, fixed, join, literal
 from mvserver.pgwire.types.registry import encoder
 
@@ -40,8 +40,10 @@ class BatchEncoders:
         self._zone = zone
         self._known: tuple[tuple[Any, ...], list[Encoder]] = ((), [])  # one value: framers are shared by threads
 
-    def of(self, batch: Any) -> Sequence[Encoder]:
-        types = tuple(column.type for column in batch.columns)
+    def of_batch(self, batch: Any) -> Sequence[Encoder]:
+        return self.of(tuple(column.type for column in batch.columns))
+
+    def of(self, types: tuple[Any, ...]) -> Sequence[Encoder]:
         known_types, encoders = self._known
         if types == known_types:
             return encoders
@@ -74,7 +76,7 @@ class RowFramer:
 
     def frame(self, batch: Any) -> bytes | memoryview:
         """All rows of the batch as messages, one after the other."""
-        encoders = self._encoders.of(batch)
+        encoders = self._encoders.of_batch(batch)
         if batch.num_rows == 0:
             return b""
         if not self._columns:
@@ -83,6 +85,27 @@ class RowFramer:
         if batch.num_rows <= _BY_HAND_ROWS_MAX:
             return _by_hand(self._kind, [make.cells(column) for make, column in pairs])
         return self._in_bulk([make.column(column) for make, column in pairs])
+
+    def frame_values(self, rows: PlainRows) -> list[bytes] | None:
+        """A message for each row; None where a column's form is made from Arrow's."""
+        make = [encoder.cell for encoder in self._encoders.of(rows.types)]
+        if None in make:
+            return None
+        head, null, length, kind, columns = _HEAD.pack, _NULL, _LENGTH.pack, self._kind, self._columns
+        framed = []
+        for row in rows.values:
+            size = _HEAD_BYTES + 4 * columns
+            cells = [b""]
+            for value, cell in zip(row, make, strict=True):
+                if value is None or cell is None:
+                    cells.append(null)
+                else:
+                    raw = cell(value)
+                    size += len(raw)
+                    cells += (length(len(raw)), raw)
+            cells[0] = head(kind, size, columns)
+            framed.append(b"".join(cells))
+        return framed
 
     def _in_bulk(self, columns: Sequence[Column]) -> memoryview:
         rows = len(columns[0])
