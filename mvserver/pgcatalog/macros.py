@@ -272,6 +272,21 @@ MACROS: tuple[str, ...] = tuple(
             THEN error('requested length too large') ELSE _each.n END))[1]""",
         f"""_text_length(n) AS list_transform([n], lambda _each: CASE WHEN _each > {limits.REPEATED_TEXT_BYTES_MAX}
             THEN error('requested length too large') ELSE _each END)[1]""",
+        f"""_replace(s, a, b) AS list_transform([{{'s': s, 'a': a, 'b': b}}], lambda _each:
+            CASE WHEN (strlen(_each.s) + 1) * strlen(_each.b) > {limits.REPLACED_TEXT_BYTES_MAX}
+            THEN error('requested length too large') ELSE replace(_each.s, _each.a, _each.b) END)[1]""",
+        f"""_regexp_replace(s, p, b) AS list_transform([{{'s': s, 'b': b}}], lambda _each:
+            CASE WHEN (strlen(_each.s) + 1) * strlen(_each.b) > {limits.REPLACED_TEXT_BYTES_MAX}
+            THEN error('requested length too large') ELSE regexp_replace(_each.s, p, _each.b) END)[1],
+            (s, p, b, o) AS list_transform([{{'s': s, 'b': b}}], lambda _each:
+            CASE WHEN (strlen(_each.s) + 1) * strlen(_each.b) > {limits.REPLACED_TEXT_BYTES_MAX}
+            THEN error('requested length too large') ELSE regexp_replace(_each.s, p, _each.b, o) END)[1]""",
+        """_series_end(a, b, s, most) AS CASE
+            WHEN s <> 0 AND (CAST(b AS HUGEINT) - CAST(a AS HUGEINT)) // s >= most
+            THEN error('requested length too large') ELSE b END""",
+        """_time_series_end(a, b, s, most) AS CASE
+            WHEN epoch(s) <> 0 AND (epoch(b) - epoch(a)) / epoch(s) >= most
+            THEN error('requested length too large') ELSE b END""",
         "_not_negative(x) AS CASE WHEN x < 0 THEN error('cannot take square root of a negative number') ELSE x END",
         """_positive(x) AS CASE WHEN x < 0 THEN error('cannot take logarithm of a negative number')
             WHEN x = 0 THEN error('cannot take logarithm of zero') ELSE x END""",

@@ -1,11 +1,13 @@
 """Texts that are short to write and long to make: ``repeat('x', 400000000)``.
 
 DuckDB makes them without looking for an interrupt, and those of constants while it binds. So what constants make is
-computed here and refused if it is too much; other calls get their bound in the text (``_repeat``, ``_text_length``).
+computed here and refused if it is too much; other calls get their bound in the text (``_repeat``, ``_text_length``,
+``_replace``, ``_series_end``). A ``replace`` that can make little more than there was stays what it is.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from sqlglot import exp
@@ -21,6 +23,7 @@ _PADS = ("lpad", "rpad")
 def bound(tree: exp.Expr) -> None:
     """In place. 54000 where the constants of one query make more than the limit."""
     made = 0
+    replaces: list[exp.Expr] = []
     for node in reversed(list(tree.walk(bfs=True))):
         call = _call(node)
         if call is None:
@@ -32,7 +35,9 @@ def bound(tree: exp.Expr) -> None:
                 raise too_large(limits.CONSTANT_TEXT_BYTES_MAX)
             continue
         name, arguments = call
-        if name == "repeat":
+        if name == "replace":
+            replaces.append(node)
+        elif name == "repeat":
             node.replace(
                 exp.Anonymous(this="_repeat", expressions=[arguments[0].copy(), _typed(arguments[1], "BIGINT")])
             )
@@ -41,13 +46,71 @@ def bound(tree: exp.Expr) -> None:
             arguments[1].replace(length)
         elif name in _PADS and (_number(arguments[1]) or 0) > limits.REPEATED_TEXT_BYTES_MAX:
             raise too_large(limits.REPEATED_TEXT_BYTES_MAX)
+    _bound_replaces(replaces)
+    _check_series(tree)
+
+
+def _bound_replaces(replaces: Sequence[exp.Expr]) -> None:
+    """One inside another multiply their growth, and whether they are may show in other queries than their own."""
+    growth = math.prod(_growth(node) for node in replaces)
+    if growth <= limits.REPLACED_TEXT_GROWTH_MAX:
+        return
+    for node in replaces:  # inner ones come first
+        if _growth(node) > 1:
+            name = "_regexp_replace" if _is_regular(node) else "_replace"
+            texts = [_typed(part, "VARCHAR") for part in _replace_arguments(node)]
+            options = _options(node)
+            node.replace(exp.Anonymous(this=name, expressions=[*texts, *([options] if options is not None else [])]))
+
+
+def _growth(node: exp.Expr) -> float:
+    """How many times as long as the text a replaced one can be."""
+    _, pattern, replacement = _replace_arguments(node)
+    if not isinstance(replacement, exp.Literal):
+        return math.inf
+    size = len(replacement.name.encode("utf-8", "surrogatepass"))
+    if not _is_regular(node) and isinstance(pattern, exp.Literal) and pattern.name:
+        return max(1.0, size / len(pattern.name.encode("utf-8", "surrogatepass")))
+    return max(1.0, size)  # a reference to what was found takes two bytes, and stands for that once
+
+
+def _is_regular(node: exp.Expr) -> bool:
+    return isinstance(node, exp.RegexpReplace) or (
+        isinstance(node, exp.Anonymous) and function_name(node) == "regexp_replace"
+    )
+
+
+def _replace_arguments(node: exp.Expr) -> Sequence[exp.Expr]:
+    call = _call(node)
+    return call[1][:3] if call is not None else ()
+
+
+def _options(node: exp.Expr) -> exp.Expr | None:
+    if isinstance(node, exp.RegexpReplace):
+        modifiers = node.args.get("modifiers")
+        return modifiers.copy() if isinstance(modifiers, exp.Expr) else None
+    return node.expressions[3].copy() if isinstance(node, exp.Anonymous) and len(node.expressions) > 3 else None
+
+
+def _check_series(tree: exp.Expr) -> None:
+    """As rows of FROM they are made one after the other; elsewhere as one list, before the first of them is used."""
+    for node in tree.find_all(exp.ExplodingGenerateSeries):
+        if isinstance(node.parent, exp.Table | exp.From | exp.Join):
+            continue
+        start, end = _number(node.args["start"]), _number(node.args["end"])
+        step = 1 if node.args.get("step") is None else _number(node.args["step"])
+        if start is None or end is None or not step:
+            continue
+        if (end - start) // step >= limits.SERIES_ITEMS_MAX:
+            raise too_large(limits.SERIES_ITEMS_MAX)
 
 
 def too_large(bytes_max: int) -> SqlError:
     return SqlError(
         sqlstates.PROGRAM_LIMIT_EXCEEDED,
         "requested length too large",
-        hint=f"Functions that repeat or fill up a text make at most {bytes_max} bytes here.",
+        hint=f"Functions that repeat, fill up or replace make at most {bytes_max} bytes or items here; "
+        "FROM generate_series(...) makes any number of rows.",
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from mvserver import limits
 from mvserver.serving import json_operators
 from mvserver.serving.arrays import array_literal
 
@@ -21,6 +22,8 @@ _NODES = (*_ARITHMETIC, *_COMPARISONS, exp.ArrayToString, exp.Sign, exp.Log, exp
 _FLOATS = ("DOUBLE", "FLOAT")
 _SMALL = ("SMALLINT", "TINYINT")
 _INT4 = (*_SMALL, "INTEGER")
+_TIMES = ("DATE", "TIMESTAMP")
+_INTEGERS = (*_INT4, "BIGINT")
 _DIVISORS = frozenset({"gcd", "lcm"})
 _ITEMS_OUT = {"BOOLEAN[]": "_bool_items", "DOUBLE[]": "_float8_items", "FLOAT[]": "_float4_items"}
 
@@ -68,11 +71,33 @@ def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
 
 
 def _series(node: exp.ExplodingGenerateSeries, type_of: TypeOf) -> exp.Expr | None:
-    """In a select list; a source of rows stays what it is."""
-    if not isinstance(node.parent, exp.Select | exp.Alias):
+    """What is no source of rows is a list, whose length is bounded; PostgreSQL's has its bounds' type."""
+    if isinstance(node.parent, exp.Table | exp.From | exp.Join):
         return None
-    bounds = (node.args["start"], node.args["end"])
-    return _cast(node, "INT") if all(type_of(bound) in _INT4 for bound in bounds) else None
+    parts = [node.args["start"], node.args["end"], node.args.get("step") or exp.Literal.number(1)]
+    kinds = [type_of(part) for part in parts]
+    bounded = False
+    if all(kind in _INTEGERS for kind in kinds):
+        bounded = not all(_is_number(part) for part in parts)
+        name = "_series_end"
+    elif all(kind.startswith(_TIMES) for kind in kinds[:2]) and kinds[2] == "INTERVAL":
+        bounded, name = True, "_time_series_end"
+    if bounded:
+        computed = any(part.find(exp.Column) is not None for part in parts)
+        most = limits.SERIES_ITEMS_OF_ROW_MAX if computed else limits.SERIES_ITEMS_MAX
+        typed = [
+            exp.cast(part.copy(), kind, dialect="duckdb") if part.find(exp.Parameter) else part
+            for part, kind in zip(parts, kinds, strict=True)
+        ]
+        node.set("end", _call(name, *typed, exp.Literal.number(most)))
+    kinds = kinds[:2]
+    if isinstance(node.parent, exp.Select | exp.Alias) and all(kind in _INT4 for kind in kinds):
+        return _cast(node, "INT")
+    return node if bounded else None
+
+
+def _is_number(node: exp.Expr) -> bool:
+    return isinstance(node.this if isinstance(node, exp.Neg) else node, exp.Literal)
 
 
 # --- comparisons ----------------------------------------------------------------------------------------------------

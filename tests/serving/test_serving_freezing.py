@@ -164,6 +164,16 @@ HUGE = (
     "SELECT length(lpad(url, 400000000)) FROM visits",
     "SELECT length(lpad('x', 400000000 + length(url)::int)) FROM visits",
     "SELECT length(repeat('x', 9223372036854775807 - length(url))) FROM visits",
+    "SELECT length(replace(repeat(url, 10000), '.', repeat(url, 10000))) FROM visits",
+    "SELECT length(regexp_replace(repeat(url, 10000), '.', repeat(url, 10000), 'g')) FROM visits",
+    "SELECT length(replace(repeat(url, 10000), '.', url || repeat('x', 1000))) FROM visits",
+    "SELECT length(replace(replace(repeat(url, 10000), '.', 'xxxxxxxxxx'), 'x', 'yyyyyyyyyy')) FROM visits",
+    "SELECT generate_series(1, 100000000)",
+    "SELECT generate_series(100000000, 1, -2)",
+    "SELECT generate_series(1, 100000000 + visits) FROM visits",
+    "SELECT generate_series('2000-01-01'::timestamp, '2030-01-01'::timestamp, '1 second'::interval)",
+    "SELECT count(*) FROM visits AS v, LATERAL generate_series(1, 100000000 + v.visits) AS s(n)",
+    "SELECT count(*) FROM (SELECT generate_series(visits, 100000000) FROM visits) AS s",
 )
 
 
@@ -198,6 +208,14 @@ SMALL = {
     "rpad(url, visits::int + 4) || '|'": "./a  |",
     "repeat(repeat(url, 2), 2)": "./a./a./a./a",
     "replace(url, 'a', repeat('b', 3))": "./bbb",
+    "replace(url, '.', url)": "./a/a",
+    "replace(url, url, 'b' || url)": "b./a",
+    "replace(replace(url, 'a', 'xxxxxxxxxxxxx'), 'x', 'yyyyyyyyyyyyy')": "./" + "y" * 169,
+    "replace(url, '', url)": "./a",
+    "replace(NULL, 'a', url)": None,
+    "regexp_replace(url, '[./]', url)": "./a/a",
+    "regexp_replace(url, '[./]', url, 'g')": "./a./aa",
+    "regexp_replace(url, '(a)', repeat('<\\1>', 2))": "./<a><a>",
 }
 
 
@@ -277,3 +295,26 @@ def test_rows_of_another_length_behind_many(server: PullServer) -> None:
     rows = ", ".join(f"({n}, 'x')" for n in range(limits.LITERALS_APART_MAX + 5))
     with server.connect() as one, pytest.raises(psycopg.errors.SyntaxError):
         one.execute(f"SELECT * FROM (VALUES {rows}, (1)) AS t")  # type: ignore[arg-type]
+
+
+# --- series ---------------------------------------------------------------------------------------------------------
+
+SERIES = {
+    "SELECT generate_series(1, 3)": [1, 2, 3],
+    "SELECT generate_series(3, 1, -2)": [3, 1],
+    "SELECT generate_series(1, visits + 1) FROM visits WHERE url = './a'": [1, 2],
+    "SELECT generate_series(visits, 3, visits) FROM visits WHERE url = './a'": [1, 2, 3],
+    "SELECT n FROM visits, LATERAL generate_series(1, visits) AS s(n) WHERE url = './home' ORDER BY 1": [1, 2, 3],
+    "SELECT n FROM generate_series(1, 2000000) AS s(n) WHERE n > 1999999": [2_000_000],
+    "SELECT generate_series('2020-01-30'::date, '2020-02-01'::date, '1 day'::interval)::date::text":
+        ["2020-01-30", "2020-01-31", "2020-02-01"],
+    "SELECT max(n) FROM (SELECT generate_series(1, 1000000) AS n) AS s": [1_000_000],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SERIES)
+def test_a_series_of_bounded_length(server: PullServer, text: str) -> None:
+    with server.connect() as one:
+        assert [value for (value,) in one.execute(text)] == SERIES[text]  # type: ignore[arg-type]
+        found = one.execute("SELECT generate_series(1, %s)", (3,)).fetchall()
+        assert found == [(1,), (2,), (3,)]
