@@ -17,9 +17,9 @@ from mvserver.compiler.expressions import AggregateReference, Expression, KeyRef
 from mvserver.compiler.finishing import Finisher
 from mvserver.compiler.grouping import grouping
 from mvserver.compiler.literals import is_unknown
+from mvserver.compiler.nested import changes_of
 from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Output, Projection, Scan
-from mvserver.compiler.refusals import refused
-from mvserver.compiler.scope import Scope
+from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
 from mvserver.sql import types as t
@@ -70,6 +70,8 @@ class Branch(enum.Enum):
 
 
 def analyze(select: exp.Expression, source: Source, branch: Branch | None = None) -> ContinuousPlan:
+    if source.aggregation is not None and _aggregates(select):
+        source = changes_of(source, source.aggregation, select)
     where_node = select.args.get("where")
     binder = Binder(source.scope, "WHERE")
     where = binder.condition(where_node.this, "WHERE") if where_node is not None else None
@@ -186,8 +188,8 @@ def _aggregation(
         finished = _located(finisher, bound, binder, item.position)
         outputs.append(_output(item, finished, _name(item, bound), seen))
     having = _having(select, Binder(scope, "HAVING", calls.add, group.call), finisher)
-    _check_distinct(select, len(group.keys) + bool(group.sets), outputs)
-    return Aggregation(scan, where, finisher.keys, tuple(calls.calls), tuple(outputs), having, grouping_sets=group.sets)
+    plan = Aggregation(scan, where, finisher.keys, tuple(calls.calls), tuple(outputs), having, grouping_sets=group.sets)
+    return _distinct_groups(select, items, plan, len(group.keys))
 
 
 def _over_aggregation(
@@ -198,13 +200,6 @@ def _over_aggregation(
     where: tuple[Expression | None, Binder],
 ) -> Aggregation:
     """A SELECT over a sub-query that aggregates: other outputs and a further condition of the same groups."""
-    if _aggregates(select):
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            "aggregates over a sub-query that aggregates are not supported in a continuous query",
-            hint="Create a view of the sub-query, and aggregate it in the SELECT that reads the view.",
-            position=position_of(select),
-        )
     finisher = Finisher(inner.keys, scope, fixed=bool(inner.grouping_sets))
     outputs: list[Output] = []
     seen: set[str] = set()
@@ -218,8 +213,8 @@ def _over_aggregation(
         condition = both(inner.having, _located(finisher, condition, where_binder, position_of(node)))
     else:
         condition = inner.having
-    _check_distinct(select, len(inner.keys) + bool(inner.grouping_sets), outputs)
-    return replace(inner, keys=finisher.keys, outputs=tuple(outputs), having=condition)
+    plan = replace(inner, keys=finisher.keys, outputs=tuple(outputs), having=condition)
+    return _distinct_groups(select, items, plan, len(inner.keys))
 
 
 def _distinct(items: Sequence[_Item], outputs: Sequence[Output], scan: Scan, where: Expression | None) -> Aggregation:
@@ -234,15 +229,15 @@ def _distinct(items: Sequence[_Item], outputs: Sequence[Output], scan: Scan, whe
     return Aggregation(scan, where, keys, (), named, None)
 
 
-def _check_distinct(select: exp.Expression, keys: int, outputs: Sequence[Output]) -> None:
-    """DISTINCT over groups changes nothing where all their keys are selected; else it would need more state."""
-    node = select.args.get("distinct")
-    if node is None:
-        return
-    selected = {output.expression.index for output in outputs if isinstance(output.expression, KeyReference)}
-    if not selected >= set(range(keys)):
-        what = "SELECT DISTINCT without all columns of GROUP BY"
-        raise refused(what, node, "Use DISTINCT in the SELECT that reads the view.")
+def _distinct_groups(select: exp.Expression, items: Sequence[_Item], plan: Aggregation, keys: int) -> Aggregation:
+    """DISTINCT over groups changes nothing where all their ``keys`` are selected; else their rows are grouped again."""
+    selected = {output.expression.index for output in plan.outputs if isinstance(output.expression, KeyReference)}
+    if select.args.get("distinct") is None or selected >= set(range(keys + bool(plan.grouping_sets))):
+        return plan
+    columns = tuple(ScopeColumn(output.name, output.expression) for output in plan.outputs)
+    source = changes_of(Source(Scope((ScopeTable(columns),)), plan.scan), plan, select)
+    outputs = tuple(Output(each.name, each.type, each.expression) for each in source.scope.all_columns(None, None))
+    return _distinct(items, outputs, source.scan, None)
 
 
 def _having(select: exp.Expression, binder: Binder, finisher: Finisher) -> Expression | None:

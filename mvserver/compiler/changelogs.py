@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mvserver import sqlstates
+from mvserver.compiler.derived import Derived, Groups
 from mvserver.compiler.expressions import ColumnReference, KeyReference
 from mvserver.compiler.plans import Aggregate, Aggregation, ContinuousPlan, Projection
 from mvserver.errors import SqlError
@@ -24,16 +25,30 @@ def over_changelog(plan: ContinuousPlan) -> bool:
 
 
 def check_retraction(plan: ContinuousPlan) -> None:
-    """0A000 by name for what cannot be taken back."""
+    """0A000 by name for what cannot be taken back, here or in what the plan reads."""
+    for side in () if plan.scan.derived is None else plan.scan.derived.sides:
+        check_retraction(side.plan)
     if not over_changelog(plan):
         return
     if not isinstance(plan, Aggregation):
         return
     if plan.grouping_sets:
         raise _refused("GROUP BY with ROLLUP, CUBE or GROUPING SETS", "Make a view for each of the sets.")
+    groups = plan.scan.derived
     for call in plan.aggregates:
+        if call.function in (Aggregate.FIRST_VALUE, Aggregate.LAST_VALUE) and _is_untimed(groups):
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f"aggregate {call.function.value} is not supported over groups without an event time",
+                detail="The event time of a group is the end of its window.",
+                hint="Group by window_start and window_end in the sub-query, or use MIN or MAX.",
+            )
         if call.function not in _RETRACTED:
             raise _refused(f"aggregate {call.function.value}", "Aggregate in the SELECT that reads the view.")
+
+
+def _is_untimed(derived: Derived | None) -> bool:
+    return isinstance(derived, Groups) and derived.window_end is None
 
 
 def projected_key(plan: Projection) -> tuple[str, ...]:

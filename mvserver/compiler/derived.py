@@ -1,7 +1,8 @@
 """Scans of rows that no store has: the server makes them from other scans and keeps them in a log of its own.
 
 A join is such a scan. Each of its sides says what Spark evaluates of a source's records; DuckDB finds the pairs. The
-SELECT around it is an ordinary plan over the joined rows.
+SELECT around it is an ordinary plan over the joined rows. So are the groups that one query makes and another one
+aggregates again: the one side is the first query, and its rows change, as those of a changelog do.
 """
 
 from __future__ import annotations
@@ -10,8 +11,16 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from mvserver.compiler.expressions import ColumnReference, Expression, KeyReference, walk, with_children
+from mvserver.compiler.expressions import (
+    AggregateReference,
+    ColumnReference,
+    Expression,
+    KeyReference,
+    walk,
+    with_children,
+)
 from mvserver.compiler.plans import Aggregation, ContinuousPlan, Output, Projection, Scan, ScanColumn
+from mvserver.compiler.windows import WINDOW_END
 from mvserver.sql import types as t
 
 EVENT_TIME = "rowtime"  # a column of every derived scan beside those of the user, whose names have a dot
@@ -98,21 +107,66 @@ class UnionAll:
         return self.left.outputs
 
 
-Derived = IntervalJoin | TemporalJoin | UnionAll
+@dataclass(frozen=True)
+class GroupsSide:
+    """The one input of groups."""
+
+    plan: Aggregation
+
+    @property
+    def scan(self) -> Scan:
+        return self.plan.scan
 
 
-def derived_scan(relation: str, derived: Derived) -> Scan:
-    """The scan of the rows that ``derived`` makes; its left source says where to start and what a bad record does."""
+@dataclass(frozen=True)
+class Groups:
+    """The rows of a query that aggregates, each of which changes with the records of its group."""
+
+    plan: Aggregation
+    residual: Expression | None = None
+
+    @property
+    def sides(self) -> tuple[GroupsSide]:
+        return (GroupsSide(self.plan),)
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        return self.plan.outputs
+
+    @property
+    def key(self) -> tuple[ScanColumn, ...]:
+        """What tells its rows apart, whether the query selects it or not."""
+        types = [*(key.type for key in self.plan.keys), *([t.INTEGER] if self.plan.grouping_sets else [])]
+        return tuple(ScanColumn(f"key {i}", type_) for i, type_ in enumerate(types))
+
+    @property
+    def window_end(self) -> int | None:
+        """The key that is the end of the group's window, from which it has its event time; None: it has none."""
+        window = self.plan.scan.window
+        if window is None:
+            return None
+        return next(i for i, k in enumerate(self.plan.keys) if k == ColumnReference(t.TIMESTAMP, WINDOW_END))
+
+
+Derived = IntervalJoin | TemporalJoin | UnionAll | Groups
+
+
+def derived_scan(relation: str, derived: Derived, key: tuple[ScanColumn, ...] | None = None) -> Scan:
+    """The scan of the rows that ``derived`` makes; its left source says where to start and what a bad record does. With
+    a ``key`` it is a changelog."""
     columns = tuple(ScanColumn(output.name, output.type) for output in derived.outputs)
+    left = derived.sides[0].scan
     return Scan(
         relation_id=relation,
         relation=relation,
-        columns=(*columns, ScanColumn(EVENT_TIME, t.TIMESTAMP_LTZ)),
+        columns=(*(key or ()), *columns, ScanColumn(EVENT_TIME, t.TIMESTAMP_LTZ)),
         value_format="rows",
         timestamp=EVENT_TIME,
         timestamp_format="sql",
-        starting_position=derived.left.scan.starting_position,
-        error_handling=derived.left.scan.error_handling,
+        starting_position=left.starting_position,
+        error_handling=left.error_handling,
+        kind="stream" if key is None else "changelog",
+        primary_key=() if key is None else tuple(column.name for column in key),
         derived=derived,
     )
 
@@ -145,10 +199,12 @@ def _pruned_scan(scan: Scan, wanted: frozenset[str]) -> Scan:
     join = scan.derived
     if join is None:
         return scan
+    kept = tuple(column for column in scan.columns if column.name in wanted | {EVENT_TIME, *scan.primary_key})
+    if isinstance(join, Groups):
+        return replace(scan, columns=kept, derived=Groups(_pruned_groups(join.plan, wanted)))
     if join.residual is not None:
         wanted |= _columns_of([join.residual])
     left, right = (_pruned_side(side, wanted) for side in join.sides)
-    kept = tuple(column for column in scan.columns if column.name in wanted | {EVENT_TIME, *scan.primary_key})
     return replace(scan, columns=kept, derived=replace(join, left=left, right=right))
 
 
@@ -156,6 +212,26 @@ def _pruned_side(side: JoinSide, wanted: frozenset[str]) -> JoinSide:
     outputs = tuple(output for output in side.outputs if output.name in wanted)
     read = _expressions(replace(side, outputs=outputs).plan)
     return replace(side, outputs=outputs, scan=_pruned_scan(side.scan, _columns_of(read)))
+
+
+def _pruned_groups(plan: Aggregation, wanted: frozenset[str]) -> Aggregation:
+    """Without the outputs that nobody reads, and the aggregates that only they are made of."""
+    outputs = tuple(output for output in plan.outputs if output.name in wanted)
+    roots = [*(output.expression for output in outputs), *([] if plan.having is None else [plan.having])]
+    used = sorted({node.index for root in roots for node in walk(root) if isinstance(node, AggregateReference)})
+
+    def renumbered(node: Expression) -> Expression:
+        if isinstance(node, AggregateReference):
+            return replace(node, index=used.index(node.index))
+        return with_children(node, renumbered)
+
+    kept = replace(
+        plan,
+        aggregates=tuple(plan.aggregates[index] for index in used),
+        outputs=tuple(replace(output, expression=renumbered(output.expression)) for output in outputs),
+        having=None if plan.having is None else renumbered(plan.having),
+    )
+    return replace(kept, scan=_pruned_scan(kept.scan, _columns_of(_expressions(kept))))
 
 
 def _expressions(plan: ContinuousPlan) -> list[Expression]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mvserver.compiler.aggregates import WITHIN_GROUP
 from mvserver.compiler.capabilities.spark_text import identifier, literal
 from mvserver.compiler.changelogs import over_changelog
+from mvserver.compiler.derived import Groups
 from mvserver.compiler.explain_joins import join_lines
 from mvserver.compiler.expressions import Expression, Literal
 from mvserver.compiler.lower_spark import lower as lower_spark
@@ -42,6 +43,8 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
 def _below(plan: ContinuousPlan) -> list[str]:
     scan, where = plan.scan, plan.where
     lines = _section("Filter, by Spark", [_spark(where)]) if where is not None else []
+    if isinstance(scan.derived, Groups):
+        return [*lines, "  Changes of its groups, by DuckDB:", *(f"    {line}" for line in explain(scan.derived.plan))]
     if scan.derived is not None:
         return [*lines, *(f"  {_unnest(unnest)}" for unnest in scan.unnests), *join_lines(scan.derived, _below)]
     event_time = f"column {scan.timestamp} ({scan.timestamp_format})" if scan.timestamp else "the record's own"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mvserver.compiler.capabilities.spark_text import identifier
-from mvserver.compiler.derived import Derived, IntervalJoin, JoinSide, UnionAll
+from mvserver.compiler.derived import IntervalJoin, JoinSide, TemporalJoin, UnionAll
 from mvserver.compiler.lower_spark import lower as lower_spark
 from mvserver.compiler.plans import Projection
 from mvserver.compiler.render import render
@@ -15,7 +15,7 @@ Below = Callable[[Projection], Sequence[str]]
 """The lines of what a plan reads."""
 
 
-def join_lines(join: Derived, below: Below) -> list[str]:
+def join_lines(join: IntervalJoin | TemporalJoin | UnionAll, below: Below) -> list[str]:
     """Indented by one level, as a scan is."""
     if isinstance(join, UnionAll):
         lines = ["  UNION ALL, by DuckDB", "    Event time: that of each row"]

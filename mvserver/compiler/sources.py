@@ -212,7 +212,9 @@ def _over_scan(plan: ContinuousPlan, output: Output) -> Expression:
     keys = plan.keys
 
     def without_keys(node: Expression) -> Expression:
-        return keys[node.index] if isinstance(node, KeyReference) else with_children(node, without_keys)
+        if isinstance(node, KeyReference):
+            return keys[node.index] if node.index < len(keys) else node  # the number of a grouping set stays
+        return with_children(node, without_keys)
 
     return without_keys(output.expression)
 

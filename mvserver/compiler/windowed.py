@@ -84,11 +84,10 @@ def _check_step(window: Window, position: int | None) -> None:
 def finish(plan: ContinuousPlan, select: exp.Expression) -> ContinuousPlan:
     """The plan of the whole statement: its GROUP BY fits its window, a projection has only records that are in one,
     and EMIT FINAL is in it."""
-    if plan.scan.window is not None:
-        if isinstance(plan, Aggregation):
-            _check_grouped(plan, plan.scan.window, select)
-        else:
-            plan = _in_window(plan)
+    if isinstance(plan, Aggregation):
+        check_grouped(plan, select)
+    elif plan.scan.window is not None:
+        plan = _in_window(plan)
     if not select.meta.get("emit_final"):
         return plan
     if isinstance(plan, Projection) or plan.scan.window is None:
@@ -107,7 +106,11 @@ def _in_window(plan: Projection) -> Projection:
     return replace(plan, where=both(call_operator("is not null", (START,)), plan.where))
 
 
-def _check_grouped(plan: Aggregation, window: Window, select: exp.Expression) -> None:
+def check_grouped(plan: Aggregation, select: exp.Expression) -> None:
+    """That the GROUP BY of a plan fits its window."""
+    window = plan.scan.window
+    if window is None:
+        return
     position = position_of(select.args.get("group")) or position_of(select)
     missing = [each.name for each in (START, END) if each not in plan.keys]
     if missing:

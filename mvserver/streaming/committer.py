@@ -145,7 +145,7 @@ class Committer:
                 state = watched_state(subscriber.target)
                 if state is not None:
                     subscriber.standing = standing(subscriber, share.end, self._reader, self._roster.latest)
-                    found.append(Advance(subscriber.standing, state, subscriber.target.outbox))
+                    found.append(Advance(subscriber.standing, state, subscriber.target.keeper))
         return tuple(found)
 
     def _still_wants(self, share: Share) -> bool:

@@ -147,7 +147,11 @@ class DerivedSources:
         for node in made.nodes:
             self._add_log(made, query, node)
         sides = _in_order(
-            [(node, i, node.side_target(query.id, target.view_id, i)) for node in made.nodes for i in (0, 1)]
+            [
+                (node, i, node.side_target(query.id, target.view_id, i))
+                for node in made.nodes
+                for i in range(len(node.sides))
+            ]
         )
         writer, version = self._services.writer, query.definition_version
         targets = [target, *(side for _, _, side in sides)]

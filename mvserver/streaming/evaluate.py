@@ -50,9 +50,7 @@ class Evaluated:
     deliveries: tuple[Delivery, ...] = ()
 
     def without(self, query_ids: frozenset[str]) -> Evaluated:
-        merges = tuple(
-            TableMerge(m.table, tuple(v for v in m.views if v.query_id not in query_ids)) for m in self.merges
-        )
+        merges = tuple(replace(m, views=tuple(v for v in m.views if v.query_id not in query_ids)) for m in self.merges)
         return replace(self, merges=merges)
 
 
@@ -87,7 +85,7 @@ def evaluate_rows(frame: DataFrame, program: Program, reader: SourceReader) -> E
             deliveries.append(Delivery(view.target.query_id, _passing(table, view)))
         elif view.changes is not None:
             changes = view.changes.statement(_RELATION)
-            views.append(ViewMerge(view.target.query_id, view.target.state, changes=changes, outbox=view.target.outbox))
+            views.append(ViewMerge(view.target.query_id, view.target.state, changes=changes, keeper=view.target.keeper))
         elif view.judging is not None:
             views.append(_judged(view, view.judging, null_keys=_has_nulls(table, view)))
         elif statements := view.own_statements(_RELATION):
@@ -99,7 +97,7 @@ def evaluate_rows(frame: DataFrame, program: Program, reader: SourceReader) -> E
             roll_ups = view.row_statements(_RELATION, null_keys=_has_nulls(table, view))
             values = view.value_statements(_RELATION, partial=False)
             merge = ViewMerge(view.target.query_id, view.target.state, roll_ups=tuple(roll_ups), values=values)
-            views.append(replace(merge, outbox=view.target.outbox, keys=view.changed_groups(_RELATION, partial=False)))
+            views.append(replace(merge, keeper=view.target.keeper, keys=view.changed_groups(_RELATION, partial=False)))
     return replace(_evaluated(table, tuple(views), program, reader), deliveries=tuple(deliveries))
 
 
@@ -112,7 +110,7 @@ def evaluate_partials(frame: DataFrame, program: Program, reader: SourceReader) 
             view.target.state,
             roll_ups=tuple(view.partial_statements(_RELATION, null_keys=_has_nulls(table, view))),
             values=view.value_statements(_RELATION, partial=True),
-            outbox=view.target.outbox,
+            keeper=view.target.keeper,
             keys=view.changed_groups(_RELATION, partial=True),
         )
         for view in program.views
@@ -140,14 +138,15 @@ def partial_frame(frame: DataFrame, program: Program) -> DataFrame:
 
 def _evaluated(table: pa.Table, views: tuple[ViewMerge, ...], program: Program, reader: SourceReader) -> Evaluated:
     rejected, counts = rejected_rows(table, program.rejected, reader)
-    newest = pc.max(table.column(_TIME)).as_py() if table.num_rows else None
+    found = pc.max(table.column(_TIME)).as_py() if table.num_rows else None
+    newest = found if isinstance(found, dt.datetime) else None
     columns = [name for name in table.column_names if name not in {c for _, c in program.rejected} and name != _TIME]
     return Evaluated(
-        merges=(TableMerge(table.select(columns), views),),
+        merges=(TableMerge(table.select(columns), views, newest),),
         rejected=rejected,
         rejected_counts=counts,
         rows=table.num_rows,
-        newest_s=newest.timestamp() if isinstance(newest, dt.datetime) else None,
+        newest_s=None if newest is None else newest.timestamp(),
     )
 
 
@@ -182,7 +181,8 @@ def _judged(view: ViewInput, judging: Judging, *, null_keys: bool) -> ViewMerge:
         roll_ups=tuple(counted.row_statements(relation, null_keys=null_keys)),
         values=counted.value_statements(relation, partial=False),
         judging=judging,
-        outbox=view.target.outbox,
+        keeper=view.target.keeper,
+        keys=view.changed_groups(_RELATION, partial=False),
     )
 
 

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mvserver import limits
 from mvserver.compiler import lower_duckdb
 from mvserver.compiler.changelogs import CHANGELOG
-from mvserver.compiler.derived import Derived, IntervalJoin, JoinKind, JoinSide, TemporalJoin, UnionAll
+from mvserver.compiler.derived import (
+    Derived,
+    Groups,
+    GroupsSide,
+    IntervalJoin,
+    JoinKind,
+    JoinSide,
+    TemporalJoin,
+    UnionAll,
+)
 from mvserver.compiler.plans import Scan
-from mvserver.streaming.targets import Target
+from mvserver.streaming.finished import group_log
+from mvserver.streaming.targets import Target, target_of
+from spark_sinks.duckdb.changelog import RetractedState
+from spark_sinks.duckdb.group_logs import GroupTables
 from spark_sinks.duckdb.interval_joins import IntervalTables
 from spark_sinks.duckdb.join_sides import FeedState, JoinTables, Side
 from spark_sinks.duckdb.logs import Log
-from spark_sinks.duckdb.state import JOIN
+from spark_sinks.duckdb.state import JOIN, UpsertState
 from spark_sinks.duckdb.temporal_joins import TemporalTables
 from spark_sinks.duckdb.unions import UnionTables
 
@@ -26,25 +38,27 @@ class Node:
 
     scan: Scan
     path: str
-    tables: JoinTables | UnionTables
+    tables: JoinTables | UnionTables | GroupTables
 
     @property
-    def sides(self) -> tuple[JoinSide, JoinSide]:
+    def sides(self) -> Sequence[JoinSide | GroupsSide]:
         assert self.scan.derived is not None  # noqa: S101 - a node has one
         return self.scan.derived.sides
 
     @property
     def join(self) -> JoinTables | None:
         """Its tables where its sides wait for each other."""
-        return None if isinstance(self.tables, UnionTables) else self.tables
+        return None if isinstance(self.tables, UnionTables | GroupTables) else self.tables
 
     def side_path(self, index: int) -> str:
         return f"{self.path}{'lr'[index]}"
 
     def side_target(self, query_id: str, view_id: str, index: int) -> Target:
-        return Target(
-            feed_id(query_id, self.side_path(index)), view_id, self.sides[index].plan, FeedState(self.tables, index)
-        )
+        side_id, plan = feed_id(query_id, self.side_path(index)), self.sides[index].plan
+        if isinstance(self.tables, GroupTables):
+            target = target_of(side_id, view_id, self.tables.state.table, plan)
+            return replace(target, group_log=self.tables.group_log)
+        return Target(side_id, view_id, plan, FeedState(self.tables, index))
 
 
 def feed_id(query_id: str, path: str) -> str:
@@ -62,8 +76,9 @@ def nodes(scan: Scan, state_table: str, reader_id: str, path: str = "") -> Itera
     pipelines that read their logs."""
     if scan.derived is None:
         return
-    yield Node(scan, path, _tables(scan, scan.derived, f"{state_table}{JOIN}{path}", log_pipeline(reader_id, path)))
-    for index, side in enumerate(scan.derived.sides):
+    node = Node(scan, path, _tables(scan, scan.derived, f"{state_table}{JOIN}{path}", log_pipeline(reader_id, path)))
+    yield node
+    for index, side in enumerate(node.sides):
         yield from nodes(side.scan, state_table, reader_id, f"{path}{'lr'[index]}")
 
 
@@ -71,9 +86,13 @@ def log_pipeline(reader_id: str, path: str) -> str:
     return f"{reader_id}{path}"
 
 
-def _tables(scan: Scan, join: Derived, table: str, reader: str) -> JoinTables | UnionTables:
+def _tables(scan: Scan, join: Derived, table: str, reader: str) -> JoinTables | UnionTables | GroupTables:
     types = tuple(lower_duckdb.duckdb_type(column.type) for column in scan.columns)
     log = Log(f"{table}_log", types, reader, len(scan.primary_key) if scan.kind == CHANGELOG else None)
+    if isinstance(join, Groups):
+        target = target_of("", "", f"{table}_groups", join.plan)
+        assert isinstance(target.state, UpsertState | RetractedState)  # noqa: S101 - of an aggregation
+        return GroupTables(target.state, group_log(target, log, join.window_end))
     if isinstance(join, UnionAll):
         left, right = (_side(side, f"{table}_{i}", preserved=False) for i, side in enumerate(join.sides))
         return UnionTables(left, right, log)

@@ -20,8 +20,9 @@ from mvserver.compiler.row_functions import ROW_KEY, ROW_TIME
 from mvserver.sql.types import Kind
 from mvserver.streaming.change_input import ChangeInput, contributed
 from mvserver.streaming.feeds import query_of
+from mvserver.streaming.measures import MeasureCall, keeps_times
 from mvserver.streaming.scan_decoding import DecodedScan, Stages, decode_scan, side_by_side
-from mvserver.streaming.targets import MeasureCall, Target, keeps_times
+from mvserver.streaming.targets import Target
 from mvserver.streaming.unnesting import UnnestedRows, unnest_rows
 from mvserver.streaming.windowing import WindowColumns, event_us
 from spark_sinks.decode import TYPED_FORMATS, parquet_column
@@ -99,11 +100,15 @@ class ViewInput:
         return self._roll_ups(relation, [MeasureInput(partial=p) for p in self.partials], self.partial_count, null_keys)
 
     def changed_groups(self, relation: str, *, partial: bool) -> str | None:
-        """The group keys of a batch, for a view that has an outbox."""
-        if self.target.outbox is None:
+        """The group keys of a batch, for a view whose changes are kept. None where they do not tell all: sessions have
+        their bounds in their key, and grow."""
+        state = self.target.state
+        grows = isinstance(state, UpsertState) and state.windowing is not None and state.windowing.gap_us is not None
+        if self.target.keeper is None or grows or not self.keys:
             return None
-        keys = ", ".join(f"{key} AS g{i}" for i, key in enumerate(self.keys))
-        return f"SELECT DISTINCT {keys} FROM {relation} WHERE {f'{self.partial_count} > 0' if partial else self.flag}"
+        passing = f"{self.partial_count} > 0" if partial else self.flag
+        keys = ", ".join(f"{key} AS g{i}" for i, key in enumerate(self.group_keys))
+        return f"SELECT DISTINCT {keys} FROM {self._grouped(relation)} WHERE {passing}"
 
     def value_statements(self, relation: str, *, partial: bool) -> tuple[str, ...]:
         """What takes in the values of each value table, before the roll-ups."""

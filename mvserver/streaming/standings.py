@@ -40,7 +40,7 @@ def close_idle(roster: Roster, reader: SourceReader, writer: Writer) -> list[str
             known = subscriber.standing
         if known is None or known.idle == now.idle:
             continue
-        if writer.advance(Advance(now, state, subscriber.target.outbox)):
+        if writer.advance(Advance(now, state, subscriber.target.keeper)):
             moved.append(subscriber.query_id)
         with roster.lock:
             subscriber.standing = now

@@ -7,18 +7,16 @@ built again from its successor: their numbers do not go together.
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
 
-from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
+from spark_sinks.duckdb.capture import AFTER, BEFORE, CHANGED_KEYS
 from spark_sinks.duckdb.names import qualified, quoted
-from spark_sinks.duckdb.state import OUTBOX, State, UpsertState
-
-_KEYS, _BEFORE, _AFTER = "mv_changed_keys", "mv_before", "mv_after"
+from spark_sinks.duckdb.state import OUTBOX
 
 
 @dataclass(frozen=True)
@@ -43,6 +41,34 @@ class Outbox:
             f"INSERT OR REPLACE INTO \"_ledger\".outboxes VALUES ('{self.query_id}', '{uuid.uuid4()}', 0)",
         ]
 
+    def shown(self, *, changed_only: bool) -> str:
+        """A row with a NULL in its key has no key to be sent under."""
+        view = f'"_views"."{self.view_id}"'
+        if not changed_only:
+            known = " AND ".join(f"v.{quoted(key)} IS NOT NULL" for key in self.key)
+            return f"SELECT v.* FROM {view} AS v WHERE {known}"
+        same = " AND ".join(f"v.{quoted(key)} = g.g{i}" for i, key in enumerate(self.key))
+        return f"SELECT v.* FROM {view} AS v WHERE EXISTS (SELECT 1 FROM {CHANGED_KEYS} AS g WHERE {same})"
+
+    def keep(self, cursor: duckdb.DuckDBPyConnection, newest: dt.datetime | None) -> None:
+        names = [quoted(name) for name, _ in self.columns]
+        columns = ", ".join(names)
+        same_key = " AND ".join(f"a.{quoted(key)} = b.{quoted(key)}" for key in self.key)
+        equal = " AND ".join(f"a.{name} IS NOT DISTINCT FROM b.{name}" for name in names)
+        cursor.execute(
+            f'INSERT INTO {qualified(self.table)} SELECT (SELECT last FROM "_ledger".outboxes WHERE query_id = $1) '
+            f"+ row_number() OVER (), deleted, {columns} FROM ("
+            f"SELECT false AS deleted, a.* FROM {AFTER} AS a "
+            f"WHERE NOT EXISTS (SELECT 1 FROM {BEFORE} AS b WHERE {same_key} AND {equal}) UNION ALL "
+            f"SELECT true, b.* FROM {BEFORE} AS b WHERE NOT EXISTS (SELECT 1 FROM {AFTER} AS a WHERE {same_key}))",
+            [self.query_id],
+        )
+        cursor.execute(
+            f'UPDATE "_ledger".outboxes SET last = coalesce((SELECT max("_seq") FROM {qualified(self.table)}), last) '
+            "WHERE query_id = $1",
+            [self.query_id],
+        )
+
 
 @dataclass(frozen=True)
 class Pending:
@@ -51,58 +77,6 @@ class Pending:
     last: int
     deleted: tuple[bool, ...]
     rows: pa.Table
-
-
-def changed_keys(state: State, batch: str | None, changes: str | None) -> str | None:
-    """Query of the keys (g0 ...) whose rows a batch may change, before it is merged; None: they are not known.
-
-    ``batch``: the group keys in the batch of a stream; ``changes``: the last changes of a changelog.
-    """
-    if isinstance(state, KeyedRows):
-        return f"SELECT {_as_g(state.keys)} FROM ({changes})"
-    if isinstance(state, RetractedState):
-        same = " AND ".join(f"r.{key} = c.{key}" for key in state.rows.identity)
-        old = ", ".join(f"r.{name} AS g{i}" for i, name in enumerate(state.group_columns))
-        return (
-            f"SELECT {_as_g(state.group_columns)} FROM ({changes}) WHERE passes "
-            f"UNION SELECT {old} FROM {qualified(state.rows.table)} AS r JOIN ({changes}) AS c ON {same}"
-        )
-    if isinstance(state, UpsertState) and state.windowing is None:
-        return batch
-    return None
-
-
-def capture(
-    cursor: duckdb.DuckDBPyConnection,
-    register: Callable[[str, pa.Table], None],
-    outbox: Outbox,
-    changed: str | None,
-    merge: Callable[[], None],
-) -> None:
-    """Merges, and keeps what that did to the view's rows. One with a NULL in its key has no key to be sent under."""
-    if changed is not None:
-        register(_KEYS, cursor.sql(changed).to_arrow_table())
-    before = cursor.sql(_shown(outbox, changed)).to_arrow_table()
-    merge()
-    register(_BEFORE, before)
-    register(_AFTER, cursor.sql(_shown(outbox, changed)).to_arrow_table())
-    names = [quoted(name) for name, _ in outbox.columns]
-    columns = ", ".join(names)
-    same_key = " AND ".join(f"a.{quoted(key)} = b.{quoted(key)}" for key in outbox.key)
-    equal = " AND ".join(f"a.{name} IS NOT DISTINCT FROM b.{name}" for name in names)
-    cursor.execute(
-        f'INSERT INTO {qualified(outbox.table)} SELECT (SELECT last FROM "_ledger".outboxes WHERE query_id = $1) '
-        f"+ row_number() OVER (), deleted, {columns} FROM ("
-        f"SELECT false AS deleted, a.* FROM {_AFTER} AS a "
-        f"WHERE NOT EXISTS (SELECT 1 FROM {_BEFORE} AS b WHERE {same_key} AND {equal}) UNION ALL "
-        f"SELECT true, b.* FROM {_BEFORE} AS b WHERE NOT EXISTS (SELECT 1 FROM {_AFTER} AS a WHERE {same_key}))",
-        [outbox.query_id],
-    )
-    cursor.execute(
-        f'UPDATE "_ledger".outboxes SET last = coalesce((SELECT max("_seq") FROM {qualified(outbox.table)}), last) '
-        "WHERE query_id = $1",
-        [outbox.query_id],
-    )
 
 
 def incarnation(cursor: duckdb.DuckDBPyConnection, outbox: Outbox) -> str:
@@ -132,16 +106,3 @@ def forget_statement(outbox: Outbox, until: int) -> str:
 def length(cursor: duckdb.DuckDBPyConnection, outbox: Outbox) -> int:
     ((rows,),) = cursor.execute(f"SELECT count(*) FROM {qualified(outbox.table)}").fetchall()
     return int(rows)
-
-
-def _shown(outbox: Outbox, changed: str | None) -> str:
-    view = f'"_views"."{outbox.view_id}"'
-    if changed is None:
-        known = " AND ".join(f"v.{quoted(key)} IS NOT NULL" for key in outbox.key)
-        return f"SELECT v.* FROM {view} AS v WHERE {known}"
-    same = " AND ".join(f"v.{quoted(key)} = g.g{i}" for i, key in enumerate(outbox.key))
-    return f"SELECT v.* FROM {view} AS v WHERE EXISTS (SELECT 1 FROM {_KEYS} AS g WHERE {same})"
-
-
-def _as_g(names: Sequence[str]) -> str:
-    return ", ".join(f"{name} AS g{i}" for i, name in enumerate(names))

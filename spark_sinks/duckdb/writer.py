@@ -6,6 +6,7 @@ whose merge fails is named to the caller, who commits the batch again without it
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -18,7 +19,8 @@ import pyarrow as pa
 
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
-from spark_sinks.duckdb import inspection, logs, outbox, sessions, windows
+from spark_sinks.duckdb import inspection, logs, sessions, windows
+from spark_sinks.duckdb.capture import Keeper, capture, changed_keys
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState, merge_changes
 from spark_sinks.duckdb.ledger import Ledger, LedgerEntry, RejectedRow, SubscriberRow, create_tables
 from spark_sinks.duckdb.names import qualified
@@ -59,8 +61,8 @@ class ViewMerge:
     values: tuple[str, ...] = ()  # what takes in the values of each value table of the state, before the roll-ups
     statements: tuple[str, ...] = ()  # of the side of a join: they take in all that there is
     changes: str | None = None  # query of the last change of each primary key, over a changelog
-    outbox: Outbox | None = None  # what the merge changes is to be sent on
-    keys: str | None = None  # query of the group keys of the batch, for an outbox
+    keeper: Keeper | None = None  # of what the merge changes
+    keys: str | None = None  # query of the group keys of the batch, for the keeper; None: any may change
     event: str | None = None  # append mode: the column of event times, where rows age
     judging: windows.Judging | None = None  # over a window: the other statements then read the judged batch
 
@@ -71,6 +73,7 @@ class TableMerge:
 
     table: pa.Table
     views: tuple[ViewMerge, ...]
+    newest: dt.datetime | None = None  # the time of its newest record
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class Advance:
 
     standing: windows.Standing
     state: State
-    outbox: Outbox | None = None
+    keeper: Keeper | None = None
 
 
 @dataclass(frozen=True)
@@ -248,17 +251,17 @@ class Writer:
         self._register(_BATCH, merge.table)
         for view in merge.views:
             try:
-                self._merge_and_keep(view)
+                self._merge_and_keep(view, merge.newest)
             except duckdb.Error as error:
                 raise MergeError(view.query_id, self._translate(error)) from error
         self._unregister()
 
-    def _merge_and_keep(self, view: ViewMerge) -> None:
-        if view.outbox is None:
+    def _merge_and_keep(self, view: ViewMerge, newest: dt.datetime | None) -> None:
+        if view.keeper is None:
             self._merge_view(view)
             return
-        changed = outbox.changed_keys(view.state, view.keys, view.changes)
-        outbox.capture(self._cursor, self._register, view.outbox, changed, partial(self._merge_view, view))
+        changed = changed_keys(view.state, view.keys, view.changes)
+        capture(self._cursor, self._register, view.keeper, changed, partial(self._merge_view, view), newest)
 
     def _merge_view(self, view: ViewMerge) -> None:
         if view.append is not None:
@@ -303,10 +306,10 @@ class Writer:
         def move() -> None:
             moved.append(windows.advance(self._cursor, advance.standing, watch))
 
-        if advance.outbox is None or not watch.closes:
+        if advance.keeper is None or not watch.closes:
             move()
         else:
-            outbox.capture(self._cursor, self._register, advance.outbox, None, move)
+            capture(self._cursor, self._register, advance.keeper, None, move)
             self._unregister()
         return moved[0]
 

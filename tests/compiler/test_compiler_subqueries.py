@@ -6,7 +6,9 @@ import pytest
 from compiler_harness import compiled
 
 from mvserver import limits
+from mvserver.compiler.derived import Groups
 from mvserver.compiler.explain import explain
+from mvserver.compiler.plans import Aggregation
 from mvserver.errors import SqlError
 
 SAME = [
@@ -83,14 +85,14 @@ WRONG = [
      'table "t" has 1 columns available but 2 columns specified'),
     ("SELECT a, count(*) FROM (SELECT i4 + 1 AS a, s FROM everything) t GROUP BY s", "42803",
      'column "t.a" must appear in the GROUP BY clause or be used in an aggregate function'),
-    ("SELECT avg(n) FROM (SELECT count(*) AS n FROM everything GROUP BY s) t", "0A000",
-     "aggregates over a sub-query that aggregates are not supported in a continuous query"),
-    ("SELECT n, count(*) FROM (SELECT count(*) AS n FROM everything GROUP BY s) t GROUP BY n", "0A000",
-     "aggregates over a sub-query that aggregates are not supported in a continuous query"),
+    ("SELECT n, count(*) FROM (SELECT count(*) AS n FROM everything GROUP BY s) t GROUP BY s", "42703",
+     'column "s" does not exist'),
+    ("SELECT count(*) FROM (SELECT count(*) AS n FROM TUMBLE(everything, SIZE 1 MINUTES) GROUP BY s) t", "42803",
+     "an aggregation over TUMBLE must be grouped by window_start and window_end"),
+    ("SELECT max(d) FROM (SELECT max(c) AS d FROM (SELECT max(b) AS c FROM (SELECT max(a) AS b FROM "
+     "(SELECT count(*) AS a FROM everything) t) t) t) t", "54001", "aggregates are nested more than 4 levels deep"),
     ("SELECT upper(m) FROM (SELECT max(s) AS m FROM everything GROUP BY s) t", "0A000",
      "function upper is not supported over aggregates"),
-    ("SELECT DISTINCT count(*) AS n FROM everything GROUP BY s", "0A000",
-     "SELECT DISTINCT without all columns of GROUP BY is not supported in a continuous query"),
     ("SELECT DISTINCT arr FROM everything", "0A000", "SELECT DISTINCT a value of type integer[] is not supported"),
     ("WITH a AS (SELECT i4 FROM everything) SELECT s FROM everything", "0A000", 'WITH query "a" is never read'),
     ("SELECT upper(s) AS u, count(*) FROM everything GROUP BY ROLLUP (s)", "0A000",
@@ -133,3 +135,61 @@ def test_growth_by_levels_is_bounded() -> None:
     with pytest.raises(SqlError) as caught:
         compiled(f"WITH {chain} SELECT i4 FROM q199")
     assert caught.value.message == f"queries are nested more than {limits.QUERY_LEVELS_MAX} levels deep"
+
+
+def test_groups_can_be_grouped_again() -> None:
+    inner = "SELECT s, i4 AS i, count(*) AS n, max(i8) AS m FROM everything GROUP BY s, i4 HAVING min(f8) > 0"
+    plan = compiled(f"SELECT n + 1 AS b, sum(m) AS total FROM ({inner}) AS t (name) WHERE name <> 'x' GROUP BY 1")
+    assert isinstance(plan, Aggregation)
+    assert (plan.scan.kind, plan.scan.primary_key) == ("changelog", ("key 0", "key 1"))
+    assert [column.name for column in plan.scan.columns] == ["key 0", "key 1", "0.s", "2.n", "3.m", "rowtime"]
+    groups = plan.scan.derived
+    assert isinstance(groups, Groups)
+    assert [call.function.value for call in groups.plan.aggregates] == ["count_rows", "max", "min"]
+    assert groups.window_end is None
+
+
+def test_what_nobody_reads_of_groups_is_not_kept() -> None:
+    plan = compiled("SELECT max(m) FROM (SELECT s, max(i8) AS m, avg(f8) AS a FROM everything GROUP BY s) AS t")
+    groups = plan.scan.derived
+    assert isinstance(groups, Groups)
+    assert [output.name for output in groups.plan.outputs] == ["1.m"]
+    assert [call.function.value for call in groups.plan.aggregates] == ["max"]
+
+
+def test_distinct_over_groups_groups_them_again_where_a_key_is_left_out() -> None:
+    plan = compiled("SELECT DISTINCT count(*) AS n FROM everything GROUP BY s")
+    assert isinstance(plan.scan.derived, Groups)
+    assert compiled("SELECT DISTINCT s, count(*) AS n FROM everything GROUP BY s").scan.derived is None
+    over = compiled("SELECT DISTINCT n FROM (SELECT s, count(*) AS n FROM everything GROUP BY s) AS t WHERE n > 1")
+    assert isinstance(over.scan.derived, Groups)
+    assert over.scan.derived.plan.having is not None
+
+
+def test_the_number_of_a_grouping_set_passes_through_a_sub_query() -> None:
+    sets = "SELECT grouping(s, i4) AS l, count(*) AS n FROM everything GROUP BY ROLLUP (s, i4)"
+    plan = compiled(f"SELECT n FROM ({sets}) AS t WHERE l > 0")
+    assert plan.scan.derived is None
+    again = compiled(f"SELECT l, sum(n) FROM ({sets}) AS t GROUP BY l")
+    assert again.scan.primary_key == ("key 0", "key 1", "key 2")
+
+
+def test_groups_of_a_window_have_the_time_of_its_end() -> None:
+    inner = "SELECT window_end, window_start, count(*) AS n FROM TUMBLE(everything, SIZE 1 MINUTES) GROUP BY 1, 2"
+    plan = compiled(f"SELECT last_value(n) AS latest FROM ({inner}) AS t")
+    assert isinstance(plan.scan.derived, Groups)
+    assert plan.scan.derived.window_end == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("last_value(n)", "aggregate last_value is not supported over groups without an event time"),
+        ("approx_count_distinct(n)", "aggregate approx_count_distinct is not supported over a changelog"),
+    ],
+)
+def test_what_cannot_be_taken_back_of_groups_is_refused(call: str, message: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        compiled(f"SELECT {call} FROM (SELECT count(*) AS n FROM everything GROUP BY s) AS t")
+    assert (caught.value.sqlstate, caught.value.message) == ("0A000", message)
+    assert caught.value.hint

@@ -107,7 +107,7 @@ class Changes:
             flagged = f"SELECT *, {', '.join(map(_duck, flags))} FROM ({decoded})"
             rows = cursor.sql(f"SELECT *, {', '.join(map(_duck, columns))} FROM ({flagged})").to_arrow_table()
         changes = view.changes.statement("mv_batch")
-        return TableMerge(rows, (ViewMerge(each.query_id, each.state, changes=changes, outbox=each.outbox),))
+        return TableMerge(rows, (ViewMerge(each.query_id, each.state, changes=changes, keeper=each.outbox),))
 
     def rows(self, number: int = 0) -> list[tuple[Any, ...]]:
         return self.select(f'SELECT * FROM "_views"."{self._targets[number].view_id}"')

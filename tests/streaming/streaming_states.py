@@ -93,7 +93,11 @@ class Fed:
             rows = _grouped(self._database, rows, program)
             statements = view.partial_statements("mv_batch", null_keys=_null_keys(rows, view.keys))
         values = view.value_statements("mv_batch", partial=partial)
-        return TableMerge(rows, (ViewMerge(each.query_id, each.state, roll_ups=tuple(statements), values=values),))
+        keys = view.changed_groups("mv_batch", partial=partial)
+        merge = ViewMerge(
+            each.query_id, each.state, roll_ups=tuple(statements), values=values, keeper=each.keeper, keys=keys
+        )
+        return TableMerge(rows, (merge,))
 
     def rows(self, number: int = 0) -> list[tuple[Any, ...]]:
         with self._database.cursor() as cursor:

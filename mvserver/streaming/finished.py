@@ -1,0 +1,131 @@
+"""The user's columns over a state: what DuckDB finishes of merged measures and counted values, as one SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from mvserver.compiler import lower_duckdb
+from mvserver.compiler.changelogs import over_changelog
+from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, Projection
+from mvserver.streaming.measures import MOMENTS, ORDERED, MeasureCall, index_of, measures_of, values_of
+from spark_sinks.duckdb.capture import CHANGED_KEYS
+from spark_sinks.duckdb.group_logs import GroupLog
+from spark_sinks.duckdb.logs import Log
+from spark_sinks.duckdb.names import qualified, quoted
+from spark_sinks.duckdb.state import StateMeasure, average_exact, source_text, variance
+from spark_sinks.duckdb.value_tables import OrderedValue, ordered_values
+from spark_sinks.duckdb.windows import shown
+
+if TYPE_CHECKING:
+    from mvserver.streaming.targets import Target
+
+_KEY: Callable[[int], str] = "k{}".format
+_AGGREGATE: Callable[[int], str] = "a{}".format
+
+
+def finished_select(target: Target) -> str:
+    plan = target.plan
+    names = [quoted(output.name) for output in plan.outputs]
+    if isinstance(plan, Projection):
+        columns = ", ".join(f"c{i} AS {name}" for i, name in enumerate(names))
+        return f"SELECT {columns} FROM {qualified(target.state.table)}"
+    return _groups(plan, target, [f"{text} AS {name}" for text, name in zip(_outputs(plan), names, strict=True)])
+
+
+def group_log(target: Target, log: Log, window_end: int | None) -> GroupLog:
+    """What another query sees of the groups: their keys, what is selected, and their event time, the last moment of
+    their window. One without a window has the same as all others, so that no order is made up."""
+    plan = target.plan
+    assert isinstance(plan, Aggregation)  # noqa: S101 - it has groups
+    keys = target.groups.keys
+    time = "0" if window_end is None else f"epoch_us(k{window_end}) - 1000"
+    texts = [*keys, *_outputs(plan), f"make_timestamptz(({time})::BIGINT)"]
+    columns = [f"{text} AS {name}" for text, name in zip(texts, log.columns, strict=True)]
+    same = " AND ".join(f"{key} IS NOT DISTINCT FROM g.g{i}" for i, key in enumerate(keys))
+    changed = f" SEMI JOIN {CHANGED_KEYS} AS g ON {same or 'true'}"
+    return GroupLog(log, _groups(plan, target, columns), _groups(plan, target, columns, changed))
+
+
+def _groups(plan: Aggregation, target: Target, columns: Sequence[str], only: str = "") -> str:
+    """The groups that HAVING lets pass; ``columns`` are over their keys and aggregates, and ``only`` is a join that the
+    state's rows must meet."""
+    inner = list(target.groups.keys)
+    inner += [f"{_finish(plan, target, call)} AS a{i}" for i, call in enumerate(plan.aggregates)]
+    having = "" if plan.having is None else f" WHERE {lower_duckdb.lower(plan.having, _KEY, _AGGREGATE)}"
+    rows = f"{_source(plan, target)}{only}{_closed(target)}"
+    return f"SELECT {', '.join(columns)} FROM (SELECT {', '.join(inner) or '1'} FROM {rows}){having}"
+
+
+def _outputs(plan: Aggregation) -> list[str]:
+    return [
+        f"CAST({lower_duckdb.lower(o.expression, _KEY, _AGGREGATE)} AS {lower_duckdb.duckdb_type(o.type)})"
+        for o in plan.outputs
+    ]
+
+
+def _closed(target: Target) -> str:
+    """Where a view shows closed windows only: its other rows are kept and not seen."""
+    windowing = target.groups.windowing
+    if windowing is None or not windowing.final:
+        return ""
+    return f" WHERE {shown(target.query_id, windowing)}"
+
+
+def _source(plan: Aggregation, target: Target) -> str:
+    """The state's rows, each with what is computed from its counted values."""
+    groups = target.groups
+    source = source_text(groups)
+    for index, values in enumerate(groups.values):
+        if not values.counted:
+            continue
+        wanted = [
+            (f"o{i}", _ordered_value(call))
+            for i, call in enumerate(plan.aggregates)
+            if call.function in ORDERED and values_of(target.value_calls, call) == index
+        ]
+        prefix = f"g{index}_"
+        ordered = ordered_values(groups.table, index, groups.key_types, values, wanted, prefix)
+        same = " AND ".join(f"{key} IS NOT DISTINCT FROM {prefix}{i}" for i, key in enumerate(groups.keys))
+        source += f" LEFT JOIN {ordered} ON {same or 'true'}"
+    return source
+
+
+def _ordered_value(call: AggregateCall) -> OrderedValue:
+    kind = ORDERED[call.function]
+    return OrderedValue(
+        kind,
+        fraction=call.fraction or 0.0,
+        descending=call.descending,
+        separator=call.separator or "",
+        once=call.distinct,
+        limit=call.limit or 0,
+    )
+
+
+def _finish(plan: Aggregation, target: Target, call: AggregateCall) -> str:
+    """The finished value of one aggregate over the state columns."""
+
+    def column(measure: StateMeasure) -> str:
+        index = index_of(target.calls, MeasureCall(measure, call))
+        return f"m{index}"
+
+    if call.function is Aggregate.COUNT_ROWS and call.filter is None:
+        return "n"
+    if call.function in ORDERED:
+        value = f"CAST(o{plan.aggregates.index(call)} AS {lower_duckdb.duckdb_type(call.type)})"
+        return f"coalesce({value}, 0)" if call.function is Aggregate.CARDINALITY else value  # nothing seen counts 0
+    measures = measures_of(call, values_of(target.value_calls, call), retracted=over_changelog(plan))
+    if call.function is Aggregate.AVG:
+        total, count = column(measures[0]), column(measures[1])
+        assert call.argument is not None  # noqa: S101 - AVG has one
+        if call.argument.type.is_exact:
+            return average_exact(total, call.argument.type.scale or 0, count, call.type.scale or 0)
+        return f"{total} / nullif({count}, 0)"
+    if call.function in MOMENTS:
+        sample, root = MOMENTS[call.function]
+        return variance(column(measures[0]), sample=sample, root=root)
+    if call.function in TIMED:
+        return f"CAST(struct_extract({column(measures[0])}, 'v') AS {lower_duckdb.duckdb_type(call.type)})"
+    value = f"CAST({column(measures[0])} AS {lower_duckdb.duckdb_type(call.type)})"
+    return f"CASE WHEN {column(measures[1])} > 0 THEN {value} END" if len(measures) > 1 else value

@@ -1,0 +1,74 @@
+"""What a merge does to the rows that a query shows, for those who have to tell others: an outbox, a change log.
+
+The rows of the keys that a batch touches are read before and after the merge, in its transaction; who keeps the
+difference finds both under the names BEFORE and AFTER.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import duckdb
+import pyarrow as pa
+
+from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
+from spark_sinks.duckdb.names import qualified
+from spark_sinks.duckdb.state import State, UpsertState
+
+CHANGED_KEYS, BEFORE, AFTER = "mv_changed_keys", "mv_before", "mv_after"
+
+
+class Keeper(Protocol):
+    """Keeps what a merge did."""
+
+    def shown(self, *, changed_only: bool) -> str:
+        """Query of the rows that the query shows, all or those whose keys are among CHANGED_KEYS (g0 ...)."""
+
+    def keep(self, cursor: duckdb.DuckDBPyConnection, newest: dt.datetime | None) -> None:
+        """``newest``: the time of the batch's newest record."""
+
+
+def changed_keys(state: State, batch: str | None, changes: str | None) -> str | None:
+    """Query of the keys (g0 ...) whose rows a batch may change, before it is merged; None: they are not known.
+
+    ``batch``: the group keys in the batch of a stream; ``changes``: the last changes of a changelog.
+    """
+    if isinstance(state, KeyedRows):
+        return f"SELECT {_as_g(state.keys)} FROM ({changes})" if state.keys and not state.ordinals else None
+    if isinstance(state, RetractedState):
+        if not state.group_columns:
+            return None
+        same = " AND ".join(f"r.{key} = c.{key}" for key in state.rows.source_identity)
+        old = ", ".join(f"r.{name} AS g{i}" for i, name in enumerate(state.group_columns))
+        return (
+            f"SELECT {_as_g(state.group_columns)} FROM ({changes}) WHERE passes "
+            f"UNION SELECT {old} FROM {qualified(state.rows.table)} AS r JOIN ({changes}) AS c ON {same}"
+        )
+    if isinstance(state, UpsertState):
+        return batch
+    return None
+
+
+def capture(
+    cursor: duckdb.DuckDBPyConnection,
+    register: Callable[[str, pa.Table], None],
+    keeper: Keeper,
+    changed: str | None,
+    merge: Callable[[], None],
+    newest: dt.datetime | None = None,
+) -> None:
+    """Merges, and has that kept which it did to the rows."""
+    if changed is not None:
+        register(CHANGED_KEYS, cursor.sql(changed).to_arrow_table())
+    shown = keeper.shown(changed_only=changed is not None)
+    before = cursor.sql(shown).to_arrow_table()
+    merge()
+    register(BEFORE, before)
+    register(AFTER, cursor.sql(shown).to_arrow_table())
+    keeper.keep(cursor, newest)
+
+
+def _as_g(names: Sequence[str]) -> str:
+    return ", ".join(f"{name} AS g{i}" for i, name in enumerate(names))

@@ -1,0 +1,58 @@
+"""The groups of a query that another one aggregates again: a view's state, whose changes go into a change log."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+
+import duckdb
+
+from spark_sinks.duckdb import logs
+from spark_sinks.duckdb.capture import AFTER, BEFORE
+from spark_sinks.duckdb.changelog import RetractedState
+from spark_sinks.duckdb.logs import Log
+from spark_sinks.duckdb.state import UpsertState, create_statements
+
+
+@dataclass(frozen=True)
+class GroupLog:
+    """``rows`` is a query of the groups as the other one sees them, with the log's columns under their names;
+    ``changed_rows`` gives those whose keys a batch has touched."""
+
+    log: Log
+    rows: str
+    changed_rows: str
+
+    def shown(self, *, changed_only: bool) -> str:
+        return self.changed_rows if changed_only else self.rows
+
+    def keep(self, cursor: duckdb.DuckDBPyConnection, newest: dt.datetime | None) -> None:
+        time = "now()" if newest is None else f"to_timestamp({newest.timestamp()!r})"
+        before, after = (f"(SELECT {time} AS r, * FROM {name})" for name in (BEFORE, AFTER))
+        for statement in (*logs.append_changes(self.log, before, after), *logs.trim_statements(self.log)):
+            cursor.execute(statement)
+
+
+@dataclass(frozen=True)
+class GroupTables:
+    """All that is kept of them."""
+
+    state: UpsertState | RetractedState
+    group_log: GroupLog
+
+    @property
+    def log(self) -> Log:
+        return self.group_log.log
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return (*self.state.tables, self.log.table)
+
+    def create_statements(self) -> list[str]:
+        """The one group of an aggregate without keys is there before any record."""
+        first = f"SELECT now(), false, {', '.join(self.log.columns)} FROM ({self.group_log.rows})"
+        return [
+            *create_statements(self.state),
+            *logs.create_statements(self.log),
+            *logs.append_statements(self.log, [first]),
+        ]
