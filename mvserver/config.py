@@ -45,6 +45,7 @@ class Settings:
     spark_conf: tuple[tuple[str, str], ...]
     spark_start_timeout: float
     duckdb_memory_limit: int
+    query_memory_limit: int
     duckdb_threads: int
     pull_threads: int
     file_roots: tuple[Path, ...]
@@ -105,6 +106,8 @@ TABLE: tuple[Row, ...] = (
     Row("spark_conf", read.PAIRS, "", "Further Spark settings, as key=value separated by semicolons; a table in TOML."),
     Row("spark_start_timeout", read.DURATION, "120s", "How long a statement that needs Spark waits for it to start."),
     Row("duckdb_memory_limit", read.SIZE, "2GB", "Memory for the views' rows and pull queries; the rest is on disk."),
+    Row("query_memory_limit", read.SIZE, "1GB",
+        "Memory of one pull query that cannot go to disk, such as the items of array_agg; above it is ended (53200)."),
     Row("duckdb_threads", read.COUNT_OR_ZERO, "0", "Threads of DuckDB; 0 is one per core."),
     Row("pull_threads", read.COUNT, "16", "Pull queries at work in DuckDB at the same time; further ones take turns."),
     Row("file_roots", read.PATHS, "{data_dir}/files",

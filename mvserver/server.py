@@ -237,6 +237,7 @@ class Rooms:
                 "pg_settings": settings_table,
             },
             concurrency=settings.pull_threads,
+            query_memory_limit=settings.query_memory_limit,
             why_missing=lambda view_id: _why_missing(view_id, directory, self.engine),
         )
         self._close.callback(pulls.close)

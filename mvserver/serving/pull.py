@@ -12,6 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+import duckdb
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
@@ -43,6 +44,7 @@ from mvserver.serving.database import SYSTEM_CATALOG, Database
 from mvserver.serving.duck_types import OutputType
 from mvserver.serving.error_positions import locate
 from mvserver.serving.leaving import LeavableWork
+from mvserver.serving.memory_watch import IN_USE, MemoryWatch
 from mvserver.serving.missing import Cause, MissingViews
 from mvserver.serving.names import NameResolver, Reads
 from mvserver.serving.origins import origins
@@ -70,6 +72,7 @@ class DuckPullService:
         live: LiveRelations | None = None,
         *,
         concurrency: int = limits.PULL_CONCURRENCY,
+        query_memory_limit: int = limits.QUERY_MEMORY_DEFAULT,
         why_missing: Cause = lambda view_id: None,
     ) -> None:
         """``concurrency`` bounds the queries at work at the same time, not those that are open."""
@@ -79,6 +82,8 @@ class DuckPullService:
         self._missing = MissingViews(source, why_missing)
         self._system = SystemCatalog(database, SYSTEM_CATALOG, source, live or {})
         self._leavable = LeavableWork()
+        self._measuring = database.cursor()
+        self._memory = MemoryWatch(self._memory_in_use, query_memory_limit)
         self._binders = Binders(database, self._system, self._leavable)
         self._lock = threading.Lock()  # of the plans that are kept; nothing is waited for under it
         self._plans: OrderedDict[_Key, PullPlan] = OrderedDict()
@@ -91,16 +96,25 @@ class DuckPullService:
     def close(self) -> None:
         self._binders.close()
         self._leavable.close()
+        self._memory.close()
+        self._measuring.close()
         self._system.close()
 
     def snapshot(self, own: Mapping[str, Callable[[], Any]] = MappingProxyType({}), owner: Owner = NOBODY) -> Snapshot:
-        engine = Engine(self._database, self._system, self._turns, self._missing, self._leavable)
+        engine = Engine(self._database, self._system, self._turns, self._missing, self._leavable, self._memory)
         return DuckSnapshot(engine, own, owner)
 
     @property
     def left(self) -> int:
         """How many stopped statements are still at work in DuckDB."""
         return self._leavable.left
+
+    def _memory_in_use(self) -> int | None:
+        try:
+            (found,) = self._measuring.execute(IN_USE).fetchone() or (0,)
+        except duckdb.OutOfMemoryException:  # not even for this; whoever wants more now is refused by DuckDB itself
+            return None
+        return int(found)
 
     # --- plans ------------------------------------------------------------------------------------------------------
     def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:

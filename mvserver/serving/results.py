@@ -55,14 +55,16 @@ class StreamedBatches(Iterator[pa.RecordBatch]):
         finished: Callable[[int | None], None],
         turn: Callable[[], AbstractContextManager[None]],
         leavable: Callable[[Callable[[], pa.RecordBatch | None]], pa.RecordBatch | None],
+        check: Callable[[], None],
     ) -> None:
         """``turn`` is taken for each batch, which is made by ``leavable``; ``finished`` is told how many rows there
-        were, where all were read."""
+        were, where all were read; ``check`` raises why the query was ended."""
         self._reader: pa.RecordBatchReader | None = reader
         self._watch = watch
         self._finished = finished
         self._turn = turn
         self._leavable = leavable
+        self._check = check
         self._aside: deque[pa.RecordBatch] = deque()
         self._revoked = False
         self._rows = 0
@@ -81,6 +83,7 @@ class StreamedBatches(Iterator[pa.RecordBatch]):
         if self._reader is None:
             raise StopIteration
         try:
+            self._check()
             with self._turn():
                 batch = self._leavable(partial(next, self._reader, None))
         except WorkLeft:

@@ -26,6 +26,7 @@ from mvserver.serving.api import Owner, PullPlan
 from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
 from mvserver.serving.leaving import LeavableWork, WorkLeft
+from mvserver.serving.memory_watch import MemoryWatch, Watched
 from mvserver.serving.missing import MissingViews
 from mvserver.serving.results import StreamedBatches, Watch
 from mvserver.serving.turns import Turns
@@ -55,6 +56,7 @@ class Engine:
     turns: Turns
     missing: MissingViews
     leavable: LeavableWork
+    memory: MemoryWatch
 
 
 class DuckSnapshot:
@@ -67,6 +69,7 @@ class DuckSnapshot:
         self._turns = engine.turns
         self._missing = engine.missing
         self._leavable = engine.leavable
+        self._memory = engine.memory
         self._stopped_at: float | None = None  # when the statement was interrupted, perhaps waiting for its turn
         self._lost = False
         self._cursor = engine.database.cursor()
@@ -160,9 +163,9 @@ class DuckSnapshot:
     def _turn(self) -> AbstractContextManager[None]:
         return self._turns.taken(lambda: self._stopped_at is not None)
 
-    def _leavable_run(self, work: Callable[[], T]) -> T:
+    def _leavable_run(self, watched: Watched, work: Callable[[], T]) -> T:
         """DuckDB's work, left where an interrupt does not end it soon: the cursor then is the work's, and closed by
-        it."""
+        it. Whatever it raises after it has taken too much memory is that."""
 
         def overdue() -> bool:
             stopped_at = self._stopped_at
@@ -175,18 +178,35 @@ class DuckSnapshot:
             return self._leavable.run(carried_out, self._owner, overdue, self._cursor.close)
         except WorkLeft:
             self._lost = True
+            watched.check()
+            raise
+        except Exception:
+            watched.check()
             raise
 
     def _start(self, plan: PullPlan, parameters: list[Any], watch: Watch) -> Result:
-        if plan.arrow_types and plan.runs.few:
-            few = partial(self._few, plan, parameters)
-            found = few() if plan.runs.short else self._leavable_run(few)
+        few = plan.arrow_types and plan.runs.few
+        if few and plan.runs.short:
+            found = self._few(plan, parameters)
             if found is not None:
                 watch.stop()
                 return _whole(plan, found)
-            plan.runs.few = False
-        reader = self._leavable_run(lambda: self._reader(plan, parameters))
-        batches = StreamedBatches(reader, watch, partial(self._finished, plan), self._turn, self._leavable_run)
+            few = plan.runs.few = False
+        watched = self._memory.begin(self.interrupt)
+        try:
+            if few:
+                found = self._leavable_run(watched, partial(self._few, plan, parameters))
+                if found is not None:
+                    watched.end()
+                    watch.stop()
+                    return _whole(plan, found)
+                plan.runs.few = False
+            reader = self._leavable_run(watched, partial(self._reader, plan, parameters))
+        except BaseException:
+            watched.end()
+            raise
+        run = partial(self._leavable_run, watched)
+        batches = StreamedBatches(reader, watch, partial(self._finished, plan, watched), self._turn, run, watched.check)
         self._open = batches
         return Result(SELECT_TAG, plan.fields, batches)
 
@@ -256,7 +276,8 @@ class DuckSnapshot:
             self._statements.move_to_end(sql)
         return found
 
-    def _finished(self, plan: PullPlan, rows: int | None) -> None:
+    def _finished(self, plan: PullPlan, watched: Watched, rows: int | None) -> None:
+        watched.end()
         self._open = None
         if rows is not None:
             plan.runs.few = rows <= limits.FEW_ROWS_MAX

@@ -7,12 +7,15 @@ all is taken is refused too, with the same 53200, and nothing is lost or wrong.
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from serving_world import World, rows_of
 
 from mvserver.errors import SqlError
+from mvserver.serving.memory_watch import MemoryWatch
 
 # 400,000 rows of 200 bytes, which a sort has to hold: more than the memory
 SORTED = (
@@ -56,4 +59,103 @@ def test_others_are_answered_or_refused_and_go_on(tmp_path: Path, greedy: str, s
         assert world.value("SELECT sum(visits) FROM visits") == 7
     finally:
         own.close()
+        world.close()
+
+
+# --- one query's share ----------------------------------------------------------------------------------------------
+
+LIMIT = 80 * 2**20
+ITEMS = "SELECT len(array_agg(repeat(md5(g::text), 20))) FROM generate_series(1, 400000) AS s(g)"  # some 300 MB
+STREAMED = f"SELECT url, ({ITEMS}) AS n FROM visits, generate_series(1, 1000)"
+
+
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    made = World(tmp_path_factory.mktemp("limited"), query_memory_limit=LIMIT)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("greedy", [ITEMS, STREAMED, HELD])
+def test_a_query_that_takes_too_much_is_ended(limited: World, greedy: str) -> None:
+    """Although there is enough for it; its memory comes back, and its session goes on."""
+    with pytest.raises(SqlError) as raised:
+        limited.rows(greedy)
+    assert raised.value.sqlstate == "53200"
+    assert "more than 80 MiB" in (raised.value.detail or "")
+    assert "query_memory_limit" in (raised.value.hint or "")
+    deadline = time.monotonic() + 10
+    in_use = limited.service._memory_in_use()
+    while in_use is None or in_use > LIMIT // 2:
+        assert time.monotonic() < deadline, "the memory did not come back"
+        time.sleep(0.01)
+        in_use = limited.service._memory_in_use()
+    assert limited.value("SELECT sum(visits) FROM visits") == 6
+
+
+def test_what_goes_to_disk_is_no_part_of_it(limited: World) -> None:
+    assert limited.value(SORTED) == 400_000
+
+
+def test_the_others_and_the_merge_go_on(limited: World) -> None:
+    own, ended = limited.service.snapshot(), threading.Event()
+    outcome: list[object] = []
+
+    def run() -> None:
+        try:
+            outcome.append(rows_of(own.run(limited.plan(ITEMS), [])))
+        except SqlError as error:
+            outcome.append(error.sqlstate)
+        finally:
+            ended.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    merged = 0
+    while not ended.is_set():
+        merged += 1
+        limited.writer.execute(f"INSERT INTO _state.visits VALUES ('./merged{merged}', 1, 1, 1)")
+        assert limited.value("SELECT count(*) FROM visits WHERE url LIKE './merged%'") == merged
+    thread.join(10)
+    own.close()
+    assert outcome == ["53200"]
+    assert merged > 0
+
+
+def test_what_memory_grows_by_is_shared_out() -> None:
+    in_use, stopped = [0], list[str]()
+    watch = MemoryWatch(lambda: in_use[0], 100)
+    try:
+        one, other = watch.begin(lambda: stopped.append("one")), watch.begin(lambda: stopped.append("other"))
+        in_use[0] = 150
+        deadline = time.monotonic() + 10
+        while one.taken < 75:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        assert (one.taken, other.taken, stopped) == (75, 75, [])
+        other.end()
+        in_use[0] = 200
+        while not stopped:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        assert (one.over, other.over, set(stopped)) == (True, False, {"one"})
+        other.check()
+        with pytest.raises(SqlError):
+            one.check()
+    finally:
+        watch.close()
+
+
+def test_no_query_fills_the_disk(tmp_path: Path) -> None:
+    """What may lie in the folder for sorts and joins is bounded; who needs more is refused, and gives it back."""
+    world = World(tmp_path)
+    try:
+        world.writer.execute("SET memory_limit = '60MB'")
+        world.writer.execute("SET max_temp_directory_size = '10MB'")
+        with pytest.raises(SqlError) as raised:
+            world.rows("SELECT repeat(md5(g::text), 5) AS v FROM generate_series(1, 500000) AS s(g) ORDER BY v")
+        assert raised.value.sqlstate == "53200"
+        assert sum(file.stat().st_size for file in (tmp_path / "spill").rglob("*") if file.is_file()) <= 10 * 2**20
+        assert world.value("SELECT sum(visits) FROM visits") == 6
+    finally:
         world.close()
