@@ -91,6 +91,14 @@ class TemporalJoin(_Join):
 
 
 @dataclass(frozen=True)
+class ChangelogJoin(_Join):
+    """Changelog with changelog: the current rows of both. Its rows are a changelog, told apart by the columns ``key``
+    of the joined rows."""
+
+    key: tuple[ScanColumn, ...]
+
+
+@dataclass(frozen=True)
 class UnionAll:
     """The rows of both sides, which have no keys and the same columns."""
 
@@ -148,18 +156,22 @@ class Groups:
         return next(i for i, k in enumerate(self.plan.keys) if k == ColumnReference(t.TIMESTAMP, WINDOW_END))
 
 
-Derived = IntervalJoin | TemporalJoin | UnionAll | Groups
+Derived = IntervalJoin | TemporalJoin | ChangelogJoin | UnionAll | Groups
 
 
 def derived_scan(relation: str, derived: Derived, key: tuple[ScanColumn, ...] | None = None) -> Scan:
     """The scan of the rows that ``derived`` makes; its left source says where to start and what a bad record does. With
-    a ``key`` it is a changelog."""
-    columns = tuple(ScanColumn(output.name, output.type) for output in derived.outputs)
+    a ``key``, which may be columns of them, it is a changelog."""
+    columns = (ScanColumn(output.name, output.type) for output in derived.outputs)
     left = derived.sides[0].scan
     return Scan(
         relation_id=relation,
         relation=relation,
-        columns=(*(key or ()), *columns, ScanColumn(EVENT_TIME, t.TIMESTAMP_LTZ)),
+        columns=(
+            *(key or ()),
+            *(each for each in columns if each not in (key or ())),
+            ScanColumn(EVENT_TIME, t.TIMESTAMP_LTZ),
+        ),
         value_format="rows",
         timestamp=EVENT_TIME,
         timestamp_format="sql",
@@ -199,7 +211,8 @@ def _pruned_scan(scan: Scan, wanted: frozenset[str]) -> Scan:
     join = scan.derived
     if join is None:
         return scan
-    kept = tuple(column for column in scan.columns if column.name in wanted | {EVENT_TIME, *scan.primary_key})
+    wanted |= {EVENT_TIME, *scan.primary_key}
+    kept = tuple(column for column in scan.columns if column.name in wanted)
     if isinstance(join, Groups):
         return replace(scan, columns=kept, derived=Groups(_pruned_groups(join.plan, wanted)))
     if join.residual is not None:

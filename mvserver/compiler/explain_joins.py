@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mvserver.compiler.capabilities.spark_text import identifier
-from mvserver.compiler.derived import IntervalJoin, JoinSide, TemporalJoin, UnionAll
+from mvserver.compiler.derived import ChangelogJoin, IntervalJoin, JoinSide, TemporalJoin, UnionAll
 from mvserver.compiler.lower_spark import lower as lower_spark
 from mvserver.compiler.plans import Projection
 from mvserver.compiler.render import render
@@ -15,13 +15,16 @@ Below = Callable[[Projection], Sequence[str]]
 """The lines of what a plan reads."""
 
 
-def join_lines(join: IntervalJoin | TemporalJoin | UnionAll, below: Below) -> list[str]:
+def join_lines(join: IntervalJoin | TemporalJoin | ChangelogJoin | UnionAll, below: Below) -> list[str]:
     """Indented by one level, as a scan is."""
     if isinstance(join, UnionAll):
         lines = ["  UNION ALL, by DuckDB", "    Event time: that of each row"]
     elif isinstance(join, IntervalJoin):
         lines = [f"  {join.kind.value} JOIN WITHIN {length(join.within_us // 1000)}, by DuckDB"]
         lines.append("    Event time: the later one of the two rows")
+    elif isinstance(join, ChangelogJoin):
+        lines = [f"  {join.kind.value} JOIN of the current rows, by DuckDB"]
+        lines.append(f"    Key: {', '.join(column.name for column in join.key)}")
     else:
         lines = [f"  {join.kind.value} JOIN with the version valid at the event time, by DuckDB"]
         lines.append("    Event time: that of the left row")

@@ -18,8 +18,17 @@ from mvserver.compiler.analyzer import Source
 from mvserver.compiler.binder import Binder
 from mvserver.compiler.capabilities.keys import normalized_key
 from mvserver.compiler.capabilities.lookup import call_operator
+from mvserver.compiler.changelog_joins import changelog_join, with_primary_key
 from mvserver.compiler.changelogs import CHANGELOG
-from mvserver.compiler.derived import IntervalJoin, JoinKind, JoinSide, TemporalJoin, UnionAll, derived_scan
+from mvserver.compiler.derived import (
+    ChangelogJoin,
+    IntervalJoin,
+    JoinKind,
+    JoinSide,
+    TemporalJoin,
+    UnionAll,
+    derived_scan,
+)
 from mvserver.compiler.expressions import Call, ColumnReference, Expression, Literal, walk, with_children
 from mvserver.compiler.intervals import parts_of
 from mvserver.compiler.plans import Output, Scan
@@ -40,34 +49,46 @@ def joined(left: Source, right: Source, join: exp.Join) -> Source:
     for source in (left, right):
         _check_side(source, join)
         _check_union(source, join)
-    _check_left(left, join)
+        _check_unnested(source, join)
     check_names(left.scope, right.scope, join)
-    temporal = right.scan.kind == CHANGELOG
-    within = 0 if temporal else _within(join)
+    changelogs = left.scan.kind == right.scan.kind == CHANGELOG
+    temporal = right.scan.kind == CHANGELOG and not changelogs
+    if changelogs:
+        _check_current(join)
+    else:
+        _check_left(left, join)
+    within = 0 if changelogs or temporal else _within(join)
     tables, outputs = _joined_tables((left.scope, right.scope))
     scope = Scope(tables)
     versioned = {output.name: output.expression for output in outputs[1]} if temporal else None
     keys, rest = _conditions(join, scope, {output.name for output in outputs[0]}, _keyed(right.scan, versioned))
     if not keys:
         raise _without_primary_key(right.scan, join) if temporal else _without_equality(join)
+    if changelogs:
+        outputs = [
+            with_primary_key(source.scan, columns, word)
+            for source, columns, word in zip((left, right), outputs, ("left", "right"), strict=True)
+        ]
     sides = [
         JoinSide(source.scan, source.where, tuple(_over_side(key, columns) for key in side_keys), columns)
         for source, side_keys, columns in zip((left, right), zip(*keys, strict=True), outputs, strict=True)
     ]
-    derived: IntervalJoin | TemporalJoin
+    derived: IntervalJoin | TemporalJoin | ChangelogJoin
     residual = None if kind is JoinKind.INNER else rest
-    if temporal:
+    if changelogs:
+        derived = changelog_join(kind, sides[0], sides[1], residual)
+    elif temporal:
         _check_temporal(kind, right.scan, sides[1], join)
         derived = TemporalJoin(kind, sides[0], sides[1], residual)
     else:
         derived = IntervalJoin(kind, sides[0], sides[1], residual, within)
     if derived.residual is not None:
         _check_residual(derived, join)
-    scan = derived_scan(_relation(derived), derived)
+    scan = derived_scan(_relation(derived), derived, derived.key if isinstance(derived, ChangelogJoin) else None)
     return Source(scope, scan, rest if kind is JoinKind.INNER else None)
 
 
-def _relation(join: IntervalJoin | TemporalJoin) -> str:
+def _relation(join: IntervalJoin | TemporalJoin | ChangelogJoin) -> str:
     word = "join" if join.kind is JoinKind.INNER else f"{join.kind.value.lower()} join"
     return f"{join.left.scan.relation} {word} {join.right.scan.relation}"
 
@@ -95,6 +116,16 @@ def _check_union(source: Source, join: exp.Join) -> None:
         raise refused("a join with a UNION ALL", join, hint)
 
 
+def _check_unnested(source: Source, join: exp.Join) -> None:
+    if source.scan.kind == CHANGELOG and source.scan.unnests:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "a join with UNNEST over a changelog is not supported",
+            hint="Join the changelog first, and write UNNEST after the join.",
+            position=position_of(join),
+        )
+
+
 def _derived_scans(scan: Scan) -> Iterator[Scan]:
     yield scan
     for side in () if scan.derived is None else scan.derived.sides:
@@ -103,25 +134,31 @@ def _derived_scans(scan: Scan) -> Iterator[Scan]:
 
 def _check_left(left: Source, join: exp.Join) -> None:
     if left.scan.kind == CHANGELOG:
-        hint = "Write the stream on the left; or make a view of each changelog, and join the views where they are read."
-        raise refused("a join whose left side is a changelog", join, hint)
+        hint = "Swap the two sides: each row of the stream is joined with the version valid at its event time."
+        raise refused("a join of a changelog with a stream on its right side", join, hint)
+
+
+def _check_current(join: exp.Join) -> None:
+    if join.meta.get("within") is not None:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "WITHIN is not supported in a join of two changelogs",
+            hint="Their current rows are joined, whatever their event times are; compare times in ON or WHERE.",
+            position=position_of(join),
+        )
 
 
 def _check_temporal(kind: JoinKind, scan: Scan, side: JoinSide, join: exp.Join) -> None:
     """The keys must be the changelog's whole primary key: versions are found by it."""
     position = position_of(join)
+    if scan.derived is not None:
+        hint = "Join the stream with the changelogs themselves, one after the other."
+        raise refused("a join of a stream with a sub-query whose rows change", join, hint)
     if join.meta.get("within") is not None:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             "WITHIN is not supported in a join with a changelog",
             hint="A row of the stream is joined with the version that was valid at its event time.",
-            position=position,
-        )
-    if scan.unnests:
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            "a join with UNNEST over a changelog is not supported",
-            hint="Join the changelog first, and write UNNEST after the join.",
             position=position,
         )
     if kind is JoinKind.FULL:
@@ -181,7 +218,7 @@ def _within(join: exp.Join) -> int:
     return within
 
 
-def _check_residual(join: IntervalJoin | TemporalJoin, tree: exp.Join) -> None:
+def _check_residual(join: IntervalJoin | TemporalJoin | ChangelogJoin, tree: exp.Join) -> None:
     assert join.residual is not None  # noqa: S101 - asked for one that has it
     try:
         lower_duckdb.lower(join.numbered(join.residual), key=str, aggregate=str)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from catalog.model import Column, Relation, Schema, Store
 from mvserver import sqlstates
+from mvserver.compiler.changelog_joins import nullable_key
 from mvserver.compiler.changelogs import over_changelog, result_key
 from mvserver.compiler.plans import Aggregation
 from mvserver.errors import SqlError
@@ -86,8 +87,8 @@ def _checked_key(planned: PlannedQuery) -> tuple[str, ...]:
             detail="Its rows are only added, and nothing tells which of them replaces another.",
             hint="CREATE STREAM ... AS writes such a result; with GROUP BY it is a changelog.",
         )
-    if plan.scan.derived is not None:
-        raise _unsupported("the result of a join or of a query over it cannot be written to a changelog")
+    if not isinstance(plan, Aggregation) and nullable_key(plan.scan):
+        raise _unsupported("an outer join whose rows may lack a part of their key cannot be written to a changelog")
     if isinstance(plan, Aggregation):
         if plan.emit_final or plan.retention_ms is not None:
             raise _unsupported("EMIT FINAL and retention are not supported where the result is written to a changelog")

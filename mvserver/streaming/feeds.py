@@ -9,6 +9,8 @@ from mvserver import limits
 from mvserver.compiler import lower_duckdb
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.derived import (
+    EVENT_TIME,
+    ChangelogJoin,
     Derived,
     Groups,
     GroupsSide,
@@ -22,6 +24,7 @@ from mvserver.compiler.plans import Scan
 from mvserver.streaming.finished import group_log
 from mvserver.streaming.targets import Target, target_of
 from spark_sinks.duckdb.changelog import RetractedState
+from spark_sinks.duckdb.changelog_joins import ChangelogTables
 from spark_sinks.duckdb.group_logs import GroupTables
 from spark_sinks.duckdb.interval_joins import IntervalTables
 from spark_sinks.duckdb.join_sides import FeedState, JoinTables, Side
@@ -29,6 +32,8 @@ from spark_sinks.duckdb.logs import Log
 from spark_sinks.duckdb.state import JOIN, UpsertState
 from spark_sinks.duckdb.temporal_joins import TemporalTables
 from spark_sinks.duckdb.unions import UnionTables
+
+Tables = IntervalTables | TemporalTables | ChangelogTables | UnionTables | GroupTables
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class Node:
 
     scan: Scan
     path: str
-    tables: JoinTables | UnionTables | GroupTables
+    tables: Tables
 
     @property
     def sides(self) -> Sequence[JoinSide | GroupsSide]:
@@ -48,7 +53,7 @@ class Node:
     @property
     def join(self) -> JoinTables | None:
         """Its tables where its sides wait for each other."""
-        return None if isinstance(self.tables, UnionTables | GroupTables) else self.tables
+        return self.tables if isinstance(self.tables, IntervalTables | TemporalTables) else None
 
     def side_path(self, index: int) -> str:
         return f"{self.path}{'lr'[index]}"
@@ -86,7 +91,7 @@ def log_pipeline(reader_id: str, path: str) -> str:
     return f"{reader_id}{path}"
 
 
-def _tables(scan: Scan, join: Derived, table: str, reader: str) -> JoinTables | UnionTables | GroupTables:
+def _tables(scan: Scan, join: Derived, table: str, reader: str) -> Tables:
     types = tuple(lower_duckdb.duckdb_type(column.type) for column in scan.columns)
     log = Log(f"{table}_log", types, reader, len(scan.primary_key) if scan.kind == CHANGELOG else None)
     if isinstance(join, Groups):
@@ -101,6 +106,11 @@ def _tables(scan: Scan, join: Derived, table: str, reader: str) -> JoinTables | 
     marks, residual = f"{table}_marks", _residual(join)
     if isinstance(join, IntervalJoin):
         return IntervalTables(left, right, marks, log, join.within_us, residual)
+    if isinstance(join, ChangelogJoin):
+        places = {name: place for place, name in enumerate([*(o.name for o in join.outputs), EVENT_TIME])}
+        given = tuple(places[column.name] for column in scan.columns)
+        left, right = _keeping_rows(left, join.left), _keeping_rows(right, join.right)
+        return ChangelogTables(left, right, log, given, residual)
     if right.idle_us is None:
         right = replace(right, idle_us=limits.TEMPORAL_JOIN_IDLE_MS * 1000)
     return TemporalTables(left, right, marks, log, limits.TEMPORAL_JOIN_KEPT_MS * 1000, residual)
@@ -118,6 +128,13 @@ def _side(side: JoinSide, table: str, *, preserved: bool) -> Side:
     )
 
 
+def _keeping_rows(side: Side, join_side: JoinSide) -> Side:
+    """The side of a join that does not ask for times: it has its current rows."""
+    types = {column.name: column.type for column in join_side.scan.columns}
+    primary = tuple(lower_duckdb.duckdb_type(types[name]) for name in join_side.scan.primary_key)
+    return replace(side, primary_types=primary, idle_us=None)
+
+
 def _disorder_us(scan: Scan) -> int:
     """By how much the rows of a log may come later than their times say: a pair comes with its later row, a row without
     a partner when its time is over."""
@@ -128,7 +145,7 @@ def _disorder_us(scan: Scan) -> int:
     return inner + (2 * join.within_us if isinstance(join, IntervalJoin) else 0)
 
 
-def _residual(join: IntervalJoin | TemporalJoin) -> str | None:
+def _residual(join: IntervalJoin | TemporalJoin | ChangelogJoin) -> str | None:
     if join.residual is None:
         return None
     lefts = len(join.left.outputs)

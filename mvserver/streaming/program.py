@@ -28,6 +28,7 @@ from mvserver.streaming.windowing import WindowColumns, event_us
 from spark_sinks.decode import TYPED_FORMATS, parquet_column
 from spark_sinks.duckdb import value_tables
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
+from spark_sinks.duckdb.changelog_joins import ChangelogTables
 from spark_sinks.duckdb.join_sides import Batch, FeedState
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.sent_rows import SentRows
@@ -64,6 +65,7 @@ class ViewInput:
     judging: Judging | None = None  # over a window
     event: str | None = None  # append mode: the event time, where rows age
     known: str = ""  # of the side of a join that is a changelog: the records that are rows or deletions
+    primary_key: tuple[str, ...] = ()  # of one that keeps its current rows
 
     @property
     def is_ordered(self) -> bool:
@@ -165,7 +167,8 @@ class ViewInput:
         if isinstance(state, SentRows):
             return state.append_statements(relation, self.flag, self.outputs)
         if isinstance(state, FeedState):
-            batch = Batch(relation, self.known or self.flag, self.flag, self.outputs, query_of(self.target.query_id))
+            taken, query_id = self.known or self.flag, query_of(self.target.query_id)
+            batch = Batch(relation, taken, self.flag, self.outputs, query_id, self.primary_key)
             return tuple(state.join.feed_statements(state.index, batch))
         return ()
 
@@ -297,15 +300,18 @@ def _with_changes(
 def _with_deletions(
     view: ViewInput, state: FeedState, decoded: DecodedScan, flags: _Columns, values: _Columns
 ) -> ViewInput:
-    """The side of a join that is a changelog: a deletion has nothing but its key."""
+    """The side of a join that is a changelog: a deletion has nothing but its primary key."""
     scan = view.target.plan.scan
     if scan.kind != CHANGELOG:
         return view
+    known = flags.plain(decoded.known)
+    if isinstance(state.join, ChangelogTables):
+        return replace(view, known=known, primary_key=tuple(values.name(text) for text in decoded.primary_key))
     columns = {**decoded.columns, **dict(zip(scan.primary_key, decoded.primary_key, strict=True))}
     count = len(state.side.key_types)
     keys = [lower_spark.lower(output.expression, columns.__getitem__) for output in view.target.plan.outputs[:count]]
     outputs = (*(values.name(key) for key in keys), *view.outputs[count:])
-    return replace(view, outputs=outputs, known=flags.plain(decoded.known))
+    return replace(view, outputs=outputs, known=known)
 
 
 def _rejected_column(scan: Scan, reason: str, name: str) -> str:

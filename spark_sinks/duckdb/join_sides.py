@@ -23,7 +23,8 @@ EVER = -NEVER
 
 @dataclass(frozen=True)
 class Side:
-    """``types`` are of the columns that it gives to the joined rows."""
+    """``types`` are of the columns that it gives to the joined rows, ``primary_types`` of the primary key by which it
+    keeps its current rows, where it does."""
 
     table: str
     key_types: tuple[str, ...]
@@ -31,6 +32,7 @@ class Side:
     preserved: bool  # its rows without a partner are given, too
     delay_us: int = 0  # how far its mark stays behind the greatest event time
     idle_us: int | None = None  # without records for so long, its partitions do not hold back the other side
+    primary_types: tuple[str, ...] = ()
 
     @property
     def qualified(self) -> str:
@@ -45,10 +47,15 @@ class Side:
         return tuple(f"v{i}" for i in range(len(self.types)))
 
     @property
+    def primary_key(self) -> tuple[str, ...]:
+        return tuple(f"p{i}" for i in range(len(self.primary_types)))
+
+    @property
     def typed(self) -> list[str]:
-        """Keys and columns for CREATE TABLE."""
-        names = zip((*self.keys, *self.columns), (*self.key_types, *self.types), strict=True)
-        return [f"{name} {kind}" for name, kind in names]
+        """Primary key, keys and columns for CREATE TABLE."""
+        names = (*self.primary_key, *self.keys, *self.columns)
+        types = (*self.primary_types, *self.key_types, *self.types)
+        return [f"{name} {kind}" for name, kind in zip(names, types, strict=True)]
 
     @property
     def can_match(self) -> str:
@@ -91,13 +98,15 @@ class JoinTables(FeedTables, Protocol):
 class Batch:
     """Rows of a side in ``relation``. ``columns`` are those of keys, values, event time in microseconds and record
     time; those of the record order are there too. ``taken`` tells the rows that count, ``passing`` those of them that
-    are not deletions, which only a changelog has. ``query_id`` is that of the whole query."""
+    are not deletions, which only a changelog has, as it has a ``primary_key``. ``query_id`` is that of the whole
+    query."""
 
     relation: str
     taken: str
     passing: str
     columns: tuple[str, ...]
     query_id: str
+    primary_key: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from mvserver.compiler.changelog_joins import nullable_key
 from mvserver.compiler.compile import compile_select
-from mvserver.compiler.derived import IntervalJoin, JoinKind, TemporalJoin, UnionAll, scans
+from mvserver.compiler.derived import ChangelogJoin, IntervalJoin, JoinKind, TemporalJoin, UnionAll, scans
 from mvserver.compiler.explain import explain
 from mvserver.compiler.plans import Aggregation, ContinuousPlan, ScanColumn
 from mvserver.compiler.shape import RelationShape
@@ -31,6 +32,13 @@ _STREAMS["people"] = RelationShape(
     "changelog",
     (ScanColumn("id", t.INTEGER), ScanColumn("city", t.VARCHAR)),
     primary_key=("id",),
+)
+_STREAMS["cities"] = RelationShape(
+    "5",
+    "db.public.cities",
+    "changelog",
+    (ScanColumn("name", t.VARCHAR), ScanColumn("land", t.VARCHAR), ScanColumn("size", t.BIGINT)),
+    primary_key=("name",),
 )
 
 
@@ -125,6 +133,73 @@ def test_several_changelogs_and_where_they_begin() -> None:
     assert [scan.starting_position for scan in scans(plan.scan)] == ["latest", "earliest", "latest"]
 
 
+# --- changelog with changelog ---------------------------------------------------------------------------------------
+def current(text: str) -> tuple[ContinuousPlan, ChangelogJoin]:
+    plan = compiled(text)
+    assert isinstance(plan.scan.derived, ChangelogJoin)
+    return plan, plan.scan.derived
+
+
+@pytest.mark.parametrize(
+    ("from_", "key"),
+    [
+        ("people p JOIN cities c ON p.city = c.land", ("p.id", "c.name")),
+        ("people p JOIN cities c ON p.city = c.name", ("p.id",)),
+        ("people p LEFT JOIN cities c ON c.name = p.city AND p.id < c.size", ("p.id",)),
+        ("people p LEFT JOIN cities c ON p.id = c.size", ("p.id", "c.name")),
+        ("people p JOIN cities c ON p.id = c.size", ("c.name",)),
+        ("people p FULL JOIN cities c ON p.city = c.name", ("p.id", "c.name")),
+        ("people p JOIN people c ON p.city = c.city", ("p.id", "c.id")),
+    ],
+)
+def test_what_tells_joined_current_rows_apart(from_: str, key: tuple[str, ...]) -> None:
+    """Both primary keys; that of one side alone where a row of it meets one row of the other at most."""
+    plan, join = current(f"SELECT p.city FROM {from_}")
+    assert tuple(column.name for column in join.key) == key
+    assert (plan.scan.kind, plan.scan.primary_key) == ("changelog", key)
+    assert tuple(column.name for column in plan.scan.columns[: len(key)]) == key, "a log's first columns"
+
+
+def test_joined_changelogs_are_a_changelog() -> None:
+    plan, join = current(
+        "SELECT p.city, count(*) AS n FROM (SELECT city, id + 1 AS next FROM people WHERE id > 0) p "
+        "LEFT JOIN (SELECT land, size FROM cities) c ON p.next = c.size GROUP BY p.city"
+    )
+    assert isinstance(plan, Aggregation)
+    assert [[output.name for output in side.outputs] for side in join.sides] == [
+        ["p.city", "left key 0"],
+        ["right key 0"],
+    ], "keys that are not selected are kept"
+    assert join.left.where is not None
+    assert "  LEFT JOIN of the current rows, by DuckDB" in explain(plan)
+    assert "    Key: left key 0, right key 0" in explain(plan)
+
+
+def test_a_chain_of_changelogs() -> None:
+    plan, join = current(
+        "SELECT p.id, c.land, d.size FROM people p FULL JOIN cities c ON p.city = c.name "
+        "LEFT JOIN cities d ON c.land = d.name"
+    )
+    assert plan.scan.primary_key == ("p.id", "c.name"), "a row of the left side meets one of the right side at most"
+    assert nullable_key(plan.scan)
+    assert join.left.scan.primary_key == ("p.id", "c.name")
+    assert [scan.relation for scan in scans(plan.scan)] == [f"db.public.{n}" for n in ("people", "cities", "cities")]
+
+
+@pytest.mark.parametrize(
+    ("from_", "nullable"),
+    [
+        ("people p JOIN cities c ON p.city = c.land", False),
+        ("people p LEFT JOIN cities c ON p.city = c.name", False),
+        ("people p LEFT JOIN cities c ON p.city = c.land", True),
+        ("people p FULL JOIN cities c ON p.city = c.name", True),
+        ("people p LEFT JOIN cities c ON p.city = c.land JOIN people q ON q.id = p.id", True),
+    ],
+)
+def test_which_keys_may_be_null(from_: str, nullable: bool) -> None:
+    assert nullable_key(compiled(f"SELECT p.city FROM {from_}").scan) is nullable
+
+
 _JOIN = "SELECT x FROM orders o {} paid p {}"
 REFUSED = [
     (_JOIN.format("JOIN", "ON o.id = p.id"), "0A000", "a join of two streams without WITHIN is not supported",
@@ -170,8 +245,23 @@ REFUSED = [
      "a join with a changelog must compare its primary key",
      "Write ON stream.column = changelog.key for each column of the key; put other conditions into WHERE."),
     ("SELECT x FROM people p JOIN orders o WITHIN 1 HOUR ON o.id = p.id", "0A000",
-     "a join whose left side is a changelog is not supported in a continuous query",
-     "Write the stream on the left; or make a view of each changelog, and join the views where they are read."),
+     "a join of a changelog with a stream on its right side is not supported in a continuous query",
+     "Swap the two sides: each row of the stream is joined with the version valid at its event time."),
+    ("SELECT p.id FROM people p JOIN cities c WITHIN 1 HOUR ON p.city = c.name", "0A000",
+     "WITHIN is not supported in a join of two changelogs",
+     "Their current rows are joined, whatever their event times are; compare times in ON or WHERE."),
+    ("SELECT p.id FROM people p RIGHT JOIN cities c ON p.city = c.name", "0A000",
+     "RIGHT JOIN is not supported in a continuous query", "Swap the two sides and use LEFT JOIN."),
+    ("SELECT p.id FROM people p JOIN cities c ON p.city < c.name", "0A000",
+     "a join without an equality between its two sides is not supported in a continuous query",
+     "ON needs a.column = b.column; other conditions may follow with AND."),
+    ("SELECT p.id FROM people p LEFT JOIN cities c ON p.city = c.name AND upper(c.land) = 'X'", "0A000",
+     "this condition is not supported in the ON of an outer join",
+     "Equalities, comparisons, arithmetic, CASE and casts between numbers are; compute other values in a sub-query of "
+     "FROM, and compare them here."),
+    ("SELECT x FROM orders o JOIN (SELECT p.id FROM people p JOIN cities c ON p.city = c.name) q ON o.id = q.id",
+     "0A000", "a join of a stream with a sub-query whose rows change is not supported in a continuous query",
+     "Join the stream with the changelogs themselves, one after the other."),
     ("SELECT * FROM orders o JOIN paid p WITHIN 1 HOUR ON o.id = p.id", "42701",
      'column "id" specified more than once', "Give each column its own name with AS."),
 ]  # fmt: skip

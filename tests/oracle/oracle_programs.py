@@ -70,6 +70,8 @@ class ProgramWriter:
             lambda: self._projection(self._temporal_join()),
             lambda: self._aggregation(CUSTOMERS),
             lambda: self._projection(CUSTOMERS),
+            lambda: self._aggregation(self._changelog_join()),
+            lambda: self._projection(self._changelog_join()),
         )
         self._written = 0
 
@@ -173,6 +175,21 @@ class ProgramWriter:
             f"orders AS o {side} JOIN LATERAL {version} ON true",
             ("o.k", "c.region", "c.level", "coalesce(c.region, '?')"), ("o.amount", "c.level", "o.g"),
             ("o.ok", "c.level > 1", "c.region IS NOT NULL"), (f"{side} temporal join",),
+        )  # fmt: skip
+
+    def _changelog_join(self) -> _From:
+        """Of current rows: in PostgreSQL, of the table as it is in the end."""
+        side = self._rng.choice(("INNER", "LEFT", "FULL"))
+        condition = self._rng.choice(
+            ("c.region = d.region", "c.level = d.level AND c.region = d.region", "c.ck = d.ck")
+        )
+        if side != "FULL":  # PostgreSQL has FULL JOIN for mergeable conditions only
+            condition += self._rng.choice(("", " AND c.level < d.level", " AND c.ck <> d.ck"))
+        text = f"customers AS c {side} JOIN customers AS d ON {condition}"
+        return _From(
+            text, text, ("c.region", "d.level", "coalesce(c.ck, d.ck)", "c.level = d.level"),
+            ("c.level", "d.level", "c.level - d.level"), ("c.level > 1", "d.region IS NULL", "c.ck IS NOT NULL"),
+            (f"{side} changelog join", "changelog join"),
         )  # fmt: skip
 
     # --- queries ----------------------------------------------------------------------------------------------------

@@ -263,3 +263,44 @@ def test_the_tutorials_statements(filled: Bench) -> None:
     assert (counts.key_columns, counts.entity) == (("click_url", "user_regionid"), "url_region_click_count")
     assert counts.property("key.format") == "json"
     assert filled.kafka().made["url_region_click_count"]["topic.partitions"] == 4
+
+
+REGIONS = (
+    "CREATE CHANGELOG regions (name VARCHAR, land VARCHAR, PRIMARY KEY (name)) "
+    "WITH ('store' = k, 'value.format' = json, 'topic.partitions' = 1, 'topic.replicas' = 1)"
+)
+
+
+@pytest.mark.parametrize(
+    ("select", "key"),
+    [
+        ("SELECT u.userid, r.land FROM users u LEFT JOIN regions r ON u.region = r.name", ("userid",)),
+        ("SELECT r.name, u.userid FROM users u JOIN regions r ON u.region = r.land", ("userid", "name")),
+        ("SELECT a.userid, b.userid AS other FROM users a JOIN users b ON a.age = b.age", ("userid", "other")),
+        ("SELECT r.land, count(*) AS n FROM users u FULL JOIN regions r ON u.region = r.name GROUP BY r.land",
+         ("land",)),
+    ],
+)  # fmt: skip
+def test_the_key_of_a_join_of_changelogs(filled: Bench, select: str, key: tuple[str, ...]) -> None:
+    filled.run(USERS.format(""), REGIONS, f"CREATE CHANGELOG c WITH ('store' = k) AS {select}")
+    (made,) = [r for r in filled.catalog.relations.all() if r.name == "c"]
+    assert made.key_columns == key
+
+
+@pytest.mark.parametrize(
+    ("select", "sqlstate", "message"),
+    [
+        ("SELECT u.userid, r.name FROM users u LEFT JOIN regions r ON u.region = r.land", "0A000",
+         "an outer join whose rows may lack a part of their key cannot be written to a changelog"),
+        ("SELECT u.userid, r.name FROM users u FULL JOIN regions r ON u.region = r.name", "0A000",
+         "an outer join whose rows may lack a part of their key cannot be written to a changelog"),
+        ("SELECT u.userid FROM users u JOIN regions r ON u.region = r.land", "42P16",
+         "the SELECT list leaves out a column of the changelog's primary key"),
+    ],
+)  # fmt: skip
+def test_a_join_of_changelogs_without_a_whole_key_is_not_written(
+    filled: Bench, select: str, sqlstate: str, message: str
+) -> None:
+    filled.run(USERS.format(""), REGIONS)
+    error = filled.error(f"CREATE CHANGELOG c WITH ('store' = k) AS {select}")
+    assert (error.sqlstate, error.message) == (sqlstate, message)
