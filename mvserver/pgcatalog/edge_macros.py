@@ -83,6 +83,46 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         "_json_elements(j) AS CASE WHEN json_type(j) = 'ARRAY' THEN CAST(j AS JSON[]) ELSE [CAST(j AS JSON)] END",
         """_json_members(j, k) AS list_transform(k, lambda e: to_json(e) || ':'
             || json_extract(j, '/' || replace(replace(e, '~', '~0'), '/', '~1')))""",
+        # DuckDB's VARIANT has each key once, the last, in one order; numbers are compared as what they are
+        """_json_scalar(kind, t) AS CASE WHEN kind IN ('BIGINT', 'UBIGINT', 'DOUBLE', 'HUGEINT', 'UHUGEINT')
+            THEN coalesce('n' || CAST(TRY_CAST(t AS DECIMAL(38, 18)) AS VARCHAR),
+                'd' || CAST(CAST(t AS DOUBLE) AS VARCHAR))
+            ELSE coalesce('t' || t, kind) END""",
+        """_json_key(j) AS CASE WHEN json_type(j) = 'NULL' THEN ['null'] WHEN j IS NOT NULL THEN
+            (SELECT list(fullkey || ' ' || {system}.fn._json_scalar(type, CAST(atom AS VARCHAR)) ORDER BY fullkey)
+             FROM json_tree(CAST(CAST(j AS VARIANT) AS JSON))) END""",
+        "_json_same(a, b) AS {system}.fn._json_key(a) = {system}.fn._json_key(b)",
+        """_json_container(j, what) AS CASE WHEN j IS NULL OR json_type(j) IN ('OBJECT', 'ARRAY') THEN j
+            ELSE error('cannot ' || what || ' path in scalar') END""",
+        """_json_object(members) AS CAST('{' || array_to_string(members, ',') || '}' AS JSON)""",
+        """_json_without(j, k) AS CASE json_type(j)
+            WHEN 'OBJECT' THEN {system}.fn._json_object({system}.fn._json_members(j,
+                list_filter(json_keys(j), lambda e: NOT list_contains(k, e))))
+            WHEN 'ARRAY' THEN to_json(list_filter(CAST(j AS JSON[]),
+                lambda e: NOT (json_type(e) = 'VARCHAR' AND list_contains(k, e ->> '$'))))
+            ELSE CASE WHEN j IS NOT NULL THEN error('cannot delete from scalar') END END""",
+        """_json_place(j, n) AS CASE WHEN n < 0 THEN json_array_length(j) + n ELSE n END""",
+        """_json_without_at(j, n) AS CASE json_type(j)
+            WHEN 'ARRAY' THEN to_json(list_filter(CAST(j AS JSON[]),
+                lambda e, i: i - 1 <> {system}.fn._json_place(j, n)))
+            WHEN 'OBJECT' THEN error('cannot delete from object using integer index')
+            ELSE CASE WHEN j IS NOT NULL THEN error('cannot delete from scalar') END END""",
+        """_json_step(k, nth) AS coalesce(TRY_CAST(k AS INTEGER),
+            CAST(error('path element at position ' || nth || ' is not an integer: "' || k || '"') AS INTEGER))""",
+        """_json_drop(j, k, nth) AS CASE json_type(j)
+            WHEN 'ARRAY' THEN {system}.fn._json_without_at(j, {system}.fn._json_step(k, nth))
+            WHEN 'OBJECT' THEN {system}.fn._json_without(j, [k]) ELSE j END""",
+        """_json_put_at(j, n, v, make) AS CASE WHEN n BETWEEN 0 AND json_array_length(j) - 1
+                THEN to_json(list_transform(CAST(j AS JSON[]), lambda e, i: CASE WHEN i - 1 = n THEN v ELSE e END))
+            WHEN NOT make THEN j WHEN n < 0 THEN to_json(list_concat([v], CAST(j AS JSON[])))
+            ELSE to_json(list_concat(CAST(j AS JSON[]), [v])) END""",
+        """_json_put(j, k, v, make, nth) AS CASE WHEN v IS NOT NULL AND make IS NOT NULL THEN CASE json_type(j)
+            WHEN 'ARRAY' THEN {system}.fn._json_put_at(j, {system}.fn._json_place(j, {system}.fn._json_step(k, nth)), v,
+                make)
+            WHEN 'OBJECT' THEN CASE WHEN make OR list_contains(json_keys(j), k) THEN {system}.fn._json_object(
+                list_concat({system}.fn._json_members(j, list_filter(json_keys(j), lambda e: e <> k)),
+                    [to_json(k) || ':' || v])) ELSE j END
+            ELSE j END END""",
         """_json_joined(a, b) AS CASE WHEN a IS NULL OR b IS NULL THEN NULL
             WHEN json_type(a) = 'OBJECT' AND json_type(b) = 'OBJECT' THEN CAST('{' || array_to_string(list_concat(
                 {system}.fn._json_members(a, list_filter(json_keys(a), lambda e: NOT list_contains(json_keys(b), e))),

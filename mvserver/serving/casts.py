@@ -43,6 +43,18 @@ def _target(cast: exp.Cast) -> tuple[str, bool]:
     return str(to.name or to.this).lower(), False
 
 
+def declared_parameters(tree: exp.Expr) -> dict[int, int]:
+    """The oids of parameters that are cast to a type which DuckDB has no name for: before the casts are adapted."""
+    found: dict[int, int] = {}
+    for node in tree.find_all(exp.Parameter):
+        if node.name.isdigit() and isinstance(node.parent, exp.Cast):
+            name, is_array = _target(node.parent)
+            oid = _DECLARED_OIDS.get(name)
+            if oid is not None and not is_array:
+                found[int(node.name)] = oid
+    return found
+
+
 def _type_text(to: exp.Expr) -> str:
     if isinstance(to, exp.DataType):
         if to.this == exp.DataType.Type.USERDEFINED:
@@ -125,6 +137,7 @@ def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
 
 
 _CHARACTER_OIDS = {"varchar": pgtypes.VARCHAR, "bpchar": pgtypes.BPCHAR, "name": pgtypes.NAME}
+_DECLARED_OIDS = {**_CHARACTER_OIDS, "jsonb": pgtypes.JSONB}
 
 
 _REFUSED_TYPES: dict[str, tuple[str, str]] = {

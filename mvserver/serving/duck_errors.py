@@ -259,8 +259,13 @@ _RULES: tuple[_Rule, ...] = (
     ),
     _rule(r"requested length too large", lambda _: too_large(limits.REPEATED_TEXT_BYTES_MAX)),
     _rule(
-        r"(?P<text>field position must not be zero|cannot get array length of a (?:scalar|non-array))",
+        r"(?P<text>field position must not be zero|cannot get array length of a (?:scalar|non-array)|"
+        r"cannot (?:delete|set) path in scalar|cannot delete from (?:scalar|object using integer index))",
         lambda m: SqlError(sqlstates.INVALID_PARAMETER_VALUE, m["text"]),
+    ),
+    _rule(
+        r"(?P<text>path element at position \d+ is not an integer: \".*\")",
+        lambda m: SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, m["text"]),
     ),
     _rule(
         r"LIMIT/OFFSET cannot be negative",

@@ -45,7 +45,7 @@ PARAMETER_CASTS: dict[int, str] = {
     pgtypes.BPCHAR: "VARCHAR", pgtypes.NAME: "VARCHAR", pgtypes.CHAR: "VARCHAR", pgtypes.BYTEA: "BLOB",
     pgtypes.DATE: "DATE", pgtypes.TIME: "TIME", pgtypes.TIMESTAMP: "TIMESTAMP",
     pgtypes.TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE", pgtypes.INTERVAL: "INTERVAL", pgtypes.UUID: "UUID",
-    pgtypes.JSON: "JSON", pgtypes.OID: "UINTEGER",
+    pgtypes.JSON: "JSON", pgtypes.JSONB: "JSON", pgtypes.OID: "UINTEGER",
 }  # fmt: skip
 
 

@@ -240,13 +240,20 @@ def _format(text: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     return exp.Paren(this=whole)
 
 
+def _document_of_rows(node: exp.Anonymous) -> exp.Expr | None:
+    """DuckDB's is a macro over list(), which takes no ORDER BY."""
+    if isinstance(node.parent, exp.Filter | exp.Window):
+        return None
+    return exp.Anonymous(this="to_json", expressions=[exp.ArrayAgg(this=node.expressions[0].copy())])
+
+
 def _enum_range(node: exp.Anonymous) -> exp.Expr:
     """DuckDB has another name for the one with bounds; ``enum_operands`` replaces both."""
     return exp.Anonymous(this="enum_range_boundary", expressions=node.expressions)
 
 
 _SPECIAL: dict[tuple[str, int], Callable[[exp.Anonymous], exp.Expr | None]] = {
-    ("enum_range", 2): _enum_range,
+    ("enum_range", 2): _enum_range, ("jsonb_agg", 1): _document_of_rows, ("json_agg", 1): _document_of_rows,
     ("to_char", 2): _to_char, ("to_date", 2): _to_date, ("to_timestamp", 2): _to_date,
     ("convert_from", 2): _convert_from, ("convert_to", 2): _convert_from,
     ("regexp_match", 2): _regexp_match, ("regexp_matches", 2): _regexp_matches, ("regexp_matches", 3): _regexp_matches,

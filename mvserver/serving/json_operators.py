@@ -77,22 +77,21 @@ def _has_key(whole: exp.Expr, key: exp.Expr) -> exp.Expr:
 
 
 def equal_documents(left: exp.Expr, right: exp.Expr, node: exp.Expr) -> exp.Expr:
-    """``left = right`` or ``<>``, one of them constant; DuckDB compares the texts of documents.
-
-    Two documents of rows would have to be put into one form first, which DuckDB cannot do.
-    """
+    """``left = right`` or ``<>``; DuckDB compares the texts of documents. A constant is taken apart into tests."""
     if _is_null(left) or _is_null(right):
         return exp.cast(exp.null(), "BOOLEAN", dialect="duckdb")
     constant = _constant_text(right)
     subject = left
     if constant is None:
         constant, subject = _constant_text(left), right
-    if constant is None or not isinstance(node, exp.EQ | exp.NEQ):
+    if not isinstance(node, exp.EQ | exp.NEQ):
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
-            "documents can only be compared for equality, with a constant",
+            "documents can only be compared for equality",
             hint="Compare the fields with ->> instead.",
         )
+    if constant is None:
+        return _call("_json_same", document(left), document(right))
     subject = document(subject)
     return exp.Case(
         ifs=[exp.If(this=exp.Is(this=subject.copy(), expression=exp.Null()), true=exp.Null())],
@@ -158,29 +157,35 @@ def contains(document: exp.Expr, constant: exp.Expr) -> exp.Expr:
     )
 
 
-def _contains(document: exp.Expr, wanted: Any, *, top: bool = False) -> exp.Expr:
+def _contains(document: exp.Expr, wanted: Any, *, top: bool = False, depth: int = 0) -> exp.Expr:
     kind = _call("json_type", document.copy())
     if isinstance(wanted, dict):
         tests: list[exp.Expr] = [exp.EQ(this=kind, expression=_text("OBJECT"))]
         tests += [
-            _contains(_call("json_extract", document.copy(), _text(pointer([key]))), value)
+            _contains(_call("json_extract", document.copy(), _text(pointer([key]))), value, depth=depth)
             for key, value in wanted.items()
         ]
         return exp.Paren(this=exp.and_(*tests))
     if isinstance(wanted, list):
-        if any(isinstance(item, dict | list) for item in wanted):
-            raise SqlError(
-                sqlstates.FEATURE_NOT_SUPPORTED,
-                "@> with an array of objects or arrays on its right is not supported",
-            )
         tests = [exp.EQ(this=kind, expression=_text("ARRAY"))]
-        tests += [_element(document, item) for item in wanted]
+        tests += [
+            _holding(document, item, depth) if isinstance(item, dict | list) else _element(document, item)
+            for item in wanted
+        ]
         return exp.Paren(this=exp.and_(*tests))
     equal = _equal(document, kind, wanted)
     if not top:
         return equal
     inside = exp.and_(exp.EQ(this=kind.copy(), expression=_text("ARRAY")), _element(document, wanted))
     return exp.Paren(this=exp.or_(equal, exp.Paren(this=inside)))
+
+
+def _holding(document: exp.Expr, wanted: Any, depth: int) -> exp.Expr:
+    """Whether an element of the array contains the object or array."""
+    each = exp.to_identifier(f"_element{depth}", quoted=True)
+    test = _call("coalesce", _contains(exp.Column(this=each.copy()), wanted, depth=depth + 1), exp.false())
+    found = _call("list_filter", _call("_json_items", document.copy()), exp.Lambda(this=test, expressions=[each]))
+    return exp.GT(this=_call("len", found), expression=exp.Literal.number(0))
 
 
 _NUMBERS = ("BIGINT", "UBIGINT", "DOUBLE", "HUGEINT", "UHUGEINT")

@@ -24,7 +24,19 @@ from mvserver.pgcatalog.session_functions import SessionFacts
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
 from mvserver.pgcatalog.system import LiveRelations, SystemCatalog
 from mvserver.pgwire.backend import Field
-from mvserver.serving import binding, casts, classify, duck_types, enums, few_rows, guard, long_texts, naming, shim
+from mvserver.serving import (
+    binding,
+    casts,
+    classify,
+    duck_types,
+    enums,
+    few_rows,
+    guard,
+    jsonb,
+    long_texts,
+    naming,
+    shim,
+)
 from mvserver.serving.api import (
     NOBODY,
     Owner,
@@ -232,7 +244,9 @@ class DuckPullService:
         reads = resolver.reads
         refuse_if_stopped(stopped)
         naming.name_outputs(tree)
-        tree = shim.adapt(tree, facts, catalog=bool(reads.system))
+        jsonb.arrows(tree)
+        documents, declared = jsonb.documents(tree), casts.declared_parameters(tree)
+        tree = shim.adapt(jsonb.adapt(tree), facts, catalog=bool(reads.system))
         long_texts.bound(tree)
         kind = classify.kind_of(select, reads.views)
         wanted = Binding(tree, oids, enums.types_of(oids, snapshot.enums), reads, scope.time_zone, kind)
@@ -240,7 +254,7 @@ class DuckPullService:
             made = self._binders.run(lambda binder: binder.bind(wanted), owner_of(scope), stopped)
         except SqlError as error:
             raise self._missing.explained(error, reads.views) from error
-        plan = _finish(made.tree, made.direct, made.bound, scope, oids, reads, facts, kind)
+        plan = _finish(made.tree, made.direct, made.bound, scope, oids, reads, facts, kind, documents, declared)
         if large:
             dismantle(made.tree)
         return plan
@@ -275,11 +289,13 @@ def _finish(
     reads: Reads,
     facts: SessionFacts,
     kind: str,
+    documents: Sequence[bool],
+    declared: Mapping[int, int],
 ) -> PullPlan:
     outputs = [duck_types.output_type(kind_name) for kind_name in bound.types]
     if len(outputs) > limits.COLUMNS_MAX:
         raise SqlError(sqlstates.TOO_MANY_COLUMNS, f"target lists can have at most {limits.COLUMNS_MAX} entries")
-    outputs = _declared(tree, outputs)
+    outputs = _declared(tree, outputs, documents)
     arrow = [duck_types.arrow_type(output.cast or name) for name, output in zip(bound.types, outputs, strict=True)]
     fields = tuple(
         Field(name, output.pg.oid, output.pg.size, output.pg.typmod if keeps else -1, *origin)
@@ -292,7 +308,7 @@ def _finish(
         sql=_text(tree, outputs),
         direct=None if direct is None else _text(direct, outputs),
         fields=fields,
-        parameter_oids=tuple(_parameter_oid(number, oids, bound) for number in range(1, count + 1)),
+        parameter_oids=tuple(_parameter_oid(number, oids, bound, declared) for number in range(1, count + 1)),
         view_ids=tuple(reads.views),
         generation=facts.snapshot.generation,
         catalog_only=bool(reads.system) and not reads.views,
@@ -337,8 +353,13 @@ def _keep_modifiers(tree: exp.Expr, count: int) -> Sequence[bool]:
     ]
 
 
-def _declared(tree: exp.Expr, outputs: list[OutputType]) -> list[OutputType]:
-    """A column that is cast to a character type in the outermost select list is shown as of that type."""
+def _declared(tree: exp.Expr, outputs: list[OutputType], documents: Sequence[bool]) -> list[OutputType]:
+    """A column that is cast to a character type in the outermost select list is shown as of that type; so is jsonb."""
+    if len(documents) == len(outputs):
+        outputs = [
+            replace(output, pg=PgType(pgtypes.JSONB)) if jsonb and output.pg.oid == pgtypes.JSON else output
+            for output, jsonb in zip(outputs, documents, strict=True)
+        ]
     items = tree.expressions if isinstance(tree, exp.Select) else []
     if len(items) != len(outputs):
         return outputs
@@ -355,10 +376,11 @@ def _names(tree: exp.Expr, bound: Bound) -> Sequence[str]:
     return bound.names
 
 
-def _parameter_oid(number: int, oids: Sequence[int], bound: Bound) -> int:
+def _parameter_oid(number: int, oids: Sequence[int], bound: Bound, declared: Mapping[int, int]) -> int:
     if number <= len(oids) and oids[number - 1]:
         return oids[number - 1]
-    return duck_types.parameter_oid(bound.parameters.get(number, binding.UNKNOWN))
+    found = duck_types.parameter_oid(bound.parameters.get(number, binding.UNKNOWN))
+    return declared.get(number, found) if found in (pgtypes.TEXT, pgtypes.JSON) else found
 
 
 def _reads_now(tree: exp.Expr) -> bool:

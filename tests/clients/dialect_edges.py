@@ -104,8 +104,6 @@ REFUSED = (
     ("'101'::bit(3)", "bit strings are not supported"),
     ("to_number('12,454.8-', '99G999D9S')", "function to_number is not supported"),
     ("nextval('s')", "function nextval is not supported"),
-    ("a.doc::jsonb = b.doc::jsonb FROM shop a, shop b",
-     "documents can only be compared for equality, with a constant"),
-    ("doc::jsonb < '1' FROM shop", "documents can only be compared for equality, with a constant"),
+    ("doc::jsonb < '1' FROM shop", "documents can only be compared for equality"),
 )  # fmt: skip
 """What PostgreSQL has and this server refuses by name."""

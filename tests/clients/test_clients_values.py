@@ -1,4 +1,4 @@
-"""Arrays of several dimensions and character types answer as a real PostgreSQL's: names, types, values, errors."""
+"""Arrays of several dimensions, character types and documents answer as a real PostgreSQL's: names, types, values."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 from live_server import LiveServer
+from value_documents import DOCUMENTS
 
 pytestmark = pytest.mark.postgres
 
@@ -90,9 +91,9 @@ CHARACTERS = (
 
 
 @pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
-@pytest.mark.parametrize("expressions", [*ARRAYS, *CHARACTERS])
+@pytest.mark.parametrize("expressions", [*ARRAYS, *CHARACTERS, *DOCUMENTS])
 def test_values_are_postgresqls(ours: Connection, theirs: Connection, expressions: str, binary: bool) -> None:
-    text = f"SELECT {expressions}"
+    text = expressions if expressions.startswith(("SELECT", "WITH")) else f"SELECT {expressions}"
     assert answer(ours, text, binary=binary) == answer(theirs, text, binary=binary)
 
 
@@ -122,4 +123,20 @@ def test_types_that_there_are_not_are_refused_by_name(ours: Connection, value: s
     with pytest.raises(psycopg.errors.FeatureNotSupported) as caught:
         ours.execute(f"SELECT {value}")
     assert named in str(caught.value.diag.message_primary)
+    assert caught.value.diag.message_hint is not None
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        ("'1'::jsonb < '2'::jsonb", "documents can only be compared for equality"),
+        ("jsonb_set(d, p, '1') FROM (VALUES ('{}'::jsonb, '{a}'::text[])) AS t (d, p)",
+         "jsonb_set is supported with a constant path only"),
+        ("d #- p FROM (VALUES ('{}'::jsonb, '{a}'::text[])) AS t (d, p)", "#- is supported with a constant path only"),
+    ],
+)  # fmt: skip
+def test_what_documents_have_not_is_refused_by_name(ours: Connection, items: str, message: str) -> None:
+    with pytest.raises(psycopg.errors.FeatureNotSupported) as caught:
+        ours.execute(f"SELECT {items}")
+    assert caught.value.diag.message_primary == message
     assert caught.value.diag.message_hint is not None

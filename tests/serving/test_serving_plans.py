@@ -35,7 +35,7 @@ from mvserver.serving.api import PullScope
         ("mod(7, 3)", "mod", 23, 1),
         ("7 % 3", "?column?", 23, 1),
         ("initcap('hello wORLD')", "initcap", 25, "Hello World"),
-        ("'abc'::varchar(2)", "varchar", 25, "ab"),
+        ("'abc'::varchar(2)", "varchar", 1043, "ab"),
         ("CASE WHEN true THEN 1 END", "case", 23, 1),
         ("CASE WHEN false THEN 1 ELSE abs(-2) END", "abs", 23, 2),
         ("coalesce(NULL, 'x')", "coalesce", 25, "x"),

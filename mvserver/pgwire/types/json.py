@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -22,19 +23,60 @@ from mvserver.pgwire.types.numeric import numeric_text
 from mvserver.pgwire.types.parameter import Decoder, bad_text
 
 _JSONB_VERSION = b"\x01"
+_NUMBER_DIGITS_MAX = 1_000  # beyond that a number is left as it is written
 
 Writer = Callable[[Any], str]
 
 
 def encoder(oid: int, form: int, arrow: Any) -> Encoder:
-    plain = strings.PLAIN if strings.is_text(arrow) or strings.is_bytes(arrow) else nested(arrow)
-    if oid != oids.JSONB or form != BINARY_FORMAT:
+    text = strings.is_text(arrow) or strings.is_bytes(arrow)
+    plain = strings.PLAIN if text else nested(arrow)
+    if oid != oids.JSONB:
+        return plain
+    if text:
+        plain = per_cell(lambda value: jsonb_text(value if isinstance(value, str) else value.decode()).encode())
+    if form != BINARY_FORMAT:
         return plain
     version = literal(_JSONB_VERSION)
     return Encoder(
         lambda array: join(version, plain.column(array)),
         lambda array: [None if cell is None else _JSONB_VERSION + cell for cell in plain.cells(array)],
     )
+
+
+class _Number(str):
+    """As it is to be written."""
+
+    __slots__ = ()
+
+
+def _numeric(text: str) -> _Number:
+    """``1.50e1`` as PostgreSQL's numeric writes it."""
+    value = Decimal(text)
+    if abs(value.adjusted()) > _NUMBER_DIGITS_MAX:
+        return _Number(text)
+    shown = f"{value:f}"
+    return _Number(shown[1:] if value.is_zero() and shown.startswith("-") else shown)
+
+
+def jsonb_text(text: str) -> str:
+    """A document as jsonb writes it: each key once, the last, shorter ones first; blanks behind colons and commas."""
+    try:
+        document = json.loads(text, parse_int=_numeric, parse_float=_numeric, parse_constant=_Number)
+        written = _jsonb(document)
+        written.encode()
+    except (ValueError, RecursionError):  # halves of surrogate pairs, or deeper than can be read: as it is
+        return text
+    return written
+
+
+def _jsonb(value: Any) -> str:
+    if isinstance(value, dict):
+        keys = sorted(value, key=lambda key: (len(raw := key.encode(errors="surrogatepass")), raw))
+        return "{" + ", ".join(f"{json.dumps(key, ensure_ascii=False)}: {_jsonb(value[key])}" for key in keys) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_jsonb, value)) + "]"
+    return value if isinstance(value, _Number) else json.dumps(value, ensure_ascii=False)
 
 
 def is_nested(arrow: Any) -> bool:
