@@ -20,11 +20,13 @@ from mvserver.pgcatalog.system import SystemCatalog
 from mvserver.serving import aggregates, binding, classify, constants, division, enum_operands
 from mvserver.serving.api import Owner, StreamRead, never
 from mvserver.serving.binding import Bound
+from mvserver.serving.culprits import explained
 from mvserver.serving.database import Database
 from mvserver.serving.direct import StateReader
 from mvserver.serving.duck_errors import translate
 from mvserver.serving.leaving import LeavableWork, WorkLeft
 from mvserver.serving.names import Reads
+from mvserver.serving.operand_checks import OperandChecks
 from mvserver.serving.snapshot import reader_settings
 from mvserver.serving.streams import register_empty
 from mvserver.serving.turns import Turns
@@ -43,6 +45,7 @@ class Binding:
     reads: Reads
     time_zone: str
     kind: str
+    text: str | None = None  # its statement's, where that is known
 
 
 @dataclass(frozen=True)
@@ -69,9 +72,17 @@ class Binder:
     def bind(self, wanted: Binding) -> BoundTree:
         constants.check(self._cursor, wanted.tree)
         self._go_on()
-        tree, bound = self._typed(wanted)
+        try:
+            tree, bound = self._typed(wanted)
+        except SqlError as error:
+            raise self._explained(error, wanted) from error
         self._go_on()
         return BoundTree(tree, bound, self._direct(tree, bound, wanted.reads, wanted.kind))
+
+    def _explained(self, error: SqlError, wanted: Binding) -> SqlError:
+        if wanted.reads.system:
+            return error
+        return explained(error, OperandChecks(self._cursor, wanted.tree, {}, wanted.text))
 
     def explain(self, text: str, live: Collection[str], streams: Sequence[StreamRead]) -> list[str]:
         """DuckDB's physical plan."""
@@ -104,6 +115,8 @@ class Binder:
         if with_enums:
             TypedRewriting(self._cursor, tree, {}, wanted.time_zone).unify_rows()
         bound = self._bound(tree)
+        if not reads.system:
+            OperandChecks(self._cursor, tree, bound.parameters, wanted.text).check()
         if numbers:
             casts = binding.client_casts(numbers, wanted.oids, bound.parameters, wanted.own_types)
             unknown = [n for n in numbers if bound.parameters.get(n) == binding.UNKNOWN and n not in casts]

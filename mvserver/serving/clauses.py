@@ -9,6 +9,52 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.serving.operators import span
+
+
+def check_count(clause: exp.Limit | exp.Offset | exp.Fetch) -> None:
+    """How many rows is the same for all rows."""
+    own = (found for found in clause.find_all(exp.Column) if found.find_ancestor(exp.Query) is clause.parent)
+    column = next(own, None)
+    if column is not None:
+        raise SqlError(
+            sqlstates.INVALID_COLUMN_REFERENCE,
+            f"argument of {'OFFSET' if isinstance(clause, exp.Offset) else 'LIMIT'} must not contain variables",
+            position=_position(column),
+        )
+
+
+def check_distinct(select: exp.Select) -> None:
+    """What DISTINCT sorts by must be among what it keeps; the tree is as it was written."""
+    distinct, order = select.args.get("distinct"), select.args.get("order")
+    if distinct is None or distinct.args.get("on") is not None or order is None:
+        return
+    if any(item.is_star for item in select.expressions):
+        return
+    kept = {_plain(item.unalias()) for item in select.expressions} | {item.alias_or_name for item in select.expressions}
+    for key in order.expressions:
+        wanted = key.this if isinstance(key, exp.Ordered) else key
+        if wanted.find(exp.Column) is None or _plain(wanted) in kept:
+            continue
+        raise SqlError(
+            sqlstates.INVALID_COLUMN_REFERENCE,
+            "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+            position=_position(wanted),
+        )
+
+
+def _position(node: exp.Expr) -> int | None:
+    found = span(node)
+    return None if found is None else found[0] + 1
+
+
+def _plain(node: exp.Expr) -> str:
+    """Its text without the names of tables, quotes and cases: what may be the same is taken for it."""
+    bare = exp.Paren(this=node.copy())
+    for column in bare.find_all(exp.Column):
+        for part in ("table", "db", "catalog"):
+            column.set(part, None)
+    return str(bare.this.sql(dialect="postgres")).replace('"', "").lower()
 
 
 def check_clause(node: exp.Limit | exp.Offset | exp.Select) -> None:

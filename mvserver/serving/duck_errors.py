@@ -17,6 +17,8 @@ from mvserver.serving.long_texts import too_large
 _PREFIX = re.compile(r"^(?:Invalid Error: )?(?P<kind>[A-Za-z][A-Za-z ]*?) ?(?:Error|error|ERROR): (?P<body>.*)$", re.S)
 _CLAUSE = re.compile(r"\n\s*LINE \d+:.*$", re.S)
 
+TOO_WIDE = "subquery must return only one column"
+
 _Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError]]
 
 
@@ -36,14 +38,14 @@ _WHOLE_NUMBER = re.compile(r"\s*[-+]?\d+\s*")
 
 
 def _bad_text(type_name: str, value: str) -> SqlError:
-    if _pg_name(type_name) in ("smallint", "integer", "bigint") and _WHOLE_NUMBER.fullmatch(value):
+    if pg_name(type_name) in ("smallint", "integer", "bigint") and _WHOLE_NUMBER.fullmatch(value):
         return SqlError(
-            sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f'value "{value}" is out of range for type {_pg_name(type_name)}'
+            sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f'value "{value}" is out of range for type {pg_name(type_name)}'
         )
-    interval = _pg_name(type_name) == "interval"
+    interval = pg_name(type_name) == "interval"
     return SqlError(
         sqlstates.INVALID_DATETIME_FORMAT if interval else sqlstates.INVALID_TEXT_REPRESENTATION,
-        f'invalid input syntax for type {_pg_name(type_name)}: "{value}"',
+        f'invalid input syntax for type {pg_name(type_name)}: "{value}"',
     )
 
 
@@ -53,11 +55,14 @@ _PG_NAMES = {
     "TINYINT": "smallint", "SMALLINT": "smallint", "INTEGER": "integer", "BIGINT": "bigint", "HUGEINT": "numeric",
     "BOOLEAN": "boolean", "UINTEGER": "oid", "STRING_LITERAL": "unknown", "INTEGER_LITERAL": "integer",
     "TIMESTAMP": "timestamp without time zone", "TIMESTAMP WITH TIME ZONE": "timestamp with time zone",
-    "DECIMAL": "numeric", "BLOB": "bytea",
+    "DECIMAL": "numeric", "BLOB": "bytea", "INT": "integer",
 }  # fmt: skip
 
 
-def _pg_name(name: str) -> str:
+def pg_name(name: str) -> str:
+    """PostgreSQL's name of a type, without its length."""
+    if name.endswith("[]"):
+        return f"{pg_name(name[:-2])}[]"
     base = name.strip().split("(", 1)[0].upper()
     return _PG_NAMES.get(base, name.strip().lower())
 
@@ -66,7 +71,7 @@ def _signature(text: str) -> str:
     """``sum(VARCHAR, INTEGER)`` with PostgreSQL's type names."""
     name, _, arguments = text.partition("(")
     inner = arguments.rpartition(")")[0]
-    parts = [_pg_name(part) for part in re.split(r",\s*(?![^(]*\))", inner)] if inner else []
+    parts = [pg_name(part) for part in re.split(r",\s*(?![^(]*\))", inner)] if inner else []
     return f"{name.strip().strip(chr(34))}({', '.join(parts)})"
 
 
@@ -85,7 +90,7 @@ def _operator_or_function(match: re.Match[str]) -> SqlError:
 
 
 def _out_of_range(match: re.Match[str]) -> SqlError:
-    return SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f"{_pg_name(match['type'])} out of range")
+    return SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f"{pg_name(match['type'])} out of range")
 
 
 def _unreadable_time(match: re.Match[str]) -> SqlError:
@@ -128,7 +133,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule(
         r"(?P<where>WHERE|GROUP BY) clause cannot contain (?P<what>aggregates|window functions)",
         lambda m: SqlError(
-            sqlstates.GROUPING_ERROR,
+            sqlstates.GROUPING_ERROR if m["what"] == "aggregates" else sqlstates.WINDOWING_ERROR,
             f"{'aggregate' if m['what'] == 'aggregates' else 'window'} functions are not allowed in {m['where']}",
         ),
     ),
@@ -276,6 +281,19 @@ _RULES: tuple[_Rule, ...] = (
         lambda _: SqlError(sqlstates.INVALID_PARAMETER_VALUE, "invalid hexadecimal digits in a text for type bytea"),
     ),
     _rule(
+        r"UNNEST\(\) can only be applied to lists, structs and NULL, not (?P<type>\S+)",
+        lambda m: SqlError(
+            sqlstates.UNDEFINED_FUNCTION,
+            f"function unnest({pg_name(m['type'])}) does not exist",
+            hint="No function matches the given name and argument types. You might need to add explicit type casts.",
+        ),
+    ),
+    _rule(r"Subquery returns \d+ columns - expected 1", lambda _: SqlError(sqlstates.SYNTAX_ERROR, TOO_WIDE)),
+    _rule(
+        r'Ambiguous reference to table "(?P<name>.*?)" \(duplicate alias',
+        lambda m: SqlError(sqlstates.DUPLICATE_ALIAS, f'table name "{m["name"]}" specified more than once'),
+    ),
+    _rule(
         r"More than one row returned by a subquery",
         lambda _: SqlError("21000", "more than one row returned by a subquery used as an expression"),
     ),
@@ -283,13 +301,13 @@ _RULES: tuple[_Rule, ...] = (
         r"Cannot compare values of type (?P<left>\S+)(?: \S+)*? and (?:values of )?type (?P<right>\S+)",
         lambda m: SqlError(
             sqlstates.UNDEFINED_FUNCTION,
-            f"operator does not exist: {_pg_name(m['left'])} = {_pg_name(m['right'])}",
+            f"operator does not exist: {pg_name(m['left'])} = {pg_name(m['right'])}",
             hint="No operator matches the given name and argument types. You might need to add explicit type casts.",
         ),
     ),
     _rule(
         r"Unimplemented type for cast \((?P<from>.*?) -> (?P<to>.*?)\)",
-        lambda m: SqlError(sqlstates.CANNOT_COERCE, f"cannot cast type {_pg_name(m['from'])} to {_pg_name(m['to'])}"),
+        lambda m: SqlError(sqlstates.CANNOT_COERCE, f"cannot cast type {pg_name(m['from'])} to {pg_name(m['to'])}"),
     ),
     _rule(
         r"syntax error at or near \"(?P<near>.*?)\"",
@@ -323,9 +341,28 @@ def _swapped(value: str) -> bool:
 
 
 def _candidates(match: re.Match[str]) -> str | None:
-    """DuckDB's "Candidate bindings" as PostgreSQL's hint."""
-    found = re.search(r'Candidate bindings: :?\s*"([^"]+)"', match.string)
-    return f'Perhaps you meant to reference the column "{found[1]}".' if found else None
+    """DuckDB's "Candidate bindings" as PostgreSQL's hint: only what differs in less than half of its characters."""
+    _, _, listed = match.string.partition("Candidate bindings:")
+    name = match["name"]
+    near = {found: _distance(name, found.rpartition(".")[2]) for found in re.findall(r'"([^"]+)"', listed)}
+    least = min(near.values(), default=_DISTANCE_MAX + 1)
+    closest = [found for found, distance in near.items() if distance == least]
+    if least > min(_DISTANCE_MAX, len(name) // 2) or len(closest) > 1:
+        return None
+    return f'Perhaps you meant to reference the column "{closest[0]}".'
+
+
+_DISTANCE_MAX = 3  # PostgreSQL's
+
+
+def _distance(left: str, right: str) -> int:
+    """How many characters must be put in, taken out or changed."""
+    row = list(range(len(right) + 1))
+    for at, character in enumerate(left, start=1):
+        above, row[0] = row[0], at
+        for column, other in enumerate(right, start=1):
+            above, row[column] = row[column], min(row[column] + 1, row[column - 1] + 1, above + (character != other))
+    return row[-1]
 
 
 def translate(error: BaseException) -> SqlError:

@@ -13,9 +13,10 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.serving import operators
+from mvserver.serving.duck_errors import TOO_WIDE
 from mvserver.serving.guard import function_name
 
-_COLUMN_ERRORS = (sqlstates.UNDEFINED_COLUMN, sqlstates.AMBIGUOUS_COLUMN, sqlstates.GROUPING_ERROR)
 _LITERAL_ERRORS = (
     sqlstates.INVALID_TEXT_REPRESENTATION,
     sqlstates.INVALID_DATETIME_FORMAT,
@@ -23,12 +24,11 @@ _LITERAL_ERRORS = (
     sqlstates.NUMERIC_VALUE_OUT_OF_RANGE,
 )
 _CALL = re.compile(r"function (?P<name>[^\s(]+)(?P<signature>\(.*\))? does not exist", re.S)
-_OPERATOR = re.compile(r"operator does not exist: .*?(?P<symbol>(?<= )[-+*/%<>=!~@#&|^?]+(?= )|^-(?= )).*", re.S)
 _TYPE = re.compile(r'type "(?P<name>.*?)(?:\[\])*" does not exist')
-_SYMBOLS: dict[type[exp.Expr], tuple[str, ...]] = {
-    exp.Add: ("+",), exp.Sub: ("-",), exp.Mul: ("*",), exp.Div: ("/",), exp.Mod: ("%",), exp.DPipe: ("||",),
-    exp.EQ: ("=",), exp.NEQ: ("<>", "!="), exp.LT: ("<",), exp.LTE: ("<=",), exp.GT: (">",), exp.GTE: (">=",),
-}  # fmt: skip
+_POSITION = re.compile(r"position (\d+) is")
+_MISSING = re.compile(r'missing FROM-clause entry for table "(?P<name>.*)"')
+_HINTED = re.compile(r'column "([^".]+)"')
+_UNGROUPED = re.compile(r'column "(.*?)" must appear')
 
 
 def locate(error: SqlError, tree: exp.Expr, text: str | None) -> None:
@@ -36,12 +36,20 @@ def locate(error: SqlError, tree: exp.Expr, text: str | None) -> None:
     if error.position is not None:
         return
     at: int | None = None
-    if error.sqlstate in _COLUMN_ERRORS:
-        at = _column(error.message, tree)
+    if error.sqlstate in (sqlstates.UNDEFINED_COLUMN, sqlstates.AMBIGUOUS_COLUMN):
+        at = _named(error, tree)
+    elif error.sqlstate == sqlstates.UNDEFINED_TABLE:
+        at = _source(error, tree)
+    elif error.sqlstate == sqlstates.INVALID_COLUMN_REFERENCE:
+        at = _number(error, tree)
+    elif error.sqlstate in (sqlstates.GROUPING_ERROR, sqlstates.WINDOWING_ERROR):
+        at = _misplaced(error, tree) if "function" in error.message[:30] else _ungrouped(error, tree)
     elif error.sqlstate == sqlstates.UNDEFINED_FUNCTION:
-        at = _call(error, tree) if error.message.startswith("function ") else _operator(error.message, tree, text)
+        at = _call(error, tree)
     elif error.sqlstate == sqlstates.UNDEFINED_OBJECT:
-        at = _type(error.message, tree)
+        at = _collation(tree, text) if error.message.startswith("collation") else _type(error.message, tree)
+    elif error.sqlstate == sqlstates.SYNTAX_ERROR and error.message == TOO_WIDE:
+        at = _sub_query(error, tree, text)
     elif error.sqlstate in _LITERAL_ERRORS:
         at = _literal(error.message, tree)
     if at is not None:
@@ -49,12 +57,27 @@ def locate(error: SqlError, tree: exp.Expr, text: str | None) -> None:
 
 
 # --- columns --------------------------------------------------------------------------------------------------------
-def _column(message: str, tree: exp.Expr) -> int | None:
+def _named(error: SqlError, tree: exp.Expr) -> int | None:
+    found = _mentioned(error.message, tree)
+    if found is None:
+        return None
+    table = _only_source(found)
+    if error.hint is not None and table and not found.table:
+        error.hint = _HINTED.sub(rf'column "{table}.\1"', error.hint)
+    return _first(found)
+
+
+def _mentioned(message: str, tree: exp.Expr) -> exp.Column | None:
+    """The column that the message names, and that is in a text."""
     for column in tree.find_all(exp.Column):
-        starts = [part.meta["start"] for part in column.find_all(exp.Identifier) if "start" in part.meta]
-        if starts and isinstance(column.this, exp.Identifier) and _mentions(message, column.this):
-            return int(min(starts))
+        written = any("start" in part.meta for part in column.find_all(exp.Identifier))
+        if written and isinstance(column.this, exp.Identifier) and _mentions(message, column.this):
+            return column
     return None
+
+
+def _first(node: exp.Expr) -> int:
+    return min(int(part.meta["start"]) for part in node.walk() if "start" in part.meta)
 
 
 def _mentions(message: str, name: exp.Identifier) -> bool:
@@ -110,36 +133,109 @@ def _constant_type(node: exp.Expr) -> str | None:
     return "integer" if value < 2**31 else "bigint" if value < 2**63 else "numeric"
 
 
-# --- operators ------------------------------------------------------------------------------------------------------
-def _operator(message: str, tree: exp.Expr, text: str | None) -> int | None:
-    """Between the operands of the only such operation; the tree does not keep where operators are written."""
-    match = _OPERATOR.fullmatch(message)
-    if match is None or text is None:
+# --- clauses --------------------------------------------------------------------------------------------------------
+def _misplaced(error: SqlError, tree: exp.Expr) -> int | None:
+    """Of an aggregate or a window function where none may be, or of an aggregate in another one."""
+    calls: Iterator[exp.Expr]
+    if "nested" in error.message:
+        calls = (call for call in tree.find_all(exp.AggFunc) if call.find_ancestor(exp.AggFunc) is not None)
+    else:
+        kind = exp.Where if error.message.endswith("WHERE") else exp.Group
+        wanted = exp.Window if error.message.startswith("window") else exp.AggFunc
+        calls = (call for clause in tree.find_all(kind) for call in clause.find_all(wanted))
+    starts = [_start(part) for call in calls for part in call.walk() if "start" in part.meta]
+    return min(starts, default=None)
+
+
+def _number(error: SqlError, tree: exp.Expr) -> int | None:
+    """Of ``ORDER BY 9``; DuckDB does not say which number it was, but it must have been the greatest."""
+    clause = exp.Order if error.message.startswith("ORDER") else exp.Group
+    numbers = [
+        node
+        for found in tree.find_all(clause)
+        for key in found.expressions
+        if (node := key.this if isinstance(key, exp.Ordered) else key).is_int and "start" in node.meta
+    ]
+    named = _POSITION.search(error.message)
+    if named is not None:
+        numbers = [node for node in numbers if node.name == named[1]]
+    if not numbers:
         return None
-    symbol = match["symbol"]
-    found = [(node, _SYMBOLS[type(node)]) for node in tree.find_all(*_SYMBOLS) if symbol in _SYMBOLS[type(node)]]
-    if len(found) != 1:
+    found = max(numbers, key=lambda node: int(node.name))
+    error.message = f"{error.message.split()[0]} BY position {found.name} is not in select list"
+    return _start(found)
+
+
+def _source(error: SqlError, tree: exp.Expr) -> int | None:
+    """Of the column whose table is none of FROM; a table that has an alias is known by it alone."""
+    match = _MISSING.fullmatch(error.message)
+    if match is None:
         return None
-    node, symbols = found[0]
-    left = max((int(part.meta["end"]) for part in node.this.walk() if "end" in part.meta), default=None)
-    right = min((int(part.meta["start"]) for part in node.expression.walk() if "start" in part.meta), default=len(text))
-    if left is None or not _is_of(tree, text):
+    name = match["name"]
+    columns = [column for column in tree.find_all(exp.Column) if column.table.lower() == name.lower()]
+    hidden = next((table.alias for table in tree.find_all(exp.Table) if table.name == name and table.alias), None)
+    if hidden:
+        error.message = f'invalid reference to FROM-clause entry for table "{name}"'
+        error.hint = f'Perhaps you meant to reference the table alias "{hidden}".'
+    return min(map(_first, columns), default=None)
+
+
+def _collation(tree: exp.Expr, text: str | None) -> int | None:
+    found = list(tree.find_all(exp.Collate))
+    if len(found) != 1 or text is None or not operators.is_of(tree, text):
         return None
-    places = [left + 1 + at for symbol in symbols for at in _places(symbol, text[left + 1 : right])]
-    return places[0] if len(places) == 1 else None
+    return operators.place(found[0], text)
 
 
-def _places(symbol: str, text: str) -> Iterator[int]:
-    return (found.start() for found in re.finditer(rf"(?<![<>=!|]){re.escape(symbol)}(?![<>=|])", text))
+def _sub_query(error: SqlError, tree: exp.Expr, text: str | None) -> int | None:
+    """Of one that gives more columns than its place has."""
+    wide = [
+        query for query in tree.find_all(exp.Select) if query is not tree and len(query.expressions) > 1
+        and isinstance(query.parent, exp.Subquery | exp.In)
+    ]  # fmt: skip
+    compared = [query.find_ancestor(exp.In) for query in wide]
+    if len(wide) != 1 or text is None or not operators.is_of(tree, text):
+        return None
+    inside = compared[0]
+    if inside is not None and inside.args.get("query") is not None:
+        error.message = "subquery has too many columns"
+        return operators.place(inside, text)
+    return text.rfind("(", 0, _first(wide[0]))
 
 
-def _is_of(tree: exp.Expr, text: str) -> bool:
-    """False in a text of several statements, whose places are counted from its beginning."""
-    return all(
-        node.name.lower() in text[node.meta["start"] : node.meta["end"] + 1].lower()
-        for node in tree.find_all(exp.Literal, exp.Identifier)
-        if "start" in node.meta
+# --- columns of GROUP BY --------------------------------------------------------------------------------------------
+def _ungrouped(error: SqlError, tree: exp.Expr) -> int | None:
+    """PostgreSQL names the column with its table; one that is in no text came from a star."""
+    match = _UNGROUPED.match(error.message)
+    if match is None:
+        return None
+    column = next(
+        (
+            column
+            for column in tree.find_all(exp.Column)
+            if isinstance(column.this, exp.Identifier)
+            and _mentions(error.message, column.this)
+            and column.find_ancestor(exp.Group) is None
+        ),
+        None,
     )
+    if column is not None:
+        at, table = _first(column), column.table or _only_source(column)
+    else:
+        star = next((node for node in tree.find_all(exp.Star) if isinstance(node.parent, exp.Select)), None)
+        if star is None:
+            return None
+        at, table = _start(star), _only_source(star)
+    if table:
+        error.message = error.message.replace(f'"{match[1]}"', f'"{table}.{match[1]}"', 1)
+    return at
+
+
+def _only_source(node: exp.Expr) -> str | None:
+    select = node.find_ancestor(exp.Select)
+    if select is None or select.args.get("from_") is None or select.args.get("joins"):
+        return None
+    return str(select.args["from_"].this.alias_or_name)
 
 
 # --- types and literals ---------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.serving.clauses import check_count, check_distinct
 
 TABLE_FUNCTIONS = frozenset({
     "unnest", "generate_series", "generate_subscripts", "json_each", "json_each_text", "jsonb_each",
@@ -54,6 +55,10 @@ def check(tree: exp.Expr) -> None:
             raise SqlError(
                 sqlstates.TOO_MANY_COLUMNS, f"target lists can have at most {limits.SELECT_LIST_MAX} entries"
             )
+        if isinstance(node, exp.Select):
+            check_distinct(node)
+        if isinstance(node, exp.Limit | exp.Offset | exp.Fetch):
+            check_count(node)
         if isinstance(node, exp.Into):
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,

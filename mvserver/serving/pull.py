@@ -249,7 +249,7 @@ class DuckPullService:
         tree = shim.adapt(jsonb.adapt(tree), facts, catalog=bool(reads.system))
         long_texts.bound(tree)
         kind = classify.kind_of(select, reads.views)
-        wanted = Binding(tree, oids, enums.types_of(oids, snapshot.enums), reads, scope.time_zone, kind)
+        wanted = Binding(tree, oids, enums.types_of(oids, snapshot.enums), reads, scope.time_zone, kind, text)
         try:
             made = self._binders.run(lambda binder: binder.bind(wanted), owner_of(scope), stopped)
         except SqlError as error:

@@ -100,6 +100,17 @@ def _to_timestamp(args: list[Any]) -> exp.Expr:
     return exp.Anonymous(this="to_timestamp", expressions=args)
 
 
+def _placed(parse: Any) -> Any:
+    """The parser of a constant that sqlglot gives no place."""
+
+    def placed(self: PullParser, token: GlotToken) -> exp.Expr:
+        found: exp.Expr = parse(self, token)
+        found.update_positions(token)
+        return found
+
+    return placed
+
+
 class PullParser(PostgresParser):
     """sqlglot's parser with our errors and a few overridden productions."""
 
@@ -113,6 +124,13 @@ class PullParser(PostgresParser):
         word: build for word, build in PostgresParser.FUNCTIONS.items() if word not in _AS_WRITTEN
     } | {"TO_TIMESTAMP": _to_timestamp}
 
+    PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {  # an error may stand at such a constant
+        **PostgresParser.PRIMARY_PARSERS,
+        **{
+            kind: _placed(PostgresParser.PRIMARY_PARSERS[kind])
+            for kind in (TokenType.TRUE, TokenType.FALSE, TokenType.NULL)
+        },
+    }
     PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {  # a question mark is an operator only
         kind: parse for kind, parse in PostgresParser.PLACEHOLDER_PARSERS.items() if kind != TokenType.PLACEHOLDER
     }

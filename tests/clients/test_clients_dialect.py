@@ -491,7 +491,6 @@ KNOWN: dict[str, str] = {
     "small = ANY('{3,0}')": "the text needs a cast to an array of numbers",
     "SELECT 'a' + 1": "42883: no such operator",
     "SELECT chr(0)": "a text may hold the character 0",
-    "SELECT name || ARRAY[1] FROM shop": "42804",
 }
 """What differs, with the reason; docs/sql/postgresql.md lists for users what matters to them."""
 

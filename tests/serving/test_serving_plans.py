@@ -161,7 +161,7 @@ def test_values_columns_are_named_as_in_postgresql(world: World) -> None:
         ("SELECT x.url FROM visits", "42P01", 'missing FROM-clause entry for table "x"', None),
         ("SELECT url FROM visits a, visits b", "42702", 'column reference "url" is ambiguous', 8),
         ("SELECT visits FROM visits GROUP BY url", "42803",
-         'column "visits" must appear in the GROUP BY clause or be used in an aggregate function', 8),
+         'column "visits.visits" must appear in the GROUP BY clause or be used in an aggregate function', 8),
         ("SELECT nosuch(1)", "42883", "function nosuch(integer) does not exist", 8),
         ("SELECT sum(url) FROM visits", "42883", "function sum(text) does not exist", None),
         ("SELECT * FROM src", "0A000",
