@@ -194,6 +194,15 @@ class Postponed(Exception):  # noqa: N818 - not an error
     """A call that was to be answered at once would have to wait. Nothing has happened: call again on a worker."""
 
 
+class Gathered(Postponed):
+    """The call waits for others of its kind, to be answered together with them. To be called again after ``answer``,
+    which is to be called when all that can be read has been read."""
+
+    def __init__(self, answer: Callable[[], None]) -> None:
+        super().__init__()
+        self.answer = answer
+
+
 @runtime_checkable
 class AnswersAtOnce(Protocol):
     """What a session may offer besides: to answer short statements on the event loop, which costs no change of

@@ -14,13 +14,14 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
+from functools import partial
 from typing import Protocol, cast
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire import replies
 from mvserver.pgwire.actions import Action, CancelOther, Signal, Work
-from mvserver.pgwire.backend import AnswersAtOnce, EndsByItself, Postponed
+from mvserver.pgwire.backend import AnswersAtOnce, EndsByItself, Gathered, Postponed
 from mvserver.pgwire.codec import fatal
 from mvserver.pgwire.machine import Machine, State
 from mvserver.pgwire.tls import Tls
@@ -43,6 +44,9 @@ class Host(Protocol):
     def closed(self, connection: Connection) -> None: ...
 
     def cancel(self, process: int, key: bytes) -> None: ...
+
+    def gather(self, answer: Callable[[], None], go_on: Callable[[], None]) -> None:
+        """Calls both when all that has come by now is read, ``answer`` of all first."""
 
 
 class Connection(asyncio.Protocol):
@@ -164,13 +168,37 @@ class Connection(asyncio.Protocol):
         session.at_once = True
         try:
             action = machine.advance()
+        finally:
+            session.at_once = False
+        done = self._performed_at_once(machine, session, action)
+        if done is not None:
+            self._follow(done)
+
+    def _performed_at_once(self, machine: Machine, session: AnswersAtOnce, action: Action) -> Action | None:
+        """None where it waits to be answered with others."""
+        session.at_once = True
+        try:
             while isinstance(action, Work):
                 action = machine.perform(action)
+        except Gathered as gathered:
+            self._busy = True
+            self._host.gather(gathered.answer, partial(self._go_on, session, action))
+            return None
         except Postponed:
             pass  # the action is still to be done, by a worker
         finally:
             session.at_once = False
-        self._follow(action)
+        return action
+
+    def _go_on(self, session: AnswersAtOnce, action: Action) -> None:
+        machine = self._machine
+        if machine is None or self._lost:
+            self._busy = False
+            self._release()
+            return
+        done = self._performed_at_once(machine, session, action)
+        if done is not None:
+            self._job_done(done, machine.take_output())
 
     def _drive(self) -> None:
         """On the loop: up to the first action that needs a worker."""

@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import logging
 import socket
+from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 
 from mvserver import limits, sqlstates
@@ -62,6 +63,7 @@ class PgWireServer:
         self._empty.set()
         self._listener: asyncio.Server | None = None
         self._stopping = False
+        self._gathered: list[tuple[Callable[[], None], Callable[[], None]]] = []
 
     @property
     def port(self) -> int:
@@ -158,6 +160,21 @@ class PgWireServer:
             self._keys.forget(process)
         if not self._connections:
             self._empty.set()
+
+    def gather(self, answer: Callable[[], None], go_on: Callable[[], None]) -> None:
+        self._gathered.append((answer, go_on))
+        if len(self._gathered) == 1:
+            asyncio.get_running_loop().call_soon(self._answer_gathered)
+
+    def _answer_gathered(self) -> None:
+        gathered, self._gathered = self._gathered, []
+        loop = asyncio.get_running_loop()
+        try:
+            for answer, _ in gathered:
+                answer()
+        finally:
+            for _, go_on in gathered:  # one that has no answer now is answered by itself
+                loop.call_soon(go_on)
 
     def cancel(self, process: int, key: bytes) -> None:
         """A wrong secret is answered like a right one: with nothing."""

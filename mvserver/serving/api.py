@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Result
+from mvserver.pgwire.backend import Field, PlainRows, Result
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,14 @@ class StreamRead:
 
 
 @dataclass(frozen=True)
+class Together:
+    """A look-up for several keys at once: by how many, its text. Its rows begin with the key's ``width`` columns."""
+
+    width: int
+    texts: dict[int, str]
+
+
+@dataclass(frozen=True)
 class PullPlan:
     """A bound pull query: ready-to-run text over DuckDB, its fields and parameter oids, and which views it reads.
 
@@ -98,10 +106,40 @@ class PullPlan:
     streams: tuple[StreamRead, ...] = ()  # whose rows the session reads for each run
     arrow_types: tuple[Any, ...] = ()  # of the columns, where all can be made of Python's values
     plain_types: tuple[type, ...] = ()  # of Python's values, where all columns are numbers and texts
+    together: Together | None = field(default=None, compare=False)  # the same for several keys
     runs: PlanRuns = field(default_factory=lambda: PlanRuns(few=False), compare=False)
     sets: tuple[tuple[str, str, bool], ...] = ()  # set_config(name, value, is_local): the session applies them at run
     reads_now: bool = False  # now() and its like
     sleep_s: float | None = None  # pg_sleep's constant argument, where ``kind`` is "sleep"
+
+
+@dataclass(eq=False, slots=True)
+class Asked:
+    """A look-up that waits to be answered together with others."""
+
+    plan: PullPlan
+    parameters: tuple[Any, ...]
+    rows: PlainRows | None = None  # once answered; still None where it has to run by itself
+
+    def is_of(self, plan: PullPlan, parameters: Sequence[Any]) -> bool:
+        return self.plan is plan and self.parameters == tuple(parameters)
+
+
+class Gathering(Protocol):
+    """Look-ups of several sessions, answered together; for the event loop's thread alone."""
+
+    @property
+    def waiting(self) -> bool: ...
+
+    def ask(self, plan: PullPlan, parameters: Sequence[Any]) -> Asked | None:
+        """None for one that is not worth waiting."""
+
+    def answer(self) -> None:
+        """All that have asked."""
+
+    def result(self, asked: Asked) -> Result | None: ...
+
+    def interrupt(self) -> None: ...
 
 
 class Snapshot(Protocol):
@@ -171,6 +209,9 @@ class RowShaper(Protocol):
 
 
 class PullService(Protocol):
+    @property
+    def gathering(self) -> Gathering: ...
+
     def plan(
         self,
         select: exp.Expression,

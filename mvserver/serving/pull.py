@@ -31,6 +31,7 @@ from mvserver.serving import (
     duck_types,
     enums,
     few_rows,
+    gathering,
     guard,
     jsonb,
     long_texts,
@@ -46,6 +47,7 @@ from mvserver.serving.api import (
     RowShaper,
     Snapshot,
     StreamRead,
+    Together,
     never,
     owner_of,
     refuse_if_stopped,
@@ -99,6 +101,7 @@ class DuckPullService:
         self._binders = Binders(database, self._system, self._leavable)
         self._lock = threading.Lock()  # of the plans that are kept; nothing is waited for under it
         self._plans: OrderedDict[_Key, PullPlan] = OrderedDict()
+        self.gathering = gathering.LookUps(self._snapshot)
         self._templates: OrderedDict[_Key, PullPlan | None] = OrderedDict()  # None: a text that has to be planned
 
     def warm_up(self) -> None:
@@ -106,6 +109,7 @@ class DuckPullService:
         self._system.refresh()
 
     def close(self) -> None:
+        self.gathering.close()
         self._binders.close()
         self._leavable.close()
         self._memory.close()
@@ -113,6 +117,11 @@ class DuckPullService:
         self._system.close()
 
     def snapshot(self, own: Mapping[str, Callable[[], Any]] = MappingProxyType({}), owner: Owner = NOBODY) -> Snapshot:
+        return self._snapshot(own, owner)
+
+    def _snapshot(
+        self, own: Mapping[str, Callable[[], Any]] = MappingProxyType({}), owner: Owner = NOBODY
+    ) -> DuckSnapshot:
         engine = Engine(self._database, self._system, self._turns, self._missing, self._leavable, self._memory)
         return DuckSnapshot(engine, own, owner)
 
@@ -319,10 +328,24 @@ def _finish(
         streams=tuple(reads.streams),
         arrow_types=tuple(arrow) if None not in arrow else (),
         plain_types=few_rows.plain_types(arrow) if None not in arrow else (),
+        together=_together(direct, kind, outputs, arrow, count) if _is_steady(tree, reads, facts) else None,
         runs=PlanRuns(few=kind in (classify.POINT, classify.RANGE)),
         sets=facts.sets,
         reads_now=_reads_now(tree),
     )
+
+
+def _is_steady(tree: exp.Expr, reads: Reads, facts: SessionFacts) -> bool:
+    """Whether it means the same to all sessions that have its plan, at any moment."""
+    return not (facts.sets or facts.volatile or reads.system or _uses_system_functions(tree) or _reads_now(tree))
+
+
+def _together(
+    direct: exp.Expr | None, kind: str, outputs: Sequence[OutputType], arrow: Sequence[Any], parameters: int
+) -> Together | None:
+    if direct is None or kind != classify.POINT or any(output.cast for output in outputs):
+        return None
+    return gathering.together(direct, parameters) if None not in arrow and few_rows.plain_types(arrow) else None
 
 
 def _at_most(read: StreamRead) -> str:

@@ -158,7 +158,20 @@ class DuckSnapshot:
             raise self._missing.explained(translate(error), plan.view_ids) from error
         finally:
             self._turns.give_back()
-        return None if found is None else _whole(plan, found)
+        return None if found is None else whole(plan, found)
+
+    def rows_at_once(self, plan: PullPlan, text: str, parameters: list[Any]) -> list[tuple[Any, ...]] | None:
+        """The rows of another text over the plan's view; None where they are more than a few, or there is no turn."""
+        if not self._turns.take():
+            return None
+        try:
+            self._set_time_zone(plan.time_zone)
+            self._cursor.execute(self._statement(text), parameters)
+            rows = self._cursor.fetchmany(limits.FEW_ROWS_MAX + 1)
+            self._cursor.abort()
+        finally:
+            self._turns.give_back()
+        return rows if len(rows) <= limits.FEW_ROWS_MAX else None
 
     def _turn(self) -> AbstractContextManager[None]:
         return self._turns.taken(lambda: self._stopped_at is not None)
@@ -190,7 +203,7 @@ class DuckSnapshot:
             found = self._few(plan, parameters)
             if found is not None:
                 watch.stop()
-                return _whole(plan, found)
+                return whole(plan, found)
             few = plan.runs.few = False
         watched = self._memory.begin(self.interrupt)
         try:
@@ -199,7 +212,7 @@ class DuckSnapshot:
                 if found is not None:
                     watched.end()
                     watch.stop()
-                    return _whole(plan, found)
+                    return whole(plan, found)
                 plan.runs.few = False
             reader = self._leavable_run(watched, partial(self._reader, plan, parameters))
         except BaseException:
@@ -217,7 +230,7 @@ class DuckSnapshot:
 
     def _few(self, plan: PullPlan, parameters: list[Any]) -> PlainRows | pa.RecordBatch | None:
         """The whole result, so that nothing stays open; None where it has to be streamed."""
-        began = time.monotonic()
+        began = time.thread_time()  # what else runs on the machine makes no query a long one
         direct = None if self._pinned or plan.runs.replaced else plan.direct
         try:
             self._cursor.execute(self._statement(direct or plan.sql), parameters)
@@ -227,7 +240,7 @@ class DuckSnapshot:
             plan.runs.replaced = True  # the view's state was made anew since
             self._cursor.execute(self._statement(plan.sql), parameters)
         found = few_rows.fetch(self._cursor, _names(plan), plan.arrow_types, plan.plain_types)
-        plan.runs.took(time.monotonic() - began)
+        plan.runs.took(time.thread_time() - began)
         return found
 
     def _prepare(self, plan: PullPlan) -> None:
@@ -314,7 +327,7 @@ def _names(plan: PullPlan) -> list[str]:
     return [field.name for field in plan.fields]
 
 
-def _whole(plan: PullPlan, batch: PlainRows | pa.RecordBatch) -> Result:
+def whole(plan: PullPlan, batch: PlainRows | pa.RecordBatch) -> Result:
     if isinstance(batch, PlainRows):
         return Result(SELECT_TAG, plan.fields, few_rows.batches(batch, _names(plan)), whole=True, rows=batch)
     return Result(SELECT_TAG, plan.fields, iter((batch,) if batch.num_rows else ()), whole=True)

@@ -10,14 +10,14 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Postponed, Result
-from mvserver.serving.api import UNPROVED_S, PullPlan, Snapshot, owner_of
+from mvserver.pgwire.backend import Field, Gathered, Postponed, Result
+from mvserver.serving.api import UNPROVED_S, Asked, PullPlan, Snapshot, owner_of
 from mvserver.session.clock import StatementClock
 from mvserver.session.cursors import cursors_table
 from mvserver.session.filling import ViewWatch
@@ -31,6 +31,12 @@ from mvserver.sql.dialect import parse_select
 from mvserver.sql.statements.queries import BoundedRead, Pull
 
 _FREE_SNAPSHOTS_MAX = 2  # cursors kept for the next query
+_WORTH_WAITING_S = 2 * limits.EVENT_LOOP_HELD_S_MAX  # with less time left a look-up runs by itself, under its own clock
+
+
+class _Waited(NamedTuple):
+    asked: Asked
+    clock: StatementClock
 
 
 class PullRunner:
@@ -49,6 +55,7 @@ class PullRunner:
         self._pinned: Snapshot | None = None
         self._pinned_at = 0.0
         self._pin_broken = False
+        self._waited: _Waited | None = None  # to be answered together with others; the next call fetches the answer
 
     # --- planning ---------------------------------------------------------------------------------------------------
     def cached(self, text: str, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
@@ -130,8 +137,22 @@ class PullRunner:
         )
 
     def _run_at_once(self, plan: PullPlan, parameters: Sequence[Any], clock: StatementClock) -> Result:
+        waited, self._waited = self._waited, None
+        if waited is not None:
+            waited.clock.check()  # a cancel came meanwhile
         if not self.may_run_at_once(plan):
             raise Postponed
+        gathering = self._state.services.pulls.gathering if plan.together is not None else None
+        if gathering is not None and waited is not None and waited.asked.is_of(plan, parameters):
+            result = gathering.result(waited.asked)
+            if result is not None:
+                self._state.transaction.queried = True
+                return result
+        elif gathering is not None and (clock.remaining_s is None or clock.remaining_s > _WORTH_WAITING_S):
+            asked = gathering.ask(plan, parameters)
+            if asked is not None:
+                self._waited = _Waited(asked, clock)
+                raise Gathered(self._answer_gathered)
         self._state.transaction.queried = True
         snapshot = self._free.pop()
         try:
@@ -148,6 +169,12 @@ class PullRunner:
             plan.runs.slowest_s = UNPROVED_S
             raise Postponed
         return result
+
+    def _answer_gathered(self) -> None:
+        gathering = self._state.services.pulls.gathering
+        if gathering.waiting:
+            with self._state.services.watchdog.watching(gathering.interrupt):
+                gathering.answer()
 
     def run(self, plan: PullPlan, parameters: Sequence[Any], clock: StatementClock) -> Result:
         if self._state.at_once:

@@ -131,3 +131,43 @@ def rows_of(result: Result) -> list[tuple[Any, ...]]:
         ]
     finally:
         result.close()
+
+
+# --- a view over state, as the streaming room makes it ---------------------------------------------------------------
+KEYED_COLUMNS = (
+    Column("site", "BIGINT"), Column("url", "VARCHAR"), Column("visits", "BIGINT"), Column("mean", "DOUBLE"),
+    Column("seen", "TIMESTAMP"),
+)  # fmt: skip
+
+
+def make_keyed_state(world: World, version: int, rows: int) -> None:
+    table = f'_state."{VISITS_ID}_{version}"'
+    nulls = f'_state."{VISITS_ID}_{version}_nulls"'
+    columns = "k0 BIGINT, k1 VARCHAR, n BIGINT, m0 DOUBLE, m1 TIMESTAMP"
+    read = "k0, k1, n, m0, m1"
+    for statement in (
+        "BEGIN",
+        f"DROP VIEW IF EXISTS _views.\"{VISITS_ID}\"",
+        f'DROP TABLE IF EXISTS _state."{VISITS_ID}_{version - 1}"',
+        f'DROP TABLE IF EXISTS _state."{VISITS_ID}_{version - 1}_nulls"',
+        f"CREATE TABLE {table} ({columns}, PRIMARY KEY (k0, k1))",
+        f"CREATE TABLE {nulls} ({columns})",
+        f"INSERT INTO {table} SELECT i // 5, 'u' || i % 5, i % 7, CASE WHEN i % 3 <> 0 THEN i / 4 END, "
+        f"TIMESTAMP '2024-01-01' + INTERVAL 1 HOUR * i FROM range({rows}) r(i)",
+        f"INSERT INTO {nulls} VALUES (1, NULL, 9, 1.5, NULL), (NULL, 'u1', 8, NULL, NULL), (NULL, NULL, 7, 0.5, NULL)",
+        f'CREATE VIEW _views."{VISITS_ID}" AS SELECT CAST(k0 AS BIGINT) AS site, CAST(k1 AS VARCHAR) AS url, '
+        "CAST(a0 AS BIGINT) AS visits, CAST(CASE WHEN a0 = 0 THEN NULL ELSE a1 * 2 END AS DOUBLE) AS mean, a2 AS seen "
+        f"FROM (SELECT k0, k1, n AS a0, m0 AS a1, m1 AS a2 FROM ((SELECT {read} FROM {table}) UNION ALL "
+        f"(SELECT {read} FROM {nulls})))",
+        "COMMIT",
+    ):  # fmt: skip
+        world.writer.execute(statement)
+
+
+def key_visits(world: World) -> None:
+    """The view ``visits`` with two key columns, over 2,000 rows of state."""
+    current = world.catalog.current
+    visits = replace(current.relations_by_id[VISITS_ID], columns=KEYED_COLUMNS, key_columns=("site", "url"))
+    world.writer.execute(f'DROP VIEW _views."{VISITS_ID}"')
+    make_keyed_state(world, 1, 2_000)
+    world.catalog.change(relations=(visits, *(each for each in current.relations if each.id != VISITS_ID)))

@@ -13,52 +13,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from serving_world import SCOPE, VISITS_ID, World, rows_of
+from serving_world import SCOPE, VISITS_ID, World, key_visits, make_keyed_state, rows_of
 
-from catalog.model import Column
 from mvserver import limits
 from mvserver.serving.api import PlanRuns, PullPlan
 from mvserver.sql.dialect import parse_pull
-
-_COLUMNS = (
-    Column("site", "BIGINT"), Column("url", "VARCHAR"), Column("visits", "BIGINT"), Column("mean", "DOUBLE"),
-    Column("seen", "TIMESTAMP"),
-)  # fmt: skip
-
-
-def _make_state(world: World, version: int, rows: int) -> None:
-    table = f'_state."{VISITS_ID}_{version}"'
-    nulls = f'_state."{VISITS_ID}_{version}_nulls"'
-    columns = "k0 BIGINT, k1 VARCHAR, n BIGINT, m0 DOUBLE, m1 TIMESTAMP"
-    read = "k0, k1, n, m0, m1"
-    for statement in (
-        "BEGIN",
-        f"DROP VIEW IF EXISTS _views.\"{VISITS_ID}\"",
-        f'DROP TABLE IF EXISTS _state."{VISITS_ID}_{version - 1}"',
-        f'DROP TABLE IF EXISTS _state."{VISITS_ID}_{version - 1}_nulls"',
-        f"CREATE TABLE {table} ({columns}, PRIMARY KEY (k0, k1))",
-        f"CREATE TABLE {nulls} ({columns})",
-        f"INSERT INTO {table} SELECT i // 5, 'u' || i % 5, i % 7, CASE WHEN i % 3 <> 0 THEN i / 4 END, "
-        f"TIMESTAMP '2024-01-01' + INTERVAL 1 HOUR * i FROM range({rows}) r(i)",
-        f"INSERT INTO {nulls} VALUES (1, NULL, 9, 1.5, NULL), (NULL, 'u1', 8, NULL, NULL), (NULL, NULL, 7, 0.5, NULL)",
-        f'CREATE VIEW _views."{VISITS_ID}" AS SELECT CAST(k0 AS BIGINT) AS site, CAST(k1 AS VARCHAR) AS url, '
-        "CAST(a0 AS BIGINT) AS visits, CAST(CASE WHEN a0 = 0 THEN NULL ELSE a1 * 2 END AS DOUBLE) AS mean, a2 AS seen "
-        f"FROM (SELECT k0, k1, n AS a0, m0 AS a1, m1 AS a2 FROM ((SELECT {read} FROM {table}) UNION ALL "
-        f"(SELECT {read} FROM {nulls})))",
-        "COMMIT",
-    ):  # fmt: skip
-        world.writer.execute(statement)
 
 
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     world = World(tmp_path_factory.mktemp("direct"))
-    current = world.catalog.current
-    visits = replace(current.relations_by_id[VISITS_ID], columns=_COLUMNS, key_columns=("site", "url"))
-    others = tuple(relation for relation in current.relations if relation.id != VISITS_ID)
-    world.writer.execute(f'DROP VIEW _views."{VISITS_ID}"')
-    _make_state(world, 1, 2_000)
-    world.catalog.change(relations=(visits, *others))
+    key_visits(world)
     yield world
     world.close()
 
@@ -146,13 +111,13 @@ def test_state_made_anew_is_read_at_once(keyed: World) -> None:
     text = "SELECT visits FROM visits WHERE site = 2 AND url = 'u4'"
     plan = keyed.service.plan(parse_pull(text), SCOPE, text=text)
     assert _run(keyed, plan, []) == [(0,)]
-    _make_state(keyed, 2, 100)
+    make_keyed_state(keyed, 2, 100)
     keyed.writer.execute(f'UPDATE _state."{VISITS_ID}_2" SET n = 77 WHERE k0 = 2')
     cached = keyed.service.cached(text, SCOPE)
     assert cached is plan
     assert _run(keyed, plan, []) == [(77,)]
     assert plan.runs.replaced
-    _make_state(keyed, 3, 2_000)
+    make_keyed_state(keyed, 3, 2_000)
     assert _run(keyed, plan, []) == [(0,)]
 
 
