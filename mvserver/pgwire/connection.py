@@ -43,7 +43,8 @@ class Host(Protocol):
 
     def closed(self, connection: Connection) -> None: ...
 
-    def cancel(self, process: int, key: bytes) -> None: ...
+    def cancel(self, process: int, key: bytes, done: Callable[[], None]) -> None:
+        """``done`` is called, from any thread, when the request was passed on, or where there is nobody to cancel."""
 
     def gather(self, answer: Callable[[], None], go_on: Callable[[], None]) -> None:
         """Calls both when all that has come by now is read, ``answer`` of all first."""
@@ -119,11 +120,11 @@ class Connection(asyncio.Protocol):
 
     # --- what the server calls --------------------------------------------------------------------------------------
 
-    def cancel(self) -> None:
+    def cancel(self, done: Callable[[], None] = lambda: None) -> None:
         """Stops the running statement, if one runs. The session's method may block, so it has threads of its own."""
         machine = self._machine
-        if machine is not None and machine.session is not None:
-            _submit(self._host.cancels, _cancel, machine)
+        if machine is None or machine.session is None or not _submit(self._host.cancels, _cancel, machine, done):
+            done()
 
     def stop(self, error: SqlError) -> None:
         """Hang up with this error as soon as no statement runs."""
@@ -209,9 +210,10 @@ class Connection(asyncio.Protocol):
         machine = self._machine
         if machine is None:
             return
-        while isinstance(action, CancelOther):
-            self._host.cancel(action.process, action.key)
-            action = machine.advance()
+        if isinstance(action, CancelOther):
+            # hung up on when it was passed on: it must not hit a statement that its client sends after that
+            self._host.cancel(action.process, action.key, lambda: self._on_loop(self._drive))
+            return
         if isinstance(action, Work):
             self._submit(action)
             return
@@ -397,14 +399,15 @@ def _submit(executor: Executor, call: Callable[..., None], *arguments: object) -
     return True
 
 
-def _cancel(machine: Machine) -> None:
+def _cancel(machine: Machine, done: Callable[[], None]) -> None:
     session = machine.session
-    if session is None:
-        return
     try:
-        session.cancel()
+        if session is not None:
+            session.cancel()
     except Exception:  # noqa: BLE001 - logged; there is no client to tell
         _LOG.exception("cancelling a statement failed")
+    finally:
+        done()
 
 
 def _close(machine: Machine) -> None:

@@ -176,11 +176,13 @@ class PgWireServer:
             for _, go_on in gathered:  # one that has no answer now is answered by itself
                 loop.call_soon(go_on)
 
-    def cancel(self, process: int, key: bytes) -> None:
+    def cancel(self, process: int, key: bytes, done: Callable[[], None]) -> None:
         """A wrong secret is answered like a right one: with nothing."""
         target = self._keys.find(process, key)
-        if target is not None:
-            target.cancel()
+        if target is None:
+            done()
+        else:
+            target.cancel(done)
 
 
 async def _resolve(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[str]:

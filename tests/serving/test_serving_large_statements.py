@@ -130,3 +130,59 @@ def test_many_at_once_take_turns(server: Beating) -> None:
     assert not failures
     waits.sort()
     assert waits[len(waits) // 2] <= HELD_S_MAX
+
+
+# --- texts that are made to hurt, over the wire ---------------------------------------------------------------------
+
+MANY = 10_000
+BOMBS = {
+    "brackets": "SELECT " + "(" * MANY + "1" + ")" * MANY,
+    "CASE": "SELECT " + "CASE WHEN " * MANY + "true" + " THEN 1 END" * MANY,
+    "NOT": "SELECT " + "NOT " * MANY + "true",
+    "sub-queries": "SELECT " + "(SELECT " * MANY + "1" + ")" * MANY,
+    "lists": "SELECT " + "ARRAY[" * MANY + "1" + "]" * MANY,
+    "calls": "SELECT " + "abs(" * MANY + "1" + ")" * MANY,
+    "plus": "SELECT " + "+".join(["1"] * MANY),
+    "casts": "SELECT 1" + "::int" * MANY,
+    "ANDs": "SELECT count(*) FROM visits WHERE " + " AND ".join(f"visits <> {n}" for n in range(2_500)),
+    "INTERSECTs": " INTERSECT ".join(["SELECT 1"] * 1_000),
+    "columns": "SELECT " + ", ".join(["visits"] * 5_000) + " FROM visits",
+    "WITH": "WITH " + ", ".join(f"c{n} AS (SELECT {n} AS x)" for n in range(2_000)) + " SELECT * FROM c5",
+    "joins": "SELECT 1 FROM visits a0 " + " ".join(f"JOIN visits a{n} USING (url)" for n in range(1, 2_000)),
+    "doubling": "WITH d0 AS (SELECT url AS x FROM visits), "
+    + ", ".join(f"d{n} AS (SELECT x || x AS x FROM d{n - 1})" for n in range(1, 40))
+    + " SELECT max(length(x)) FROM d39",
+    "cross join": "SELECT count(*) FROM " + ", ".join(f"generate_series(1, 1000) g{n}" for n in range(4)),
+    "regular expression": "SELECT count(*) FROM generate_series(1, 9999999) g(n) WHERE repeat(n::text, 99) ~ '(1+2)+x'",
+    "one too long": "SELECT '" + "x" * 1_100_000 + "'",
+}
+REFUSED = {"54000", "54001", "54011", "57014", "53200", "42804"}
+REFUSED_WITHIN_S = 3.0  # the promise is 2 s; the rest is room for a busy machine
+
+
+@pytest.mark.parametrize("prepare", [False, True], ids=["simple", "extended"])
+def test_bombs_are_refused_soon_and_hold_up_nobody(server: Beating, prepare: bool) -> None:
+    slow: dict[str, tuple[float, float]] = {}
+    for name, text in BOMBS.items():
+        for _ in range(TRIES):
+            took, gap = explode(server, name, text, prepare=prepare)
+            if took <= REFUSED_WITHIN_S and gap <= 2 * HELD_S_MAX:
+                break
+        else:
+            slow[name] = (took, gap)
+    assert slow == {}
+
+
+def explode(server: Beating, name: str, text: str, *, prepare: bool) -> tuple[float, float]:
+    """How long it took until it was refused, and the longest gap between two heartbeats meanwhile."""
+    with server.connect() as client:  # what one leaves at work counts for its session
+        client.execute("SET statement_timeout = '500ms'")
+        server.longest()
+        began = time.monotonic()
+        with pytest.raises(psycopg.Error) as raised:
+            client.execute(text, prepare=prepare)  # type: ignore[arg-type]
+        measured = time.monotonic() - began, server.longest()
+        assert raised.value.sqlstate in REFUSED, (name, str(raised.value)[:300])
+        client.execute("RESET statement_timeout")
+        assert client.execute("SELECT visits FROM visits WHERE url = './a'").fetchone() == (1,), name
+    return measured

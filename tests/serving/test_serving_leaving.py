@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -202,3 +204,36 @@ def test_an_error_of_the_work_is_the_callers() -> None:
     with pytest.raises(SqlError) as raised:
         pool.run(lambda left: 1, NOBODY, lambda: False)
     assert raised.value.sqlstate == "57P01"
+
+
+# --- cancel requests that are not for the statement -----------------------------------------------------------------
+
+
+def ask_to_cancel(server: PullServer, process: int, key: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", server.wire.port), timeout=5) as stranger:
+        stranger.sendall(struct.pack("!iii", 12 + len(key), 80877102, process) + key)
+        assert stranger.recv(1) == b""
+
+
+def test_a_wrong_key_stops_nothing(server: PullServer) -> None:
+    with server.connect() as one:
+        ended: list[object] = []
+        with server.connect() as other:
+            thread = threading.Thread(target=lambda: ended.append(one.execute("SELECT pg_sleep(0.5)").fetchone()))
+            thread.start()
+            for number in range(20):
+                ask_to_cancel(server, one.info.backend_pid, struct.pack("!i", number))
+                ask_to_cancel(server, 1_000_000 + number, b"\0\0\0\1")
+            thread.join(20)
+            assert other.execute("SELECT 1").fetchone() == (1,)
+    assert ended == [("",)]
+
+
+def test_a_late_request_stops_nothing_that_comes_after(server: PullServer) -> None:
+    """Fifty times: the statement is over when its cancel comes, and the next ones are answered."""
+    with server.connect() as one:
+        for number in range(50):
+            assert one.execute("SELECT %s::int", (number,)).fetchone() == (number,)
+            one.cancel_safe()
+        for number in range(10):
+            assert one.execute("SELECT %s::int + 1", (number,)).fetchone() == (number + 1,)
