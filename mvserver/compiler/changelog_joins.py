@@ -7,8 +7,8 @@ is then the same joined row with other values.
 
 from __future__ import annotations
 
-from mvserver.compiler.derived import ChangelogJoin, JoinKind, JoinSide
-from mvserver.compiler.expressions import Cast, ColumnReference, Expression
+from mvserver.compiler.derived import ChangelogJoin, Groups, JoinKind, JoinSide
+from mvserver.compiler.expressions import Cast, ColumnReference, Expression, KeyReference
 from mvserver.compiler.plans import Output, Scan, ScanColumn
 from mvserver.sql.types import Kind
 
@@ -27,10 +27,13 @@ def changelog_join(kind: JoinKind, left: JoinSide, right: JoinSide, residual: Ex
 
 def with_primary_key(scan: Scan, outputs: tuple[Output, ...], side: str) -> tuple[Output, ...]:
     """What a side gives to the joined rows, and the columns of its primary key that are not among it."""
-    given = {output.expression for output in outputs}
+    given = {_key_column(scan, output.expression) for output in outputs}
     types = {column.name: column.type for column in scan.columns}
-    keys = [ColumnReference(types[name], name) for name in scan.primary_key]
-    hidden = [Output(f"{side} key {i}", key.type, key) for i, key in enumerate(keys) if key not in given]
+    hidden = [
+        Output(f"{side} key {i}", types[name], ColumnReference(types[name], name))
+        for i, name in enumerate(scan.primary_key)
+        if name not in given
+    ]
     return (*outputs, *hidden)
 
 
@@ -47,17 +50,28 @@ def nullable_key(scan: Scan) -> bool:
 
 def _met_once(side: JoinSide) -> bool:
     """Whether its keys tell its rows apart."""
-    return set(side.scan.primary_key) <= {_plain(key) for key in side.keys}
+    return set(side.scan.primary_key) <= {_key_column(side.scan, _narrow(key)) for key in side.keys}
 
 
-def _plain(key: Expression) -> str | None:
-    """The column that a key is, be it in a wider type that has all its values."""
+def _narrow(key: Expression) -> Expression:
+    """Without a cast to a wider type that has all values of the narrow one."""
     if isinstance(key, Cast) and key.operand.type.is_integer and (key.type.is_integer or key.type.kind is Kind.DECIMAL):
-        key = key.operand
-    return key.name if isinstance(key, ColumnReference) else None
+        return key.operand
+    return key
+
+
+def _key_column(scan: Scan, node: Expression) -> str | None:
+    """The column of the scan that an expression is; what selects a key of groups is the key."""
+    if not isinstance(node, ColumnReference):
+        return None
+    if isinstance(scan.derived, Groups):
+        for output in scan.derived.outputs:
+            if output.name == node.name and isinstance(output.expression, KeyReference):
+                return scan.derived.key[output.expression.index].name
+    return node.name
 
 
 def _key_names(side: JoinSide) -> tuple[str, ...]:
     """The primary key of a side by the names that its columns have in the joined rows."""
-    names = {o.expression.name: o.name for o in reversed(side.outputs) if isinstance(o.expression, ColumnReference)}
+    names = {_key_column(side.scan, output.expression): output.name for output in reversed(side.outputs)}
     return tuple(names[name] for name in side.scan.primary_key)

@@ -22,6 +22,7 @@ from mvserver.compiler.changelog_joins import changelog_join, with_primary_key
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.derived import (
     ChangelogJoin,
+    Groups,
     IntervalJoin,
     JoinKind,
     JoinSide,
@@ -47,7 +48,6 @@ def joined(left: Source, right: Source, join: exp.Join) -> Source:
     """The source that a join of two sources is."""
     kind = _kind(join)
     for source in (left, right):
-        _check_side(source, join)
         _check_union(source, join)
         _check_unnested(source, join)
     check_names(left.scope, right.scope, join)
@@ -56,7 +56,7 @@ def joined(left: Source, right: Source, join: exp.Join) -> Source:
     if changelogs:
         _check_current(join)
     else:
-        _check_left(left, join)
+        _check_mixed(left, right, join)
     within = 0 if changelogs or temporal else _within(join)
     tables, outputs = _joined_tables((left.scope, right.scope))
     scope = Scope(tables)
@@ -104,12 +104,6 @@ def _kind(join: exp.Join) -> JoinKind:
     return JoinKind(join.args.get("side") or "INNER")
 
 
-def _check_side(source: Source, join: exp.Join) -> None:
-    if source.aggregation is not None:
-        hint = "Join first, and aggregate the joined rows; or join the views in the SELECT that reads them."
-        raise refused("a join with a sub-query that aggregates", join, hint)
-
-
 def _check_union(source: Source, join: exp.Join) -> None:
     if any(isinstance(scan.derived, UnionAll) for scan in _derived_scans(source.scan)):
         hint = "Join each of its queries, and combine the joined rows with UNION ALL."
@@ -132,7 +126,15 @@ def _derived_scans(scan: Scan) -> Iterator[Scan]:
         yield from _derived_scans(side.scan)
 
 
-def _check_left(left: Source, join: exp.Join) -> None:
+def _check_mixed(left: Source, right: Source, join: exp.Join) -> None:
+    """A stream with a changelog: as of event time, which only records have."""
+    for scan in (left.scan, right.scan):
+        if scan.kind == CHANGELOG and isinstance(scan.derived, Groups):
+            hint = "Join first, and aggregate the joined rows; or join the views in the SELECT that reads them."
+            raise refused("a join of a stream with a sub-query that aggregates", join, hint)
+        if scan.kind == CHANGELOG and scan.derived is not None:
+            hint = "Join the stream with the changelogs themselves, one after the other."
+            raise refused("a join of a stream with a sub-query that joins changelogs", join, hint)
     if left.scan.kind == CHANGELOG:
         hint = "Swap the two sides: each row of the stream is joined with the version valid at its event time."
         raise refused("a join of a changelog with a stream on its right side", join, hint)
@@ -151,9 +153,6 @@ def _check_current(join: exp.Join) -> None:
 def _check_temporal(kind: JoinKind, scan: Scan, side: JoinSide, join: exp.Join) -> None:
     """The keys must be the changelog's whole primary key: versions are found by it."""
     position = position_of(join)
-    if scan.derived is not None:
-        hint = "Join the stream with the changelogs themselves, one after the other."
-        raise refused("a join of a stream with a sub-query whose rows change", join, hint)
     if join.meta.get("within") is not None:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,

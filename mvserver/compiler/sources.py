@@ -17,6 +17,7 @@ from mvserver.compiler.analyzer import Branch, Source, analyze
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.expressions import Expression, KeyReference, size, with_children
 from mvserver.compiler.joins import joined
+from mvserver.compiler.nested import changes_of
 from mvserver.compiler.plans import Aggregation, ContinuousPlan, Output
 from mvserver.compiler.refusals import refused
 from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable
@@ -109,12 +110,18 @@ def _source(select: exp.Expression, names: Names) -> Source:
         other = _item(join.this, names)
         if other.scan.kind == CHANGELOG:  # of use from its beginning: the rows that it has now
             other = _item(join.this, replace(names, default_starting="earliest"))
+        source, other = (_with_changes(each, join) for each in (source, other))
         if source.scan.window is not None or other.scan.window is not None:
             windowed = source.scan if source.scan.window is not None else other.scan
             what = "a window in a join" if not windowed.views else "a join with a view that is over a window"
             raise refused(what, join, "Join the streams first, or join the views where you read them.")
         source = joined(source, other, join)
     return source
+
+
+def _with_changes(source: Source, join: exp.Join) -> Source:
+    """A side that aggregates is the changelog of its groups."""
+    return source if source.aggregation is None else changes_of(source, source.aggregation, join)
 
 
 def _item(item: exp.Expression, names: Names) -> Source:

@@ -6,7 +6,7 @@ import pytest
 
 from mvserver.compiler.changelog_joins import nullable_key
 from mvserver.compiler.compile import compile_select
-from mvserver.compiler.derived import ChangelogJoin, IntervalJoin, JoinKind, TemporalJoin, UnionAll, scans
+from mvserver.compiler.derived import ChangelogJoin, Groups, IntervalJoin, JoinKind, TemporalJoin, UnionAll, scans
 from mvserver.compiler.explain import explain
 from mvserver.compiler.plans import Aggregation, ContinuousPlan, ScanColumn
 from mvserver.compiler.shape import RelationShape
@@ -186,6 +186,28 @@ def test_a_chain_of_changelogs() -> None:
     assert [scan.relation for scan in scans(plan.scan)] == [f"db.public.{n}" for n in ("people", "cities", "cities")]
 
 
+def test_a_side_may_aggregate() -> None:
+    plan, join = current(
+        "SELECT s.day, s.n, c.land, t.n AS towns FROM (SELECT a, count(*) AS n, max(ts) AS day FROM sent GROUP BY a) s "
+        "LEFT JOIN cities c ON s.a = c.name JOIN (SELECT land, count(*) AS n FROM cities GROUP BY land) t "
+        "ON c.land = t.land"
+    )
+    assert plan.scan.primary_key == ("s.a",), "what the groups are of"
+    assert [isinstance(side.scan.derived, Groups) for side in join.sides] == [False, True]
+    inner = join.left.scan.derived
+    assert isinstance(inner, ChangelogJoin)
+    assert isinstance(inner.left.scan.derived, Groups)
+
+
+def test_a_key_of_groups_that_is_selected_is_the_key() -> None:
+    plan, _ = current(
+        "SELECT s.k, c.land FROM (SELECT a AS k, count(*) AS n FROM sent GROUP BY a) s JOIN cities c ON s.k = c.name"
+    )
+    assert plan.scan.primary_key == ("s.k",)
+    plan, _ = current("SELECT c.name FROM cities c JOIN (SELECT DISTINCT a FROM sent) s ON s.a = c.land")
+    assert plan.scan.primary_key == ("c.name",), "each city meets one of the distinct rows at most"
+
+
 @pytest.mark.parametrize(
     ("from_", "nullable"),
     [
@@ -228,7 +250,7 @@ REFUSED = [
      "Equalities, comparisons, arithmetic, CASE and casts between numbers are; compute other values in a sub-query of "
      "FROM, and compare them here."),
     ("SELECT o.id FROM orders o JOIN (SELECT id, count(*) AS n FROM paid GROUP BY id) p WITHIN 1 HOUR ON o.id = p.id",
-     "0A000", "a join with a sub-query that aggregates is not supported in a continuous query",
+     "0A000", "a join of a stream with a sub-query that aggregates is not supported in a continuous query",
      "Join first, and aggregate the joined rows; or join the views in the SELECT that reads them."),
     ("SELECT x FROM orders o JOIN people p WITHIN 1 HOUR ON o.id = p.id", "0A000",
      "WITHIN is not supported in a join with a changelog",
@@ -260,7 +282,7 @@ REFUSED = [
      "Equalities, comparisons, arithmetic, CASE and casts between numbers are; compute other values in a sub-query of "
      "FROM, and compare them here."),
     ("SELECT x FROM orders o JOIN (SELECT p.id FROM people p JOIN cities c ON p.city = c.name) q ON o.id = q.id",
-     "0A000", "a join of a stream with a sub-query whose rows change is not supported in a continuous query",
+     "0A000", "a join of a stream with a sub-query that joins changelogs is not supported in a continuous query",
      "Join the stream with the changelogs themselves, one after the other."),
     ("SELECT * FROM orders o JOIN paid p WITHIN 1 HOUR ON o.id = p.id", "42701",
      'column "id" specified more than once', "Give each column its own name with AS."),

@@ -47,6 +47,12 @@ VIEWS = {
     "LEFT JOIN lands l ON c.land = l.land",
     "grouped": "SELECT c.land, count(*) AS n, sum(p.age) AS ages, max(c.size) AS largest FROM people p "
     "LEFT JOIN cities c ON p.city = c.name GROUP BY c.land",
+    "sized": "SELECT c.name, t.n FROM cities c LEFT JOIN (SELECT city, count(*) AS n FROM people GROUP BY city) t "
+    "ON c.name = t.city",
+    "oldest": "SELECT p.id, p.age, t.city FROM people p "
+    "JOIN (SELECT city, max(age) AS age FROM people GROUP BY city) t ON p.city = t.city AND p.age = t.age",
+    "of_all": "SELECT p.id, t.n FROM people p "
+    "JOIN (SELECT max(age) AS age, count(*) AS n FROM people) t ON p.age = t.age",
     "counted": "SELECT count(*) AS n, count(DISTINCT l.code) AS codes FROM cities c JOIN lands l ON c.land = l.land",
 }
 WRITTEN = {
@@ -54,7 +60,7 @@ WRITTEN = {
     "w_mates": "SELECT a.id, b.id AS other, b.age FROM people a JOIN people b ON a.city = b.city",
     "w_lands": "SELECT c.land, count(*) AS n FROM people p JOIN cities c ON p.city = c.name GROUP BY c.land",
 }
-_EACH_CHANGE = ("left_", "full_", "mates", "three_full", "grouped", "w_people")
+_EACH_CHANGE = ("left_", "full_", "mates", "three_full", "sized", "of_all", "w_people")
 
 
 @pytest.fixture
