@@ -14,7 +14,7 @@ import traceback
 from mvbench import machine, render, results
 from mvbench.bench import Bench, Settings
 
-PARTS = ("startup", "freshness", "view_cost", "backlog", "pull", "cpu", "memory")
+PARTS = ("startup", "freshness", "changelog_join", "view_cost", "backlog", "pull", "cpu", "memory")
 
 
 def main(arguments: list[str]) -> int:

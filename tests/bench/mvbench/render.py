@@ -76,6 +76,12 @@ def _freshness(result: dict[str, Any]) -> str:
     return table(header, [[row[name] for name in fields] for row in result["rows"]])
 
 
+def _changelog_join(result: dict[str, Any]) -> str:
+    header = ("changes/s a side", "joined rows", "p50 ms", "p90 ms", "p99 ms", "max ms", "markers")
+    fields = ("changes_per_s", "joined_rows", "p50_ms", "p90_ms", "p99_ms", "max_ms", "n")
+    return table(header, [[row[name] for name in fields] for row in result["rows"]])
+
+
 def _backlog(result: dict[str, Any]) -> str:
     header = ("workload", "views", "keys", "events/s", "scan only", "share", "start to first row s", "to all s", "MiB")
     rows = [
@@ -152,6 +158,7 @@ def _memory(result: dict[str, Any]) -> str:
 
 _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "freshness": _freshness,
+    "changelog_join": _changelog_join,
     "backlog": _backlog,
     "view_cost": _view_cost,
     "pull": _pull,

@@ -29,10 +29,12 @@ class Workload:
     urls: int
     json: str
     marker: str
+    primary_key: str | None = None  # of a changelog
 
     def declare(self, stream: str, store: str, topic: str) -> str:
+        kind, key = ("STREAM", "") if self.primary_key is None else ("CHANGELOG", f", PRIMARY KEY ({self.primary_key})")
         return (
-            f"CREATE STREAM {stream} ({self.columns}) WITH ('store' = '{store}', 'topic' = '{topic}', "
+            f"CREATE {kind} {stream} ({self.columns}{key}) WITH ('store' = '{store}', 'topic' = '{topic}', "
             "'topic.partitions' = 4, 'topic.replicas' = 1, 'value.format' = 'json', 'timestamp' = 'event_ts');"
         )
 
@@ -71,6 +73,23 @@ KEYS = Workload(
     1,
     """'{"event_ts":' || (1700000000000 + i) || ',"url":"key-' || i || '","amount":' || (h1 % 1000) || '}'""",
     '{{"event_ts":{ts},"url":"{url}","amount":1}}',
+)
+ORDERS = Workload(
+    "orders",  # changes of about 100,000 rows, each of one of as many customers
+    "event_ts BIGINT, url VARCHAR, customer VARCHAR, amount BIGINT",
+    1,
+    """'{"event_ts":' || (1700000000000 + i) || ',"url":"o' || (h1 % 100000) || '","customer":"c' || (h2 % 100000)
+       || '","amount":' || (h3 % 1000) || '}'""",
+    '{{"event_ts":{ts},"url":"{url}","customer":"c1","amount":1}}',
+    "url",
+)
+CUSTOMERS = Workload(
+    "customers",
+    "event_ts BIGINT, url VARCHAR, plan VARCHAR",
+    1,
+    """'{"event_ts":' || (1700000000000 + i) || ',"url":"c' || (h1 % 100000) || '","plan":"p' || (h2 % 50) || '"}'""",
+    '{{"event_ts":{ts},"url":"{url}","plan":"p1"}}',
+    "url",
 )
 
 
