@@ -7,6 +7,8 @@ is then the same joined row with other values.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mvserver.compiler.derived import ChangelogJoin, Groups, JoinKind, JoinSide
 from mvserver.compiler.expressions import Cast, ColumnReference, Expression, KeyReference
 from mvserver.compiler.plans import Output, Scan, ScanColumn
@@ -14,7 +16,7 @@ from mvserver.sql.types import Kind
 
 
 def changelog_join(kind: JoinKind, left: JoinSide, right: JoinSide, residual: Expression | None) -> ChangelogJoin:
-    """The sides have their primary keys among their outputs, as :func:`with_primary_key` sees to."""
+    left, right = _with_primary_key(left, "left"), _with_primary_key(right, "right")
     if kind is not JoinKind.FULL and _met_once(right):
         key = _key_names(left)
     elif kind is JoinKind.INNER and _met_once(left):
@@ -25,16 +27,17 @@ def changelog_join(kind: JoinKind, left: JoinSide, right: JoinSide, residual: Ex
     return ChangelogJoin(kind, left, right, residual, tuple(ScanColumn(name, types[name]) for name in key))
 
 
-def with_primary_key(scan: Scan, outputs: tuple[Output, ...], side: str) -> tuple[Output, ...]:
-    """What a side gives to the joined rows, and the columns of its primary key that are not among it."""
-    given = {_key_column(scan, output.expression) for output in outputs}
+def _with_primary_key(side: JoinSide, word: str) -> JoinSide:
+    """The side, giving the columns of its primary key that are not among what it gives."""
+    scan = side.scan
+    given = {_key_column(scan, output.expression) for output in side.outputs}
     types = {column.name: column.type for column in scan.columns}
     hidden = [
-        Output(f"{side} key {i}", types[name], ColumnReference(types[name], name))
+        Output(f"{word} key {i}", types[name], ColumnReference(types[name], name))
         for i, name in enumerate(scan.primary_key)
         if name not in given
     ]
-    return (*outputs, *hidden)
+    return replace(side, outputs=(*side.outputs, *hidden))
 
 
 def nullable_key(scan: Scan) -> bool:

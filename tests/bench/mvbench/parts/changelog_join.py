@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from confluent_kafka.admin import AdminClient
+
 from mvbench.bench import STORE, STREAM, Bench, Running
 from mvbench.load import LiveLoad, preload
 from mvbench.parts.freshness import ages_ms, watch_markers
