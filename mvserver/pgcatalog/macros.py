@@ -359,8 +359,8 @@ MACROS: tuple[str, ...] = tuple(
         "_float8_out(x) AS {system}.fn._float_out(x, 1e15)",
         "_float4_out(x) AS {system}.fn._float_out(x, 1e6)",
         "_bool_out(b) AS CASE WHEN b THEN 't' WHEN NOT b THEN 'f' END",
-        "_interval_out(i) AS regexp_replace(replace(CAST(i AS VARCHAR), 'month', 'mon'), "
-        "'-1 (year|mon|day)( |$)', '-1 \\1s\\2', 'g')",
+        "_interval_out(i) AS regexp_replace(regexp_replace(replace(CAST(i AS VARCHAR), 'month', 'mon'), "
+        "'-1 (year|mon|day)( |$)', '-1 \\1s\\2', 'g'), '(-[0-9]+ (?:year|mon|day)s) ([0-9])', '\\1 +\\2', 'g')",
         "_bytea_out(b) AS '\\x' || lower(hex(b))",
         """_bytea_in(s) AS CASE WHEN starts_with(s, '\\x') THEN unhex(substr(s, 3))
             WHEN contains(s, '\\') THEN error('invalid input syntax for type bytea: "' || s || '"')

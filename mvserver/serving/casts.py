@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from sqlglot import exp
@@ -107,6 +108,10 @@ def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
         return cast
     if name in _INTEGERS and isinstance(cast.this, exp.Literal) and cast.this.is_string:
         _check_integer(cast.this.name, _INTEGERS[name])
+    if name in ("bytea", "varbinary") and isinstance(cast.this, exp.Literal) and cast.this.name.lower() == "\\x":
+        cast.this.set("this", "")
+    if name in _FLOATS and isinstance(cast.this, exp.Literal) and not is_array:
+        _check_float(cast.this.name, *_FLOATS[name])
     if name == "interval" and not is_array and isinstance(cast.this, exp.Literal) and cast.this.is_string:
         cast.this.set("this", intervals.written(cast.this.name))
     if name in ("boolean", "bool") and isinstance(cast.this, exp.Literal) and cast.this.is_string:
@@ -176,6 +181,20 @@ _INTEGERS = {
     "bigint": "bigint", "int8": "bigint",
 }  # fmt: skip
 _BITS = {"smallint": 15, "integer": 31, "bigint": 63}
+
+
+_FLOATS = {
+    "float": ("real", 3.4028235677973366e38), "float4": ("real", 3.4028235677973366e38),
+    "real": ("real", 3.4028235677973366e38), "double": ("double precision", math.inf),
+    "float8": ("double precision", math.inf),
+}  # fmt: skip
+"""By the parser's names: the type, and the number at which it has no finite value any more."""
+
+
+def _check_float(text: str, kind: str, bound: float) -> None:
+    """DuckDB makes infinity of a number that is too large."""
+    if re.fullmatch(r"\s*[-+]?[\d.]+([eE][-+]?\d+)?\s*", text) and text.count(".") <= 1 and abs(float(text)) >= bound:
+        raise SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f'"{text}" is out of range for type {kind}')
 
 
 def _check_integer(text: str, kind: str) -> None:

@@ -234,6 +234,7 @@ _RULES: tuple[_Rule, ...] = (
         ),
     ),
     _rule(r"out of range for the destination type (?P<type>\w+)", _out_of_range),
+    _rule(r"[Ff]ailed to cast decimal value \S+ to type (?P<type>\w+)", _out_of_range),
     _rule(r"Casting value .* to type (?P<type>[A-Z]+).* failed: value is out of range", _out_of_range),
     _rule(
         r"Could not cast value .* to (?P<type>DECIMAL)",

@@ -88,6 +88,8 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 def _compared(node: exp.Expr) -> exp.Expr | None:
     """With a constant beside it, ``operand_types`` sees to it."""
+    if any(isinstance(_bare(part), exp.Null) for part in (node.this, node.expression)):
+        return None
     if isinstance(node, exp.LT | exp.LTE | exp.GT | exp.GTE):
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
@@ -101,9 +103,13 @@ def _compared(node: exp.Expr) -> exp.Expr | None:
 
 
 def _is_constant(node: exp.Expr) -> bool:
+    return isinstance(_bare(node), exp.Literal)
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Paren | exp.Cast):
         node = node.this
-    return isinstance(node, exp.Literal | exp.Null)
+    return node
 
 
 def _kept(node: exp.Expr) -> exp.Expr:
