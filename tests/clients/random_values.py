@@ -133,7 +133,7 @@ class Maker:
             lambda: f"'{self.one(FLOATS[:10])}'::float4",
             lambda: f"('{self.one(FLOATS[:10])}'::float4)::text",
             lambda: f"{self.double()} {self.one(COMPARISONS)} {self.double()}",
-            lambda: f"({self.double()})::{self.one(('int', 'bigint', 'float4'))}",
+            lambda: f"({self.double()})::{self.one(('int', 'bigint'))}",
             lambda: f"round({self.double()})",
             lambda: f"{self.double()} {self.one('+-*')} {self.double()}",
         ))()  # fmt: skip
