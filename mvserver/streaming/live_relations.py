@@ -19,6 +19,7 @@ from catalog.model import Query
 from catalog.store import Catalog
 from mvserver.streaming.api import QueryStatus
 from mvserver.streaming.engine import Engine
+from mvserver.streaming.feeds import query_of
 from spark_sinks.duckdb.writer import Writer
 
 _Row = dict[str, Any]
@@ -174,7 +175,7 @@ def _queries(catalog: Catalog, engine: Engine) -> Iterator[_Row]:
 
 
 def _views(catalog: Catalog, engine: Engine, writer: Writer) -> Iterator[_Row]:
-    sizes, windows = writer.view_sizes(), writer.window_progress()
+    sizes, windows = writer.view_sizes(), _of_queries(writer.window_progress())
     for query, status in _known(catalog, engine):
         if query.kind != "materialized_view":
             continue
@@ -278,10 +279,20 @@ def _rejected_rows(catalog: Catalog, writer: Writer) -> Iterator[_Row]:
         }
 
 
+def _of_queries(windows: Mapping[str, tuple[int | None, int]]) -> Mapping[str, tuple[int | None, int]]:
+    """The watermark and the late rows of each query with those of what it reads: the windows of a sub-query, a join."""
+    found: dict[str, tuple[int | None, int]] = {}
+    for subscriber_id, (watermark, late) in windows.items():
+        known, before = found.get(query_of(subscriber_id), (None, 0))
+        marks = [mark for mark in (known, watermark) if mark is not None]
+        found[query_of(subscriber_id)] = min(marks, default=None), before + late
+    return found
+
+
 def _late_rows(catalog: Catalog, writer: Writer) -> Iterator[_Row]:
     queries = {query.id: query for query in catalog.queries.all()}
     for query_id, position, event_us, window_start, window_end, watermark_us, late_at in writer.late_rows():
-        query = queries.get(query_id)
+        query = queries.get(query_of(query_id))
         if query is None:
             continue  # dropped at this very moment
         yield {

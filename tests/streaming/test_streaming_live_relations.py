@@ -120,6 +120,22 @@ def test_views_have_rows_and_lag(world: World) -> None:
     assert world.rows("views")[0]["last_change_at"] == dt.datetime(1970, 1, 1, 0, 0, 1, 500_000, dt.UTC)
 
 
+def test_late_rows_of_the_windows_of_a_sub_query_are_those_of_its_view(world: World) -> None:
+    world.view("nested")
+    query_id = world.engine.known[-1].query_id
+    with world.writer.transaction():
+        for subscriber_id, mark, late in ((f"{query_id}/l", 90000000, 2), (f"{query_id}/r", 60000000, 1)):
+            world.writer.execute(f"INSERT INTO \"_ledger\".windows VALUES ('{subscriber_id}', {mark}, {late})")
+        world.writer.execute(
+            f"INSERT INTO \"_ledger\".late_rows VALUES ('{query_id}/l', 1, '0:7', 1500000, TIMESTAMP 'epoch', "
+            "TIMESTAMP 'epoch', 90000000, now())"
+        )
+    assert world.columns("views", "view", "watermark", "late_rows") == [
+        ("postgres.public.nested", dt.datetime(1970, 1, 1, 0, 1, tzinfo=dt.UTC), 3)
+    ]
+    assert world.columns("late_rows", "view", "position") == [("postgres.public.nested", "0:7")]
+
+
 def test_late_rows_and_watermarks_of_windowed_views(world: World) -> None:
     world.view("minutes", filled=True)
     world.view("plain", filled=True)
