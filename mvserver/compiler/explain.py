@@ -11,6 +11,7 @@ from mvserver.compiler.derived import Groups
 from mvserver.compiler.explain_joins import join_lines
 from mvserver.compiler.expressions import Expression, Literal
 from mvserver.compiler.lower_spark import lower as lower_spark
+from mvserver.compiler.nested import goes_along
 from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Output, Scan, Unnest
 from mvserver.compiler.render import render
 from mvserver.compiler.windowed import described
@@ -44,7 +45,9 @@ def _below(plan: ContinuousPlan) -> list[str]:
     scan, where = plan.scan, plan.where
     lines = _section("Filter, by Spark", [_spark(where)]) if where is not None else []
     if isinstance(scan.derived, Groups):
-        return [*lines, "  Changes of its groups, by DuckDB:", *(f"    {line}" for line in explain(scan.derived.plan))]
+        when = "in the same transaction" if goes_along(plan) else "a batch later"
+        lines.append(f"  Changes of its groups, by DuckDB, {when}:")
+        return [*lines, *(f"    {line}" for line in explain(scan.derived.plan))]
     if scan.derived is not None:
         return [*lines, *(f"  {_unnest(unnest)}" for unnest in scan.unnests), *join_lines(scan.derived, _below)]
     event_time = f"column {scan.timestamp} ({scan.timestamp_format})" if scan.timestamp else "the record's own"

@@ -26,6 +26,7 @@ from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target
 from spark_sinks.base import Position
 from spark_sinks.duckdb import join_sides
+from spark_sinks.duckdb.group_logs import GroupTables
 from spark_sinks.duckdb.ledger import SubscriberRow
 from spark_sinks.duckdb.log_reader import LogReader
 from spark_sinks.duckdb.sent_rows import SentRows
@@ -76,6 +77,13 @@ class DerivedSource:
                 reader.notify()
                 if pipeline.latest is None and self.complete(node.path):
                     pipeline.ask_end()
+
+    def takes_along(self, query_ids: Sequence[str]) -> bool:
+        """Whether the query itself has changed with its sides: in their transactions, without a batch of its own."""
+        root = self.nodes[0].tables
+        if not isinstance(root, GroupTables) or root.group_log.along is None:
+            return False
+        return any(feed.subscriber.query_id in query_ids for feed in self.feeds_of(""))
 
     @property
     def leaves(self) -> list[Feed]:
@@ -143,7 +151,7 @@ class DerivedSources:
         """Takes up a query; what is not in DuckDB is made, whole. Nothing runs yet. ``rebuilt``: from what the sources
         still have."""
         table = f"{target.view_id}_{query.definition_version}"
-        made = DerivedSource(nodes=list(nodes(target.plan.scan, table, _reader_id(query))))
+        made = DerivedSource(nodes=list(nodes(target, table, _reader_id(query))))
         for node in made.nodes:
             self._add_log(made, query, node)
         sides = _in_order(

@@ -21,6 +21,7 @@ from mvserver.compiler.derived import (
     UnionAll,
 )
 from mvserver.compiler.plans import Scan
+from mvserver.streaming.along import along
 from mvserver.streaming.finished import group_log
 from mvserver.streaming.targets import Target, target_of
 from spark_sinks.duckdb.changelog import RetractedState
@@ -76,28 +77,31 @@ def query_of(subscriber_id: str) -> str:
     return subscriber_id.split("/", 1)[0]
 
 
-def nodes(scan: Scan, state_table: str, reader_id: str, path: str = "") -> Iterator[Node]:
-    """The derived scans below a query, the query's own first. ``reader_id`` is the beginning of the names of the
-    pipelines that read their logs."""
+def nodes(target: Target, state_table: str, reader_id: str, path: str = "") -> Iterator[Node]:
+    """The derived scans below a query, the query's own first; ``target`` is the query, or a side that is over one.
+    ``reader_id`` is the beginning of the names of the pipelines that read their logs."""
+    scan = target.plan.scan
     if scan.derived is None:
         return
-    node = Node(scan, path, _tables(scan, scan.derived, f"{state_table}{JOIN}{path}", log_pipeline(reader_id, path)))
+    node = Node(scan, path, _tables(target, scan.derived, f"{state_table}{JOIN}{path}", log_pipeline(reader_id, path)))
     yield node
-    for index, side in enumerate(node.sides):
-        yield from nodes(side.scan, state_table, reader_id, f"{path}{'lr'[index]}")
+    for index in range(len(node.sides)):
+        side = node.side_target(query_of(target.query_id), target.view_id, index)
+        yield from nodes(side, state_table, reader_id, node.side_path(index))
 
 
 def log_pipeline(reader_id: str, path: str) -> str:
     return f"{reader_id}{path}"
 
 
-def _tables(scan: Scan, join: Derived, table: str, reader: str) -> Tables:
+def _tables(target: Target, join: Derived, table: str, reader: str) -> Tables:
+    scan = target.plan.scan
     types = tuple(lower_duckdb.duckdb_type(column.type) for column in scan.columns)
     log = Log(f"{table}_log", types, reader, len(scan.primary_key) if scan.kind == CHANGELOG else None)
     if isinstance(join, Groups):
-        target = target_of("", "", f"{table}_groups", join.plan)
-        assert isinstance(target.state, UpsertState | RetractedState)  # noqa: S101 - of an aggregation
-        return GroupTables(target.state, group_log(target, log, join.window_end))
+        inner = target_of("", "", f"{table}_groups", join.plan)
+        assert isinstance(inner.state, UpsertState | RetractedState)  # noqa: S101 - of an aggregation
+        return GroupTables(inner.state, replace(group_log(inner, log, join.window_end), along=along(target)))
     if isinstance(join, UnionAll):
         left, right = (_side(side, f"{table}_{i}", preserved=False) for i, side in enumerate(join.sides))
         return UnionTables(left, right, log)

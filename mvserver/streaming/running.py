@@ -84,7 +84,10 @@ class RunningQuery:
         """A batch of these queries and sides is in DuckDB: a log may have rows now, and an outbox changes."""
         if self.derived is not None:
             self.derived.rows_committed(query_ids)
-        if self.relay is not None and self.query.id in query_ids:
+        along = self.derived is not None and self.derived.takes_along(query_ids)
+        if along and self.subscriber is not None:
+            self.subscriber.changed()
+        if self.relay is not None and (along or self.query.id in query_ids):
             self.relay.committed()
 
     def kept_view(self, name: Callable[[], str], spark_problem: str | None) -> KeptView:

@@ -151,17 +151,21 @@ class Subscriber:
     def fail(self, error: SqlError | str) -> None:
         self.failure = str(error)
 
+    def changed(self) -> None:
+        """Its rows may be others now."""
+        self.epoch += 1
+        self.last_change_at = time.time()
+
     def committed(self, position: Position, records: int, rows: int, rejected: int, newest_s: float | None) -> None:
         """Bookkeeping after a commit; ``newest_s`` is the newest record's own time."""
         now = time.time()
         if encode(self.claimed) == encode(self.position):  # the claim was taken back while this batch was under way
             self.claimed = position
         self.position = position
-        self.epoch += 1
+        self.changed()
         self.records_in += records
         self.rejected += rejected
         self.rate_in.add(records)
         self.rate_out.add(rows)
-        self.last_change_at = now
         if newest_s is not None:
             self.freshness_ms = max(0.0, (now - newest_s) * 1000)

@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import duckdb
-import pyarrow as pa
 
-from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
+from spark_sinks.duckdb.changelog import KeyedRows, Register, RetractedState
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state import State, UpsertState
 
@@ -26,7 +25,7 @@ class Keeper(Protocol):
     def shown(self, *, changed_only: bool) -> str:
         """Query of the rows that the query shows, all or those whose keys are among CHANGED_KEYS (g0 ...)."""
 
-    def keep(self, cursor: duckdb.DuckDBPyConnection, newest: dt.datetime | None) -> None:
+    def keep(self, cursor: duckdb.DuckDBPyConnection, register: Register, newest: dt.datetime | None) -> None:
         """``newest``: the time of the batch's newest record."""
 
 
@@ -53,7 +52,7 @@ def changed_keys(state: State, batch: str | None, changes: str | None) -> str | 
 
 def capture(
     cursor: duckdb.DuckDBPyConnection,
-    register: Callable[[str, pa.Table], None],
+    register: Register,
     keeper: Keeper,
     changed: str | None,
     merge: Callable[[], None],
@@ -67,7 +66,7 @@ def capture(
     merge()
     register(BEFORE, before)
     register(AFTER, cursor.sql(shown).to_arrow_table())
-    keeper.keep(cursor, newest)
+    keeper.keep(cursor, register, newest)
 
 
 def _as_g(names: Sequence[str]) -> str:

@@ -1,17 +1,45 @@
-"""The groups of a query that another one aggregates again: a view's state, whose changes go into a change log."""
+"""The groups of a query that another one aggregates again: a view's state, whose changes go into a change log.
+
+Where DuckDB can evaluate what the other query computes of a group, they go to its state at once; the log stays empty.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
+from functools import partial
 
 import duckdb
 
 from spark_sinks.duckdb import logs
-from spark_sinks.duckdb.capture import AFTER, BEFORE
-from spark_sinks.duckdb.changelog import RetractedState
+from spark_sinks.duckdb.capture import AFTER, BEFORE, Keeper, capture, changed_keys
+from spark_sinks.duckdb.changelog import Register, RetractedState, merge_changes
 from spark_sinks.duckdb.logs import Log
 from spark_sinks.duckdb.state import UpsertState, create_statements
+
+GROUP_CHANGES = "mv_group_changes"
+
+
+@dataclass(frozen=True)
+class AlongGroups:
+    """The other query, where it goes along. ``changes`` is a query over GROUP_CHANGES (deleted, and the log's columns),
+    of what :func:`merge_changes` takes; ``keeper`` keeps what that does to its rows in turn."""
+
+    query_id: str
+    state: RetractedState
+    changes: str
+    keeper: Keeper | None
+
+    def take(self, cursor: duckdb.DuckDBPyConnection, register: Register, newest: dt.datetime | None) -> None:
+        cursor.execute('UPDATE "_ledger".subscribers SET epoch = epoch + 1 WHERE query_id = $1', [self.query_id])
+        changes = cursor.sql(self.changes).to_arrow_table()
+        if changes.num_rows == 0:
+            return
+        merge = partial(merge_changes, cursor, register, self.state, changes)
+        if self.keeper is None:
+            merge()
+        else:
+            capture(cursor, register, self.keeper, changed_keys(self.state, None, self.changes), merge, newest)
 
 
 @dataclass(frozen=True)
@@ -22,13 +50,18 @@ class GroupLog:
     log: Log
     rows: str
     changed_rows: str
+    along: AlongGroups | None = None
 
     def shown(self, *, changed_only: bool) -> str:
         return self.changed_rows if changed_only else self.rows
 
-    def keep(self, cursor: duckdb.DuckDBPyConnection, newest: dt.datetime | None) -> None:
+    def keep(self, cursor: duckdb.DuckDBPyConnection, register: Register, newest: dt.datetime | None) -> None:
         time = "now()" if newest is None else f"to_timestamp({newest.timestamp()!r})"
         before, after = (f"(SELECT {time} AS r, * FROM {name})" for name in (BEFORE, AFTER))
+        if self.along is not None:
+            register(GROUP_CHANGES, cursor.sql(logs.differences(self.log, before, after)).to_arrow_table())
+            self.along.take(cursor, register, newest)
+            return
         for statement in (*logs.append_changes(self.log, before, after), *logs.trim_statements(self.log)):
             cursor.execute(statement)
 
@@ -49,7 +82,7 @@ class GroupTables:
         return (*self.state.tables, self.log.table)
 
     def create_statements(self) -> list[str]:
-        """The one group of an aggregate without keys is there before any record."""
+        """The one group of an aggregate without keys is there before any record; such a query goes not along."""
         first = f"SELECT now(), false, {', '.join(self.log.columns)} FROM ({self.group_log.rows})"
         return [
             *create_statements(self.state),

@@ -80,14 +80,18 @@ def append_changes(log: Log, before: str, after: str) -> list[str]:
     """Appends what differs between two relations, the rows of the same keys before and after a batch: those that are
     new or changed, and the keys that are gone. Both have the time of the change, ``r``, and the log's columns under
     their names, and each key at most once."""
+    return append_statements(log, [differences(log, before, after)])
+
+
+def differences(log: Log, before: str, after: str) -> str:
+    """Query of what :func:`append_changes` appends: r, deleted, c0 ..."""
     keys = log.columns[: log.key_columns]
     gone = (*keys, *(f"CAST(NULL AS {kind})" for kind in log.types[len(keys) :]))
-    rows = (
-        f"SELECT r, false, {', '.join(log.columns)} FROM {after} AS a ANTI JOIN {before} AS b "
+    return (
+        f"SELECT r, false AS deleted, {', '.join(log.columns)} FROM {after} AS a ANTI JOIN {before} AS b "
         f"ON {same_values('a', 'b', log.columns)} UNION ALL "
         f"SELECT r, true, {', '.join(gone)} FROM {before} AS b ANTI JOIN {after} AS a ON {same_values('a', 'b', keys)}"
     )
-    return append_statements(log, [rows])
 
 
 def same_values(one: str, other: str, columns: Sequence[str]) -> str:

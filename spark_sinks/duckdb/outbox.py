@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from spark_sinks.duckdb.capture import AFTER, BEFORE, CHANGED_KEYS
+from spark_sinks.duckdb.changelog import Register
 from spark_sinks.duckdb.names import qualified, quoted
 from spark_sinks.duckdb.state import OUTBOX
 
@@ -50,7 +51,7 @@ class Outbox:
         same = " AND ".join(f"v.{quoted(key)} = g.g{i}" for i, key in enumerate(self.key))
         return f"SELECT v.* FROM {view} AS v WHERE EXISTS (SELECT 1 FROM {CHANGED_KEYS} AS g WHERE {same})"
 
-    def keep(self, cursor: duckdb.DuckDBPyConnection, newest: dt.datetime | None) -> None:
+    def keep(self, cursor: duckdb.DuckDBPyConnection, register: Register, newest: dt.datetime | None) -> None:
         names = [quoted(name) for name, _ in self.columns]
         columns = ", ".join(names)
         same_key = " AND ".join(f"a.{quoted(key)} = b.{quoted(key)}" for key in self.key)
