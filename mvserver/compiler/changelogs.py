@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mvserver import sqlstates
-from mvserver.compiler.derived import Derived, Groups
+from mvserver.compiler.derived import ChangelogJoin, Derived, Groups
 from mvserver.compiler.expressions import ColumnReference, KeyReference
 from mvserver.compiler.plans import Aggregate, Aggregation, ContinuousPlan, Projection
 from mvserver.errors import SqlError
@@ -48,6 +48,8 @@ def check_retraction(plan: ContinuousPlan) -> None:
 
 
 def _is_untimed(derived: Derived | None) -> bool:
+    if isinstance(derived, ChangelogJoin):  # the later time of the two sides
+        return all(_is_untimed(side.scan.derived) for side in derived.sides)
     return isinstance(derived, Groups) and derived.window_end is None
 
 

@@ -367,3 +367,17 @@ def test_what_union_all_refuses(text: str, state: str, message: str, hint: str |
     with pytest.raises(SqlError) as caught:
         compiled(text)
     assert (caught.value.sqlstate, caught.value.message, caught.value.hint) == (state, message, hint)
+
+
+def test_groups_are_joined_as_the_rows_of_a_changelog() -> None:
+    counted = "(SELECT city, count(*) AS n FROM people GROUP BY city) AS a"
+    plan, join = current(f"SELECT a.n, c.size FROM {counted} LEFT JOIN cities c ON a.city = c.name")
+    left, right = (side.scan for side in join.sides)
+    assert isinstance(left.derived, Groups)
+    assert (left.kind, left.primary_key, right.derived) == ("changelog", ("key 0",), None)
+    assert plan.scan.primary_key == ("a.city",), "a group meets one city at most"
+    both = f"{counted} JOIN (SELECT name, max(size) AS m FROM cities GROUP BY name) AS b ON a.city = b.name"
+    _, join = current(f"SELECT a.n, b.m FROM {both}")
+    assert all(isinstance(side.scan.derived, Groups) for side in join.sides)
+    with pytest.raises(SqlError, match="aggregate last_value is not supported over groups without an event time"):
+        compiled(f"SELECT last_value(a.n) AS l FROM {both}")
