@@ -12,7 +12,7 @@ SPANS = (
     "2 weeks", "-3 years 04:05:06.789", "100 days", "90 minutes",
 )  # fmt: skip
 UNITS = ("year", "month", "day", "hour", "minute", "second", "week", "quarter", "decade", "century")
-FIELDS = ("year", "month", "day", "hour", "minute", "second", "dow", "doy", "isodow", "week", "quarter", "epoch")
+FIELDS = ("year", "month", "day", "hour", "minute", "second", "dow", "doy", "isodow", "week", "quarter")
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe")
 PATTERNS = (
     "YYYY-MM-DD HH24:MI:SS", "FMMonth DD, YYYY", "Dy DD Mon YY", "HH12:MI:SS AM", "IYYY-IW-ID", "DDD Q J",
