@@ -4,9 +4,8 @@ Only pairs with a row of the batch can come or go, and of the rows that an outer
 batch and those that meet one of it. All that is looked at is found by keys alone, and fetched by number: what a batch
 costs follows the rows that it changes, but for the scans of the key columns.
 
-Rows are numbered by the side, since DuckDB 2.0 loses rows where a join by ``rowid`` meets rows of its own transaction
-and others; and each statement has one join at most, since that version gives wrong values where a hash join is built
-from the rows of another.
+Rows are numbered by the side: DuckDB 2.0 loses rows and gives wrong values where a join by ``rowid`` meets rows of its
+own transaction and others.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -257,4 +258,28 @@ def test_a_self_join_sees_both_sides_change_at_once(tmp_path: Path) -> None:
         rows = world.sides[1].items()
         pairs = {(a[0], b[0]): (v, w) for a, (k, v, _) in rows for b, (m, w, _) in rows if k is not None and k == m}
         assert {key: row[:2] for key, row in world.result.items()} == pairs
+    world.close()
+
+
+@pytest.mark.night
+def test_a_batch_costs_what_it_changes_and_not_what_there_is(tmp_path: Path) -> None:
+    """1,000 changes of a side of a million rows: scans of key columns, and no more; the bound is far above what they
+    take, and far below what the joined rows of all would."""
+    world = World(tmp_path, tables("FULL"))
+    with world.writer.transaction():
+        for side, keys in (("left", "i, 'x'"), ("right", "i")):
+            columns = f"i + 1, {keys}, 'k' || (i * 7919 % 1000000), {keys}, i, i, now()"
+            world.writer.execute(f'INSERT INTO "_state".v_1_join_{side} SELECT {columns} FROM range(1000000) q(i)')
+    chance = random.Random(SEED)
+    for side in (0, 1, 0, 1):
+        numbers = chance.sample(range(1_000_000), 1_000)
+        changes = [
+            Change((n,) if side else (n, "x"), None if n % 10 == 0 else (f"k{chance.randrange(1_000_000)}", n, n))
+            for n in numbers
+        ]
+        began = time.process_time()
+        world.commit((side, changes))
+        spent = time.process_time() - began
+        print(f"side {side}: {spent:.3f} s of processor time")
+        assert spent < 1.0
     world.close()
