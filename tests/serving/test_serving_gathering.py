@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -202,3 +204,62 @@ def test_a_commit_is_seen_by_the_next_look_up(server: PullServer, gathered: list
             assert row[0] >= after[0][0], number
 
     _many(server, 4, work)
+
+
+# --- while it waits ---------------------------------------------------------------------------------------------------
+class Gate:
+    """Holds back the answers of look-ups that wait for others, until it is opened."""
+
+    def __init__(self, server: PullServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._server = server
+        self._answer = server.wire._answer_gathered
+        self.waiting = threading.Event()
+        monkeypatch.setattr(server.wire, "_answer_gathered", self.waiting.set)
+
+    def open(self) -> None:
+        self._server.loop.call_soon_threadsafe(self._answer)
+
+
+def _waiting_client(server: PullServer, gate: Gate, answers: list[Any]) -> tuple[Any, threading.Thread]:
+    client = server.connect()
+    query = "SELECT visits FROM visits WHERE site = %s AND url = 'u2'"
+
+    def ask() -> None:
+        try:
+            # the first ones are planned, and those after one that was alone do not wait
+            answers.extend(client.execute(query, (3,), prepare=True).fetchone() for _ in range(200))
+        except psycopg.Error as error:
+            answers.append(error)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert gate.waiting.wait(30)
+    return client, thread
+
+
+def test_a_cancel_reaches_one_that_waits(
+    server: PullServer, gathered: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, answers = Gate(server, monkeypatch), []
+    client, thread = _waiting_client(server, gate, answers)
+    client.cancel_safe(timeout=30)
+    gate.open()
+    thread.join(30)
+    assert isinstance(answers[-1], psycopg.errors.QueryCanceled), answers[-3:]
+    assert client.execute("SELECT 1").fetchone() == (1,)
+    client.close()
+
+
+def test_a_client_that_hangs_up_while_it_waits_leaves_nothing(
+    server: PullServer, gathered: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, answers = Gate(server, monkeypatch), []
+    client, thread = _waiting_client(server, gate, answers)
+    with socket.socket(fileno=os.dup(client.fileno())) as wire:
+        wire.shutdown(socket.SHUT_RDWR)
+    thread.join(30)
+    gate.open()
+    deadline = time.monotonic() + 30
+    while server.wire.connections and time.monotonic() < deadline:
+        time.sleep(0.01)  # bounded: until the server has taken notice
+    assert server.wire.connections == 0
