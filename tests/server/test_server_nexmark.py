@@ -36,24 +36,32 @@ VIEWS = (
         FROM HOP(bids, SIZE 10 SECONDS, ADVANCE BY 2 SECONDS) {CALM} GROUP BY window_start, window_end, auction""",
     """CREATE MATERIALIZED VIEW most_bids AS
         SELECT window_start, max(num) AS num, count(*) AS auctions FROM bids_of_window GROUP BY window_start""",
+    """CREATE MATERIALIZED VIEW hot_items AS
+        SELECT c.window_start, c.auction, c.num, m.auctions
+        FROM (SELECT window_start, window_end, auction, num FROM bids_of_window) AS c
+        JOIN (SELECT window_start, max(num) AS num, count(*) AS auctions FROM bids_of_window
+              GROUP BY window_start) AS m
+        ON c.window_start = m.window_start AND c.num = m.num""",
     f"""CREATE MATERIALIZED VIEW highest AS
         SELECT window_start, window_end, max(price) AS price
         FROM TUMBLE(bids, SIZE 10 SECONDS) {CALM} GROUP BY window_start, window_end""",
     "CREATE MATERIALIZED VIEW all_bids AS SELECT auction, bidder, price, at FROM bids",
 )
+HOT_ITEMS = """
+    WITH counted AS (
+      SELECT s AS w, auction, count(*) AS num FROM bids, generate_series(
+        date_bin('2 seconds', at, 'epoch') - interval '8 seconds', date_bin('2 seconds', at, 'epoch'),
+        interval '2 seconds') AS s GROUP BY s, auction),
+    most AS (SELECT w, max(num) AS num, count(*) AS auctions FROM counted GROUP BY w)
+    SELECT c.w, c.auction, c.num, m.auctions FROM counted AS c JOIN most AS m ON c.w = m.w AND c.num = m.num"""
 QUERIES = {  # ours, and PostgreSQL's over the tables
     "SELECT category, round(average, 3), auctions FROM average_price": """
         SELECT category, round(avg(final), 3), count(*) FROM (
           SELECT a.id, a.category, max(b.price) AS final FROM auctions AS a JOIN bids AS b ON a.id = b.auction
           WHERE b.at >= a.at AND b.at <= a.expires GROUP BY a.id, a.category) AS q GROUP BY category""",
     "SELECT w.window_start, w.auction, w.num, m.auctions FROM bids_of_window AS w JOIN most_bids AS m "
-    "ON w.window_start = m.window_start AND w.num = m.num": """
-        WITH counted AS (
-          SELECT s AS w, auction, count(*) AS num FROM bids, generate_series(
-            date_bin('2 seconds', at, 'epoch') - interval '8 seconds', date_bin('2 seconds', at, 'epoch'),
-            interval '2 seconds') AS s GROUP BY s, auction),
-        most AS (SELECT w, max(num) AS num, count(*) AS auctions FROM counted GROUP BY w)
-        SELECT c.w, c.auction, c.num, m.auctions FROM counted AS c JOIN most AS m ON c.w = m.w AND c.num = m.num""",
+    "ON w.window_start = m.window_start AND w.num = m.num": HOT_ITEMS,
+    "SELECT window_start, auction, num, auctions FROM hot_items": HOT_ITEMS,
     "SELECT b.auction, b.bidder, b.price, h.window_start FROM all_bids AS b JOIN highest AS h ON b.price = h.price "
     "AND b.at >= h.window_start AND b.at < h.window_end": """
         SELECT auction, bidder, price, date_bin('10 seconds', at, 'epoch') FROM bids AS b
