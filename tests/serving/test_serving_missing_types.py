@@ -1,4 +1,4 @@
-"""PostgreSQL's types that there are not, and those that are text: as docs/sql/postgresql.md says."""
+"""PostgreSQL's types that there are not, and the texts of a declared length: as docs/sql/postgresql.md says."""
 
 from __future__ import annotations
 
@@ -14,12 +14,9 @@ from mvserver.errors import SqlError
     ("text", "row"),
     [
         ("SELECT 'abcdef'::char(3), 'abcdef'::varchar(3)", ("abc", "abc")),
-        ("SELECT pg_typeof('ab'::char(4)), 'abc'::\"char\"", ("text", "abc")),
-        ("SELECT '<a>'::xml, pg_typeof('<a/>'::xml)", ("<a>", "text")),
-        ("SELECT 'any text'::inet, '1.2.3.4'::cidr, '08:00'::macaddr", ("any text", "1.2.3.4", "08:00")),
     ],
 )
-def test_types_that_are_text(world: World, text: str, row: tuple[Any, ...]) -> None:
+def test_texts_of_a_declared_length(world: World, text: str, row: tuple[Any, ...]) -> None:
     assert world.rows(text) == [row]
 
 
@@ -31,10 +28,12 @@ def test_types_that_are_text(world: World, text: str, row: tuple[Any, ...]) -> N
         ("SELECT 5::bit(8)", "0A000"),
         ("SELECT '101'::varbit", "0A000"),
         ("SELECT 'happy'::mood", "42704"),
-        ("SELECT 'a'::tsvector", "42704"),
-        ("SELECT '(1,2)'::point", "42704"),
-        ("SELECT '[1,2)'::int4range", "42704"),
-        ("SELECT host('1.2.3.4'::inet)", "42883"),
+        ("SELECT 'a'::tsvector", "0A000"),
+        ("SELECT '(1,2)'::point", "0A000"),
+        ("SELECT '[1,2)'::int4range", "0A000"),
+        ("SELECT '<a/>'::xml", "0A000"),
+        ("SELECT '1.2.3.4'::inet", "0A000"),
+        ("SELECT '08:00'::macaddr", "0A000"),
     ],
 )
 def test_types_that_there_are_not(world: World, text: str, sqlstate: str) -> None:
