@@ -86,6 +86,20 @@ class Relations:
         )
         return stored
 
+    def redefine(self, id_: str, relation: Relation) -> None:
+        """Another relation in its place, with its OIDs and so its comments. No query may read it or write to it."""
+        self._connection.write(
+            "UPDATE relations SET id = ?, columns = ?, properties = ?, definition = ?, key_columns = ? WHERE id = ?",
+            (
+                relation.id,
+                records.columns_text(relation.columns),
+                records.pairs_text(relation.properties),
+                relation.definition,
+                records.names_text(relation.key_columns),
+                id_,
+            ),
+        )
+
     def delete(self, id_: str) -> None:
         """No query may read it or write to it."""
         self._connection.write("DELETE FROM relations WHERE id = ?", (id_,))

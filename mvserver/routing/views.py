@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from catalog.model import Schema
+from catalog.model import Relation, Schema
+from mvserver import sqlstates
 from mvserver.compiler.changelogs import result_key
+from mvserver.compiler.derived import views
 from mvserver.compiler.source_properties import millis
 from mvserver.compiler.view_properties import RETENTION, VIEW_PROPERTIES, with_view_properties
-from mvserver.routing import continuous, lookup
+from mvserver.errors import SqlError
+from mvserver.routing import continuous, lookup, privileges
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
@@ -18,9 +21,12 @@ from mvserver.sql.statements.relations import CreateMaterializedView
 
 @dataclass(frozen=True)
 class PlannedView:
+    """``replaces`` is the view of OR REPLACE, where there is one."""
+
     schema: Schema
     name: str
     query: PlannedQuery
+    replaces: Relation | None = None
 
     def key_columns(self) -> tuple[str, ...]:
         """The output columns that together tell rows apart; none in append mode, or where a group key is left out."""
@@ -29,7 +35,9 @@ class PlannedView:
 
 def plan_view(statement: CreateMaterializedView, context: SessionContext, services: Services) -> PlannedView:
     schema, name = lookup.new_relation(statement.name, context, services)
-    services.catalog.relations.check_new(schema.id, name)
+    replaces = replaced_view(statement, (schema, name), context, services) if statement.or_replace else None
+    if replaces is None:
+        services.catalog.relations.check_new(schema.id, name)
     properties = PropertyReader(statement.properties, "a materialized view")
     millis_ = {key: found for key in VIEW_PROPERTIES if (found := millis(statement.properties, key)) is not None}
     for key in VIEW_PROPERTIES:
@@ -38,4 +46,44 @@ def plan_view(statement: CreateMaterializedView, context: SessionContext, servic
     properties.end(VIEW_PROPERTIES)
     planned = continuous.plan(statement.select, context, services, default_starting=continuous.EARLIEST)
     planned = replace(planned, plan=with_view_properties(planned.plan, millis_))
-    return PlannedView(schema, name, planned)
+    if replaces is not None and any(replaces.id in scan.views for scan in views(planned.plan.scan)):
+        raise SqlError(
+            sqlstates.INVALID_OBJECT_DEFINITION,
+            f'materialized view "{name}" cannot be replaced by a query that reads it',
+            position=statement.name.position,
+        )
+    return PlannedView(schema, name, planned, replaces)
+
+
+def replaced_view(
+    statement: CreateMaterializedView, place: tuple[Schema, str], context: SessionContext, services: Services
+) -> Relation | None:
+    """The view that OR REPLACE gives another definition. Not one that something is made over: the meaning of that would
+    change unseen."""
+    schema, name = place
+    found = services.catalog.relations.find(schema.id, name)
+    if found is None:
+        return None
+    position = statement.name.position
+    if found.kind != lookup.VIEW:
+        raise SqlError(sqlstates.WRONG_OBJECT_TYPE, f'"{name}" is not a materialized view', position=position)
+    privileges.require_owner(found, context, services, position)
+    (query,) = services.catalog.queries.of_sink(found.id)
+    if "application" in dict(query.properties) or context.application is not None:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f'materialized view "{name}" cannot be replaced in an application',
+            detail="The queries of an application begin and fail together.",
+            hint="Drop the view, and create it again.",
+            position=position,
+        )
+    dependents = services.catalog.dependencies.of_relation(found)
+    if dependents.relations or dependents.queries:
+        raise SqlError(
+            sqlstates.DEPENDENT_OBJECTS_STILL_EXIST,
+            f'cannot replace materialized view "{name}" because other objects depend on it',
+            detail=dependents.detail() or f"Terminated query {dependents.queries[0].id} reads it.",
+            hint="Drop them first, and create them again over the new view.",
+            position=position,
+        )
+    return found

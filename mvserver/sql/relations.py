@@ -119,8 +119,16 @@ def _refuse_constraint(cursor: Cursor) -> bool:
     return False
 
 
-def _create_materialized_view(cursor: Cursor) -> Statement:
+def _create_materialized_view(cursor: Cursor, *, or_replace: bool = False) -> Statement:
+    position = cursor.current.position
     guarded = if_not_exists(cursor)
+    if guarded and or_replace:
+        raise SqlError(
+            sqlstates.SYNTAX_ERROR,
+            "OR REPLACE and IF NOT EXISTS cannot be given together",
+            hint="One changes a view that is there already, the other leaves it as it is.",
+            position=position,
+        )
     name = object_name(cursor)
     if cursor.at_operator("("):
         raise cursor.not_supported(
@@ -130,7 +138,11 @@ def _create_materialized_view(cursor: Cursor) -> Statement:
     cursor.expect_word("as")
     select = continuous_select(cursor)
     _with_data(cursor)
-    return CreateMaterializedView(name, properties, select, guarded)
+    return CreateMaterializedView(name, properties, select, guarded, or_replace)
+
+
+def _replace_materialized_view(cursor: Cursor) -> Statement:
+    return _create_materialized_view(cursor, or_replace=True)
 
 
 def _with_data(cursor: Cursor) -> None:
@@ -201,6 +213,7 @@ def describe_parser(cursor: Cursor) -> Statement:
 HEADS: Heads = {
     ("create", "stream"): _create_stream,
     ("create", "materialized", "view"): _create_materialized_view,
+    ("create", "or", "replace", "materialized", "view"): _replace_materialized_view,
     ("refresh", "materialized", "view"): _refresh,
     ("insert", "into"): _insert,
     ("drop", "stream"): drop_parser("stream"),

@@ -65,6 +65,7 @@ class CreateMaterializedView(Statement):
     properties: Properties
     select: exp.Expression
     if_not_exists: bool = False
+    or_replace: bool = False
 
 
 @dataclass(frozen=True)
