@@ -1,0 +1,22 @@
+-- Winning bids: of each auction the highest bid, and of equal ones the first. Of the bids with one price the first is
+-- told by their event time, of the prices the highest by a join with their maximum.
+CREATE MATERIALIZED VIEW q9 AS
+  WITH bids AS (
+    SELECT A.*, B.auction, B.bidder, B.price, B.dateTime AS bid_dateTime, B.extra AS bid_extra
+    FROM auction WITH ('watermark.delay.millis' = 4000) AS A
+    JOIN bid WITH ('watermark.delay.millis' = 4000) AS B WITHIN 1 MINUTE ON A.id = B.auction
+    WHERE B.dateTime BETWEEN A.dateTime AND A.expires
+  )
+  SELECT best.*, won.auction, won.bidder, won.bid_dateTime, won.bid_extra
+  FROM (
+    SELECT id, itemName, description, initialBid, reserve, dateTime, expires, seller, category, extra,
+           max(price) AS price
+    FROM bids
+    GROUP BY id, itemName, description, initialBid, reserve, dateTime, expires, seller, category, extra
+  ) AS best
+  JOIN (
+    SELECT auction, price, first_value(bidder) AS bidder, min(bid_dateTime) AS bid_dateTime,
+           first_value(bid_extra) AS bid_extra
+    FROM bids GROUP BY auction, price
+  ) AS won ON best.id = won.auction AND best.price = won.price;
+SELECT * FROM q9;
