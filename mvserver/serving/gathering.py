@@ -125,8 +125,9 @@ class LookUps:
         found: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
         for row in rows:
             found.setdefault(row[:width], []).append(row[width:])
-        for asked in group:
-            asked.rows = PlainRows(found.get(asked.parameters, []), plan.arrow_types)
+        for asked in group:  # no row may mean that values equal in DuckDB and not in Python: that one runs by itself
+            rows_of_key = found.get(asked.parameters)
+            asked.rows = None if rows_of_key is None else PlainRows(rows_of_key, plan.arrow_types)
 
     def result(self, asked: Asked) -> Result | None:
         return None if asked.rows is None else whole(asked.plan, asked.rows)
