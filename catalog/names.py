@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from catalog.databases import Databases
 from catalog.enums import Enums
@@ -11,6 +12,8 @@ from catalog.relations import Relations
 from catalog.schemas import Schemas
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+
+T = TypeVar("T")
 
 
 class Names:
@@ -35,16 +38,7 @@ class Names:
         self, parts: Sequence[str], database: str, search_path: Sequence[str], position: int | None = None
     ) -> Relation | None:
         """``name``, ``schema.name`` or ``database.schema.name``; None where nothing has that name."""
-        _check_parts(parts, 3, position)
-        owner = self._databases.find(parts[0] if len(parts) == 3 else database)
-        if owner is None:
-            return None
-        for name in (parts[-2],) if len(parts) > 1 else search_path:
-            schema = self._schemas.find(owner.id, name)
-            found = self._relations.find(schema.id, parts[-1]) if schema is not None else None
-            if found is not None:
-                return found
-        return None
+        return self._find(parts, database, search_path, position, self._relations.find)
 
     def relation(
         self, parts: Sequence[str], database: str, search_path: Sequence[str], position: int | None = None
@@ -59,13 +53,23 @@ class Names:
         self, parts: Sequence[str], database: str, search_path: Sequence[str], position: int | None = None
     ) -> EnumType | None:
         """As :meth:`find_relation`, for types that users have made."""
+        return self._find(parts, database, search_path, position, self._enums.find)
+
+    def _find(
+        self,
+        parts: Sequence[str],
+        database: str,
+        search_path: Sequence[str],
+        position: int | None,
+        find: Callable[[str, str], T | None],
+    ) -> T | None:
         _check_parts(parts, 3, position)
         owner = self._databases.find(parts[0] if len(parts) == 3 else database)
         if owner is None:
             return None
         for name in (parts[-2],) if len(parts) > 1 else search_path:
             schema = self._schemas.find(owner.id, name)
-            found = self._enums.find(schema.id, parts[-1]) if schema is not None else None
+            found = find(schema.id, parts[-1]) if schema is not None else None
             if found is not None:
                 return found
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -10,30 +9,10 @@ import pytest
 from dialect_edges import ERRORS as EDGE_ERRORS
 from dialect_edges import NAMES, REFUSED
 from dialect_edges import VALUES as EDGES
-from dialect_rows import add_table, add_view
-from live_server import LiveServer
 
 pytestmark = pytest.mark.postgres
 
 Connection = psycopg.Connection[Any]
-
-
-@pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
-    server = LiveServer(tmp_path_factory.mktemp("dialect"))
-    add_view(server)
-    server.start()
-    with psycopg.connect(server.conninfo, autocommit=True) as connection:
-        yield connection
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def theirs(postgres_server: Any) -> Iterator[Connection]:
-    with psycopg.connect(postgres_server.dsn, autocommit=True) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        add_table(connection)
-        yield connection
 
 
 def answer(connection: Connection, text: str) -> Any:
@@ -496,21 +475,21 @@ KNOWN: dict[str, str] = {
 
 
 @pytest.mark.parametrize("expression", [*TIMES, *NUMBERS, *TEXTS, *DOCUMENTS, *ARRAYS])
-def test_expressions(ours: Connection, theirs: Connection, expression: str) -> None:
+def test_expressions(our_shop: Connection, their_shop: Connection, expression: str) -> None:
     text = f"SELECT id, {expression} FROM shop ORDER BY id"
-    assert (answer(ours, text) == answer(theirs, text)) is (expression not in KNOWN)
+    assert (answer(our_shop, text) == answer(their_shop, text)) is (expression not in KNOWN)
 
 
 @pytest.mark.parametrize("text", QUERIES)
-def test_queries(ours: Connection, theirs: Connection, text: str) -> None:
-    assert answer(ours, text) == answer(theirs, text)
+def test_queries(our_shop: Connection, their_shop: Connection, text: str) -> None:
+    assert answer(our_shop, text) == answer(their_shop, text)
 
 
 @pytest.mark.parametrize("text", ERRORS)
-def test_errors_have_the_same_sqlstate(ours: Connection, theirs: Connection, text: str) -> None:
-    expected = answer(theirs, text)
+def test_errors_have_the_same_sqlstate(our_shop: Connection, their_shop: Connection, text: str) -> None:
+    expected = answer(their_shop, text)
     assert isinstance(expected, str), "PostgreSQL has an answer"
-    assert (answer(ours, text) == expected) is (text not in KNOWN)
+    assert (answer(our_shop, text) == expected) is (text not in KNOWN)
 
 
 def described(connection: Connection, text: str) -> Any:
@@ -521,19 +500,19 @@ def described(connection: Connection, text: str) -> Any:
 
 
 @pytest.mark.parametrize("items", EDGES)
-def test_edges(ours: Connection, theirs: Connection, items: str) -> None:
-    assert described(ours, f"SELECT {items}") == described(theirs, f"SELECT {items}")
+def test_edges(our_shop: Connection, their_shop: Connection, items: str) -> None:
+    assert described(our_shop, f"SELECT {items}") == described(their_shop, f"SELECT {items}")
 
 
 @pytest.mark.parametrize("items", NAMES)
-def test_names(ours: Connection, theirs: Connection, items: str) -> None:
-    assert answer(ours, f"SELECT {items}")[0] == answer(theirs, f"SELECT {items}")[0]
+def test_names(our_shop: Connection, their_shop: Connection, items: str) -> None:
+    assert answer(our_shop, f"SELECT {items}")[0] == answer(their_shop, f"SELECT {items}")[0]
 
 
 @pytest.mark.parametrize("items", EDGE_ERRORS)
-def test_errors_at_the_edges(ours: Connection, theirs: Connection, items: str) -> None:
+def test_errors_at_the_edges(our_shop: Connection, their_shop: Connection, items: str) -> None:
     found = []
-    for connection in (ours, theirs):
+    for connection in (our_shop, their_shop):
         with pytest.raises(psycopg.Error) as raised:
             connection.execute(f"SELECT {items}")
         found.append((raised.value.sqlstate, raised.value.diag.message_primary))
@@ -541,16 +520,18 @@ def test_errors_at_the_edges(ours: Connection, theirs: Connection, items: str) -
 
 
 @pytest.mark.parametrize(("items", "message"), REFUSED)
-def test_refused_by_name(ours: Connection, theirs: Connection, items: str, message: str) -> None:
+def test_refused_by_name(our_shop: Connection, their_shop: Connection, items: str, message: str) -> None:
     with pytest.raises(psycopg.errors.FeatureNotSupported) as raised:
-        ours.execute(f"SELECT {items}")
+        our_shop.execute(f"SELECT {items}")
     assert raised.value.diag.message_primary == message
     assert raised.value.diag.message_hint
 
 
 @pytest.mark.parametrize("text", ["1-2", "-1-2", "1-2 3 04:05:06", "P1Y2M3DT4H", "2 weeks ago", "1 mon"])
-def test_an_interval_in_a_parameter(ours: Connection, theirs: Connection, text: str) -> None:
-    found = [connection.execute("SELECT %s::interval::text", [text]).fetchone() for connection in (ours, theirs)]
+def test_an_interval_in_a_parameter(our_shop: Connection, their_shop: Connection, text: str) -> None:
+    found = [
+        connection.execute("SELECT %s::interval::text", [text]).fetchone() for connection in (our_shop, their_shop)
+    ]
     assert found[0] == found[1]
 
 
@@ -560,14 +541,14 @@ def one(connection: Connection, text: str) -> tuple[Any, ...]:
     return tuple(row)
 
 
-def test_now_is_the_transactions_time(ours: Connection) -> None:
-    with ours.transaction():
-        first, started = one(ours, "SELECT now(), clock_timestamp()")
+def test_now_is_the_transactions_time(our_shop: Connection) -> None:
+    with our_shop.transaction():
+        first, started = one(our_shop, "SELECT now(), clock_timestamp()")
         again, later, same = one(
-            ours,
+            our_shop,
             "SELECT current_timestamp, clock_timestamp(), transaction_timestamp() = now() AND localtimestamp = now()",
         )
     assert first == again
     assert same
     assert first < started <= later
-    assert one(ours, "SELECT now()")[0] > first
+    assert one(our_shop, "SELECT now()")[0] > first

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
-from live_server import LiveServer
 from random_values import FAMILIES, expressions
 
 pytestmark = pytest.mark.postgres
@@ -18,22 +16,6 @@ Connection = psycopg.Connection[Any]
 COUNT = 40  # of a family, with a seed that is the same each time; by night more, with one that is not
 SLOW = {"patterns": 6}  # a plan for each pattern is long in the making
 FIXED_SEED = 7
-
-
-@pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
-    server = LiveServer(tmp_path_factory.mktemp("random_values"))
-    server.start()
-    with psycopg.connect(server.conninfo, autocommit=True) as connection:
-        yield connection
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def theirs(postgres_server: Any) -> Iterator[Connection]:
-    with psycopg.connect(postgres_server.dsn, autocommit=True) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        yield connection
 
 
 def answer(connection: Connection, expression: str) -> Any:
@@ -51,23 +33,23 @@ def answer(connection: Connection, expression: str) -> Any:
     )
 
 
-def differences(ours: Connection, theirs: Connection, family: str, seed: int, count: int) -> list[Any]:
+def differences(our_shop: Connection, their_shop: Connection, family: str, seed: int, count: int) -> list[Any]:
     found = []
     for expression in expressions(family, seed, count):
-        mine, wanted = answer(ours, expression), answer(theirs, expression)
+        mine, wanted = answer(our_shop, expression), answer(their_shop, expression)
         if mine != wanted:
             found.append((expression, mine, wanted))
     return found
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_values_are_postgresqls(ours: Connection, theirs: Connection, family: str) -> None:
-    assert differences(ours, theirs, family, FIXED_SEED, SLOW.get(family, COUNT)) == []
+def test_values_are_postgresqls(our_shop: Connection, their_shop: Connection, family: str) -> None:
+    assert differences(our_shop, their_shop, family, FIXED_SEED, SLOW.get(family, COUNT)) == []
 
 
 @pytest.mark.night
 @pytest.mark.parametrize("family", FAMILIES)
-def test_other_values_are_postgresqls(ours: Connection, theirs: Connection, family: str) -> None:
+def test_other_values_are_postgresqls(our_shop: Connection, their_shop: Connection, family: str) -> None:
     seed = int(os.environ.get("MVSERVER_TEST_SEED", random.randrange(1_000_000)))
     print(f"MVSERVER_TEST_SEED={seed}")
-    assert differences(ours, theirs, family, seed, 10 * SLOW.get(family, COUNT)) == []
+    assert differences(our_shop, their_shop, family, seed, 10 * SLOW.get(family, COUNT)) == []

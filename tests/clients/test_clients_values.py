@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
-from live_server import LiveServer
 from value_documents import DOCUMENTS
 
 pytestmark = pytest.mark.postgres
 
 Connection = psycopg.Connection[Any]
-
-
-@pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
-    server = LiveServer(tmp_path_factory.mktemp("values"))
-    server.start()
-    with psycopg.connect(server.conninfo, autocommit=True) as connection:
-        yield connection
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def theirs(postgres_server: Any) -> Iterator[Connection]:
-    with psycopg.connect(postgres_server.dsn, autocommit=True) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        yield connection
 
 
 def answer(connection: Connection, text: str, *, binary: bool) -> Any:
@@ -92,21 +74,21 @@ CHARACTERS = (
 
 @pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
 @pytest.mark.parametrize("expressions", [*ARRAYS, *CHARACTERS, *DOCUMENTS])
-def test_values_are_postgresqls(ours: Connection, theirs: Connection, expressions: str, binary: bool) -> None:
+def test_values_are_postgresqls(our_shop: Connection, their_shop: Connection, expressions: str, binary: bool) -> None:
     text = expressions if expressions.startswith(("SELECT", "WITH")) else f"SELECT {expressions}"
-    assert answer(ours, text, binary=binary) == answer(theirs, text, binary=binary)
+    assert answer(our_shop, text, binary=binary) == answer(their_shop, text, binary=binary)
 
 
-def test_rows_of_an_array_of_several_dimensions(ours: Connection, theirs: Connection) -> None:
+def test_rows_of_an_array_of_several_dimensions(our_shop: Connection, their_shop: Connection) -> None:
     text = f"SELECT x FROM unnest({SQUARE}) AS t (x) ORDER BY x DESC"
-    assert answer(ours, text, binary=True) == answer(theirs, text, binary=True)
+    assert answer(our_shop, text, binary=True) == answer(their_shop, text, binary=True)
 
 
-def test_a_parameter_of_two_dimensions(ours: Connection, theirs: Connection) -> None:
+def test_a_parameter_of_two_dimensions(our_shop: Connection, their_shop: Connection) -> None:
     for binary in ("%s", "%b"):
         text = f"SELECT {binary}::int[][], array_dims({binary}::int[][])"
         rows = [[1, 2, 3], [4, None, 6]]
-        assert ours.execute(text, [rows, rows]).fetchall() == theirs.execute(text, [rows, rows]).fetchall()
+        assert our_shop.execute(text, [rows, rows]).fetchall() == their_shop.execute(text, [rows, rows]).fetchall()
 
 
 @pytest.mark.parametrize(
@@ -119,9 +101,9 @@ def test_a_parameter_of_two_dimensions(ours: Connection, theirs: Connection) -> 
         ("'12:00+01'::timetz", "type time with time zone"), ("'{[1,2)}'::int8multirange", "type int8multirange"),
     ],
 )  # fmt: skip
-def test_types_that_there_are_not_are_refused_by_name(ours: Connection, value: str, named: str) -> None:
+def test_types_that_there_are_not_are_refused_by_name(our_shop: Connection, value: str, named: str) -> None:
     with pytest.raises(psycopg.errors.FeatureNotSupported) as caught:
-        ours.execute(f"SELECT {value}")
+        our_shop.execute(f"SELECT {value}")
     assert named in str(caught.value.diag.message_primary)
     assert caught.value.diag.message_hint is not None
 
@@ -135,8 +117,8 @@ def test_types_that_there_are_not_are_refused_by_name(ours: Connection, value: s
         ("d #- p FROM (VALUES ('{}'::jsonb, '{a}'::text[])) AS t (d, p)", "#- is supported with a constant path only"),
     ],
 )  # fmt: skip
-def test_what_documents_have_not_is_refused_by_name(ours: Connection, items: str, message: str) -> None:
+def test_what_documents_have_not_is_refused_by_name(our_shop: Connection, items: str, message: str) -> None:
     with pytest.raises(psycopg.errors.FeatureNotSupported) as caught:
-        ours.execute(f"SELECT {items}")
+        our_shop.execute(f"SELECT {items}")
     assert caught.value.diag.message_primary == message
     assert caught.value.diag.message_hint is not None

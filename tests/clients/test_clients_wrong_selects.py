@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
-from dialect_rows import add_table, add_view
-from live_server import LiveServer
 from wrong_selects import WRONG
 
 pytestmark = pytest.mark.postgres
@@ -23,23 +20,6 @@ KNOWN = {
 """What differs, with the reason."""
 
 
-@pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
-    server = LiveServer(tmp_path_factory.mktemp("wrong"))
-    add_view(server)
-    server.start()
-    with psycopg.connect(server.conninfo, autocommit=True) as connection:
-        yield connection
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def theirs(postgres_server: Any) -> Iterator[Connection]:
-    with psycopg.connect(postgres_server.dsn, autocommit=True) as connection:
-        add_table(connection)
-        yield connection
-
-
 def refusal(connection: Connection, text: str) -> tuple[str | None, str | None, str | None, str | None]:
     """SQLSTATE, message, hint and position."""
     with pytest.raises(psycopg.Error) as caught:
@@ -49,8 +29,8 @@ def refusal(connection: Connection, text: str) -> tuple[str | None, str | None, 
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_refused_as_by_postgresql(ours: Connection, theirs: Connection, text: str) -> None:
-    assert (refusal(ours, text) == refusal(theirs, text)) is (text not in KNOWN)
+def test_refused_as_by_postgresql(our_shop: Connection, their_shop: Connection, text: str) -> None:
+    assert (refusal(our_shop, text) == refusal(their_shop, text)) is (text not in KNOWN)
 
 
 RIGHT = (
@@ -79,9 +59,9 @@ RIGHT = (
 
 
 @pytest.mark.parametrize("text", RIGHT)
-def test_what_is_right_is_answered(ours: Connection, theirs: Connection, text: str) -> None:
-    rows = ours.execute(text).fetchall()
-    assert rows == theirs.execute(text).fetchall()
+def test_what_is_right_is_answered(our_shop: Connection, their_shop: Connection, text: str) -> None:
+    rows = our_shop.execute(text).fetchall()
+    assert rows == their_shop.execute(text).fetchall()
     assert rows
 
 
@@ -95,8 +75,8 @@ def test_what_is_right_is_answered(ours: Connection, theirs: Connection, text: s
     ],
 )
 def test_parameters_take_the_type_of_the_other_operand(
-    ours: Connection, theirs: Connection, text: str, parameters: tuple[object, ...]
+    our_shop: Connection, their_shop: Connection, text: str, parameters: tuple[object, ...]
 ) -> None:
-    rows = ours.execute(text + " ORDER BY id", parameters).fetchall()
-    assert rows == theirs.execute(text + " ORDER BY id", parameters).fetchall()
+    rows = our_shop.execute(text + " ORDER BY id", parameters).fetchall()
+    assert rows == their_shop.execute(text + " ORDER BY id", parameters).fetchall()
     assert rows
