@@ -5,19 +5,10 @@ from __future__ import annotations
 from mvserver import sqlstates
 from mvserver.compiler.derived import ChangelogJoin, Derived, Groups
 from mvserver.compiler.expressions import ColumnReference, KeyReference
-from mvserver.compiler.plans import Aggregate, Aggregation, ContinuousPlan, Projection
+from mvserver.compiler.plans import TIMED, Aggregation, ContinuousPlan, Projection
 from mvserver.errors import SqlError
 
 CHANGELOG = "changelog"
-
-_RETRACTED = frozenset(
-    {
-        Aggregate.COUNT_ROWS, Aggregate.COUNT, Aggregate.SUM, Aggregate.MIN, Aggregate.MAX, Aggregate.AVG,
-        Aggregate.VAR_POP, Aggregate.VAR_SAMP, Aggregate.STDDEV_POP, Aggregate.STDDEV_SAMP, Aggregate.BOOL_AND,
-        Aggregate.BOOL_OR, Aggregate.FIRST_VALUE, Aggregate.LAST_VALUE, Aggregate.PERCENTILE_CONT,
-        Aggregate.PERCENTILE_DISC, Aggregate.MODE, Aggregate.STRING_AGG, Aggregate.ARRAY_AGG, Aggregate.TOP,
-    }
-)  # fmt: skip
 
 
 def over_changelog(plan: ContinuousPlan) -> bool:
@@ -32,19 +23,15 @@ def check_retraction(plan: ContinuousPlan) -> None:
         return
     if not isinstance(plan, Aggregation):
         return
-    if plan.grouping_sets:
-        raise _refused("GROUP BY with ROLLUP, CUBE or GROUPING SETS", "Make a view for each of the sets.")
     groups = plan.scan.derived
     for call in plan.aggregates:
-        if call.function in (Aggregate.FIRST_VALUE, Aggregate.LAST_VALUE) and _is_untimed(groups):
+        if call.function in TIMED and _is_untimed(groups):
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
                 f"aggregate {call.function.value} is not supported over groups without an event time",
                 detail="The event time of a group is the end of its window.",
                 hint="Group by window_start and window_end in the sub-query, or use MIN or MAX.",
             )
-        if call.function not in _RETRACTED:
-            raise _refused(f"aggregate {call.function.value}", "Aggregate in the SELECT that reads the view.")
 
 
 def _is_untimed(derived: Derived | None) -> bool:
@@ -77,7 +64,3 @@ def result_key(plan: ContinuousPlan) -> tuple[str, ...]:
         return ()
     names = {o.expression.index: o.name for o in reversed(plan.outputs) if isinstance(o.expression, KeyReference)}
     return tuple(names[i] for i in sorted(names)) if len(names) == len(plan.keys) else ()
-
-
-def _refused(what: str, hint: str) -> SqlError:
-    return SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"{what} is not supported over a changelog", hint=hint)

@@ -112,18 +112,25 @@ def check_grouped(plan: Aggregation, select: exp.Expression) -> None:
     if window is None:
         return
     position = position_of(select.args.get("group")) or position_of(select)
-    missing = [each.name for each in (START, END) if each not in plan.keys]
+    sets = plan.grouping_sets or (tuple(range(len(plan.keys))),)
+    missing = [
+        each.name
+        for each in (START, END)
+        if each not in plan.keys or any(plan.keys.index(each) not in members for members in sets)
+    ]
     if missing:
         raise SqlError(
             sqlstates.GROUPING_ERROR,
             f"an aggregation over {window.kind.name} must be grouped by window_start and window_end",
+            detail="Every grouping set must have them." if plan.grouping_sets else None,
             hint=f"Add {' and '.join(missing)} to GROUP BY.",
             position=position,
         )
-    if plan.grouping_sets:
+    if plan.grouping_sets and window.kind is WindowKind.SESSION:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
-            "grouping sets over a window are not supported",
+            "grouping sets over SESSION are not supported",
+            detail="Each of the sets would have sessions of its own.",
             hint="Create one view for each set of keys.",
             position=position,
         )

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catalog.model import Column, Relation, Schema, Store
 from mvserver import sqlstates
 from mvserver.compiler.changelog_joins import nullable_key
 from mvserver.compiler.changelogs import over_changelog, result_key
 from mvserver.compiler.plans import Aggregation
+from mvserver.compiler.view_properties import with_view_properties
 from mvserver.errors import SqlError
-from mvserver.routing import changelog_declaration, continuous, lookup, sinks, stream_declaration
+from mvserver.routing import changelog_declaration, continuous, lookup, retention, sinks, stream_declaration
 from mvserver.routing.changelog_declaration import ChangelogDeclaration, RecordKey
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
+from mvserver.routing.properties import PropertyReader
 from mvserver.routing.stream_declaration import StreamDeclaration
 from mvserver.session.context import SessionContext
+from mvserver.sql.statements.base import Properties
 from mvserver.sql.statements.relations import CreateChangelogAs, InsertInto
 
 
@@ -44,11 +47,14 @@ class PlannedChangelog:
 def plan_changelog(statement: CreateChangelogAs, context: SessionContext, services: Services) -> PlannedChangelog:
     schema, name = lookup.new_relation(statement.name, context, services)
     services.catalog.relations.check_new(schema.id, name)
+    kept, properties = _split(statement.properties)
+    millis = retention.read(PropertyReader(kept, "a changelog"), kept)
     planned = continuous.plan(statement.select, context, services, default_starting=continuous.EARLIEST)
     key = _checked_key(planned)
+    planned = replace(planned, plan=with_view_properties(planned.plan, millis))
     outputs = [(output.name, output.type) for output in planned.plan.outputs]
     changelog_declaration.check_primary_key(outputs, key)
-    declaration = changelog_declaration.read(statement.properties, outputs)
+    declaration = changelog_declaration.read(properties, outputs)
     store = sinks.chosen_store(declaration.stream, planned, context, services)
     value_format = declaration.stream.value_format or planned.source.property("value.format") or "json"
     stream_declaration.check_format(value_format, sinks.FORMATS, f"{store.type} that a query writes to")
@@ -57,6 +63,12 @@ def plan_changelog(statement: CreateChangelogAs, context: SessionContext, servic
     continuous.refuse_loop(planned, store, entity, services)
     topic = sinks.from_source(declaration.compacted(store.type), planned, store, entity, services)
     return PlannedChangelog(schema, name, planned, store, entity, declaration, topic, value_format, key, record_key)
+
+
+def _split(properties: Properties) -> tuple[Properties, Properties]:
+    """Those of the query, and those of the changelog that it writes to."""
+    own = tuple(item for item in properties.items_ if item.key in retention.KNOWN)
+    return Properties(own), Properties(tuple(item for item in properties.items_ if item not in own))
 
 
 def plan_insert(sink: Relation, statement: InsertInto, context: SessionContext, services: Services) -> PlannedQuery:
@@ -89,11 +101,8 @@ def _checked_key(planned: PlannedQuery) -> tuple[str, ...]:
         )
     if not isinstance(plan, Aggregation) and nullable_key(plan.scan):
         raise _unsupported("an outer join whose rows may lack a part of their key cannot be written to a changelog")
-    if isinstance(plan, Aggregation):
-        if plan.emit_final or plan.retention_ms is not None:
-            raise _unsupported("EMIT FINAL and retention are not supported where the result is written to a changelog")
-        if plan.grouping_sets or not plan.keys:
-            raise _unsupported("an aggregate without GROUP BY columns, or with GROUPING SETS, has no primary key")
+    if isinstance(plan, Aggregation) and (plan.grouping_sets or not plan.keys):
+        raise _unsupported("an aggregate without GROUP BY columns, or with GROUPING SETS, has no primary key")
     key = result_key(plan)
     if not key:
         what = "GROUP BY" if isinstance(plan, Aggregation) else "the changelog's primary key"

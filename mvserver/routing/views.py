@@ -8,10 +8,9 @@ from catalog.model import Relation, Schema
 from mvserver import sqlstates
 from mvserver.compiler.changelogs import result_key
 from mvserver.compiler.derived import views
-from mvserver.compiler.source_properties import millis
-from mvserver.compiler.view_properties import RETENTION, VIEW_PROPERTIES, with_view_properties
+from mvserver.compiler.view_properties import VIEW_PROPERTIES, with_view_properties
 from mvserver.errors import SqlError
-from mvserver.routing import continuous, lookup, privileges
+from mvserver.routing import continuous, lookup, privileges, retention
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
@@ -39,13 +38,10 @@ def plan_view(statement: CreateMaterializedView, context: SessionContext, servic
     if replaces is None:
         services.catalog.relations.check_new(schema.id, name)
     properties = PropertyReader(statement.properties, "a materialized view")
-    millis_ = {key: found for key in VIEW_PROPERTIES if (found := millis(statement.properties, key)) is not None}
-    for key in VIEW_PROPERTIES:
-        properties.take(key)
-    properties.refuse("state.ttl.millis", f"Group by a window and give '{RETENTION}'.")
+    kept = retention.read(properties, statement.properties)
     properties.end(VIEW_PROPERTIES)
     planned = continuous.plan(statement.select, context, services, default_starting=continuous.EARLIEST)
-    planned = replace(planned, plan=with_view_properties(planned.plan, millis_))
+    planned = replace(planned, plan=with_view_properties(planned.plan, kept))
     if replaces is not None and any(replaces.id in scan.views for scan in views(planned.plan.scan)):
         raise SqlError(
             sqlstates.INVALID_OBJECT_DEFINITION,

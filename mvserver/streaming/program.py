@@ -29,6 +29,7 @@ from spark_sinks.decode import TYPED_FORMATS, parquet_column
 from spark_sinks.duckdb import value_tables
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.changelog_joins import ChangelogTables
+from spark_sinks.duckdb.grouping_sets import group_keys, grouped
 from spark_sinks.duckdb.join_sides import Batch, FeedState
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.sent_rows import SentRows
@@ -36,7 +37,6 @@ from spark_sinks.duckdb.state import AppendState, Measure, MeasureInput, UpsertS
 from spark_sinks.duckdb.windows import Judging
 
 REJECTED_RAW_BYTES_MAX = 65_536  # of a rejected record, this much is kept
-_SET = "grouping_set"
 _ROW_KEY = "make_valid_utf8(cast(key as string))"
 
 
@@ -75,19 +75,10 @@ class ViewInput:
     @property
     def group_keys(self) -> tuple[str, ...]:
         """The keys of the state, over what :meth:`_grouped` makes of a batch."""
-        if not self.sets:
-            return self.keys
-        texts = []
-        for i, key in enumerate(self.keys):
-            numbers = ", ".join(str(number) for number, members in enumerate(self.sets) if i in members)
-            texts.append(f"CASE WHEN {_SET} IN ({numbers}) THEN {key} END")
-        return (*texts, _SET)
+        return group_keys(self.keys, self.sets)
 
     def _grouped(self, relation: str) -> str:
-        """A batch with a row for each record and grouping set."""
-        if not self.sets:
-            return relation
-        return f"(SELECT *, unnest(range({len(self.sets)}))::INTEGER AS {_SET} FROM {relation})"
+        return grouped(relation, self.sets)
 
     @property
     def group_columns(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from mvserver.compiler import lower_duckdb
 from mvserver.compiler.changelogs import over_changelog
-from mvserver.compiler.plans import AggregateCall, ContinuousPlan, Projection, Scan
+from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Projection, Scan
 from mvserver.streaming.contributions import Contributions
 from mvserver.streaming.finished import finished_select
 from mvserver.streaming.measures import MeasureCall, keeps_times, measures, value_calls_of, value_table
@@ -90,13 +90,14 @@ def target_of(query_id: str, view_id: str, table: str, plan: ContinuousPlan) -> 
 
 def _retracted(target: Target) -> Target:
     """The same over a changelog, with what each of its rows gives."""
-    groups, scan = target.groups, target.plan.scan
-    kept = Contributions(len(groups.key_types))
+    groups, plan = target.groups, target.plan
+    assert isinstance(plan, Aggregation)  # noqa: S101 - it has groups
+    kept = Contributions(len(plan.keys))
     arguments = tuple(kept.argument(call.call) for call in target.calls)
     values = tuple(kept.values(call, timed=keeps_times(call)) for call in target.value_calls)
-    types = (*groups.key_types, *(each.type for each in kept.found))
-    rows = _keyed_rows(f"{groups.table}{ROWS}", scan, types)
-    state = RetractedState(groups, rows, arguments, values)
+    types = (*groups.key_types[: len(plan.keys)], *(each.type for each in kept.found))
+    rows = _keyed_rows(f"{groups.table}{ROWS}", plan.scan, types)
+    state = RetractedState(groups, rows, arguments, values, plan.grouping_sets)
     return replace(target, state=state)
 
 

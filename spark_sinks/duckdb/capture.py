@@ -14,7 +14,8 @@ import duckdb
 
 from spark_sinks.duckdb.changelog import KeyedRows, Register, RetractedState
 from spark_sinks.duckdb.names import qualified
-from spark_sinks.duckdb.state import State, UpsertState
+from spark_sinks.duckdb.state import State, UpsertState, source_text
+from spark_sinks.duckdb.windows import Passage, closing
 
 CHANGED_KEYS, BEFORE, AFTER = "mv_changed_keys", "mv_before", "mv_after"
 
@@ -40,14 +41,22 @@ def changed_keys(state: State, batch: str | None, changes: str | None) -> str | 
         if not state.group_columns:
             return None
         same = " AND ".join(f"r.{key} = c.{key}" for key in state.rows.source_identity)
-        old = ", ".join(f"r.{name} AS g{i}" for i, name in enumerate(state.group_columns))
+        keys = _as_g(state.group_columns)
+        old = f"(SELECT r.* FROM {qualified(state.rows.table)} AS r JOIN ({changes}) AS c ON {same})"
         return (
-            f"SELECT {_as_g(state.group_columns)} FROM ({changes}) WHERE passes "
-            f"UNION SELECT {old} FROM {qualified(state.rows.table)} AS r JOIN ({changes}) AS c ON {same}"
+            f"SELECT {keys} FROM {state.grouped(f'({changes})')} WHERE passes "
+            f"UNION SELECT {keys} FROM {state.grouped(old)}"
         )
     if isinstance(state, UpsertState):
         return batch
     return None
+
+
+def closed_keys(state: State, passage: Passage) -> str | None:
+    """Query of the keys (g0 ...) whose rows a watermark shows; None where all rows are shown as they change."""
+    if not isinstance(state, UpsertState) or state.windowing is None or not state.windowing.final:
+        return None
+    return f"SELECT {_as_g(state.keys)} FROM {source_text(state)} WHERE {closing(state.windowing, passage)}"
 
 
 def capture(

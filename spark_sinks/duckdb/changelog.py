@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_sinks.duckdb import value_tables
+from spark_sinks.duckdb.grouping_sets import SET, Sets, grouped_in_place
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state import (
     NULLS,
@@ -27,6 +28,7 @@ from spark_sinks.duckdb.state import (
     merge_statement,
     roll_up,
     rolled,
+    total_statements,
 )
 
 _CHANGES, _OLD, _SIGNED = "mv_changes", "mv_old", "mv_signed"
@@ -105,6 +107,7 @@ class RetractedState:
     rows: KeyedRows
     arguments: tuple[str, ...]
     values: tuple[tuple[str, ...], ...] = ()
+    sets: Sets = ()
 
     @property
     def table(self) -> str:
@@ -115,8 +118,18 @@ class RetractedState:
         return (*self.groups.tables, *self.rows.tables)
 
     @property
+    def key_columns(self) -> tuple[str, ...]:
+        """What a row has of the group keys."""
+        return self.rows.columns[: len(self.groups.key_types) - bool(self.sets)]
+
+    @property
     def group_columns(self) -> tuple[str, ...]:
-        return self.rows.columns[: len(self.groups.key_types)]
+        """The keys of the groups, over what :meth:`grouped` makes."""
+        return (*self.key_columns, *([SET] if self.sets else []))
+
+    def grouped(self, relation: str) -> str:
+        """A FROM item with a row for each group that a row of ``relation`` is in."""
+        return grouped_in_place(relation, self.key_columns, self.sets)
 
     @property
     def subtracts(self) -> bool:
@@ -178,9 +191,8 @@ def merge_changes(
         f"SELECT {stored} FROM {qualified(state.rows.table)} AS r SEMI JOIN {_CHANGES} AS c ON {same}"
     ).to_arrow_table()
     register(_OLD, old)
-    signed = cursor.sql(
-        f"SELECT 1 AS s, {columns} FROM {_CHANGES} WHERE passes UNION ALL SELECT -1, {columns} FROM {_OLD}"
-    ).to_arrow_table()
+    both = f"SELECT 1 AS s, {columns} FROM {_CHANGES} WHERE passes UNION ALL SELECT -1, {columns} FROM {_OLD}"
+    signed = cursor.sql(f"SELECT * FROM {state.grouped(f'({both})')}").to_arrow_table()
     _replace_rows(cursor, state.rows, changes)
     if signed.num_rows == 0:
         return
@@ -192,6 +204,8 @@ def merge_changes(
         _merge_new(cursor, state)
     else:
         _compute_anew(cursor, register, state)
+    for statement in total_statements(state.groups):
+        cursor.execute(statement)
 
 
 def _replace_rows(cursor: duckdb.DuckDBPyConnection, rows: KeyedRows, changes: pa.Table) -> None:
@@ -299,7 +313,7 @@ def _compute_anew(cursor: duckdb.DuckDBPyConnection, register: Register, state: 
     same = " AND ".join(f"r.{key} IS NOT DISTINCT FROM g.k{i}" for i, key in enumerate(keys))
     selected = ", ".join([changed, "count(*) AS n", *measures])
     anew = cursor.sql(
-        f"SELECT {selected} FROM {qualified(state.rows.table)} AS r "
+        f"SELECT {selected} FROM {state.grouped(qualified(state.rows.table))} AS r "
         f"WHERE EXISTS (SELECT 1 FROM {_GROUPS} AS g WHERE {same}) GROUP BY {', '.join(keys)}"
     ).to_arrow_table()
     register(_ANEW, anew)

@@ -104,13 +104,13 @@ def watched(state: State) -> Watch | None:
     """None where there is no watermark."""
     if isinstance(state, AppendState) and state.aging is not None:
         aging = state.aging
-        return Watch(aging.delay_us, Removal(state.tables, EVENT_US, aging.retention_us), closes=True)
+        return Watch(aging.delay_us, Removal(state.tables, EVENT_US, aging.retention_us))
     if not isinstance(state, UpsertState) or state.windowing is None:
         return None
     windowing, removal = state.windowing, None
     if windowing.retention_us is not None:
         removal = Removal(state.tables, f"epoch_us(k{windowing.end_key})", windowing.retention_us)
-    return Watch(windowing.delay_us, removal, windowing.closes)
+    return Watch(windowing.delay_us, removal)
 
 
 class OtherState(Protocol):
@@ -147,11 +147,10 @@ def create_statements(state: State) -> list[str]:
     beside = [
         value_tables.create_statement(state.table, i, state.key_types, each) for i, each in enumerate(state.values)
     ]
-    zeros = ", ".join("0" if _is_count(name, state) else "NULL" for name, _ in state.state_columns)
     if not state.keys:
         return [
             f"CREATE TABLE {qualified(state.table)} ({', '.join(['k UTINYINT PRIMARY KEY', *values])})",
-            f"INSERT INTO {qualified(state.table)} VALUES (0, {zeros})",
+            f"INSERT INTO {qualified(state.table)} VALUES (0, {_zeros(state)})",
             *beside,
         ]
     grows = state.windowing is not None and state.windowing.gap_us is not None
@@ -160,12 +159,23 @@ def create_statements(state: State) -> list[str]:
         f"CREATE TABLE {qualified(state.table)} ({', '.join([*keys, *values, *primary])})",
         f"CREATE TABLE {qualified(state.table + NULLS)} ({', '.join([*keys, *values])})",
         *beside,
-        *(
-            f"INSERT INTO {qualified(state.table + (NULLS if len(keys) > 1 else ''))} "
-            f"VALUES ({'NULL, ' * (len(keys) - 1)}{number}, {zeros})"
-            for number in state.totals
-        ),
+        *total_statements(state),
     ]
+
+
+def total_statements(state: UpsertState) -> list[str]:
+    """What puts in the groups that are there without any record, where they are not."""
+    table = qualified(state.table + (NULLS if len(state.keys) > 1 else ""))
+    nulls = "NULL, " * (len(state.keys) - 1)
+    return [
+        f"INSERT INTO {table} SELECT {nulls}{number}, {_zeros(state)} "
+        f"WHERE NOT EXISTS (SELECT 1 FROM {table} WHERE {state.keys[-1]} = {number})"
+        for number in state.totals
+    ]
+
+
+def _zeros(state: UpsertState) -> str:
+    return ", ".join("0" if _is_count(name, state) else "NULL" for name, _ in state.state_columns)
 
 
 def drop_statements(state: State) -> list[str]:

@@ -81,11 +81,22 @@ class Removal:
 
 @dataclass(frozen=True)
 class Watch:
-    """What the watermark of a state is, and what it does: ``closes`` tells that it shows rows or removes some."""
+    """What the watermark of a state is, and what it removes."""
 
     delay_us: int
     removal: Removal | None = None
-    closes: bool = False
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Where a watermark is and where its partitions say that it should be; ``before`` is None for the first."""
+
+    before: int | None
+    after: int
+
+    @property
+    def moves(self) -> bool:
+        return self.after != self.before
 
 
 @dataclass(frozen=True)
@@ -191,9 +202,8 @@ def late_statements(query_id: str, late: LateRows) -> list[str]:
     ]
 
 
-def advance(cursor: duckdb.DuckDBPyConnection, standing: Standing, watch: Watch) -> bool:
-    """Moves the view's watermark to where its partitions are, and removes what is older than the view keeps; False
-    where it is there already."""
+def passage(cursor: duckdb.DuckDBPyConnection, standing: Standing, watch: Watch) -> Passage | None:
+    """None as long as the view has no watermark."""
     known: Mapping[str, int] = dict(
         cursor.execute(
             'SELECT partition, event_us FROM "_ledger".watermarks WHERE query_id = $1', [standing.query_id]
@@ -201,25 +211,23 @@ def advance(cursor: duckdb.DuckDBPyConnection, standing: Standing, watch: Watch)
     )
     reached = _least(known, standing)
     before = watermark(cursor, standing.query_id)
-    mark = (
-        before
-        if reached is None
-        else max(reached - watch.delay_us, reached - watch.delay_us if before is None else before)
+    marks = [mark for mark in (before, None if reached is None else reached - watch.delay_us) if mark is not None]
+    return Passage(before, max(marks)) if marks else None
+
+
+def move(cursor: duckdb.DuckDBPyConnection, query_id: str, mark: int) -> None:
+    """Sets the view's watermark."""
+    cursor.execute(
+        'INSERT INTO "_ledger".windows VALUES ($1, $2, 0) '
+        "ON CONFLICT (query_id) DO UPDATE SET watermark_us = excluded.watermark_us",
+        [query_id, mark],
     )
-    if mark is None:
-        return False
-    if mark != before:
-        cursor.execute(
-            'INSERT INTO "_ledger".windows VALUES ($1, $2, 0) '
-            "ON CONFLICT (query_id) DO UPDATE SET watermark_us = excluded.watermark_us",
-            [standing.query_id, mark],
-        )
-    if (removal := watch.removal) is not None:
-        for table in removal.tables:
-            cursor.execute(
-                f"DELETE FROM {qualified(table)} WHERE {removal.time_us} <= $1", [mark - removal.retention_us]
-            )
-    return mark != before
+
+
+def remove(cursor: duckdb.DuckDBPyConnection, removal: Removal, mark: int) -> None:
+    """What is older than the view keeps it."""
+    for table in removal.tables:
+        cursor.execute(f"DELETE FROM {qualified(table)} WHERE {removal.time_us} <= $1", [mark - removal.retention_us])
 
 
 def _least(known: Mapping[str, int], standing: Standing) -> int | None:
@@ -239,6 +247,12 @@ def shown(query_id: str, windowing: Windowing) -> str:
         f"k{windowing.end_key} <= (SELECT make_timestamp(watermark_us - {windowing.closing_us}) "
         f"FROM \"_ledger\".windows WHERE query_id = '{query_id}')"
     )
+
+
+def closing(windowing: Windowing, passage: Passage) -> str:
+    """The condition on a row of the state that the watermark closes its window now."""
+    end = f"epoch_us(k{windowing.end_key}) + {windowing.closing_us}"
+    return f"{end} <= {passage.after}" + ("" if passage.before is None else f" AND {end} > {passage.before}")
 
 
 def progress(cursor: duckdb.DuckDBPyConnection) -> Mapping[str, tuple[int | None, int]]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
 from spark_sinks.duckdb import inspection, logs, sessions, windows
-from spark_sinks.duckdb.capture import Keeper, capture, changed_keys
+from spark_sinks.duckdb.capture import Keeper, capture, changed_keys, closed_keys
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState, merge_changes
 from spark_sinks.duckdb.ledger import Ledger, LedgerEntry, RejectedRow, SubscriberRow, create_tables
 from spark_sinks.duckdb.names import qualified
@@ -298,20 +298,22 @@ class Writer:
             self._cursor.execute(statement(view.state, rolled_up))
 
     def _advance(self, advance: Advance) -> bool:
-        watch = watched(advance.state)
-        if watch is None:
+        """What is removed for its age is not taken back from where the query wrote it: it was right."""
+        query_id, watch = advance.standing.query_id, watched(advance.state)
+        passage = None if watch is None else windows.passage(self._cursor, advance.standing, watch)
+        if watch is None or passage is None:
             return False
-        moved: list[bool] = []
-
-        def move() -> None:
-            moved.append(windows.advance(self._cursor, advance.standing, watch))
-
-        if advance.keeper is None or not watch.closes:
-            move()
-        else:
-            capture(self._cursor, self._register, advance.keeper, None, move)
-            self._unregister()
-        return moved[0]
+        if passage.moves:
+            move = partial(windows.move, self._cursor, query_id, passage.after)
+            shown = closed_keys(advance.state, passage)
+            if advance.keeper is None or shown is None:
+                move()
+            else:
+                capture(self._cursor, self._register, advance.keeper, shown, move)
+                self._unregister()
+        if watch.removal is not None:
+            windows.remove(self._cursor, watch.removal, passage.after)
+        return passage.moves
 
     def advance(self, advance: Advance) -> bool:
         """Partitions became idle, and no batch will say so; whether that moved the view's watermark."""

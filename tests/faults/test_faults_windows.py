@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import random
 import time
@@ -14,6 +15,7 @@ from services.kafka import create_topic
 from streaming.streaming_windows import Event, WindowedView, expected, random_events
 
 from faults.live import CATCH_UP_TIMEOUT_S, LiveServer
+from faults.test_faults_changelogs import latest, no_repetition
 from mvserver.demo.kafka_broker import KafkaBroker
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.night]  # two servers, one after the other
@@ -65,6 +67,11 @@ def test_windows_are_what_the_records_say_over_kills(server: LiveServer, kafka_b
     )
     for name, view in VIEWS.items():
         _create(server, name, view)
+    for name in ("changing", "closed"):
+        server.run(
+            f"CREATE CHANGELOG {name}_topic WITH ('store' = 's', 'topic' = '{name}_topic', 'retention.millis' = 20000) "
+            f"AS {VIEWS[name].sql}"
+        )
     _produce(kafka_broker.bootstrap, events[:150])
     server.wait_for(lambda: bool(_rows(server, "changing")), CATCH_UP_TIMEOUT_S, "nothing came")
     server.kill()
@@ -75,6 +82,8 @@ def test_windows_are_what_the_records_say_over_kills(server: LiveServer, kafka_b
         _check(server, name, view, events)
     _create(server, LATER, VIEWS["closed"])
     _check(server, LATER, VIEWS["closed"], events)
+    for name in ("changing", "closed"):
+        _check_topic(kafka_broker.bootstrap, f"{name}_topic", VIEWS[name], events)
     ((number,),) = server.query("SELECT late_rows FROM mv_catalog.views WHERE view = 'postgres.public.changing'")
     assert number == len(expected(VIEWS["changing"], events, PARTITIONS)[1])
 
@@ -90,6 +99,23 @@ def _check(server: LiveServer, name: str, view: WindowedView, events: list[Event
         f"WHERE view = 'postgres.public.{name}'"
     )
     assert sorted(found, key=_by_position) == sorted(late, key=_by_position)
+
+
+def _check_topic(bootstrap: str, topic: str, view: WindowedView, events: list[Event]) -> None:
+    """What was forgotten stays in the topic, and each change is there once."""
+    rows = {row[:3]: row for row in expected(view, events, PARTITIONS)[0] if row[2] is not None}
+    found, records = latest(bootstrap, topic, lambda found: len(found) == len(rows))
+    shown = [tuple(map(_from_text, value.values())) for value in found.values()]
+    assert {row[:3]: row for row in shown} == rows, topic
+    assert no_repetition(records)
+    assert all(value is not None for _, value in records)
+    assert not view.final or len(records) == len(rows)
+
+
+def _from_text(value: Any) -> Any:
+    if not isinstance(value, str) or "-" not in value:
+        return value
+    return round(dt.datetime.fromisoformat(value).replace(tzinfo=dt.UTC).timestamp() * 1000)
 
 
 def _by_position(row: tuple[str, int | None]) -> tuple[str, bool, int]:

@@ -192,9 +192,37 @@ def test_insert_into_a_changelog(filled: Bench) -> None:
     assert filled.notices == [f'query {query.id} writes to changelog "c"']
 
 
+def test_a_query_over_windows_says_how_long_they_are_kept(filled: Bench) -> None:
+    filled.run("USE STORE k")
+    filled.run(
+        "CREATE CHANGELOG c WITH ('window.grace.millis' = 1000, 'retention.millis' = 5000, 'key.format' = 'json') AS "
+        "SELECT window_start, window_end, url, count(*) AS n FROM TUMBLE(clicks, SIZE 1 MINUTE) "
+        "GROUP BY window_start, window_end, url EMIT FINAL"
+    )
+    (made,) = [r for r in filled.catalog.relations.all() if r.name == "c"]
+    assert made.key_columns == ("window_start", "window_end", "url")
+    assert made.property("retention.millis") is None, "it is the query's"
+    (query,) = filled.catalog.queries.all()
+    assert dict(query.properties) == {
+        "starting.position": "earliest", "window.grace.millis": "1000", "retention.millis": "5000",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "sqlstate", "message", "hint"),
     [
+        ("CREATE CHANGELOG c WITH ('retention.millis' = 5) AS SELECT url, count(*) AS n FROM clicks GROUP BY url",
+         "0A000", 'property "retention.millis" needs an aggregation over a window',
+         "Read FROM TUMBLE(stream, SIZE n unit) and GROUP BY window_start, window_end."),
+        ("CREATE CHANGELOG c WITH ('retention.millis' = 5) AS SELECT userid, age FROM users",
+         "0A000", 'property "retention.millis" needs an aggregation over a window',
+         "Read FROM TUMBLE(stream, SIZE n unit) and GROUP BY window_start, window_end."),
+        ("CREATE CHANGELOG c WITH ('retention.millis' = 'long') AS SELECT url, count(*) AS n FROM clicks GROUP BY url",
+         "22023", 'invalid value for property "retention.millis": "long"',
+         "It is a number of milliseconds, 0 to 3162240000000."),
+        ("CREATE CHANGELOG c WITH ('state.ttl.millis' = 5) AS SELECT url, count(*) AS n FROM clicks GROUP BY url",
+         "0A000", 'property "state.ttl.millis" is not supported',
+         "Group by a window and give 'retention.millis'."),
         ("CREATE CHANGELOG c AS SELECT url FROM clicks", "42809",
          "the result of the query is a stream, not a changelog",
          "CREATE STREAM ... AS writes such a result; with GROUP BY it is a changelog."),

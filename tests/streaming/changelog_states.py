@@ -104,6 +104,8 @@ class Changes:
         columns = [text for text in program.columns if not text.endswith(" AS x0")]
         with self._database.cursor() as cursor:
             cursor.register("batch", table)
+            for macro in _SPARK:
+                cursor.execute(f"CREATE TEMP MACRO IF NOT EXISTS {macro}")
             flagged = f"SELECT *, {', '.join(map(_duck, flags))} FROM ({decoded})"
             rows = cursor.sql(f"SELECT *, {', '.join(map(_duck, columns))} FROM ({flagged})").to_arrow_table()
         changes = view.changes.statement("mv_batch")
@@ -124,8 +126,12 @@ class Changes:
             return cursor.execute(f"SELECT * FROM ({sql}) ORDER BY ALL NULLS FIRST").fetchall()
 
 
+# Functions of Spark that DuckDB has under another name; any hash will do for a sketch.
+_SPARK = ("xxhash64(x) AS hash(x)", "shiftrightunsigned(x, n) AS x >> n", "signum(x) AS sign(x)")
+
+
 def _duck(text: str) -> str:
     text = re.sub(r"named_struct\('t', (.*?), 'v', ", r"struct_pack(t := \1, v := ", text.replace("`", '"'))
     text = re.sub(r"\barray\(", "list_value(", text)
-    text = re.sub(r"\b(\d+)[LD]\b", r"\1", text)  # Spark's marks of a number's type
+    text = re.sub(r"\b(\d+(?:E\d+)?)[LD]\b", r"\1", text)  # Spark's marks of a number's type
     return text.replace("unix_micros", "epoch_us")

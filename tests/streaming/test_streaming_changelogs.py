@@ -12,11 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from changelog_states import Changes, changelog, target
+from changelog_states import Changes, target
 
-from mvserver.compiler.compile import compile_select
-from mvserver.errors import SqlError
-from mvserver.sql.dialect import parse_select
 from spark_sinks.duckdb.state import main_table
 
 D = Decimal
@@ -169,6 +166,21 @@ _QUERIES = {
         "max(l, 3) FROM rows_now WHERE t IS NOT NULL GROUP BY k"
     ),
     "SELECT count(*) AS c, sum(i) AS s, max(l) AS m FROM rows": "SELECT count(*), sum(i), max(l) FROM rows_now",
+    "SELECT k, l, grouping(k, l) AS g, count(*) AS c, sum(i) AS s, avg(n) AS a FROM rows GROUP BY CUBE (k, l)": (
+        "SELECT k, l, grouping(k, l), count(*), sum(i), CAST(sum(n) / count(n) AS DECIMAL(38, 6)) FROM rows_now "
+        "GROUP BY CUBE (k, l)"
+    ),
+    "SELECT k, l, max(i) AS a, count(DISTINCT i) AS d, stddev(x) AS v, string_agg(DISTINCT k, '-') AS t FROM rows "
+    "GROUP BY GROUPING SETS ((k), (k), ROLLUP (l)) HAVING count(*) > 1 OR grouping(k) = 1": (
+        "SELECT k, l, max(i), count(DISTINCT i), stddev(x), string_agg(DISTINCT k, '-' ORDER BY k) FROM rows_now "
+        "GROUP BY GROUPING SETS ((k), (k), (l), ()) HAVING count(*) > 1 OR grouping(k) = 1"
+    ),
+    "SELECT k, sum(x) AS s, percentile_disc(0.5) WITHIN GROUP (ORDER BY i) AS p FROM rows GROUP BY k, ROLLUP (l)": (
+        "SELECT k, sum(x), quantile_disc(i, 0.5) FROM rows_now GROUP BY GROUPING SETS ((k), (k, l))"
+    ),
+    "SELECT count(*) AS c, sum(i) AS s, max(l) AS m FROM rows GROUP BY ()": (
+        "SELECT count(*), sum(i), max(l) FROM rows_now"
+    ),
     "SELECT k, last_value(i) AS a, first_value(l) AS b FROM rows GROUP BY k": (
         "SELECT k, max(struct_pack(t := t, v := i)) FILTER (t IS NOT NULL AND i IS NOT NULL).v, "
         "min(struct_pack(t := t, v := l)) FILTER (t IS NOT NULL AND l IS NOT NULL).v FROM rows_now GROUP BY k"
@@ -227,23 +239,52 @@ def test_random_changes_in_random_batches_over_crashes(fed: Any, round_: int) ->
             assert _rounded(views.rows(number)) == _rounded(views.oracle(oracle, _current(records))), sql
 
 
-# --- what is refused ------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("sql", "message", "hint"),
-    [
-        ("SELECT k, count(*) AS c FROM rows GROUP BY ROLLUP (k)",
-         "GROUP BY with ROLLUP, CUBE or GROUPING SETS is not supported over a changelog",
-         "Make a view for each of the sets."),
-        ("SELECT approx_count_distinct(k) AS c FROM rows",
-         "aggregate approx_count_distinct is not supported over a changelog",
-         "Aggregate in the SELECT that reads the view."),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_taken_back_is_refused(sql: str, message: str, hint: str) -> None:
-    relation = changelog("id")
-    with pytest.raises(SqlError) as raised:
-        compile_select(parse_select(sql), lambda parts, position: relation, default_starting="earliest")
-    assert (raised.value.sqlstate, raised.value.message, raised.value.hint) == ("0A000", message, hint)
+@pytest.mark.parametrize("clause", ["ROLLUP (k)", "CUBE (k, l)", "()", "GROUPING SETS ((), (k), ())"])
+def test_a_total_is_there_when_all_is_gone(fed: Any, clause: str) -> None:
+    views = fed(
+        f"SELECT count(*) AS c, sum(i) AS s FROM rows GROUP BY {clause}",
+        f"SELECT max(i) AS m FROM rows GROUP BY {clause}",
+    )
+    totals = clause.count("()") or 1
+    for _ in range(2):
+        assert (views.rows(), views.rows(1)) == ([(0, None)] * totals, [(None,)] * totals)
+        views.feed([{"id": 1, "k": "a", "i": 5}, {"id": 2, "k": None, "i": 9}])
+        assert (2, 14) in views.rows()
+        assert (9,) in views.rows(1)
+        views.feed([{"id": 1, "gone": True}, {"id": 2, "gone": True}])
+        views.crash()
+
+
+# --- approximate aggregates: what they keep is counted, and so taken back --------------------------------------------
+def test_a_sketch_over_a_changelog_is_as_near_as_one_that_saw_only_what_is_left(fed: Any) -> None:
+    rng = random.Random(SEED)
+    views = fed(
+        "SELECT approx_count_distinct(l) AS d, approx_percentile(x, 0.5) AS p FROM rows",
+        "SELECT k, approx_count_distinct(l) AS d, count(DISTINCT l) AS e FROM rows GROUP BY ROLLUP (k)",
+    )
+    rows: dict[int, dict[str, Any]] = {}
+    for size in (6_000, 3_000, 9_000):
+        batch = []
+        for _ in range(size):
+            key = rng.randrange(8_000)
+            row = {"id": key, "k": rng.choice("ab"), "l": rng.randrange(6_000), "x": rng.lognormvariate(0, 3)}
+            batch.append({"id": key, "gone": True} if rng.random() < 0.3 else row)
+            rows.pop(key, None)
+            if not batch[-1].get("gone"):
+                rows[key] = row
+        views.feed(batch)
+        exact = len({row["l"] for row in rows.values()})
+        xs = sorted(row["x"] for row in rows.values())
+        ((distinct, median),) = views.rows()
+        assert distinct == pytest.approx(exact, rel=0.05)
+        assert median == pytest.approx(xs[math.ceil(len(xs) / 2) - 1], rel=0.0101)
+        assert all(d == pytest.approx(e, rel=0.05) for _, d, e in views.rows(1))
+    views.feed([{"id": key, "gone": True} for key in list(rows)[3:]])
+    left = list(rows.values())[:3]
+    assert views.rows()[0][0] == len({row["l"] for row in left}), "of a few values it is exact"
+    views.feed([{"id": row["id"], "gone": True} for row in left])
+    assert views.rows() == [(0, None)]
+    assert views.rows(1) == [(None, 0, 0)]
 
 
 def test_all_tables_of_a_state_belong_to_it() -> None:
