@@ -25,7 +25,7 @@ from mvserver.compiler.shape import RelationShape, Resolve, ViewDefinition
 from mvserver.compiler.source_properties import scan_of
 from mvserver.compiler.unions import union_all
 from mvserver.compiler.unnests import Alias, first_in_from, unnested
-from mvserver.compiler.windowed import COLUMNS, window_of
+from mvserver.compiler.windowed import over_window
 from mvserver.errors import SqlError
 from mvserver.sql.nodes import position_of
 
@@ -152,13 +152,10 @@ def _relation(item: exp.Expression, parts: tuple[str, ...], names: Names) -> Sou
         )
     alias = item.args.get("alias")
     name, columns = _alias(alias)
-    scope = Scope.of(relation, name)
-    (table,) = scope.tables
-    window = window_of(item, relation)
-    named = table.columns if window is None else (*table.columns, *COLUMNS)
-    renamed = replace(table, columns=_renamed(named, columns, table.name, position_of(alias)))
-    scan = replace(scan_of(relation, item, names.default_starting), window=window)
-    return Source(Scope((renamed,)), scan)
+    source = over_window(Source(Scope.of(relation, name), scan_of(relation, item, names.default_starting)), item)
+    (table,) = source.scope.tables
+    renamed = replace(table, columns=_renamed(table.columns, columns, table.name, position_of(alias)))
+    return replace(source, scope=Scope((renamed,)))
 
 
 def _view(item: exp.Expression, relation: RelationShape, view: ViewDefinition, names: Names) -> Source:
@@ -173,7 +170,7 @@ def _view(item: exp.Expression, relation: RelationShape, view: ViewDefinition, n
     scan = replace(source.scan, views=(*source.scan.views, relation.id), starting_position=names.default_starting)
     named = replace(table, path=tuple(relation.name.split(".")))
     aggregation = None if source.aggregation is None else replace(source.aggregation, scan=scan)
-    return replace(source, scope=Scope((named,)), scan=scan, aggregation=aggregation)
+    return over_window(replace(source, scope=Scope((named,)), scan=scan, aggregation=aggregation), item)
 
 
 def _with_query(item: exp.Expression, known: WithQuery, names: Names) -> Source:
@@ -181,7 +178,7 @@ def _with_query(item: exp.Expression, known: WithQuery, names: Names) -> Source:
     if item.meta.get("properties"):
         raise refused("WITH (...) after a WITH query", item, "Write it after the stream that the query reads.")
     inside = replace(known.names, level=names.level + 1)
-    return _derived(known.tree.this, item, inside, item.args.get("alias"), known.tree.args["alias"])
+    return over_window(_derived(known.tree.this, item, inside, item.args.get("alias"), known.tree.args["alias"]), item)
 
 
 def _derived(

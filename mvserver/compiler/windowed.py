@@ -4,56 +4,96 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
 from mvserver.compiler.capabilities.lookup import call_operator
+from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.expressions import ColumnReference, Expression, both, walk
 from mvserver.compiler.plans import Aggregate, Aggregation, ContinuousPlan, Projection
-from mvserver.compiler.scope import ScopeColumn
-from mvserver.compiler.shape import RelationShape
+from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable
 from mvserver.compiler.windows import WINDOW_END, WINDOW_START, Window, WindowKind
 from mvserver.errors import SqlError
 from mvserver.sql import types as t
 from mvserver.sql.nodes import position_of
 from mvserver.sql.windows import WindowText
 
+if TYPE_CHECKING:
+    from mvserver.compiler.analyzer import Source
+
 START = ColumnReference(t.TIMESTAMP, WINDOW_START)
 END = ColumnReference(t.TIMESTAMP, WINDOW_END)
 COLUMNS = (ScopeColumn(WINDOW_START, START), ScopeColumn(WINDOW_END, END))
 
 
-def window_of(table: exp.Expression, relation: RelationShape) -> Window | None:
-    """The window that a table of FROM was written in."""
-    text = table.meta.get("window")
+def over_window(source: Source, item: exp.Expression) -> Source:
+    """The source in the window that an item of FROM was written in."""
+    text = item.meta.get("window")
     if not isinstance(text, WindowText):
-        return None
-    if relation.kind != "stream":
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            f"windows over a {relation.kind} are not supported",
-            hint="A window is over a stream, whose records do not change.",
-            position=text.position,
-        )
-    taken = next((each.name for each in relation.columns if each.name in (WINDOW_START, WINDOW_END)), None)
+        return source
+    _check_stream(source, text)
+    (table,) = source.scope.tables
+    taken = next((each.name for each in table.columns if each.name in (WINDOW_START, WINDOW_END)), None)
     if taken is not None:
         raise SqlError(
             sqlstates.DUPLICATE_COLUMN,
             f'the stream has a column "{taken}" already, which is what the window would add',
-            hint="Declare a stream over the same entity without it.",
+            hint="Declare a stream over the same entity without it."
+            if table.stored
+            else "Give it another name in the query that the window is over.",
             position=text.position,
         )
     kind = WindowKind(text.kind)
     window = Window(kind, text.size_ms, text.size_ms if kind is WindowKind.TUMBLE else text.step_ms)
     _check_step(window, text.position)
     if kind is WindowKind.SESSION:
-        known = {each.name for each in relation.columns}
-        for name, position in text.partition_by:
-            if name not in known:
-                raise SqlError(sqlstates.UNDEFINED_COLUMN, f'column "{name}" does not exist', position=position)
-        window = replace(window, partition_by=tuple(dict.fromkeys(name for name, _ in text.partition_by)))
-    return window
+        window = replace(window, partition_by=_partition_by(table, text))
+    scope = Scope((replace(table, columns=(*table.columns, *COLUMNS)),))
+    return replace(source, scope=scope, scan=replace(source.scan, window=window))
+
+
+def _check_stream(source: Source, text: WindowText) -> None:
+    """A window is over the records of one stream, be it through a query that computes with them."""
+    detail, hint = None, "A window is over a stream, whose records do not change."
+    if source.scan.kind == CHANGELOG:
+        what = "a changelog"
+    elif source.aggregation is not None:
+        what, hint = "a query that aggregates", "Write the window in that query, or aggregate its windows again."
+    elif source.scan.window is not None:
+        what, hint = "a query that is over a window", "Write one window."
+    elif source.scan.derived is not None:
+        what = "a join or UNION ALL"
+        detail = "Which of its rows come late would depend on how its sources are read beside each other."
+        hint = "Write it to a stream with CREATE STREAM ... AS, and read that."
+    else:
+        return
+    raise SqlError(
+        sqlstates.FEATURE_NOT_SUPPORTED,
+        f"windows over {what} are not supported",
+        detail=detail,
+        hint=hint,
+        position=text.position,
+    )
+
+
+def _partition_by(table: ScopeTable, text: WindowText) -> tuple[str, ...]:
+    """The columns of the records that the sessions are told apart by."""
+    found: list[str] = []
+    for name, position in text.partition_by:
+        column = table.column(name)
+        if column is None:
+            raise SqlError(sqlstates.UNDEFINED_COLUMN, f'column "{name}" does not exist', position=position)
+        if not isinstance(column.expression, ColumnReference):
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f'PARTITION BY "{name}" is not supported: the query computes it',
+                hint="Write the query to a stream with CREATE STREAM ... AS, and read that.",
+                position=position,
+            )
+        found.append(column.expression.name)
+    return tuple(dict.fromkeys(found))
 
 
 def _check_step(window: Window, position: int | None) -> None:

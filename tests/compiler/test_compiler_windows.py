@@ -57,6 +57,26 @@ def test_a_projection_has_no_records_outside_of_windows(condition: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("window", "keys"),
+    [
+        ("TUMBLE({}, SIZE 1 MINUTE) {}", "window_start, window_end, {}"),
+        ("HOP({}, SIZE 2 MINUTES, ADVANCE BY 1 MINUTE) {}", "window_start, window_end, ROLLUP ({})"),
+        ("SESSION({} PARTITION BY {}, GAP 1 MINUTE)", "window_start, window_end, {}"),
+    ],
+)
+def test_a_window_over_a_query_of_with_is_one_over_its_stream(window: str, keys: str) -> None:
+    direct = window.format("events", "k" if "PARTITION" in window else "AS t")
+    through = window.format("w", "who" if "PARTITION" in window else "AS t")
+    one = plan(f"SELECT window_end, k AS who, sum(v + 1) AS n FROM {direct} WHERE v > 2 GROUP BY {keys.format('k')}")
+    other = plan(
+        "WITH w AS (SELECT k AS who, v + 1 AS more FROM events WHERE v > 2) "
+        f"SELECT window_end, who, sum(more) AS n FROM {through} GROUP BY {keys.format('who')}"
+    )
+    assert one == other
+    assert one.scan.window is not None
+
+
 def test_explain_says_how_time_passes() -> None:
     found = plan(
         "SELECT k, count(*) FROM TUMBLE(events, SIZE 90 SECONDS) "
@@ -134,6 +154,22 @@ def test_view_properties_come_back_from_the_catalog() -> None:
          "Declare a stream over the same entity without it."),
         ("SELECT k FROM TUMBLE(rows, SIZE 1 DAY)", "0A000", "windows over a changelog are not supported",
          "A window is over a stream, whose records do not change."),
+        ("WITH w AS (SELECT k FROM rows) SELECT k FROM TUMBLE(w, SIZE 1 DAY)", "0A000",
+         "windows over a changelog are not supported", "A window is over a stream, whose records do not change."),
+        ("WITH w AS (SELECT k, count(*) AS n FROM events GROUP BY k) SELECT k FROM TUMBLE(w, SIZE 1 DAY)", "0A000",
+         "windows over a query that aggregates are not supported",
+         "Write the window in that query, or aggregate its windows again."),
+        ("WITH w AS (SELECT k FROM TUMBLE(events, SIZE 1 DAY)) SELECT k FROM TUMBLE(w, SIZE 1 DAY)", "0A000",
+         "windows over a query that is over a window are not supported", "Write one window."),
+        ("WITH w AS (SELECT k FROM events UNION ALL SELECT k FROM events) SELECT k FROM TUMBLE(w, SIZE 1 DAY)", "0A000",
+         "windows over a join or UNION ALL are not supported",
+         "Write it to a stream with CREATE STREAM ... AS, and read that."),
+        ("WITH w AS (SELECT at AS window_end FROM events) SELECT 1 FROM TUMBLE(w, SIZE 1 DAY)", "42701",
+         'the stream has a column "window_end" already, which is what the window would add',
+         "Give it another name in the query that the window is over."),
+        (f"WITH w AS (SELECT v + 1 AS n FROM events) SELECT n FROM SESSION(w PARTITION BY n, GAP 1 DAY) {_BY}, n",
+         "0A000", 'PARTITION BY "n" is not supported: the query computes it',
+         "Write the query to a stream with CREATE STREAM ... AS, and read that."),
         ("SELECT a.k FROM TUMBLE(events, SIZE 1 DAY) a JOIN events b WITHIN 1 DAY ON a.k = b.k", "0A000",
          "a window in a join is not supported in a continuous query",
          "Join the streams first, or join the views where you read them."),

@@ -128,6 +128,21 @@ def test_what_views_over_views_refuse(filled: Bench) -> None:
     assert filled.catalog.relations.all()[-1].key_columns == ("n",)
 
 
+def test_a_window_may_be_over_a_view_that_filters_a_stream(filled: Bench) -> None:
+    filled.run(
+        "CREATE MATERIALIZED VIEW local AS SELECT url AS page FROM clicks WHERE url LIKE './%'",
+        "CREATE MATERIALIZED VIEW minutes AS SELECT window_start, window_end, page, count(*) AS n "
+        "FROM TUMBLE(local, SIZE 1 MINUTE) AS t GROUP BY window_start, window_end, page EMIT FINAL",
+        "CREATE MATERIALIZED VIEW hours AS SELECT window_end, page FROM TUMBLE(local, SIZE 1 HOUR)",
+    )
+    views = {each.name: each for each in filled.catalog.relations.all()}
+    assert views["minutes"].key_columns == ("window_start", "window_end", "page")
+    assert [column.name for column in views["hours"].columns] == ["window_end", "page"]
+    error = filled.error("CREATE MATERIALIZED VIEW w AS SELECT page FROM TUMBLE(minutes, SIZE 1 HOUR)")
+    assert error.sqlstate == "0A000"
+    assert filled.error("DROP MATERIALIZED VIEW local").sqlstate == "2BP01"
+
+
 def test_views_that_forget_rows_have_no_views_over_them(filled: Bench) -> None:
     filled.run("CREATE MATERIALIZED VIEW kept WITH ('retention.millis' = 60000) AS SELECT url FROM clicks")
     error = filled.error("CREATE MATERIALIZED VIEW w AS SELECT url FROM kept")
