@@ -52,6 +52,11 @@ def changed_keys(state: State, batch: str | None, changes: str | None) -> str | 
     return None
 
 
+def shows_closed(state: State) -> bool:
+    """Whether only closed windows are shown: no merge changes what is shown then, since they take no more records."""
+    return isinstance(state, UpsertState) and state.windowing is not None and state.windowing.final
+
+
 def closed_keys(state: State, passage: Passage) -> str | None:
     """Query of the keys (g0 ...) whose rows a watermark shows; None where all rows are shown as they change."""
     if not isinstance(state, UpsertState) or state.windowing is None or not state.windowing.final:

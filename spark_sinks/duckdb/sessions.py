@@ -37,25 +37,22 @@ def joined(relation: str, keys: Sequence[str], start: str, end: str, passing: st
     )
 
 
-def merge(
+def find(
     cursor: duckdb.DuckDBPyConnection,
     register: Register,
     state: UpsertState,
     windowing: Windowing,
     rolled_up: str,
 ) -> None:
-    """Takes in the sessions of a batch: ``rolled_up`` is a query with the columns of the state."""
+    """Finds what the sessions of a batch become with those that they touch; ``rolled_up`` is a query with the columns
+    of the state."""
     register(_NEW, cursor.sql(rolled_up).to_arrow_table())
     start, end = f"k{windowing.start_key}", f"k{windowing.end_key}"
-    others = [key for key in state.keys if key not in (start, end)]
-    same = "".join(f" AND t.{key} IS NOT DISTINCT FROM s.{key}" for key in others)
-    touched = f"EXISTS (SELECT 1 FROM {_NEW} AS s WHERE t.{start} <= s.{end} AND s.{start} <= t.{end}{same})"
-    names = ", ".join([*state.keys, *(name for name, _ in state.state_columns)])
-    table = qualified(state.table)
-    both = f"(SELECT {names} FROM {_NEW} UNION ALL SELECT {names} FROM {table} AS t WHERE {touched})"
+    names = _names(state)
+    both = f"(SELECT {names} FROM {_NEW} UNION ALL SELECT {names} FROM {_touched(state, windowing)})"
     merged = roll_up(
         state,
-        joined(both, others, start, end, "true"),
+        joined(both, _others(state, windowing), start, end, "true"),
         keys=state.keys,
         passing="true",
         count="n",
@@ -66,5 +63,35 @@ def merge(
         nulls=None,
     )
     register(_MERGED, cursor.sql(merged).to_arrow_table())
-    cursor.execute(f"DELETE FROM {table} AS t WHERE {touched}")
-    cursor.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM {_MERGED}")
+
+
+def changed_keys(state: UpsertState, windowing: Windowing) -> str:
+    """Query of the keys (g0 ...) of the sessions that were found, and of those that they replace."""
+    keys = ", ".join(f"{key} AS g{i}" for i, key in enumerate(state.keys))
+    return f"SELECT {keys} FROM {_MERGED} UNION SELECT {keys} FROM {_touched(state, windowing)}"
+
+
+def put(cursor: duckdb.DuckDBPyConnection, state: UpsertState, windowing: Windowing) -> None:
+    """Puts the sessions that were found in the place of those that they touch."""
+    names = _names(state)
+    cursor.execute(f"DELETE FROM {_touched(state, windowing)}")
+    cursor.execute(f"INSERT INTO {qualified(state.table)} ({names}) SELECT {names} FROM {_MERGED}")
+
+
+def _touched(state: UpsertState, windowing: Windowing) -> str:
+    """The rows of the state, as what follows FROM."""
+    start, end = f"k{windowing.start_key}", f"k{windowing.end_key}"
+    same = "".join(f" AND t.{key} IS NOT DISTINCT FROM s.{key}" for key in _others(state, windowing))
+    return (
+        f"{qualified(state.table)} AS t WHERE EXISTS ("
+        f"SELECT 1 FROM {_NEW} AS s WHERE t.{start} <= s.{end} AND s.{start} <= t.{end}{same})"
+    )
+
+
+def _others(state: UpsertState, windowing: Windowing) -> list[str]:
+    """The keys beside the bounds."""
+    return [key for i, key in enumerate(state.keys) if i not in (windowing.start_key, windowing.end_key)]
+
+
+def _names(state: UpsertState) -> str:
+    return ", ".join([*state.keys, *(name for name, _ in state.state_columns)])

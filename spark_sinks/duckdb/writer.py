@@ -20,7 +20,7 @@ import pyarrow as pa
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
 from spark_sinks.duckdb import inspection, logs, sessions, windows
-from spark_sinks.duckdb.capture import Keeper, capture, changed_keys, closed_keys
+from spark_sinks.duckdb.capture import Keeper, capture, changed_keys, closed_keys, shows_closed
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState, merge_changes
 from spark_sinks.duckdb.ledger import Ledger, LedgerEntry, RejectedRow, SubscriberRow, create_tables
 from spark_sinks.duckdb.names import qualified
@@ -35,6 +35,7 @@ from spark_sinks.duckdb.state import (
     watched,
 )
 from spark_sinks.duckdb.value_tables import new_values_relation
+from spark_sinks.duckdb.window_batches import take_in
 from spark_sinks.duckdb.write_ahead_log import WriteAheadLog
 
 _BATCH = "mv_batch"
@@ -257,10 +258,15 @@ class Writer:
         self._unregister()
 
     def _merge_and_keep(self, view: ViewMerge, newest: dt.datetime | None) -> None:
-        if view.keeper is None:
+        state, grown = view.state, None
+        if view.judging is not None and isinstance(state, UpsertState) and state.windowing is not None:
+            grown = take_in(
+                self._cursor, self._register, view.query_id, state, state.windowing, view.judging, _BATCH, view.roll_ups
+            )
+        if view.keeper is None or (view.judging is not None and shows_closed(view.state)):
             self._merge_view(view)
             return
-        changed = changed_keys(view.state, view.keys, view.changes)
+        changed = grown or changed_keys(view.state, view.keys, view.changes)
         capture(self._cursor, self._register, view.keeper, changed, partial(self._merge_view, view), newest)
 
     def _merge_view(self, view: ViewMerge) -> None:
@@ -280,14 +286,9 @@ class Writer:
             return
         assert isinstance(view.state, UpsertState)  # noqa: S101 - an append view has an INSERT
         windowing = view.state.windowing
-        if view.judging is not None and windowing is not None:
-            judged = windows.judge(self._cursor, view.query_id, windowing, view.judging, _BATCH)
-            self._register(windows.JUDGED, judged)
-            windows.take_judged(self._cursor, view.query_id, view.judging, judged)
-            if windowing.gap_us is not None:
-                for rolled_up, _ in view.roll_ups:
-                    sessions.merge(self._cursor, self._register, view.state, windowing, rolled_up)
-                return
+        if windowing is not None and windowing.gap_us is not None:
+            sessions.put(self._cursor, view.state, windowing)
+            return
         for index, (taking, values) in enumerate(zip(view.values, view.state.values, strict=True)):
             if values.counted:
                 self._cursor.execute(taking)

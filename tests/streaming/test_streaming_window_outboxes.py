@@ -13,6 +13,7 @@ from streaming_windows import Event, WindowedView, World, expected, random_batch
 from test_streaming_windows import cumulate, hop, tumble
 
 from mvserver.streaming.outputs import with_outbox
+from spark_sinks.duckdb.outbox import Outbox
 
 S = 1000
 TUMBLED = WindowedView("TUMBLE(events, SIZE 10 SECONDS)", tumble(10 * S), delay_ms=2 * S)
@@ -93,6 +94,29 @@ def _run(tmp_path: Path, seed: int) -> None:
         kept = [len(world.rows(number)) for number in range(len(QUERIES))]
         assert kept[2] < kept[0]
         assert kept[7] < kept[6]
+    finally:
+        world.close()
+
+
+def test_only_what_may_have_changed_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[tuple[str, bool]] = []
+    shown = Outbox.shown
+
+    def spied(outbox: Outbox, *, changed_only: bool) -> str:
+        looks.append((outbox.query_id, changed_only))
+        return shown(outbox, changed_only=changed_only)
+
+    monkeypatch.setattr(Outbox, "shown", spied)
+    queries = [GROWN, dataclasses.replace(GROWN, final=True)]
+    world = World(None, tmp_path, [_sending(query, number) for number, query in enumerate(queries)], 1)
+    try:
+        world.feed_evaluated([Event(0, 0, "a", 1, 1 * S), Event(0, 1, "b", 5, 2 * S)], queries)
+        assert looks == [("q0", True), ("q1", True)], "the closed ones when the watermark moves"
+        world.feed_evaluated([Event(0, 2, "a", 1, 3 * S)], queries)
+        assert [row for _, row in _sent(world, 0)][-2:] == [
+            (1 * S, 6 * S, "a", 2, 2, 2, 1, 1), (1 * S, 4 * S, "a", 1, 1, 1, 1, 1),
+        ]  # fmt: skip
+        assert all(changed_only for _, changed_only in looks)
     finally:
         world.close()
 

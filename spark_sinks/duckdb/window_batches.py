@@ -1,0 +1,32 @@
+"""A batch of a view over a window, before it is merged: which of its records count, and what they make of sessions."""
+
+from __future__ import annotations
+
+import duckdb
+
+from spark_sinks.duckdb import sessions, windows
+from spark_sinks.duckdb.changelog import Register
+from spark_sinks.duckdb.state import UpsertState
+from spark_sinks.duckdb.windows import Judging, Windowing
+
+
+def take_in(
+    cursor: duckdb.DuckDBPyConnection,
+    register: Register,
+    query_id: str,
+    state: UpsertState,
+    windowing: Windowing,
+    judging: Judging,
+    batch: str,
+    roll_ups: tuple[tuple[str, bool], ...],
+) -> str | None:
+    """Keeps what is late. The roll-ups then find the judged batch; those of sessions are evaluated here, and the result
+    is the query of the keys that change: the bounds in them grow with what was there."""
+    judged = windows.judge(cursor, query_id, windowing, judging, batch)
+    register(windows.JUDGED, judged)
+    windows.take_judged(cursor, query_id, judging, judged)
+    if windowing.gap_us is None:
+        return None
+    ((rolled_up, _),) = roll_ups
+    sessions.find(cursor, register, state, windowing, rolled_up)
+    return sessions.changed_keys(state, windowing)
