@@ -50,6 +50,8 @@ _QUERIES = pa.schema(
         ("filled_share", _REAL),
         ("last_change_at", _TIME),
         ("last_confirmed_at", _TIME),
+        ("watermark", _TIME),
+        ("late_rows", _COUNT),
     ]
 )
 _VIEWS = pa.schema(
@@ -132,7 +134,7 @@ _REJECTED = pa.schema(
 
 def live_relations(catalog: Catalog, engine: Engine, writer: Writer) -> Mapping[str, Callable[[], pa.Table]]:
     rows: dict[str, tuple[pa.Schema, Callable[[], Iterator[_Row]]]] = {
-        "queries": (_QUERIES, partial(_queries, catalog, engine)),
+        "queries": (_QUERIES, partial(_queries, catalog, engine, writer)),
         "views": (_VIEWS, partial(_views, catalog, engine, writer)),
         "backfills": (_BACKFILLS, partial(_backfills, catalog, engine)),
         "pipelines": (_PIPELINES, partial(_pipelines, catalog, engine)),
@@ -148,8 +150,10 @@ def _table(schema: pa.Schema, rows: Callable[[], Iterator[_Row]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows()), schema=pa.schema([*schema, _SEEN, _READ]))
 
 
-def _queries(catalog: Catalog, engine: Engine) -> Iterator[_Row]:
+def _queries(catalog: Catalog, engine: Engine, writer: Writer) -> Iterator[_Row]:
+    windows = _of_queries(writer.window_progress())
     for query, status in _known(catalog, engine):
+        watermark, late = windows.get(query.id, (None, None))
         yield {
             **_of(catalog, query.sink_id),
             "id": query.id,
@@ -171,6 +175,8 @@ def _queries(catalog: Catalog, engine: Engine) -> Iterator[_Row]:
             "filled_share": status.filled_share,
             "last_change_at": _time(status.last_change_at),
             "last_confirmed_at": _time(status.last_confirmed_at),
+            "watermark": _event_time(watermark),
+            "late_rows": late,
         }
 
 

@@ -130,9 +130,10 @@ def test_late_rows_of_the_windows_of_a_sub_query_are_those_of_its_view(world: Wo
             f"INSERT INTO \"_ledger\".late_rows VALUES ('{query_id}/l', 1, '0:7', 1500000, TIMESTAMP 'epoch', "
             "TIMESTAMP 'epoch', 90000000, now())"
         )
-    assert world.columns("views", "view", "watermark", "late_rows") == [
-        ("postgres.public.nested", dt.datetime(1970, 1, 1, 0, 1, tzinfo=dt.UTC), 3)
-    ]
+    for relation, name in (("views", "view"), ("queries", "sink")):
+        assert world.columns(relation, name, "watermark", "late_rows") == [
+            ("postgres.public.nested", dt.datetime(1970, 1, 1, 0, 1, tzinfo=dt.UTC), 3)
+        ]
     assert world.columns("late_rows", "view", "position") == [("postgres.public.nested", "0:7")]
 
 
