@@ -10,11 +10,13 @@ import importlib
 import sys
 import time
 import traceback
+from pathlib import Path
 
 from mvbench import machine, render, results
 from mvbench.bench import Bench, Settings
 
-PARTS = ("startup", "freshness", "changelog_join", "view_cost", "backlog", "pull", "cpu", "memory")
+PARTS = ("startup", "freshness", "changelog_join", "view_cost", "backlog", "nexmark", "pull", "cpu", "memory")
+_NEXMARK = Path(__file__).resolve().parents[1] / "nexmark"  # its events and queries, which tests have too
 
 
 def main(arguments: list[str]) -> int:
@@ -24,6 +26,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if unknown := sorted(set(options.parts) - set(PARTS)):
         parser.error(f"unknown parts: {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    sys.path.append(str(_NEXMARK))
     failed = []
     settings = Settings.from_environment()
     if not options.render:

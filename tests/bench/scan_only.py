@@ -1,6 +1,6 @@
 """The scan-only rate: the topic read by Spark's own connector, all declared columns decoded, the rows thrown away.
 
-    python scan_only.py BOOTSTRAP TOPIC "COLUMN TYPE, ..."
+    python scan_only.py BOOTSTRAP TOPIC "COLUMN TYPE, ..." RECORDS-A-BATCH
 
 A plain PySpark program: of the server's code it has only the way of getting the connector's jars. Prints one line of
 JSON. The rate is taken from the second micro-batch on, when the JVM has warmed up, as the server's is after its first
@@ -22,10 +22,8 @@ from pyspark.sql import functions as f
 
 from spark_sinks.kafka.jars import add_kafka_jars
 
-_RECORDS_PER_TRIGGER = 1_000_000
 
-
-def main(bootstrap: str, topic: str, columns: str) -> int:
+def main(bootstrap: str, topic: str, columns: str, at_a_time: str) -> int:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = (
         SparkSession.builder.master("local[*]")
@@ -43,7 +41,7 @@ def main(bootstrap: str, topic: str, columns: str) -> int:
             .option("kafka.bootstrap.servers", bootstrap)
             .option("subscribe", topic)
             .option("startingOffsets", "earliest")
-            .option("maxOffsetsPerTrigger", _RECORDS_PER_TRIGGER)
+            .option("maxOffsetsPerTrigger", at_a_time)
             .option("kafka.max.poll.records", 20_000)
             .option("kafka.max.partition.fetch.bytes", 8_388_608)
             .option("kafka.fetch.max.bytes", 67_108_864)
@@ -86,4 +84,4 @@ def rate(progress: list[dict[str, Any]]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:4]))
+    sys.exit(main(*sys.argv[1:5]))

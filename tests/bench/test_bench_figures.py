@@ -95,6 +95,11 @@ SAMPLES: dict[str, dict[str, object]] = {
             }
         ],
     },
+    "nexmark": {
+        "events": 1_000_000,
+        "scan_only_per_s": 400_000,
+        "rows": [{"query": "q5", "events": 920_000, "rows": 700, "events_per_s": 50_000, "cpu_us_per_event": 31.5}],
+    },
     "view_cost": {
         "burst_events": 20_000,
         "tenth_share": 0.08,
@@ -151,6 +156,7 @@ def test_every_part_has_its_place_in_the_document_and_a_table(tmp_path: Path) ->
     assert "| 1,000 | 3 | 3 | 0 | 21,000 | 100 | 120.5 | 120.5 | 120.5 | 2 |" in first
     assert "| wide | 1 | 200 | 250,000 | 400,000 | 62.5 % | 9.5 | 31.25 | 1,900 |" in first
     assert "The tenth view adds 8.0 % of the batch with one view, the hundredth 3.0 %." in first
+    assert "| q5 | 920,000 | 700 | 50,000 | 12.5 % | 31.5 |" in first
     assert "| idle | 0.05 | 900 |" in first
     assert "| look-up | simple | 1 | mvserver | 1,500 | 0.21 | 0.6 | 0.6 |" in first
     assert "5,000,000 rows (240 MiB) streamed: 1,200,000 rows a second, PostgreSQL 2,000,000 (0.60 of it)" in first

@@ -9,7 +9,7 @@ from pathlib import Path
 from nexmark_events import COLUMNS
 
 _FOLDER = Path(__file__).parent
-_TIMED = "'value.format' = 'json', 'timestamp' = 'dateTime'"
+_TIMED = "'value.format' = 'json', 'timestamp' = 'date_time'"
 
 
 @dataclass(frozen=True)

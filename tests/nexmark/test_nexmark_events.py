@@ -78,7 +78,7 @@ def test_values_are_json_of_the_declared_types(events: list[Event]) -> None:
         value = json.loads(event.value())
         assert list(value) == [column.split()[0] for column in COLUMNS[kind].split(", ")]
         assert [type(each) for each in value.values()] == kinds
-        assert value["dateTime"].startswith("2024-05-01 12:00:0")
+        assert value["date_time"].startswith("2024-05-01 12:00:0")
     sizes = Counter[str]()
     for event in events:
         sizes[event.kind] += len(event.value())
@@ -90,9 +90,9 @@ def test_values_are_json_of_the_declared_types(events: list[Event]) -> None:
 _TYPES = {"BIGINT": t.BIGINT, "VARCHAR": t.VARCHAR, "TIMESTAMP": t.TIMESTAMP}
 
 
-def _shape(name: str, kind: str, key: tuple[str, ...] = (), timestamp: str | None = "datetime") -> RelationShape:
+def _shape(name: str, kind: str, key: tuple[str, ...] = (), timestamp: str | None = "date_time") -> RelationShape:
     columns = (column.split() for column in COLUMNS[kind].split(", "))
-    declared = tuple(ScanColumn(column.lower(), _TYPES[type_]) for column, type_ in columns)
+    declared = tuple(ScanColumn(column, _TYPES[type_]) for column, type_ in columns)
     relation = "changelog" if key else "stream"
     return RelationShape(name, f"db.public.{name}", relation, declared, timestamp=timestamp, primary_key=key)
 

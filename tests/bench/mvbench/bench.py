@@ -55,7 +55,7 @@ class Bench:
     settings: Settings
     folder: Path
     broker: KafkaBroker
-    _topics: int = field(default=0)
+    _servers: int = field(default=0)
 
     @classmethod
     @contextlib.contextmanager
@@ -70,24 +70,33 @@ class Bench:
             shutil.rmtree(folder, ignore_errors=True)
 
     @contextlib.contextmanager
-    def fresh(self, workload: Workload, views: Sequence[View], *, arguments: Sequence[str] = ()) -> Iterator[Running]:
-        """A server with the views over a new, empty topic; topic and data are removed afterwards."""
-        self._topics += 1
-        topic = f"{workload.name}-{self._topics}"
-        data = self.folder / f"data-{self._topics}"
-        log = self.folder / f"server-{self._topics}.log"
+    def server(self, arguments: Sequence[str] = ()) -> Iterator[Server]:
+        """A server over data of its own, to be started; both go afterwards."""
+        self._servers += 1
+        data = self.folder / f"data-{self._servers}"
+        log = self.folder / f"server-{self._servers}.log"
         server = Server(data, log, port=free_port(_PORT_FROM), arguments=arguments)
-        running = Running(server, self.broker.bootstrap, topic, workload, tuple(views))
         try:
-            server.start()
-            running.declare()
-            yield running
+            yield server
         finally:
             server.stop()
             shutil.rmtree(data, ignore_errors=True)
-            admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
-            for deleted in admin.delete_topics([topic]).values():
-                deleted.result()
+
+    @contextlib.contextmanager
+    def fresh(self, workload: Workload, views: Sequence[View], *, arguments: Sequence[str] = ()) -> Iterator[Running]:
+        """A server with the views over a new, empty topic; topic and data are removed afterwards."""
+        with self.server(arguments) as server:
+            topic = f"{workload.name}-{self._servers}"
+            running = Running(server, self.broker.bootstrap, topic, workload, tuple(views))
+            try:
+                server.start()
+                running.declare()
+                yield running
+            finally:
+                server.stop()
+                admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
+                for deleted in admin.delete_topics([topic]).values():
+                    deleted.result()
 
 
 @dataclass

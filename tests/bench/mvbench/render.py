@@ -101,6 +101,23 @@ def _backlog(result: dict[str, Any]) -> str:
     return f"{result['events']:,} events.\n\n" + table(header, rows)
 
 
+def _nexmark(result: dict[str, Any]) -> str:
+    scanned = result["scan_only_per_s"]
+    header = ("query", "events read", "rows", "events/s", "of scan only", "CPU µs/event")
+    rows = [
+        (
+            row["query"],
+            row["events"],
+            row["rows"],
+            row["events_per_s"],
+            _percent(row["events_per_s"] / scanned),
+            row["cpu_us_per_event"],
+        )
+        for row in result["rows"]
+    ]
+    return f"{result['events']:,} events; scan only of the bids: {scanned:,} events a second.\n\n{table(header, rows)}"
+
+
 def _view_cost(result: dict[str, Any]) -> str:
     rows = [(row["views"], row["keys"], row["burst_ms"]) for row in result["rows"]]
     text = table(("views", "keys", f"{result['burst_events']:,} events visible after ms"), rows)
@@ -160,6 +177,7 @@ _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "freshness": _freshness,
     "changelog_join": _changelog_join,
     "backlog": _backlog,
+    "nexmark": _nexmark,
     "view_cost": _view_cost,
     "pull": _pull,
     "startup": _startup,

@@ -1,1 +1,1 @@
-SELECT auction, bidder, price, dateTime, extra FROM bid
+SELECT auction, bidder, price, date_time, extra FROM bid

@@ -1,9 +1,9 @@
-SELECT bidder, count(*), min(dateTime), max(dateTime) + INTERVAL '10 seconds'
+SELECT bidder, count(*), min(date_time), max(date_time) + INTERVAL '10 seconds'
 FROM (
-  SELECT bidder, dateTime, count(*) FILTER (WHERE begins) OVER (PARTITION BY bidder ORDER BY dateTime) AS session
+  SELECT bidder, date_time, count(*) FILTER (WHERE begins) OVER (PARTITION BY bidder ORDER BY date_time) AS session
   FROM (
-    SELECT bidder, dateTime,
-           dateTime - lag(dateTime) OVER (PARTITION BY bidder ORDER BY dateTime) > INTERVAL '10 seconds' AS begins
+    SELECT bidder, date_time,
+           date_time - lag(date_time) OVER (PARTITION BY bidder ORDER BY date_time) > INTERVAL '10 seconds' AS begins
     FROM bid
   ) AS gaps
 ) AS sessions

@@ -1,7 +1,7 @@
 WITH hop AS (
   SELECT bid.*, w AS window_start, w + INTERVAL '10 seconds' AS window_end
   FROM bid, generate_series(
-    date_bin('2 seconds', dateTime, 'epoch') - INTERVAL '8 seconds', date_bin('2 seconds', dateTime, 'epoch'), '2 seconds'
+    date_bin('2 seconds', date_time, 'epoch') - INTERVAL '8 seconds', date_bin('2 seconds', date_time, 'epoch'), '2 seconds'
   ) AS w
 ), counted AS (
   SELECT auction, count(*) AS num, window_start, window_end FROM hop GROUP BY auction, window_start, window_end

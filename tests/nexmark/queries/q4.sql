@@ -6,7 +6,7 @@ CREATE MATERIALIZED VIEW q4 AS
     SELECT A.id, A.category, max(B.price) AS final
     FROM auction WITH ('watermark.delay.millis' = 4000) AS A
     JOIN bid WITH ('watermark.delay.millis' = 4000) AS B WITHIN 1 MINUTE ON A.id = B.auction
-    WHERE B.dateTime BETWEEN A.dateTime AND A.expires
+    WHERE B.date_time BETWEEN A.date_time AND A.expires
     GROUP BY A.id, A.category
   ) AS Q
   GROUP BY Q.category;

@@ -1,8 +1,9 @@
--- Highest bid of each ten seconds. A stream is not joined with rows that change: so the bids of a window are its groups.
+-- Highest bid of each ten seconds. A stream is not joined with rows that change: so the bids of a window are groups,
+-- each once.
 CREATE MATERIALIZED VIEW q7 AS
-  SELECT B.auction, B.price, B.bidder, B.dateTime, B.extra
+  SELECT B.auction, B.price, B.bidder, B.date_time, B.extra
   FROM (
-    SELECT DISTINCT window_start, window_end, auction, price, bidder, dateTime, extra
+    SELECT DISTINCT window_start, window_end, auction, price, bidder, date_time, extra
     FROM TUMBLE(bid, SIZE 10 SECONDS) WITH ('watermark.delay.millis' = 4000)
   ) AS B
   JOIN (
