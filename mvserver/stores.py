@@ -21,10 +21,12 @@ from spark_sinks.base import SourceReader, StoreClient
 from spark_sinks.decode import supported_formats
 from spark_sinks.file.client import FileClient
 from spark_sinks.file.options import FileOptions
+from spark_sinks.file.source import METADATA_TYPE as FILE_METADATA
 from spark_sinks.file.source import FileReader
 from spark_sinks.kafka.client import KafkaClient
 from spark_sinks.kafka.options import KafkaOptions
 from spark_sinks.kafka.sink import TransactionalSink as KafkaSink
+from spark_sinks.kafka.source import METADATA_TYPE as KAFKA_METADATA
 from spark_sinks.kafka.source import KafkaReader
 
 
@@ -50,6 +52,9 @@ class StoreRegistry:
 
     def formats(self, kind: str) -> Sequence[str]:
         return supported_formats() if kind == "FILE" else ("json", "csv")
+
+    def metadata(self, kind: str) -> str:
+        return FILE_METADATA if kind == "FILE" else KAFKA_METADATA
 
     def check_properties(self, kind: str, properties: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
         if kind == "FILE":

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Position = Mapping[str, Any]
+METADATA = "metadata"  # a column of what SourceReader reads
 
 
 @dataclass(frozen=True)
@@ -99,8 +100,9 @@ class RecordOrder:
 
 class SourceReader(Protocol):
     """One entity as Spark reads it. The frames have the raw columns ``key binary``, ``value binary``, ``position
-    string`` (for people: "partition:offset" or file name) and ``record_time timestamp`` (the record's own time),
-    plus ``event_columns`` where the format is typed by Spark itself (Parquet)."""
+    string`` (for people: "partition:offset" or file name), ``record_time timestamp`` (the record's own time) and
+    ``metadata`` (a struct of what the store knows of the record, ``METADATA_TYPE`` of its folder), plus
+    ``event_columns`` where the format is typed by Spark itself (Parquet)."""
 
     def adopt(self, position: Position, *, fresh: bool) -> Position:
         """A store's answer to ``position`` as a position of this reader; ``fresh``: nothing has been read yet."""

@@ -74,6 +74,7 @@ class Scan:
     views: tuple[str, ...] = ()  # ids of the views whose definitions led here, the outermost last
     derived: Derived | None = None  # what makes its rows, where no store has them
     unnests: tuple[Unnest, ...] = ()  # each makes several rows of what the one before gives
+    metadata: SqlType | None = None  # what rowmetadata() gives of a record
 
 
 class Aggregate(enum.Enum):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mvserver import sqlstates
 from mvserver.compiler.expressions import ColumnReference, Expression, FieldAccess
-from mvserver.compiler.row_functions import ROW_FUNCTIONS
+from mvserver.compiler.row_functions import row_columns
 from mvserver.compiler.shape import RelationShape
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
@@ -34,7 +34,7 @@ class ScopeTable:
     columns: tuple[ScopeColumn, ...]
     alias: str | None = None
     path: tuple[str, ...] = ()  # database, schema, name; empty for a sub-query
-    stored: bool = False  # its rows are records of an entity
+    records: tuple[ColumnReference, ...] = ()  # what its rows have besides columns, being records of an entity
     unnested: bool = False  # its rows are elements of a record's arrays
 
     @property
@@ -60,7 +60,8 @@ class Scope:
     @staticmethod
     def of(relation: RelationShape, alias: str | None) -> Scope:
         columns = tuple(ScopeColumn(each.name, ColumnReference(each.type, each.name)) for each in relation.columns)
-        return Scope((ScopeTable(columns, alias, tuple(relation.name.split(".")), stored=True),))
+        path = tuple(relation.name.split("."))
+        return Scope((ScopeTable(columns, alias, path, row_columns(relation.metadata)),))
 
     def all_columns(self, parts: Sequence[str] | None, position: int | None) -> tuple[ScopeColumn, ...]:
         """What ``*`` stands for, or ``parts.*``."""
@@ -72,14 +73,16 @@ class Scope:
         return tuple(column for table in tables for column in table.columns)
 
     def row_function(self, name: str, position: int | None) -> Expression:
-        """``rowtime()`` or ``rowkey()`` of the records that FROM reads."""
-        found = ROW_FUNCTIONS[name]
+        """``rowtime()``, ``rowkey()`` or ``rowmetadata()`` of the records that FROM reads."""
+        call = f"{name}()"
         tables = [table for table in self.tables if not table.unnested]
-        if len(tables) != 1 or not tables[0].stored or self.has_column(found.name):
+        known = tables[0].records if len(tables) == 1 else ()
+        found = next((each for each in known if each.name == call), None)
+        if found is None or self.has_column(call):
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
-                f"{found.name} is only supported where FROM names one stream or changelog",
-                hint=f"Select it in a sub-query over the stream: SELECT {found.name} AS name, ...",
+                f"{call} is only supported where FROM names one stream or changelog",
+                hint=f"Select it in a sub-query over the stream: SELECT {call} AS name, ...",
                 position=position,
             )
         return found

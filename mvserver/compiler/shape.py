@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from mvserver.compiler.plans import ErrorHandling, ScanColumn
+from mvserver.sql.types import SqlType
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class RelationShape:
     key_format: str | None = None
     view: ViewDefinition | None = None  # of a materialized view that other views may be made over
     key_only: tuple[str, ...] = ()  # key columns that records' values do not have
+    metadata: SqlType | None = None  # of its records, a struct; None where they have none
 
 
 Resolve = Callable[[tuple[str, ...], int | None], RelationShape]

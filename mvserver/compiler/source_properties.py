@@ -66,6 +66,7 @@ def scan_of(relation: RelationShape, table: exp.Expression, default_starting: st
         primary_key=relation.primary_key,
         key_format=relation.key_format,
         key_only=relation.key_only,
+        metadata=relation.metadata,
         watermark_delay_ms=millis(properties, WATERMARK_DELAY) or 0,
         idle_timeout_ms=millis(properties, IDLE_TIMEOUT) or None,
     )

@@ -41,7 +41,7 @@ def over_window(source: Source, item: exp.Expression) -> Source:
             sqlstates.DUPLICATE_COLUMN,
             f'the stream has a column "{taken}" already, which is what the window would add',
             hint="Declare a stream over the same entity without it."
-            if table.stored
+            if table.records
             else "Give it another name in the query that the window is over.",
             position=text.position,
         )

@@ -16,7 +16,7 @@ from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.statements.base import ObjectName
-from mvserver.sql.types import parse_type
+from mvserver.sql.types import SqlType, parse_type
 
 STREAM = "stream"
 CHANGELOG = "changelog"
@@ -136,7 +136,13 @@ def shape(found: Relation, services: Services) -> RelationShape:
         key_format=found.property("key.format") if found.kind == CHANGELOG else None,
         key_only=tuple(filter(None, (found.property("value.columns.exclude") or "").split(","))),
         view=_definition(found, services) if found.kind == VIEW else None,
+        metadata=_metadata(found, services),
     )
+
+
+def _metadata(found: Relation, services: Services) -> SqlType | None:
+    store = None if found.store_id is None else services.catalog.stores.by_id(found.store_id)
+    return None if store is None else parse_type(services.stores.metadata(store.type))
 
 
 def _definition(view: Relation, services: Services) -> ViewDefinition | None:

@@ -32,6 +32,9 @@ class StoreClients(Protocol):
     def formats(self, kind: str) -> Sequence[str]:
         """Value formats that a stream on such a store may have, e.g. ``("json", "csv", "parquet")``."""
 
+    def metadata(self, kind: str) -> str:
+        """The type of what such a store knows of a record besides its key and value, a struct."""
+
     def check_properties(self, kind: str, properties: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
         """The properties of a store without 'type' and 'config_file', as checked text; 22023 for an unknown key or a
         bad value, naming it, 42501 for a place that is not open to stores. No network."""

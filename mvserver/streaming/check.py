@@ -14,6 +14,7 @@ from mvserver.streaming.program import build_program
 from mvserver.streaming.spark_errors import sql_error
 from mvserver.streaming.spark_types import spark_type
 from mvserver.streaming.targets import build_target
+from spark_sinks.base import METADATA
 from spark_sinks.decode import TYPED_FORMATS, parquet_column
 from spark_sinks.duckdb.record_columns import DELETED
 
@@ -36,6 +37,8 @@ def check_plan(session: SparkSession, plan: object) -> None:
     fields = list(_RAW.fields)
     if plan.scan.value_format in TYPED_FORMATS:
         fields += [StructField(parquet_column(c.name).strip("`"), spark_type(c.type)) for c in plan.scan.columns]
+    if plan.scan.metadata is not None:
+        fields.append(StructField(METADATA, spark_type(plan.scan.metadata)))
     if plan.scan.derived is not None and over_changelog(plan):
         fields.append(StructField(DELETED, BooleanType()))
     frame = session.createDataFrame([], StructType(fields))

@@ -16,7 +16,7 @@ from mvserver.compiler import lower_spark
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.expressions import ColumnReference, Expression, FieldAccess, Literal, walk
 from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Projection, Scan
-from mvserver.compiler.row_functions import ROW_KEY, ROW_TIME
+from mvserver.compiler.row_functions import ROW_KEY, ROW_METADATA, ROW_TIME
 from mvserver.sql.types import Kind
 from mvserver.streaming.change_input import ChangeInput, contributed
 from mvserver.streaming.feeds import query_of
@@ -25,6 +25,7 @@ from mvserver.streaming.scan_decoding import DecodedScan, Stages, decode_scan, s
 from mvserver.streaming.targets import Target
 from mvserver.streaming.unnesting import UnnestedRows, unnest_rows
 from mvserver.streaming.windowing import WindowColumns, event_us
+from spark_sinks.base import METADATA
 from spark_sinks.decode import TYPED_FORMATS, parquet_column
 from spark_sinks.duckdb import value_tables
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
@@ -263,7 +264,8 @@ def build_program(targets: Sequence[Target], *, trial: bool = False) -> Program:
 def _with_row_functions(scan: Scan, columns: Mapping[str, str]) -> Mapping[str, str]:
     if scan.derived is not None:
         return columns
-    return {**columns, ROW_TIME.name: f"({event_us(scan, columns)} div 1000)", ROW_KEY.name: _ROW_KEY}
+    time = f"({event_us(scan, columns)} div 1000)"
+    return {**columns, ROW_TIME.name: time, ROW_KEY.name: _ROW_KEY, ROW_METADATA: METADATA}
 
 
 def _with_changes(

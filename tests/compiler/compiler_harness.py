@@ -56,6 +56,7 @@ EVERYTHING = RelationShape(
         ScanColumn("st", t.struct(("a", t.INTEGER), ("inner", t.struct(("x", t.VARCHAR))))),
         ScanColumn("Mixed", t.INTEGER),
     ),
+    metadata=t.struct(("topic", t.VARCHAR), ("offset", t.BIGINT)),
 )
 
 CHANGES = RelationShape(id="3", name="postgres.public.changes", kind="materialized view", columns=EVERYTHING.columns)

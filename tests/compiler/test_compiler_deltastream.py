@@ -30,8 +30,9 @@ COMPUTED = {
     "max(date_format(ts, 'yyyy-MM'))": "VARCHAR",
     "max(rowtime())": "BIGINT",
     "max(rowkey())": "VARCHAR",
+    "max(rowmetadata()->offset)": "BIGINT",
 }
-REFUSED = ("uuid()", "unix_timestamp()", "match_rowtime()", "rowmetadata()")
+REFUSED = ("uuid()", "unix_timestamp()", "match_rowtime()")
 
 
 @pytest.mark.parametrize(("call", "type_"), COMPUTED.items())

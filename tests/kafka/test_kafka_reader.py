@@ -17,6 +17,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from mvserver.demo.kafka_broker import KafkaBroker
 from mvserver.errors import SqlError
+from mvserver.sql.types import parse_type
+from mvserver.streaming.spark_types import spark_type
 from spark_sinks.base import Position
 from spark_sinks.kafka import jars
 from spark_sinks.kafka.client import KafkaClient
@@ -24,7 +26,7 @@ from spark_sinks.kafka.jars import KAFKA_JARS, add_kafka_jars, default_ivy_home,
 from spark_sinks.kafka.options import KafkaOptions
 from spark_sinks.kafka.positions import offsets_of
 from spark_sinks.kafka.sink import TransactionalSink
-from spark_sinks.kafka.source import KafkaReader
+from spark_sinks.kafka.source import METADATA_TYPE, KafkaReader
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 MakeTopic = Callable[..., str]
@@ -104,11 +106,13 @@ def test_columns_and_bounded_range(
     reader = KafkaReader("k", options(kafka_broker), topic)
     start, end = client.position(topic, "earliest"), client.position(topic, "latest")
     frame = reader.batch(kafka_spark, start, end)
+    assert frame.schema["metadata"].dataType == spark_type(parse_type(METADATA_TYPE))
     assert [(field.name, field.dataType.simpleString()) for field in frame.schema] == [
         ("key", "binary"),
         ("value", "binary"),
         ("position", "string"),
         ("record_time", "timestamp"),
+        ("metadata", frame.schema["metadata"].dataType.simpleString()),
         ("partition", "int"),
         ("offset", "bigint"),
     ]
@@ -116,6 +120,9 @@ def test_columns_and_bounded_range(
     expected = {f"0:{number}": (f"k{number % 7}".encode(), str(number).encode()) for number in range(10)}
     expected |= {f"1:{n - 100}": (f"k{n % 7}".encode(), str(n).encode()) for n in range(100, 103)}
     assert found == expected
+    for row in frame.collect():
+        partition, offset = map(int, row["position"].split(":"))
+        assert tuple(row["metadata"]) == (topic, partition, offset, 1_700_000_000_000, "CreateTime")
     assert frame.selectExpr("CAST(record_time AS DOUBLE) AS t").distinct().collect()[0]["t"] == 1_700_000_000.0
     middle = reader.limit(start, end, 6)
     assert reader.distance(start, middle) + reader.distance(middle, end) == 13

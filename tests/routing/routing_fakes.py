@@ -159,6 +159,9 @@ class MemoryStores:
     def formats(self, kind: str) -> Sequence[str]:
         return ("json", "csv", "parquet") if kind == "FILE" else ("json", "csv")
 
+    def metadata(self, kind: str) -> str:
+        return "STRUCT<place VARCHAR>"
+
     def check_properties(self, kind: str, properties: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
         for key in properties:
             if key not in ("uris", "access.region", "availability_zone", "kafka.sasl.password"):

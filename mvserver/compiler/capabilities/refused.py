@@ -82,7 +82,6 @@ _LATER_WINDOWS = frozenset(
 )
 _LATER = frozenset(
     [
-        "rowmetadata",
         "match_rowtime",
         "unnest",
         "generate_series",
