@@ -10,10 +10,11 @@ from mvserver.compiler.changelogs import result_key
 from mvserver.compiler.derived import views
 from mvserver.compiler.view_properties import VIEW_PROPERTIES, with_view_properties
 from mvserver.errors import SqlError
-from mvserver.routing import continuous, lookup, privileges, retention
+from mvserver.routing import continuous, lookup, retention
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
+from mvserver.routing.replacing import replaced
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.relations import CreateMaterializedView
 
@@ -34,8 +35,10 @@ class PlannedView:
 
 def plan_view(statement: CreateMaterializedView, context: SessionContext, services: Services) -> PlannedView:
     schema, name = lookup.new_relation(statement.name, context, services)
-    replaces = replaced_view(statement, (schema, name), context, services) if statement.or_replace else None
-    if replaces is None:
+    replaces = None
+    if statement.or_replace:
+        replaces = replaced_view(statement, (schema, name), context, services)
+    else:
         services.catalog.relations.check_new(schema.id, name)
     properties = PropertyReader(statement.properties, "a materialized view")
     kept = retention.read(properties, statement.properties)
@@ -54,32 +57,17 @@ def plan_view(statement: CreateMaterializedView, context: SessionContext, servic
 def replaced_view(
     statement: CreateMaterializedView, place: tuple[Schema, str], context: SessionContext, services: Services
 ) -> Relation | None:
-    """The view that OR REPLACE gives another definition. Not one that something is made over: the meaning of that would
-    change unseen."""
-    schema, name = place
-    found = services.catalog.relations.find(schema.id, name)
+    """The view that OR REPLACE gives another definition."""
+    found = replaced(lookup.VIEW, statement.name, place, context, services)
     if found is None:
         return None
-    position = statement.name.position
-    if found.kind != lookup.VIEW:
-        raise SqlError(sqlstates.WRONG_OBJECT_TYPE, f'"{name}" is not a materialized view', position=position)
-    privileges.require_owner(found, context, services, position)
     (query,) = services.catalog.queries.of_sink(found.id)
     if "application" in dict(query.properties) or context.application is not None:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
-            f'materialized view "{name}" cannot be replaced in an application',
+            f'materialized view "{found.name}" cannot be replaced in an application',
             detail="The queries of an application begin and fail together.",
             hint="Drop the view, and create it again.",
-            position=position,
-        )
-    dependents = services.catalog.dependencies.of_relation(found)
-    if dependents.relations or dependents.queries:
-        raise SqlError(
-            sqlstates.DEPENDENT_OBJECTS_STILL_EXIST,
-            f'cannot replace materialized view "{name}" because other objects depend on it',
-            detail=dependents.detail() or f"Terminated query {dependents.queries[0].id} reads it.",
-            hint="Drop them first, and create them again over the new view.",
-            position=position,
+            position=statement.name.position,
         )
     return found

@@ -10,7 +10,7 @@ from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads
 from mvserver.sql.names import identifier, if_not_exists, listed, object_name
 from mvserver.sql.properties import optional_properties
-from mvserver.sql.relations import column_definition, describe_parser, drop_parser, list_parser
+from mvserver.sql.relations import column_definition, describe_parser, drop_parser, list_parser, only_declared
 from mvserver.sql.select import continuous_select
 from mvserver.sql.statements.base import ColumnDefinition, Statement
 from mvserver.sql.statements.relations import CreateChangelog, CreateChangelogAs
@@ -37,8 +37,8 @@ class _Columns:
         self.key, self.key_position = names, position
 
 
-def _create(cursor: Cursor) -> Statement:
-    guarded = if_not_exists(cursor)
+def _create(cursor: Cursor, *, or_replace: bool = False) -> Statement:
+    guarded = if_not_exists(cursor, or_replace=or_replace)
     name = object_name(cursor)
     if cursor.at_operator("("):
         columns = _columns(cursor)
@@ -55,15 +55,21 @@ def _create(cursor: Cursor) -> Statement:
                 "added.",
                 position=name.position,
             )
-        return CreateChangelog(name, tuple(columns.definitions), columns.key, properties, guarded)
+        return CreateChangelog(name, tuple(columns.definitions), columns.key, properties, guarded, or_replace)
     properties = optional_properties(cursor)
     if cursor.at_end and properties:
         raise cursor.not_supported(
             "CREATE CHANGELOG without columns is not supported",
             hint="Declare the columns: CREATE CHANGELOG name (column type, ..., PRIMARY KEY (column)) WITH (...).",
         )
+    if or_replace:
+        raise only_declared(cursor, "CHANGELOG")
     cursor.expect_word("as")
     return CreateChangelogAs(name, properties, continuous_select(cursor), guarded)
+
+
+def _replace(cursor: Cursor) -> Statement:
+    return _create(cursor, or_replace=True)
 
 
 def _columns(cursor: Cursor) -> _Columns:
@@ -144,6 +150,7 @@ def _check_key(found: _Columns) -> None:
 
 HEADS: Heads = {
     ("create", "changelog"): _create,
+    ("create", "or", "replace", "changelog"): _replace,
     ("drop", "changelog"): drop_parser("changelog"),
     ("describe", "changelog"): describe_parser,
     ("list", "changelogs"): list_parser("changelog"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.lexer import IDENTIFIER, WORD
@@ -76,8 +77,17 @@ def if_exists(cursor: Cursor) -> bool:
     return cursor.accept_word("if", "exists")
 
 
-def if_not_exists(cursor: Cursor) -> bool:
-    return cursor.accept_word("if", "not", "exists")
+def if_not_exists(cursor: Cursor, *, or_replace: bool = False) -> bool:
+    position = cursor.current.position
+    guarded = cursor.accept_word("if", "not", "exists")
+    if guarded and or_replace:
+        raise SqlError(
+            sqlstates.SYNTAX_ERROR,
+            "OR REPLACE and IF NOT EXISTS cannot be given together",
+            hint="One changes what is there already, the other leaves it as it is.",
+            position=position,
+        )
+    return guarded
 
 
 def cascade(cursor: Cursor) -> bool:

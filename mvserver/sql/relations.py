@@ -30,8 +30,8 @@ _INSERT_HINT = "Use INSERT INTO ENTITY name VALUE ('...') to write a record, or 
 
 
 # --- CREATE ---------------------------------------------------------------------------------------------------------
-def _create_stream(cursor: Cursor) -> Statement:
-    guarded = if_not_exists(cursor)
+def _create_stream(cursor: Cursor, *, or_replace: bool = False) -> Statement:
+    guarded = if_not_exists(cursor, or_replace=or_replace)
     name = object_name(cursor)
     if cursor.at_operator("("):
         columns = _columns(cursor)
@@ -40,15 +40,28 @@ def _create_stream(cursor: Cursor) -> Statement:
             raise cursor.syntax_error(
                 hint="The columns of CREATE STREAM AS come from its SELECT; name them there with AS."
             )
-        return CreateStream(name, columns, properties, guarded)
+        return CreateStream(name, columns, properties, guarded, or_replace)
     properties = optional_properties(cursor)
     if cursor.at_end and properties:
         raise cursor.not_supported(
             "CREATE STREAM without columns is not supported",
             hint="Declare the columns: CREATE STREAM name (column type, ...) WITH (...).",
         )
+    if or_replace:
+        raise only_declared(cursor, "STREAM")
     cursor.expect_word("as")
     return CreateStreamAs(name, properties, continuous_select(cursor), guarded)
+
+
+def _replace_stream(cursor: Cursor) -> Statement:
+    return _create_stream(cursor, or_replace=True)
+
+
+def only_declared(cursor: Cursor, what: str) -> SqlError:
+    return cursor.not_supported(
+        f"CREATE OR REPLACE {what} AS is not supported",
+        hint="What has been written stays in the entity, and would not fit another query. Choose another name.",
+    )
 
 
 def _columns(cursor: Cursor) -> tuple[ColumnDefinition, ...]:
@@ -120,15 +133,7 @@ def _refuse_constraint(cursor: Cursor) -> bool:
 
 
 def _create_materialized_view(cursor: Cursor, *, or_replace: bool = False) -> Statement:
-    position = cursor.current.position
-    guarded = if_not_exists(cursor)
-    if guarded and or_replace:
-        raise SqlError(
-            sqlstates.SYNTAX_ERROR,
-            "OR REPLACE and IF NOT EXISTS cannot be given together",
-            hint="One changes a view that is there already, the other leaves it as it is.",
-            position=position,
-        )
+    guarded = if_not_exists(cursor, or_replace=or_replace)
     name = object_name(cursor)
     if cursor.at_operator("("):
         raise cursor.not_supported(
@@ -214,6 +219,7 @@ HEADS: Heads = {
     ("create", "stream"): _create_stream,
     ("create", "materialized", "view"): _create_materialized_view,
     ("create", "or", "replace", "materialized", "view"): _replace_materialized_view,
+    ("create", "or", "replace", "stream"): _replace_stream,
     ("refresh", "materialized", "view"): _refresh,
     ("insert", "into"): _insert,
     ("drop", "stream"): drop_parser("stream"),

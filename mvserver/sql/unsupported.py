@@ -30,7 +30,7 @@ _REFUSED: dict[str, str | None] = {
     "create unlogged": _STREAM,
     "create view": _VIEW,
     "create recursive": _VIEW,
-    "create or": "Only a materialized view can be replaced. Drop another object first: DROP ... IF EXISTS name.",
+    "create or": "Drop the object first: DROP ... IF EXISTS name.",
     "create index": "Views are indexed by their keys.",
     "create unique": "Views are indexed by their keys.",
     "create group": _GROUPS,

@@ -136,8 +136,15 @@ class PushQueries:
                 self._forget(known)
 
     def _lost(self, known: _Open) -> SqlError | None:
-        if self._catalog.relations.by_id(known.relation.id) is None:
-            return SqlError(sqlstates.UNDEFINED_TABLE, f'{known.relation.kind} "{known.relation.name}" was dropped')
+        relation = known.relation
+        if self._catalog.relations.by_id(relation.id) is None:
+            if self._catalog.relations.find(relation.schema_id, relation.name) is None:
+                return SqlError(sqlstates.UNDEFINED_TABLE, f'{relation.kind} "{relation.name}" was dropped')
+            return SqlError(
+                sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
+                f'{relation.kind} "{relation.name}" was replaced',
+                hint="Run the query again.",
+            )
         store = self._catalog.stores.by_id(known.store.id)
         if store is None or store.updated_at != known.store.updated_at:
             return SqlError(

@@ -46,11 +46,14 @@ class FakePipeline:
 
 class World:
     def __init__(self, folder: Path, writer: Any) -> None:
-        self.relation = SimpleNamespace(id="r1", name="clicks", kind="stream")
+        self.relation = SimpleNamespace(id="r1", schema_id="s", name="clicks", kind="stream")
         self.store = SimpleNamespace(id="s1", name="k", updated_at=1.0)
         self.relations, self.stores = {"r1": self.relation}, {"s1": self.store}
         catalog = SimpleNamespace(
-            relations=SimpleNamespace(by_id=self.relations.get), stores=SimpleNamespace(by_id=self.stores.get)
+            relations=SimpleNamespace(
+                by_id=self.relations.get, find=lambda *_: next(iter(self.relations.values()), None)
+            ),
+            stores=SimpleNamespace(by_id=self.stores.get),
         )
         self.writer, self.folder = writer, folder
         self.pipeline = FakePipeline("p9")
@@ -140,6 +143,13 @@ def test_a_dropped_stream_and_a_changed_store_end_it(world: World) -> None:
     world.pushes.reconcile()
     assert error_of(rows) == ("42P01", 'stream "clicks" was dropped')
     assert world.pipeline.subscribers == []
+
+
+def test_a_replaced_stream_ends_it(world: World) -> None:
+    rows = world.open()
+    world.relations["r2"] = world.relations.pop("r1")
+    world.pushes.reconcile()
+    assert error_of(rows) == ("55000", 'stream "clicks" was replaced')
 
 
 def test_shutdown_ends_all_and_begins_none(world: World) -> None:

@@ -196,24 +196,30 @@ GROUPED = [
 ]
 
 
-def test_rows_are_those_of_postgresql(worlds: Any, postgres_server: Any) -> None:
+@pytest.mark.parametrize(
+    "queries", [QUERIES[:3], pytest.param([*QUERIES[3:], *GROUPED], marks=pytest.mark.night)], ids=["some", "others"]
+)
+def test_rows_are_those_of_postgresql(worlds: Any, postgres_server: Any, queries: list[str]) -> None:
     seed = 41
     print(f"seed {seed}")
     rng = random.Random(seed)
     values = [random_value(rng, number) for number in range(60)]
-    world = worlds(*(_target(sql, number) for number, sql in enumerate([*QUERIES, *GROUPED])))
+    world = worlds(*(_target(sql, number) for number, sql in enumerate(queries)))
     world.feed(values)
-    for number, sql in enumerate([*QUERIES, *GROUPED]):
+    for number, sql in enumerate(queries):
         assert _sorted(world.rows(number)) == _sorted(postgresql(postgres_server, values, sql)), sql
 
 
-def test_partial_aggregates_are_of_elements(worlds: Any, postgres_server: Any) -> None:
+@pytest.mark.parametrize(
+    "queries", [GROUPED[:2], pytest.param(GROUPED[2:], marks=pytest.mark.night)], ids=["some", "others"]
+)
+def test_partial_aggregates_are_of_elements(worlds: Any, postgres_server: Any, queries: list[str]) -> None:
     rng = random.Random(42)
     values = [random_value(rng, number) for number in range(60)]
-    world = worlds(*(_target(sql, number) for number, sql in enumerate(GROUPED)))
+    world = worlds(*(_target(sql, number) for number, sql in enumerate(queries)))
     world.feed(values[:25], partial=True)
     world.feed(values[25:], partial=True)
-    for number, sql in enumerate(GROUPED):
+    for number, sql in enumerate(queries):
         assert _sorted(world.rows(number)) == _sorted(postgresql(postgres_server, values, sql)), sql
 
 
@@ -260,11 +266,14 @@ CHANGED = [
 ]
 
 
-def test_a_changelogs_row_takes_all_its_elements_back(worlds: Any, postgres_server: Any) -> None:
+@pytest.mark.parametrize(
+    "queries", [CHANGED[::3], pytest.param(CHANGED[1:3], marks=pytest.mark.night)], ids=["some", "others"]
+)
+def test_a_changelogs_row_takes_all_its_elements_back(worlds: Any, postgres_server: Any, queries: list[str]) -> None:
     seed = 43
     print(f"seed {seed}")
     rng = random.Random(seed)
-    world = worlds(*(_target(sql, number, "changelog") for number, sql in enumerate(CHANGED)))
+    world = worlds(*(_target(sql, number, "changelog") for number, sql in enumerate(queries)))
     current: dict[int, dict[str, Any]] = {}
     for size in (12, 1, 20):
         batch: list[Any] = []
@@ -277,7 +286,7 @@ def test_a_changelogs_row_takes_all_its_elements_back(worlds: Any, postgres_serv
                 current[number] = random_value(rng, number)
                 batch.append(current[number])
         world.feed(batch)
-        for number, sql in enumerate(CHANGED):
+        for number, sql in enumerate(queries):
             expected = postgresql(postgres_server, list(current.values()), sql)
             assert _sorted(world.rows(number)) == _sorted(expected), sql
 

@@ -1,4 +1,4 @@
-"""CREATE CHANGELOG: columns with a primary key over an entity, which is made when it is not there."""
+"""CREATE [OR REPLACE] CHANGELOG: columns with a primary key over an entity, which is made when it is not there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import uuid
 from catalog.acl import Privilege
 from catalog.model import Relation
 from mvserver.pgwire.backend import Result
-from mvserver.routing import changelog_declaration, lookup, stream_declaration, stream_entity
+from mvserver.routing import changelog_declaration, lookup, replacing, stream_declaration, stream_entity
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -23,7 +23,10 @@ def run(statement: CreateChangelog, context: SessionContext, services: Services,
     if statement.if_not_exists and lookup.is_there_already(statement.name, context, services):
         return done(TAG)
     schema, name = lookup.new_relation(statement.name, context, services)
-    catalog.relations.check_new(schema.id, name)
+    if statement.or_replace:
+        replacing.replaced(lookup.CHANGELOG, statement.name, (schema, name), context, services)
+    else:
+        catalog.relations.check_new(schema.id, name)
     columns = stream_declaration.check_columns(statement.columns)
     typed = [(c.name, c.type) for c in statement.columns]
     changelog_declaration.check_primary_key(typed, statement.primary_key)
@@ -35,24 +38,26 @@ def run(statement: CreateChangelog, context: SessionContext, services: Services,
     )
     key = changelog_declaration.record_key(declaration, typed, statement.primary_key, store.type)
     entity = declaration.stream.entity or name.lower()
+    relation = Relation(
+        id=str(uuid.uuid4()),
+        oid=0,
+        schema_id=schema.id,
+        name=name,
+        kind=lookup.CHANGELOG,
+        columns=changelog_declaration.with_key(columns, statement.primary_key),
+        properties=changelog_declaration.kept(declaration.stream, value_format, key),
+        definition=statement.text,
+        owner=context.role,
+        created_at=services.clock(),
+        store_id=store.id,
+        entity=entity,
+        key_columns=statement.primary_key,
+    )
     with catalog.transaction():
+        old = None
+        if statement.or_replace:
+            old = replacing.redeclared(relation, statement.name, schema, context, services)
         made = declaration.compacted(store.type)
         stream_entity.ensure(store, entity, made, declaration.given, context, services, work)
-        catalog.relations.add(
-            Relation(
-                id=str(uuid.uuid4()),
-                oid=0,
-                schema_id=schema.id,
-                name=name,
-                kind=lookup.CHANGELOG,
-                columns=changelog_declaration.with_key(columns, statement.primary_key),
-                properties=changelog_declaration.kept(declaration.stream, value_format, key),
-                definition=statement.text,
-                owner=context.role,
-                created_at=services.clock(),
-                store_id=store.id,
-                entity=entity,
-                key_columns=statement.primary_key,
-            )
-        )
+        replacing.put(relation, old, services, work)
     return done(TAG)

@@ -6,12 +6,13 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 
-from catalog.model import Comment, Relation
+from catalog.model import Relation
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
 from mvserver.routing import continuous, lookup
 from mvserver.routing.ports import Services
+from mvserver.routing.replacing import redefined
 from mvserver.routing.rows import done
 from mvserver.routing.views import PlannedView, plan_view, replaced_view
 from mvserver.routing.work import Work
@@ -29,28 +30,7 @@ def run(statement: CreateMaterializedView, context: SessionContext, services: Se
     planned = plan_view(statement, context, services)
     start = continuous.attach(planned.query, context, services, work)
     with catalog.transaction():
-        if planned.replaces is None:
-            view = _added(planned, statement, context, services)
-            version = 1
-        else:
-            view, version = _redefined(planned, statement, context, services)
-        query = continuous.query("materialized_view", statement, planned.query, view.id, start, context, services)
-        catalog.queries.add(replace(query, owner=view.owner, definition_version=version))
-    work.after_commit(services.engine.reconcile)
-    if planned.query.plan.scan.starting_position == continuous.EARLIEST:
-        context.notice(
-            f'materialized view "{view.name}" is being filled from the history of its source',
-            detail=f"Its query is {query.id}.",
-            hint="A SELECT on it waits until it is filled; DESCRIBE QUERY shows how far it is.",
-        )
-    return done(TAG)
-
-
-def _added(
-    planned: PlannedView, statement: CreateMaterializedView, context: SessionContext, services: Services
-) -> Relation:
-    return services.catalog.relations.add(
-        Relation(
+        view = Relation(
             id=str(uuid.uuid4()),
             oid=0,
             schema_id=planned.schema.id,
@@ -63,14 +43,31 @@ def _added(
             created_at=services.clock(),
             key_columns=planned.key_columns(),
         )
-    )
+        version = 1
+        if planned.replaces is None:
+            view = catalog.relations.add(view)
+        else:
+            view, version = _redefined(planned, view, statement, context, services)
+        query = continuous.query("materialized_view", statement, planned.query, view.id, start, context, services)
+        catalog.queries.add(replace(query, owner=view.owner, definition_version=version))
+    work.after_commit(services.engine.reconcile)
+    if planned.query.plan.scan.starting_position == continuous.EARLIEST:
+        context.notice(
+            f'materialized view "{view.name}" is being filled from the history of its source',
+            detail=f"Its query is {query.id}.",
+            hint="A SELECT on it waits until it is filled; DESCRIBE QUERY shows how far it is.",
+        )
+    return done(TAG)
 
 
 def _redefined(
-    planned: PlannedView, statement: CreateMaterializedView, context: SessionContext, services: Services
+    planned: PlannedView,
+    view: Relation,
+    statement: CreateMaterializedView,
+    context: SessionContext,
+    services: Services,
 ) -> tuple[Relation, int]:
-    """The view keeps its OID, owner, privileges and comments. Its query ends and another one begins, with a state of
-    its own; the new id tells the two apart, so that nobody meets the old rows under the new columns."""
+    """Its query ends and another one begins, with a state of its own."""
     catalog = services.catalog
     old = replaced_view(statement, (planned.schema, planned.name), context, services)
     if old is None or old != planned.replaces:
@@ -81,16 +78,4 @@ def _redefined(
         )
     (query,) = catalog.queries.of_sink(old.id)
     catalog.queries.delete(query.id)
-    view = replace(
-        old,
-        id=str(uuid.uuid4()),
-        columns=planned.query.columns(),
-        definition=statement.text,
-        key_columns=planned.key_columns(),
-    )
-    catalog.relations.redefine(old.id, view)
-    names = [column.name for column in view.columns]
-    for number, column in enumerate(old.columns, start=1):
-        if names[number - 1 : number] != [column.name]:
-            catalog.comments.put(Comment("relation", old.oid, number, ""))
-    return view, query.definition_version + 1
+    return redefined(old, view, services), query.definition_version + 1

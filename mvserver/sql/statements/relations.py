@@ -26,6 +26,7 @@ class CreateStream(Statement):
     columns: tuple[ColumnDefinition, ...]
     properties: Properties
     if_not_exists: bool = False
+    or_replace: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class CreateChangelog(Statement):
     primary_key: tuple[str, ...]
     properties: Properties
     if_not_exists: bool = False
+    or_replace: bool = False
 
 
 @dataclass(frozen=True)
