@@ -7,8 +7,10 @@ use; the test counts them.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from oracle_input import LAST
 
 ORDER_DELAY_S = 20  # of watermarks over orders in windows: some records are late
 _CALM = "WITH ('watermark.delay.millis' = 600000, 'source.idle.timeout.millis' = 3600000)"  # none is, in joins
@@ -20,6 +22,8 @@ class Program:
     theirs: str
     clauses: tuple[str, ...]
     properties: str = ""  # of the view
+    virtual: str = ""  # the query of the virtual stream t, where it is read in an application
+    keys: int = 0  # how many of the first columns are a key that tells the rows apart
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class _From:
     clauses: tuple[str, ...] = ()
     must_group: tuple[str, ...] = ()
     properties: str = ""
+    virtual: str = ""
+    final: str = ""  # in a window, what PostgreSQL is told where only closed ones are shown
 
 
 _ORDER_KEYS = ("k", "g", "ok", "coalesce(k, '?')", "g % 2", "k || '!'", "amount > 100", "date_trunc('minute', ts)")
@@ -56,20 +62,22 @@ class ProgramWriter:
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self._kinds: tuple[Callable[[], Program], ...] = (
-            lambda: self._projection(self._plain()),
-            lambda: self._aggregation(self._plain()),
-            lambda: self._distinct(self._plain()),
-            lambda: self._grouping_sets(self._plain()),
-            lambda: self._rng.choice((self._aggregation, self._projection))(self._unnested()),
             lambda: self._aggregation(self._window("TUMBLE")),
             lambda: self._aggregation(self._window("HOP")),
             lambda: self._aggregation(self._window("CUMULATE")),
+            self._sessions,
+            lambda: self._either(self._union()),
+            lambda: self._grouping_sets(self._plain()),
+            lambda: self._distinct(self._plain()),
+            lambda: self._either(self._unnested()),
+            lambda: self._projection(self._plain()),
+            lambda: self._aggregation(self._plain()),
             lambda: self._aggregation(self._interval_join()),
             lambda: self._projection(self._interval_join()),
             lambda: self._aggregation(self._temporal_join()),
             lambda: self._projection(self._temporal_join()),
-            lambda: self._aggregation(CUSTOMERS),
-            lambda: self._projection(CUSTOMERS),
+            lambda: self._grouping_sets(self._rng.choice((CUSTOMERS, self._window("TUMBLE"), self._window("HOP")))),
+            lambda: self._either(CUSTOMERS),
             lambda: self._aggregation(self._changelog_join()),
             lambda: self._projection(self._changelog_join()),
         )
@@ -83,7 +91,7 @@ class ProgramWriter:
     # --- sources ----------------------------------------------------------------------------------------------------
     def _plain(self) -> _From:
         source = self._rng.choice((ORDERS, ORDERS, PAYMENTS))
-        form = self._rng.choice(("plain", "sub-query", "WITH", "sub-query with WHERE"))
+        form = self._rng.choice(("plain", "sub-query", "WITH", "sub-query with WHERE", "application"))
         if form == "plain" or source is not ORDERS:
             return source
         inner = "SELECT k, g, amount, q, x, ok, ts FROM orders"
@@ -91,8 +99,20 @@ class ProgramWriter:
             inner += f" WHERE {self._rng.choice(_ORDER_CONDITIONS)}"
             form = "sub-query"
         keys, numbers, conditions = _ORDER_KEYS, _ORDER_NUMBERS, _ORDER_CONDITIONS
+        if form == "application":
+            return _From("t", f"({inner}) AS t", keys, numbers, conditions, (form,), virtual=inner)
         text = f"({inner}) AS t" if form == "sub-query" else f"WITH t AS ({inner})"
         return _From(text, text, keys, numbers, conditions, (form,))
+
+    def _union(self) -> _From:
+        """Of three streams, two of which are the same one."""
+        one, two = (self._rng.choice(("", f" WHERE {condition}")) for condition in ("g > 0", "pid % 3 <> 1"))
+        text = (
+            f"(SELECT k, g, amount, q, x, ok, ts FROM orders{one} UNION ALL "
+            f"SELECT pk, pid % 3, paid, pid, NULL, paid > 10, ts FROM payments{two} UNION ALL "
+            "SELECT 'z', 7, -amount, NULL, x, NOT ok, ts FROM orders) AS t"
+        )
+        return _From(text, text, _ORDER_KEYS, _ORDER_NUMBERS, _ORDER_CONDITIONS, ("UNION ALL",))
 
     def _unnested(self) -> _From:
         """Arrays are made from columns: of one length, empty, NULL, with NULLs in them."""
@@ -142,10 +162,14 @@ class ProgramWriter:
             f"CROSS JOIN LATERAL {spans}) AS t WHERE (seen IS NULL OR window_end + interval '{grace} seconds' > "
             f"seen - interval '{ORDER_DELAY_S} seconds')"
         )
+        delay, virtual = f"WITH ('watermark.delay.millis' = {ORDER_DELAY_S * 1000})", ""
+        if rng.random() < 0.3:
+            call, virtual = call.replace("(orders", "(t"), f"SELECT k, g, amount, q, x, ok FROM orders {delay}"
         return _From(
-            f"{call} WITH ('watermark.delay.millis' = {ORDER_DELAY_S * 1000})",
-            theirs, ("k", "g", "ok"), _ORDER_NUMBERS, _ORDER_CONDITIONS, (kind, f"grace {grace}"),
-            ("window_start", "window_end"), f"'window.grace.millis' = {grace * 1000}" if grace else "",
+            call if virtual else f"{call} {delay}",
+            theirs, ("k", "g", "ok"), _ORDER_NUMBERS, _ORDER_CONDITIONS,
+            (kind, f"grace {grace}", *(("application",) if virtual else ())),
+            ("window_start", "window_end"), _grace(grace), virtual, _closed(grace),
         )  # fmt: skip
 
     def _interval_join(self) -> _From:
@@ -203,20 +227,21 @@ class ProgramWriter:
     def _distinct(self, source: _From) -> Program:
         items = self._rng.sample(source.keys, k=2)
         where, clauses = self._where(source)
-        select = ", ".join(f"{text} AS c{i}" for i, text in enumerate(items))
-        return _written(source, f"SELECT DISTINCT {select}", where, "", ("DISTINCT", *clauses))
+        select = ", ".join(f"{text} AS k{i}" for i, text in enumerate(items))
+        return replace(_written(source, f"SELECT DISTINCT {select}", where, "", ("DISTINCT", *clauses)), keys=2)
+
+    def _either(self, source: _From) -> Program:
+        return self._rng.choice((self._aggregation, self._projection))(source)
 
     def _aggregation(self, source: _From) -> Program:
         rng = self._rng
         keys = [*source.must_group, *rng.sample(source.keys, k=rng.choice((0, 1, 1, 2)))]
         where, clauses = self._where(source)
-        tail = f" GROUP BY {', '.join(keys)}" if keys else ""
-        if rng.random() < 0.4:
-            tail += f" HAVING {rng.choice(('count(*) > 1', 'count(*) % 2 = 0', 'count(*) > 2 OR count(*) = 1'))}"
-            clauses = (*clauses, "HAVING")
+        tail, more = self._tail(keys)
         calls, used = self._calls(source)
         select = ", ".join([*(f"{text} AS k{i}" for i, text in enumerate(keys)), *calls])
-        return _written(source, f"SELECT {select}", where, tail, ("GROUP BY", *clauses, *used))
+        written = _written(source, f"SELECT {select}", where, tail, ("GROUP BY", *clauses, *more, *used))
+        return replace(self._emitted(written, source.final), keys=len(keys))
 
     def _grouping_sets(self, source: _From) -> Program:
         rng = self._rng
@@ -224,15 +249,70 @@ class ProgramWriter:
         clause = rng.choice((f"ROLLUP ({a}, {b})", f"CUBE ({a}, {b})", f"GROUPING SETS (({a}), ({b}), ())"))
         where, clauses = self._where(source)
         calls, used = self._calls(source)
-        select = ", ".join([f"{a} AS k0", f"{b} AS k1", f"grouping({a}, {b}) AS level", *calls])
-        return _written(source, f"SELECT {select}", where, f" GROUP BY {clause}", ("grouping sets", *clauses, *used))
+        keys = [*source.must_group, a, b]
+        select = [*(f"{text} AS k{i}" for i, text in enumerate(keys)), f"grouping({a}, {b}) AS level", *calls]
+        tail = f" GROUP BY {', '.join([*source.must_group, clause])}"
+        written = _written(source, f"SELECT {', '.join(select)}", where, tail, ("grouping sets", *clauses, *used))
+        return self._emitted(written, source.final)
 
-    def _calls(self, source: _From) -> tuple[list[str], tuple[str, ...]]:
+    def _sessions(self) -> Program:
+        """What a session is made of has passed the WHERE and is not late, so both are inside."""
+        rng = self._rng
+        by = rng.choice(((), ("k",), ("k", "g")))
+        gap, grace = rng.choice((2, 5, 20)), rng.choice((0, 0, 25))
+        where, clauses = self._where(ORDERS)
+        calls, used = self._calls(ORDERS, distinct=False)
+        keys = ["window_start", "window_end", *by]
+        tail, more = self._tail(keys)
+        select = ", ".join([*(f"{text} AS k{i}" for i, text in enumerate(keys)), *calls])
+        partition = f"PARTITION BY {', '.join(by)}" if by else ""
+        length = f"interval '{gap} seconds'"
+        taken = (
+            f"SELECT *, CASE WHEN ts <= lag(ts) OVER ({partition} ORDER BY ts) + {length} THEN 0 ELSE 1 END AS begins "
+            f"FROM orders WHERE (seen IS NULL OR ts + interval '{gap + grace} seconds' > "
+            f"seen - interval '{ORDER_DELAY_S} seconds'){f' AND ({where})' if where else ''}"
+        )
+        islands = f"SELECT *, sum(begins) OVER ({partition} ORDER BY ts) AS island FROM ({taken}) AS b"
+        of_island = f"(PARTITION BY {', '.join([*by, 'island'])})"
+        theirs = (
+            f"(SELECT *, min(ts) OVER {of_island} AS window_start, max(ts) OVER {of_island} + {length} AS window_end "
+            f"FROM ({islands}) AS i) AS t WHERE true"
+        )
+        ours = (
+            f"SESSION(orders {partition}, GAP {gap} SECONDS) WITH ('watermark.delay.millis' = {ORDER_DELAY_S * 1000})"
+        )
+        program = Program(
+            _statement(ours, f"SELECT {select}", where, tail),
+            _statement(theirs, f"SELECT {select}", "", tail),
+            ("SESSION", f"grace {grace}", "GROUP BY", *clauses, *more, *used),
+            _grace(grace),
+            keys=len(keys),
+        )
+        return self._emitted(program, _closed(gap + grace))
+
+    def _tail(self, keys: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+        tail = f" GROUP BY {', '.join(keys)}" if keys else ""
+        if self._rng.random() >= 0.4:
+            return tail, ()
+        having = self._rng.choice(("count(*) > 1", "count(*) % 2 = 0", "count(*) > 2 OR count(*) = 1"))
+        return f"{tail} HAVING {having}", ("HAVING",)
+
+    def _emitted(self, program: Program, final: str) -> Program:
+        """Half of what is over windows shows them when they are closed."""
+        if not final or self._rng.random() < 0.5:
+            return program
+        theirs = f"SELECT * FROM ({program.theirs}) AS whole WHERE {final}"
+        return replace(
+            program, ours=f"{program.ours} EMIT FINAL", theirs=theirs, clauses=(*program.clauses, "EMIT FINAL")
+        )
+
+    def _calls(self, source: _From, *, distinct: bool = True) -> tuple[list[str], tuple[str, ...]]:
         rng = self._rng
         calls, used = ["count(*) AS n"], []
         for i in range(rng.randint(1, 4)):
             number = rng.choice(source.numbers)
-            name = rng.choice(("sum({})", "count({})", "min({})", "max({})", "avg({})", "count(DISTINCT {})"))
+            names = ("sum({})", "count({})", "min({})", "max({})", "avg({})", "count(DISTINCT {})")
+            name = rng.choice(names if distinct else names[:-1])
             text = name.format(number)
             used.append(name)
             if rng.random() < 0.3:
@@ -245,6 +325,15 @@ class ProgramWriter:
         if self._rng.random() < 0.5:
             return "", ()
         return self._rng.choice(source.conditions), ("WHERE",)
+
+
+def _grace(seconds: int) -> str:
+    return f"'window.grace.millis' = {seconds * 1000}" if seconds else ""
+
+
+def _closed(seconds: int) -> str:
+    """A window is closed so long after its end, by the watermark that the last record of each partition moves."""
+    return f"k1 + interval '{seconds} seconds' <= timestamp '{LAST}' - interval '{ORDER_DELAY_S} seconds'"
 
 
 def _full(condition: str, near: str) -> str:
@@ -264,6 +353,7 @@ def _written(source: _From, select: str, where: str, tail: str, clauses: tuple[s
         _statement(source.theirs, select, where, tail),
         (*source.clauses, *clauses),
         source.properties,
+        source.virtual,
     )
 
 
