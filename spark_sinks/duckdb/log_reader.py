@@ -80,7 +80,8 @@ class LogReader:
         query = read_query(self.log, [f'"{name}"' for name in names])
         with self._lock:
             self._cursor.execute("SET TimeZone = 'UTC'")
-            table = self._cursor.execute(query, [int(start["seq"]), int(end["seq"])]).to_arrow_table()
+            bounds = [int(start["seq"]), int(end["seq"])]
+            table = self._cursor.sql(query, params=bounds).to_arrow_table()
         # Arrow's timestamps without a zone come as instants: in UTC, the session's zone, both are the same moment.
         columns = [
             F.col(parquet_column(field.name)).cast(field.dataType).alias(name)
