@@ -125,6 +125,10 @@ PARSED_TEXT_CHARACTERS_MAX = 16_384  # a longer text is parsed each time
 # --- push queries ---------------------------------------------------------------------------------------------------
 PUSH_QUERIES_MAX = 32  # of the server: each makes the batches of its source a little dearer
 PUSH_BATCH_RECORDS_MAX = 20_000  # a larger batch is read again by the push query alone, in pieces of this size
+PUSH_STATES_MAX = 8  # of those, queries that keep groups or rows: each has tables, and over a join threads
+PUSH_STATE_ROWS_MAX = 5_000_000  # groups and rows that such a query keeps; above, it ends
+PUSH_OUTBOX_ROWS_MAX = 100_000  # its rows that the client has not taken, in DuckDB: above, it takes no batch
+PUSH_PIECE_ROWS = 8_192  # of those, read and removed at a time
 PUSH_WAITING_BYTES_MAX = 8 * 1024 * 1024  # rows that the client has not taken: above, no more are read for it
 BOUNDED_READS_MAX = 2  # streams read to their present end at the same time: each holds its rows in memory
 BOUNDED_READ_BYTES_MAX = 256 * 1024 * 1024  # rows of one such stream

@@ -9,10 +9,16 @@ from mvserver.compiler.plans import TIMED, Aggregation, ContinuousPlan, Projecti
 from mvserver.errors import SqlError
 
 CHANGELOG = "changelog"
+CHANGE_KIND = "op"  # the column of a push query that tells what becomes of a row
 
 
 def over_changelog(plan: ContinuousPlan) -> bool:
     return plan.scan.kind == CHANGELOG
+
+
+def replaces_rows(plan: ContinuousPlan) -> bool:
+    """Whether rows of the result may be replaced or taken back; else they are only added."""
+    return over_changelog(plan) if isinstance(plan, Projection) else not plan.emit_final
 
 
 def check_retraction(plan: ContinuousPlan) -> None:

@@ -8,15 +8,16 @@ from typing import Self
 import pyarrow as pa
 
 from mvserver import sqlstates
+from mvserver.compiler.changelogs import CHANGE_KIND, replaces_rows
 from mvserver.compiler.lower_duckdb import duckdb_type
-from mvserver.compiler.plans import ContinuousPlan, Projection
+from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
 from mvserver.routing import continuous
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
 from mvserver.serving.api import RowShaper
 from mvserver.session.context import SessionContext
-from mvserver.sql.push import BOUNDED_HINT, hinted
+from mvserver.sql.push import hinted
 from mvserver.sql.statements.queries import PushQuery
 from mvserver.streaming.api import LiveRows
 
@@ -27,32 +28,21 @@ def plan(statement: PushQuery, context: SessionContext, services: Services) -> P
         planned = continuous.plan(statement.select, context, services, default_starting=continuous.LATEST)
     except SqlError as error:
         raise hinted(error) from None
-    if planned.plan.scan.derived is not None:
+    if replaces_rows(planned.plan) and any(output.name == CHANGE_KIND for output in planned.plan.outputs):
         raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            "joins and UNION ALL are not supported in a push query",
-            hint=f"Create a materialized view of it, and read that. {BOUNDED_HINT}",
-        )
-    scan = planned.plan.scan
-    if scan.kind != "stream" or scan.window is not None:
-        what = "windows" if scan.kind == "stream" else f"changes of a {scan.kind}"
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            f"{what} are not supported in a push query",
-            hint="Create a materialized view of them, and read it.",
-        )
-    if not isinstance(planned.plan, Projection):
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            "aggregates are not supported in a push query",
-            hint=f"Create a materialized view of them, and read it. {BOUNDED_HINT}",
+            sqlstates.DUPLICATE_COLUMN,
+            f'column "{CHANGE_KIND}" specified more than once',
+            detail="The kind of each row's change is given in a column of this name.",
+            hint="Give the column of the SELECT another name with AS.",
         )
     return planned
 
 
 def columns(plan_: ContinuousPlan) -> Sequence[tuple[str, str]]:
-    """Names and DuckDB types, as a view of the same SELECT would have them."""
-    return [(output.name, duckdb_type(output.type)) for output in plan_.outputs]
+    """Names and DuckDB types, as a view of the same SELECT would have them; before them, where rows replace each other,
+    the kind of the change."""
+    kind = [(CHANGE_KIND, "VARCHAR")] if replaces_rows(plan_) else []
+    return [*kind, *((output.name, duckdb_type(output.type)) for output in plan_.outputs)]
 
 
 class PushBatches:

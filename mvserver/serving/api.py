@@ -13,6 +13,7 @@ from sqlglot import exp
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, PlainRows, Result
+from mvserver.sql.statements.queries import Pull
 
 
 @dataclass(frozen=True)
@@ -195,6 +196,28 @@ class ReadsStream(SqlError):  # noqa: N818 - also a finding: the query is of ano
             hint="SELECT ... FROM it by itself shows its rows as they come; create a materialized view to query them.",
             position=position,
         )
+
+
+class ReadsChanges(ReadsStream):
+    """The same, found by a clause of its text."""
+
+    def __init__(self, clause: SqlError) -> None:
+        SqlError.__init__(self, clause.sqlstate, clause.message, hint=clause.hint, position=clause.position)
+
+
+def refuse_continuous(query: Pull, scope: PullScope) -> None:
+    """A query that says by a clause that it is about rows as they come: no pull query, however streams are read."""
+    if query.continuous is None:
+        return
+    found = ReadsChanges(query.continuous)
+    if scope.reads_streams:
+        raise SqlError(
+            found.sqlstate,
+            found.message,
+            hint="RESET mv.stream_reads makes it a push query; GROUP BY date_trunc(...) is a window of what is there.",
+            position=found.position,
+        )
+    raise found
 
 
 class RowShaper(Protocol):

@@ -17,7 +17,7 @@ import pyarrow as pa
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Gathered, Postponed, Result
-from mvserver.serving.api import UNPROVED_S, Asked, PullPlan, Snapshot, owner_of
+from mvserver.serving.api import UNPROVED_S, Asked, PullPlan, Snapshot, owner_of, refuse_continuous
 from mvserver.session.clock import StatementClock
 from mvserver.session.cursors import cursors_table
 from mvserver.session.filling import ViewWatch
@@ -71,6 +71,7 @@ class PullRunner:
         return self._state.services.pulls.known(text, self._state.scope())
 
     def plan(self, statement: Pull, parameter_oids: Sequence[int] = ()) -> PullPlan:
+        refuse_continuous(statement, self._state.scope())
         statement, rewritten = self._rewrite(statement)
         services = self._state.services
         try:

@@ -10,7 +10,7 @@ from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads
 from mvserver.sql.lexer import END, IDENTIFIER, NUMBER, STRING, WORD, Token
 from mvserver.sql.names import identifier, label, listed, object_name
-from mvserver.sql.pull import pull_query
+from mvserver.sql.pull import query_statement
 from mvserver.sql.quoting import quoted
 from mvserver.sql.split import StatementTokens
 from mvserver.sql.statements.base import ObjectName, Statement
@@ -107,7 +107,7 @@ def _query(cursor: Cursor) -> Pull:
     inner = StatementTokens(cursor.source, [*tokens, Token(END, end.text, end.start, end.end)])
     if tokens[0].text not in ("select", "with", "values", "table", "("):
         raise cursor.syntax_error(tokens[0])
-    return Pull(pull_query(inner), text=inner.text)
+    return query_statement(inner)
 
 
 def _columns(cursor: Cursor) -> tuple[Token, ...]:

@@ -28,10 +28,9 @@ from mvserver.sql import (
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import HeadTable
 from mvserver.sql.lexer import WORD, tokenize
-from mvserver.sql.pull import pull_query
+from mvserver.sql.pull import query_statement
 from mvserver.sql.split import StatementTokens, split
 from mvserver.sql.statements.base import Statement
-from mvserver.sql.statements.queries import Pull
 
 _QUERY_WORDS = frozenset({"select", "with", "values", "table"})
 
@@ -69,11 +68,9 @@ def _statement(cursor: Cursor, *, whole: bool) -> Statement:
     """One statement up to the end of the tokens; a nested one is the last part of the one around it."""
     first = cursor.current
     if (first.kind is WORD and first.text in _QUERY_WORDS) or first.text == "(":
-        rest = cursor.rest()
-        text = rest.text
-        select = pull_query(rest)
+        query = query_statement(cursor.rest())
         cursor.finish()
-        return Pull(select, text=text)
+        return query
     mark = cursor.mark
     statement = _HEADS.find(cursor)(cursor)
     cursor.expect_end()

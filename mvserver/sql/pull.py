@@ -8,6 +8,7 @@ is no query.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
 from sqlglot import exp
@@ -20,10 +21,11 @@ from mvserver.sql import guard
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.lexer import OPERATOR, WORD, Token
 from mvserver.sql.properties import property_list
-from mvserver.sql.pull_parser import PullError, PullParser, index_at
+from mvserver.sql.pull_parser import ContinuousOnly, PullError, PullParser, index_at
 from mvserver.sql.pull_tokens import convert
 from mvserver.sql.split import StatementTokens
 from mvserver.sql.statements.base import Properties
+from mvserver.sql.statements.queries import Pull
 
 _QUERY_WITH = re.compile(r"\bquery\b", re.IGNORECASE)  # a quick look before the tokens are searched
 
@@ -36,6 +38,14 @@ class MvDialect(Postgres):
     """Postgres as pull queries are read and written."""
 
     Parser = PullParser
+
+
+def query_statement(statement: StatementTokens) -> Pull:
+    """A SELECT, VALUES or TABLE as a statement."""
+    try:
+        return Pull(pull_query(statement), text=statement.text)
+    except ContinuousOnly as found:
+        return Pull(exp.Select(), found.with_traceback(None), text=statement.text)
 
 
 def pull_query(statement: StatementTokens) -> exp.Expression:
@@ -79,10 +89,18 @@ def _run(statement: StatementTokens, cut: int, parser: PullParser, method: Any) 
             if not _balanced(statement, cut):  # sqlglot forgives a missing bracket behind CAST and its like
                 raise PullError(parser._curr, "a bracket is missing")
         except PullError as error:
+            _refuse_emit(statement)
             raise _syntax_error(statement, cut, error.token) from None
         except (ParseError, *_CRASHES) as error:
             raise _syntax_error(statement, cut, parser._curr) from error
     return tree
+
+
+def _refuse_emit(statement: StatementTokens) -> None:
+    """EMIT FINAL and EMIT CHANGES end a continuous query; they are looked for where the text is no pull query."""
+    for token, following in pairwise(statement.tokens):
+        if _is_word(token, "emit") and any(_is_word(following, word) for word in ("final", "changes")):
+            raise ContinuousOnly(f"EMIT {following.text.upper()}", token.start) from None
 
 
 def _syntax_error(statement: StatementTokens, cut: int, token: GlotToken) -> SqlError:

@@ -77,13 +77,16 @@ def index_at(statement: StatementTokens, start: int) -> int:
     return bisect_right(statement.tokens, start, key=lambda token: token.start) - 1
 
 
-def _continuous_only(what: str, at: GlotToken) -> SqlError:
-    return SqlError(
-        sqlstates.FEATURE_NOT_SUPPORTED,
-        f"{what} is supported in a continuous query only",
-        hint="Create a materialized view of it, and read that.",
-        position=at.start + 1,
-    )
+class ContinuousOnly(SqlError):  # noqa: N818 - also a finding: the query is of another kind
+    """The query has a clause that is about rows as they come. ``start`` is the clause's offset."""
+
+    def __init__(self, what: str, start: int) -> None:
+        super().__init__(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"{what} is supported in a continuous query only",
+            hint="Create a materialized view of it, and read that.",
+            position=start + 1,
+        )
 
 
 class PullError(ParseError):
@@ -387,7 +390,7 @@ class PullParser(PostgresParser):
     def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         first = self._curr
         if first.text.lower() in WINDOWS and self._next.token_type == TokenType.L_PAREN:
-            raise _continuous_only(f"a window ({first.text.upper()})", first)
+            raise ContinuousOnly(f"a window ({first.text.upper()})", first.start)
         table = super()._parse_table(*args, **kwargs)
         if isinstance(table, exp.Table) and isinstance(table.this, exp.Dot):
             name = ".".join(part.name for part in table.parts)
@@ -415,7 +418,7 @@ class PullParser(PostgresParser):
         """After a table without an alias, the word was taken for one."""
         for word, length in ((self._prev, self._curr), (self._curr, self._next)):
             if word.text.lower() == "within" and length.token_type in _LENGTHS:
-                raise _continuous_only("JOIN ... WITHIN", word)
+                raise ContinuousOnly("JOIN ... WITHIN", word.start)
 
     def _properties(self) -> Properties:
         cursor = Cursor(self.statement, index_at(self.statement, self._curr.start))

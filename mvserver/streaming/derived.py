@@ -17,9 +17,8 @@ from catalog.model import Query
 from mvserver.compiler.plans import Scan
 from mvserver.streaming.api import QueryState, QueryStatus
 from mvserver.streaming.feeds import Node, log_pipeline, nodes
-from mvserver.streaming.outputs import OutputSubscriber, known_subscriber
+from mvserver.streaming.outputs import Outlet, OutputSubscriber, known_subscriber
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
-from mvserver.streaming.relay import Relay
 from mvserver.streaming.spark_types import spark_schema
 from mvserver.streaming.status import lag_of
 from mvserver.streaming.subscribers import Subscriber
@@ -146,7 +145,7 @@ class DerivedSources:
         self._source_pipeline = source_pipeline
 
     def attach(
-        self, query: Query, target: Target, rows: Mapping[str, SubscriberRow], *, relay: Relay | None, rebuilt: bool
+        self, query: Query, target: Target, rows: Mapping[str, SubscriberRow], *, relay: Outlet | None, rebuilt: bool
     ) -> tuple[DerivedSource, Subscriber]:
         """Takes up a query; what is not in DuckDB is made, whole. Nothing runs yet. ``rebuilt``: from what the sources
         still have."""
@@ -189,7 +188,7 @@ class DerivedSources:
         target: Target,
         sides: Sequence[tuple[Node, int, Target]],
         *,
-        relay: Relay | None,
+        relay: Outlet | None,
         rebuilt: bool,
     ) -> Subscriber:
         writer, version = self._services.writer, query.definition_version

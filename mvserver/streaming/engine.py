@@ -31,6 +31,7 @@ from mvserver.streaming.engine_services import EngineServices
 from mvserver.streaming.freshness import KeptView, SourceEnds
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.push import PushQueries
+from mvserver.streaming.push_states import PushStates, is_plain
 from mvserver.streaming.running import RunningQuery, group_applications, pipeline_statuses
 from mvserver.streaming.session_starter import SessionStarter
 from mvserver.streaming.source_pipelines import SourcePipelines
@@ -65,6 +66,7 @@ class Engine:
         derived = DerivedSources(pipeline_services, pipelines, self._sources.of_scan)
         self._adoption = Adoption(services, pipeline_services, self._sources, derived)
         self._sweeping = Sweeping(services, self._sources)
+        self._push_states = PushStates(self._lock, services, self._sources, derived, self._sweeping)
 
     # --- life -------------------------------------------------------------------------------------------------------
     def start(self) -> None:
@@ -90,6 +92,7 @@ class Engine:
     def reconcile(self) -> None:
         with self._lock:
             self._pushes.reconcile()
+            self._push_states.reconcile()
             wanted = {query.id: query for query in self._services.catalog.queries.all()}
             for query_id in [q for q in self._running if q not in wanted]:
                 self._sweeping.drop(self._running.pop(query_id))
@@ -106,7 +109,7 @@ class Engine:
                     known.run_again(skip_rejected=False)
                 self._running[query.id].query = query
             group_applications(self._running.values())
-            self._sweeping.sweep(wanted)
+            self._sweeping.sweep({**wanted, **self._push_states.queries})
 
     def restart(self, query_id: str, *, skip_rejected: bool = False) -> None:
         with self._lock:
@@ -157,7 +160,9 @@ class Engine:
 
     def subscribe(self, plan: ContinuousPlan, start_position: str) -> LiveRows:
         with self._lock:
-            self._pushes.check_room()
+            self._pushes.check_room(len(self._push_states))
+            if not is_plain(plan):
+                return self._push_states.open(plan, start_position)
             store, stream = self._services.stored(plan.scan.relation_id)
             pipeline, fresh = self._sources.of_source(store, stream, plan)
             position = pipeline.reader.adopt(json.loads(start_position), fresh=fresh)
@@ -175,6 +180,7 @@ class Engine:
 
     def end_push_queries(self, error: SqlError) -> None:
         self._pushes.end_all(error)
+        self._push_states.end_all(error)
 
     def wait_until_ready(self, timeout_s: float) -> None:
         self._starter.wait(timeout_s)
@@ -233,3 +239,4 @@ class Engine:
     def _committed(self, query_ids: Sequence[str]) -> None:
         for known in list(self._running.values()):
             known.rows_committed(query_ids)
+        self._push_states.committed(query_ids)

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mvserver.compiler import lower_duckdb
-from mvserver.compiler.changelogs import over_changelog
+from mvserver.compiler.changelogs import CHANGE_KIND, over_changelog
 from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, Projection
 from mvserver.streaming.measures import MOMENTS, ORDERED, MeasureCall, index_of, measures_of, values_of
 from spark_sinks.duckdb.capture import CHANGED_KEYS
+from spark_sinks.duckdb.change_outbox import ChangeOutbox
+from spark_sinks.duckdb.changelog import KeyedRows
 from spark_sinks.duckdb.group_logs import GroupLog
 from spark_sinks.duckdb.logs import Log
 from spark_sinks.duckdb.names import qualified, quoted
@@ -42,9 +44,39 @@ def group_log(target: Target, log: Log, window_end: int | None) -> GroupLog:
     time = "0" if window_end is None else f"epoch_us(k{window_end}) - 1000"
     texts = [*keys, *_outputs(plan), f"make_timestamptz(({time})::BIGINT)"]
     columns = [f"{text} AS {name}" for text, name in zip(texts, log.columns, strict=True)]
+    return GroupLog(log, _groups(plan, target, columns), _groups(plan, target, columns, _changed(keys)))
+
+
+def change_outbox(target: Target) -> ChangeOutbox:
+    """What a push query tells of the rows, and how they are told apart."""
+    plan, names = target.plan, [f"c{i}" for i in range(len(target.plan.outputs))]
+    columns = tuple((name, lower_duckdb.duckdb_type(o.type)) for name, o in zip(names, plan.outputs, strict=True))
+    if isinstance(plan, Projection):
+        assert isinstance(target.state, KeyedRows)  # noqa: S101 - over a changelog
+        keys, only_new = target.state.identity, False
+        rows = f"SELECT {', '.join([*keys, *names])} FROM {qualified(target.state.table)}"
+        changed = f"{rows} AS k{_changed(target.state.keys)}"
+    else:
+        keys, only_new = target.groups.keys, plan.emit_final
+        texts = [*keys, *(f"{text} AS {name}" for text, name in zip(_outputs(plan), names, strict=True))]
+        rows, changed = _groups(plan, target, texts), _groups(plan, target, texts, _changed(keys))
+    return ChangeOutbox(
+        target.query_id,
+        target.view_id,
+        target.state.table,
+        (),
+        columns if only_new else ((CHANGE_KIND, "VARCHAR"), *columns),
+        keys,
+        rows,
+        changed,
+        only_new,
+    )
+
+
+def _changed(keys: Sequence[str]) -> str:
+    """The join that leaves the rows whose keys a batch touches."""
     same = " AND ".join(f"{key} IS NOT DISTINCT FROM g.g{i}" for i, key in enumerate(keys))
-    changed = f" SEMI JOIN {CHANGED_KEYS} AS g ON {same or 'true'}"
-    return GroupLog(log, _groups(plan, target, columns), _groups(plan, target, columns, changed))
+    return f" SEMI JOIN {CHANGED_KEYS} AS g ON {same or 'true'}"
 
 
 def _groups(plan: Aggregation, target: Target, columns: Sequence[str], only: str = "") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from catalog.model import Query, Relation
 from mvserver import sqlstates
@@ -24,18 +25,25 @@ from spark_sinks.duckdb.writer import Writer
 MATERIALIZED_VIEW = "materialized_view"
 
 
+class Outlet(Protocol):
+    """What takes the rows of an outbox on."""
+
+    @property
+    def is_congested(self) -> bool: ...
+
+
 @dataclass
 class OutputSubscriber(Subscriber):
     """Takes no more while what it has made waits to be sent."""
 
-    relay: Relay | None = None
+    relay: Outlet | None = None
 
     @property
     def is_congested(self) -> bool:
         return self.relay is not None and self.relay.is_congested
 
 
-def known_subscriber(row: SubscriberRow, target: Target, relay: Relay | None = None) -> OutputSubscriber:
+def known_subscriber(row: SubscriberRow, target: Target, relay: Outlet | None = None) -> OutputSubscriber:
     """One that goes on where the ledger has it."""
     return OutputSubscriber(
         target, row.version, row.position, target.plan.scan.error_handling,

@@ -52,18 +52,42 @@ class PushSubscriber(Subscriber):
         self.rows.put(rows)
 
     def fail(self, error: SqlError | str) -> None:
-        self.failure = str(error)
-        if isinstance(error, str):
-            error = SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, "the push query cannot go on", detail=error)
-        elif error.hint is not None and "RESTART" in error.hint:
-            error = SqlError(
-                error.sqlstate,
-                error.message,
-                detail=error.detail,
-                hint=f"'source.deserialization.error.handling' = '{ErrorHandling.IGNORE.value}' leaves such records "
-                "out.",
-            )
-        self.rows.end(error)
+        super().fail(error)
+        self.rows.end(push_error(error))
+
+
+def push_error(error: SqlError | str) -> SqlError:
+    """What a client is told of a failure: there is no query that it could restart."""
+    if isinstance(error, str):
+        return SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, "the push query cannot go on", detail=error)
+    if error.hint is None or "RESTART" not in error.hint:
+        return error
+    return SqlError(
+        error.sqlstate,
+        error.message,
+        detail=error.detail,
+        hint=f"'source.deserialization.error.handling' = '{ErrorHandling.IGNORE.value}' leaves such records out.",
+    )
+
+
+def lost_source(catalog: Catalog, relation: Relation, store: Store | None) -> SqlError | None:
+    """Why a source is not what it was when a push query began to read it; None where it is. A view has no store."""
+    if catalog.relations.by_id(relation.id) is None:
+        if catalog.relations.find(relation.schema_id, relation.name) is None:
+            return SqlError(sqlstates.UNDEFINED_TABLE, f'{relation.kind} "{relation.name}" was dropped')
+        return SqlError(
+            sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
+            f'{relation.kind} "{relation.name}" was replaced',
+            hint="Run the query again.",
+        )
+    known = None if store is None else catalog.stores.by_id(store.id)
+    if store is not None and (known is None or known.updated_at != store.updated_at):
+        return SqlError(
+            sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
+            f'store "{store.name}" was changed',
+            hint="Run the query again.",
+        )
+    return None
 
 
 @dataclass(frozen=True)
@@ -94,10 +118,11 @@ class PushQueries:
         self._ending: dict[str, threading.Event] = {}  # pipelines that are being stopped, by id
         self._refusing: SqlError | None = None
 
-    def check_room(self) -> None:
+    def check_room(self, others: int = 0) -> None:
+        """``others``: those that have a state."""
         if self._refusing is not None:
             raise self._refusing
-        if len(self._open) >= limits.PUSH_QUERIES_MAX:
+        if len(self._open) + others >= limits.PUSH_QUERIES_MAX:
             raise SqlError(
                 sqlstates.CONFIGURATION_LIMIT_EXCEEDED,
                 f"the server runs at most {limits.PUSH_QUERIES_MAX} push queries at a time",
@@ -129,30 +154,11 @@ class PushQueries:
     def reconcile(self) -> None:
         """After the catalog has changed: a query whose source is not what it was ends."""
         for known in list(self._open.values()):
-            error = self._lost(known)
+            error = lost_source(self._catalog, known.relation, known.store)
             if error is not None:
                 known.pipeline.remove(known.subscriber.query_id)
                 known.subscriber.fail(error)
                 self._forget(known)
-
-    def _lost(self, known: _Open) -> SqlError | None:
-        relation = known.relation
-        if self._catalog.relations.by_id(relation.id) is None:
-            if self._catalog.relations.find(relation.schema_id, relation.name) is None:
-                return SqlError(sqlstates.UNDEFINED_TABLE, f'{relation.kind} "{relation.name}" was dropped')
-            return SqlError(
-                sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
-                f'{relation.kind} "{relation.name}" was replaced',
-                hint="Run the query again.",
-            )
-        store = self._catalog.stores.by_id(known.store.id)
-        if store is None or store.updated_at != known.store.updated_at:
-            return SqlError(
-                sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
-                f'store "{known.store.name}" was changed',
-                hint="Run the query again.",
-            )
-        return None
 
     def end_all(self, error: SqlError) -> None:
         """At shutdown; none begins from now on."""

@@ -72,7 +72,7 @@ class PushRows:
             self._condition.wait_for(self._ready)
             self._refuse_interrupted()
             if not self._batches:
-                raise self._error or _closed()
+                raise self._error or ended()
             batch = self._batches.popleft()
             self._bytes -= batch.nbytes
             return batch
@@ -98,8 +98,12 @@ class PushRows:
 
     def _refuse_interrupted(self) -> None:
         if self._interrupted:
-            raise SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to user request")
+            raise canceled()
 
 
-def _closed() -> SqlError:
+def canceled() -> SqlError:
+    return SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to user request")
+
+
+def ended() -> SqlError:
     return SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, "the push query has ended")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -93,6 +93,7 @@ class Subscriber:
     freshness_ms: float | None = None
     group: tuple[Subscriber, ...] = field(default=(), compare=False, repr=False)  # of one query: they go on together
     application: tuple[Member, ...] = field(default=(), compare=False, repr=False)  # the others: they fail together
+    on_failure: Callable[[SqlError | str], None] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.claimed:
@@ -150,6 +151,8 @@ class Subscriber:
 
     def fail(self, error: SqlError | str) -> None:
         self.failure = str(error)
+        if self.on_failure is not None:
+            self.on_failure(error)
 
     def changed(self) -> None:
         """Its rows may be others now."""

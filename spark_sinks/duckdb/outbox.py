@@ -104,6 +104,12 @@ def forget_statement(outbox: Outbox, until: int) -> str:
     return f'DELETE FROM {qualified(outbox.table)} WHERE "_seq" <= {until}'
 
 
+def last_number(cursor: duckdb.DuckDBPyConnection, outbox: Outbox) -> int:
+    """That of the last row that was ever kept."""
+    rows = cursor.execute('SELECT last FROM "_ledger".outboxes WHERE query_id = $1', [outbox.query_id]).fetchall()
+    return int(rows[0][0]) if rows else 0
+
+
 def length(cursor: duckdb.DuckDBPyConnection, outbox: Outbox) -> int:
     ((rows,),) = cursor.execute(f"SELECT count(*) FROM {qualified(outbox.table)}").fetchall()
     return int(rows)

@@ -45,20 +45,32 @@ def refused(bench: Bench, text: str) -> SqlError:
 
 
 @pytest.mark.parametrize(
-    ("text", "what"),
+    ("text", "columns"),
     [
-        ("SELECT url, count(*) AS n FROM clicks GROUP BY url", "aggregates"),
-        ("SELECT window_start, url FROM TUMBLE(clicks, SIZE 1 MINUTES)", "windows"),
-        ("SELECT a.url FROM clicks a JOIN clicks b WITHIN 5 MINUTES ON a.url = b.url", "joins"),
+        ("SELECT url FROM clicks", ["url"]),
+        ("SELECT url, count(*) AS n FROM clicks GROUP BY url", ["op", "url", "n"]),
+        ("SELECT DISTINCT url FROM clicks", ["op", "url"]),
+        ("SELECT window_start, url FROM TUMBLE(clicks, SIZE 1 MINUTES)", ["window_start", "url"]),
+        (
+            "SELECT window_end, count(*) AS n FROM TUMBLE(clicks, SIZE 1 MINUTES) GROUP BY window_start, window_end",
+            ["op", "window_end", "n"],
+        ),
+        (
+            "SELECT window_end, count(*) AS n FROM TUMBLE(clicks, SIZE 1 MINUTES) GROUP BY window_start, window_end "
+            "EMIT FINAL",
+            ["window_end", "n"],
+        ),
+        ("SELECT a.url FROM clicks a JOIN clicks b WITHIN 5 MINUTES ON a.url = b.url", ["url"]),
+        ("SELECT url FROM clicks UNION ALL SELECT url FROM clicks", ["url"]),
     ],
 )
-def test_what_a_view_can_do_and_a_push_query_cannot(reading: Bench, text: str, what: str) -> None:
-    error = refused(reading, text)
-    assert error.sqlstate == "0A000"
-    assert error.message.startswith(what)
-    assert error.message.endswith("not supported in a push query")
-    assert error.hint is not None
-    assert error.hint.startswith("Create a materialized view")
+def test_rows_that_replace_each_other_come_with_their_kind(reading: Bench, text: str, columns: list[str]) -> None:
+    fields = reading.router.fields(push_query(text), reading.context)
+    assert fields is not None
+    assert [field.name for field in fields] == columns
+    result = reading.router.execute(push_query(text), reading.context)
+    result.close()
+    assert "subscribe" in reading.engine.names()
 
 
 @pytest.mark.parametrize(
@@ -68,6 +80,7 @@ def test_what_a_view_can_do_and_a_push_query_cannot(reading: Bench, text: str, w
         ("SELECT url FROM nosuch", "42P01", 'relation "nosuch" does not exist'),
         ("SELECT url FROM clicks WITH ('starting.position' = 'x')", "22023", None),
         ("SELECT url, url FROM clicks", "42701", None),
+        ("SELECT url AS op, count(*) AS n FROM clicks GROUP BY url", "42701", 'column "op" specified more than once'),
     ],
 )
 def test_what_is_wrong_in_any_query(reading: Bench, text: str, sqlstate: str, message: str | None) -> None:

@@ -101,15 +101,26 @@ CLIENTS = [
         ("SELECT * FROM a JOIN session (b, GAP 5 SECONDS) x ON true", "a window (SESSION)", 22),
         ("SELECT 1 FROM a JOIN b WITHIN 5 MINUTES ON a.x = b.x", "JOIN ... WITHIN", 24),
         ("SELECT 1 FROM a JOIN b AS p WITHIN INTERVAL '5' MINUTE ON a.x = p.x", "JOIN ... WITHIN", 29),
+        ("SELECT k, count(*) FROM a GROUP BY k EMIT FINAL", "EMIT FINAL", 38),
+        ("SELECT k FROM a EMIT CHANGES", "EMIT CHANGES", 17),
         ("SELECT 1 FROM a JOIN b WITH ('timestamp' = 'at') p WITHIN 5 MINUTES ON a.x = p.x", "JOIN ... WITHIN", 52),
     ],
 )
 def test_what_continuous_queries_alone_have(text: str, message: str, position: int) -> None:
+    """Such a text is a push query's; whoever wants a pull query has the error."""
+    statement = parse_one(text)
+    assert isinstance(statement, Pull)
+    assert (statement.text, statement.has_parameters) == (text, False)
+    for error in (statement.continuous, refused(text)):
+        assert error is not None
+        assert (error.sqlstate, error.message) == ("0A000", f"{message} is supported in a continuous query only")
+        assert (error.position, error.hint) == (position, "Create a materialized view of it, and read that.")
+
+
+def refused(text: str) -> SqlError:
     with pytest.raises(SqlError) as caught:
-        parse_one(text)
-    error = caught.value
-    assert (error.sqlstate, error.message) == ("0A000", f"{message} is supported in a continuous query only")
-    assert (error.position, error.hint) == (position, "Create a materialized view of it, and read that.")
+        parse_pull(text)
+    return caught.value
 
 
 @pytest.mark.parametrize(

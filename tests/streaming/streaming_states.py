@@ -72,7 +72,7 @@ class Fed:
         self._batch = 0
         with writer.transaction():
             for each in targets:
-                writer.create_state(each.state, each.view_statement)
+                writer.create_state(each.state, each.view_statement, each.outbox)
 
     def feed(self, rows: Sequence[dict[str, Any]], *, partial: bool = False) -> None:
         table = _table(rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mvserver import sqlstates
+from mvserver.compiler.changelogs import replaces_rows
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
 from mvserver.routing import changelog_sinks, push, sinks
@@ -13,7 +14,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import TEXT, fields, result
 from mvserver.routing.views import plan_view
 from mvserver.routing.work import Work
-from mvserver.serving.api import PullScope, ReadsStream, owner_of
+from mvserver.serving.api import PullScope, ReadsStream, owner_of, refuse_continuous
 from mvserver.session.context import SessionContext
 from mvserver.sql.push import push_query
 from mvserver.sql.statements.queries import Explain, Pull, PushQuery
@@ -35,6 +36,7 @@ def _lines(statement: Explain, context: SessionContext, services: Services) -> S
     if isinstance(inner, Pull):
         try:
             scope = _scope(context)
+            refuse_continuous(inner, scope)
             planned = services.pulls.plan(inner.select, scope, stopped=context.cancelled)
             return services.pulls.explain(planned, owner=owner_of(scope), stopped=context.cancelled)
         except ReadsStream:
@@ -56,7 +58,9 @@ def _lines(statement: Explain, context: SessionContext, services: Services) -> S
 
 def _push_lines(query: PushQuery, context: SessionContext, services: Services) -> Sequence[str]:
     end = "until its client ends it" if query.limit is None else f"until {query.limit} rows are sent"
-    return [f"Push query, {end}", *services.explain_plan(push.plan(query, context, services).plan)]
+    plan = push.plan(query, context, services).plan
+    kinds = ["  Each row with the kind of its change: +I, -U, +U or -D"] if replaces_rows(plan) else []
+    return [f"Push query, {end}", *kinds, *services.explain_plan(plan)]
 
 
 def _scope(context: SessionContext) -> PullScope:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from mvserver.errors import SqlError
 from mvserver.sql.statements.base import Statement
 
 
@@ -47,9 +48,11 @@ class Explain(Statement):
 
 @dataclass(frozen=True)
 class Pull(Statement):
-    """A SELECT, VALUES or TABLE that reads views and catalog relations and ends by itself."""
+    """A SELECT, VALUES or TABLE that reads views and catalog relations and ends by itself. Where a clause is about
+    rows as they come, ``continuous`` says which; then it is a push query's text, and ``select`` is empty."""
 
     select: exp.Expression
+    continuous: SqlError | None = None
 
     @property
     def has_parameters(self) -> bool:
