@@ -10,7 +10,7 @@ help:
 	@echo "make demo [DEMO_SECONDS=30]   three views over live clicks; needs Java 17 or newer, nothing else"
 	@echo "make demo-kafka               a year of flights through a real Apache Kafka"
 	@echo "make venv                     only the virtual environment"
-	@echo "make check                    the fast tests, ruff, mypy, import-linter"
+	@echo "make check                    the fast tests (no Spark, Kafka or PostgreSQL), ruff, mypy, import-linter"
 	@echo "make test                     the whole suite; make test-night the longer tiers"
 	@echo "make test-oracle [N=200]      so many random programs against PostgreSQL, from a seed of their own"
 	@echo "make bench [PARTS=\"...\"]      measurements, written to docs/performance.md"
@@ -40,10 +40,11 @@ lint: venv
 	$(BIN)/lint-imports
 
 fast: venv
-	$(BIN)/python -m pytest -q -n auto -m "not spark and not kafka and not night"
+	$(BIN)/python -m pytest -q -n auto -m "not spark and not kafka and not night and not postgres"
 
 # Spark and the brokers are started once for all tests that need them: those share one process.
-test: venv fast
+test: venv
+	$(BIN)/python -m pytest -q -n auto -m "not spark and not kafka and not night"
 	$(BIN)/python -m pytest -m "(spark or kafka) and not night"
 
 N ?= 200
