@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from server_program import Program
 
-pytestmark = [pytest.mark.spark, pytest.mark.postgres]
+pytestmark = [pytest.mark.spark, pytest.mark.postgres, pytest.mark.night]  # tests/nexmark runs in every change
 
 SEED = int(os.environ.get("MVSERVER_TEST_SEED", "20261121"))
 SETTLE_S = 200.0
