@@ -30,10 +30,12 @@ class WriteAheadLog:
         self._path = None if file is None else Path(f"{file}.wal")
 
     def bound(self) -> None:
-        """To be called between two transactions of the one writer."""
-        if self._path is None or not self._path.exists() or self._path.stat().st_size < self._bytes_max:
-            return
+        """To be called between two transactions of the one writer. What is committed stays so whatever happens here: a
+        failure is no failure of the batch, and the next commit tries again."""
         try:
-            self._cursor.execute("CHECKPOINT")
-        except duckdb.TransactionException as error:  # another transaction is in the way; the next commit asks again
+            if self._path is not None and self._path.exists() and self._path.stat().st_size >= self._bytes_max:
+                self._cursor.execute("CHECKPOINT")
+        except duckdb.TransactionException as error:  # another transaction is in the way
             _log.debug("the write-ahead log stays as long as it is: %s", error)
+        except (duckdb.Error, OSError) as error:
+            _log.warning("the write-ahead log could not be folded into the file: %s", error)

@@ -241,7 +241,6 @@ class Writer:
                 self._reached("after ledger")
                 self._cursor.execute("COMMIT")
                 self._reached("after commit")
-                self._log.bound()
             except (MergeError, SqlError):
                 self._roll_back()
                 raise
@@ -251,6 +250,7 @@ class Writer:
             except BaseException:
                 self._roll_back()
                 raise
+            self._log.bound()
         return True
 
     def _merge(self, merge: TableMerge) -> None:
