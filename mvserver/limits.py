@@ -89,6 +89,7 @@ LOGGED_TEXT_CHARACTERS_MAX = 65_536  # SQL in a log line
 # --- DuckDB ---------------------------------------------------------------------------------------------------------
 DUCKDB_MEMORY_DEFAULT = "2GB"
 DUCKDB_THREADS = 2
+DATABASE_CLOSE_S = 5.0  # how long statements that are interrupted at the end may take to see it
 QUERY_MEMORY_DEFAULT = 1024**3  # what cannot go to disk: half of DuckDB's, so that one query leaves some to others
 WRITE_AHEAD_LOG_BYTES_MAX = 128 << 20  # then it is folded into the file; a start after a kill reads 100 MB a second
 DUCKDB_CHECKPOINT = "1TB"  # DuckDB's own threshold, which is of a guess: see spark_sinks.duckdb.write_ahead_log

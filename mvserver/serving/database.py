@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
+import weakref
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +27,8 @@ STATE_SCHEMA = "_state"
 LEDGER_SCHEMA = "_ledger"
 SYSTEM_CATALOG = "_system"  # an attached in-memory database: macros and the system catalog, never in the file
 
+_LOOK_EVERY_S = 0.01
+
 _STARTUP_OPTIONS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -40,6 +44,7 @@ class Database:
         self._connection = connection
         self._lock = threading.Lock()
         self._closed = False
+        self._cursors: weakref.WeakSet[duckdb.DuckDBPyConnection] = weakref.WeakSet()
         self.name = name
         self.set_aside = set_aside
 
@@ -79,15 +84,29 @@ class Database:
         with self._lock:
             if self._closed:
                 raise duckdb.ConnectionException("the database is closed")
-            return self._connection.cursor()
+            cursor = self._connection.cursor()
+            self._cursors.add(cursor)
+            return cursor
 
     def close(self) -> None:
-        """Checkpoint and close; cursors that are still open stop working. Safe to call more than once."""
+        """Checkpoint and close; cursors that are still open stop working. Safe to call more than once.
+
+        Statements at work are interrupted and waited for; ``duckdb.ResourceInUseException`` where one does not end.
+        """
         with self._lock:
             if self._closed:
                 return
             self._closed = True
-            self._connection.close()
+            ends = time.monotonic() + limits.DATABASE_CLOSE_S
+            while True:
+                try:
+                    return self._connection.close()
+                except duckdb.ResourceInUseException:
+                    if time.monotonic() > ends:
+                        raise
+                for cursor in list(self._cursors):
+                    cursor.interrupt()
+                time.sleep(_LOOK_EVERY_S)
 
     def __enter__(self) -> Self:
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,6 +18,8 @@ from mvserver.session.backend import SessionBackend
 from mvserver.session.parsing import RememberingParser
 from mvserver.session.services import Services
 from mvserver.sql import parse
+
+LEFT_WORK_S = 30.0
 
 Client = psycopg.Connection[tuple[Any, ...]]
 
@@ -54,4 +57,12 @@ class PullServer:
         self.thread.join(10)
         self.loop.close()
         self.backend.close()
+        self._wait_for_left_work()
         self.world.close()
+
+    def _wait_for_left_work(self) -> None:
+        """As the server does before it closes DuckDB."""
+        ends = time.monotonic() + LEFT_WORK_S
+        while self.world.service.left:
+            assert time.monotonic() < ends, "canceled statements do not end"
+            time.sleep(0.01)

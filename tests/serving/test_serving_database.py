@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -102,5 +103,28 @@ def test_close_twice_and_no_cursor_after(tmp_path: Path) -> None:
     database = Database.open(tmp_path / "views.duckdb")
     database.close()
     database.close()
+    with pytest.raises(duckdb.ConnectionException):
+        database.cursor()
+
+
+def test_closing_interrupts_what_is_at_work(tmp_path: Path) -> None:
+    database = Database.open(tmp_path / "views.duckdb")
+    cursor = database.cursor()
+    begun = threading.Event()
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        begun.set()
+        try:
+            cursor.execute("SELECT count(*) FROM range(100_000_000_000) t(i) WHERE i % 7 = 1").fetchall()
+        except duckdb.Error as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert begun.wait(10)
+    database.close()
+    thread.join(10)
+    assert len(errors) == 1
     with pytest.raises(duckdb.ConnectionException):
         database.cursor()
