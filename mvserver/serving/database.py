@@ -98,15 +98,19 @@ class Database:
                 return
             self._closed = True
             ends = time.monotonic() + limits.DATABASE_CLOSE_S
-            while True:
-                try:
-                    return self._connection.close()
-                except duckdb.ResourceInUseException:
-                    if time.monotonic() > ends:
-                        raise
+            while not self._close_at_rest(at_the_latest=time.monotonic() > ends):
                 for cursor in list(self._cursors):
                     cursor.interrupt()
                 time.sleep(_LOOK_EVERY_S)
+
+    def _close_at_rest(self, *, at_the_latest: bool) -> bool:
+        try:
+            self._connection.close()
+        except duckdb.ResourceInUseException:
+            if at_the_latest:
+                raise
+            return False
+        return True
 
     def __enter__(self) -> Self:
         return self
