@@ -42,15 +42,21 @@ _DATE_LIKE = re.compile(r"\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|\s*[0-9]{1,2}:[0-9]{
 _TEMPORAL = frozenset({"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_NTZ"})
 
 
+def raised(message: str) -> SqlError | None:
+    """The error that a lowered expression raised by itself, in Spark or in DuckDB."""
+    named = _NAMED.search(message)
+    return None if named is None else SqlError(named.group(1), named.group(2).strip())
+
+
 def translate(condition: str | None, message: str) -> SqlError | None:
     """The error that a row's value caused, None when it is not the expression's doing."""
-    named = _NAMED.search(message)
-    if named is not None:
-        return SqlError(named.group(1), named.group(2).strip())
+    found = raised(message)
+    if found is not None:
+        return found
     spelled = condition or ""
     if not spelled:
-        found = re.search(r"\[([A-Z][A-Z_]+(?:\.[A-Z_]+)?)\]", message)
-        spelled = found.group(1) if found else ""
+        bracketed = re.search(r"\[([A-Z][A-Z_]+(?:\.[A-Z_]+)?)\]", message)
+        spelled = bracketed.group(1) if bracketed else ""
     if spelled.startswith("CAST_INVALID_INPUT"):
         return _invalid_input(message)
     for prefix, sqlstate, text in _BY_CONDITION:

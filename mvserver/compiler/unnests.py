@@ -14,8 +14,7 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.compiler.analyzer import Source
 from mvserver.compiler.binder import Binder
-from mvserver.compiler.capabilities.lookup import call_operator
-from mvserver.compiler.expressions import Case, ColumnReference, Expression, FieldAccess, Literal
+from mvserver.compiler.expressions import Case, ColumnReference, Expression, FieldAccess, Literal, both
 from mvserver.compiler.joins import check_names
 from mvserver.compiler.plans import ScanColumn, Unnest
 from mvserver.compiler.refusals import refused
@@ -141,5 +140,4 @@ def _on(source: Source, join: exp.Join, *, outer: bool) -> Source:
         return source
     if outer:
         raise refused("LEFT JOIN UNNEST with a condition", node, "Write ON true.")
-    where = condition if source.where is None else call_operator("and", (source.where, condition))
-    return replace(source, where=where)
+    return replace(source, where=both(source.where, condition))

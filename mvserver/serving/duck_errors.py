@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 
 from mvserver import limits, sqlstates
+from mvserver.compiler.failures import raised
 from mvserver.errors import SqlError
 from mvserver.serving.from_text import SEPARATOR
 from mvserver.serving.long_texts import too_large
@@ -371,6 +372,9 @@ def translate(error: BaseException) -> SqlError:
     if isinstance(error, SqlError):
         return error
     text = str(error)
+    own = raised(text)
+    if own is not None:
+        return own
     match = _PREFIX.match(text)
     kind = match["kind"].strip().lower() if match else ""
     body = match["body"] if match else text

@@ -24,6 +24,7 @@ from mvserver.streaming.push import PushSubscriber
 from mvserver.streaming.shares import Share
 from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.spark_errors import is_too_large
+from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target
 from spark_sinks.base import Position, SourceReader
 from spark_sinks.duckdb.state import AppendState
@@ -132,7 +133,7 @@ class BoundedReads:
         return delivery.rows
 
 
-def _fail(share: Share, error: SqlError) -> None:
+def _fail(subscriber: Subscriber, error: SqlError) -> None:
     raise error
 
 

@@ -77,7 +77,7 @@ class Committer:
             except MergeError as failed:
                 for share in shares:
                     if share.subscriber.query_id == failed.query_id:
-                        self._roster.fail(share, failed.error)
+                        self._roster.fail(share.subscriber, failed.error)
                 continue
             break
         filled = []
@@ -132,7 +132,7 @@ class Committer:
                 moves.extend(Move((s.subscriber.query_id,), s.end) for s in taking if s.subscriber.kept)
                 kept.extend(taking)
         for share, refused in stopped:
-            self._roster.fail(share, refused)
+            self._roster.fail(share.subscriber, refused)
         advances = self._advances(kept)
         return Commit(work.entry, tuple(merges), tuple(rejected), _joined(moves), advances=advances), kept
 

@@ -11,6 +11,7 @@ from mvserver.streaming.evaluate import Evaluated, WholeProgramNeeded, combined,
 from mvserver.streaming.program import Program, build_program
 from mvserver.streaming.shares import Share
 from mvserver.streaming.spark_errors import is_data_error, sql_error
+from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target
 from mvserver.streaming.windowing import SpreadKey, spread_key
 from spark_sinks.base import SourceReader
@@ -26,7 +27,7 @@ _PROGRAMS_MAX = 50  # cached; a program belongs to one set of subscribers, and s
 class BatchEvaluator:
     """Of one pipeline. Remembers how well grouping reduced the rows, and whether records need the whole decoder."""
 
-    def __init__(self, reader: SourceReader, fail: Callable[[Share, SqlError], None]) -> None:
+    def __init__(self, reader: SourceReader, fail: Callable[[Subscriber, SqlError], None]) -> None:
         self._reader = reader
         self._fail = fail
         self._programs: dict[tuple[str, ...], Program] = {}
@@ -52,7 +53,7 @@ class BatchEvaluator:
                 except Exception as own:
                     if not is_data_error(own):
                         raise
-                    self._fail(share, sql_error(own))
+                    self._fail(share.subscriber, sql_error(own))
                 else:
                     good.append(share)
             return self._together(frame, good, records), good

@@ -161,13 +161,14 @@ class PushStates:
                 self._bound(known)
 
     def _bound(self, known: _Open) -> None:
-        """A state that has become too large ends its query; it takes no batch from then on."""
+        """A state that has become too large ends its query; it takes no batch from then on. Of one whose client has
+        gone meanwhile there is nothing to bound: this thread does not wait for the engine's lock."""
         now = time.monotonic()
         if now - known.measured_at < _MEASURED_EVERY_S or known.running.subscriber is None:
             return
         known.measured_at = now
         rows = self._services.writer.count_rows(_tables(known.running))
-        if rows > limits.PUSH_STATE_ROWS_MAX:
+        if rows is not None and rows > limits.PUSH_STATE_ROWS_MAX:
             known.rows.end(
                 SqlError(
                     sqlstates.CONFIGURATION_LIMIT_EXCEEDED,

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.streaming.shares import Share
 from mvserver.streaming.spark_errors import is_too_large
 from mvserver.streaming.subscribers import Rate, Subscriber
 from spark_sinks.base import Position, SourceReader
@@ -70,16 +69,16 @@ class Roster:
             _log.warning("a batch was too large for the memory: at most %s records from now on", self.records_max)
             return True
 
-    def fail(self, share: Share, error: SqlError) -> None:
-        """The query of a share fails where it stands; its siblings go on."""
-        _log.warning("query %s failed: %s", share.subscriber.query_id, error)
+    def fail(self, subscriber: Subscriber, error: SqlError) -> None:
+        """A query fails where it stands; its siblings go on."""
+        _log.warning("query %s failed: %s", subscriber.query_id, error)
         with self.lock:
-            share.subscriber.fail(error)
-            share.subscriber.claimed = share.subscriber.position
+            subscriber.fail(error)
+            subscriber.claimed = subscriber.position
             self.changed.notify_all()
-        if share.subscriber.kept:
+        if subscriber.kept:
             with self._writer.transaction() as ledger:
-                ledger.set_failure(share.subscriber.query_id, share.subscriber.failure)
+                ledger.set_failure(subscriber.query_id, subscriber.failure)
 
     def fail_at(self, position: Position, cause: str) -> None:
         """The source does not have what comes next at ``position``: the queries that stand there fail, durably. The
@@ -106,9 +105,7 @@ class Roster:
             except SqlError as error:
                 if error.sqlstate != sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
                     raise
-                subscriber.fail(error)
-                with self._writer.transaction() as ledger:
-                    ledger.set_failure(subscriber.query_id, subscriber.failure)
+                self.fail(subscriber, error)
             subscriber.unverified = False
 
     def is_filled(self, subscriber: Subscriber) -> bool:

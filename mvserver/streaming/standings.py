@@ -9,7 +9,7 @@ from mvserver.streaming.targets import Target
 from spark_sinks.base import Position, SourceReader
 from spark_sinks.duckdb.state import State, watched
 from spark_sinks.duckdb.windows import Standing
-from spark_sinks.duckdb.writer import Advance, Writer
+from spark_sinks.duckdb.writer import Advance, MergeError, Writer
 
 
 def watched_state(target: Target) -> State | None:
@@ -40,8 +40,12 @@ def close_idle(roster: Roster, reader: SourceReader, writer: Writer) -> list[str
             known = subscriber.standing
         if known is None or known.idle == now.idle:
             continue
-        if writer.advance(Advance(now, state, subscriber.target.keeper)):
-            moved.append(subscriber.query_id)
+        try:
+            if writer.advance(Advance(now, state, subscriber.target.keeper)):
+                moved.append(subscriber.query_id)
+        except MergeError as failed:
+            roster.fail(subscriber, failed.error)
+            continue
         with roster.lock:
             subscriber.standing = now
             subscriber.epoch += subscriber.query_id in moved

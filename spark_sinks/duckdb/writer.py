@@ -43,7 +43,7 @@ REJECTED_ROWS_SHOWN_MAX = 100_000  # the newest; a flood of them must not fill t
 
 
 class MergeError(Exception):
-    """A view's own merge failed; everything is rolled back."""
+    """A view's own merge failed, or what its watermark shows; everything is rolled back."""
 
     def __init__(self, query_id: str, error: SqlError) -> None:
         super().__init__(str(error))
@@ -191,11 +191,14 @@ class Writer:
         with self._cursor.cursor() as cursor:
             return bool(cursor.execute(question).fetchall()[0][0])
 
-    def count_rows(self, tables: Sequence[str]) -> int:
-        """Of tables of states, together; read by a cursor of its own."""
+    def count_rows(self, tables: Sequence[str]) -> int | None:
+        """Of tables of states, together; None where one of them is gone. Read by a cursor of its own."""
         counts = " + ".join(f"(SELECT count(*) FROM {qualified(table)})" for table in tables)
         with self._cursor.cursor() as cursor:
-            ((rows,),) = cursor.execute(f"SELECT {counts or 0}").fetchall()
+            try:
+                ((rows,),) = cursor.execute(f"SELECT {counts or 0}").fetchall()
+            except duckdb.CatalogException:
+                return None
         return int(rows)
 
     def has_tables(self, tables: Sequence[str]) -> bool:
@@ -306,6 +309,12 @@ class Writer:
             self._cursor.execute(statement(view.state, rolled_up))
 
     def _advance(self, advance: Advance) -> bool:
+        try:
+            return self._move_watermark(advance)
+        except duckdb.Error as error:
+            raise MergeError(advance.standing.query_id, self._translate(error)) from error
+
+    def _move_watermark(self, advance: Advance) -> bool:
         """What is removed for its age is not taken back from where the query wrote it: it was right."""
         query_id, watch = advance.standing.query_id, watched(advance.state)
         passage = None if watch is None else windows.passage(self._cursor, advance.standing, watch)
@@ -324,7 +333,8 @@ class Writer:
         return passage.moves
 
     def advance(self, advance: Advance) -> bool:
-        """Partitions became idle, and no batch will say so; whether that moved the view's watermark."""
+        """Partitions became idle, and no batch will say so; whether that moved the view's watermark. Raises MergeError
+        for the view's own error."""
         with self.transaction():
             return self._advance(advance)
 

@@ -39,7 +39,6 @@ _POLL_S = 0.05
 _SWEEP_S = 30.0  # how often all known files are looked at for changes
 _TICK_NS = 10_000_000  # how coarse the time of a directory's last change may be: a second one may not show in it
 _BYTES_PER_RECORD = 100  # to turn a bound on records into one on files
-_FIRST_STEP = "0" * 12
 _WRONG_TYPE = re.compile(r"PARQUET_COLUMN_DATA_TYPE_MISMATCH|SchemaColumnConvertNotSupported")
 _FILE_NAMED = re.compile(r"([^/\s]+\.parquet)")
 
@@ -61,6 +60,7 @@ class FileReader:
         self._journal = FileJournal(work / "files.journal")
         self._feeder: threading.Thread | None = None
         self._stopping = False
+        self._step = 0  # the last that was shown
         self._step_end = 0
         self._taken = True
         self._problem: str | None = None
@@ -147,8 +147,8 @@ class FileReader:
         self.close_stream()
         self.restart_at(start)
         shutil.rmtree(self._inbox, ignore_errors=True)
-        (self._inbox / _FIRST_STEP).mkdir(parents=True)
-        self._stopping, self._taken, self._step_end = False, True, int(start["seq"])
+        (self._inbox / _step_name(0)).mkdir(parents=True)
+        self._stopping, self._taken, self._step, self._step_end = False, True, 0, int(start["seq"])
         self._feeder = threading.Thread(
             target=self._feed, args=(records_per_trigger * _BYTES_PER_RECORD,), name="file-feeder", daemon=True
         )
@@ -194,8 +194,10 @@ class FileReader:
         return [f"{quoted(name)} AS {parquet_column(name)}" for name in names]
 
     def batch_end(self, checkpoint: str, batch_id: int, start: Position) -> Position:
-        """The step that this micro-batch reads; the feeder may show the next one."""
+        """The step that this micro-batch reads; the feeder may show the next one. The step before goes now: while a
+        batch is under way Spark does not list the inbox, in which nothing must go meanwhile."""
         with self._lock:
+            shutil.rmtree(self._inbox / _step_name(self._step - 1), ignore_errors=True)
             self._taken = True
             self._lock.notify_all()
             return {"seq": self._step_end}
@@ -212,7 +214,7 @@ class FileReader:
 
     # --- the feeder -------------------------------------------------------------------------------------------------
     def _feed(self, bytes_max: int) -> None:
-        step, seen_mtime, since_sweep = 0, -1, 0.0
+        seen_mtime, since_sweep = -1, 0.0
         while True:
             with self._lock:
                 self._lock.wait_for(lambda: self._taken or self._stopping, timeout=_SWEEP_S)
@@ -237,8 +239,7 @@ class FileReader:
                 self._problem = f"directory {self._directory} cannot be read: {error.strerror}"
                 seen_mtime = -1
             if self._waiting and self._problem is None:
-                step += 1
-                self._show(step, bytes_max)
+                self._show(bytes_max)
             else:
                 with self._lock:
                     self._lock.wait_for(lambda: self._stopping, timeout=self._poll_s)
@@ -251,8 +252,9 @@ class FileReader:
             there = {file.name: file for file in visible_files(self._directory, self._journal.names)}
             self._waiting = {name: there[name] for name in self._waiting if name in there} | there
 
-    def _show(self, step: int, bytes_max: int) -> None:
-        aside = self._inbox / f".{step:012d}"
+    def _show(self, bytes_max: int) -> None:
+        step = self._step + 1
+        aside = self._inbox / f".{_step_name(step)}"
         aside.mkdir()
         with self._lock:
             files = _first(self._waiting.values(), bytes_max)
@@ -261,10 +263,8 @@ class FileReader:
                 del self._waiting[file.name]
             self._journal.append(files)
             self._taken = False
-            self._step_end = len(self._journal)
-        aside.rename(self._inbox / f"{step:012d}")
-        if step > 2:  # the step before the last is read and committed to Spark's log: nobody opens its links again
-            shutil.rmtree(self._inbox / f"{step - 2:012d}", ignore_errors=True)
+            self._step, self._step_end = step, len(self._journal)
+        aside.rename(self._inbox / _step_name(step))
 
     def _sweep(self) -> None:
         for file in visible_files(self._directory):
@@ -383,6 +383,10 @@ _EMPTY_RAW = (
     "cast(NULL as timestamp) AS record_time",
     f"cast(NULL AS {_METADATA_TYPE}) AS {METADATA}",
 )
+
+
+def _step_name(step: int) -> str:
+    return f"{step:012d}"
 
 
 def _first(files: Iterable[VisibleFile], bytes_max: int) -> list[VisibleFile]:

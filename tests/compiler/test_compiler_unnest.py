@@ -8,6 +8,8 @@ from compiler_harness import EVERYTHING, compiled
 from mvserver.compiler.changelogs import result_key
 from mvserver.compiler.compile import compile_select, plan_columns
 from mvserver.compiler.explain import explain
+from mvserver.compiler.expressions import Case, Literal
+from mvserver.compiler.lower_spark import lower
 from mvserver.compiler.plans import ScanColumn
 from mvserver.compiler.shape import RelationShape
 from mvserver.errors import SqlError
@@ -124,3 +126,12 @@ def test_a_changelog_is_joined_before_its_arrays_are_taken_apart() -> None:
     plan = compile_select(parse_select(text), resolve, default_starting="earliest")
     assert {column.name for column in plan.scan.columns} == {"e.s", "r.arr", "rowtime"}
     assert any("Unnest of `r.arr`" in line for line in explain(plan))
+
+
+def test_the_condition_of_a_join_is_evaluated_where_that_of_the_sub_query_holds() -> None:
+    plan = compiled("SELECT x FROM (SELECT * FROM everything WHERE i4 <> 0) AS q JOIN UNNEST(arr) AS x ON 1 / i4 > x")
+    assert isinstance(plan.where, Case)  # type: ignore[attr-defined]
+    ((guard, condition),) = plan.where.branches  # type: ignore[attr-defined]
+    assert lower(guard, str) == "(i4 <> 0)"
+    assert "unnest(0).0" in lower(condition, str)
+    assert plan.where.otherwise == Literal(t.BOOLEAN, False)  # type: ignore[attr-defined]

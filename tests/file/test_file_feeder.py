@@ -52,6 +52,22 @@ def test_a_file_that_comes_within_the_tick_of_the_last_change_is_found(tmp_path:
     assert reader.health({"seq": 1}).latest == {"seq": 2}
 
 
+def test_a_step_goes_while_its_successor_is_read(tmp_path: Path, reader: FileReader) -> None:
+    """Not when another one is shown: Spark may be listing the inbox then, and fails where a directory goes."""
+
+    def steps() -> list[int]:
+        return sorted(int(path.name) for path in (tmp_path / "work" / "inbox").iterdir())
+
+    for name in "abc":
+        add(tmp_path, f"{name}.json")
+    reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0)  # a file a step
+    for step in (1, 2, 3):
+        assert shown(tmp_path, step) == [f"{'abc'[step - 1]}.json"]
+        assert steps() == [step - 1, step]
+        if step < 3:
+            assert reader.batch_end("", step - 1, {"seq": step - 1}) == {"seq": step}
+
+
 def test_the_end_that_was_told_is_that_of_the_files_that_were_there(tmp_path: Path, reader: FileReader) -> None:
     """A file that comes later does not go before them, even where its time is earlier: the n-th file stays the n-th."""
     add(tmp_path, "a.json")

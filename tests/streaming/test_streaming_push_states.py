@@ -208,3 +208,14 @@ def test_a_state_that_becomes_too_large_ends_it(world: World, monkeypatch: pytes
     world.states.committed([member.query_id])
     assert error_of(rows)[0] == "53400"
     assert world.members == []
+
+
+def test_a_commit_does_not_mind_that_its_client_has_gone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its tables may go between the commit and the look at them."""
+    monkeypatch.setattr("mvserver.streaming.push_states._MEASURED_EVERY_S", 0.0)
+    world.open(GROUPS)
+    (member,) = world.members
+    with world.writer.transaction():
+        world.writer.drop_state(member.target.tables, member.target.view_id)
+    world.states.committed([member.query_id])
+    assert world.members == [member]

@@ -297,7 +297,7 @@ def test_a_failing_array_fails_its_view_alone(spark: Any) -> None:
         "key binary, value binary, position string, record_time timestamp",
     )
     failed: list[str] = []
-    evaluator = BatchEvaluator(_Reader(), lambda share, error: failed.append(f"{share.subscriber.query_id} {error}"))  # type: ignore[arg-type]
+    evaluator = BatchEvaluator(_Reader(), lambda subscriber, error: failed.append(f"{subscriber.query_id} {error}"))  # type: ignore[arg-type]
     targets = [
         _target("SELECT n FROM s, UNNEST(ARRAY[1 / id]) AS n", 0),
         _target("SELECT tag, count(*) AS c FROM s, UNNEST(tags) AS tag GROUP BY tag", 1),
