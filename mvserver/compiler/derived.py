@@ -15,7 +15,7 @@ from mvserver.compiler.expressions import (
     AggregateReference,
     ColumnReference,
     Expression,
-    KeyReference,
+    by_place,
     walk,
     with_children,
 )
@@ -68,14 +68,7 @@ class _Join:
 
     def numbered(self, condition: Expression) -> Expression:
         """A condition over the joined rows as one that DuckDB evaluates: columns by their place."""
-        places = {output.name: index for index, output in enumerate(self.outputs)}
-
-        def change(node: Expression) -> Expression:
-            if isinstance(node, ColumnReference):
-                return KeyReference(node.type, places[node.name])
-            return with_children(node, change)
-
-        return change(condition)
+        return by_place(condition, (output.name for output in self.outputs))
 
 
 @dataclass(frozen=True)

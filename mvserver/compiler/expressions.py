@@ -6,7 +6,7 @@ table (``mvserver.compiler.capabilities``), never an engine's function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -98,6 +98,18 @@ def with_children(node: Expression, change: Callable[[Expression], Expression]) 
             otherwise=change(node.otherwise) if node.otherwise is not None else None,
         )
     return node
+
+
+def by_place(node: Expression, names: Iterable[str]) -> Expression:
+    """The same with a reference to the place among ``names`` in place of each column, for DuckDB."""
+    places = {name: index for index, name in enumerate(names)}
+
+    def change(part: Expression) -> Expression:
+        if isinstance(part, ColumnReference):
+            return KeyReference(part.type, places[part.name])
+        return with_children(part, change)
+
+    return change(node)
 
 
 def both(first: Expression | None, second: Expression | None) -> Expression | None:

@@ -14,8 +14,8 @@ from sqlglot import exp
 from mvserver import limits, sqlstates
 from mvserver.compiler import lower_duckdb
 from mvserver.compiler.derived import Groups, derived_scan
-from mvserver.compiler.expressions import ColumnReference, Expression, KeyReference, with_children
-from mvserver.compiler.plans import Aggregate, AggregateCall, Aggregation, ContinuousPlan, Scan
+from mvserver.compiler.expressions import ColumnReference, Expression, by_place
+from mvserver.compiler.plans import PLAIN, AggregateCall, Aggregation, ContinuousPlan, Scan
 from mvserver.compiler.scope import Scope, ScopeColumn
 from mvserver.compiler.windowed import check_grouped
 from mvserver.errors import SqlError
@@ -54,15 +54,6 @@ def _levels(scan: Scan) -> int:
     return max(_levels(side.scan) for side in derived.sides) + isinstance(derived, Groups)
 
 
-_PLAIN = frozenset(
-    {
-        Aggregate.COUNT_ROWS, Aggregate.COUNT, Aggregate.SUM, Aggregate.MIN, Aggregate.MAX, Aggregate.AVG,
-        Aggregate.VAR_POP, Aggregate.VAR_SAMP, Aggregate.STDDEV_POP, Aggregate.STDDEV_SAMP, Aggregate.BOOL_AND,
-        Aggregate.BOOL_OR,
-    }
-)  # fmt: skip
-
-
 def goes_along(plan: ContinuousPlan) -> bool:
     """Whether a query over groups changes in the transaction that changes them: where DuckDB can evaluate all that it
     computes of a group. An inner aggregate without keys has a row that no batch brings."""
@@ -71,7 +62,7 @@ def goes_along(plan: ContinuousPlan) -> bool:
         return False
     if not groups.plan.keys or () in groups.plan.grouping_sets:
         return False
-    if any(call.function not in _PLAIN for call in plan.aggregates):
+    if any(call.function not in PLAIN for call in plan.aggregates):
         return False
     try:
         for part in (*plan.keys, plan.where, *(part for call in plan.aggregates for part in _parts(call))):
@@ -84,14 +75,7 @@ def goes_along(plan: ContinuousPlan) -> bool:
 
 def over_columns(node: Expression, scan: Scan) -> str:
     """DuckDB's text of an expression over the columns of a log, c0 ..., in the order of the scan's."""
-    places = {column.name: index for index, column in enumerate(scan.columns)}
-
-    def change(part: Expression) -> Expression:
-        if isinstance(part, ColumnReference):
-            return KeyReference(part.type, places[part.name])
-        return with_children(part, change)
-
-    return lower_duckdb.lower(change(node), "c{}".format, str)
+    return lower_duckdb.lower(by_place(node, (column.name for column in scan.columns)), "c{}".format, str)
 
 
 def _parts(call: AggregateCall) -> tuple[Expression | None, ...]:

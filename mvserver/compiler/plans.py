@@ -101,6 +101,13 @@ class Aggregate(enum.Enum):
     CARDINALITY = "approx_count_distinct"  # of a sketch's values
 
 
+PLAIN = frozenset(  # they keep no values, and their partial results merge
+    {
+        Aggregate.COUNT_ROWS, Aggregate.COUNT, Aggregate.SUM, Aggregate.MIN, Aggregate.MAX, Aggregate.AVG,
+        Aggregate.VAR_POP, Aggregate.VAR_SAMP, Aggregate.STDDEV_POP, Aggregate.STDDEV_SAMP, Aggregate.BOOL_AND,
+        Aggregate.BOOL_OR,
+    }
+)  # fmt: skip
 TIMED = frozenset({Aggregate.FIRST_VALUE, Aggregate.LAST_VALUE})  # they choose by event time
 
 

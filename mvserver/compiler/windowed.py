@@ -12,7 +12,7 @@ from mvserver import limits, sqlstates
 from mvserver.compiler.capabilities.lookup import call_operator
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.expressions import ColumnReference, Expression, both, walk
-from mvserver.compiler.plans import Aggregate, Aggregation, ContinuousPlan, Projection
+from mvserver.compiler.plans import PLAIN, TIMED, Aggregation, ContinuousPlan, Projection
 from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable
 from mvserver.compiler.windows import WINDOW_END, WINDOW_START, Window, WindowKind
 from mvserver.errors import SqlError
@@ -198,22 +198,13 @@ def _check_session(plan: Aggregation, window: Window, position: int | None) -> N
             hint="Compute with them in the SELECT that reads the view.",
             position=position,
         )
-    if any(call.distinct or call.function not in _MERGED for call in plan.aggregates):
+    if any(call.distinct or call.function not in PLAIN | TIMED for call in plan.aggregates):
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             "DISTINCT and aggregates that keep their values are not supported over SESSION",
             hint="Use TUMBLE, HOP or CUMULATE, or keep the records in a view and aggregate where you read it.",
             position=position,
         )
-
-
-_MERGED = frozenset(
-    {
-        Aggregate.COUNT_ROWS, Aggregate.COUNT, Aggregate.SUM, Aggregate.MIN, Aggregate.MAX, Aggregate.AVG,
-        Aggregate.VAR_POP, Aggregate.VAR_SAMP, Aggregate.STDDEV_POP, Aggregate.STDDEV_SAMP, Aggregate.BOOL_AND,
-        Aggregate.BOOL_OR, Aggregate.FIRST_VALUE, Aggregate.LAST_VALUE,
-    }
-)  # fmt: skip
 
 
 def _evaluated(plan: Aggregation) -> Iterator[Expression]:

@@ -55,7 +55,7 @@ def change_outbox(target: Target) -> ChangeOutbox:
         assert isinstance(target.state, KeyedRows)  # noqa: S101 - over a changelog
         keys, only_new = target.state.identity, False
         rows = f"SELECT {', '.join([*keys, *names])} FROM {qualified(target.state.table)}"
-        changed = f"{rows} AS k{_changed(target.state.keys)}"
+        changed = f"{rows} AS k{_changed(target.state.source_keys)}"
     else:
         keys, only_new = target.groups.keys, plan.emit_final
         texts = [*keys, *(f"{text} AS {name}" for text, name in zip(_outputs(plan), names, strict=True))]
@@ -66,10 +66,10 @@ def change_outbox(target: Target) -> ChangeOutbox:
         target.state.table,
         (),
         columns if only_new else ((CHANGE_KIND, "VARCHAR"), *columns),
-        keys,
-        rows,
-        changed,
-        only_new,
+        keys=keys,
+        rows=rows,
+        changed_rows=changed,
+        only_new=only_new,
     )
 
 

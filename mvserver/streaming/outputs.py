@@ -17,6 +17,7 @@ from mvserver.streaming.record_encoding import RecordEncoder
 from mvserver.streaming.relay import Output, Relay
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target
+from spark_sinks.duckdb.changelog import KeyedRows
 from spark_sinks.duckdb.ledger import SubscriberRow
 from spark_sinks.duckdb.outbox import Outbox
 from spark_sinks.duckdb.sent_rows import SentRows
@@ -64,7 +65,9 @@ def view_id_of(query: Query) -> str:
 def with_outbox(target: Target) -> Target:
     plan = target.plan
     columns = tuple((output.name, lower_duckdb.duckdb_type(output.type)) for output in plan.outputs)
-    outbox = Outbox(target.query_id, target.view_id, target.state.table, result_key(plan), columns)
+    state = target.state
+    ordinals = state.ordinals if isinstance(state, KeyedRows) else 0
+    outbox = Outbox(target.query_id, target.view_id, state.table, result_key(plan), columns, ordinals)
     return replace(target, outbox=outbox)
 
 

@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 import duckdb
 
-from spark_sinks.duckdb.changelog import KeyedRows, Register, RetractedState
+from spark_sinks.duckdb.changelog import (
+    CHANGES,
+    ChangelogState,
+    KeyedRows,
+    Register,
+    merge_changes,
+)
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state import State, UpsertState, source_text
 from spark_sinks.duckdb.windows import Passage, closing
@@ -30,26 +37,37 @@ class Keeper(Protocol):
         """``newest``: the time of the batch's newest record."""
 
 
-def changed_keys(state: State, batch: str | None, changes: str | None) -> str | None:
-    """Query of the keys (g0 ...) whose rows a batch may change, before it is merged; None: they are not known.
+def take_changes(
+    cursor: duckdb.DuckDBPyConnection,
+    register: Register,
+    state: ChangelogState,
+    query: str,
+    keeper: Keeper | None,
+    newest: dt.datetime | None,
+) -> None:
+    """Merges the last changes of a changelog, the rows of ``query``, and has that kept which they do to the rows."""
+    changes = cursor.sql(query).to_arrow_table()
+    if changes.num_rows == 0:
+        return
+    register(CHANGES, changes)
+    merge = partial(merge_changes, cursor, register, state, changes)
+    if keeper is None:
+        merge()
+    else:
+        capture(cursor, register, keeper, _changed_keys(state), merge, newest)
 
-    ``batch``: the group keys in the batch of a stream; ``changes``: the last changes of a changelog.
-    """
+
+def _changed_keys(state: ChangelogState) -> str | None:
+    """Query of the keys (g0 ...) whose rows CHANGES may change, before they are merged; None: they are not known. Where
+    a source row gives several rows, the source's keys: all of its rows may change."""
     if isinstance(state, KeyedRows):
-        return f"SELECT {_as_g(state.keys)} FROM ({changes})" if state.keys and not state.ordinals else None
-    if isinstance(state, RetractedState):
-        if not state.group_columns:
-            return None
-        same = " AND ".join(f"r.{key} = c.{key}" for key in state.rows.source_identity)
-        keys = _as_g(state.group_columns)
-        old = f"(SELECT r.* FROM {qualified(state.rows.table)} AS r JOIN ({changes}) AS c ON {same})"
-        return (
-            f"SELECT {keys} FROM {state.grouped(f'({changes})')} WHERE passes "
-            f"UNION SELECT {keys} FROM {state.grouped(old)}"
-        )
-    if isinstance(state, UpsertState):
-        return batch
-    return None
+        return f"SELECT {_as_g(state.source_keys)} FROM {CHANGES}" if state.source_keys else None
+    if not state.group_columns:
+        return None
+    same = " AND ".join(f"r.{key} = c.{key}" for key in state.rows.source_identity)
+    keys = _as_g(state.group_columns)
+    old = f"(SELECT r.* FROM {qualified(state.rows.table)} AS r SEMI JOIN {CHANGES} AS c ON {same})"
+    return f"SELECT {keys} FROM {state.grouped(CHANGES)} WHERE passes UNION SELECT {keys} FROM {state.grouped(old)}"
 
 
 def shows_closed(state: State) -> bool:

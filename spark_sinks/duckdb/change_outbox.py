@@ -15,7 +15,6 @@ import duckdb
 from spark_sinks.duckdb.capture import AFTER, BEFORE
 from spark_sinks.duckdb.changelog import Register
 from spark_sinks.duckdb.logs import same_values
-from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.outbox import Outbox
 
 NEW, OLD_OF_UPDATE, UPDATED, GONE = "+I", "-U", "+U", "-D"
@@ -39,8 +38,8 @@ class ChangeOutbox(Outbox):
     def create_statements(self) -> list[str]:
         """What is there before any record, the one group of an aggregate without keys, is the first row."""
         kind = "" if self.only_new else f"'{NEW}', "
-        values = ", ".join(self._values)
-        return [*super().create_statements(), *self._append(f"SELECT {kind}{values} FROM ({self.rows})", "")]
+        first = f"SELECT false, {kind}{', '.join(self._values)} FROM ({self.rows})"
+        return [*super().create_statements(), *self.append_statements(first)]
 
     def shown(self, *, changed_only: bool) -> str:
         return self.changed_rows if changed_only else self.rows
@@ -49,29 +48,18 @@ class ChangeOutbox(Outbox):
         whole, values = (*self.keys, *self._values), ", ".join(self._values)
         came = f"(SELECT * FROM {AFTER} AS a ANTI JOIN {BEFORE} AS b ON {same_values('a', 'b', whole)})"
         if self.only_new:
-            statements = self._append(f"SELECT {values} FROM {came}", "")
+            statements = self.append_statements(f"SELECT false, {values} FROM {came}")
         else:
             went = f"(SELECT * FROM {BEFORE} AS b ANTI JOIN {AFTER} AS a ON {same_values('a', 'b', whole)})"
             same = same_values("x", "y", self.keys)
-            statements = self._append(
+            statements = self.append_statements(
                 f"SELECT {_kind(AFTER, same, OLD_OF_UPDATE, GONE)} AS op, x.* FROM {went} AS x UNION ALL "
                 f"SELECT {_kind(BEFORE, same, UPDATED, NEW)}, x.* FROM {came} AS x",
-                ", ".join([*self.keys, "op DESC"]),
-                f"op, {values}",
+                selected=f"false, op, {values}",
+                order=", ".join([*self.keys, "op DESC"]),
             )
         for statement in statements:
             cursor.execute(statement)
-
-    def _append(self, query: str, order: str, selected: str = "*") -> list[str]:
-        known = f"\"_ledger\".outboxes WHERE query_id = '{self.query_id}'"
-        table = qualified(self.table)
-        over = f"ORDER BY {order}" if order else ""
-        return [
-            f"INSERT INTO {table} SELECT (SELECT last FROM {known}) + row_number() OVER ({over}), false, {selected} "
-            f"FROM ({query})",
-            f'UPDATE "_ledger".outboxes SET last = greatest(last, coalesce((SELECT max("_seq") FROM {table}), last)) '
-            f"WHERE query_id = '{self.query_id}'",
-        ]
 
 
 def _kind(others: str, same: str, replaced: str, alone: str) -> str:

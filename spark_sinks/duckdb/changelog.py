@@ -31,7 +31,7 @@ from spark_sinks.duckdb.state import (
     total_statements,
 )
 
-_CHANGES, _OLD, _SIGNED = "mv_changes", "mv_old", "mv_signed"
+CHANGES, _OLD, _SIGNED = "mv_changes", "mv_old", "mv_signed"
 _GROUPS, _ANEW = "mv_groups", "mv_anew"
 _IDENTITY = "id"
 _ZONED = "TIMESTAMPTZ"
@@ -64,18 +64,19 @@ class KeyedRows:
         return tuple(f"c{i}" for i in range(len(self.types)))
 
     @property
+    def source_keys(self) -> tuple[str, ...]:
+        """The primary key of the source."""
+        return self.keys[: len(self.key_types) - self.ordinals]
+
+    @property
     def source_identity(self) -> tuple[str, ...]:
         """The columns that tell the source's rows apart."""
-        return (_IDENTITY,) if self.nullable else self.keys[: self._source_keys]
+        return (_IDENTITY,) if self.nullable else self.source_keys
 
     @property
     def identity(self) -> tuple[str, ...]:
         """The columns that tell its own rows apart."""
-        return (*self.source_identity, *self.keys[self._source_keys :])
-
-    @property
-    def _source_keys(self) -> int:
-        return len(self.key_types) - self.ordinals
+        return (*self.source_identity, *self.keys[len(self.source_keys) :])
 
     @property
     def stored(self) -> tuple[str, ...]:
@@ -87,7 +88,7 @@ class KeyedRows:
             return None
         texts = [
             f"{f'epoch_us({key})' if kind == _ZONED else key}::VARCHAR"  # an instant is written as its zone has it
-            for key, kind in list(zip(keys, self.key_types, strict=True))[: self._source_keys]
+            for key, kind in list(zip(keys, self.key_types, strict=True))[: len(self.source_keys)]
         ]
         return f"to_json([{', '.join(texts)}]::VARCHAR[])::VARCHAR"
 
@@ -177,10 +178,7 @@ def last_changes(
 def merge_changes(
     cursor: duckdb.DuckDBPyConnection, register: Register, state: ChangelogState, changes: pa.Table
 ) -> None:
-    """Inside the batch's transaction. ``changes``: what :func:`last_changes` gave."""
-    if changes.num_rows == 0:
-        return
-    register(_CHANGES, changes)
+    """Inside the batch's transaction. ``changes``: what :func:`last_changes` gave, which is registered as CHANGES."""
     if isinstance(state, KeyedRows):
         _replace_rows(cursor, state, changes)
         return
@@ -188,10 +186,10 @@ def merge_changes(
     columns = ", ".join(state.rows.columns) or "1 AS one"
     stored = ", ".join(f"r.{name}" for name in state.rows.columns) or "1 AS one"
     old = cursor.sql(
-        f"SELECT {stored} FROM {qualified(state.rows.table)} AS r SEMI JOIN {_CHANGES} AS c ON {same}"
+        f"SELECT {stored} FROM {qualified(state.rows.table)} AS r SEMI JOIN {CHANGES} AS c ON {same}"
     ).to_arrow_table()
     register(_OLD, old)
-    both = f"SELECT 1 AS s, {columns} FROM {_CHANGES} WHERE passes UNION ALL SELECT -1, {columns} FROM {_OLD}"
+    both = f"SELECT 1 AS s, {columns} FROM {CHANGES} WHERE passes UNION ALL SELECT -1, {columns} FROM {_OLD}"
     signed = cursor.sql(f"SELECT * FROM {state.grouped(f'({both})')}").to_arrow_table()
     _replace_rows(cursor, state.rows, changes)
     if signed.num_rows == 0:
@@ -213,16 +211,16 @@ def _replace_rows(cursor: duckdb.DuckDBPyConnection, rows: KeyedRows, changes: p
     if rows.ordinals:
         changed, same = _equal(rows.source_identity), _equal(rows.identity)
         cursor.execute(
-            f"DELETE FROM {qualified(rows.table)} AS r WHERE EXISTS (SELECT 1 FROM {_CHANGES} AS c WHERE {changed}) "
-            f"AND NOT EXISTS (SELECT 1 FROM {_CHANGES} AS c WHERE {same} AND c.passes)"
+            f"DELETE FROM {qualified(rows.table)} AS r WHERE EXISTS (SELECT 1 FROM {CHANGES} AS c WHERE {changed}) "
+            f"AND NOT EXISTS (SELECT 1 FROM {CHANGES} AS c WHERE {same} AND c.passes)"
         )
     elif passing < changes.num_rows:
         same = _equal(rows.identity)
-        cursor.execute(f"DELETE FROM {qualified(rows.table)} AS r USING {_CHANGES} AS c WHERE {same} AND NOT c.passes")
+        cursor.execute(f"DELETE FROM {qualified(rows.table)} AS r USING {CHANGES} AS c WHERE {same} AND NOT c.passes")
     if passing:
         columns = ", ".join(rows.stored)
         cursor.execute(
-            f"INSERT OR REPLACE INTO {qualified(rows.table)} ({columns}) SELECT {columns} FROM {_CHANGES} WHERE passes"
+            f"INSERT OR REPLACE INTO {qualified(rows.table)} ({columns}) SELECT {columns} FROM {CHANGES} WHERE passes"
         )
 
 

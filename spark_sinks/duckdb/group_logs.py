@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from functools import partial
 
 import duckdb
 
 from spark_sinks.duckdb import logs
-from spark_sinks.duckdb.capture import AFTER, BEFORE, Keeper, capture, changed_keys
-from spark_sinks.duckdb.changelog import Register, RetractedState, merge_changes
+from spark_sinks.duckdb.capture import AFTER, BEFORE, Keeper, take_changes
+from spark_sinks.duckdb.changelog import Register, RetractedState
 from spark_sinks.duckdb.logs import Log
 from spark_sinks.duckdb.state import UpsertState, create_statements
 
@@ -23,7 +22,7 @@ GROUP_CHANGES = "mv_group_changes"
 @dataclass(frozen=True)
 class AlongGroups:
     """The other query, where it goes along. ``changes`` is a query over GROUP_CHANGES (deleted, and the log's columns),
-    of what :func:`merge_changes` takes; ``keeper`` keeps what that does to its rows in turn."""
+    of what :func:`take_changes` takes; ``keeper`` keeps what that does to its rows in turn."""
 
     query_id: str
     state: RetractedState
@@ -32,14 +31,7 @@ class AlongGroups:
 
     def take(self, cursor: duckdb.DuckDBPyConnection, register: Register, newest: dt.datetime | None) -> None:
         cursor.execute('UPDATE "_ledger".subscribers SET epoch = epoch + 1 WHERE query_id = $1', [self.query_id])
-        changes = cursor.sql(self.changes).to_arrow_table()
-        if changes.num_rows == 0:
-            return
-        merge = partial(merge_changes, cursor, register, self.state, changes)
-        if self.keeper is None:
-            merge()
-        else:
-            capture(cursor, register, self.keeper, changed_keys(self.state, None, self.changes), merge, newest)
+        take_changes(cursor, register, self.state, self.changes, self.keeper, newest)
 
 
 @dataclass(frozen=True)

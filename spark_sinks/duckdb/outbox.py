@@ -16,19 +16,22 @@ import pyarrow as pa
 
 from spark_sinks.duckdb.capture import AFTER, BEFORE, CHANGED_KEYS
 from spark_sinks.duckdb.changelog import Register
+from spark_sinks.duckdb.logs import same_values
 from spark_sinks.duckdb.names import qualified, quoted
 from spark_sinks.duckdb.state import OUTBOX
 
 
 @dataclass(frozen=True)
 class Outbox:
-    """Of a query whose rows are shown by the DuckDB view ``view_id``. ``columns`` are (name, DuckDB type)."""
+    """Of a query whose rows are shown by the DuckDB view ``view_id``. ``columns`` are (name, DuckDB type). The last
+    ``ordinals`` of the key number the rows of a source row, all of which a batch touches together."""
 
     query_id: str
     view_id: str
     state_table: str
     key: tuple[str, ...]
     columns: tuple[tuple[str, str], ...]
+    ordinals: int = 0
 
     @property
     def table(self) -> str:
@@ -48,26 +51,31 @@ class Outbox:
         if not changed_only:
             known = " AND ".join(f"v.{quoted(key)} IS NOT NULL" for key in self.key)
             return f"SELECT v.* FROM {view} AS v WHERE {known}"
-        same = " AND ".join(f"v.{quoted(key)} = g.g{i}" for i, key in enumerate(self.key))
+        touched = self.key[: len(self.key) - self.ordinals]
+        same = " AND ".join(f"v.{quoted(key)} = g.g{i}" for i, key in enumerate(touched))
         return f"SELECT v.* FROM {view} AS v WHERE EXISTS (SELECT 1 FROM {CHANGED_KEYS} AS g WHERE {same})"
 
     def keep(self, cursor: duckdb.DuckDBPyConnection, register: Register, newest: dt.datetime | None) -> None:
-        names = [quoted(name) for name, _ in self.columns]
+        names, keys = [quoted(name) for name, _ in self.columns], [quoted(key) for key in self.key]
         columns = ", ".join(names)
-        same_key = " AND ".join(f"a.{quoted(key)} = b.{quoted(key)}" for key in self.key)
-        equal = " AND ".join(f"a.{name} IS NOT DISTINCT FROM b.{name}" for name in names)
-        cursor.execute(
-            f'INSERT INTO {qualified(self.table)} SELECT (SELECT last FROM "_ledger".outboxes WHERE query_id = $1) '
-            f"+ row_number() OVER (), deleted, {columns} FROM ("
-            f"SELECT false AS deleted, a.* FROM {AFTER} AS a "
-            f"WHERE NOT EXISTS (SELECT 1 FROM {BEFORE} AS b WHERE {same_key} AND {equal}) UNION ALL "
-            f"SELECT true, b.* FROM {BEFORE} AS b WHERE NOT EXISTS (SELECT 1 FROM {AFTER} AS a WHERE {same_key}))",
-            [self.query_id],
+        changes = (
+            f"SELECT false, {columns} FROM {AFTER} AS a ANTI JOIN {BEFORE} AS b ON {same_values('a', 'b', names)} "
+            f"UNION ALL "
+            f"SELECT true, {columns} FROM {BEFORE} AS b ANTI JOIN {AFTER} AS a ON {same_values('a', 'b', keys)}"
         )
-        cursor.execute(
-            f'UPDATE "_ledger".outboxes SET last = coalesce((SELECT max("_seq") FROM {qualified(self.table)}), last) '
-            "WHERE query_id = $1",
-            [self.query_id],
+        for statement in self.append_statements(changes):
+            cursor.execute(statement)
+
+    def append_statements(self, query: str, *, selected: str = "*", order: str = "") -> tuple[str, ...]:
+        """Appends the rows of ``query`` and numbers them, in this order where there is one; ``selected`` of them is
+        whether a row is gone, and then the columns."""
+        known, table = f"\"_ledger\".outboxes WHERE query_id = '{self.query_id}'", qualified(self.table)
+        over = f"ORDER BY {order}" if order else ""
+        return (
+            f"INSERT INTO {table} SELECT (SELECT last FROM {known}) + row_number() OVER ({over}), {selected} "
+            f"FROM ({query})",
+            f'UPDATE "_ledger".outboxes SET last = greatest(last, coalesce((SELECT max("_seq") FROM {table}), last)) '
+            f"WHERE query_id = '{self.query_id}'",
         )
 
 

@@ -32,11 +32,4 @@ class SentRows:
 
     def append_statements(self, relation: str, passing: str, columns: Sequence[str]) -> tuple[str, ...]:
         """Takes in the rows of a batch; ``columns`` are those of the outbox."""
-        known = f"\"_ledger\".outboxes WHERE query_id = '{self.outbox.query_id}'"
-        table = qualified(self.table)
-        return (
-            f"INSERT INTO {table} SELECT (SELECT last FROM {known}) + row_number() OVER (), false, "
-            f"{', '.join(columns)} FROM {relation} WHERE {passing}",
-            f'UPDATE "_ledger".outboxes SET last = greatest(last, coalesce((SELECT max("_seq") FROM {table}), last)) '
-            f"WHERE query_id = '{self.outbox.query_id}'",
-        )
+        return self.outbox.append_statements(f"SELECT false, {', '.join(columns)} FROM {relation} WHERE {passing}")

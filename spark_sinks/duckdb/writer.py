@@ -20,8 +20,8 @@ import pyarrow as pa
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
 from spark_sinks.duckdb import inspection, logs, sessions, windows
-from spark_sinks.duckdb.capture import Keeper, capture, changed_keys, closed_keys, shows_closed
-from spark_sinks.duckdb.changelog import KeyedRows, RetractedState, merge_changes
+from spark_sinks.duckdb.capture import Keeper, capture, closed_keys, shows_closed, take_changes
+from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.ledger import Ledger, LedgerEntry, RejectedRow, SubscriberRow, create_tables
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.outbox import Outbox
@@ -268,15 +268,19 @@ class Writer:
         self._unregister()
 
     def _merge_and_keep(self, view: ViewMerge, newest: dt.datetime | None) -> None:
-        state, grown = view.state, None
+        state, changed = view.state, view.keys
+        if view.changes is not None:
+            assert isinstance(state, (KeyedRows, RetractedState))  # noqa: S101 - a changelog's
+            take_changes(self._cursor, self._register, state, view.changes, view.keeper, newest)
+            return
         if view.judging is not None and isinstance(state, UpsertState) and state.windowing is not None:
             grown = take_in(
                 self._cursor, self._register, view.query_id, state, state.windowing, view.judging, _BATCH, view.roll_ups
             )
+            changed = grown or changed
         if view.keeper is None or (view.judging is not None and shows_closed(view.state)):
             self._merge_view(view)
             return
-        changed = grown or changed_keys(view.state, view.keys, view.changes)
         capture(self._cursor, self._register, view.keeper, changed, partial(self._merge_view, view), newest)
 
     def _merge_view(self, view: ViewMerge) -> None:
@@ -288,11 +292,6 @@ class Writer:
         if view.statements:
             for text in view.statements:
                 self._cursor.execute(text)
-            return
-        if view.changes is not None:
-            assert isinstance(view.state, (KeyedRows, RetractedState))  # noqa: S101 - a changelog's
-            changes = self._cursor.sql(view.changes).to_arrow_table()
-            merge_changes(self._cursor, self._register, view.state, changes)
             return
         assert isinstance(view.state, UpsertState)  # noqa: S101 - an append view has an INSERT
         windowing = view.state.windowing

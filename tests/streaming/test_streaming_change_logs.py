@@ -15,7 +15,8 @@ import pytest
 from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
 from spark_sinks.duckdb import logs
-from spark_sinks.duckdb.changelog import KeyedRows, RetractedState, last_changes, merge_changes
+from spark_sinks.duckdb.capture import take_changes
+from spark_sinks.duckdb.changelog import KeyedRows, RetractedState, last_changes
 from spark_sinks.duckdb.logs import Log
 from spark_sinks.duckdb.record_columns import DELETED
 from spark_sinks.duckdb.state import Measure, StateMeasure, UpsertState
@@ -123,7 +124,7 @@ def test_rows_without_key_columns_are_one_row(writer: Writer) -> None:
             log.qualified, keys=(), known="true", passing="NOT deleted", order=("seq",), columns=("c0",),
             identity=one.identity_of(()),
         )  # fmt: skip
-        merge_changes(cursor, cursor.register, one, cursor.sql(latest).to_arrow_table())
+        take_changes(cursor, cursor.register, one, latest, None, None)
         assert cursor.execute('SELECT c0 FROM "_state".v_4').fetchall() == [(8,)]
 
 
@@ -150,7 +151,7 @@ def test_changes_build_the_same_rows_and_groups(writer: Writer) -> None:
                     "mv_batch", keys=("c0", "c1"), known="true", passing=f"NOT {DELETED}",
                     order=("position::BIGINT",), columns=columns, identity=keyed.identity_of(("c0", "c1")),
                 )  # fmt: skip
-                merge_changes(cursor, cursor.register, state, cursor.sql(latest).to_arrow_table())
+                take_changes(cursor, cursor.register, state, latest, None, None)
             cursor.execute("SET TimeZone = 'UTC'")
             found = cursor.execute('SELECT p0, p1::TIMESTAMP, c0, c1 FROM "_state".v_2').fetchall()
             groups = cursor.execute(
