@@ -248,7 +248,8 @@ MACROS: tuple[str, ...] = tuple(
         "quote_literal(s) AS '''' || replace(CAST(s AS VARCHAR), '''', '''''') || ''''",
         "quote_nullable(s) AS coalesce('''' || replace(CAST(s AS VARCHAR), '''', '''''') || '''', 'NULL')",
         "btrim(s) AS trim(s), (s, c) AS trim(s, c)",
-        """initcap(s) AS array_to_string(list_transform(regexp_extract_all(lower(s), '[[:alnum:]]+|[^[:alnum:]]+'),
+        """initcap(s) AS array_to_string(list_transform(
+            regexp_extract_all(lower(s), '[\\p{L}\\p{N}]+|[^\\p{L}\\p{N}]+'),
             lambda w: upper(w[1:1]) || w[2:]), '')""",
         "parse_ident(s) AS string_split(replace(s, '\"', ''), '.')",
         "to_hex(n) AS lower(printf('%x', CAST(n AS BIGINT)))",
@@ -297,9 +298,6 @@ MACROS: tuple[str, ...] = tuple(
         "_extract_second(v) AS date_part('microseconds', v) / CAST(1000000.0 AS DOUBLE)",
         "_extract_milliseconds(v) AS date_part('microseconds', v) / CAST(1000.0 AS DOUBLE)",
         "date_bin(stride, source, origin) AS time_bucket(stride, source, origin)",
-        "justify_days(i) AS i + to_months(CAST(date_part('day', i) // 30 AS INTEGER)) "
-        "- to_days(CAST(date_part('day', i) // 30 * 30 AS INTEGER))",
-        "justify_hours(i) AS to_days(CAST(epoch(i) // 86400 AS INTEGER)) + to_seconds(epoch(i) % 86400)",
         "statement_timestamp() AS now()",
         "timeofday() AS strftime(now(), '%a %b %d %H:%M:%S.%f %Y UTC')",
         # to_char's parts (serving.to_char)

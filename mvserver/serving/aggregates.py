@@ -22,17 +22,26 @@ _AVG_SCALE_MORE = 4
 _INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UINTEGER"})
 
 
+_TYPED = "typed aggregate"
+
+
 def type_aggregates(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> None:
-    """Wrap SUM and AVG calls in the cast that gives PostgreSQL's type, in place."""
+    """Wrap SUM and AVG calls in the cast that gives PostgreSQL's type, in place, inner ones first; those that have one
+    stay as they are."""
     outer = tree.args.get("with_")
-    for select in list(tree.find_all(exp.Select)):
-        calls = [call for call in select.find_all(exp.Sum, exp.Avg) if call.find_ancestor(exp.Select) is select]
+    for select in reversed(list(tree.find_all(exp.Select))):
+        calls = [
+            call
+            for call in reversed(list(select.find_all(exp.Sum, exp.Avg)))
+            if call.find_ancestor(exp.Select) is select and not call.meta.get(_TYPED)
+        ]
         if not calls:
             continue
         types = _argument_types(cursor, select, calls, outer)
         for call, argument_type in zip(calls, types, strict=True):
             target = _target(call, argument_type)
             if target is not None:
+                call.meta[_TYPED] = True
                 whole = _whole(call)
                 whole.replace(exp.Cast(this=whole.copy(), to=exp.DataType.build(target, dialect="duckdb")))
 
@@ -68,12 +77,26 @@ def with_sources(items: Sequence[exp.Expr], select: exp.Select, outer: exp.Expr 
 def _argument_types(
     cursor: duckdb.DuckDBPyConnection, select: exp.Select, calls: Sequence[exp.Expr], outer: exp.Expr | None
 ) -> list[str]:
-    probe = with_sources([_argument(call) for call in calls], select, outer)
+    """Of all at once; one by one where one of them cannot be bound so, as that of ``sum(count(*)) OVER ()``."""
+    types = _types(cursor, [_argument(call) for call in calls], select, outer)
+    if types is not None:
+        return list(types)
+    found = [_types(cursor, [_argument(call)], select, outer) for call in calls]
+    return ["" if types is None else types[0] for types in found]
+
+
+def _types(
+    cursor: duckdb.DuckDBPyConnection, arguments: Sequence[exp.Expr], select: exp.Select, outer: exp.Expr | None
+) -> Sequence[str] | None:
+    """None where they do not bind: the query itself will say what is wrong with it."""
+    probe = with_sources(arguments, select, outer)
+    if select.args.get("group") is not None and any(argument.find(exp.AggFunc) for argument in arguments):
+        probe.set("group", select.args["group"].copy())
     try:
         types = binding.bind(cursor, probe.sql(dialect="duckdb")).types
     except SqlError:
-        return [""] * len(calls)  # the query itself will say what is wrong with it
-    return list(types) if len(types) == len(calls) else [""] * len(calls)
+        return None
+    return types if len(types) == len(arguments) else None
 
 
 def _argument(call: exp.Expr) -> exp.Expr:

@@ -127,15 +127,18 @@ class Binder:
             if casts or unknown:
                 tree, bound = self._bind_cast(tree, casts, unknown)
         self._go_on()
+        aggregating = tree.find(exp.Sum, exp.Avg) is not None
+        if aggregating:
+            aggregates.type_aggregates(self._cursor, tree)
+            bound = self._bound(tree)
+        if tree.find(exp.Div) is not None and division.type_divisions(self._cursor, tree):
+            if aggregating:
+                aggregates.type_aggregates(self._cursor, tree)  # those of quotients
+            bound = self._bound(tree)
         if with_enums or _needs_types(tree, reads):
             rewriting = TypedRewriting(self._cursor, tree, bound.parameters, wanted.time_zone)
             if rewriting.apply(with_enums=with_enums):
                 bound = self._bound(tree)
-        if tree.find(exp.Sum, exp.Avg) is not None:
-            aggregates.type_aggregates(self._cursor, tree)
-            bound = self._bound(tree)
-        if tree.find(exp.Div) is not None and division.type_divisions(self._cursor, tree):
-            bound = self._bound(tree)
         if binding.UNKNOWN in bound.parameters.values() or not bound.types:
             bound = self._bind_open(tree, bound)
         return tree, bound

@@ -107,7 +107,7 @@ def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
         cast.set("to", exp.DataType.build(_plain_numeric(cast.this), dialect="duckdb"))
         return cast
     if name in _INTEGERS and isinstance(cast.this, exp.Literal) and cast.this.is_string:
-        _check_integer(cast.this.name, _INTEGERS[name])
+        check_integer(cast.this.name, _INTEGERS[name])
     if name in ("bytea", "varbinary") and isinstance(cast.this, exp.Literal) and cast.this.name.lower() == "\\x":
         cast.this.set("this", "")
     if name in _FLOATS and isinstance(cast.this, exp.Literal) and not is_array:
@@ -197,7 +197,7 @@ def _check_float(text: str, kind: str, bound: float) -> None:
         raise SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f'"{text}" is out of range for type {kind}')
 
 
-def _check_integer(text: str, kind: str) -> None:
+def check_integer(text: str, kind: str) -> None:
     """DuckDB would round ``'1.5'``, which is no integer for PostgreSQL."""
     if not re.fullmatch(r"\s*[-+]?\d+\s*", text):
         raise SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, f'invalid input syntax for type {kind}: "{text}"')

@@ -35,6 +35,13 @@ def edged(node: exp.Func) -> exp.Expr | None:
         return _call("_exp", node.this)
     if isinstance(node, exp.Pow):
         return _call("_power", node.this, node.expression)
+    if isinstance(node, exp.ArrayRemove):
+        return _call("array_remove", node.this, node.expression)
+    if isinstance(node, exp.ArrayConcat) and len(node.expressions) == 1:
+        return _call("_array_cat", node.this, *node.expressions)
+    if isinstance(node, exp.GroupConcat) and _is_null(node.args.get("separator")):
+        node.set("separator", exp.Literal.string(""))
+        return node
     if isinstance(node, exp.Grouping):
         return _int4(node)
     if isinstance(node, exp.Anonymous) and node.name.lower() == "row_to_json":
@@ -42,6 +49,10 @@ def edged(node: exp.Func) -> exp.Expr | None:
     if isinstance(node, exp.ToNumber):
         raise _refused("function to_number", "Use a cast: replace(text, ',', '')::numeric.")
     return None
+
+
+def _is_null(node: exp.Expr | None) -> bool:
+    return isinstance(node.this if isinstance(node, exp.Cast) else node, exp.Null)
 
 
 def _int4(node: exp.Expr) -> exp.Expr:

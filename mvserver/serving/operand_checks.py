@@ -16,11 +16,14 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving import binding, operators
 from mvserver.serving.aggregates import with_sources
+from mvserver.serving.casts import check_integer
 from mvserver.serving.duck_errors import pg_name, translate
 from mvserver.serving.operand_rules import (
     CATEGORIES,
     COMPARISONS,
+    INTEGERS,
     NO_CAST,
+    alike,
     check,
     check_alike,
     first_select,
@@ -58,6 +61,8 @@ class OperandChecks:
             if isinstance(node, COMPARISONS):
                 self._check_constant(node.left, node.right)
                 self._check_constant(node.right, node.left)
+            else:
+                self._check_integers(node)
         for select in self.tree.find_all(exp.Select):
             self._check_aliases(select)
         for union in self.tree.find_all(exp.SetOperation):
@@ -152,12 +157,34 @@ class OperandChecks:
         if not (isinstance(constant, exp.Literal) and constant.is_string) or kind not in CATEGORIES or kind == "text":
             return
         cast = exp.cast(constant.copy(), kind, dialect="postgres")
+        if kind in INTEGERS:
+            self._check_integer(constant, kind)
+            return
         try:
             self._cursor.execute(f"SELECT {cast.sql(dialect='duckdb')}").fetchall()
         except duckdb.Error as error:
             found = translate(error)
             found.position = self.place(constant)
             raise found from error
+
+    def _check_integers(self, node: exp.Expr) -> None:
+        """Texts among integers, which DuckDB would round."""
+        parts = alike(node)
+        texts = [part for part in parts if isinstance(part, exp.Literal) and part.is_string]
+        if not texts:
+            return
+        kinds = {self.type_of(part) for part in parts if not (isinstance(part, exp.Literal) and part.is_string)}
+        if kinds and all(kind in INTEGERS for kind in kinds):
+            widest = max(kinds, key=lambda kind: INTEGERS.index(kind or ""))
+            for part in texts:
+                self._check_integer(part, widest or "")
+
+    def _check_integer(self, constant: exp.Expr, kind: str) -> None:
+        try:
+            check_integer(constant.name, kind)
+        except SqlError as error:
+            error.position = self.place(constant)
+            raise
 
     # --- sets -------------------------------------------------------------------------------------------------------
     def _check_set_operation(self, union: exp.SetOperation) -> None:

@@ -27,6 +27,8 @@ CATEGORIES = {
     "text": "S", "boolean": "B", "bytea": "U", "interval": "T",
 }  # fmt: skip
 """Of the types that are told apart; all others go with everything."""
+INTEGERS = ("smallint", "integer", "bigint")
+"""The narrower first."""
 NO_OPERATOR = "No operator matches the given name and argument types. You might need to add explicit type casts."
 
 NO_CAST = frozenset({("D", "N"), ("N", "D"), ("B", "D"), ("D", "B"), ("N", "T"), ("T", "N"), ("B", "T"), ("T", "B")})
@@ -45,22 +47,27 @@ def operands(node: exp.Expr) -> Iterator[exp.Expr]:
     parts: list[exp.Expr] = []
     if isinstance(node, (*COMPARISONS, exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike)):
         parts = [node.left, node.right]
-    elif isinstance(node, exp.Between):
-        parts = [node.this, node.args["low"], node.args["high"]]
-    elif isinstance(node, exp.In) and not node.args.get("query") and not node.args.get("unnest"):
-        parts = [node.this, *node.expressions[:_LIST_MAX]]
-    elif isinstance(node, exp.Case):
-        parts = _results(node)
-    elif isinstance(node, exp.Coalesce | exp.Greatest | exp.Least):
-        parts = [node.this, *node.expressions]
-    elif isinstance(node, exp.Array):
-        parts = list(node.expressions)
     elif isinstance(node, exp.Cast):
         parts = [node.this]
+    else:
+        parts = alike(node)[: _LIST_MAX + 1] if isinstance(node, exp.In) else alike(node)
     conditions = [condition for condition, _ in _conditions(node)]
     if parts and not all(map(is_certain, parts)):
         parts = []
     yield from (*parts, *filter(is_certain, conditions))
+
+
+def alike(node: exp.Expr) -> list[exp.Expr]:
+    """The parts of a node that are to be of one type."""
+    if isinstance(node, exp.Between):
+        return [node.this, node.args["low"], node.args["high"]]
+    if isinstance(node, exp.In) and not node.args.get("query") and not node.args.get("unnest"):
+        return [node.this, *node.expressions]
+    if isinstance(node, exp.Case):
+        return _results(node)
+    if isinstance(node, exp.Coalesce | exp.Greatest | exp.Least):
+        return [node.this, *node.expressions]
+    return list(node.expressions) if isinstance(node, exp.Array) else []
 
 
 _LIST_MAX = 32  # items of an IN list that are looked at: a longer one is of one kind

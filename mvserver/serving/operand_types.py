@@ -5,7 +5,7 @@ The rewritings of ``typed`` for operators: arithmetic, comparisons with document
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -33,6 +33,8 @@ def concerns(node: exp.Expr) -> bool:
         return _is_text(node.left) != _is_text(node.right) or _may_be_document(node.left)
     if isinstance(node, exp.Anonymous):
         return node.name.lower() in (*_DIVISORS, "log", "array_to_string")
+    if isinstance(node, exp.Bracket):
+        return not all(map(_is_natural, node.expressions))
     return isinstance(node, _NODES)
 
 
@@ -42,6 +44,8 @@ def rewritten(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
         return _comparison(node, type_of)
     if isinstance(node, _ARITHMETIC):
         return _arithmetic(node, type_of)
+    if isinstance(node, exp.Bracket):
+        return _within_bounds(node) if type_of(node.this).endswith("]") else None
     if isinstance(node, exp.ArrayToString):
         return _joined_items(node, node.this, type_of)
     if isinstance(node, exp.ExplodingGenerateSeries):
@@ -182,6 +186,25 @@ def _operands(node: exp.Expr) -> list[exp.Expr]:
 
 
 # --- arrays ---------------------------------------------------------------------------------------------------------
+def _is_natural(index: exp.Expr) -> bool:
+    """Written out and not negative."""
+    if isinstance(index, exp.Slice):
+        return all(bound is None or _is_natural(bound) for bound in (index.this, index.args.get("expression")))
+    return isinstance(index, exp.Literal)
+
+
+def _within_bounds(node: exp.Bracket) -> exp.Expr:
+    """Subscripts begin at 1: DuckDB counts those below from the array's end."""
+    for index in list(node.expressions):
+        if isinstance(index, exp.Slice):
+            for bound, name in ((index.this, "_lower_bound"), (index.args.get("expression"), "_upper_bound")):
+                if bound is not None and not _is_natural(bound):
+                    bound.replace(_call(name, bound))
+        elif not _is_natural(index):
+            index.replace(_call("_subscript", index))
+    return node
+
+
 def _flatten(array: exp.Expr, kind: str) -> bool:
     """An array of several dimensions as its elements one after the other, in its place."""
     depth = (len(kind) - len(kind.rstrip("[]"))) // 2
@@ -192,6 +215,14 @@ def _flatten(array: exp.Expr, kind: str) -> bool:
         flat = _call("flatten", flat)
     array.replace(flat)
     return True
+
+
+def joined_arrays(parts: Sequence[exp.Expr], kinds: Sequence[str]) -> exp.Expr | None:
+    """``array || array``, of which one may be NULL; None where it is something else."""
+    arrays = [kind.endswith("]") for kind in kinds]
+    nulls = [isinstance(part.unnest(), exp.Null) for part in parts]
+    both = all(array or null for array, null in zip(arrays, nulls, strict=True))
+    return _call("_array_cat", *parts) if both and any(arrays) else None
 
 
 def _joined_items(node: exp.Expr, array: exp.Expr, type_of: TypeOf) -> exp.Expr | None:

@@ -19,6 +19,7 @@ from mvserver.serving.clauses import check_clause
 from mvserver.serving.edges import adapt_constant, interval_constant, interval_quotient, overlaps
 from mvserver.serving.functions import adapt_function
 from mvserver.serving.json_operators import adapt_operator
+from mvserver.serving.row_values import compared_rows
 
 _DEFAULT_COLLATIONS = frozenset({"default", "c", "posix", "ucs_basic"})
 
@@ -38,6 +39,10 @@ def adapt(tree: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Expr:
         replacement = adapt_cast(cast, facts)
         if replacement is not cast:
             cast.replace(replacement)
+    for comparison in _inner_first(root, exp.Predicate):
+        by_fields = compared_rows(comparison)
+        if by_fields is not None:
+            comparison.replace(by_fields)
     for operator in _inner_first(root, exp.Binary):
         replacement = _containment(operator) or adapt_operator(operator) or _unknown_array(operator)
         if replacement is not None:
@@ -113,6 +118,8 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         return interval_quotient(node)
     if isinstance(node, exp.Array):
         check_shape(node)
+    if isinstance(node, exp.Bracket):
+        node.set("offset", 1)  # from where subscripts count in DuckDB, too
     if isinstance(node, exp.Limit | exp.Offset | exp.Select):
         check_clause(node)
     if isinstance(node, exp.Window) and isinstance(node.this, exp.Ntile):

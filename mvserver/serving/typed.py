@@ -175,9 +175,13 @@ class TypedRewriting:
 
     def _joined(self, node: exp.Expr) -> exp.Expr | None:
         operands = [node.left, node.right] if isinstance(node, exp.DPipe) else node.expressions
-        if isinstance(node, exp.DPipe) and "JSON" in (kinds := [self._type(part) for part in operands]):
+        if isinstance(node, exp.DPipe):
+            kinds = [self._type(part) for part in operands]
+            arrays = operand_types.joined_arrays(operands, kinds)
+            if arrays is not None:
+                return arrays
             both = all(kind == "JSON" or _is_constant(part) for kind, part in zip(kinds, operands, strict=True))
-            if both:
+            if both and "JSON" in kinds:
                 return call("_json_joined", *(json_operators.document(part) for part in operands))
         changed = False
         for operand in operands:
@@ -212,7 +216,7 @@ class TypedRewriting:
         if "JSON" in kinds:
             return json_operators.contains(whole, part)
         arrays = [array_literal(side) or side.copy() for side in (whole, part)]
-        return exp.ArrayContainsAll(this=arrays[0], expression=arrays[1])
+        return call("_array_contains", *arrays)
 
 
 def _is_constant(node: exp.Expr) -> bool:

@@ -38,6 +38,7 @@ class MvDialect(Postgres):
     """Postgres as pull queries are read and written."""
 
     Parser = PullParser
+    INDEX_OFFSET = 0  # subscripts stay as they are written
 
 
 def query_statement(statement: StatementTokens) -> Pull:

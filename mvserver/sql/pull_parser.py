@@ -134,8 +134,10 @@ class PullParser(PostgresParser):
             for kind in (TokenType.TRUE, TokenType.FALSE, TokenType.NULL)
         },
     }
-    PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {  # a question mark is an operator only
-        kind: parse for kind, parse in PostgresParser.PLACEHOLDER_PARSERS.items() if kind != TokenType.PLACEHOLDER
+    PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {  # a question mark is an operator, a colon stands between bounds
+        kind: parse
+        for kind, parse in PostgresParser.PLACEHOLDER_PARSERS.items()
+        if kind not in (TokenType.PLACEHOLDER, TokenType.COLON)
     }
     OPTIONAL_ALIAS_TOKEN_CTE = False
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {  # initcap is a macro: sqlglot's spelling of it is not PostgreSQL's

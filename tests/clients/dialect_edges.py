@@ -66,6 +66,35 @@ VALUES = (
     "marks = '{5}' FROM shop ORDER BY id",
     "CASE WHEN false THEN CAST(1 AS double precision) / 0 END",
     "1 = ANY(NULL)",
+    # rows are compared by their fields
+    "(1, 2) = (1, NULL), (1, 2) = (2, NULL), (1, 2) <> (1, NULL), (1, 2) <> (2, NULL), row(1, 2) = ((1, 2))",
+    "(1, NULL) < (2, NULL), (1, NULL) < (1, 2), (1, 2, 3) >= (1, 2, 3), (1, 2, 4) <= (1, 2, 3)",
+    "(name, amount) IS NULL, (name, id) IS NOT NULL, NOT (name, id) IS NULL FROM shop ORDER BY id",
+    "(id, name) IN ((5, 'Tea'), (2, 'x'), (1, NULL)), (id, name) NOT IN ((5, 'Tea')) FROM shop ORDER BY id",
+    f"(id, name) IN ({', '.join(f'({n}, {chr(n + 62)!r})' for n in range(3, 23))}, (1, 'Tea')) FROM shop ORDER BY id",
+    "id FROM shop WHERE NOT ((id, name) = (5, 'Tea')) ORDER BY id",
+    "id FROM shop WHERE (small, id) BETWEEN (-7, 2) AND (3, 1) ORDER BY id",
+    "id FROM shop WHERE (day, id) <= ('2024-01-01', 2) ORDER BY id",
+    "a.id FROM shop AS a JOIN shop AS b ON (a.id, a.name) = (b.id, b.name) ORDER BY 1",
+    # arrays
+    "marks[-1], marks[0], marks[id - 2], marks[array_length(marks, 1)] FROM shop ORDER BY id",
+    "marks[-1:1], marks[0:1], marks[id:id + 1], marks[:id - 3], marks[2:1] FROM shop ORDER BY id",
+    "array_remove(ARRAY[1, NULL, 2, 1], 1), array_remove(ARRAY[1, NULL], NULL), array_remove(tags, 'x') FROM shop",
+    "array_cat(NULL::int[], ARRAY[1]), array_cat(NULL::int[], NULL::int[]), marks || NULL FROM shop ORDER BY id",
+    "tags || ARRAY['z'], NULL || marks, marks || marks FROM shop ORDER BY id",
+    "ARRAY[1, NULL] @> ARRAY[NULL]::int[], ARRAY[1, NULL] @> ARRAY[1], ARRAY[1] <@ ARRAY[1, NULL]",
+    # periods, texts
+    "justify_hours(interval '36 hours'), justify_hours(interval '23:59'), justify_hours(interval '-30 hours')",
+    "justify_hours(interval '1 month 30:00:00.5'), justify_hours(interval '1 day -2 hours')",
+    "justify_days(interval '1 month -2 days 5 hours'), justify_days(interval '-65 days 1:00')",
+    "initcap('éa hELLO-foo bar_baz x1y 2nd')",
+    "string_agg(id::text, NULL ORDER BY id) FROM shop",
+    # sums and averages where others of the same SELECT are windows over them
+    "flag, round(avg(amount), 2), round(100.0 * count(*) / sum(count(*)) OVER ()) FROM shop GROUP BY 1 ORDER BY 1",
+    "round(avg(x)), to_char(avg(x), 'FM9.0') FROM (VALUES (2), (3)) AS v (x)",
+    "round(avg(x / 4), 2), sum(sum(x)) OVER () FROM (VALUES (2.5), (3)) AS v (x) GROUP BY x ORDER BY 1",
+    # texts that are read as what they are compared with
+    "id FROM shop WHERE id IN ('1', ' 2 ', 3) ORDER BY id",
 )
 """Select lists, with what is behind them: the same names, types and values."""
 
@@ -85,6 +114,14 @@ ERRORS = (
     "power(-1, 0.5)",
     "power(10::float8, 400)",
     "split_part('a,b', ',', 0)",
+    "(1, 2) = (1, 2, 3)",
+    "id FROM shop WHERE id = '1.5'",
+    "id FROM shop WHERE '1.0' = id",
+    "id FROM shop WHERE id IN ('1.6', '2')",
+    "id FROM shop WHERE id BETWEEN '0.6' AND '2'",
+    "id FROM shop WHERE small = '40000'",
+    "coalesce(id, '1.5') FROM shop",
+    "CASE WHEN flag THEN big ELSE '1.5' END FROM shop",
     "1 LIMIT -1",
     "1 OFFSET -1",
     "1 ORDER BY 9",

@@ -466,7 +466,6 @@ KNOWN: dict[str, str] = {
     "ratio::numeric(40, 2) IS NULL": "numeric has at most 38 digits",
     "length('\\x00ff'::bytea)": "length is of text; octet_length counts bytes",
     "json_extract_path_text(doc::json, 'b', 'c')": "the column has another name",
-    "marks || ARRAY[7, 8]": "NULL || array is NULL",
     "small = ANY('{3,0}')": "the text needs a cast to an array of numbers",
     "SELECT 'a' + 1": "42883: no such operator",
     "SELECT chr(0)": "a text may hold the character 0",

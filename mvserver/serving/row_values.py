@@ -1,0 +1,93 @@
+"""Comparisons of rows, ``(a, b) = (c, d)``: by their fields, as SQL has it.
+
+DuckDB compares rows as values of their own, for which two NULLs are equal and a row of NULLs is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+
+_COMPARED_ONE_BY_ONE_MAX = 16  # rows of an IN list; DuckDB finds one of more by its hash
+_STRICT: dict[type[exp.Expr], type[exp.Binary]] = {exp.LT: exp.LT, exp.LTE: exp.LT, exp.GT: exp.GT, exp.GTE: exp.GT}
+
+Fields = list[exp.Expr]
+
+
+def compared_rows(node: exp.Expr) -> exp.Expr | None:
+    """What stands for the comparison; None where it is none of rows that are written out."""
+    left = _fields(node.this)
+    if left is None:
+        return None
+    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+        return _are_null(left, negate=bool(node.args.get("negate")))
+    if isinstance(node, exp.Between):
+        low, high = _fields(node.args["low"]), _fields(node.args["high"])
+        if low is None or high is None:
+            return None
+        return exp.Paren(this=exp.And(this=_compared(exp.GTE, left, low), expression=_compared(exp.LTE, left, high)))
+    if isinstance(node, exp.In):
+        return _listed(node, left)
+    right = _fields(node.args.get("expression"))
+    return _compared(type(node), left, right) if right is not None and type(node) in _COMPARISONS else None
+
+
+_COMPARISONS = (exp.EQ, exp.NEQ, *_STRICT)
+
+
+def _fields(node: exp.Expr | None) -> Fields | None:
+    bare = node.unnest() if node is not None else None
+    named = isinstance(bare, exp.Anonymous) and bare.name.lower() == "row"
+    return list(bare.expressions) if bare is not None and (named or isinstance(bare, exp.Tuple)) else None
+
+
+def _compared(operator: type[exp.Expr], left: Fields, right: Fields) -> exp.Expr:
+    if len(left) != len(right):
+        raise SqlError(sqlstates.SYNTAX_ERROR, "unequal number of entries in row expressions")
+    if not left:
+        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "cannot compare rows of zero length")
+    if operator in _STRICT:
+        return exp.Paren(this=_ordered(operator, left, right))
+    pairs = [operator(this=one.copy(), expression=other.copy()) for one, other in zip(left, right, strict=True)]
+    return _joined(exp.And if operator is exp.EQ else exp.Or, pairs)
+
+
+def _ordered(operator: type[exp.Expr], left: Fields, right: Fields) -> exp.Expr:
+    """By the first fields that are not equal."""
+    found: exp.Expr = operator(this=left[-1].copy(), expression=right[-1].copy())
+    for one, other in zip(reversed(left[:-1]), reversed(right[:-1]), strict=True):
+        equal = exp.And(this=exp.EQ(this=one.copy(), expression=other.copy()), expression=found)
+        found = exp.Paren(
+            this=exp.Or(this=_STRICT[operator](this=one.copy(), expression=other.copy()), expression=equal)
+        )
+    return found
+
+
+def _are_null(fields: Fields, *, negate: bool) -> exp.Expr:
+    tests = [exp.Is(this=field.copy(), expression=exp.Null(), negate=negate or None) for field in fields]
+    return _joined(exp.And, tests) if tests else exp.Boolean(this=True)
+
+
+def _listed(node: exp.In, left: Fields) -> exp.Expr | None:
+    rows = [_fields(item) for item in node.expressions]
+    known = [row for row in rows if row is not None]
+    if node.args.get("query") or len(known) != len(rows) or not known:
+        return None
+    one_by_one = _joined(exp.Or, [_compared(exp.EQ, left, row) for row in known])
+    constant = all(isinstance(field, exp.Literal) for row in known for field in row)
+    if len(known) <= _COMPARED_ONE_BY_ONE_MAX or not constant:
+        return one_by_one
+    unknown = _joined(exp.Or, [exp.Is(this=field.copy(), expression=exp.Null()) for field in left])
+    return exp.Paren(this=exp.Case(ifs=[exp.If(this=unknown, true=one_by_one)], default=node.copy()))
+
+
+def _joined(word: Callable[..., exp.Expr], parts: Sequence[exp.Expr]) -> exp.Expr:
+    """In brackets, and no deeper than it must be: a list may be long."""
+    if len(parts) == 1:
+        return exp.Paren(this=parts[0])
+    middle = len(parts) // 2
+    return exp.Paren(this=word(this=_joined(word, parts[:middle]), expression=_joined(word, parts[middle:])))
