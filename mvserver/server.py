@@ -16,7 +16,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -39,6 +39,7 @@ from mvserver.pgwire.tls import load as load_tls
 from mvserver.plugins import load_extensions, load_rewriter
 from mvserver.routing import lookup, ports
 from mvserver.routing.router import Router
+from mvserver.serving.api import Version
 from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
 from mvserver.serving.pull import DuckPullService
@@ -61,6 +62,7 @@ from mvserver.streaming.engine import Engine
 from mvserver.streaming.engine_services import EngineServices
 from mvserver.streaming.live_relations import live_relations
 from mvserver.streaming.spark import SparkOptions
+from spark_sinks.duckdb.commits import Commits
 from spark_sinks.duckdb.writer import Writer
 
 _log = logging.getLogger(__name__)
@@ -239,6 +241,7 @@ class Rooms:
             concurrency=settings.pull_threads,
             query_memory_limit=settings.query_memory_limit,
             why_missing=lambda view_id: _why_missing(view_id, directory, self.engine),
+            version=lambda view_ids: _version(view_ids, directory, self.writer.commits),
         )
         self._close.callback(pulls.close)
         self.pulls = pulls
@@ -319,6 +322,13 @@ def _why_missing(view_id: str, directory: CatalogDirectory, engine: Engine) -> s
         raise
     cause = f": {status.error}" if status.error else ""
     return f"Its query {status.query_id} is {status.state.value}{cause}."
+
+
+def _version(view_ids: Sequence[str], directory: CatalogDirectory, commits: Commits) -> Version | None:
+    """Of the rows of these views; None where one of them is kept by no query, or is just being changed."""
+    found = [directory.query_of_view(view_id) for view_id in view_ids]
+    queries = [query[1] for query in found if query is not None]
+    return commits.version(queries) if len(queries) == len(view_ids) else None
 
 
 class _CatalogSource:

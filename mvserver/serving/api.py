@@ -57,6 +57,8 @@ class PlanRuns:
     few: bool  # it returns a few rows
     replaced: bool = False  # the tables that ``direct`` reads are gone
     slowest_s: float = UNPROVED_S  # of the last runs, an older one counting less than a newer one
+    large: bool = False  # it returns more than is worth sharing
+    kept: bool = False  # a result of it is kept, and of few rows
 
     def took(self, seconds: float) -> None:
         self.slowest_s = max(seconds, self.slowest_s * _FADING)
@@ -111,6 +113,7 @@ class PullPlan:
     runs: PlanRuns = field(default_factory=lambda: PlanRuns(few=False), compare=False)
     sets: tuple[tuple[str, str, bool], ...] = ()  # set_config(name, value, is_local): the session applies them at run
     reads_now: bool = False  # now() and its like
+    steady: bool = False  # equal texts have equal answers, to whomever, until a view that they read is changed
     sleep_s: float | None = None  # pg_sleep's constant argument, where ``kind`` is "sleep"
 
 
@@ -141,6 +144,42 @@ class Gathering(Protocol):
     def result(self, asked: Asked) -> Result | None: ...
 
     def interrupt(self) -> None: ...
+
+
+Version = tuple[int, ...]  # two equal ones have no commit between them
+
+
+class Seat(Protocol):
+    """Of one who waits for an evaluation that may be several people's. ``snapshot`` is to be taken back afterwards by
+    who has given it; None where that is another, or it is at work still."""
+
+    snapshot: Any
+
+    def interrupt(self) -> None:
+        """From any thread: ``wait`` raises 57014. The others go on waiting."""
+
+    def wait(self) -> Result | None:
+        """None where the query has to be run by itself."""
+
+    def give_up(self) -> None:
+        """After an error, whosever it is."""
+
+
+class Sharing(Protocol):
+    """Answers of ``steady`` plans, shared by those who ask the same while no view is changed; for any thread."""
+
+    def version(self, plan: PullPlan) -> Version | None:
+        """Of the rows that it reads; None while a commit is being made."""
+
+    def kept(self, plan: PullPlan, parameters: Sequence[Any]) -> Result | None:
+        """The answer, where it is at hand."""
+
+    def keep(self, plan: PullPlan, parameters: Sequence[Any], version: Version | None, result: Result) -> None:
+        """What was found after ``version`` was asked for."""
+
+    def seat(self, plan: PullPlan, parameters: Sequence[Any], snapshot: Callable[[], Any], owner: Owner) -> Seat | None:
+        """None where the query has to be run by itself. ``snapshot`` gives one of the session's, where nobody evaluates
+        the same yet."""
 
 
 class Snapshot(Protocol):
@@ -234,6 +273,9 @@ class RowShaper(Protocol):
 class PullService(Protocol):
     @property
     def gathering(self) -> Gathering: ...
+
+    @property
+    def sharing(self) -> Sharing: ...
 
     def plan(
         self,

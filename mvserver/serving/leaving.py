@@ -13,7 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
@@ -31,11 +31,26 @@ class WorkLeft(SqlError):  # noqa: N818 - says what has become of the work
         super().__init__(sqlstates.QUERY_CANCELED, "canceling statement due to user request")
 
 
-class _Work:
-    def __init__(self, ended: Callable[[], None]) -> None:
+class Work(Generic[T]):
+    """One piece of it, which has begun."""
+
+    def __init__(self, office: LeavableWork, ended: Callable[[], None]) -> None:
+        self._office = office
         self.left = threading.Event()
         self.done = False
+        self.left_by: Owner | None = None
         self.ended = ended
+        self.future: Future[T]
+
+    def ends_within(self, seconds: float) -> bool:
+        return bool(wait((self.future,), seconds).done)
+
+    def result(self) -> T:
+        return self.future.result()
+
+    def leave(self, owner: Owner) -> bool:
+        """False where it has just ended, and its result is there."""
+        return self._office.leave(self, owner)
 
 
 class LeavableWork:
@@ -62,14 +77,19 @@ class LeavableWork:
     ) -> T:
         """The answer of ``work``, which is told how to see that it was left. :class:`WorkLeft` as soon as ``stopped``;
         ``ended`` is then called when the work has ended, by its thread."""
-        state = _Work(ended)
+        begun = self.begin(work, owner, ended)
+        while not begun.ends_within(_SLICE_S):
+            if stopped() and begun.leave(owner):
+                raise WorkLeft
+        return begun.result()
+
+    def begin(self, work: Callable[[Callable[[], bool]], T], owner: Owner, ended: Callable[[], None]) -> Work[T]:
+        """The same for whoever waits for it in another way; ``owner`` is refused as there."""
+        begun: Work[T] = Work(self, ended)
         with self._lock:
             self._admit(owner)
-            future: Future[T] = self._threads.submit(self._carried_out, work, state, owner)
-        while not wait((future,), _SLICE_S).done:
-            if stopped() and self._leave(state, owner):
-                raise WorkLeft
-        return future.result()
+            begun.future = self._threads.submit(self._carried_out, work, begun)
+        return begun
 
     def close(self) -> None:
         """What is at work ends by itself; nothing new begins."""
@@ -91,24 +111,25 @@ class LeavableWork:
                 "cannot be stopped in the midst of a step.",
             )
 
-    def _leave(self, state: _Work, owner: Owner) -> bool:
+    def leave(self, work: Work[T], owner: Owner) -> bool:
         with self._lock:
-            if state.done:
+            if work.done:
                 return False
-            state.left.set()
+            work.left.set()
+            work.left_by = owner
             self._left_by_session[owner] += 1
             self._left_by_role[owner.role] += 1
             return True
 
-    def _carried_out(self, work: Callable[[Callable[[], bool]], T], state: _Work, owner: Owner) -> T:
+    def _carried_out(self, work: Callable[[Callable[[], bool]], T], begun: Work[T]) -> T:
         try:
-            return work(state.left.is_set)
+            return work(begun.left.is_set)
         finally:
             with self._lock:
-                state.done = True
-                left = state.left.is_set()
-                if left:
+                begun.done = True
+                owner = begun.left_by
+                if owner is not None:
                     self._left_by_session -= Counter({owner: 1})
                     self._left_by_role -= Counter({owner.role: 1})
-            if left:
-                state.ended()
+            if owner is not None:
+                begun.ended()

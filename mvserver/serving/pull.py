@@ -48,6 +48,7 @@ from mvserver.serving.api import (
     Snapshot,
     StreamRead,
     Together,
+    Version,
     never,
     owner_of,
     refuse_if_stopped,
@@ -63,9 +64,11 @@ from mvserver.serving.missing import Cause, MissingViews
 from mvserver.serving.names import NameResolver, Reads
 from mvserver.serving.origins import origins
 from mvserver.serving.shaping import DuckShaper
+from mvserver.serving.shared import SharedReads
 from mvserver.serving.snapshot import DuckSnapshot, Engine
 from mvserver.serving.templates import can_stand, stands_for, template_of
 from mvserver.serving.turns import Turns
+from mvserver.serving.volatile import changes
 from mvserver.sql.dialect import parse_pull
 from mvserver.sql.trees import dismantle
 
@@ -88,8 +91,10 @@ class DuckPullService:
         concurrency: int = limits.PULL_CONCURRENCY,
         query_memory_limit: int = limits.QUERY_MEMORY_DEFAULT,
         why_missing: Cause = lambda view_id: None,
+        version: Callable[[Sequence[str]], Version | None] = lambda view_ids: None,
     ) -> None:
-        """``concurrency`` bounds the queries at work at the same time, not those that are open."""
+        """``concurrency`` bounds the queries at work at the same time, not those that are open; ``version`` is that of
+        the rows of some views, None where it cannot be told now, and nothing is shared."""
         self._database = database
         self._source = source
         self._turns = Turns(concurrency)
@@ -102,6 +107,7 @@ class DuckPullService:
         self._lock = threading.Lock()  # of the plans that are kept; nothing is waited for under it
         self._plans: OrderedDict[_Key, PullPlan] = OrderedDict()
         self.gathering = gathering.LookUps(self._snapshot)
+        self.sharing = SharedReads(version, self._leavable)
         self._templates: OrderedDict[_Key, PullPlan | None] = OrderedDict()  # None: a text that has to be planned
 
     def warm_up(self) -> None:
@@ -313,8 +319,9 @@ def _finish(
         )
     )
     count = max([*bound.parameters, len(oids)], default=0)
+    text, steady = _text(tree, outputs), _is_steady(tree, reads, facts)
     return PullPlan(
-        sql=_text(tree, outputs),
+        sql=text,
         direct=None if direct is None else _text(direct, outputs),
         fields=fields,
         parameter_oids=tuple(_parameter_oid(number, oids, bound, declared) for number in range(1, count + 1)),
@@ -328,10 +335,11 @@ def _finish(
         streams=tuple(reads.streams),
         arrow_types=tuple(arrow) if None not in arrow else (),
         plain_types=few_rows.plain_types(arrow) if None not in arrow else (),
-        together=_together(direct, kind, outputs, arrow, count) if _is_steady(tree, reads, facts) else None,
+        together=_together(direct, kind, outputs, arrow, count) if steady else None,
         runs=PlanRuns(few=kind in (classify.POINT, classify.RANGE)),
         sets=facts.sets,
         reads_now=_reads_now(tree),
+        steady=steady and bool(reads.views) and kind == classify.OTHER and not reads.streams and not changes(text),
     )
 
 

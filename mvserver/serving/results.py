@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Self
@@ -56,18 +56,19 @@ class StreamedBatches(Iterator[pa.RecordBatch]):
         turn: Callable[[], AbstractContextManager[None]],
         leavable: Callable[[Callable[[], pa.RecordBatch | None]], pa.RecordBatch | None],
         check: Callable[[], None],
+        begun: Sequence[pa.RecordBatch] = (),
     ) -> None:
         """``turn`` is taken for each batch, which is made by ``leavable``; ``finished`` is told how many rows there
-        were, where all were read; ``check`` raises why the query was ended."""
+        were, where all were read; ``check`` raises why the query was ended; ``begun`` was read already."""
         self._reader: pa.RecordBatchReader | None = reader
         self._watch = watch
         self._finished = finished
         self._turn = turn
         self._leavable = leavable
         self._check = check
-        self._aside: deque[pa.RecordBatch] = deque()
+        self._aside: deque[pa.RecordBatch] = deque(begun)
         self._revoked = False
-        self._rows = 0
+        self._rows = sum(batch.num_rows for batch in begun)
 
     def __iter__(self) -> Self:
         return self

@@ -25,13 +25,12 @@ from mvserver.serving import few_rows
 from mvserver.serving.api import Owner, PullPlan
 from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
+from mvserver.serving.evaluation import SELECT_TAG, Begun, Whole
 from mvserver.serving.leaving import LeavableWork, WorkLeft
 from mvserver.serving.memory_watch import MemoryWatch, Watched
 from mvserver.serving.missing import MissingViews
 from mvserver.serving.results import StreamedBatches, Watch
 from mvserver.serving.turns import Turns
-
-SELECT_TAG = "SELECT "
 
 T = TypeVar("T")
 
@@ -173,6 +172,68 @@ class DuckSnapshot:
             self._turns.give_back()
         return rows if len(rows) <= limits.FEW_ROWS_MAX else None
 
+    # --- for several who ask the same -------------------------------------------------------------------------------
+    def make_ready(self) -> None:
+        """For ``evaluate``, by who began it; from here on it can be interrupted."""
+        self._spool()
+        self._stopped_at = None
+
+    def evaluate(self, plan: PullPlan, parameters: Sequence[Any]) -> Whole | Begun:
+        """On a thread whose work can be left."""
+        watched: Watched | None = None
+        try:
+            with self._turn():
+                self._set_time_zone(plan.time_zone)
+                watched = self._memory.begin(self.interrupt)
+                found = self._evaluated(plan, list(parameters), watched)
+        except BaseException as error:
+            if watched is not None:
+                watched.end()
+                watched.check()
+            if isinstance(error, duckdb.Error | OSError | pa.ArrowException):
+                raise self._missing.explained(translate(error), plan.view_ids) from error
+            raise
+        return found
+
+    def _evaluated(self, plan: PullPlan, parameters: list[Any], watched: Watched) -> Whole | Begun:
+        if plan.arrow_types and plan.runs.few:
+            few = self._few(plan, parameters)
+            if few is not None:
+                watched.end()
+                return Whole.of(few)
+            plan.runs.few = False
+        reader = self._reader(plan, parameters)
+        batches: list[pa.RecordBatch] = []
+        size = rows = 0
+        for batch in reader:
+            batches.append(batch)
+            size, rows = size + batch.nbytes, rows + batch.num_rows
+            if size > limits.SHARED_RESULT_BYTES_MAX:
+                plan.runs.large = True
+                return Begun(tuple(batches), reader, watched)
+        reader.close()
+        self._finished(plan, watched, rows)
+        return Whole(tuple(batches), few=rows <= limits.FEW_ROWS_MAX)
+
+    def go_on(self, plan: PullPlan, begun: Begun) -> Result:
+        """With what ``evaluate`` has begun."""
+        return self._streamed(plan, begun.reader, Watch(self.interrupt, None), begun.watched, begun.batches)
+
+    def _streamed(
+        self,
+        plan: PullPlan,
+        reader: pa.RecordBatchReader,
+        watch: Watch,
+        watched: Watched,
+        begun: Sequence[pa.RecordBatch] = (),
+    ) -> Result:
+        self._open = StreamedBatches(
+            reader, watch, partial(self._finished, plan, watched), self._turn, partial(self._leavable_run, watched),
+            watched.check, begun,
+        )  # fmt: skip
+        return Result(SELECT_TAG, plan.fields, self._open)
+
+    # --- one run ----------------------------------------------------------------------------------------------------
     def _turn(self) -> AbstractContextManager[None]:
         return self._turns.taken(lambda: self._stopped_at is not None)
 
@@ -218,10 +279,7 @@ class DuckSnapshot:
         except BaseException:
             watched.end()
             raise
-        run = partial(self._leavable_run, watched)
-        batches = StreamedBatches(reader, watch, partial(self._finished, plan, watched), self._turn, run, watched.check)
-        self._open = batches
-        return Result(SELECT_TAG, plan.fields, batches)
+        return self._streamed(plan, reader, watch, watched)
 
     def _reader(self, plan: PullPlan, parameters: list[Any]) -> pa.RecordBatchReader:
         statement = self._statement(plan.sql)
@@ -294,6 +352,7 @@ class DuckSnapshot:
         self._open = None
         if rows is not None:
             plan.runs.few = rows <= limits.FEW_ROWS_MAX
+            plan.runs.large = plan.runs.large and not plan.runs.few
 
     def _spool(self) -> None:
         """An open result blocks its connection: the rest of it is read aside."""
@@ -327,7 +386,5 @@ def _names(plan: PullPlan) -> list[str]:
     return [field.name for field in plan.fields]
 
 
-def whole(plan: PullPlan, batch: PlainRows | pa.RecordBatch) -> Result:
-    if isinstance(batch, PlainRows):
-        return Result(SELECT_TAG, plan.fields, few_rows.batches(batch, _names(plan)), whole=True, rows=batch)
-    return Result(SELECT_TAG, plan.fields, iter((batch,) if batch.num_rows else ()), whole=True)
+def whole(plan: PullPlan, found: PlainRows | pa.RecordBatch) -> Result:
+    return Whole.of(found).result(plan)

@@ -127,8 +127,7 @@ class PullRunner:
         """Whether nothing is known for which it would have to wait."""
         return (
             plan is not None
-            and plan.runs.short
-            and bool(self._free)
+            and ((plan.runs.short and bool(self._free)) or plan.runs.kept)
             and not plan.sets
             and not plan.streams
             and not (plan.reads_now and self._state.transaction.started)
@@ -143,6 +142,16 @@ class PullRunner:
             waited.clock.check()  # a cancel came meanwhile
         if not self.may_run_at_once(plan):
             raise Postponed
+        sharing = self._state.services.pulls.sharing if plan.steady else None
+        if sharing is not None:
+            kept = sharing.kept(plan, parameters)
+            if kept is not None:
+                self._state.transaction.queried = True
+                return kept
+            plan.runs.kept = False
+            if not self.may_run_at_once(plan):
+                raise Postponed
+        version = None if sharing is None else sharing.version(plan)
         gathering = self._state.services.pulls.gathering if plan.together is not None else None
         if gathering is not None and waited is not None and waited.asked.is_of(plan, parameters):
             result = gathering.result(waited.asked)
@@ -169,6 +178,8 @@ class PullRunner:
         if result is None:
             plan.runs.slowest_s = UNPROVED_S
             raise Postponed
+        if sharing is not None:
+            sharing.keep(plan, parameters, version, result)
         return result
 
     def _answer_gathered(self) -> None:
@@ -186,15 +197,11 @@ class PullRunner:
                 self._freshness.before_read(plan.view_ids, clock)
         tables = self._stream_tables(plan, clock)
         self._state.transaction.queried = True
-        snapshot = self._snapshot()
-        pinned = snapshot is self._pinned
-        try:
-            with clock.working(snapshot.interrupt):
-                result = snapshot.run(plan, parameters, tables=tables, now=self._state.transaction.started)
-        except Exception:
-            self._release(snapshot, broken=True)
-            raise
+        result, snapshot = self._shared(plan, parameters, clock) or self._alone(plan, parameters, tables, clock)
+        pinned = snapshot is self._pinned and snapshot is not None
         self._apply_settings(plan)
+        if snapshot is None:
+            return result
         if result.fields is None or result.whole:
             self._release(snapshot)
             return result
@@ -210,6 +217,45 @@ class PullRunner:
         watched = WatchedBatches(result, clock, interrupt=snapshot.interrupt, failed=failed, finished=finished)
         self._open.append(watched)
         return dataclasses.replace(result, batches=DiscardOnClose(watched))
+
+    def _shared(
+        self, plan: PullPlan, parameters: Sequence[Any], clock: StatementClock
+    ) -> tuple[Result, Snapshot | None] | None:
+        """An answer that others have, too, and the snapshot that it is still read from; None where there is none."""
+        if not plan.steady or self._state.transaction.pins:
+            return None
+        clock.check()
+        sharing = self._state.services.pulls.sharing
+        kept = sharing.kept(plan, parameters)
+        if kept is not None:
+            return kept, None
+        seat = sharing.seat(plan, parameters, self._new_snapshot, owner_of(self._state.scope()))
+        if seat is None:
+            return None
+        result: Result | None = None
+        try:
+            with clock.working(seat.interrupt):
+                result = seat.wait()
+        except Exception:
+            seat.give_up()
+            _close(result)
+            if seat.snapshot is not None:
+                self._release(seat.snapshot)
+            raise
+        return None if result is None else (result, seat.snapshot)
+
+    def _alone(
+        self, plan: PullPlan, parameters: Sequence[Any], tables: dict[str, pa.Table], clock: StatementClock
+    ) -> tuple[Result, Snapshot]:
+        snapshot, result = self._snapshot(), None
+        try:
+            with clock.working(snapshot.interrupt):
+                result = snapshot.run(plan, parameters, tables=tables, now=self._state.transaction.started)
+        except Exception:
+            _close(result)
+            self._release(snapshot, broken=True)
+            raise
+        return result, snapshot
 
     def _stream_tables(self, plan: PullPlan, clock: StatementClock) -> dict[str, pa.Table]:
         """The rows of the streams that the query reads, to their present ends."""
@@ -293,6 +339,12 @@ class PullRunner:
             free, self._free = self._free, []
             for snapshot in free:
                 snapshot.close()
+
+
+def _close(result: Result | None) -> None:
+    """Of one that a cancel has come too late for: the next query would read its rest aside."""
+    if result is not None:
+        result.close()
 
 
 def refuse_changed(prepared: PreparedStatement, fields: tuple[Field, ...]) -> None:

@@ -22,6 +22,7 @@ from spark_sinks.base import Position
 from spark_sinks.duckdb import inspection, logs, sessions, windows
 from spark_sinks.duckdb.capture import Keeper, capture, closed_keys, shows_closed, take_changes
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
+from spark_sinks.duckdb.commits import Commits
 from spark_sinks.duckdb.ledger import Ledger, LedgerEntry, RejectedRow, SubscriberRow, create_tables
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.outbox import Outbox
@@ -105,6 +106,13 @@ class Commit:
     failures: tuple[tuple[str, str], ...] = field(default=())  # (query id, error text): recorded with the batch
     advances: tuple[Advance, ...] = ()  # of the windowed views that move
 
+    @property
+    def changed(self) -> set[str] | None:
+        """The queries whose rows it may change; None where one of them hands its changes on to others."""
+        parts = [(view.query_id, view.keeper) for merge in self.merges for view in merge.views]
+        parts += [(advance.standing.query_id, advance.keeper) for advance in self.advances]
+        return {query_id for query_id, _ in parts} if all(keeper is None for _, keeper in parts) else None
+
 
 class Writer:
     """The one writer of view rows. ``reached`` is called with the name of each step (failpoints in tests)."""
@@ -115,6 +123,7 @@ class Writer:
         translate: Callable[[Exception], SqlError],
         reached: Callable[[str], None] = lambda step: None,
     ) -> None:
+        self.commits = Commits()
         self._cursor = cursor()
         self._translate = translate
         self._reached = reached
@@ -132,7 +141,8 @@ class Writer:
             self._cursor.execute("BEGIN TRANSACTION")
             try:
                 yield self.ledger
-                self._cursor.execute("COMMIT")
+                with self.commits.making(None):
+                    self._cursor.execute("COMMIT")
             except BaseException:
                 self._roll_back()
                 raise
@@ -242,7 +252,8 @@ class Writer:
                 if batch.entry is not None:
                     self.ledger.advance(batch.entry)
                 self._reached("after ledger")
-                self._cursor.execute("COMMIT")
+                with self.commits.making(batch.changed):
+                    self._cursor.execute("COMMIT")
                 self._reached("after commit")
             except (MergeError, SqlError):
                 self._roll_back()

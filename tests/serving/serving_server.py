@@ -25,8 +25,8 @@ Client = psycopg.Connection[tuple[Any, ...]]
 
 
 class PullServer:
-    def __init__(self, folder: Path) -> None:
-        self.world = World(folder)
+    def __init__(self, folder: Path, **service: Any) -> None:
+        self.world = World(folder, **service)
         self.views = FakeViews()
         self.services = Services(
             RememberingParser(parse), FakeRouter(), self.world.service, self.views, FakeDirectory()  # type: ignore[arg-type]
