@@ -15,8 +15,9 @@ from mvserver.compiler.lower_spark import lower as lower_spark
 from mvserver.compiler.lower_spark import spark_type
 from mvserver.compiler.plans import Aggregation, ContinuousPlan, Output, Projection
 from mvserver.compiler.shape import RelationShape, Resolve
-from mvserver.compiler.source_properties import check_query_properties
+from mvserver.compiler.source_properties import STATE_TTL, query_properties
 from mvserver.compiler.sources import Names, plan_select
+from mvserver.compiler.state_ttl import with_state_ttl
 from mvserver.compiler.windowed import finish
 from mvserver.sql.types import SqlType
 
@@ -35,8 +36,10 @@ def compile_select(select: exp.Expression, resolve: Resolve, *, default_starting
 
     Everything that can be known to fail is found here: both lowerings are made once and thrown away.
     """
-    check_query_properties(select)
+    given = query_properties(select)
     plan = finish(pruned(plan_select(select, Names(resolve, default_starting))), select)
+    if STATE_TTL in given:
+        plan = with_state_ttl(plan, given[STATE_TTL])
     check_retraction(plan)
     check_lowering(plan)
     return plan

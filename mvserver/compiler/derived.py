@@ -144,7 +144,7 @@ class Groups:
     def window_end(self) -> int | None:
         """The key that is the end of the group's window, from which it has its event time; None: it has none."""
         window = self.plan.scan.window
-        if window is None:
+        if window is None or self.plan.forgetting:
             return None
         return next(i for i, k in enumerate(self.plan.keys) if k == ColumnReference(t.TIMESTAMP, WINDOW_END))
 

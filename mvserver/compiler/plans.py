@@ -154,6 +154,9 @@ class Aggregation:
     ``having`` and the outputs are finishing expressions; the binder refuses what the finishing list cannot do.
     With ``grouping_sets``, each a set of indexes of keys, a record counts in one group of each; the keys outside a set
     are NULL in its groups, and KeyReference(len(keys)) is the number of the set, an INTEGER.
+
+    A ``forgetting`` one has a SESSION window whose bounds are no keys of its own: a group begins anew when nothing has
+    come for the gap, and is shown until then.
     """
 
     scan: Scan
@@ -166,6 +169,7 @@ class Aggregation:
     grace_ms: int = 0  # how long after its end a window still takes records
     retention_ms: int | None = None  # how far behind the watermark rows are kept; None: for ever
     grouping_sets: tuple[tuple[int, ...], ...] = ()
+    forgetting: bool = False
 
 
 ContinuousPlan = Projection | Aggregation

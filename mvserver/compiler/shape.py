@@ -13,10 +13,11 @@ from mvserver.sql.types import SqlType
 
 @dataclass(frozen=True)
 class ViewDefinition:
-    """What a materialized view is made of: its SELECT, and what the names in it mean."""
+    """What a materialized view is made of: its SELECT, what the names in it mean, and when its groups are forgotten."""
 
     select: exp.Expression
     resolve: Resolve
+    state_ttl_ms: int = 0  # 0: never
 
 
 @dataclass(frozen=True)

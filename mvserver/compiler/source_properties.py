@@ -17,6 +17,7 @@ TIMESTAMP_FORMAT = "timestamp.format"
 ERROR_HANDLING = "source.deserialization.error.handling"
 WATERMARK_DELAY = "watermark.delay.millis"
 IDLE_TIMEOUT = "source.idle.timeout.millis"
+STATE_TTL = "state.ttl.millis"
 ACCEPTED = (STARTING_POSITION, TIMESTAMP, TIMESTAMP_FORMAT, ERROR_HANDLING, WATERMARK_DELAY, IDLE_TIMEOUT)
 
 _LATER = frozenset(
@@ -30,7 +31,6 @@ _LATER = frozenset(
 _QUERY_LATER = frozenset(
     {
         "parallelism.max",
-        "state.ttl.millis",
         "query.name",
         "resume.from.query.id",
         "resume.from.query.name",
@@ -72,11 +72,13 @@ def scan_of(relation: RelationShape, table: exp.Expression, default_starting: st
     )
 
 
-def check_query_properties(select: exp.Expression) -> None:
-    """``QUERY WITH (...)``: no key is accepted yet."""
+def query_properties(select: exp.Expression) -> dict[str, int]:
+    """What ``QUERY WITH (...)`` says, in milliseconds."""
     properties = select.meta.get("query_properties")
-    if isinstance(properties, Properties):
-        _check_keys(properties, "query", (), _QUERY_LATER)
+    if not isinstance(properties, Properties):
+        return {}
+    _check_keys(properties, "query", (STATE_TTL,), _QUERY_LATER)
+    return {item.key: value for item in properties.items_ if (value := millis(properties, item.key)) is not None}
 
 
 def _check_keys(properties: Properties, what: str, accepted: tuple[str, ...], later: frozenset[str]) -> None:
@@ -93,7 +95,7 @@ def _check_keys(properties: Properties, what: str, accepted: tuple[str, ...], la
         raise SqlError(
             sqlstates.INVALID_PARAMETER_VALUE,
             f'unrecognized {what} property "{item.key}"',
-            hint=f"The {what} properties are {listed}." if accepted else f"There are no {what} properties yet.",
+            hint=f"The {what} properties are {listed}.",
             position=item.position,
         )
 

@@ -23,6 +23,7 @@ from mvserver.compiler.refusals import refused
 from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable
 from mvserver.compiler.shape import RelationShape, Resolve, ViewDefinition
 from mvserver.compiler.source_properties import scan_of
+from mvserver.compiler.state_ttl import forgetting
 from mvserver.compiler.unions import union_all
 from mvserver.compiler.unnests import Alias, first_in_from, unnested
 from mvserver.compiler.windowed import over_window
@@ -166,10 +167,14 @@ def _view(item: exp.Expression, relation: RelationShape, view: ViewDefinition, n
     alias = item.args.get("alias")
     source = _derived(view.select, item, inside, alias, None)
     (table,) = source.scope.tables
+    aggregation = source.aggregation
+    if aggregation is not None:
+        aggregation = forgetting(aggregation, view.state_ttl_ms)
+    below = source.scan if aggregation is None else aggregation.scan
     # Earliest is then where the view began.
-    scan = replace(source.scan, views=(*source.scan.views, relation.id), starting_position=names.default_starting)
+    scan = replace(below, views=(*below.views, relation.id), starting_position=names.default_starting)
     named = replace(table, path=tuple(relation.name.split(".")))
-    aggregation = None if source.aggregation is None else replace(source.aggregation, scan=scan)
+    aggregation = None if aggregation is None else replace(aggregation, scan=scan)
     return over_window(replace(source, scope=Scope((named,)), scan=scan, aggregation=aggregation), item)
 
 

@@ -1,4 +1,4 @@
-"""``CREATE MATERIALIZED VIEW … WITH (…)``: how long windows take records, and how long rows are kept."""
+"""``CREATE MATERIALIZED VIEW … WITH (…)``: how long groups and windows take records, and how long rows are kept."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from dataclasses import replace
 from mvserver import sqlstates
 from mvserver.compiler.changelogs import over_changelog
 from mvserver.compiler.plans import Aggregation, ContinuousPlan, Projection
+from mvserver.compiler.source_properties import STATE_TTL
+from mvserver.compiler.state_ttl import state_ttl, with_state_ttl
 from mvserver.compiler.windows import WindowKind
 from mvserver.errors import SqlError
 
 GRACE = "window.grace.millis"
 RETENTION = "retention.millis"
-VIEW_PROPERTIES = (GRACE, RETENTION)
+VIEW_PROPERTIES = (GRACE, RETENTION, STATE_TTL)
 
 
 def with_view_properties(plan: ContinuousPlan, millis: Mapping[str, int]) -> ContinuousPlan:
-    """The plan under the properties that are given; 22023 where they do not fit it."""
-    if not millis:
+    """The plan under the properties that are given; an error where they do not fit it."""
+    if STATE_TTL in millis:
+        plan = with_state_ttl(plan, millis[STATE_TTL])
+    given = {key: value for key, value in millis.items() if key != STATE_TTL}
+    if not given:
         return plan
     window = plan.scan.window
-    if isinstance(plan, Projection) and set(millis) == {RETENTION} and not over_changelog(plan):
-        return replace(plan, retention_ms=millis[RETENTION])
-    if not isinstance(plan, Aggregation) or window is None:
-        # Whether a group is found gone by its next record would depend on when a batch ended.
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            f'property "{next(iter(millis))}" needs an aggregation over a window',
-            hint="Read FROM TUMBLE(stream, SIZE n unit) and GROUP BY window_start, window_end.",
-        )
-    grace, retention = millis.get(GRACE, 0), millis.get(RETENTION)
+    if isinstance(plan, Projection) and set(given) == {RETENTION} and not over_changelog(plan):
+        return replace(plan, retention_ms=given[RETENTION])
+    if not isinstance(plan, Aggregation) or window is None or plan.forgetting:
+        return _without_window(plan, given)
+    grace, retention = given.get(GRACE, 0), given.get(RETENTION)
     least = grace + (window.size_ms if window.kind is WindowKind.SESSION else 0)
     if retention is not None and retention < least:
         raise SqlError(
@@ -43,11 +43,29 @@ def with_view_properties(plan: ContinuousPlan, millis: Mapping[str, int]) -> Con
     return replace(plan, grace_ms=grace, retention_ms=retention)
 
 
+def _without_window(plan: ContinuousPlan, given: Mapping[str, int]) -> ContinuousPlan:
+    """A group goes when nothing has come for it for the time of its retention, which is what forgetting it means."""
+    if GRACE in given or isinstance(plan, Projection):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f'property "{next(iter(given))}" needs an aggregation over a window',
+            hint="Read FROM TUMBLE(stream, SIZE n unit) and GROUP BY window_start, window_end.",
+        )
+    if given[RETENTION] == 0:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'property "{RETENTION}" must be at least 1',
+            detail="A group without a window goes when it has had no record for so long.",
+            hint="Without the property it stays for ever.",
+        )
+    return with_state_ttl(plan, given[RETENTION], RETENTION)
+
+
 def view_properties(plan: ContinuousPlan) -> tuple[tuple[str, str], ...]:
     """What the catalog keeps of them."""
-    grace = [(GRACE, str(plan.grace_ms))] if isinstance(plan, Aggregation) and plan.grace_ms else []
-    retention = [] if plan.retention_ms is None else [(RETENTION, str(plan.retention_ms))]
-    return (*grace, *retention)
+    grace = plan.grace_ms if isinstance(plan, Aggregation) and plan.grace_ms else None
+    kept = {GRACE: grace, RETENTION: plan.retention_ms, STATE_TTL: state_ttl(plan)}
+    return tuple((key, str(value)) for key, value in kept.items() if value is not None)
 
 
 def kept_properties(properties: Mapping[str, str]) -> dict[str, int]:

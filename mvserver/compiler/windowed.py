@@ -14,7 +14,7 @@ from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.expressions import ColumnReference, Expression, both, walk
 from mvserver.compiler.plans import PLAIN, TIMED, Aggregation, ContinuousPlan, Projection
 from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable
-from mvserver.compiler.windows import WINDOW_END, WINDOW_START, Window, WindowKind
+from mvserver.compiler.windows import WINDOW_END, WINDOW_START, Window, WindowKind, length
 from mvserver.errors import SqlError
 from mvserver.sql import types as t
 from mvserver.sql.nodes import position_of
@@ -130,7 +130,7 @@ def finish(plan: ContinuousPlan, select: exp.Expression) -> ContinuousPlan:
         plan = _in_window(plan)
     if not select.meta.get("emit_final"):
         return plan
-    if isinstance(plan, Projection) or plan.scan.window is None:
+    if isinstance(plan, Projection) or plan.scan.window is None or plan.forgetting:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             "EMIT FINAL needs an aggregation over a window",
@@ -149,7 +149,7 @@ def _in_window(plan: Projection) -> Projection:
 def check_grouped(plan: Aggregation, select: exp.Expression) -> None:
     """That the GROUP BY of a plan fits its window."""
     window = plan.scan.window
-    if window is None:
+    if window is None or plan.forgetting:
         return
     position = position_of(select.args.get("group")) or position_of(select)
     sets = plan.grouping_sets or (tuple(range(len(plan.keys))),)
@@ -221,11 +221,14 @@ def described(plan: ContinuousPlan) -> list[str]:
     if scan.window is None and plan.retention_ms is None:
         return []
     idle = f", partitions idle for {scan.idle_timeout_ms} ms left out" if scan.idle_timeout_ms is not None else ""
+    forgetting = isinstance(plan, Aggregation) and plan.forgetting
     lines = [
-        *([f"Window: {scan.window}"] if scan.window is not None else []),
+        *([f"Window: {scan.window}"] if scan.window is not None and not forgetting else []),
         f"Watermark: event time - {scan.watermark_delay_ms} ms of each partition{idle}",
     ]
-    if isinstance(plan, Aggregation):
+    if scan.window is not None and forgetting:
+        lines.append(f"A group is forgotten after {length(scan.window.size_ms)} without a record")
+    elif isinstance(plan, Aggregation):
         shown = "once, when it is closed" if plan.emit_final else "with every change"
         lines.append(f"A window is shown {shown}; grace {plan.grace_ms} ms")
     if plan.retention_ms is not None:

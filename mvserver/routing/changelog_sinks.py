@@ -9,7 +9,7 @@ from mvserver import sqlstates
 from mvserver.compiler.changelog_joins import nullable_key
 from mvserver.compiler.changelogs import over_changelog, result_key
 from mvserver.compiler.plans import Aggregation
-from mvserver.compiler.view_properties import with_view_properties
+from mvserver.compiler.view_properties import VIEW_PROPERTIES, with_view_properties
 from mvserver.errors import SqlError
 from mvserver.routing import changelog_declaration, continuous, lookup, retention, sinks, stream_declaration
 from mvserver.routing.changelog_declaration import ChangelogDeclaration, RecordKey
@@ -67,7 +67,7 @@ def plan_changelog(statement: CreateChangelogAs, context: SessionContext, servic
 
 def _split(properties: Properties) -> tuple[Properties, Properties]:
     """Those of the query, and those of the changelog that it writes to."""
-    own = tuple(item for item in properties.items_ if item.key in retention.KNOWN)
+    own = tuple(item for item in properties.items_ if item.key in VIEW_PROPERTIES)
     return Properties(own), Properties(tuple(item for item in properties.items_ if item not in own))
 
 

@@ -9,6 +9,7 @@ from catalog.model import EnumType, Query, Relation, Schema, Store
 from mvserver import sqlstates
 from mvserver.compiler.plans import ErrorHandling, ScanColumn
 from mvserver.compiler.shape import RelationShape, Resolve, ViewDefinition
+from mvserver.compiler.source_properties import STATE_TTL
 from mvserver.compiler.view_properties import kept_properties
 from mvserver.errors import SqlError
 from mvserver.routing import notices, privileges
@@ -148,7 +149,11 @@ def _metadata(found: Relation, services: Services) -> SqlType | None:
 def _definition(view: Relation, services: Services) -> ViewDefinition | None:
     """None for one that forgets rows or shows them only once: a view over it would have to do so too."""
     query = next(iter(services.catalog.queries.of_sink(view.id)), None)
-    if query is None or kept_properties(dict(query.properties)):
+    if query is None:
         return None
+    kept = kept_properties(dict(query.properties))
+    state_ttl_ms = kept.pop(STATE_TTL, 0)
     select = parse_select(query.select_text)
-    return None if select.meta.get("emit_final") else ViewDefinition(select, known_resolver(query, services))
+    if kept or select.meta.get("emit_final"):
+        return None
+    return ViewDefinition(select, known_resolver(query, services), state_ttl_ms)

@@ -57,7 +57,7 @@ class Node:
         return self.tables if isinstance(self.tables, IntervalTables | TemporalTables) else None
 
     def side_path(self, index: int) -> str:
-        return f"{self.path}{'lr'[index]}"
+        return _side_path(self.path, index)
 
     def side_target(self, query_id: str, view_id: str, index: int) -> Target:
         side_id, plan = feed_id(query_id, self.side_path(index)), self.sides[index].plan
@@ -65,6 +65,10 @@ class Node:
             target = target_of(side_id, view_id, self.tables.state.table, plan)
             return replace(target, group_log=self.tables.group_log)
         return Target(side_id, view_id, plan, FeedState(self.tables, index))
+
+
+def _side_path(path: str, index: int) -> str:
+    return f"{path}{'lr'[index]}"
 
 
 def feed_id(query_id: str, path: str) -> str:
@@ -83,7 +87,8 @@ def nodes(target: Target, state_table: str, reader_id: str, path: str = "") -> I
     scan = target.plan.scan
     if scan.derived is None:
         return
-    node = Node(scan, path, _tables(target, scan.derived, f"{state_table}{JOIN}{path}", log_pipeline(reader_id, path)))
+    tables = _tables(target, scan.derived, path, f"{state_table}{JOIN}{path}", log_pipeline(reader_id, path))
+    node = Node(scan, path, tables)
     yield node
     for index in range(len(node.sides)):
         side = node.side_target(query_of(target.query_id), target.view_id, index)
@@ -94,12 +99,13 @@ def log_pipeline(reader_id: str, path: str) -> str:
     return f"{reader_id}{path}"
 
 
-def _tables(target: Target, join: Derived, table: str, reader: str) -> Tables:
+def _tables(target: Target, join: Derived, path: str, table: str, reader: str) -> Tables:
     scan = target.plan.scan
     types = tuple(lower_duckdb.duckdb_type(column.type) for column in scan.columns)
     log = Log(f"{table}_log", types, reader, len(scan.primary_key) if scan.kind == CHANGELOG else None)
     if isinstance(join, Groups):
-        inner = target_of("", "", f"{table}_groups", join.plan)
+        side_id = feed_id(query_of(target.query_id), _side_path(path, 0))
+        inner = target_of(side_id, "", f"{table}_groups", join.plan)
         assert isinstance(inner.state, UpsertState | RetractedState)  # noqa: S101 - of an aggregation
         return GroupTables(inner.state, replace(group_log(inner, log, join.window_end), along=along(target)))
     if isinstance(join, UnionAll):

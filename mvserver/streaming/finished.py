@@ -40,7 +40,7 @@ def group_log(target: Target, log: Log, window_end: int | None) -> GroupLog:
     their window. One without a window has the same as all others, so that no order is made up."""
     plan = target.plan
     assert isinstance(plan, Aggregation)  # noqa: S101 - it has groups
-    keys = target.groups.keys
+    keys = target.groups.identity
     time = "0" if window_end is None else f"epoch_us(k{window_end}) - 1000"
     texts = [*keys, *_outputs(plan), f"make_timestamptz(({time})::BIGINT)"]
     columns = [f"{text} AS {name}" for text, name in zip(texts, log.columns, strict=True)]
@@ -57,7 +57,7 @@ def change_outbox(target: Target) -> ChangeOutbox:
         rows = f"SELECT {', '.join([*keys, *names])} FROM {qualified(target.state.table)}"
         changed = f"{rows} AS k{_changed(target.state.source_keys)}"
     else:
-        keys, only_new = target.groups.keys, plan.emit_final
+        keys, only_new = target.groups.identity, plan.emit_final
         texts = [*keys, *(f"{text} AS {name}" for text, name in zip(_outputs(plan), names, strict=True))]
         rows, changed = _groups(plan, target, texts), _groups(plan, target, texts, _changed(keys))
     return ChangeOutbox(
@@ -85,7 +85,7 @@ def _groups(plan: Aggregation, target: Target, columns: Sequence[str], only: str
     inner = list(target.groups.keys)
     inner += [f"{_finish(plan, target, call)} AS a{i}" for i, call in enumerate(plan.aggregates)]
     having = "" if plan.having is None else f" WHERE {lower_duckdb.lower(plan.having, _KEY, _AGGREGATE)}"
-    rows = f"{_source(plan, target)}{only}{_closed(target)}"
+    rows = f"{_source(plan, target)}{only}{_seen(target)}"
     return f"SELECT {', '.join(columns)} FROM (SELECT {', '.join(inner) or '1'} FROM {rows}){having}"
 
 
@@ -96,12 +96,10 @@ def _outputs(plan: Aggregation) -> list[str]:
     ]
 
 
-def _closed(target: Target) -> str:
-    """Where a view shows closed windows only: its other rows are kept and not seen."""
+def _seen(target: Target) -> str:
+    """Where a view shows closed windows only, or the latest sessions: its other rows are kept and not seen."""
     windowing = target.groups.windowing
-    if windowing is None or not windowing.final:
-        return ""
-    return f" WHERE {shown(target.query_id, windowing)}"
+    return "" if windowing is None else shown(target.query_id, windowing, windowing.others(target.groups.keys))
 
 
 def _source(plan: Aggregation, target: Target) -> str:

@@ -24,7 +24,7 @@ from mvserver.streaming.measures import MeasureCall, keeps_times
 from mvserver.streaming.scan_decoding import DecodedScan, Stages, decode_scan, side_by_side
 from mvserver.streaming.targets import Target
 from mvserver.streaming.unnesting import UnnestedRows, unnest_rows
-from mvserver.streaming.windowing import WindowColumns, event_us
+from mvserver.streaming.windowing import WindowColumns, event_us, state_keys
 from spark_sinks.base import METADATA
 from spark_sinks.decode import TYPED_FORMATS, parquet_column
 from spark_sinks.duckdb import value_tables
@@ -371,7 +371,7 @@ def _view_input(
         argument = argument_of(call.call)
         arguments.append(argument)
         partial_names.append(tuple(partial(text) for text in _partial_texts(call, argument, flag)))
-    keys = tuple(values.name(_key(key, resolve, flag)) for key in plan.keys)
+    keys = tuple(values.name(_key(key, resolve, flag)) for key in state_keys(plan))
     count = partial(f"count(CASE WHEN {flag} THEN 1 END)")
     time = _event_time(plan.scan, resolve)
     kept = tuple(

@@ -10,7 +10,7 @@ from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, 
 from mvserver.streaming.contributions import Contributions
 from mvserver.streaming.finished import finished_select
 from mvserver.streaming.measures import MeasureCall, keeps_times, measures, value_calls_of, value_table
-from mvserver.streaming.windowing import aging_of, windowing_of
+from mvserver.streaming.windowing import aging_of, state_keys, windowing_of
 from spark_sinks.duckdb.capture import Keeper
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.group_logs import GroupLog
@@ -75,7 +75,7 @@ def target_of(query_id: str, view_id: str, table: str, plan: ContinuousPlan) -> 
     state = UpsertState(
         table=table,
         key_types=(
-            *(lower_duckdb.duckdb_type(k.type) for k in plan.keys),
+            *(lower_duckdb.duckdb_type(k.type) for k in state_keys(plan)),
             *(["INTEGER"] if plan.grouping_sets else []),  # the number of the set
         ),
         measures=tuple(c.measure for c in calls),

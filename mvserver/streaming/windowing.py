@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mvserver.compiler.expressions import Expression
 from mvserver.compiler.plans import Aggregation, ContinuousPlan, Projection, Scan, Unnest
 from mvserver.compiler.windowed import END, START
 from mvserver.compiler.windows import (
@@ -22,19 +23,27 @@ from spark_sinks.duckdb.windows import Aging, Windowing
 SpreadKey = tuple[str, str | None, Window | None, tuple[Unnest, ...]]
 
 
+def state_keys(plan: Aggregation) -> tuple[Expression, ...]:
+    """The keys of its groups, and the bounds of the time of each where they are forgotten."""
+    return (*plan.keys, START, END) if plan.forgetting else plan.keys
+
+
 def windowing_of(plan: ContinuousPlan) -> Windowing | None:
     """What a view's state is told; None for one that is not aggregated over a window."""
     window = plan.scan.window
     if window is None or not isinstance(plan, Aggregation):
         return None
+    keys, gap_ms = state_keys(plan), window.size_ms if window.kind is WindowKind.SESSION else None
+    retention_ms = gap_ms if plan.forgetting else plan.retention_ms
     return Windowing(
-        start_key=plan.keys.index(START),
-        end_key=plan.keys.index(END),
+        start_key=keys.index(START),
+        end_key=keys.index(END),
         delay_us=plan.scan.watermark_delay_ms * 1000,
         grace_us=plan.grace_ms * 1000,
-        gap_us=window.size_ms * 1000 if window.kind is WindowKind.SESSION else None,
+        gap_us=None if gap_ms is None else gap_ms * 1000,
         final=plan.emit_final,
-        retention_us=None if plan.retention_ms is None else plan.retention_ms * 1000,
+        retention_us=None if retention_ms is None else retention_ms * 1000,
+        latest=plan.forgetting,
     )
 
 

@@ -22,7 +22,7 @@ from spark_sinks.duckdb.changelog import (
 )
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state import State, UpsertState, source_text
-from spark_sinks.duckdb.windows import Passage, closing
+from spark_sinks.duckdb.windows import Passage, turning
 
 CHANGED_KEYS, BEFORE, AFTER = "mv_changed_keys", "mv_before", "mv_after"
 
@@ -75,11 +75,13 @@ def shows_closed(state: State) -> bool:
     return isinstance(state, UpsertState) and state.windowing is not None and state.windowing.final
 
 
-def closed_keys(state: State, passage: Passage) -> str | None:
-    """Query of the keys (g0 ...) whose rows a watermark shows; None where all rows are shown as they change."""
-    if not isinstance(state, UpsertState) or state.windowing is None or not state.windowing.final:
+def turned_keys(state: State, passage: Passage) -> str | None:
+    """Query of the keys (g0 ...) whose rows a watermark shows or hides; None where it does neither."""
+    if not isinstance(state, UpsertState) or state.windowing is None:
         return None
-    return f"SELECT {_as_g(state.keys)} FROM {source_text(state)} WHERE {closing(state.windowing, passage)}"
+    if not state.windowing.final and not state.windowing.latest:
+        return None
+    return f"SELECT {_as_g(state.identity)} FROM {source_text(state)} WHERE {turning(state.windowing, passage)}"
 
 
 def capture(

@@ -52,7 +52,7 @@ def find(
     both = f"(SELECT {names} FROM {_NEW} UNION ALL SELECT {names} FROM {_touched(state, windowing)})"
     merged = roll_up(
         state,
-        joined(both, _others(state, windowing), start, end, "true"),
+        joined(both, windowing.others(state.keys), start, end, "true"),
         keys=state.keys,
         passing="true",
         count="n",
@@ -66,8 +66,9 @@ def find(
 
 
 def changed_keys(state: UpsertState, windowing: Windowing) -> str:
-    """Query of the keys (g0 ...) of the sessions that were found, and of those that they replace."""
-    keys = ", ".join(f"{key} AS g{i}" for i, key in enumerate(state.keys))
+    """Query of the keys (g0 ...) of the rows that are seen of the sessions that were found, and of those that they
+    replace."""
+    keys = ", ".join(f"{key} AS g{i}" for i, key in enumerate(state.identity))
     return f"SELECT {keys} FROM {_MERGED} UNION SELECT {keys} FROM {_touched(state, windowing)}"
 
 
@@ -81,16 +82,11 @@ def put(cursor: duckdb.DuckDBPyConnection, state: UpsertState, windowing: Window
 def _touched(state: UpsertState, windowing: Windowing) -> str:
     """The rows of the state, as what follows FROM."""
     start, end = f"k{windowing.start_key}", f"k{windowing.end_key}"
-    same = "".join(f" AND t.{key} IS NOT DISTINCT FROM s.{key}" for key in _others(state, windowing))
+    same = "".join(f" AND t.{key} IS NOT DISTINCT FROM s.{key}" for key in windowing.others(state.keys))
     return (
         f"{qualified(state.table)} AS t WHERE EXISTS ("
         f"SELECT 1 FROM {_NEW} AS s WHERE t.{start} <= s.{end} AND s.{start} <= t.{end}{same})"
     )
-
-
-def _others(state: UpsertState, windowing: Windowing) -> list[str]:
-    """The keys beside the bounds."""
-    return [key for i, key in enumerate(state.keys) if i not in (windowing.start_key, windowing.end_key)]
 
 
 def _names(state: UpsertState) -> str:

@@ -81,6 +81,14 @@ class UpsertState:
         return tuple(f"k{i}" for i in range(len(self.key_types)))
 
     @property
+    def identity(self) -> tuple[str, ...]:
+        """The keys that tell apart the rows that are seen."""
+        windowing = self.windowing
+        if windowing is None or not windowing.latest:
+            return self.keys
+        return windowing.others(self.keys)
+
+    @property
     def state_columns(self) -> tuple[tuple[str, str], ...]:
         """All merged columns; ``n``, the hidden row count, first."""
         flat = [column for i, measure in enumerate(self.measures) for column in measure.columns(i)]

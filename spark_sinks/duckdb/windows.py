@@ -10,7 +10,7 @@ All of it is changed in the transaction of the rows. Times are microseconds sinc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,8 @@ CREATE TABLE IF NOT EXISTS "_ledger".late_rows (
 @dataclass(frozen=True)
 class Windowing:
     """Of a view's state. ``start_key`` and ``end_key`` are the keys that are the window's bounds; ``gap_us`` is that
-    of sessions, None for windows that do not grow."""
+    of sessions, None for windows that do not grow. Of ``latest`` sessions the last one of each of the other keys is
+    shown, until the watermark passes its end."""
 
     start_key: int
     end_key: int
@@ -49,11 +50,16 @@ class Windowing:
     gap_us: int | None = None
     final: bool = False
     retention_us: int | None = None
+    latest: bool = False
 
     @property
     def closes(self) -> bool:
         """Its closed windows take no more records, not even one whose own partition is behind."""
         return self.final or self.retention_us is not None
+
+    def others(self, keys: Sequence[str]) -> tuple[str, ...]:
+        """The keys beside the bounds."""
+        return tuple(key for i, key in enumerate(keys) if i not in (self.start_key, self.end_key))
 
     @property
     def closing_us(self) -> int:
@@ -241,17 +247,23 @@ def _least(known: Mapping[str, int], standing: Standing) -> int | None:
     return min(known[partition] for partition in live)
 
 
-def shown(query_id: str, windowing: Windowing) -> str:
-    """The condition on a row of the state that its window is closed."""
-    return (
-        f"k{windowing.end_key} <= (SELECT make_timestamp(watermark_us - {windowing.closing_us}) "
-        f"FROM \"_ledger\".windows WHERE query_id = '{query_id}')"
-    )
+def shown(query_id: str, windowing: Windowing, others: Sequence[str]) -> str:
+    """What leaves the rows of the state that are seen: all, those of closed windows, or the latest session of each of
+    the ``others``, the keys beside the bounds."""
+    end = f"k{windowing.end_key}"
+    mark = f"FROM \"_ledger\".windows WHERE query_id = '{query_id}')"
+    if windowing.final:
+        return f" WHERE {end} <= (SELECT make_timestamp(watermark_us - {windowing.closing_us}) {mark}"
+    if windowing.latest:
+        live = f"coalesce({end} > (SELECT make_timestamp(watermark_us) {mark}, true)"
+        return f" WHERE {live} QUALIFY row_number() OVER (PARTITION BY {', '.join(others)} ORDER BY {end} DESC) = 1"
+    return ""
 
 
-def closing(windowing: Windowing, passage: Passage) -> str:
-    """The condition on a row of the state that the watermark closes its window now."""
-    end = f"epoch_us(k{windowing.end_key}) + {windowing.closing_us}"
+def turning(windowing: Windowing, passage: Passage) -> str:
+    """The condition on a row of the state that the watermark closes its window now, or passes the end of its session:
+    it comes to be seen, or goes."""
+    end = f"epoch_us(k{windowing.end_key}) + {0 if windowing.latest else windowing.closing_us}"
     return f"{end} <= {passage.after}" + ("" if passage.before is None else f" AND {end} > {passage.before}")
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
 from spark_sinks.duckdb import inspection, logs, sessions, windows
-from spark_sinks.duckdb.capture import Keeper, capture, closed_keys, shows_closed, take_changes
+from spark_sinks.duckdb.capture import Keeper, capture, shows_closed, take_changes, turned_keys
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.commits import Commits
 from spark_sinks.duckdb.ledger import Ledger, LedgerEntry, RejectedRow, SubscriberRow, create_tables
@@ -332,7 +332,7 @@ class Writer:
             return False
         if passage.moves:
             move = partial(windows.move, self._cursor, query_id, passage.after)
-            shown = closed_keys(advance.state, passage)
+            shown = turned_keys(advance.state, passage)
             if advance.keeper is None or shown is None:
                 move()
             else:

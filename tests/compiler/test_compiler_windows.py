@@ -220,7 +220,7 @@ def test_rows_of_a_projection_may_age() -> None:
     ("sql", "millis"),
     [
         ("SELECT k FROM events", {"window.grace.millis": 9}),
-        ("SELECT k, count(*) FROM events GROUP BY k", {"retention.millis": 9}),
+        ("SELECT k, count(*) FROM events GROUP BY k", {"window.grace.millis": 9}),
         ("SELECT k, v FROM rows", {"retention.millis": 9}),
     ],
 )

@@ -211,8 +211,8 @@ def test_a_query_over_windows_says_how_long_they_are_kept(filled: Bench) -> None
 @pytest.mark.parametrize(
     ("text", "sqlstate", "message", "hint"),
     [
-        ("CREATE CHANGELOG c WITH ('retention.millis' = 5) AS SELECT url, count(*) AS n FROM clicks GROUP BY url",
-         "0A000", 'property "retention.millis" needs an aggregation over a window',
+        ("CREATE CHANGELOG c WITH ('window.grace.millis' = 5) AS SELECT url, count(*) AS n FROM clicks GROUP BY url",
+         "0A000", 'property "window.grace.millis" needs an aggregation over a window',
          "Read FROM TUMBLE(stream, SIZE n unit) and GROUP BY window_start, window_end."),
         ("CREATE CHANGELOG c WITH ('retention.millis' = 5) AS SELECT userid, age FROM users",
          "0A000", 'property "retention.millis" needs an aggregation over a window',
@@ -220,9 +220,8 @@ def test_a_query_over_windows_says_how_long_they_are_kept(filled: Bench) -> None
         ("CREATE CHANGELOG c WITH ('retention.millis' = 'long') AS SELECT url, count(*) AS n FROM clicks GROUP BY url",
          "22023", 'invalid value for property "retention.millis": "long"',
          "It is a number of milliseconds, 0 to 3162240000000."),
-        ("CREATE CHANGELOG c WITH ('state.ttl.millis' = 5) AS SELECT url, count(*) AS n FROM clicks GROUP BY url",
-         "0A000", 'property "state.ttl.millis" is not supported',
-         "Group by a window and give 'retention.millis'."),
+        ("CREATE CHANGELOG c WITH ('state.ttl.millis' = 5) AS SELECT age, count(*) AS n FROM users GROUP BY age",
+         "0A000", 'property "state.ttl.millis" is not supported over a changelog', "Group a stream."),
         ("CREATE CHANGELOG c AS SELECT url FROM clicks", "42809",
          "the result of the query is a stream, not a changelog",
          "CREATE STREAM ... AS writes such a result; with GROUP BY it is a changelog."),

@@ -32,6 +32,7 @@ from mvserver.streaming.shares import Share, Work
 from mvserver.streaming.standings import close_idle
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target, build_target
+from mvserver.streaming.windowing import state_keys
 from spark_sinks.base import Position, RecordOrder
 from spark_sinks.duckdb.ledger import LedgerEntry
 from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK, SEGMENT
@@ -81,12 +82,19 @@ class WindowedView:
     final: bool = False
     least: int | None = None  # WHERE v >= least
     retention_ms: int | None = None
+    forgetting: bool = False  # state.ttl.millis is gap_ms
 
     @property
     def sql(self) -> str:
         where = "" if self.least is None else f" WHERE v >= {self.least}"
+        aggregates = "count(*) AS n, count(v) AS c, sum(v) AS s, min(v) AS lo, max(v) AS hi"
+        if self.forgetting:
+            return (
+                f"SELECT k, {aggregates} FROM {self.source} WITH ('watermark.delay.millis' = {self.delay_ms}){where} "
+                f"GROUP BY k QUERY WITH ('state.ttl.millis' = {self.gap_ms})"
+            )
         return (
-            "SELECT window_start, window_end, k, count(*) AS n, count(v) AS c, sum(v) AS s, min(v) AS lo, max(v) AS hi "
+            f"SELECT window_start, window_end, k, {aggregates} "
             f"FROM {self.source} WITH ('watermark.delay.millis' = {self.delay_ms}){where} "
             f"GROUP BY k, window_start, window_end{' EMIT FINAL' if self.final else ''}"
         )
@@ -260,7 +268,7 @@ def sent_by_spark(made: Target, view: WindowedView, events: Sequence[Event]) -> 
     assert judging is not None
     assert isinstance(made.plan, Aggregation)
     assert isinstance(state, UpsertState)
-    key_names = dict(zip(made.plan.keys, program_view.keys, strict=True))
+    key_names = dict(zip(state_keys(made.plan), program_view.keys, strict=True))
     (k,) = (name for key, name in key_names.items() if name not in (judging.start, judging.end))
     rows = []
     for event in events:
@@ -348,6 +356,15 @@ def expected(
              max(known, default=None))
         )  # fmt: skip
     return sorted(rows, key=_order), sorted(late, key=lambda row: (row[0], row[1] is not None, row[1]))
+
+
+def living(view: WindowedView, events: Sequence[Event], partitions: int) -> list[tuple[Any, ...]]:
+    """The rows of a view that forgets groups: the latest session of each key, as long as the watermark is before its
+    end."""
+    found, _ = expected(view, events, partitions)
+    reached = watermark(events, view.delay_ms, partitions)
+    latest = {row[2]: row for row in sorted(found, key=lambda row: row[1])}
+    return sorted((row[2:] for row in latest.values() if reached is None or row[1] > reached), key=_order)
 
 
 def sessions(taken: Sequence[tuple[int, int, Event]]) -> list[tuple[int, int, Event]]:
