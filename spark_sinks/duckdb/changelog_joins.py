@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from spark_sinks.duckdb import logs
 from spark_sinks.duckdb.changelog import last_changes
-from spark_sinks.duckdb.join_sides import Batch, Side, side_of
+from spark_sinks.duckdb.join_sides import Batch, Side, and_residual, left_and_right, side_of
 from spark_sinks.duckdb.logs import Log, same_values
 from spark_sinks.duckdb.record_columns import PLACE, RANK
 
@@ -95,7 +95,7 @@ class ChangelogTables:
 
     def _find_pairs(self, index: int) -> Iterator[str]:
         side, other = side_of(self, index), side_of(self, 1 - index)
-        left, right = _names(index)
+        left, right = left_and_right(index, "c", "o")
         yield (
             f"CREATE OR REPLACE TEMP TABLE {_MEETING} AS SELECT c.*, o.n AS other FROM {_CHANGED} c "
             f"JOIN {other.qualified} o ON {_equal(side, 'c', 'o')}"
@@ -103,7 +103,7 @@ class ChangelogTables:
         yield (
             f"CREATE OR REPLACE TEMP TABLE {_JOINED} AS SELECT c.came, c.n, c.other, greatest(c.r, o.r) AS r, "
             f"{self._columns(left, right)} FROM {_MEETING} c JOIN {other.qualified} o ON o.n = c.other"
-            f"{self._and_condition(left, right)}"
+            f"{and_residual(self.residual, left, right)}"
         )
 
     def _add_alone(self, index: int) -> str:
@@ -118,8 +118,7 @@ class ChangelogTables:
         """Rows of the other side that meet changed rows alone: before the batch, after it, or at both times they may
         have been without a partner. The changed ones are not in the side's table now."""
         side, other = side_of(self, index), side_of(self, 1 - index)
-        left, right = _names(index, "s")
-        partner = f"{_equal(side, 's', 'o')}{self._and_condition(left, right)}"
+        partner = f"{_equal(side, 's', 'o')}{and_residual(self.residual, *left_and_right(index, 's', 'o'))}"
         yield (
             f"CREATE OR REPLACE TEMP TABLE {_MET} AS SELECT * FROM {other.qualified} "
             f"WHERE n IN (SELECT other FROM {_JOINED})"
@@ -136,9 +135,6 @@ class ChangelogTables:
                 f"WHERE NOT EXISTS ({met})"
             )
 
-    def _and_condition(self, left: str, right: str) -> str:
-        return "" if self.residual is None else f" AND ({self.residual.format(l=left, r=right)})"
-
     def _columns(self, left: str | None, right: str | None) -> str:
         """The log's columns of a joined row, one side of which may be missing."""
         joined = [f"{left}.{column}" if left else "NULL" for column in self.left.columns]
@@ -153,8 +149,3 @@ def _stored(side: Side) -> tuple[str, ...]:
 
 def _equal(side: Side, one: str, other: str) -> str:
     return " AND ".join(f"{one}.{key} = {other}.{key}" for key in side.keys)
-
-
-def _names(index: int, own: str = "c") -> tuple[str, str]:
-    """What the left and the right row are called where one of this side meets one of the other."""
-    return (own, "o") if index == 0 else ("o", own)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_sinks.duckdb import join_sides, logs, windows
-from spark_sinks.duckdb.join_sides import INCOMING, Batch, Side, alone, side_of
+from spark_sinks.duckdb.join_sides import INCOMING, Batch, Side, alone, and_residual, left_and_right, side_of
 from spark_sinks.duckdb.logs import Log
 from spark_sinks.duckdb.record_columns import SEGMENT
 from spark_sinks.duckdb.windows import LateRows
@@ -20,7 +20,7 @@ from spark_sinks.duckdb.windows import LateRows
 
 @dataclass(frozen=True)
 class IntervalTables:
-    """``residual`` is DuckDB text over {l}.v0 ... and {r}.v0 ..., to be formatted."""
+    """``residual`` is as :func:`join_sides.and_residual` takes it."""
 
     left: Side
     right: Side
@@ -89,14 +89,10 @@ class IntervalTables:
         within = self.within_us
         equal = [f"n.{key} = o.{key}" for key in side_of(self, index).keys]
         near = [f"o.t BETWEEN n.t - {within} AND n.t + {within}", f"n.w <= o.t + {within}", f"o.w <= n.t + {within}"]
-        residual = []
-        if self.residual is not None:
-            left, right = _names(index)
-            residual = [f"({self.residual.format(l=left, r=right)})"]
-        return " AND ".join([*equal, *near, *residual])
+        return " AND ".join([*equal, *near]) + and_residual(self.residual, *left_and_right(index, "n", "o"))
 
     def _pairs(self, index: int) -> str:
-        left, right = _names(index)
+        left, right = left_and_right(index, "n", "o")
         values = [f"{left}.{c}" for c in self.left.columns] + [f"{right}.{c}" for c in self.right.columns]
         columns = ["greatest(n.r, o.r)", *values, "make_timestamptz(greatest(n.t, o.t))"]
         other = side_of(self, 1 - index)
@@ -112,8 +108,3 @@ class IntervalTables:
         if not side_of(self, index).preserved:
             return "false"
         return f"EXISTS (SELECT 1 FROM {side_of(self, 1 - index).qualified} o WHERE {self._meet(index)})"
-
-
-def _names(index: int) -> tuple[str, str]:
-    """What the left and the right row are called where the batch is of this side."""
-    return ("n", "o") if index == 0 else ("o", "n")

@@ -136,6 +136,16 @@ def side_of(join: FeedTables, index: int) -> Side:
     return (join.left, join.right)[index]
 
 
+def left_and_right(index: int, own: str, other: str) -> tuple[str, str]:
+    """What the left and the right row are called where one of side ``index`` meets one of the other side."""
+    return (own, other) if index == 0 else (other, own)
+
+
+def and_residual(residual: str | None, left: str, right: str) -> str:
+    """What two rows must meet beside the equality of their keys: DuckDB text over {l}.v0 ... and {r}.v0 ..."""
+    return "" if residual is None else f" AND ({residual.format(l=left, r=right)})"
+
+
 def common_statements(join: JoinTables) -> list[str]:
     """Creates the marks and the log."""
     marks = qualified_marks(join)
