@@ -28,6 +28,7 @@ from mvserver.streaming.attempts import attempts
 from mvserver.streaming.generation import run_generation
 from mvserver.streaming.program import build_program
 from mvserver.streaming.rejected import rejected_rows
+from mvserver.streaming.source_watch import health_of
 from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.spark_errors import is_data_error, sql_error
 from mvserver.streaming.subscribers import Member, Rate, obstacle_of, stands_for
@@ -254,7 +255,7 @@ class SinkQuery:
         elif self._position is None:  # the sink could not be opened
             self._stalled = str(error)
         else:
-            health = self._reader.health(self._position)
+            health = health_of(self._reader, self._position)
             if health.state == "failed":
                 self._failure = health.cause
             else:
@@ -266,7 +267,7 @@ class SinkQuery:
             if self._position is None:
                 self._stopping.wait(self._services.health_interval_s)
                 continue
-            health = self._reader.health(self._position)
+            health = health_of(self._reader, self._position)
             self._latest = health.latest or self._latest
             if health.state == "failed":
                 self._failure = self._failure or health.cause

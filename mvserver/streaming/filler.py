@@ -56,24 +56,33 @@ class Filler:
     def loop(self) -> None:
         """Brings subscribers that stand behind the pipeline up to it, in rounds of bounded size."""
         while not self._stopping.is_set():
-            self._verify_late()
-            group = self._next_round()
-            if not group:
-                try:
-                    self._settle_targets()
-                except SqlError as error:  # a topic made anew, say; the look at the source's health fails its queries
-                    _log.info("what is left to fill cannot be told: %s", error)
-                with self._roster.lock:
-                    self._roster.changed.wait(_LOOK_S)
-                continue
             try:
-                self._fill_round(group)
-            except Exception as error:  # noqa: BLE001 - shown as the queries' state and tried again
-                self._fill_failed(group, error)
-            finally:
+                self._turn()
+            except Exception as error:  # noqa: BLE001 - shown as the pipeline's state, and tried again
+                _log.exception("views could not be filled")
                 with self._roster.lock:
-                    for subscriber in group:
-                        subscriber.busy = False
+                    self._roster.stalled = str(error)
+                self._stopping.wait(_RETRY_S)
+
+    def _turn(self) -> None:
+        self._verify_late()
+        group = self._next_round()
+        if not group:
+            try:
+                self._settle_targets()
+            except SqlError as error:  # a topic made anew, say; the look at the source's health fails its queries
+                _log.info("what is left to fill cannot be told: %s", error)
+            with self._roster.lock:
+                self._roster.changed.wait(_LOOK_S)
+            return
+        try:
+            self._fill_round(group)
+        except Exception as error:  # noqa: BLE001 - shown as the queries' state and tried again
+            self._fill_failed(group, error)
+        finally:
+            with self._roster.lock:
+                for subscriber in group:
+                    subscriber.busy = False
 
     def _verify_late(self) -> None:
         """Views that came while the pipeline was running."""

@@ -24,7 +24,7 @@ from mvserver.streaming.filler import Filler
 from mvserver.streaming.generation import run_generation, run_rounds
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.shares import Share, Work
-from mvserver.streaming.source_watch import SourceWatch
+from mvserver.streaming.source_watch import SourceWatch, health_of
 from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.standings import close_idle
 from mvserver.streaming.subscribers import Subscriber
@@ -255,7 +255,7 @@ class Pipeline:
         if known is None:
             return
         cause = self.reader.explain_failure(self._roster.error or error, known)
-        health = self.reader.health(known)
+        health = health_of(self.reader, known)
         _log.warning("pipeline %s stopped: %s (source %s: %s)", self.id, cause, health.state, health.cause)
         with self._roster.lock:
             if health.state == "stalled":

@@ -6,14 +6,30 @@ way is answered by the next one, so that any number of queries costs one look at
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 
+from mvserver import sqlstates
+from mvserver.errors import SqlError
 from mvserver.streaming.looks import Looks
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.subscribers import Subscriber
 from spark_sinks.base import Position, SourceHealth, SourceReader
+
+_log = logging.getLogger(__name__)
+
+
+def health_of(reader: SourceReader, position: Position) -> SourceHealth:
+    """What a source says of itself. One that cannot be asked has stalled: whoever looks must not end of it."""
+    try:
+        return reader.health(position)
+    except SqlError as error:
+        return SourceHealth("failed" if error.sqlstate == sqlstates.DATA_CORRUPTED else "stalled", str(error))
+    except Exception as error:  # noqa: BLE001 - shown as the pipeline's state, and asked again
+        _log.exception("a source could not be looked at")
+        return SourceHealth("stalled", f"{type(error).__name__}: {error}")
 
 
 class SourceWatch:
@@ -80,7 +96,7 @@ class SourceWatch:
 
     def _look(self, number: int, known: Position) -> None:
         began = time.time()
-        health = self._reader.health(known)
+        health = health_of(self._reader, known)
         with self._roster.lock:
             if health.latest is not None or health.state == "failed":
                 self._roster.latest = health.latest  # of a source that has failed the former end means nothing

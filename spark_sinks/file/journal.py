@@ -45,12 +45,17 @@ class FileJournal:
         return self._entries[start:end]
 
     def append(self, files: Sequence[VisibleFile]) -> None:
-        """Durable on return."""
+        """Durable on return; without effect where it fails."""
         text = "".join(json.dumps([f.name, f.size, f.mtime_ns], separators=(",", ":")) + "\n" for f in files)
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        length = self._path.stat().st_size if self._path.exists() else 0
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            os.truncate(self._path, length)  # what follows must not go on in the middle of a line
+            raise
         for entry in files:
             self._add(entry)
 

@@ -231,16 +231,15 @@ class FileReader:
                 if since_sweep >= _SWEEP_S:
                     since_sweep = 0.0
                     self._sweep()
-                self._problem = None
             except SqlError as error:
                 self._problem = f"!{error}"
                 return
             except OSError as error:
                 self._problem = f"directory {self._directory} cannot be read: {error.strerror}"
                 seen_mtime = -1
-            if self._waiting and self._problem is None:
-                self._show(bytes_max)
             else:
+                self._problem = self._show_next(bytes_max) if self._waiting else None
+            if self._problem is not None or self._taken:  # no step is shown
                 with self._lock:
                     self._lock.wait_for(lambda: self._stopping, timeout=self._poll_s)
                 since_sweep += self._poll_s
@@ -252,19 +251,32 @@ class FileReader:
             there = {file.name: file for file in visible_files(self._directory, self._journal.names)}
             self._waiting = {name: there[name] for name in self._waiting if name in there} | there
 
-    def _show(self, bytes_max: int) -> None:
-        step = self._step + 1
+    def _show_next(self, bytes_max: int) -> str | None:
+        """What hinders it: files that are not shown go on waiting."""
+        try:
+            with self._lock:
+                self._show(_first(self._waiting.values(), bytes_max))
+        except OSError as error:
+            return f"files of directory {self._directory} cannot be handed to Spark: {error.strerror}"
+        return None
+
+    def _show(self, files: Sequence[VisibleFile]) -> None:
+        step, known = self._step + 1, len(self._journal)
         aside = self._inbox / f".{_step_name(step)}"
+        shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir()
-        with self._lock:
-            files = _first(self._waiting.values(), bytes_max)
-            for file in files:
-                (aside / file.name).symlink_to(self._directory / file.name)
-                del self._waiting[file.name]
-            self._journal.append(files)
-            self._taken = False
-            self._step, self._step_end = step, len(self._journal)
-        aside.rename(self._inbox / _step_name(step))
+        for file in files:
+            (aside / file.name).symlink_to(self._directory / file.name)
+        self._journal.append(files)
+        try:
+            aside.rename(self._inbox / _step_name(step))
+        except OSError:
+            self._journal.truncate(known)
+            raise
+        for file in files:
+            del self._waiting[file.name]
+        self._taken = False
+        self._step, self._step_end = step, len(self._journal)
 
     def _sweep(self) -> None:
         for file in visible_files(self._directory):

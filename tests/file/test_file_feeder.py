@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from spark_sinks.file.files import VisibleFile
+from spark_sinks.file.journal import FileJournal
 from spark_sinks.file.source import FileReader
 
 FOUND_WITHIN_S = 10.0
@@ -66,6 +69,47 @@ def test_a_step_goes_while_its_successor_is_read(tmp_path: Path, reader: FileRea
         assert steps() == [step - 1, step]
         if step < 3:
             assert reader.batch_end("", step - 1, {"seq": step - 1}) == {"seq": step}
+
+
+def test_files_that_cannot_be_handed_on_are_shown_as_the_cause_and_go_on_waiting(
+    tmp_path: Path, reader: FileReader
+) -> None:
+    add(tmp_path, "a.json")
+    reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0)
+    assert shown(tmp_path, 1) == ["a.json"]
+    in_the_way = tmp_path / "work" / "inbox" / ".000000000002"
+    in_the_way.write_text("")
+    add(tmp_path, "b.json")
+    assert reader.batch_end("", 0, {"seq": 0}) == {"seq": 1}
+    deadline = time.monotonic() + FOUND_WITHIN_S
+    while reader.health({"seq": 1}).state != "stalled":
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    cause = f"files of directory {tmp_path / 'clicks'} cannot be handed to Spark: File exists"
+    assert reader.health({"seq": 1}).cause == cause
+    in_the_way.unlink()
+    assert shown(tmp_path, 2) == ["b.json"]
+    assert reader.batch_end("", 1, {"seq": 1}) == {"seq": 2}
+    assert reader.health({"seq": 2}).latest == {"seq": 2}
+
+
+def test_an_entry_that_could_not_be_written_leaves_the_journal_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [VisibleFile(f"{name}.json", 1, 2) for name in "abc"]
+    journal = FileJournal(tmp_path / "files.journal")
+    journal.append(files[:1])
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            journal.append(files[1:2])
+    assert len(journal) == 1
+    journal.append(files[2:])
+    assert FileJournal(tmp_path / "files.journal").between(0, 9) == [files[0], files[2]]
 
 
 def test_the_end_that_was_told_is_that_of_the_files_that_were_there(tmp_path: Path, reader: FileReader) -> None:

@@ -50,6 +50,8 @@ class Reader:
         end = self.end
         self.begun.release()
         assert self.gate.wait(LONG_S)
+        if self.state == "broken":
+            raise OSError("no route to host")
         if self.state == "stalled":
             return SourceHealth("stalled", "the broker is away")
         return SourceHealth("ok", latest=at(end))
@@ -304,3 +306,19 @@ def test_a_dropped_view_is_not_waited_for_and_a_new_pipeline_is_asked_anew(sourc
     assert not ends.wait(0.0)
     place[0] = new
     assert ends.wait(LONG_S)
+
+
+def test_a_source_that_cannot_be_asked_is_asked_again(sources: Callable[..., Source]) -> None:
+    view = subscriber(number=3)
+    reader = Reader(3)
+    source = sources(reader, view).start()
+    source.roster.running = True
+    reader.state = "broken"
+    number = source.ask_end()
+    assert source.wait(lambda: source.stalled is not None, LONG_S)
+    assert source.stalled == "OSError: no route to host"
+    assert source.end_answered(number) is None
+    reader.state = "ok"
+    number = source.ask_end()
+    assert source.wait(lambda: source.end_answered(number) == at(3), LONG_S)
+    assert source.stalled is None

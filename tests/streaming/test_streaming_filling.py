@@ -1,0 +1,64 @@
+"""Filling goes on after whatever went wrong between its rounds, and says so meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from mvserver.streaming import filler
+from mvserver.streaming.filler import Filler
+from mvserver.streaming.roster import Roster
+from mvserver.streaming.subscribers import Subscriber
+
+WITHIN_S = 10.0
+
+
+class Full:
+    """A DuckDB file on a disk that is full at the first try."""
+
+    def __init__(self) -> None:
+        self.refused = threading.Event()
+        self.filled: list[str] = []
+
+    def transaction(self) -> Any:
+        return self
+
+    def __enter__(self) -> Any:
+        if not self.refused.is_set():
+            self.refused.set()
+            raise OSError("no space left on device")
+        return SimpleNamespace(set_filled=self.filled.append)
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+
+def test_a_view_is_filled_once_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filler, "_RETRY_S", 0.05)
+    reader: Any = SimpleNamespace(
+        reached=lambda position, target: position["at"] >= target["at"], distance=lambda start, end: 0
+    )
+    writer, stopping = Full(), threading.Event()
+    roster = Roster(reader, cast(Any, writer), records_max=1)
+    view = Subscriber(cast(Any, SimpleNamespace(query_id="q")), 1, {"at": 3}, cast(Any, None))
+    roster.subscribers, roster.latest = {"q": view}, {"at": 3}
+    nothing = cast(Any, None)
+    thread = threading.Thread(
+        target=Filler(
+            roster, reader, nothing, nothing, session=nothing, gate=nothing, stopping=stopping
+        ).loop
+    )  # fmt: skip
+    thread.start()
+    try:
+        assert writer.refused.wait(WITHIN_S)
+        assert roster.wait(lambda: view.filled, WITHIN_S)
+        assert (writer.filled, roster.stalled) == (["q"], "no space left on device")
+    finally:
+        stopping.set()
+        with roster.lock:
+            roster.changed.notify_all()
+        thread.join(WITHIN_S)
+    assert not thread.is_alive()
