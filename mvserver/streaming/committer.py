@@ -70,16 +70,7 @@ class Committer:
     def _commit(self, work: Work) -> None:
         if work.entry is not None:
             self._reader.confirm(work.entry.start)
-        while True:
-            commit, shares = self._commit_of(work)
-            try:
-                self._writer.commit(commit)
-            except MergeError as failed:
-                for share in shares:
-                    if share.subscriber.query_id == failed.query_id:
-                        self._roster.fail(share.subscriber, failed.error)
-                continue
-            break
+        shares = self._write(work)
         filled = []
         with self._roster.lock:
             self._roster.rate.add(work.records)
@@ -101,6 +92,21 @@ class Committer:
             self._roster.changed.notify_all()
         self._roster.set_filled(filled)
         self._committed([share.subscriber.query_id for share in shares])
+
+    def _write(self, work: Work) -> list[Share]:
+        """The shares that are in DuckDB now. Who takes part is decided under the lock of the transaction: whoever has
+        taken a query away, and then waited for that lock, meets no batch of it any more."""
+        with self._writer.commit_lock:
+            while True:
+                commit, shares = self._commit_of(work)
+                try:
+                    self._writer.commit(commit)
+                except MergeError as failed:
+                    for share in shares:
+                        if share.subscriber.query_id == failed.query_id:
+                            self._roster.fail(share.subscriber, failed.error)
+                    continue
+                return shares
 
     def _commit_of(self, work: Work) -> tuple[Commit, list[Share]]:
         """The transaction of a batch for the subscribers that still stand where it begins for them."""
@@ -152,7 +158,7 @@ class Committer:
         subscriber = share.subscriber
         return (
             subscriber.failure is None
-            and self._roster.subscribers.get(subscriber.query_id) is subscriber
+            and self._roster.has(subscriber)
             and encode(subscriber.position) == encode(share.start)
         )
 

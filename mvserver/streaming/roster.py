@@ -49,6 +49,11 @@ class Roster:
         with self.lock:
             return [s for s in self.subscribers.values() if s.wants_batches]
 
+    def has(self, subscriber: Subscriber) -> bool:
+        """Whether it is still there: a query that is made anew is another subscriber of the same id."""
+        with self.lock:
+            return self.subscribers.get(subscriber.query_id) is subscriber
+
     def known_position(self) -> Position | None:
         """Where the pipeline stands, or would begin; None while nobody wants to know."""
         with self.lock:
@@ -76,9 +81,7 @@ class Roster:
             subscriber.fail(error)
             subscriber.claimed = subscriber.position
             self.changed.notify_all()
-        if subscriber.kept:
-            with self._writer.transaction() as ledger:
-                ledger.set_failure(subscriber.query_id, subscriber.failure)
+        self._record_failures([subscriber])
 
     def fail_at(self, position: Position, cause: str) -> None:
         """The source does not have what comes next at ``position``: the queries that stand there fail, durably. The
@@ -93,9 +96,15 @@ class Roster:
             self.changed.notify_all()
         if failed:
             _log.warning("queries %s failed: %s", [s.query_id for s in failed], cause)
+            self._record_failures(failed)
+
+    def _record_failures(self, subscribers: Sequence[Subscriber]) -> None:
+        """Durably; not of one that was taken away, since its successor has the same id."""
+        kept = [subscriber for subscriber in subscribers if subscriber.kept]
+        if kept:
             with self._writer.transaction() as ledger:
-                for subscriber in filter(_kept, failed):
-                    ledger.set_failure(subscriber.query_id, cause)
+                for subscriber in filter(self.has, kept):
+                    ledger.set_failure(subscriber.query_id, subscriber.failure)
 
     def verify_new(self) -> None:
         """A view whose state was lost is rebuilt only where its source still has all that it was made of."""
@@ -123,7 +132,3 @@ class Roster:
             for subscriber in subscribers:
                 subscriber.filled = True
             self.changed.notify_all()
-
-
-def _kept(subscriber: Subscriber) -> bool:
-    return subscriber.kept

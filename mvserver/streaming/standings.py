@@ -35,18 +35,23 @@ def close_idle(roster: Roster, reader: SourceReader, writer: Writer) -> list[str
         state = watched_state(subscriber.target)
         if state is None or subscriber.target.plan.scan.idle_timeout_ms is None:
             continue
-        with roster.lock:
-            now = standing(subscriber, subscriber.position, reader, roster.latest)
-            known = subscriber.standing
-        if known is None or known.idle == now.idle:
-            continue
-        try:
-            if writer.advance(Advance(now, state, subscriber.target.keeper)):
+        with writer.commit_lock:  # as for a batch: nobody takes it away meanwhile
+            if _moves(subscriber, state, roster, reader, writer):
                 moved.append(subscriber.query_id)
-        except MergeError as failed:
-            roster.fail(subscriber, failed.error)
-            continue
-        with roster.lock:
-            subscriber.standing = now
-            subscriber.epoch += subscriber.query_id in moved
     return moved
+
+
+def _moves(subscriber: Subscriber, state: State, roster: Roster, reader: SourceReader, writer: Writer) -> bool:
+    with roster.lock:
+        now, known = standing(subscriber, subscriber.position, reader, roster.latest), subscriber.standing
+    if not roster.has(subscriber) or known is None or known.idle == now.idle:
+        return False
+    try:
+        moves = writer.advance(Advance(now, state, subscriber.target.keeper))
+    except MergeError as failed:
+        roster.fail(subscriber, failed.error)
+        return False
+    with roster.lock:
+        subscriber.standing = now
+        subscriber.epoch += moves
+    return moves

@@ -34,21 +34,20 @@ class Sweeping:
             known.sink.stop()
             shutil.rmtree(self._services.work_directory / known.query.id, ignore_errors=True)
         writer, feeds = self._services.writer, known.feeds
-        with writer.transaction() as ledger:
-            for query_id in (known.query.id, *(feed.subscriber.query_id for feed in feeds)):
-                ledger.drop_subscriber(query_id)
-        if known.subscriber is None or known.pipeline is None:
-            return
         for feed in feeds:
             feed.pipeline.remove(feed.subscriber.query_id)
-        known.pipeline.remove(known.query.id)
-        target = known.subscriber.target
-        with writer.transaction():
-            tables = () if known.derived is None else known.derived.tables
-            writer.drop_state((*target.tables, *tables), target.view_id)
+        if known.pipeline is not None:
+            known.pipeline.remove(known.query.id)
+        with writer.transaction() as ledger:  # behind the last batch that it was in
+            for query_id in (known.query.id, *(feed.subscriber.query_id for feed in feeds)):
+                ledger.drop_subscriber(query_id)
+            if known.subscriber is not None:
+                target, tables = known.subscriber.target, () if known.derived is None else known.derived.tables
+                writer.drop_state((*target.tables, *tables), target.view_id)
         for feed in feeds:
             self._sources.leave(feed.pipeline, feed.subscriber.target.plan.scan.relation_id)
-        self._sources.leave(known.pipeline, target.plan.scan.relation_id)
+        if known.pipeline is not None and known.subscriber is not None:
+            self._sources.leave(known.pipeline, known.subscriber.target.plan.scan.relation_id)
 
     def sweep(self, wanted: Mapping[str, Query]) -> None:
         """``wanted``: the queries of the catalog by id. All of them are taken up already."""

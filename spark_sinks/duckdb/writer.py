@@ -40,6 +40,7 @@ from spark_sinks.duckdb.window_batches import take_in
 from spark_sinks.duckdb.write_ahead_log import WriteAheadLog
 
 _BATCH = "mv_batch"
+_NOBODYS = (duckdb.IOException, duckdb.InterruptException)  # a full disk, a server that ends: no view is to blame
 REJECTED_ROWS_SHOWN_MAX = 100_000  # the newest; a flood of them must not fill the memory of a reader
 
 
@@ -274,6 +275,8 @@ class Writer:
         for view in merge.views:
             try:
                 self._merge_and_keep(view, merge.newest)
+            except _NOBODYS:
+                raise
             except duckdb.Error as error:
                 raise MergeError(view.query_id, self._translate(error)) from error
         self._unregister()
@@ -321,6 +324,8 @@ class Writer:
     def _advance(self, advance: Advance) -> bool:
         try:
             return self._move_watermark(advance)
+        except _NOBODYS:
+            raise
         except duckdb.Error as error:
             raise MergeError(advance.standing.query_id, self._translate(error)) from error
 

@@ -219,3 +219,19 @@ def test_a_commit_does_not_mind_that_its_client_has_gone(world: World, monkeypat
         world.writer.drop_state(member.target.tables, member.target.view_id)
     world.states.committed([member.query_id])
     assert world.members == [member]
+
+
+def test_nothing_of_its_last_batch_is_left(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch is committed while it is taken away."""
+    rows = world.open(GROUPS)
+    pipeline, remove = world.sources.pipeline, world.sources.pipeline.remove
+
+    def last_batch(query_id: str) -> None:
+        with world.writer.transaction():
+            world.writer.execute(f"INSERT OR REPLACE INTO \"_ledger\".windows VALUES ('{query_id}', 1, 2)")
+        remove(query_id)
+
+    monkeypatch.setattr(pipeline, "remove", last_batch)
+    rows.close()
+    until(lambda: world.states.queries == {})
+    assert (world.left, world.writer.window_progress()) == ([], {})
