@@ -268,20 +268,20 @@ MACROS: tuple[str, ...] = tuple(
         "array_remove(a, v) AS list_filter(a, lambda e: e IS DISTINCT FROM v)",
         "array_replace(a, f, t) AS list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM f THEN t ELSE e END)",
         # --- numbers and dates ---------------------------------------------------------------------------------------
-        f"""_repeat(s, n) AS list_transform([{{'s': s, 'n': n}}], lambda _each: repeat(_each.s, CASE
-            WHEN _each.n > {limits.REPEATED_TEXT_BYTES_MAX} // greatest(strlen(_each.s), 1)
-            THEN error('requested length too large') ELSE _each.n END))[1]""",
+        f"""_repeat(s, n) AS list_transform([{{'s': s, 'n': n}}], lambda _each: repeat(_each['s'], CASE
+            WHEN _each['n'] > {limits.REPEATED_TEXT_BYTES_MAX} // greatest(strlen(_each['s']), 1)
+            THEN error('requested length too large') ELSE _each['n'] END))[1]""",
         f"""_text_length(n) AS list_transform([n], lambda _each: CASE WHEN _each > {limits.REPEATED_TEXT_BYTES_MAX}
             THEN error('requested length too large') ELSE _each END)[1]""",
         f"""_replace(s, a, b) AS list_transform([{{'s': s, 'a': a, 'b': b}}], lambda _each:
-            CASE WHEN (strlen(_each.s) + 1) * strlen(_each.b) > {limits.REPLACED_TEXT_BYTES_MAX}
-            THEN error('requested length too large') ELSE replace(_each.s, _each.a, _each.b) END)[1]""",
+            CASE WHEN (strlen(_each['s']) + 1) * strlen(_each['b']) > {limits.REPLACED_TEXT_BYTES_MAX}
+            THEN error('requested length too large') ELSE replace(_each['s'], _each['a'], _each['b']) END)[1]""",
         f"""_regexp_replace(s, p, b) AS list_transform([{{'s': s, 'b': b}}], lambda _each:
-            CASE WHEN (strlen(_each.s) + 1) * strlen(_each.b) > {limits.REPLACED_TEXT_BYTES_MAX}
-            THEN error('requested length too large') ELSE regexp_replace(_each.s, p, _each.b) END)[1],
+            CASE WHEN (strlen(_each['s']) + 1) * strlen(_each['b']) > {limits.REPLACED_TEXT_BYTES_MAX}
+            THEN error('requested length too large') ELSE regexp_replace(_each['s'], p, _each['b']) END)[1],
             (s, p, b, o) AS list_transform([{{'s': s, 'b': b}}], lambda _each:
-            CASE WHEN (strlen(_each.s) + 1) * strlen(_each.b) > {limits.REPLACED_TEXT_BYTES_MAX}
-            THEN error('requested length too large') ELSE regexp_replace(_each.s, p, _each.b, o) END)[1]""",
+            CASE WHEN (strlen(_each['s']) + 1) * strlen(_each['b']) > {limits.REPLACED_TEXT_BYTES_MAX}
+            THEN error('requested length too large') ELSE regexp_replace(_each['s'], p, _each['b'], o) END)[1]""",
         """_series_end(a, b, s, most) AS CASE
             WHEN s <> 0 AND (CAST(b AS HUGEINT) - CAST(a AS HUGEINT)) // s >= most
             THEN error('requested length too large') ELSE b END""",

@@ -15,13 +15,12 @@ from sqlglot import exp
 
 from mvserver.errors import SqlError
 from mvserver.serving import binding
+from mvserver.serving.quotients import quotient
 
 _DECIMAL = re.compile(r"^DECIMAL\((\d+),\s*(\d+)\)$")
 _AVG_SCALE_MIN = 6  # digits after the point of AVG; as the views' own AVG has them
 _AVG_SCALE_MORE = 4
 _INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UINTEGER"})
-
-
 _TYPED = "typed aggregate"
 
 
@@ -30,20 +29,34 @@ def type_aggregates(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> None:
     stay as they are."""
     outer = tree.args.get("with_")
     for select in reversed(list(tree.find_all(exp.Select))):
-        calls = [
-            call
-            for call in reversed(list(select.find_all(exp.Sum, exp.Avg)))
-            if call.find_ancestor(exp.Select) is select and not call.meta.get(_TYPED)
-        ]
-        if not calls:
-            continue
-        types = _argument_types(cursor, select, calls, outer)
-        for call, argument_type in zip(calls, types, strict=True):
-            target = _target(call, argument_type)
-            if target is not None:
-                call.meta[_TYPED] = True
-                whole = _whole(call)
-                whole.replace(exp.Cast(this=whole.copy(), to=exp.DataType.build(target, dialect="duckdb")))
+        seen: list[exp.Expr] = []
+        while calls := _innermost(select, seen):
+            seen += calls
+            types = _argument_types(cursor, select, calls, outer)
+            for call, argument_type in zip(calls, types, strict=True):
+                if isinstance(call, exp.Avg):
+                    _average(call, argument_type)
+                    continue
+                target = _sum_type(argument_type)
+                if target is not None:
+                    call.meta[_TYPED] = True
+                    whole = _whole(call)
+                    whole.replace(exp.Cast(this=whole.copy(), to=exp.DataType.build(target, dialect="duckdb")))
+
+
+def _innermost(select: exp.Select, seen: Sequence[exp.Expr]) -> list[exp.Expr]:
+    """The calls without a type that have no others within, which ``sum(sum(x)) OVER ()`` has."""
+    known = {id(call) for call in seen}
+    calls = {
+        id(call): call
+        for call in select.find_all(exp.Sum, exp.Avg)
+        if id(call) not in known and not call.meta.get(_TYPED) and call.find_ancestor(exp.Select) is select
+    }
+    return [
+        call
+        for call in calls.values()
+        if not any(inner is not call and id(inner) in calls for inner in call.find_all(exp.Sum, exp.Avg))
+    ]
 
 
 def _whole(call: exp.Expr) -> exp.Expr:
@@ -106,16 +119,29 @@ def _argument(call: exp.Expr) -> exp.Expr:
     return argument.copy()  # type: ignore[no-any-return]
 
 
-def _target(call: exp.Expr, argument_type: str) -> str | None:
-    if isinstance(call, exp.Sum):
-        if argument_type in ("TINYINT", "SMALLINT", "INTEGER"):
-            return "BIGINT"
-        if argument_type == "FLOAT":
-            return "FLOAT"
-        return "DECIMAL(38, 0)" if argument_type in ("BIGINT", "HUGEINT", "UINTEGER") else None
-    if argument_type in _INTEGERS:
-        return f"DECIMAL(38, {_AVG_SCALE_MIN})"
+def _sum_type(argument_type: str) -> str | None:
+    if argument_type in ("TINYINT", "SMALLINT", "INTEGER"):
+        return "BIGINT"
+    if argument_type == "FLOAT":
+        return "FLOAT"
+    return "DECIMAL(38, 0)" if argument_type in ("BIGINT", "HUGEINT", "UINTEGER") else None
+
+
+def _average(call: exp.Avg, argument_type: str) -> None:
+    """Of exact numbers it is their sum by their count: DuckDB's own is that of doubles."""
     decimal = _DECIMAL.match(argument_type)
-    if decimal:
-        return f"DECIMAL(38, {max(_AVG_SCALE_MIN, int(decimal[2]) + _AVG_SCALE_MORE)})"
-    return None
+    if decimal is None and argument_type not in _INTEGERS:
+        return
+    digits = int(decimal[2]) if decimal is not None else 0
+    scale = max(_AVG_SCALE_MIN, digits + _AVG_SCALE_MORE) if decimal is not None else _AVG_SCALE_MIN
+    whole = _whole(call)
+    parts: list[exp.Expr] = []
+    for kind in (exp.Sum, exp.Count):
+        made = kind(this=call.this.copy())
+        made.meta[_TYPED] = True
+        copied = exp.Paren(this=whole.copy())
+        found = copied.find(exp.Avg)
+        assert found is not None  # noqa: S101 - a copy of what has it
+        found.replace(made)
+        parts.append(copied.this)
+    whole.replace(quotient(parts[0], parts[1], (f"DECIMAL(38, {digits})", "BIGINT"), scale))

@@ -1,7 +1,7 @@
 """Division of exact numbers: numeric in PostgreSQL, double in DuckDB.
 
-Where both operands are exact and one of them is a decimal, the quotient is cast to a decimal with ten digits after the
-point, so that ``round(sum(a) * 1.0 / count(*), 2)`` is numeric and prints as PostgreSQL prints it.
+Where both operands are exact and one of them is a decimal, the quotient is a decimal with ten digits after the point,
+so that ``round(sum(a) * 1.0 / count(*), 2)`` is numeric and prints as PostgreSQL prints it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from sqlglot import exp
 from mvserver.errors import SqlError
 from mvserver.serving import binding
 from mvserver.serving.aggregates import with_sources
+from mvserver.serving.quotients import is_exact, quotient
 
 _SCALE = 10
-_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "INTEGER_LITERAL"})
 
 
 def type_divisions(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> bool:
-    """Wrap such divisions in their cast, in place, inner ones first; True when there was one."""
+    """Replace such divisions, in place, inner ones first; True when there was one."""
     outer = tree.args.get("with_")
     changed = False
     for division in reversed(list(tree.find_all(exp.Div))):
@@ -26,10 +26,8 @@ def type_divisions(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> bool:
         if select is None or isinstance(division.parent, exp.Cast):
             continue
         types = [_type(cursor, select, operand, outer) for operand in (division.left, division.right)]
-        exact = all(kind.startswith("DECIMAL") or kind in _INTEGERS for kind in types)
-        if exact and any(kind.startswith("DECIMAL") for kind in types):
-            target = exp.DataType.build(f"DECIMAL(38, {_SCALE})", dialect="duckdb")
-            division.replace(exp.Cast(this=division.copy(), to=target))
+        if all(map(is_exact, types)) and any(kind.startswith("DECIMAL") for kind in types):
+            division.replace(quotient(division.left, division.right, (types[0], types[1]), _SCALE))
             changed = True
     return changed
 

@@ -93,6 +93,18 @@ VALUES = (
     "flag, round(avg(amount), 2), round(100.0 * count(*) / sum(count(*)) OVER ()) FROM shop GROUP BY 1 ORDER BY 1",
     "round(avg(x)), to_char(avg(x), 'FM9.0') FROM (VALUES (2), (3)) AS v (x)",
     "round(avg(x / 4), 2), sum(sum(x)) OVER () FROM (VALUES (2.5), (3)) AS v (x) GROUP BY x ORDER BY 1",
+    # quotients of more digits than a double has
+    "123456789012.34 / 8, 10000000000.01 / 4",
+    "sum(big) / count(*), 9007199254740993.0 / 2 FROM shop GROUP BY id ORDER BY id",
+    "avg(x), avg(x / 4), round(avg(x) / 3, 2) FROM (VALUES (9007199254740993), (9007199254740994)) AS v (x)",
+    "avg(x), sum(x) / 4 FROM (VALUES (12345678901234567.89::numeric(20, 2)), (0.01)) AS v (x)",
+    "avg(big) OVER (ORDER BY id ROWS 1 PRECEDING) FROM shop ORDER BY id",
+    "flag FROM shop GROUP BY flag HAVING sum(amount) / count(*) > -1 AND avg(big) < 1e16 ORDER BY 1",
+    "flag FROM shop GROUP BY flag HAVING replace(max(name), 'u', 'a') = 'mag_b'",
+    "avg(DISTINCT x), avg(x) FILTER (WHERE x > 1), avg(avg(x)) OVER () FROM (VALUES (1), (2), (2), (3)) AS v (x)"
+    " GROUP BY x ORDER BY 1",
+    "amount / 4, count(*) FROM shop GROUP BY amount / 4 ORDER BY amount / 4",
+    "CASE WHEN x = 0 THEN 0 ELSE 1.5 / x END, 1.5 / nullif(x, 0) FROM (VALUES (0), (3)) AS v (x)",
     # texts that are read as what they are compared with
     "id FROM shop WHERE id IN ('1', ' 2 ', 3) ORDER BY id",
 )
