@@ -29,6 +29,7 @@ from spark_sinks.duckdb.group_logs import GroupTables
 from spark_sinks.duckdb.ledger import SubscriberRow
 from spark_sinks.duckdb.log_reader import LogReader
 from spark_sinks.duckdb.sent_rows import SentRows
+from spark_sinks.duckdb.writer import MergeError
 
 _NAMESPACE = uuid.UUID("0b6a4a5e-6f0d-4f55-8b3c-7f6a52f0c1d9")  # of the ids of pipelines over logs
 _BEGINNING: Position = {"seq": 0}
@@ -251,10 +252,13 @@ class DerivedSources:
             moment = feed.pipeline.confirmed_at(feed.subscriber)
             if moment is not None and writer.answers(join_sides.begins_idling(tables, index, moment)):
                 idle.append(join_sides.idle_statement(tables, index, moment))
-        if idle:
-            with writer.transaction():
-                for statement in (*idle, *tables.close_statements()):
-                    writer.execute(statement)
+        if not idle:
+            return
+        first = made.feeds_of(node.path)[0]
+        try:
+            writer.execute_for(first.subscriber.query_id, (*idle, *tables.close_statements()))
+        except MergeError as failed:  # of the join's own condition, as in a batch of that side
+            first.pipeline.fail(first.subscriber, failed.error)
 
     def _pipeline(self, made: DerivedSource, node: Node, index: int) -> tuple[Pipeline, bool]:
         scan = node.sides[index].scan

@@ -176,6 +176,10 @@ class Pipeline:
             self._roster.subscribers.pop(query_id, None)
             self._evaluator.forget()
 
+    def fail(self, subscriber: Subscriber, error: SqlError) -> None:
+        """It fails where it stands; the others go on."""
+        self._roster.fail(subscriber, error)
+
     def restart_subscriber(self, query_id: str, *, skip_rejected: bool) -> None:
         with self._roster.lock:
             subscriber = self._roster.subscribers[query_id]

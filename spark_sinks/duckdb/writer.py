@@ -152,6 +152,12 @@ class Writer:
         """Inside ``transaction``: DDL of states and views."""
         self._cursor.execute(statement)
 
+    def execute_for(self, query_id: str, statements: Sequence[str]) -> None:
+        """A transaction of one query alone. Raises MergeError for its own error."""
+        with self.transaction(), self._on_behalf_of(query_id):
+            for statement in statements:
+                self._cursor.execute(statement)
+
     def create_state(self, state: State, view_statement: str, kept: Outbox | None = None) -> None:
         more = [] if kept is None else kept.create_statements()
         for statement in (*drop_statements(state), *create_statements(state), view_statement, *more):
@@ -273,12 +279,8 @@ class Writer:
             return
         self._register(_BATCH, merge.table)
         for view in merge.views:
-            try:
+            with self._on_behalf_of(view.query_id):
                 self._merge_and_keep(view, merge.newest)
-            except _NOBODYS:
-                raise
-            except duckdb.Error as error:
-                raise MergeError(view.query_id, self._translate(error)) from error
         self._unregister()
 
     def _merge_and_keep(self, view: ViewMerge, newest: dt.datetime | None) -> None:
@@ -322,12 +324,17 @@ class Writer:
             self._cursor.execute(statement(view.state, rolled_up))
 
     def _advance(self, advance: Advance) -> bool:
-        try:
+        with self._on_behalf_of(advance.standing.query_id):
             return self._move_watermark(advance)
+
+    @contextmanager
+    def _on_behalf_of(self, query_id: str) -> Iterator[None]:
+        try:
+            yield
         except _NOBODYS:
             raise
         except duckdb.Error as error:
-            raise MergeError(advance.standing.query_id, self._translate(error)) from error
+            raise MergeError(query_id, self._translate(error)) from error
 
     def _move_watermark(self, advance: Advance) -> bool:
         """What is removed for its age is not taken back from where the query wrote it: it was right."""

@@ -24,6 +24,7 @@ from mvserver.streaming.push_outbox import OutboxRows
 from mvserver.streaming.push_states import PushStates
 from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.sweeping import Sweeping
+from spark_sinks.duckdb.interval_joins import IntervalTables
 
 WITHIN_S = 10.0
 GROUPS = "SELECT k, count(*) AS c FROM events GROUP BY k"
@@ -43,6 +44,15 @@ class FakePipeline:
 
     def remove(self, query_id: str) -> None:
         self.members.pop(query_id, None)
+
+    def fail(self, subscriber: Any, error: SqlError) -> None:
+        subscriber.fail(error)
+
+    def ask_end(self) -> int:
+        return 1
+
+    def confirmed_at(self, subscriber: Any) -> float:
+        return time.time()
 
 
 class Sources:
@@ -235,3 +245,21 @@ def test_nothing_of_its_last_batch_is_left(world: World, monkeypatch: pytest.Mon
     rows.close()
     until(lambda: world.states.queries == {})
     assert (world.left, world.writer.window_progress()) == ([], {})
+
+
+def test_a_joins_condition_that_fails_when_a_side_becomes_idle_ends_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing comes any more: a look lets the rows go that waited, and meets the error that a batch would."""
+    rows = world.open(JOIN.replace("events AS b", "events AS b WITH ('source.idle.timeout.millis' = 1)"))
+    (log,) = world.pipelines.values()
+    failing = ["SELECT error('mvserver:22012:division by zero')"]
+    monkeypatch.setattr(IntervalTables, "close_statements", lambda tables: failing)
+    assert not rows.wait(0.0)
+
+    def ended() -> bool:
+        log.reader._look()
+        return rows.wait(0.0)
+
+    until(ended)
+    assert error_of(rows) == ("22012", "division by zero")
