@@ -284,11 +284,12 @@ class PullService(Protocol):
         parameter_oids: Sequence[int] = (),
         *,
         text: str | None = None,
+        start: int = 0,
         stopped: Callable[[], bool] = never,
     ) -> PullPlan:
         """Binds names and types without running; SqlError with SQLSTATE and position for what is wrong, 57014 as soon
-        as ``stopped``. With the
-        statement's ``text`` the plan is cached by text, scope and catalog generation. ``select`` is left as it is."""
+        as ``stopped``. With the statement's ``text``, which begins at ``start`` of what the client sent, the plan is
+        cached by text, scope and catalog generation. ``select`` is left as it is."""
 
     def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
         """The plan of an equal text, without parsing it; None when there is none."""

@@ -170,6 +170,7 @@ class DuckPullService:
         parameter_oids: Sequence[int] = (),
         *,
         text: str | None = None,
+        start: int = 0,
         stopped: Callable[[], bool] = never,
     ) -> PullPlan:
         if text is None:
@@ -177,7 +178,7 @@ class DuckPullService:
         found = self.cached(text, scope, parameter_oids)
         if found is not None:
             return found
-        plan = self._plan_anew(select, scope, parameter_oids, text, stopped)
+        plan = self._plan_anew(select, scope, parameter_oids, text, stopped, start)
         if plan.kind in (classify.POINT, classify.RANGE) and not plan.parameter_oids:
             self._learn(text, plan, scope, stopped)
         return plan
@@ -216,7 +217,10 @@ class DuckPullService:
         parameter_oids: Sequence[int],
         text: str | None,
         stopped: Callable[[], bool],
+        start: int = 0,
     ) -> PullPlan:
+        # places are counted from the beginning of all that the client sent
+        within = None if text is None else " " * start + text
         self._system.build()
         snapshot = self._source.snapshot()
         facts = SessionFacts(
@@ -224,9 +228,9 @@ class DuckPullService:
             scope.session_role,
         )  # fmt: skip
         try:
-            plan = self._plan(select, scope, tuple(parameter_oids), snapshot, facts, stopped, text)
+            plan = self._plan(select, scope, tuple(parameter_oids), snapshot, facts, stopped, within)
         except SqlError as error:
-            locate(error, select, text)
+            locate(error, select, within)
             raise
         if text is not None and not facts.volatile:
             with self._lock:

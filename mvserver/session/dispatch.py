@@ -209,7 +209,12 @@ class Dispatcher:
     def _prepare(self, statement: Prepare) -> Result:
         self._state.prepared.check_free(statement.name)
         oids = [oid_of_type(parse_type(text)) for text in statement.types]
-        prepared = self.prepare(statement.name, statement.statement_text, oids)
+        try:
+            prepared = self.prepare(statement.name, statement.statement_text, oids)
+        except SqlError as error:
+            if error.position is not None:
+                error.position += statement.statement_start
+            raise
         self._state.prepared.add(dataclasses.replace(prepared, prepare_text=statement.text))
         return Result("PREPARE")
 
@@ -252,4 +257,4 @@ def _bare(text: str) -> str:
 
 def _parameter_position(statement: Pull) -> int | None:
     at = statement.text.find("$1")
-    return at + 1 if at >= 0 else None
+    return statement.start + at + 1 if at >= 0 else None

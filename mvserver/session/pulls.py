@@ -78,7 +78,7 @@ class PullRunner:
             with services.large_texts.working(statement.text):
                 return services.pulls.plan(
                     statement.select, self._state.scope(), parameter_oids, text=statement.text,
-                    stopped=self._state.context.cancelled,
+                    start=statement.start, stopped=self._state.context.cancelled,
                 )  # fmt: skip
         except SqlError as error:
             self._refuse_reading_queued(error)

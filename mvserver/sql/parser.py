@@ -74,7 +74,7 @@ def _statement(cursor: Cursor, *, whole: bool) -> Statement:
     mark = cursor.mark
     statement = _HEADS.find(cursor)(cursor)
     cursor.expect_end()
-    return replace(statement, text=cursor.text_since(mark))
+    return replace(statement, text=cursor.text_since(mark), start=first.start)
 
 
 _HEADS = HeadTable(

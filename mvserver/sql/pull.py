@@ -44,9 +44,10 @@ class MvDialect(Postgres):
 def query_statement(statement: StatementTokens) -> Pull:
     """A SELECT, VALUES or TABLE as a statement."""
     try:
-        return Pull(pull_query(statement), text=statement.text)
+        return Pull(pull_query(statement), text=statement.text, start=statement.tokens[0].start)
     except ContinuousOnly as found:
-        return Pull(exp.Select(), found.with_traceback(None), text=statement.text)
+        start = statement.tokens[0].start
+        return Pull(exp.Select(), found.with_traceback(None), text=statement.text, start=start)
 
 
 def pull_query(statement: StatementTokens) -> exp.Expression:

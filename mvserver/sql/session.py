@@ -305,7 +305,7 @@ def _prepare(nested: StatementParser) -> Callable[[Cursor], Statement]:
         statement = nested(cursor) if token.text in _PREPARABLE else None
         if not isinstance(statement, Pull):
             raise cursor.syntax_error(token)
-        return Prepare(name, types, statement.text)
+        return Prepare(name, types, statement.text, statement.start)
 
     return parse
 

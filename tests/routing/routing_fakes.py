@@ -190,6 +190,7 @@ class FakePulls:
         parameter_oids: Sequence[int] = (),
         *,
         text: str | None = None,
+        start: int = 0,
         stopped: Callable[[], bool] = never,
     ) -> PullPlan:
         return PullPlan(select.sql(), (), (), ())

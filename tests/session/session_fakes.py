@@ -115,6 +115,7 @@ class FakePulls:
         parameter_oids: Sequence[int] = (),
         *,
         text: str | None = None,
+        start: int = 0,
         stopped: Callable[[], bool] = never,
     ) -> PullPlan:
         found = None if text is None else self.cached(text, scope, parameter_oids)

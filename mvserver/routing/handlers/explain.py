@@ -37,7 +37,9 @@ def _lines(statement: Explain, context: SessionContext, services: Services) -> S
         try:
             scope = _scope(context)
             refuse_continuous(inner, scope)
-            planned = services.pulls.plan(inner.select, scope, stopped=context.cancelled)
+            planned = services.pulls.plan(
+                inner.select, scope, text=inner.text, start=inner.start, stopped=context.cancelled
+            )
             return services.pulls.explain(planned, owner=owner_of(scope), stopped=context.cancelled)
         except ReadsStream:
             return _push_lines(push_query(inner.text), context, services)

@@ -77,6 +77,8 @@ class ColumnDefinition:
 
 @dataclass(frozen=True)
 class Statement:
-    """Base of all; ``text`` is the statement's own text, trimmed, without its semicolon."""
+    """Base of all; ``text`` is the statement's own text, trimmed, without its semicolon; ``start`` is where that begins
+    in what the client sent, from whose beginning all positions are counted."""
 
     text: str = field(kw_only=True, default="")
+    start: int = field(kw_only=True, default=0, compare=False, repr=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -50,6 +50,7 @@ class Prepare(Statement):
     name: str
     types: tuple[str, ...]
     statement_text: str
+    statement_start: int = field(default=0, compare=False)  # in what the client sent
 
 
 @dataclass(frozen=True)
