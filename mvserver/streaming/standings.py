@@ -43,8 +43,9 @@ def close_idle(roster: Roster, reader: SourceReader, writer: Writer) -> list[str
 
 def _moves(subscriber: Subscriber, state: State, roster: Roster, reader: SourceReader, writer: Writer) -> bool:
     with roster.lock:
-        now, known = standing(subscriber, subscriber.position, reader, roster.latest), subscriber.standing
-    if not roster.has(subscriber) or known is None or known.idle == now.idle:
+        now = standing(subscriber, subscriber.position, reader, roster.latest)
+        known = frozenset() if subscriber.standing is None else subscriber.standing.idle  # none since it has started
+    if not roster.has(subscriber) or known == now.idle:
         return False
     try:
         moves = writer.advance(Advance(now, state, subscriber.target.keeper))

@@ -12,6 +12,7 @@ import pytest
 from streaming_windows import Event, WindowedView, World, expected, random_batches, random_events, target
 from test_streaming_windows import cumulate, hop, tumble
 
+from mvserver.streaming.idleness import Idleness
 from mvserver.streaming.outputs import with_outbox
 from spark_sinks.duckdb.outbox import Outbox
 
@@ -128,5 +129,26 @@ def test_a_window_that_is_closed_and_too_old_at_once_is_written(tmp_path: Path) 
         world.feed_evaluated([Event(0, 0, "a", 1, 1 * S), Event(0, 1, "a", 5, 100 * S)], [query])
         assert world.rows() == []
         assert _sent(world, 0) == [(False, (0, 10 * S, "a", 1, 1, 1, 1, 1))]
+    finally:
+        world.close()
+
+
+def test_a_partition_becomes_idle_after_a_restart_too(tmp_path: Path) -> None:
+    """Nothing comes any more: no batch says that the clock has begun anew."""
+    query = dataclasses.replace(TUMBLED, delay_ms=0, final=True)
+    sending = with_outbox(target(query.sql.replace("'watermark", "'source.idle.timeout.millis' = 5000, 'watermark")))
+    world, now = World(None, tmp_path, [sending], 2), [0.0]
+    try:
+        world.feed_evaluated([Event(0, 0, "a", 1, 1 * S), Event(0, 1, "a", 5, 100 * S)], [query])
+        world.restart()
+        (subscriber,) = world.roster.all()
+        subscriber.idleness = Idleness(5.0, lambda: now[0])
+        world.roster.latest = {"0": 2, "1": 0}
+        assert (world.idle(), world.rows()) == ([], [])
+        now[0] = 6.0
+        assert world.idle() == ["q0"]
+        assert [row[:4] for row in world.rows()] == [(0, 10 * S, "a", 1)]
+        assert _sent(world, 0) == [(False, (0, 10 * S, "a", 1, 1, 1, 1, 1))]
+        assert world.idle() == []
     finally:
         world.close()
