@@ -10,6 +10,7 @@ from mvserver import sqlstates
 from mvserver.compiler.plans import ErrorHandling
 from mvserver.errors import SqlError
 from mvserver.streaming.evaluate import Evaluated
+from mvserver.streaming.pace import Pace
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.shares import Share, Work
 from mvserver.streaming.standings import standing, watched_state
@@ -33,6 +34,7 @@ class Committer:
         self._writer = writer
         self._committed = committed
         self._queue: queue.Queue[Work | None] = queue.Queue(_QUEUE_BATCHES)
+        self.pace = Pace()
 
     def put(self, work: Work) -> None:
         """Waits for room. Given up where the generation has ended with an error: it begins again from the ledger."""
@@ -41,6 +43,7 @@ class Committer:
                 self._queue.put(work, timeout=0.2)
             except queue.Full:
                 continue
+            self.pace.queued()
             return
 
     def settle(self) -> None:
@@ -57,6 +60,7 @@ class Committer:
             try:
                 if work is None:
                     return
+                self.pace.began()
                 if self._roster.error is None:
                     self._commit(work)
             except Exception as error:  # noqa: BLE001 - ends the generation, which starts again from the ledger
@@ -64,6 +68,7 @@ class Committer:
                 self._roster.error = error
             finally:
                 if work is not None:
+                    self.pace.ended()
                     work.done.set()
                 self._queue.task_done()
 

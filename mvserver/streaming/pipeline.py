@@ -37,6 +37,7 @@ _log = logging.getLogger(__name__)
 
 JOIN_RECORDS_MAX = 50_000  # a view this close to a batch's start is taken in with it
 HEALTH_INTERVAL_S = 3.0
+_FULL = 2  # a batch of more than one part in so many of the most records is one of a backlog
 _LOOK_S = 1.0  # while nobody reads: what makes a query wait may pass without a word
 LASTING = frozenset(  # causes that another try does not mend
     {sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, sqlstates.DATATYPE_MISMATCH, sqlstates.DATA_CORRUPTED}
@@ -109,6 +110,7 @@ class Pipeline:
         """Between batches; what was evaluated is committed."""
         self._stopping.set()
         self._watch.stop()
+        self._committer.pace.wake()
         with self._roster.lock:
             self._roster.changed.notify_all()
         for thread in self._threads:
@@ -225,6 +227,7 @@ class Pipeline:
             self._roster.error = None
             for subscriber in self._roster.subscribers.values():
                 subscriber.claimed = subscriber.position
+        self._committer.pace.begin()
         with self._services.writer.transaction() as ledger:
             self._generation = ledger.begin_generation(self.id, position)
         checkpoint = self._services.work_directory / self.id / f"checkpoint-{self._generation}"
@@ -297,7 +300,12 @@ class Pipeline:
                 parts.append(self._evaluator.evaluate(own, [share], span))
         entry = LedgerEntry(self.id, self._generation, batch_id, start, end, records)
         self._services.reached("after spark")
+        self._committer.pace.evaluated()
         self._committer.put(Work(entry, parts))
+        if records * _FULL > self._roster.records_max:
+            self._committer.pace.release()
+        else:
+            self._committer.pace.await_turn(lambda: self._stopping.is_set() or self._roster.error is not None)
         self._services.reached("before spark commit")
 
     def _close_idle(self) -> None:
