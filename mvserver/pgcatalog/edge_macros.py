@@ -96,6 +96,8 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         """_labels_between(a, low, high) AS list_filter(a,
             lambda e: (low IS NULL OR e >= low) AND (high IS NULL OR e <= high))""",
         # --- documents -----------------------------------------------------------------------------------------------
+        "_json_timestamp(x) AS replace(CAST(x AS VARCHAR), ' ', 'T')",
+        """_json_timestamptz(x) AS regexp_replace(replace(CAST(x AS VARCHAR), ' ', 'T'), '([+-]\\d\\d)$', '\\1:00')""",
         """_json_length(j) AS CASE json_type(j) WHEN 'ARRAY' THEN CAST(json_array_length(j) AS INTEGER)
             WHEN 'OBJECT' THEN error('cannot get array length of a non-array')
             ELSE CASE WHEN json_type(j) IS NOT NULL THEN error('cannot get array length of a scalar') END END""",

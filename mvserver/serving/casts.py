@@ -115,7 +115,9 @@ def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
     if name == "interval" and not is_array and isinstance(cast.this, exp.Literal) and cast.this.is_string:
         cast.this.set("this", intervals.written(cast.this.name))
     if name in ("boolean", "bool") and isinstance(cast.this, exp.Literal) and cast.this.is_string:
-        cast.this.set("this", _BOOLEAN_TEXTS.get(cast.this.name.strip().lower(), cast.this.name))
+        cast.this.set("this", _BOOLEAN_TEXTS.get(cast.this.name.strip().lower(), cast.this.name.strip()))
+    if name in _TIMES and not is_array and isinstance(cast.this, exp.Literal) and cast.this.is_string:
+        _special_time(cast)
     if name in ("numeric", "decimal"):
         cast.meta[DECLARED] = True
     alias = _TYPE_ALIASES.get(name)
@@ -217,6 +219,21 @@ def _plain_numeric(operand: exp.Expr) -> str:
             digits = operand.name.strip().partition(".")[2]
             return f"DECIMAL(38, {len(digits)})"
     return f"DECIMAL(38, {_NUMERIC_SCALE})"
+
+
+_TIMES = frozenset({"date", "timestamp", "timestamptz"})
+_DAYS = {"today": 0, "tomorrow": 1, "yesterday": -1}
+
+
+def _special_time(cast: exp.Cast) -> None:
+    """``date 'today'``, ``timestamp 'now'``: by the clock of the transaction."""
+    word = cast.this.name.strip().lower()
+    now = exp.Anonymous(this="_now", expressions=[])
+    if word == "now":
+        cast.set("this", now)
+    elif word in _DAYS:
+        day = exp.cast(now, "DATE", dialect="duckdb")
+        cast.set("this", exp.Paren(this=exp.Add(this=day, expression=exp.Literal.number(_DAYS[word]))))
 
 
 def _bounded_text(cast: exp.Cast, *, blank_padded: bool) -> exp.Expr:

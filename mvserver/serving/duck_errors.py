@@ -261,6 +261,10 @@ _RULES: tuple[_Rule, ...] = (
         lambda m: SqlError(sqlstates.INVALID_ARGUMENT_FOR_POWER_FUNCTION, m["text"]),
     ),
     _rule(
+        r"(?i)like pattern must not end with escape character",
+        lambda _: SqlError(sqlstates.INVALID_ESCAPE_SEQUENCE, "LIKE pattern must not end with escape character"),
+    ),
+    _rule(
         r"negative substring length not allowed",
         lambda _: SqlError(sqlstates.SUBSTRING_ERROR, "negative substring length not allowed"),
     ),

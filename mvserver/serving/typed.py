@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.serving import binding, enum_operands, json_operators, operand_types, to_char
+from mvserver.serving import binding, enum_operands, json_operators, json_times, operand_types, to_char
 from mvserver.serving.aggregates import with_sources
 from mvserver.serving.arrays import array_literal
 from mvserver.serving.to_char import call
@@ -53,7 +53,7 @@ def concerns(node: exp.Expr) -> bool:
         target = node.to.this if isinstance(node.to, exp.DataType) else None
         text = target in _TEXT_TARGETS or target in _INTEGER_TARGETS
         return (text and plain) or target == exp.DType.VARBINARY
-    if operand_types.concerns(node):
+    if operand_types.concerns(node) or json_times.concerns(node):
         return True
     if isinstance(node, exp.Anonymous):
         return is_mark(node)
@@ -100,6 +100,8 @@ class TypedRewriting:
             return self._cast(node)
         if operand_types.concerns(node):
             return operand_types.rewritten(node, self._type)
+        if json_times.concerns(node):
+            return json_times.rewritten(node, self._type)
         if isinstance(node, exp.TimestampTrunc):
             return self._date_trunc(node)
         if isinstance(node, exp.Round):

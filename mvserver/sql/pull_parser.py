@@ -168,6 +168,13 @@ class PullParser(PostgresParser):
             )
         return super()._parse_statement()
 
+    def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
+        """Of any expressions, comparisons among them."""
+        for word, kind in ((TokenType.CUBE, exp.Cube), (TokenType.ROLLUP, exp.Rollup)):
+            if not with_prefix and self._match(word):
+                return kind(expressions=self._parse_wrapped_csv(self._parse_disjunction))
+        return super()._parse_cube_or_rollup(with_prefix)
+
     def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         token = self._curr
         try:

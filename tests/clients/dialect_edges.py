@@ -105,6 +105,18 @@ VALUES = (
     " GROUP BY x ORDER BY 1",
     "amount / 4, count(*) FROM shop GROUP BY amount / 4 ORDER BY amount / 4",
     "CASE WHEN x = 0 THEN 0 ELSE 1.5 / x END, 1.5 / nullif(x, 0) FROM (VALUES (0), (3)) AS v (x)",
+    # points in time in documents
+    "to_jsonb(moment), to_json(instant), to_jsonb(day), to_json(ARRAY[moment, NULL]) FROM shop ORDER BY id",
+    "jsonb_build_object('t', moment, 'o', jsonb_build_array(instant, 1)) FROM shop ORDER BY id",
+    "jsonb_agg(moment ORDER BY id), jsonb_object_agg(id, instant), to_jsonb(max(moment)) FROM shop WHERE id < 5",
+    'row_to_json(s), to_jsonb(s) FROM (SELECT id, moment AS "At Time", marks FROM shop) AS s ORDER BY s.id',
+    "jsonb_agg(s ORDER BY id) FROM (SELECT id, instant FROM shop) AS s",
+    # sets of groups by any expressions
+    "flag, small > 0, sum(amount) FROM shop GROUP BY ROLLUP (flag, small > 0) ORDER BY 1, 2, 3",
+    "flag, small > 0, count(*) FROM shop GROUP BY CUBE (flag, small > 0) ORDER BY 1, 2, 3",
+    # words for points in time
+    "'today'::date = current_date, timestamp 'now' = localtimestamp, 'now'::timestamptz = now()",
+    "'tomorrow'::date - date ' Yesterday ', timestamp 'today' = current_date, ' t '::bool",
     # texts that are read as what they are compared with
     "id FROM shop WHERE id IN ('1', ' 2 ', 3) ORDER BY id",
 )
@@ -134,6 +146,7 @@ ERRORS = (
     "id FROM shop WHERE small = '40000'",
     "coalesce(id, '1.5') FROM shop",
     "CASE WHEN flag THEN big ELSE '1.5' END FROM shop",
+    "name LIKE 'T\\' FROM shop",
     "1 LIMIT -1",
     "1 OFFSET -1",
     "1 ORDER BY 9",
