@@ -11,6 +11,24 @@ TRANSACTION_TIME = "mv_now"
 
 NOW_MACROS = frozenset({"_now", "transaction_timestamp"})
 
+QUOTIENT_SCALES = range(6, 21)
+_WHOLE_DIGITS, _DOUBLE_DIGITS = 28, 15  # of a quotient with ten digits behind the point, and of a double
+_NEAR_DIGITS = 14  # that rounding a double cannot change
+
+
+def _quotient(scale: int) -> str:
+    """Of decimals: the whole part of a large one is split off, twice, and what is left over, computed exactly, is
+    divided once more."""
+    a, b = "_each['a']", "_each['b']"
+    whole = f"CAST(trunc({a} / {b}) AS DECIMAL({_WHOLE_DIGITS}, 0))"
+    rest = f"({a} - {whole} * {b})"
+    more = f"CAST(trunc({rest} / {b}) AS DECIMAL({_DOUBLE_DIGITS}, 0))"
+    last = f"({rest} - {more} * {b})"
+    return f"""_quotient_{scale}(a, b) AS list_transform([{{'a': a, 'b': b}}], lambda _each: CASE
+        WHEN abs({a} / {b}) < 1e{_NEAR_DIGITS - scale} THEN CAST({a} / {b} AS DECIMAL(38, {scale}))
+        ELSE {whole} + {more} + CAST({last} / {b} AS DECIMAL(38, {scale})) END)[1]"""
+
+
 EDGE_MACROS: tuple[str, ...] = tuple(
     "CREATE OR REPLACE MACRO {system}.fn." + text
     for text in (
@@ -38,6 +56,7 @@ EDGE_MACROS: tuple[str, ...] = tuple(
             ELSE pow(a, b) END""",
         """_in_range(x, finite) AS CASE WHEN NOT isfinite(x) AND finite THEN error('value out of range: overflow')
             ELSE x END""",
+        *map(_quotient, QUOTIENT_SCALES),
         # --- periods of time -----------------------------------------------------------------------------------------
         f"_now() AS coalesce(CAST(getvariable('{TRANSACTION_TIME}') AS TIMESTAMP WITH TIME ZONE), now())",
         "transaction_timestamp() AS {system}.fn._now()",
