@@ -23,7 +23,7 @@ from mvserver.compiler.derived import (
 from mvserver.compiler.plans import Scan
 from mvserver.streaming.along import along
 from mvserver.streaming.finished import group_log
-from mvserver.streaming.targets import Target, target_of
+from mvserver.streaming.targets import Target, target_of, until_closed
 from spark_sinks.duckdb.changelog import RetractedState
 from spark_sinks.duckdb.changelog_joins import ChangelogTables
 from spark_sinks.duckdb.group_logs import GroupTables
@@ -62,7 +62,7 @@ class Node:
     def side_target(self, query_id: str, view_id: str, index: int) -> Target:
         side_id, plan = feed_id(query_id, self.side_path(index)), self.sides[index].plan
         if isinstance(self.tables, GroupTables):
-            target = target_of(side_id, view_id, self.tables.state.table, plan)
+            target = until_closed(target_of(side_id, view_id, self.tables.state.table, plan))
             return replace(target, group_log=self.tables.group_log)
         return Target(side_id, view_id, plan, FeedState(self.tables, index))
 
@@ -105,7 +105,7 @@ def _tables(target: Target, join: Derived, path: str, table: str, reader: str) -
     log = Log(f"{table}_log", types, reader, len(scan.primary_key) if scan.kind == CHANGELOG else None)
     if isinstance(join, Groups):
         side_id = feed_id(query_of(target.query_id), _side_path(path, 0))
-        inner = target_of(side_id, "", f"{table}_groups", join.plan)
+        inner = until_closed(target_of(side_id, "", f"{table}_groups", join.plan))
         assert isinstance(inner.state, UpsertState | RetractedState)  # noqa: S101 - of an aggregation
         return GroupTables(inner.state, replace(group_log(inner, log, join.window_end), along=along(target)))
     if isinstance(join, UnionAll):

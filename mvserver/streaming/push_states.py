@@ -33,10 +33,9 @@ from mvserver.streaming.running import RunningQuery
 from mvserver.streaming.source_pipelines import SourcePipelines
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.sweeping import Sweeping
-from mvserver.streaming.targets import Target, build_target
+from mvserver.streaming.targets import Target, build_target, until_closed
 from spark_sinks.duckdb.outbox import Outbox
 from spark_sinks.duckdb.sent_rows import SentRows
-from spark_sinks.duckdb.state import UpsertState
 
 _log = logging.getLogger(__name__)
 
@@ -234,9 +233,7 @@ def pushed(target: Target) -> Target:
         columns = tuple((f"c{i}", lower_duckdb.duckdb_type(o.type)) for i, o in enumerate(plan.outputs))
         outbox = Outbox(target.query_id, target.view_id, state.table, (), columns)
         return replace(target, state=SentRows(outbox), outbox=outbox)
-    if isinstance(state, UpsertState) and state.windowing is not None:
-        windowing = replace(state.windowing, retention_us=state.windowing.closing_us)  # until it is closed
-        target = replace(target, state=replace(state, windowing=windowing))
+    target = until_closed(target)
     return replace(target, outbox=change_outbox(target))
 
 

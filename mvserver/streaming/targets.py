@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 from mvserver.compiler import lower_duckdb
 from mvserver.compiler.changelogs import over_changelog
+from mvserver.compiler.derived import Groups
+from mvserver.compiler.nested import goes_along
 from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Projection, Scan
 from mvserver.streaming.contributions import Contributions
 from mvserver.streaming.finished import finished_select
@@ -97,8 +99,25 @@ def _retracted(target: Target) -> Target:
     values = tuple(kept.values(call, timed=keeps_times(call)) for call in target.value_calls)
     types = (*groups.key_types[: len(plan.keys)], *(each.type for each in kept.found))
     rows = _keyed_rows(f"{groups.table}{ROWS}", plan.scan, types)
-    state = RetractedState(groups, rows, arguments, values, plan.grouping_sets)
+    state = RetractedState(groups, rows, arguments, values, plan.grouping_sets, _end(plan))
     return replace(target, state=state)
+
+
+def _end(plan: Aggregation) -> str | None:
+    """The column of a contribution that is the end of its window, where it goes along with the windows."""
+    derived = plan.scan.derived
+    if not isinstance(derived, Groups) or derived.window_end is None or not goes_along(plan):
+        return None
+    return f"p{derived.window_end}"
+
+
+def until_closed(target: Target) -> Target:
+    """The same, whose windows are removed when they take no more records."""
+    state = target.state
+    if not isinstance(state, UpsertState) or state.windowing is None:
+        return target
+    windowing = replace(state.windowing, retention_us=state.windowing.closing_us)
+    return replace(target, state=replace(state, windowing=windowing))
 
 
 def _keyed_rows(table: str, scan: Scan, types: tuple[str, ...]) -> KeyedRows:

@@ -9,7 +9,7 @@ view has another aggregate, its changed groups are computed anew from their cont
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 import pyarrow as pa
@@ -20,14 +20,17 @@ from spark_sinks.duckdb.grouping_sets import SET, Sets, grouped_in_place
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state import (
     NULLS,
+    SETTLED,
     Measure,
     MeasureInput,
     UpsertState,
     create_statements,
     merge_nulls_statement,
     merge_statement,
+    merged_partials,
     roll_up,
     rolled,
+    source_text,
     total_statements,
 )
 
@@ -109,6 +112,7 @@ class RetractedState:
     arguments: tuple[str, ...]
     values: tuple[tuple[str, ...], ...] = ()
     sets: Sets = ()
+    end: str | None = None  # of a contribution: it does not change any more when the source's watermark has passed it
 
     @property
     def table(self) -> str:
@@ -116,7 +120,19 @@ class RetractedState:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        return (*self.groups.tables, *self.rows.tables)
+        return (*self.groups.tables, *self.rows.tables, *(() if self.settled is None else self.settled.tables))
+
+    @property
+    def settled(self) -> UpsertState | None:
+        """What contributions gave that are forgotten, by group. None where all are kept, and where nobody asks."""
+        if self.end is None or self.subtracts or not self.adds:
+            return None
+        return replace(self.groups, table=f"{self.table}{SETTLED}", totals=())
+
+    @property
+    def settles(self) -> bool:
+        """Whether a contribution can be forgotten when it does not change any more."""
+        return self.end is not None and (self.subtracts or self.settled is not None)
 
     @property
     def key_columns(self) -> tuple[str, ...]:
@@ -146,7 +162,8 @@ class RetractedState:
         return not any(m.distinct for m in self.groups.measures)
 
     def create_statements(self) -> list[str]:
-        return [*create_statements(self.groups), *self.rows.create_statements()]
+        settled = [] if self.settled is None else create_statements(self.settled)
+        return [*create_statements(self.groups), *self.rows.create_statements(), *settled]
 
 
 ChangelogState = KeyedRows | RetractedState
@@ -262,7 +279,7 @@ def _merge_differences(cursor: duckdb.DuckDBPyConnection, state: RetractedState)
             selected.append(f"({came} - {went})::{measure.type} AS m{i}")
     grouping = f" GROUP BY {', '.join(keys)}" if keys else ""
     for nulls in (False, True) if keys else (None,):
-        differences = f"SELECT {', '.join(selected)} FROM {_SIGNED} WHERE {_with_nulls(keys, nulls)}{grouping}"
+        differences = f"SELECT {', '.join(selected)} FROM {_SIGNED} WHERE {with_nulls(keys, nulls)}{grouping}"
         _merge(cursor, state, differences, nulls=bool(nulls))
     if keys:
         for table in (state.table, state.table + NULLS):
@@ -291,31 +308,18 @@ def _merge(cursor: duckdb.DuckDBPyConnection, state: RetractedState, rows: str, 
 
 
 def _compute_anew(cursor: duckdb.DuckDBPyConnection, register: Register, state: RetractedState) -> None:
-    """The changed groups from all of their contributions."""
+    """The changed groups from all of their contributions, and what is settled of them."""
     keys, groups = state.group_columns, state.groups
-    measures = [
-        text
-        for i, (measure, argument) in enumerate(zip(groups.measures, state.arguments, strict=True))
-        for text in rolled(i, measure, MeasureInput(argument=argument))
-    ]
     names = ", ".join([*groups.keys, *(name for name, _ in groups.state_columns)])
     main = qualified(groups.table)
     if not keys:
-        selected = ", ".join(["count(*) AS n", *measures])
-        cursor.execute(
-            f"INSERT OR REPLACE INTO {main} (k, {names}) SELECT 0, {selected} FROM {qualified(state.rows.table)}"
-        )
+        register(_ANEW, cursor.sql(_contributed(state)).to_arrow_table())
+        cursor.execute(f"INSERT OR REPLACE INTO {main} (k, {names}) SELECT k, {names} FROM {_ANEW}")
         return
     changed = ", ".join(f"{key} AS k{i}" for i, key in enumerate(keys))
     register(_GROUPS, cursor.sql(f"SELECT DISTINCT {changed} FROM {_SIGNED}").to_arrow_table())
-    same = " AND ".join(f"r.{key} IS NOT DISTINCT FROM g.k{i}" for i, key in enumerate(keys))
-    selected = ", ".join([changed, "count(*) AS n", *measures])
-    anew = cursor.sql(
-        f"SELECT {selected} FROM {state.grouped(qualified(state.rows.table))} AS r "
-        f"WHERE EXISTS (SELECT 1 FROM {_GROUPS} AS g WHERE {same}) GROUP BY {', '.join(keys)}"
-    ).to_arrow_table()
-    register(_ANEW, anew)
-    whole, with_nulls = (_with_nulls(groups.keys, nulls) for nulls in (False, True))
+    register(_ANEW, cursor.sql(_contributed(state)).to_arrow_table())
+    whole, partly = (with_nulls(groups.keys, nulls) for nulls in (False, True))
     cursor.execute(f"INSERT OR REPLACE INTO {main} ({names}) SELECT {names} FROM {_ANEW} WHERE {whole}")
     gone = " AND ".join(f"t.{key} = g.{key}" for key in groups.keys)
     still = " AND ".join(f"a.{key} = g.{key}" for key in groups.keys)
@@ -326,10 +330,37 @@ def _compute_anew(cursor: duckdb.DuckDBPyConnection, register: Register, state: 
     nulls = qualified(groups.table + NULLS)
     known = " AND ".join(f"t.{key} IS NOT DISTINCT FROM g.{key}" for key in groups.keys)
     cursor.execute(f"DELETE FROM {nulls} AS t USING {_GROUPS} AS g WHERE {known}")
-    cursor.execute(f"INSERT INTO {nulls} ({names}) SELECT {names} FROM {_ANEW} WHERE {with_nulls}")
+    cursor.execute(f"INSERT INTO {nulls} ({names}) SELECT {names} FROM {_ANEW} WHERE {partly}")
 
 
-def _with_nulls(keys: Sequence[str], nulls: bool | None) -> str:
+def _contributed(state: RetractedState) -> str:
+    """Query of what the contributions to the groups come to, with what is settled; of groups with keys, _GROUPS."""
+    groups, settled = state.groups, state.settled
+    found = rolled_contributions(state, qualified(state.rows.table), _of_groups(state.group_columns))
+    if settled is None:
+        return found
+    names = ", ".join([*(groups.keys or ("0 AS k",)), *(name for name, _ in groups.state_columns)])
+    both = f"{found} UNION ALL SELECT {names} FROM {source_text(settled)} AS r{_of_groups(groups.keys)}"
+    return merged_partials(groups, f"({both})")
+
+
+def _of_groups(keys: Sequence[str]) -> str:
+    same = " AND ".join(f"r.{key} IS NOT DISTINCT FROM g.k{i}" for i, key in enumerate(keys))
+    return f" WHERE EXISTS (SELECT 1 FROM {_GROUPS} AS g WHERE {same})" if keys else ""
+
+
+def rolled_contributions(state: RetractedState, relation: str, where: str) -> str:
+    """Query of what these contributions come to, shaped as the state of groups."""
+    keys, groups = state.group_columns, state.groups
+    selected = [f"r.{key} AS k{i}" for i, key in enumerate(keys)] if keys else ["0 AS k"]
+    selected.append("count(*) AS n")
+    for i, (measure, argument) in enumerate(zip(groups.measures, state.arguments, strict=True)):
+        selected += rolled(i, measure, MeasureInput(argument=argument))
+    grouping = f" GROUP BY {', '.join(f'r.{key}' for key in keys)}" if keys else ""
+    return f"SELECT {', '.join(selected)} FROM {state.grouped(relation)} AS r{where}{grouping}"
+
+
+def with_nulls(keys: Sequence[str], nulls: bool | None) -> str:
     """Only rows with (True) or without (False) a NULL among their keys, or all."""
     if nulls is None:
         return "true"

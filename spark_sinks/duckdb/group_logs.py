@@ -14,6 +14,7 @@ from spark_sinks.duckdb import logs
 from spark_sinks.duckdb.capture import AFTER, BEFORE, Keeper, take_changes
 from spark_sinks.duckdb.changelog import Register, RetractedState
 from spark_sinks.duckdb.logs import Log
+from spark_sinks.duckdb.settling import settle
 from spark_sinks.duckdb.state import UpsertState, create_statements
 
 GROUP_CHANGES = "mv_group_changes"
@@ -56,6 +57,11 @@ class GroupLog:
             return
         for statement in (*logs.append_changes(self.log, before, after), *logs.trim_statements(self.log)):
             cursor.execute(statement)
+
+    def settle(self, cursor: duckdb.DuckDBPyConnection, until_us: int) -> None:
+        """The windows that ended by then take no more records, and are removed."""
+        if self.along is not None:
+            settle(cursor, self.along.state, until_us)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from spark_sinks.duckdb.names import qualified
-from spark_sinks.duckdb.state import MeasureInput, UpsertState, roll_up
+from spark_sinks.duckdb.state import UpsertState, merged_partials
 from spark_sinks.duckdb.windows import Windowing
 
 _NEW, _MERGED = "mv_sessions", "mv_merged_sessions"
@@ -50,18 +50,7 @@ def find(
     start, end = f"k{windowing.start_key}", f"k{windowing.end_key}"
     names = _names(state)
     both = f"(SELECT {names} FROM {_NEW} UNION ALL SELECT {names} FROM {_touched(state, windowing)})"
-    merged = roll_up(
-        state,
-        joined(both, windowing.others(state.keys), start, end, "true"),
-        keys=state.keys,
-        passing="true",
-        count="n",
-        inputs=[
-            MeasureInput(partial=tuple(name for name, _ in measure.columns(i)))
-            for i, measure in enumerate(state.measures)
-        ],
-        nulls=None,
-    )
+    merged = merged_partials(state, joined(both, windowing.others(state.keys), start, end, "true"))
     register(_MERGED, cursor.sql(merged).to_arrow_table())
 
 

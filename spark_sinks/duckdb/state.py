@@ -24,6 +24,7 @@ from spark_sinks.duckdb.windows import Aging, Removal, Watch, Windowing
 NULLS = "_nulls"  # the table of keys with a NULL, beside the state's own
 JOIN = "_join"  # of the tables of a join that a view reads, before their own words
 ROWS = "_rows"  # that of the contributions of a changelog's rows
+SETTLED = "_settled"  # that of what contributions gave which are kept no more
 OUTBOX = "_outbox"  # that of what is to be written elsewhere
 
 
@@ -139,7 +140,7 @@ State = UpsertState | AppendState | OtherState
 def main_table(table: str) -> str:
     """The state table that a table of a state belongs to: itself, or the one that it stands beside."""
     beside = table.split(JOIN, 1)[0].split(value_tables.SUFFIX, 1)[0]
-    return beside.removesuffix(NULLS).removesuffix(ROWS).removesuffix(OUTBOX)
+    return beside.removesuffix(NULLS).removesuffix(ROWS).removesuffix(OUTBOX).removesuffix(SETTLED)
 
 
 def create_statements(state: State) -> list[str]:
@@ -291,11 +292,13 @@ def roll_up(
     count: str | None,
     inputs: Sequence[MeasureInput],
     nulls: bool | None,
+    anyway: bool = False,
 ) -> str:
     """The query that reduces a batch to one row a key, shaped as the state.
 
     ``passing``: condition that a row belongs to the view; ``count``: column with the number of records behind a partial
     row, None in row mode. ``nulls``: only keys with (True) or without (False) a NULL, or all (None).
+    ``anyway``: the group without keys is there also where nothing is in it.
     """
     conditions = [passing]
     if nulls is not None and keys:
@@ -304,7 +307,7 @@ def roll_up(
     where = " AND ".join(conditions)
     selected: list[str] = [f"{key} AS k{i}" for i, key in enumerate(keys)] if keys else ["0 AS k"]
     selected.append(("count(*)" if count is None else f"sum({count})::BIGINT") + " AS n")
-    grouping = f" GROUP BY {', '.join(keys)}" if keys else " HAVING n > 0"
+    grouping = f" GROUP BY {', '.join(keys)}" if keys else "" if anyway else " HAVING n > 0"
     source = relation
     if count is not None and any(m.kind is Measure.MOMENTS and m.values is None for m in state.measures):
         source = _with_group_means(state, relation, keys, where, inputs)
@@ -337,6 +340,23 @@ def _with_new_values(state: UpsertState, rolled_up: str) -> str:
         values = value_tables.new_values(index, state.key_types)
         joins.append(f"LEFT JOIN (SELECT {selected} FROM {values}{grouping}) AS d{index} ON {same}")
     return f"SELECT {', '.join(columns)} FROM ({rolled_up}) AS r {' '.join(joins)}"
+
+
+def merged_partials(state: UpsertState, relation: str) -> str:
+    """The query that merges rows shaped as the state, several of a key; the one group without keys is there anyway."""
+    return roll_up(
+        state,
+        f"(SELECT * RENAME (n AS records) FROM {relation})",
+        keys=state.keys,
+        passing="true",
+        count="records",
+        inputs=[
+            MeasureInput(partial=tuple(name for name, _ in measure.columns(i)))
+            for i, measure in enumerate(state.measures)
+        ],
+        nulls=None,
+        anyway=True,
+    )
 
 
 def rolled(index: int, measure: StateMeasure, given: MeasureInput) -> list[str]:

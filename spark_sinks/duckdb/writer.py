@@ -23,6 +23,7 @@ from spark_sinks.duckdb import inspection, logs, sessions, windows
 from spark_sinks.duckdb.capture import Keeper, capture, shows_closed, take_changes, turned_keys
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.commits import Commits
+from spark_sinks.duckdb.group_logs import GroupLog
 from spark_sinks.duckdb.ledger import Ledger, LedgerEntry, RejectedRow, SubscriberRow, create_tables
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.outbox import Outbox
@@ -352,6 +353,8 @@ class Writer:
                 self._unregister()
         if watch.removal is not None:
             windows.remove(self._cursor, watch.removal, passage.after)
+            if isinstance(advance.keeper, GroupLog):
+                advance.keeper.settle(self._cursor, passage.after - watch.removal.retention_us)
         return passage.moves
 
     def advance(self, advance: Advance) -> bool:
