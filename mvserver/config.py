@@ -48,6 +48,7 @@ class Settings:
     query_memory_limit: int
     duckdb_threads: int
     pull_threads: int
+    finished_rows_memory: int
     file_roots: tuple[Path, ...]
     store_config_dir: Path
     jar_dir: Path
@@ -110,6 +111,8 @@ TABLE: tuple[Row, ...] = (
         "Memory of one pull query that cannot go to disk, such as the items of array_agg; above it is ended (53200)."),
     Row("duckdb_threads", read.COUNT_OR_ZERO, "0", "Threads of DuckDB; 0 is one per core."),
     Row("pull_threads", read.COUNT, "16", "Pull queries at work in DuckDB at the same time; further ones take turns."),
+    Row("finished_rows_memory", read.SIZE_OR_ZERO, "64MB",
+        "Memory for rows of views that are looked up often, kept ready beside DuckDB; 0 keeps none."),
     Row("file_roots", read.PATHS, "{data_dir}/files",
         "Folders under which stores of type FILE may lie, separated as in PATH; a list in TOML."),
     Row("store_config_dir", read.PATH, "{data_dir}/store-config",

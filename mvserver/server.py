@@ -240,11 +240,13 @@ class Rooms:
             },
             concurrency=settings.pull_threads,
             query_memory_limit=settings.query_memory_limit,
+            finished_rows_memory=settings.finished_rows_memory,
             why_missing=lambda view_id: _why_missing(view_id, directory, self.engine),
             version=lambda view_ids: _version(view_ids, directory, self.writer.commits),
         )
         self._close.callback(pulls.close)
         self.pulls = pulls
+        self.writer.watch = pulls.finished
         self._services = ports.Services(
             catalog=self.catalog,
             engine=self.engine,

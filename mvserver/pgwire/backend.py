@@ -82,6 +82,34 @@ class PlainRows:
     types: tuple[Any, ...]
 
 
+class RowKeeper(Protocol):
+    """Who keeps rows and the messages made of them."""
+
+    def frames(self, framer: object, columns: tuple[int, ...]) -> Mapping[Any, tuple[tuple[Any, ...], bytes]]:
+        """By key, a row and what this framer has made of these columns of it."""
+
+    def keep_frame(self, frames: Any, key: Any, row: tuple[Any, ...], frame: bytes) -> None:
+        """One more of ``frames``."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """A few rows that somebody keeps by their ``keys``, of which the result has some ``columns``."""
+
+    keys: Sequence[Any]
+    rows: Sequence[tuple[Any, ...]]
+    columns: tuple[int, ...]
+    types: tuple[Any, ...]
+    keeper: RowKeeper
+
+    def shown(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple([row[at] for at in self.columns])
+
+    @property
+    def values(self) -> Sequence[tuple[Any, ...]]:
+        return [self.shown(row) for row in self.rows]
+
+
 @dataclass
 class Result:
     """The outcome of one statement.
@@ -107,7 +135,7 @@ class Result:
     live: Callable[[], bool] | None = None
     part: bool = False
     whole: bool = False
-    rows: PlainRows | None = None  # those of ``batches`` once more, where they are a few
+    rows: PlainRows | KeptRows | None = None  # those of ``batches`` once more, where they are a few
 
     def close(self) -> None:
         if self.copy_in is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mvserver import limits
-from mvserver.pgwire.backend import Result
+from mvserver.pgwire.backend import KeptRows, Result
 from mvserver.pgwire.types.rows import RowFramer
 
 
@@ -93,7 +93,10 @@ class FramedRows:
 
 
 def row_stream(result: Result, framer: RowFramer) -> RowStream | FramedRows:
-    framed = None if result.rows is None else framer.frame_values(result.rows)
+    rows = result.rows
+    if rows is None:
+        return RowStream(result, framer)
+    framed = framer.frame_kept(rows) if isinstance(rows, KeptRows) else framer.frame_values(rows)
     return RowStream(result, framer) if framed is None else FramedRows(result, framed)
 
 

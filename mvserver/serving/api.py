@@ -87,12 +87,32 @@ class Together:
     texts: dict[int, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A key column (by its place in the key) with a constant, or with the parameter of a number from 1."""
+
+    column: int
+    operator: str  # = < <= > >=
+    constant: int | str | None = None
+    parameter: int = 0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class KeyRead:
+    """A query of columns of one view, by conditions that all compare its key: one that finished rows can answer."""
+
+    view_id: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    comparisons: tuple[Comparison, ...]
+
+
 @dataclass(frozen=True)
 class PullPlan:
     """A bound pull query: ready-to-run text over DuckDB, its fields and parameter oids, and which views it reads.
 
-    ``kind`` says point look-up, key range or other: a seam for an index of finished rows. ``direct`` is the same query
-    over the view's state tables, for as long as they are there.
+    ``kind`` says point look-up, key range or other, ``key_read`` what the first two ask, where finished rows can answer
+    it. ``direct`` is the same query over the view's state tables, for as long as they are there.
     """
 
     sql: str
@@ -110,6 +130,7 @@ class PullPlan:
     arrow_types: tuple[Any, ...] = ()  # of the columns, where all can be made of Python's values
     plain_types: tuple[type, ...] = ()  # of Python's values, where all columns are numbers and texts
     together: Together | None = field(default=None, compare=False)  # the same for several keys
+    key_read: KeyRead | None = field(default=None, compare=False)
     runs: PlanRuns = field(default_factory=lambda: PlanRuns(few=False), compare=False)
     sets: tuple[tuple[str, str, bool], ...] = ()  # set_config(name, value, is_local): the session applies them at run
     reads_now: bool = False  # now() and its like
@@ -180,6 +201,16 @@ class Sharing(Protocol):
     def seat(self, plan: PullPlan, parameters: Sequence[Any], snapshot: Callable[[], Any], owner: Owner) -> Seat | None:
         """None where the query has to be run by itself. ``snapshot`` gives one of the session's, where nobody evaluates
         the same yet."""
+
+
+class FinishedRows(Protocol):
+    """Rows of views that are asked for often, kept beside DuckDB. Each method may be called from any thread."""
+
+    def knows(self, plan: PullPlan) -> bool:
+        """Whether ``find`` is likely to answer."""
+
+    def find(self, plan: PullPlan, parameters: Sequence[Any]) -> Result | None:
+        """The whole result, of the last committed state; None where DuckDB has to be asked."""
 
 
 class Snapshot(Protocol):
@@ -276,6 +307,9 @@ class PullService(Protocol):
 
     @property
     def sharing(self) -> Sharing: ...
+
+    @property
+    def finished(self) -> FinishedRows: ...
 
     def plan(
         self,

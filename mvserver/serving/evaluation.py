@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from mvserver.pgwire.backend import PlainRows, Result
+from mvserver.pgwire.backend import KeptRows, PlainRows, Result
 from mvserver.serving import few_rows
 from mvserver.serving.api import PullPlan
 from mvserver.serving.memory_watch import Watched
@@ -19,22 +19,22 @@ _VALUE_BYTES = 64  # of a Python value and its place in a row, about
 class Whole:
     """All rows, to be given to any number of readers."""
 
-    rows: PlainRows | tuple[pa.RecordBatch, ...]
+    rows: PlainRows | KeptRows | tuple[pa.RecordBatch, ...]
     few: bool  # quickly written, and so on the event loop, too
 
     @classmethod
-    def of(cls, found: PlainRows | pa.RecordBatch) -> Whole:
-        return cls(found if isinstance(found, PlainRows) else (found,), few=True)
+    def of(cls, found: PlainRows | KeptRows | pa.RecordBatch) -> Whole:
+        return cls(found if isinstance(found, PlainRows | KeptRows) else (found,), few=True)
 
     @property
     def bytes(self) -> int:
-        if not isinstance(self.rows, PlainRows):
+        if isinstance(self.rows, tuple):
             return sum(batch.nbytes for batch in self.rows)
         texts = sum(len(value) for row in self.rows.values for value in row if type(value) is str)
         return 4 * texts + _VALUE_BYTES * len(self.rows.values) * (len(self.rows.types) + 1)
 
     def result(self, plan: PullPlan) -> Result:
-        if isinstance(self.rows, PlainRows):
+        if not isinstance(self.rows, tuple):
             names = [field.name for field in plan.fields]
             return Result(SELECT_TAG, plan.fields, few_rows.batches(self.rows, names), whole=True, rows=self.rows)
         return Result(SELECT_TAG, plan.fields, iter([b for b in self.rows if b.num_rows]), whole=True)

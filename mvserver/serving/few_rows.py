@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from mvserver import limits
-from mvserver.pgwire.backend import PlainRows
+from mvserver.pgwire.backend import KeptRows, PlainRows
 
 _EDGES: frozenset[Any] = frozenset({
     datetime.date.min, datetime.date.max, datetime.datetime.min, datetime.datetime.max,
@@ -55,9 +55,10 @@ def fetch(
     return pa.record_batch(arrays, list(names))
 
 
-def batches(rows: PlainRows, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    if rows.values:
-        columns = zip(*rows.values, strict=True)
+def batches(rows: PlainRows | KeptRows, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    values = rows.values
+    if values:
+        columns = zip(*values, strict=True)
         yield pa.record_batch(
             [pa.array(column, kind) for column, kind in zip(columns, rows.types, strict=True)], list(names)
         )

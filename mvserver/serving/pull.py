@@ -40,6 +40,7 @@ from mvserver.serving import (
 )
 from mvserver.serving.api import (
     NOBODY,
+    KeyRead,
     Owner,
     PlanRuns,
     PullPlan,
@@ -58,6 +59,9 @@ from mvserver.serving.binding import Bound
 from mvserver.serving.database import SYSTEM_CATALOG, Database
 from mvserver.serving.duck_types import OutputType
 from mvserver.serving.error_positions import locate
+from mvserver.serving.finished_loader import Loader
+from mvserver.serving.finished_rows import KeptViews
+from mvserver.serving.key_reads import key_read
 from mvserver.serving.leaving import LeavableWork
 from mvserver.serving.memory_watch import IN_USE, MemoryWatch
 from mvserver.serving.missing import Cause, MissingViews
@@ -65,7 +69,7 @@ from mvserver.serving.names import NameResolver, Reads
 from mvserver.serving.origins import origins
 from mvserver.serving.shaping import DuckShaper
 from mvserver.serving.shared import SharedReads
-from mvserver.serving.snapshot import DuckSnapshot, Engine
+from mvserver.serving.snapshot import DuckSnapshot, Engine, reader_settings
 from mvserver.serving.templates import can_stand, stands_for, template_of
 from mvserver.serving.turns import Turns
 from mvserver.serving.volatile import changes
@@ -90,11 +94,13 @@ class DuckPullService:
         *,
         concurrency: int = limits.PULL_CONCURRENCY,
         query_memory_limit: int = limits.QUERY_MEMORY_DEFAULT,
+        finished_rows_memory: int = 0,
         why_missing: Cause = lambda view_id: None,
         version: Callable[[Sequence[str]], Version | None] = lambda view_ids: None,
     ) -> None:
         """``concurrency`` bounds the queries at work at the same time, not those that are open; ``version`` is that of
-        the rows of some views, None where it cannot be told now, and nothing is shared."""
+        the rows of some views, None where it cannot be told now, and nothing is shared. With finished rows, all that
+        changes the views must be told to ``finished``."""
         self._database = database
         self._source = source
         self._turns = Turns(concurrency)
@@ -108,6 +114,7 @@ class DuckPullService:
         self._plans: OrderedDict[_Key, PullPlan] = OrderedDict()
         self.gathering = gathering.LookUps(self._snapshot)
         self.sharing = SharedReads(version, self._leavable)
+        self.finished = KeptViews(lambda: Loader(database, reader_settings(self._system)), finished_rows_memory)
         self._templates: OrderedDict[_Key, PullPlan | None] = OrderedDict()  # None: a text that has to be planned
 
     def warm_up(self) -> None:
@@ -115,6 +122,7 @@ class DuckPullService:
         self._system.refresh()
 
     def close(self) -> None:
+        self.finished.close()
         self.gathering.close()
         self._binders.close()
         self._leavable.close()
@@ -340,6 +348,7 @@ def _finish(
         arrow_types=tuple(arrow) if None not in arrow else (),
         plain_types=few_rows.plain_types(arrow) if None not in arrow else (),
         together=_together(direct, kind, outputs, arrow, count) if steady else None,
+        key_read=_key_read(tree, kind, outputs, arrow, reads) if steady else None,
         runs=PlanRuns(few=kind in (classify.POINT, classify.RANGE)),
         sets=facts.sets,
         reads_now=_reads_now(tree),
@@ -355,9 +364,24 @@ def _is_steady(tree: exp.Expr, reads: Reads, facts: SessionFacts) -> bool:
 def _together(
     direct: exp.Expr | None, kind: str, outputs: Sequence[OutputType], arrow: Sequence[Any], parameters: int
 ) -> Together | None:
-    if direct is None or kind != classify.POINT or any(output.cast for output in outputs):
+    if direct is None or kind != classify.POINT or not _are_plain(outputs, arrow):
         return None
-    return gathering.together(direct, parameters) if None not in arrow and few_rows.plain_types(arrow) else None
+    return gathering.together(direct, parameters)
+
+
+def _key_read(
+    tree: exp.Expr, kind: str, outputs: Sequence[OutputType], arrow: Sequence[Any], reads: Reads
+) -> KeyRead | None:
+    if kind not in (classify.POINT, classify.RANGE) or not _are_plain(outputs, arrow):
+        return None
+    (view,) = reads.views.values()
+    found = key_read(tree, view)
+    return found if found is not None and len(found.columns) == len(outputs) else None
+
+
+def _are_plain(outputs: Sequence[OutputType], arrow: Sequence[Any]) -> bool:
+    """Whether its values are numbers and texts, as DuckDB has them."""
+    return not any(output.cast for output in outputs) and None not in arrow and bool(few_rows.plain_types(arrow))
 
 
 def _at_most(read: StreamRead) -> str:

@@ -20,7 +20,7 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.edge_macros import TRANSACTION_TIME
 from mvserver.pgcatalog.system import SystemCatalog
-from mvserver.pgwire.backend import PlainRows, Result
+from mvserver.pgwire.backend import KeptRows, PlainRows, Result
 from mvserver.serving import few_rows
 from mvserver.serving.api import Owner, PullPlan
 from mvserver.serving.database import Database
@@ -386,5 +386,5 @@ def _names(plan: PullPlan) -> list[str]:
     return [field.name for field in plan.fields]
 
 
-def whole(plan: PullPlan, found: PlainRows | pa.RecordBatch) -> Result:
+def whole(plan: PullPlan, found: PlainRows | KeptRows | pa.RecordBatch) -> Result:
     return Whole.of(found).result(plan)

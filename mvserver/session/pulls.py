@@ -127,7 +127,7 @@ class PullRunner:
         """Whether nothing is known for which it would have to wait."""
         return (
             plan is not None
-            and ((plan.runs.short and bool(self._free)) or plan.runs.kept)
+            and (self._runs_short(plan) or plan.runs.kept or self._state.services.pulls.finished.knows(plan))
             and not plan.sets
             and not plan.streams
             and not (plan.reads_now and self._state.transaction.started)
@@ -136,12 +136,19 @@ class PullRunner:
             and self._watch.is_settled(plan)
         )
 
+    def _runs_short(self, plan: PullPlan) -> bool:
+        """In DuckDB."""
+        return plan.runs.short and bool(self._free)
+
     def _run_at_once(self, plan: PullPlan, parameters: Sequence[Any], clock: StatementClock) -> Result:
         waited, self._waited = self._waited, None
         if waited is not None:
             waited.clock.check()  # a cancel came meanwhile
         if not self.may_run_at_once(plan):
             raise Postponed
+        finished = self._finished(plan, parameters, clock)
+        if finished is not None:
+            return finished
         sharing = self._state.services.pulls.sharing if plan.steady else None
         if sharing is not None:
             kept = sharing.kept(plan, parameters)
@@ -149,8 +156,8 @@ class PullRunner:
                 self._state.transaction.queried = True
                 return kept
             plan.runs.kept = False
-            if not self.may_run_at_once(plan):
-                raise Postponed
+        if not self._runs_short(plan):
+            raise Postponed
         version = None if sharing is None else sharing.version(plan)
         gathering = self._state.services.pulls.gathering if plan.together is not None else None
         if gathering is not None and waited is not None and waited.asked.is_of(plan, parameters):
@@ -182,6 +189,16 @@ class PullRunner:
             sharing.keep(plan, parameters, version, result)
         return result
 
+    def _finished(self, plan: PullPlan, parameters: Sequence[Any], clock: StatementClock) -> Result | None:
+        """Without DuckDB, where the rows are kept finished; where no snapshot is pinned, that is."""
+        if plan.key_read is None:
+            return None
+        clock.check()
+        found = self._state.services.pulls.finished.find(plan, parameters)
+        if found is not None:
+            self._state.transaction.queried = True
+        return found
+
     def _answer_gathered(self) -> None:
         gathering = self._state.services.pulls.gathering
         if gathering.waiting:
@@ -195,6 +212,9 @@ class PullRunner:
             self._watch.before_read(plan, clock)
             if self._pinned is None:  # what is pinned already does not become fresher
                 self._freshness.before_read(plan.view_ids, clock)
+        kept = None if self._state.transaction.pins else self._finished(plan, parameters, clock)
+        if kept is not None:
+            return kept
         tables = self._stream_tables(plan, clock)
         self._state.transaction.queried = True
         result, snapshot = self._shared(plan, parameters, clock) or self._alone(plan, parameters, tables, clock)

@@ -94,8 +94,8 @@ class ViewInput:
         return self._roll_ups(relation, [MeasureInput(partial=p) for p in self.partials], self.partial_count, null_keys)
 
     def changed_groups(self, relation: str, *, partial: bool) -> str | None:
-        """The group keys of a batch, for a view whose changes are kept; None where it has none."""
-        if self.target.keeper is None or not self.keys:
+        """The group keys of a batch; None where the view has none."""
+        if not self.keys:
             return None
         passing = f"{self.partial_count} > 0" if partial else self.flag
         keys = ", ".join(f"{key} AS g{i}" for i, key in enumerate(self.group_keys))

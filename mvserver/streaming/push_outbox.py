@@ -67,6 +67,5 @@ class OutboxRows(LiveBatches):
     def _forget(self) -> None:
         """Rows that were taken go, in steps: each is a transaction."""
         if self._read - self._forgotten >= limits.PUSH_PIECE_ROWS:
-            with self._writer.transaction():
-                self._writer.execute(outboxes.forget_statement(self._outbox, self._read))
+            self._writer.forget_sent(self._outbox, self._read)
             self._forgotten = self._read

@@ -168,5 +168,4 @@ class Relay:
             return outboxes.incarnation(cursor, self._output.outbox)
 
     def _forget(self) -> None:
-        with self._writer.transaction():
-            self._writer.execute(outboxes.forget_statement(self._output.outbox, self._sent))
+        self._writer.forget_sent(self._output.outbox, self._sent)

@@ -28,7 +28,10 @@ CHANGED_KEYS, BEFORE, AFTER = "mv_changed_keys", "mv_before", "mv_after"
 
 
 class Keeper(Protocol):
-    """Keeps what a merge did."""
+    """Keeps what a merge did. ``others`` are states that it changes besides its own tables."""
+
+    @property
+    def others(self) -> Sequence[State]: ...
 
     def shown(self, *, changed_only: bool) -> str:
         """Query of the rows that the query shows, all or those whose keys are among CHANGED_KEYS (g0 ...)."""
@@ -44,12 +47,15 @@ def take_changes(
     query: str,
     keeper: Keeper | None,
     newest: dt.datetime | None,
+    note: Callable[[str | None], None] = lambda keys: None,
 ) -> None:
-    """Merges the last changes of a changelog, the rows of ``query``, and has that kept which they do to the rows."""
+    """Merges the last changes of a changelog, the rows of ``query``, and has that kept which they do to the rows.
+    ``note`` is given a query of the keys of these rows before they are merged, None where they are not known."""
     changes = cursor.sql(query).to_arrow_table()
     if changes.num_rows == 0:
         return
     register(CHANGES, changes)
+    note(_changed_keys(state))
     merge = partial(merge_changes, cursor, register, state, changes)
     if keeper is None:
         merge()

@@ -15,7 +15,7 @@ from spark_sinks.duckdb.capture import AFTER, BEFORE, Keeper, take_changes
 from spark_sinks.duckdb.changelog import Register, RetractedState
 from spark_sinks.duckdb.logs import Log
 from spark_sinks.duckdb.settling import settle
-from spark_sinks.duckdb.state import UpsertState, create_statements
+from spark_sinks.duckdb.state import State, UpsertState, create_statements
 
 GROUP_CHANGES = "mv_group_changes"
 
@@ -44,6 +44,13 @@ class GroupLog:
     rows: str
     changed_rows: str
     along: AlongGroups | None = None
+
+    @property
+    def others(self) -> tuple[State, ...]:
+        if self.along is None:
+            return ()
+        keeper = self.along.keeper
+        return (self.along.state, *(() if keeper is None else keeper.others))
 
     def shown(self, *, changed_only: bool) -> str:
         return self.changed_rows if changed_only else self.rows

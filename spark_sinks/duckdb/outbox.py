@@ -45,6 +45,10 @@ class Outbox:
             f"INSERT OR REPLACE INTO \"_ledger\".outboxes VALUES ('{self.query_id}', '{uuid.uuid4()}', 0)",
         ]
 
+    @property
+    def others(self) -> tuple[()]:
+        return ()
+
     def shown(self, *, changed_only: bool) -> str:
         """A row with a NULL in its key has no key to be sent under."""
         view = f'"_views"."{self.view_id}"'

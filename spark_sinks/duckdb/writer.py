@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,11 +22,12 @@ from spark_sinks.base import Position
 from spark_sinks.duckdb import inspection, logs, sessions, windows
 from spark_sinks.duckdb.capture import Keeper, capture, shows_closed, take_changes, turned_keys
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
+from spark_sinks.duckdb.changes import ChangeNotes, StateWatch, Unwatched
 from spark_sinks.duckdb.commits import Commits
 from spark_sinks.duckdb.group_logs import GroupLog
 from spark_sinks.duckdb.ledger import Ledger, LedgerEntry, RejectedRow, SubscriberRow, create_tables
 from spark_sinks.duckdb.names import qualified
-from spark_sinks.duckdb.outbox import Outbox
+from spark_sinks.duckdb.outbox import Outbox, forget_statement
 from spark_sinks.duckdb.state import (
     State,
     UpsertState,
@@ -66,7 +67,7 @@ class ViewMerge:
     statements: tuple[str, ...] = ()  # of the side of a join: they take in all that there is
     changes: str | None = None  # query of the last change of each primary key, over a changelog
     keeper: Keeper | None = None  # of what the merge changes
-    keys: str | None = None  # query of the group keys of the batch, for the keeper; None: any may change
+    keys: str | None = None  # query of the group keys of the batch; None: any may change
     event: str | None = None  # append mode: the column of event times, where rows age
     judging: windows.Judging | None = None  # over a window: the other statements then read the judged batch
 
@@ -130,6 +131,8 @@ class Writer:
         self._translate = translate
         self._reached = reached
         self._registered: set[str] = set()
+        self._notes = ChangeNotes()
+        self.watch: StateWatch = Unwatched()
         self.commit_lock = threading.RLock()
         with self.commit_lock:
             create_tables(self._cursor)
@@ -140,34 +143,55 @@ class Writer:
     def transaction(self) -> Iterator[Ledger]:
         """One transaction under the commit lock; the ledger's statements run in it."""
         with self.commit_lock:
-            self._cursor.execute("BEGIN TRANSACTION")
+            self._begin()
             try:
                 yield self.ledger
-                with self.commits.making(None):
-                    self._cursor.execute("COMMIT")
+                self._commit(None)
             except BaseException:
                 self._roll_back()
                 raise
 
+    def _begin(self) -> None:
+        self._notes.begin()
+        self._cursor.execute("BEGIN TRANSACTION")
+
+    def _commit(self, query_ids: Collection[str] | None) -> None:
+        """``query_ids``: whose rows it may change; None where it may be those of any."""
+        self.watch.changing(self._notes.taken)
+        try:
+            with self.commits.making(query_ids):
+                self._cursor.execute("COMMIT")
+        finally:
+            self.watch.changed()
+
     def execute(self, statement: str) -> None:
         """Inside ``transaction``: DDL of states and views."""
+        self._notes.anything()
         self._cursor.execute(statement)
 
     def execute_for(self, query_id: str, statements: Sequence[str]) -> None:
         """A transaction of one query alone. Raises MergeError for its own error."""
         with self.transaction(), self._on_behalf_of(query_id):
             for statement in statements:
-                self._cursor.execute(statement)
+                self.execute(statement)
+
+    def forget_sent(self, outbox: Outbox, until: int) -> None:
+        """A transaction of its own: rows of an outbox that are where they were to go."""
+        with self.transaction():
+            self._cursor.execute(forget_statement(outbox, until))
 
     def create_state(self, state: State, view_statement: str, kept: Outbox | None = None) -> None:
+        self._notes.rows(state.table)
         more = [] if kept is None else kept.create_statements()
         for statement in (*drop_statements(state), *create_statements(state), view_statement, *more):
             self._cursor.execute(statement)
 
     def drop_state(self, tables: Sequence[str], view_id: str | None) -> None:
         if view_id is not None:
+            self._notes.rows(view_id)
             self._cursor.execute(f'DROP VIEW IF EXISTS "_views"."{view_id}"')
         for table in tables:
+            self._notes.rows(table)
             self._cursor.execute(f"DROP TABLE IF EXISTS {qualified(table)}")
         self._cursor.execute(logs.forget_statement())
 
@@ -242,7 +266,7 @@ class Writer:
         """False when the ledger has this batch already. Raises MergeError for a view's own error, SqlError else."""
         with self.commit_lock:
             self._reached("before begin")
-            self._cursor.execute("BEGIN TRANSACTION")
+            self._begin()
             try:
                 if batch.entry is not None and self.ledger.already_committed(batch.entry):
                     self._cursor.execute("ROLLBACK")
@@ -260,8 +284,7 @@ class Writer:
                 if batch.entry is not None:
                     self.ledger.advance(batch.entry)
                 self._reached("after ledger")
-                with self.commits.making(batch.changed):
-                    self._cursor.execute("COMMIT")
+                self._commit(batch.changed)
                 self._reached("after commit")
             except (MergeError, SqlError):
                 self._roll_back()
@@ -288,17 +311,32 @@ class Writer:
         state, changed = view.state, view.keys
         if view.changes is not None:
             assert isinstance(state, (KeyedRows, RetractedState))  # noqa: S101 - a changelog's
-            take_changes(self._cursor, self._register, state, view.changes, view.keeper, newest)
+            note = partial(self._note, view)
+            take_changes(self._cursor, self._register, state, view.changes, view.keeper, newest, note)
             return
         if view.judging is not None and isinstance(state, UpsertState) and state.windowing is not None:
             grown = take_in(
                 self._cursor, self._register, view.query_id, state, state.windowing, view.judging, _BATCH, view.roll_ups
             )
             changed = grown or changed
+        self._note(view, view.keys)
         if view.keeper is None or (view.judging is not None and shows_closed(view.state)):
             self._merge_view(view)
             return
         capture(self._cursor, self._register, view.keeper, changed, partial(self._merge_view, view), newest)
+
+    def _note(self, view: ViewMerge, keys: str | None) -> None:
+        """Before the merge: what it will change. ``keys``: query of the keys (g0 ...) of the rows."""
+        table = view.state.table
+        if keys is not None and view.judging is None and self.watch.wants_keys(table):
+            self._notes.keys(table, self._cursor.sql(keys).to_arrow_table())
+        else:
+            self._notes.rows(table)
+        self._note_others(view.keeper)
+
+    def _note_others(self, keeper: Keeper | None) -> None:
+        for state in () if keeper is None else keeper.others:
+            self._notes.rows(state.table)
 
     def _merge_view(self, view: ViewMerge) -> None:
         if view.append is not None:
@@ -343,6 +381,8 @@ class Writer:
         passage = None if watch is None else windows.passage(self._cursor, advance.standing, watch)
         if watch is None or passage is None:
             return False
+        self._notes.rows(advance.state.table)  # some are shown, hidden or removed
+        self._note_others(advance.keeper)
         if passage.moves:
             move = partial(windows.move, self._cursor, query_id, passage.after)
             shown = turned_keys(advance.state, passage)

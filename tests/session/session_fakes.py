@@ -91,8 +91,17 @@ class FakeSnapshot:
             self.open_result = False
 
 
+class NothingFinished:
+    def knows(self, plan: PullPlan) -> bool:
+        return False
+
+    def find(self, plan: PullPlan, parameters: Sequence[Any]) -> Result | None:
+        return None
+
+
 class FakePulls:
     def __init__(self) -> None:
+        self.finished = NothingFinished()
         self.data = Data()
         self.snapshots: list[FakeSnapshot] = []
         self.scopes: list[PullScope] = []

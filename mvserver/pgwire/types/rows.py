@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, PlainRows
+from mvserver.pgwire.backend import Field, KeptRows, PlainRows
 from mvserver.pgwire.types.column import Cells, Column, Encoder, fixed, join, literal
 from mvserver.pgwire.types.registry import encoder
 
@@ -105,6 +105,22 @@ class RowFramer:
                     cells += (length(len(raw)), raw)
             cells[0] = head(kind, size, columns)
             framed.append(b"".join(cells))
+        return framed
+
+    def frame_kept(self, rows: KeptRows) -> list[bytes] | None:
+        """The same; those that were made before are as they were."""
+        frames = rows.keeper.frames(self, rows.columns)
+        framed = []
+        for key, row in zip(rows.keys, rows.rows, strict=True):
+            known = frames.get(key)
+            if known is not None and known[0] is row:
+                framed.append(known[1])
+                continue
+            made = self.frame_values(PlainRows((rows.shown(row),), rows.types))
+            if made is None:
+                return None
+            rows.keeper.keep_frame(frames, key, row, made[0])
+            framed += made
         return framed
 
     def _in_bulk(self, columns: Sequence[Column]) -> memoryview:

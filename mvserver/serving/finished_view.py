@@ -1,0 +1,185 @@
+"""The rows of one view as Python's values, found by their keys: what a look-up costs is then a dictionary's access.
+
+Rows are told apart by the values of the key columns, by the value itself where there is one column, else by their
+tuple. Only integers and texts can be keys: Python compares them exactly as DuckDB does (texts by code point, which is
+the order of their UTF-8). An order of a key column is a sorted list of its values beside one of the keys.
+
+Readers take no lock. Nothing that they have begun to read changes under them but the rows themselves, one by one, and
+who keeps the view tells them by its ``token`` whether these were of one state.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from mvserver import limits
+
+Row = tuple[Any, ...]
+Frames = dict[Any, tuple[Row, bytes]]
+"""By key: the row that a message was made of, and the message."""
+Order = tuple[list[Any], list[Any]]
+"""The values of a key column, and the keys."""
+
+_SLOT_BYTES = 64  # of a dictionary that is as empty as they get
+_TUPLE_BYTES = 64  # and 8 for each value
+_PLACE_BYTES = 16  # in the two lists of an order
+
+
+class Budget:
+    """Bytes that all views together may take."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.taken = 0
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> bool:
+        with self._lock:
+            if self.taken + size > self.most:
+                return False
+            self.taken += size
+            return True
+
+    def give_back(self, size: int) -> None:
+        with self._lock:
+            self.taken -= size
+
+
+class FinishedView:
+    """``names``, ``types`` (Arrow's) and rows begin with the key columns, whose Python types are ``key_types``."""
+
+    def __init__(self, names: Sequence[str], types: Sequence[Any], key_types: Sequence[type], budget: Budget) -> None:
+        self.names = tuple(names)
+        self.types = tuple(types)
+        self.key_types = tuple(key_types)
+        self.rows: dict[Any, Row] = {}
+        self.token: object | None = None  # another one each time that it has come up to date; None while it is not
+        self.size = 0  # all that it takes of the memory, in bytes
+        self._budget = budget
+        self._lock = threading.RLock()  # of frames and size; readers take it only to keep a new frame
+        self._wanted: set[int] = set()  # key columns whose order somebody has asked for
+        self._orders: dict[int, Order] = {}
+        self._frames: dict[tuple[object, tuple[int, ...]], Frames] = {}
+        self._key_of: Callable[[Row], Any] = itemgetter(*range(len(self.key_types)))
+
+    # --- who keeps it: one thread at a time, while there is no token --------------------------------------------------
+    def add(self, rows: Sequence[Row]) -> bool:
+        """False where there is no room for them, or two rows have one key: then it cannot be used."""
+        if not self._grow(sum([self._weight(row) for row in rows])):
+            return False
+        before, key_of = len(self.rows), self._key_of
+        self.rows.update([(key_of(row), row) for row in rows])
+        return len(self.rows) == before + len(rows)
+
+    def replace(self, keys: Iterable[Any], rows: Sequence[Row]) -> bool:
+        """The rows of these keys are now ``rows``. False as above."""
+        gone: set[Any] = set()
+        for key in keys:
+            row = self.rows.pop(key, None)
+            if row is not None:
+                gone.add(key)
+                self._shrink(self._weight(row))
+        self._forget_frames(gone)
+        if not self.add(rows):
+            return False
+        there = set(map(self._key_of, rows))
+        came, gone = there - gone, gone - there
+        return not (came or gone) or all(
+            self._put_in_order(column, [key for key in order if key not in gone] + list(came))
+            for column, (_, order) in list(self._orders.items())
+        )
+
+    def put_in_order(self) -> bool:
+        """By the columns that were asked for. False where there is no room for it."""
+        return all(self._put_in_order(column, list(self.rows)) for column in self._wanted - self._orders.keys())
+
+    @property
+    def lacks_order(self) -> bool:
+        return len(self._wanted) > len(self._orders)
+
+    def give_up(self) -> None:
+        """Gives its memory back."""
+        self.token = None
+        with self._lock:
+            self.rows, self._orders, self._frames = {}, {}, {}
+        self._shrink(self.size)
+
+    def _put_in_order(self, column: int, keys: list[Any]) -> bool:
+        """A NULL is in no range."""
+        if len(self.key_types) == 1:
+            keys = sorted(key for key in keys if key is not None)
+            order = keys, keys
+        else:
+            keys = [key for key in keys if key[column] is not None]
+            keys.sort(key=itemgetter(column))  # what is in order already costs a comparison each
+            order = [key[column] for key in keys], keys
+        before = self._orders.get(column, ((), ()))
+        self._shrink(_PLACE_BYTES * len(before[0]))
+        if not self._grow(_PLACE_BYTES * len(keys)):
+            return False
+        self._orders[column] = order
+        return True
+
+    def _weight(self, row: Row) -> int:
+        """Bytes of a row, its key and its place among the others."""
+        values = sum([_rounded(sys.getsizeof(value)) for value in row if value is not None])
+        keys = len(self.key_types)
+        return _SLOT_BYTES + values + _TUPLE_BYTES + 8 * len(row) + (_TUPLE_BYTES + 8 * keys if keys > 1 else 0)
+
+    def _grow(self, size: int) -> bool:
+        with self._lock:
+            if not self._budget.take(size):
+                return False
+            self.size += size
+            return True
+
+    def _shrink(self, size: int) -> None:
+        with self._lock:
+            self._budget.give_back(size)
+            self.size -= size
+
+    # --- who reads ----------------------------------------------------------------------------------------------------
+    def order(self, column: int) -> Order | None:
+        """None until it is made."""
+        found = self._orders.get(column)
+        if found is None:
+            self._wanted.add(column)
+        return found
+
+    def frames(self, framer: object, columns: tuple[int, ...]) -> Frames:
+        found = self._frames.get((framer, columns))
+        if found is None:
+            with self._lock:
+                if len(self._frames) >= limits.FINISHED_ROWS_FORMS_MAX:
+                    self._shrink(sum(_frame_weight(f) for frames in self._frames.values() for _, f in frames.values()))
+                    self._frames = {}
+                found = self._frames[framer, columns] = {}
+        return found
+
+    def keep_frame(self, frames: Frames, key: Any, row: Row, frame: bytes) -> None:
+        """For the next one who asks for the row in this form, as long as there is room."""
+        with self._lock:
+            kept = self.rows.get(key) is row and key not in frames  # not one of a state that has passed
+            if kept and self._grow(_frame_weight(frame)):
+                frames[key] = (row, frame)
+
+    def _forget_frames(self, keys: Collection[Any]) -> None:
+        with self._lock:
+            for frames in self._frames.values():
+                for key in keys:
+                    kept = frames.pop(key, None)
+                    if kept is not None:
+                        self._shrink(_frame_weight(kept[1]))
+
+
+def _frame_weight(frame: bytes) -> int:
+    return _SLOT_BYTES + _TUPLE_BYTES + _rounded(sys.getsizeof(frame))
+
+
+def _rounded(size: int) -> int:
+    """As the allocator gives it."""
+    return (size + 15) & ~15
