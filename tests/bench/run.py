@@ -15,7 +15,21 @@ from pathlib import Path
 from mvbench import machine, render, results
 from mvbench.bench import Bench, Settings
 
-PARTS = ("startup", "freshness", "changelog_join", "view_cost", "backlog", "nexmark", "pull", "cpu", "memory")
+PARTS = (
+    "startup",
+    "freshness",
+    "stream_joins",
+    "changelog_join",
+    "changelog_group",
+    "view_cost",
+    "tenth_view",
+    "backlog",
+    "nexmark",
+    "pull",
+    "cpu",
+    "memory",
+    "join_memory",
+)
 _NEXMARK = Path(__file__).resolve().parents[1] / "nexmark"  # its events and queries, which tests have too
 
 

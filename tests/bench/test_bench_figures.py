@@ -10,8 +10,8 @@ import pytest
 import scan_only
 from mvbench import machine, processes, render, results
 from mvbench.load import Marker
+from mvbench.markers import ages_ms
 from mvbench.parts import backlog
-from mvbench.parts.freshness import ages_ms
 from mvbench.parts.view_cost import shares
 from mvbench.stats import latency_summary, percentile, rate_after_first
 
@@ -78,6 +78,32 @@ SAMPLES: dict[str, dict[str, object]] = {
             {"views": 3, "events_per_s": 1_000, "key_sets": 3, "with_where": 0, "keys": 21_000}
             | latency_summary([100.0, 120.5])
         ]
+    },
+    "stream_joins": {
+        "rows": [{"join": "interval", "events_per_s": 10_000, "joined_rows": 600_123} | latency_summary([200.0])]
+    },
+    "changelog_join": {"rows": [{"changes_per_s": 1_000, "joined_rows": 77_000} | latency_summary([150.0])]},
+    "changelog_group": {
+        "events": 1_000_000,
+        "rows": [
+            {"source": "changelog", "aggregates": "count, max", "events_per_s": 90_000, "cpu_us_per_event": 17.3}
+            | {"live_per_s": 10_000}
+            | latency_summary([300.0])
+        ],
+    },
+    "tenth_view": {
+        "records": 5_000_000,
+        "events_per_s": 10_000,
+        "fill_s": 31.5,
+        "p99_raised": 0.42,
+        "rows": [{"when": "before"} | latency_summary([100.0]), {"when": "while"} | latency_summary([142.0])],
+    },
+    "join_memory": {
+        "rows_of_an_hour": 7_200_000,
+        "rows": [
+            {"hours": 1, "events_a_side": 3_600_000, "rss_mib_while_reading": 2_400, "rss_mib_after_restart": 1_100}
+            | {"rss_bytes_per_row": 12.5, "disk_mib": 310}
+        ],
     },
     "backlog": {
         "events": 5_000_000,
@@ -158,6 +184,11 @@ def test_every_part_has_its_place_in_the_document_and_a_table(tmp_path: Path) ->
     assert "The tenth view adds 8.0 % of the batch with one view, the hundredth 3.0 %." in first
     assert "| q5 | 920,000 | 700 | 50,000 | 12.5 % | 31.5 |" in first
     assert "| idle | 0.05 | 900 |" in first
+    assert "| interval | 10,000 | 600,123 | 200 | 200 | 200 | 200 | 1 |" in first
+    assert "| 1,000 | 77,000 | 150 | 150 | 150 | 150 | 1 |" in first
+    assert "| changelog | count, max | 90,000 | 17.3 | 10,000 | 300 | 300 |" in first
+    assert "filled after 31.5 s; meanwhile the p99 of the others is +42.0 %." in first
+    assert "| 1 | 3,600,000 | 2,400 | 1,100 | 12.5 | 310 |" in first
     assert "| look-up | simple | 1 | mvserver | 1,500 | 0.21 | 0.6 | 0.6 |" in first
     assert "5,000,000 rows (240 MiB) streamed: 1,200,000 rows a second, PostgreSQL 2,000,000 (0.60 of it)" in first
     assert "| 200 | 200 |  | 1,000 | 90 | 90 |" in first

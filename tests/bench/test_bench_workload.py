@@ -8,9 +8,10 @@ from collections import Counter
 
 import pytest
 from mvbench.viewsets import clicks_views, wide_views
-from mvbench.workload import CLICKS, CUSTOMERS, KEYS, ORDERS, WIDE, Generator, Workload, marker_url
+from mvbench.workload import CLICKS, CUSTOMERS, KEYS, ORDERS, VISITS, WIDE, Generator, Workload, marker_url
 
 SEED = 11
+WORKLOADS = (CLICKS, WIDE, KEYS, ORDERS, CUSTOMERS, VISITS)
 
 
 def made(workload: Workload, start: int, stop: int, seed: int = SEED) -> list[bytes]:
@@ -21,7 +22,7 @@ def made(workload: Workload, start: int, stop: int, seed: int = SEED) -> list[by
         generator.close()
 
 
-@pytest.mark.parametrize("workload", [CLICKS, WIDE, KEYS, ORDERS, CUSTOMERS], ids=lambda workload: workload.name)
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
 def test_events_have_the_declared_columns_and_types(workload: Workload) -> None:
     declared = dict(column.strip().split(" ") for column in workload.columns.split(","))
     kinds = {"BIGINT": int, "INTEGER": int, "VARCHAR": str}
@@ -33,7 +34,7 @@ def test_events_have_the_declared_columns_and_types(workload: Workload) -> None:
     assert json.loads(workload.marker_value(7))["url"] == marker_url(7)
 
 
-@pytest.mark.parametrize("workload", [CLICKS, WIDE, KEYS, ORDERS, CUSTOMERS], ids=lambda workload: workload.name)
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
 def test_the_nth_event_of_a_seed_is_always_the_same(workload: Workload) -> None:
     whole = Counter(made(workload, 0, 3_000))
     assert whole == Counter(made(workload, 0, 1_000)) + Counter(made(workload, 1_000, 3_000))

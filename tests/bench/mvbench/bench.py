@@ -94,9 +94,24 @@ class Bench:
                 yield running
             finally:
                 server.stop()
-                admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
-                for deleted in admin.delete_topics([topic]).values():
-                    deleted.result()
+                self._delete(topic)
+
+    @contextlib.contextmanager
+    def beside(self, running: Running, stream: str, workload: Workload) -> Iterator[str]:
+        """Another source of a running server, over a new topic, which goes afterwards."""
+        topic = f"{running.topic}-{stream}"
+        try:
+            with running.connect() as client:
+                client.execute(workload.declare(stream, STORE, topic))
+            yield topic
+        finally:
+            running.server.stop()  # who reads a topic that goes would report it
+            self._delete(topic)
+
+    def _delete(self, topic: str) -> None:
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
+        for deleted in admin.delete_topics([topic]).values():
+            deleted.result()
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -86,11 +87,18 @@ class LiveLoad:
         self.sent = 0
 
     def start(self) -> None:
+        start_together([self])
+
+    def prepare(self) -> None:
         self._process.start()
+
+    def begin(self, moment: float) -> None:
+        self.begin_at = moment
+        self._mine.send(moment)
+
+    def wait_ready(self) -> None:
         if self._mine.recv() != "ready":
             raise RuntimeError("the producer did not get ready")
-        self.begin_at = time.time() + 0.2
-        self._mine.send(self.begin_at)
 
     def stop(self) -> list[Marker]:
         """Ends the load and returns all markers that were sent."""
@@ -98,6 +106,17 @@ class LiveLoad:
         self.sent, stamps = self._mine.recv()
         self._process.join(_FLUSH_TIMEOUT_S)
         return [Marker(self.first_marker + number, stamp) for number, stamp in enumerate(stamps)]
+
+
+def start_together(loads: Sequence[LiveLoad]) -> None:
+    """All begin at one moment: the n-th markers of all are sent together."""
+    for load in loads:
+        load.prepare()
+    for load in loads:
+        load.wait_ready()
+    moment = time.time() + 0.2
+    for load in loads:
+        load.begin(moment)
 
 
 def _produce_live(

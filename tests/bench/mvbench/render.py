@@ -76,10 +76,23 @@ def _freshness(result: dict[str, Any]) -> str:
     return table(header, [[row[name] for name in fields] for row in result["rows"]])
 
 
+def _stream_joins(result: dict[str, Any]) -> str:
+    header = ("join", "events/s a side", "joined rows", "p50 ms", "p90 ms", "p99 ms", "max ms", "markers")
+    return _fields(
+        header, ("join", "events_per_s", "joined_rows", "p50_ms", "p90_ms", "p99_ms", "max_ms", "n"), result["rows"]
+    )
+
+
 def _changelog_join(result: dict[str, Any]) -> str:
     header = ("changes/s a side", "joined rows", "p50 ms", "p90 ms", "p99 ms", "max ms", "markers")
     fields = ("changes_per_s", "joined_rows", "p50_ms", "p90_ms", "p99_ms", "max_ms", "n")
     return table(header, [[row[name] for name in fields] for row in result["rows"]])
+
+
+def _changelog_group(result: dict[str, Any]) -> str:
+    header = ("source", "aggregates", "backlog, events/s", "CPU µs/event", "live, events/s", "p50 ms", "p99 ms")
+    fields = ("source", "aggregates", "events_per_s", "cpu_us_per_event", "live_per_s", "p50_ms", "p99_ms")
+    return f"{result['events']:,} events of backlog.\n\n" + _fields(header, fields, result["rows"])
 
 
 def _backlog(result: dict[str, Any]) -> str:
@@ -124,6 +137,20 @@ def _view_cost(result: dict[str, Any]) -> str:
     return (
         f"{text}\n\nThe tenth view adds {_percent(result['tenth_share'])} of the batch with one view, the hundredth "
         f"{_percent(result['hundredth_share'])}."
+    )
+
+
+def _tenth_view(result: dict[str, Any]) -> str:
+    header = ("the nine views", "p50 ms", "p90 ms", "p99 ms", "max ms", "markers")
+    names = {"before": "alone", "while": "while the tenth is filled"}
+    rows = [
+        (names[row["when"]], row["p50_ms"], row["p90_ms"], row["p99_ms"], row["max_ms"], row["n"])
+        for row in result["rows"]
+    ]
+    return (
+        f"{result['records']:,} records, {result['events_per_s']:,} events a second.\n\n{table(header, rows)}\n\n"
+        f"The tenth view is filled after {result['fill_s']} s; meanwhile the p99 of the others is "
+        f"{result['p99_raised'] * 100:+.1f} %."
     )
 
 
@@ -173,9 +200,26 @@ def _memory(result: dict[str, Any]) -> str:
     return table(header, rows)
 
 
+def _join_memory(result: dict[str, Any]) -> str:
+    columns = {
+        "hours read": "hours",
+        "events a side": "events_a_side",
+        "MiB while reading": "rss_mib_while_reading",
+        "MiB after a restart": "rss_mib_after_restart",
+        "memory, bytes a row": "rss_bytes_per_row",
+        "disk MiB": "disk_mib",
+    }
+    rows = _fields(tuple(columns), tuple(columns.values()), result["rows"])
+    return f"{result['rows_of_an_hour']:,} rows are within the hour.\n\n{rows}"
+
+
 _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "freshness": _freshness,
+    "stream_joins": _stream_joins,
     "changelog_join": _changelog_join,
+    "changelog_group": _changelog_group,
+    "tenth_view": _tenth_view,
+    "join_memory": _join_memory,
     "backlog": _backlog,
     "nexmark": _nexmark,
     "view_cost": _view_cost,

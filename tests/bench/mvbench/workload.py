@@ -30,12 +30,14 @@ class Workload:
     json: str
     marker: str
     primary_key: str | None = None  # of a changelog
+    timestamp: str | None = "event_ts"  # without one the event time is the record's own, which goes with the clock
 
     def declare(self, stream: str, store: str, topic: str) -> str:
         kind, key = ("STREAM", "") if self.primary_key is None else ("CHANGELOG", f", PRIMARY KEY ({self.primary_key})")
+        timestamp = "" if self.timestamp is None else f", 'timestamp' = '{self.timestamp}'"
         return (
             f"CREATE {kind} {stream} ({self.columns}{key}) WITH ('store' = '{store}', 'topic' = '{topic}', "
-            "'topic.partitions' = 4, 'topic.replicas' = 1, 'value.format' = 'json', 'timestamp' = 'event_ts');"
+            f"'topic.partitions' = 4, 'topic.replicas' = 1, 'value.format' = 'json'{timestamp});"
         )
 
     def marker_value(self, number: int) -> bytes:
@@ -90,6 +92,14 @@ CUSTOMERS = Workload(
     """'{"event_ts":' || (1700000000000 + i) || ',"url":"c' || (h1 % 100000) || '","plan":"p' || (h2 % 50) || '"}'""",
     '{{"event_ts":{ts},"url":"{url}","plan":"p1"}}',
     "url",
+)
+VISITS = Workload(
+    "visits",  # each with an id of its own, which the visit of the same number in another topic has too
+    "event_ts BIGINT, id VARCHAR, url VARCHAR, customer VARCHAR, amount BIGINT",
+    1,
+    """'{"event_ts":' || (1700000000000 + i) || ',"id":"v' || i || '","url":"./u' || (h1 % 1000) || '","customer":"c'
+       || (h2 % 100000) || '","amount":' || (h3 % 1000) || '}'""",
+    '{{"event_ts":{ts},"id":"{url}","url":"{url}","customer":"{url}","amount":1}}',
 )
 
 

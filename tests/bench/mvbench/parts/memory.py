@@ -6,20 +6,17 @@ almost no keys, after a restart in which nothing is read: what is held, not what
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
 from typing import Any
 
-from mvbench.bench import Bench, Running
+from mvbench.bench import Bench
+from mvbench.held import held
 from mvbench.load import preload
 from mvbench.processes import usage
-from mvbench.stats import median
 from mvbench.viewsets import View
 from mvbench.workload import KEYS
 
 _KEYS = (1_000_000, 10_000_000)
 _FEW = 1_000
-_SETTLE_LOOKS = 30
 
 
 def measure(bench: Bench) -> dict[str, Any]:
@@ -28,7 +25,7 @@ def measure(bench: Bench) -> dict[str, Any]:
     with bench.fresh(KEYS, [view]) as running:
         preload(running.bootstrap, running.topic, KEYS, _FEW, seed=1)
         running.watch_until(_FEW)
-        base_rss, base_disk = _held(running)
+        base_rss, base_disk = held(running.server)
         loaded = _FEW
         for keys in _KEYS:
             wanted = max(_FEW * 2, int(keys * bench.settings.scale))
@@ -36,7 +33,7 @@ def measure(bench: Bench) -> dict[str, Any]:
             loaded = wanted
             running.watch_until(loaded, poll_s=1.0)
             peak = usage(running.server.pid).rss_bytes
-            rss, disk = _held(running)
+            rss, disk = held(running.server)
             rows.append(
                 {
                     "keys": loaded,
@@ -48,25 +45,3 @@ def measure(bench: Bench) -> dict[str, Any]:
             )
             print(f"    {rows[-1]}")
     return {"rows": rows}
-
-
-def _held(running: Running) -> tuple[int, int]:
-    running.server.stop()
-    disk = sum(path.stat().st_size for path in _files(running.server.data_directory))
-    running.server.start()
-    with running.connect() as client:
-        running.visible(client)
-    return _settled_rss(running), disk
-
-
-def _files(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
-
-
-def _settled_rss(running: Running) -> int:
-    """Once Spark is up again too: the median of the last looks of half a minute."""
-    found = []
-    for _ in range(_SETTLE_LOOKS):
-        time.sleep(1.0)  # between two looks of half a minute
-        found.append(usage(running.server.pid).rss_bytes)
-    return int(median(found[-5:]))

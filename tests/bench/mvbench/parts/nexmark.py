@@ -8,7 +8,6 @@ query reads twice, for two sides of a join, are still one event.
 from __future__ import annotations
 
 import datetime as dt
-import time
 from typing import Any
 
 from confluent_kafka import Producer
@@ -16,10 +15,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from nexmark_events import COLUMNS, Site
 from nexmark_queries import Query, declarations, queries
 
+from mvbench import completion
 from mvbench.bench import STORE, Bench, Client
 from mvbench.load import PARTITIONS
 from mvbench.parts.backlog import scan_only
-from mvbench.processes import usage
 from mvserver.demo.server import Server
 
 EVENTS = 600_000
@@ -28,9 +27,6 @@ _BETWEEN = dt.timedelta(milliseconds=1)  # of event time
 _SEED = 1
 _READS = {"person": ("q3", "q8"), "auction": ("q3", "q4", "q6", "q8", "q9")}
 _NO_BIDS = ("q3", "q8")
-_POLL_S = 0.1
-_STEADY = 10  # looks in a row that show a view to be complete
-_WAIT_S = 1_200.0
 _FLUSH_TIMEOUT_S = 120.0
 
 
@@ -97,21 +93,7 @@ def _measured(server: Server, client: Client, query: Query, counts: dict[str, in
 
 def _run(server: Server, client: Client, query: Query) -> tuple[float, float, int]:
     """Seconds until the view is complete, those of processors that server and Spark took, and how many rows it has."""
-    began, before = time.monotonic(), usage(server.pid).cpu_s
-    client.execute(query.create.encode())
-    complete: list[float] = []
-    cpu_s = 0.0
-    while len(complete) < _STEADY:
-        found = client.execute("SELECT rows_in, caught_up, state, error FROM mv_catalog.queries").fetchone()
-        assert found is not None
-        read, caught_up, state, error = found
-        moment = time.monotonic()
-        if state == "FAILED" or moment > began + _WAIT_S:
-            raise RuntimeError(f"{query.name} is {state}, {read} records read: {error}")
-        complete = [*complete, moment] if caught_up and read else []
-        if len(complete) == 1:
-            cpu_s = usage(server.pid).cpu_s - before
-        time.sleep(_POLL_S)  # asking more often would take the cores from what is measured
+    seconds, cpu_s = completion.create(server, client, query.create)
     row = client.execute(f"SELECT count(*) FROM {query.name}".encode()).fetchone()
     client.execute(f"DROP MATERIALIZED VIEW {query.name}".encode())
-    return complete[0] - began, cpu_s, int(row[0]) if row else 0
+    return seconds, cpu_s, int(row[0]) if row else 0
