@@ -53,6 +53,7 @@ TEMPORAL_JOIN_IDLE_MS = 3_000  # without records for so long, a changelog does n
 TEMPORAL_JOIN_KEPT_MS = 3_600_000  # of event time: so far behind its stream a row still sees its own time's version
 JOIN_WITHIN_DAYS_MAX = 366  # of an interval join: rows are kept that long
 AGGREGATION_LEVELS_MAX = 4  # an aggregate of aggregates has two; each has a state, and a pipeline above it
+UNION_QUERIES_MAX = 32  # of one UNION ALL: each is read by itself
 QUERY_LEVELS_MAX = 32  # sub-queries and WITH queries that read each other; each level is bound by recursion
 EXPRESSION_NODES_MAX = 5_000  # operations of a column of a sub-query, which the query around it may use many times
 LOWERED_EXPRESSION_CHARS_MAX = 256 * 1024  # an expression as engine text; lowerings may repeat an argument

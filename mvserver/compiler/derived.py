@@ -8,8 +8,9 @@ aggregates again: the one side is the first query, and its rows change, as those
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from mvserver.compiler.expressions import (
     AggregateReference,
@@ -24,6 +25,7 @@ from mvserver.compiler.windows import WINDOW_END
 from mvserver.sql import types as t
 
 EVENT_TIME = "rowtime"  # a column of every derived scan beside those of the user, whose names have a dot
+ROW_MARK = "rowmark"  # of one that a window is over: how far a row's own source was just before it, in microseconds
 
 
 class JoinKind(enum.Enum):
@@ -66,6 +68,10 @@ class _Join:
     def outputs(self) -> tuple[Output, ...]:
         return (*self.left.outputs, *self.right.outputs)
 
+    def with_sides(self, sides: Sequence[JoinSide]) -> Self:
+        left, right = sides
+        return replace(self, left=left, right=right)
+
     def numbered(self, condition: Expression) -> Expression:
         """A condition over the joined rows as one that DuckDB evaluates: columns by their place."""
         return by_place(condition, (output.name for output in self.outputs))
@@ -93,19 +99,17 @@ class ChangelogJoin(_Join):
 
 @dataclass(frozen=True)
 class UnionAll:
-    """The rows of both sides, which have no keys and the same columns."""
+    """The rows of all sides, which have no keys and the same columns."""
 
-    left: JoinSide
-    right: JoinSide
+    sides: tuple[JoinSide, ...]
     residual: Expression | None = None
 
     @property
-    def sides(self) -> tuple[JoinSide, JoinSide]:
-        return self.left, self.right
-
-    @property
     def outputs(self) -> tuple[Output, ...]:
-        return self.left.outputs
+        return self.sides[0].outputs
+
+    def with_sides(self, sides: Sequence[JoinSide]) -> UnionAll:
+        return replace(self, sides=tuple(sides))
 
 
 @dataclass(frozen=True)
@@ -176,6 +180,15 @@ def derived_scan(relation: str, derived: Derived, key: tuple[ScanColumn, ...] | 
     )
 
 
+def with_marks(scan: Scan) -> Scan:
+    """The derived scan for a window: each row says by itself whether it comes late."""
+    return replace(scan, columns=(*scan.columns, ScanColumn(ROW_MARK, t.BIGINT)))
+
+
+def has_marks(scan: Scan) -> bool:
+    return scan.derived is not None and scan.columns[-1].name == ROW_MARK
+
+
 def scans(scan: Scan) -> Iterator[Scan]:
     """The scans of stored relations that this one is made from, left to right; itself where it is one."""
     if scan.derived is None:
@@ -204,14 +217,13 @@ def _pruned_scan(scan: Scan, wanted: frozenset[str]) -> Scan:
     join = scan.derived
     if join is None:
         return scan
-    wanted |= {EVENT_TIME, *scan.primary_key}
+    wanted |= {EVENT_TIME, ROW_MARK, *scan.primary_key}
     kept = tuple(column for column in scan.columns if column.name in wanted)
     if isinstance(join, Groups):
         return replace(scan, columns=kept, derived=Groups(_pruned_groups(join.plan, wanted)))
     if join.residual is not None:
         wanted |= _columns_of([join.residual])
-    left, right = (_pruned_side(side, wanted) for side in join.sides)
-    return replace(scan, columns=kept, derived=replace(join, left=left, right=right))
+    return replace(scan, columns=kept, derived=join.with_sides([_pruned_side(side, wanted) for side in join.sides]))
 
 
 def _pruned_side(side: JoinSide, wanted: frozenset[str]) -> JoinSide:

@@ -30,7 +30,8 @@ def join_lines(join: IntervalJoin | TemporalJoin | ChangelogJoin | UnionAll, bel
         lines.append("    Event time: that of the left row")
     if join.residual is not None:
         lines.append(f"    Condition: {render(join.residual)}")
-    for word, side in zip(("Left", "Right"), join.sides, strict=True):
+    numbered = [f"Query {number}" for number, _ in enumerate(join.sides, 1)]
+    for word, side in zip(numbered if isinstance(join, UnionAll) else ("Left", "Right"), join.sides, strict=True):
         lines.append(f"    {word}:")
         lines += [f"    {line}" for line in _side_lines(side, below)]
     return lines

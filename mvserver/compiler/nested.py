@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def changes_of(source: Source, plan: Aggregation, select: exp.Expression) -> Source:
     """The same names over the rows that ``plan`` gives, whose outputs they stand for. ``select`` is the tree of what
     reads them."""
-    check_grouped(plan, select)
+    plan = check_grouped(plan, select)
     if _levels(plan.scan) >= limits.AGGREGATION_LEVELS_MAX:
         raise SqlError(
             sqlstates.STATEMENT_TOO_COMPLEX,

@@ -127,7 +127,10 @@ def _with_changes(source: Source, join: exp.Join) -> Source:
 
 def _item(item: exp.Expression, names: Names) -> Source:
     if isinstance(item, exp.Subquery):
-        return _derived(item.this, item, replace(names, level=names.level + 1), item.args.get("alias"), None)
+        if item.meta.get("properties"):
+            raise refused("WITH (...) after a sub-query", item, "Write it after the stream that the query reads.")
+        inside = replace(names, level=names.level + 1)
+        return over_window(_derived(item.this, item, inside, item.args.get("alias"), None), item)
     if isinstance(item, exp.Unnest):
         raise first_in_from(item)
     if not isinstance(item, exp.Table):

@@ -1,14 +1,16 @@
-"""UNION ALL: the rows of two queries become one scan, whichever comes first."""
+"""UNION ALL: the rows of several queries become one scan, whichever comes first."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
-from mvserver import sqlstates
+from mvserver import limits, sqlstates
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.coercion import coerce, common_type_of
 from mvserver.compiler.derived import JoinSide, UnionAll, derived_scan
-from mvserver.compiler.expressions import ColumnReference
+from mvserver.compiler.expressions import ColumnReference, Expression, both, with_children
 from mvserver.compiler.plans import ContinuousPlan, Output, Projection
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
@@ -43,15 +45,45 @@ def union_all(left: ContinuousPlan, right: ContinuousPlan, tree: exp.Expression)
             )
         )
     derived = UnionAll(
-        JoinSide(left.scan, left.where, (), tuple(one for one, _ in columns)),
-        JoinSide(right.scan, right.where, (), tuple(other for _, other in columns)),
+        (
+            *_sides(JoinSide(left.scan, left.where, (), tuple(one for one, _ in columns))),
+            *_sides(JoinSide(right.scan, right.where, (), tuple(other for _, other in columns))),
+        )
     )
+    if len(derived.sides) > limits.UNION_QUERIES_MAX:
+        raise SqlError(
+            sqlstates.STATEMENT_TOO_COMPLEX,
+            f"UNION ALL of more than {limits.UNION_QUERIES_MAX} queries",
+            hint="Write some of them to a stream with CREATE STREAM ... AS, and read that.",
+            position=position_of(tree.expression),
+        )
     scan = derived_scan(f"{left.scan.relation} union all {right.scan.relation}", derived)
     outputs = tuple(
         Output(given.name, one.type, ColumnReference(one.type, one.name))
         for given, (one, _) in zip(left.outputs, columns, strict=True)
     )
     return Projection(scan, None, outputs)
+
+
+def _sides(side: JoinSide) -> tuple[JoinSide, ...]:
+    """A query over a UNION ALL is one query over each of its queries, so that all are sides of one union."""
+    inner = side.scan.derived
+    if not isinstance(inner, UnionAll) or side.scan.unnests:
+        return (side,)
+    return tuple(_through(side, each) for each in inner.sides)
+
+
+def _through(side: JoinSide, inner: JoinSide) -> JoinSide:
+    given = {output.name: output.expression for output in inner.outputs}
+
+    def over_inner(node: Expression) -> Expression:
+        if isinstance(node, ColumnReference):
+            return given[node.name]
+        return with_children(node, over_inner)
+
+    where = both(inner.where, None if side.where is None else over_inner(side.where))
+    outputs = tuple(replace(output, expression=over_inner(output.expression)) for output in side.outputs)
+    return replace(side, scan=inner.scan, where=where, outputs=outputs)
 
 
 def _check_branch(plan: ContinuousPlan, node: exp.Expression) -> None:

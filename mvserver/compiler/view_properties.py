@@ -28,7 +28,7 @@ def with_view_properties(plan: ContinuousPlan, millis: Mapping[str, int]) -> Con
     window = plan.scan.window
     if isinstance(plan, Projection) and set(given) == {RETENTION} and not over_changelog(plan):
         return replace(plan, retention_ms=given[RETENTION])
-    if not isinstance(plan, Aggregation) or window is None or plan.forgetting:
+    if not isinstance(plan, Aggregation) or window is None or plan.forgetting or over_changelog(plan):
         return _without_window(plan, given)
     grace, retention = given.get(GRACE, 0), given.get(RETENTION)
     least = grace + (window.size_ms if window.kind is WindowKind.SESSION else 0)
@@ -45,7 +45,8 @@ def with_view_properties(plan: ContinuousPlan, millis: Mapping[str, int]) -> Con
 
 def _without_window(plan: ContinuousPlan, given: Mapping[str, int]) -> ContinuousPlan:
     """A group goes when nothing has come for it for the time of its retention, which is what forgetting it means."""
-    if GRACE in given or isinstance(plan, Projection):
+    of_changelog = over_changelog(plan) and plan.scan.window is not None  # whose windows are never closed
+    if GRACE in given or isinstance(plan, Projection) or of_changelog:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f'property "{next(iter(given))}" needs an aggregation over a window',

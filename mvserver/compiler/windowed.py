@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,9 @@ from sqlglot import exp
 from mvserver import limits, sqlstates
 from mvserver.compiler.capabilities.lookup import call_operator
 from mvserver.compiler.changelogs import CHANGELOG
+from mvserver.compiler.derived import GroupsSide, IntervalJoin, JoinSide, has_marks, with_marks
 from mvserver.compiler.expressions import ColumnReference, Expression, both, walk
-from mvserver.compiler.plans import PLAIN, TIMED, Aggregation, ContinuousPlan, Projection
+from mvserver.compiler.plans import PLAIN, TIMED, Aggregation, ContinuousPlan, Projection, Scan
 from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable
 from mvserver.compiler.windows import WINDOW_END, WINDOW_START, Window, WindowKind, length
 from mvserver.errors import SqlError
@@ -51,31 +52,39 @@ def over_window(source: Source, item: exp.Expression) -> Source:
     if kind is WindowKind.SESSION:
         window = replace(window, partition_by=_partition_by(table, text))
     scope = Scope((replace(table, columns=(*table.columns, *COLUMNS)),))
-    return replace(source, scope=scope, scan=replace(source.scan, window=window))
+    scan = with_marks(source.scan) if source.scan.derived is not None else source.scan
+    return replace(source, scope=scope, scan=replace(scan, window=window))
 
 
 def _check_stream(source: Source, text: WindowText) -> None:
-    """A window is over the records of one stream, be it through a query that computes with them."""
-    detail, hint = None, "A window is over a stream, whose records do not change."
-    if source.scan.kind == CHANGELOG:
-        what = "a changelog"
-    elif source.aggregation is not None:
-        what, hint = "a query that aggregates", "Write the window in that query, or aggregate its windows again."
-    elif source.scan.window is not None:
-        what, hint = "a query that is over a window", "Write one window."
-    elif source.scan.derived is not None:
-        what = "a join or UNION ALL"
-        detail = "Which of its rows come late would depend on how its sources are read beside each other."
-        hint = "Write it to a stream with CREATE STREAM ... AS, and read that."
+    """A window is over the records of streams, be it through a query that computes with them or joins them, or over
+    the current rows of a changelog."""
+    scan = source.scan
+    if source.aggregation is not None:
+        what = "windows over a query that aggregates"
+        hint = "Write the window in that query, or aggregate its windows again."
+    elif scan.window is not None:
+        what, hint = "windows over a query that is over a window", "Write one window."
+    elif scan.kind == CHANGELOG and (scan.derived is not None or scan.unnests):
+        what = "windows over joined changelogs, groups and elements"
+        hint = "Group by date_trunc of a time."
+    elif scan.kind == CHANGELOG and text.kind != WindowKind.TUMBLE.value:
+        what, hint = f"{text.kind.upper()} windows over a changelog", "TUMBLE is, for the rows that are there now."
+    elif any(side.scan.derived is not None for side in _sides(scan)):
+        what = "windows over several joins"
+        hint = "Write the first one to a stream with CREATE STREAM ... AS, and join that."
     else:
         return
     raise SqlError(
         sqlstates.FEATURE_NOT_SUPPORTED,
-        f"windows over {what} are not supported",
-        detail=detail,
+        f"{what} are not supported",
         hint=hint,
         position=text.position,
     )
+
+
+def _sides(scan: Scan) -> Sequence[JoinSide | GroupsSide]:
+    return () if scan.derived is None else scan.derived.sides
 
 
 def _partition_by(table: ScopeTable, text: WindowText) -> tuple[str, ...]:
@@ -125,11 +134,19 @@ def finish(plan: ContinuousPlan, select: exp.Expression) -> ContinuousPlan:
     """The plan of the whole statement: its GROUP BY fits its window, a projection has only records that are in one,
     and EMIT FINAL is in it."""
     if isinstance(plan, Aggregation):
-        check_grouped(plan, select)
+        plan = check_grouped(plan, select)
     elif plan.scan.window is not None:
-        plan = _in_window(plan)
+        plan = replace(plan, where=_in_window(plan))
     if not select.meta.get("emit_final"):
         return plan
+    if plan.scan.window is not None and plan.scan.kind == CHANGELOG:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "EMIT FINAL over a changelog is not supported",
+            detail="Its rows may change at any time, so that no window is ever closed.",
+            hint="Leave EMIT FINAL out, or read a stream.",
+            position=position_of(select),
+        )
     if isinstance(plan, Projection) or plan.scan.window is None or plan.forgetting:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
@@ -141,16 +158,17 @@ def finish(plan: ContinuousPlan, select: exp.Expression) -> ContinuousPlan:
     return replace(plan, emit_final=True)
 
 
-def _in_window(plan: Projection) -> Projection:
-    """Without the records that belong to no window; for an aggregation the state leaves them out, and keeps them."""
-    return replace(plan, where=both(call_operator("is not null", (START,)), plan.where))
+def _in_window(plan: ContinuousPlan) -> Expression | None:
+    """Without the records that belong to no window. For an aggregation over a stream the state leaves them out, and
+    keeps them."""
+    return both(call_operator("is not null", (START,)), plan.where)
 
 
-def check_grouped(plan: Aggregation, select: exp.Expression) -> None:
-    """That the GROUP BY of a plan fits its window."""
+def check_grouped(plan: Aggregation, select: exp.Expression) -> Aggregation:
+    """The plan, whose GROUP BY fits its window."""
     window = plan.scan.window
     if window is None or plan.forgetting:
-        return
+        return plan
     position = position_of(select.args.get("group")) or position_of(select)
     sets = plan.grouping_sets or (tuple(range(len(plan.keys))),)
     missing = [
@@ -176,6 +194,7 @@ def check_grouped(plan: Aggregation, select: exp.Expression) -> None:
         )
     if window.kind is WindowKind.SESSION:
         _check_session(plan, window, position)
+    return replace(plan, where=_in_window(plan)) if plan.scan.kind == CHANGELOG else plan
 
 
 def _check_session(plan: Aggregation, window: Window, position: int | None) -> None:
@@ -215,16 +234,25 @@ def _evaluated(plan: Aggregation) -> Iterator[Expression]:
         yield from (part for part in (call.argument, call.filter) if part is not None)
 
 
+def _waits(scan: Scan) -> bool:
+    return isinstance(scan.derived, IntervalJoin)
+
+
 def described(plan: ContinuousPlan) -> list[str]:
     """EXPLAIN's lines about time."""
     scan = plan.scan
     if scan.window is None and plan.retention_ms is None:
         return []
+    if scan.window is not None and scan.kind == CHANGELOG:
+        return [f"Window: {scan.window}", "Rows are in the window of their present time"]
     idle = f", partitions idle for {scan.idle_timeout_ms} ms left out" if scan.idle_timeout_ms is not None else ""
+    watermark = f"event time - {scan.watermark_delay_ms} ms of each partition{idle}"
+    if has_marks(scan):
+        watermark = "that of the side that is behind, less WITHIN" if _waits(scan) else "that of the rows still to come"
     forgetting = isinstance(plan, Aggregation) and plan.forgetting
     lines = [
         *([f"Window: {scan.window}"] if scan.window is not None and not forgetting else []),
-        f"Watermark: event time - {scan.watermark_delay_ms} ms of each partition{idle}",
+        f"Watermark: {watermark}",
     ]
     if scan.window is not None and forgetting:
         lines.append(f"A group is forgotten after {length(scan.window.size_ms)} without a record")

@@ -321,17 +321,12 @@ class _Parser:
                 token=token,
             )
         if cursor.at_operator("("):
-            cursor.advance()
-            if not cursor.at_any({"select", "with", "values"}) and not cursor.at_operator("("):
-                raise cursor.not_supported("brackets around joins are not supported in continuous queries")
-            inner = self.query()
-            cursor.expect_operator(")")
-            source: exp.Expression = at(exp.Subquery(this=inner), token)
+            source = self._sub_query()
             self._source_alias(source)
             return source
         cursor.accept_word("only")
         token = cursor.current
-        table = window_table(cursor, self.expressions, self._table) if at_window(cursor) else self._table()
+        table = window_table(cursor, self.expressions, self._in_window) if at_window(cursor) else self._table()
         if cursor.at_operator("("):
             raise cursor.not_supported("table functions are not supported in continuous queries", token=token)
         # The properties may stand on either side of the alias.
@@ -363,6 +358,17 @@ class _Parser:
         unnest = at(exp.Unnest(expressions=arrays, offset=bool(ordinality)), token)
         self._source_alias(unnest)
         return unnest
+
+    def _in_window(self) -> exp.Expression:
+        return self._sub_query() if self.cursor.at_operator("(") else self._table()
+
+    def _sub_query(self) -> exp.Expression:
+        cursor, token = self.cursor, self.cursor.advance()
+        if not cursor.at_any({"select", "with", "values"}) and not cursor.at_operator("("):
+            raise cursor.not_supported("brackets around joins are not supported in continuous queries")
+        inner = self.query()
+        cursor.expect_operator(")")
+        return at(exp.Subquery(this=inner), token)
 
     def _table(self) -> exp.Table:
         cursor = self.cursor

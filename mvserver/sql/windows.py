@@ -51,18 +51,15 @@ def at_window(cursor: Cursor) -> bool:
     return token.kind is WORD and token.text in WINDOWS and cursor.peek().text == "("
 
 
-def window_table(cursor: Cursor, expressions: ExpressionParser, table: Callable[[], exp.Table]) -> exp.Table:
-    """The table that the window is over, with the window in its ``meta``."""
+def window_table(cursor: Cursor, expressions: ExpressionParser, source: Callable[[], exp.Expression]) -> exp.Expression:
+    """The table or sub-query that the window is over, with the window in its ``meta``."""
     token = cursor.advance()
     cursor.expect_operator("(")
-    if cursor.at_operator("(") or cursor.at_any({"select", "with"}):
-        raise cursor.not_supported(
-            "a window over a sub-query is not supported",
-            hint=f"Write SELECT ... FROM {token.text.upper()}(stream, ...) in the sub-query.",
-        )
+    if cursor.at_any({"select", "with"}):
+        raise cursor.syntax_error(hint=f"Write {token.text.upper()}((SELECT ...), ...), with brackets of its own.")
     if cursor.at_word("table"):
         raise cursor.syntax_error(hint=f"Write {_SHAPES[token.text]}.")
-    read = table()
+    read = source()
     partition_by = _partition_by(cursor, token)
     cursor.expect_operator(",")
     lengths = [_length(cursor, expressions, word, token) for word in _LENGTHS[token.text][:1]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,7 @@ from mvserver.compiler.derived import (
     JoinSide,
     TemporalJoin,
     UnionAll,
+    has_marks,
 )
 from mvserver.compiler.plans import Scan
 from mvserver.streaming.along import along
@@ -34,6 +36,7 @@ from spark_sinks.duckdb.state import JOIN, UpsertState
 from spark_sinks.duckdb.temporal_joins import TemporalTables
 from spark_sinks.duckdb.unions import UnionTables
 
+_LETTERS = string.digits + string.ascii_lowercase  # of the sides of a union, in their order; more than it may have
 Tables = IntervalTables | TemporalTables | ChangelogTables | UnionTables | GroupTables
 
 
@@ -57,7 +60,7 @@ class Node:
         return self.tables if isinstance(self.tables, IntervalTables | TemporalTables) else None
 
     def side_path(self, index: int) -> str:
-        return _side_path(self.path, index)
+        return _side_path(self.path, index, len(self.sides))
 
     def side_target(self, query_id: str, view_id: str, index: int) -> Target:
         side_id, plan = feed_id(query_id, self.side_path(index)), self.sides[index].plan
@@ -67,13 +70,13 @@ class Node:
         return Target(side_id, view_id, plan, FeedState(self.tables, index))
 
 
-def _side_path(path: str, index: int) -> str:
-    return f"{path}{'lr'[index]}"
-
-
 def feed_id(query_id: str, path: str) -> str:
     """What a side is called in the ledger."""
     return f"{query_id}/{path}"
+
+
+def _side_path(path: str, index: int, sides: int) -> str:
+    return f"{path}{('lr' if sides <= len('lr') else _LETTERS)[index]}"
 
 
 def query_of(subscriber_id: str) -> str:
@@ -87,7 +90,9 @@ def nodes(target: Target, state_table: str, reader_id: str, path: str = "") -> I
     scan = target.plan.scan
     if scan.derived is None:
         return
-    tables = _tables(target, scan.derived, path, f"{state_table}{JOIN}{path}", log_pipeline(reader_id, path))
+    query_id, sides = query_of(target.query_id), len(scan.derived.sides)
+    side_ids = [feed_id(query_id, _side_path(path, index, sides)) for index in range(sides)]
+    tables = _tables(target, scan.derived, side_ids, f"{state_table}{JOIN}{path}", log_pipeline(reader_id, path))
     node = Node(scan, path, tables)
     yield node
     for index in range(len(node.sides)):
@@ -99,18 +104,20 @@ def log_pipeline(reader_id: str, path: str) -> str:
     return f"{reader_id}{path}"
 
 
-def _tables(target: Target, join: Derived, path: str, table: str, reader: str) -> Tables:
+def _tables(target: Target, join: Derived, side_ids: Sequence[str], table: str, reader: str) -> Tables:
     scan = target.plan.scan
     types = tuple(lower_duckdb.duckdb_type(column.type) for column in scan.columns)
-    log = Log(f"{table}_log", types, reader, len(scan.primary_key) if scan.kind == CHANGELOG else None)
+    keys = len(scan.primary_key) if scan.kind == CHANGELOG else None
+    marked = has_marks(scan)
+    log = Log(f"{table}_log", types, reader, keys, marked=marked)
     if isinstance(join, Groups):
-        side_id = feed_id(query_of(target.query_id), _side_path(path, 0))
-        inner = until_closed(target_of(side_id, "", f"{table}_groups", join.plan))
+        inner = until_closed(target_of(side_ids[0], "", f"{table}_groups", join.plan))
         assert isinstance(inner.state, UpsertState | RetractedState)  # noqa: S101 - of an aggregation
         return GroupTables(inner.state, replace(group_log(inner, log, join.window_end), along=along(target)))
     if isinstance(join, UnionAll):
-        left, right = (_side(side, f"{table}_{i}", preserved=False) for i, side in enumerate(join.sides))
-        return UnionTables(left, right, log)
+        sides = [_side(side, f"{table}_{i}", preserved=False) for i, side in enumerate(join.sides)]
+        known = [replace(side, watched=own) for side, own in zip(sides, side_ids, strict=True)] if marked else sides
+        return UnionTables(tuple(known), log)
     left = _side(join.left, f"{table}_left", preserved=join.kind is not JoinKind.INNER)
     right = _side(join.right, f"{table}_right", preserved=join.kind is JoinKind.FULL)
     marks, residual = f"{table}_marks", _residual(join)
@@ -123,6 +130,8 @@ def _tables(target: Target, join: Derived, path: str, table: str, reader: str) -
         return ChangelogTables(left, right, log, given, residual)
     if right.idle_us is None:
         right = replace(right, idle_us=limits.TEMPORAL_JOIN_IDLE_MS * 1000)
+    if marked:
+        left = replace(left, watched=side_ids[0])
     return TemporalTables(left, right, marks, log, limits.TEMPORAL_JOIN_KEPT_MS * 1000, residual)
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from mvserver.compiler import lower_spark
 from mvserver.compiler.changelogs import CHANGELOG
+from mvserver.compiler.derived import ROW_MARK, has_marks
 from mvserver.compiler.expressions import ColumnReference, Expression, FieldAccess, Literal, walk
 from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Projection, Scan
 from mvserver.compiler.row_functions import ROW_KEY, ROW_METADATA, ROW_TIME
@@ -34,7 +35,7 @@ from spark_sinks.duckdb.grouping_sets import group_keys, grouped
 from spark_sinks.duckdb.join_sides import Batch, FeedState
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.sent_rows import SentRows
-from spark_sinks.duckdb.state import AppendState, Measure, MeasureInput, UpsertState, roll_up
+from spark_sinks.duckdb.state import AppendState, Measure, MeasureInput, State, UpsertState, roll_up
 from spark_sinks.duckdb.windows import Judging
 
 REJECTED_RAW_BYTES_MAX = 65_536  # of a rejected record, this much is kept
@@ -64,7 +65,7 @@ class ViewInput:
     sets: tuple[tuple[int, ...], ...] = ()
     changes: ChangeInput | None = None  # over a changelog
     judging: Judging | None = None  # over a window
-    event: str | None = None  # append mode: the event time, where rows age
+    event: str | None = None  # append mode: the event time, where rows age or a side's watermark is kept
     known: str = ""  # of the side of a join that is a changelog: the records that are rows or deletions
     primary_key: tuple[str, ...] = ()  # of one that keeps its current rows
 
@@ -157,7 +158,7 @@ class ViewInput:
             return state.append_statements(relation, self.flag, self.outputs)
         if isinstance(state, FeedState):
             taken, query_id = self.known or self.flag, query_of(self.target.query_id)
-            batch = Batch(relation, taken, self.flag, self.outputs, query_id, self.primary_key)
+            batch = Batch(relation, taken, self.flag, self.outputs, query_id, self.primary_key, self.event)
             return tuple(state.join.feed_statements(state.index, batch))
         return ()
 
@@ -343,10 +344,10 @@ def _view_input(
         outputs = tuple(value(o.expression) for o in plan.outputs)
         if isinstance(target.state, FeedState):
             outputs += (values.name(event_us(plan.scan, columns)), values.name("record_time"))
-        event = None
-        if isinstance(target.state, AppendState) and target.state.aging is not None:
+        event, state = None, target.state
+        if (isinstance(state, AppendState) and state.aging is not None) or _is_watched(state):
             event = values.name(f"CASE WHEN {rows.record} THEN {event_us(plan.scan, columns)} END")
-            outputs += (event,)
+            outputs += () if isinstance(state, FeedState) else (event,)
         return ViewInput(target, flag, (), (), "", (), outputs=outputs, event=event)
 
     def argument_of(call: AggregateCall) -> str:
@@ -379,7 +380,8 @@ def _view_input(
     )
     judging = None
     if isinstance(target.state, UpsertState) and (windowing := target.state.windowing) is not None:
-        judging = Judging(windows.event(plan.scan), flag, keys[windowing.start_key], keys[windowing.end_key])
+        mark = values.name(columns[ROW_MARK]) if has_marks(plan.scan) else None
+        judging = Judging(windows.event(plan.scan), flag, keys[windowing.start_key], keys[windowing.end_key], mark)
     return ViewInput(
         target,
         flag,
@@ -391,6 +393,10 @@ def _view_input(
         sets=plan.grouping_sets,
         judging=judging,
     )
+
+
+def _is_watched(state: State) -> bool:
+    return isinstance(state, FeedState) and state.side.watched is not None
 
 
 def _event_time(scan: Scan, resolve: Callable[[str], str]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from mvserver.compiler.derived import has_marks
 from mvserver.streaming.idleness import Idleness
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target
 from spark_sinks.base import Position, SourceReader
+from spark_sinks.duckdb.log_reader import LogReader
 from spark_sinks.duckdb.state import State, watched
 from spark_sinks.duckdb.windows import Standing
 from spark_sinks.duckdb.writer import Advance, MergeError, Writer
@@ -19,6 +21,8 @@ def watched_state(target: Target) -> State | None:
 
 def standing(subscriber: Subscriber, end: Position, reader: SourceReader, latest: Position | None) -> Standing:
     """When the view has read up to ``end``. Under the pipeline's lock."""
+    if isinstance(reader, LogReader) and reader.log.marked:
+        return Standing(subscriber.query_id, (), log=reader.log, seq=int(end["seq"]))
     if subscriber.idleness is None:
         timeout_ms = subscriber.target.plan.scan.idle_timeout_ms
         subscriber.idleness = Idleness(None if timeout_ms is None else timeout_ms / 1000)
@@ -28,12 +32,13 @@ def standing(subscriber: Subscriber, end: Position, reader: SourceReader, latest
 
 
 def close_idle(roster: Roster, reader: SourceReader, writer: Writer) -> list[str]:
-    """Moves the watermarks that an idle partition holds back; the queries whose views may have changed. No batch does
-    it where nothing comes."""
+    """Moves the watermarks that an idle partition holds back, and those over logs to which no rows come; gives the
+    queries whose views may have changed. No batch does it where nothing comes."""
     moved = []
     for subscriber in roster.wanted():
         state = watched_state(subscriber.target)
-        if state is None or subscriber.target.plan.scan.idle_timeout_ms is None:
+        scan = subscriber.target.plan.scan
+        if state is None or (scan.idle_timeout_ms is None and not has_marks(scan)):
             continue
         with writer.commit_lock:  # as for a batch: nobody takes it away meanwhile
             if _moves(subscriber, state, roster, reader, writer):
@@ -45,7 +50,7 @@ def _moves(subscriber: Subscriber, state: State, roster: Roster, reader: SourceR
     with roster.lock:
         now = standing(subscriber, subscriber.position, reader, roster.latest)
         known = frozenset() if subscriber.standing is None else subscriber.standing.idle  # none since it has started
-    if not roster.has(subscriber) or known == now.idle:
+    if not roster.has(subscriber) or (now.log is None and known == now.idle):
         return False
     try:
         moves = writer.advance(Advance(now, state, subscriber.target.keeper))

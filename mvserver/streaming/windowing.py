@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.expressions import Expression
 from mvserver.compiler.plans import Aggregation, ContinuousPlan, Projection, Scan, Unnest
 from mvserver.compiler.windowed import END, START
@@ -29,9 +30,10 @@ def state_keys(plan: Aggregation) -> tuple[Expression, ...]:
 
 
 def windowing_of(plan: ContinuousPlan) -> Windowing | None:
-    """What a view's state is told; None for one that is not aggregated over a window."""
+    """What a view's state is told; None for one that is not aggregated over a window of
+    records, which do not change."""
     window = plan.scan.window
-    if window is None or not isinstance(plan, Aggregation):
+    if window is None or not isinstance(plan, Aggregation) or plan.scan.kind == CHANGELOG:
         return None
     keys, gap_ms = state_keys(plan), window.size_ms if window.kind is WindowKind.SESSION else None
     retention_ms = gap_ms if plan.forgetting else plan.retention_ms

@@ -43,6 +43,10 @@ class ChangelogTables:
     residual: str | None = None
 
     @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.left, self.right
+
+    @property
     def tables(self) -> tuple[str, ...]:
         return (self.left.table, self.right.table, self.log.table)
 
@@ -52,6 +56,9 @@ class ChangelogTables:
             for side in (self.left, self.right)
         ]
         return [*rows, *logs.create_statements(self.log)]
+
+    def low_statements(self) -> list[str]:
+        return []  # no window is over rows that change
 
     def feed_statements(self, index: int, batch: Batch) -> list[str]:
         side, other = side_of(self, index), side_of(self, 1 - index)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from spark_sinks.duckdb import join_sides, logs, windows
 from spark_sinks.duckdb.join_sides import INCOMING, Batch, Side, alone, and_residual, left_and_right, side_of
-from spark_sinks.duckdb.logs import Log
+from spark_sinks.duckdb.logs import NEVER, Log
 from spark_sinks.duckdb.record_columns import SEGMENT
 from spark_sinks.duckdb.windows import LateRows
 
@@ -30,8 +30,12 @@ class IntervalTables:
     residual: str | None = None
 
     @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.left, self.right
+
+    @property
     def tables(self) -> tuple[str, ...]:
-        return (self.left.table, self.right.table, self.marks, self.log.table)
+        return (self.left.table, self.right.table, self.marks, *self.log.tables)
 
     def create_statements(self) -> list[str]:
         beside = ["t BIGINT", "w BIGINT", "r TIMESTAMPTZ", "matched BOOLEAN"]
@@ -43,7 +47,7 @@ class IntervalTables:
     def feed_statements(self, index: int, batch: Batch) -> list[str]:
         side, other = side_of(self, index), side_of(self, 1 - index)
         kept = ", ".join((*side.keys, *side.columns, "t", "w", "r"))
-        hopeless = f"SELECT {alone(self, index, 's')} FROM {INCOMING} s WHERE NOT ({side.can_match})"
+        hopeless = f"SELECT {self._alone(index)} FROM {INCOMING} s WHERE NOT ({side.can_match})"
         return [
             f"CREATE OR REPLACE TEMP TABLE {INCOMING} AS {join_sides.timed(self, index, batch, SEGMENT)}",
             *windows.late_statements(batch.query_id, self._late(side)),
@@ -62,14 +66,32 @@ class IntervalTables:
         statements: list[str] = []
         for index in (0, 1):
             side = side_of(self, index)
-            # A side that is idle as a whole is as far as the other one.
-            idle = f"greatest({join_sides.greatest_mark(self, 1 - index)}, {join_sides.greatest_mark(self, index)})"
-            passed = f"t + {self.within_us} < {join_sides.mark(self, 1 - index, idle=idle)}"
+            passed = f"t + {self.within_us} < {self._reached(1 - index)}"
             if side.preserved:
-                rows = f"SELECT {alone(self, index, 's')} FROM {side.qualified} s WHERE NOT matched AND {passed}"
+                rows = f"SELECT {self._alone(index)} FROM {side.qualified} s WHERE NOT matched AND {passed}"
                 statements += logs.append_statements(self.log, [rows])
             statements.append(f"DELETE FROM {side.qualified} WHERE {passed}")
-        return statements
+        return [*statements, *self.low_statements()]
+
+    def low_statements(self) -> list[str]:
+        """A new row may meet one that is earlier by the interval, and no earlier one is kept: so neither a pair nor a
+        row that met nobody comes behind this."""
+        return logs.low_statements(self.log, f"least({self._reached(0)}, {self._reached(1)}) - {self.within_us}")
+
+    def _reached(self, index: int) -> str:
+        """How far a side has come. One that is idle as a whole is as far as the other one."""
+        idle = f"greatest({join_sides.greatest_mark(self, index)}, {join_sides.greatest_mark(self, 1 - index)})"
+        return join_sides.mark(self, index, idle=idle)
+
+    def _marked(self, *names: str) -> list[str]:
+        """What a joined row's windows must not have ended before, for it to count; a pair always does."""
+        if not self.log.marked:
+            return []
+        marks = ", ".join(f"nullif({name}.w, {NEVER})" for name in names)
+        return [f"greatest({marks}, NULL) - {self.within_us}"]
+
+    def _alone(self, index: int) -> str:
+        return ", ".join([alone(self, index, "s"), *self._marked("s")])
 
     def _late(self, side: Side) -> LateRows:
         """Rows of the batch that can meet nobody: their partition's mark has passed all that they might have met."""
@@ -94,7 +116,7 @@ class IntervalTables:
     def _pairs(self, index: int) -> str:
         left, right = left_and_right(index, "n", "o")
         values = [f"{left}.{c}" for c in self.left.columns] + [f"{right}.{c}" for c in self.right.columns]
-        columns = ["greatest(n.r, o.r)", *values, "make_timestamptz(greatest(n.t, o.t))"]
+        columns = ["greatest(n.r, o.r)", *values, "make_timestamptz(greatest(n.t, o.t))", *self._marked("n", "o")]
         other = side_of(self, 1 - index)
         return f"SELECT {', '.join(columns)} FROM {INCOMING} n JOIN {other.qualified} o ON {self._meet(index)}"
 

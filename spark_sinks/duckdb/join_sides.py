@@ -8,23 +8,23 @@ with the rows, in the transaction of the batch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from spark_sinks.duckdb import logs
-from spark_sinks.duckdb.logs import Log
+from spark_sinks.duckdb import logs, windows
+from spark_sinks.duckdb.logs import NEVER, Log
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK
 
 INCOMING = "mv_incoming"  # a temporary table: the timed rows of the batch
-NEVER = -4_000_000_000_000_000_000  # microseconds: before every event time, with room for delays
 EVER = -NEVER
 
 
 @dataclass(frozen=True)
 class Side:
     """``types`` are of the columns that it gives to the joined rows, ``primary_types`` of the primary key by which it
-    keeps its current rows, where it does."""
+    keeps its current rows, where it does. ``watched`` is under what id the ledger has the watermark of its source,
+    where the rows of its log are told by that how late they are."""
 
     table: str
     key_types: tuple[str, ...]
@@ -33,6 +33,7 @@ class Side:
     delay_us: int = 0  # how far its mark stays behind the greatest event time
     idle_us: int | None = None  # without records for so long, its partitions do not hold back the other side
     primary_types: tuple[str, ...] = ()
+    watched: str | None = None
 
     @property
     def qualified(self) -> str:
@@ -64,13 +65,11 @@ class Side:
 
 
 class FeedTables(Protocol):
-    """What two sides feed: a log at least."""
+    """What several sides feed: a log at least."""
 
     @property
-    def left(self) -> Side: ...
-
-    @property
-    def right(self) -> Side: ...
+    def sides(self) -> tuple[Side, ...]:
+        """The left one first."""
 
     @property
     def log(self) -> Log: ...
@@ -82,6 +81,9 @@ class FeedTables(Protocol):
 
     def feed_statements(self, index: int, batch: Batch) -> list[str]:
         """Takes in a batch of one side: 0 is the left one."""
+
+    def low_statements(self) -> list[str]:
+        """Keeps how far the log has come, where it has a low watermark: after all that moves it."""
 
 
 class JoinTables(FeedTables, Protocol):
@@ -107,6 +109,7 @@ class Batch:
     columns: tuple[str, ...]
     query_id: str
     primary_key: tuple[str, ...] = ()
+    event: str | None = None  # the event time of each record, for a side whose watermark is kept
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ class FeedState:
 
     @property
     def side(self) -> Side:
-        return (self.join.left, self.join.right)[self.index]
+        return self.join.sides[self.index]
 
     @property
     def table(self) -> str:
@@ -132,8 +135,22 @@ class FeedState:
         return self.join.create_statements()
 
 
+def with_marks(side: Side, batch: Batch) -> Batch:
+    """The same for a side whose watermark is kept: its rows have a column :data:`spark_sinks.duckdb.windows.MARK`."""
+    if side.watched is None or batch.event is None:
+        return batch
+    return replace(batch, relation=f"({windows.marked(side.watched, batch.event, side.delay_us, batch.relation)})")
+
+
+def carry_statements(side: Side, batch: Batch) -> list[str]:
+    """Keeps how far each partition of such a side is; ``batch`` is as it came."""
+    if side.watched is None or batch.event is None:
+        return []
+    return [windows.carry_statement(side.watched, batch.event, batch.relation)]
+
+
 def side_of(join: FeedTables, index: int) -> Side:
-    return (join.left, join.right)[index]
+    return join.sides[index]
 
 
 def left_and_right(index: int, own: str, other: str) -> tuple[str, str]:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.record_columns import DELETED
 
+NEVER = -4_000_000_000_000_000_000  # microseconds: before every event time, with room for delays
+
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS "_ledger".logs (
     log VARCHAR PRIMARY KEY, first_seq BIGINT NOT NULL, next_seq BIGINT NOT NULL);
@@ -24,12 +26,22 @@ CREATE TABLE IF NOT EXISTS "_ledger".logs (
 class Log:
     """``table`` is its bare name and its identity; ``types`` are DuckDB types of c0, c1 ...; ``reader`` is the id of
     the pipeline that reads it. In a change log the first ``key_columns`` columns tell rows apart, NULL being a value
-    like others; None: rows are only added."""
+    like others; None: rows are only added. A log has a ``low`` watermark where a window is over its rows: a table of
+    how far its sources had come when its rows up to a number were there."""
 
     table: str
     types: tuple[str, ...]
     reader: str
     key_columns: int | None = None
+    marked: bool = False
+
+    @property
+    def low(self) -> str:
+        return f"{self.table}_low"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return (self.table, *([self.low] if self.marked else []))
 
     @property
     def qualified(self) -> str:
@@ -49,6 +61,7 @@ def create_statements(log: Log) -> list[str]:
     columns += [f"{name} {kind}" for name, kind in zip(log.columns, log.types, strict=True)]
     return [
         f"CREATE TABLE {log.qualified} ({', '.join(columns)})",
+        *([f"CREATE TABLE {qualified(log.low)} (seq BIGINT, mark BIGINT)"] if log.marked else []),
         f"INSERT OR REPLACE INTO \"_ledger\".logs VALUES ('{log.table}', 0, 0)",
     ]
 
@@ -99,13 +112,33 @@ def same_values(one: str, other: str, columns: Sequence[str]) -> str:
     return " AND ".join(f"{one}.{column} IS NOT DISTINCT FROM {other}.{column}" for column in columns) or "true"
 
 
+def low_statements(log: Log, mark: str) -> list[str]:
+    """``mark``, an expression that may be NULL, is the log's low watermark for all rows that come after those that are
+    there: none of them belongs to a window that ended before it, unless the row is late by itself."""
+    if not log.marked:
+        return []
+    low = qualified(log.low)
+    following = f"SELECT next_seq, ({mark}) AS mark FROM \"_ledger\".logs WHERE log = '{log.table}'"
+    return [
+        f"INSERT INTO {low} SELECT * FROM ({following}) WHERE mark > coalesce((SELECT max(mark) FROM {low}), {NEVER})",
+        f"DELETE FROM {low} AS a WHERE EXISTS (SELECT 1 FROM {low} AS b WHERE b.seq = a.seq AND b.mark > a.mark)",
+    ]
+
+
+def low_query(log: Log) -> str:
+    """The low watermark of who has read the rows before number $1; NULL where there is none yet."""
+    return f"SELECT max(mark) FROM {qualified(log.low)} WHERE seq <= $1"
+
+
 def trim_statements(log: Log) -> list[str]:
     """Removes what all readers have committed; a log that nobody reads yet is kept."""
     kept = (
         "(SELECT min((position::JSON->>'seq')::BIGINT) FROM \"_ledger\".subscribers "
         f"WHERE pipeline_id = '{log.reader}')"
     )
+    low = qualified(log.low)
     return [
+        *([f"DELETE FROM {low} WHERE mark < (SELECT max(mark) FROM {low} WHERE seq <= {kept})"] if log.marked else []),
         f"DELETE FROM {log.qualified} WHERE seq < {kept}",
         f"UPDATE \"_ledger\".logs SET first_seq = greatest(first_seq, {kept}) WHERE log = '{log.table}'",
     ]

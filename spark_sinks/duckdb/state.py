@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spark_sinks.duckdb import value_tables
+from spark_sinks.duckdb.join_sides import FeedState
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.value_tables import ValueTable
 from spark_sinks.duckdb.windows import Aging, Removal, Watch, Windowing
@@ -114,6 +115,8 @@ def watched(state: State) -> Watch | None:
     if isinstance(state, AppendState) and state.aging is not None:
         aging = state.aging
         return Watch(aging.delay_us, Removal(state.tables, EVENT_US, aging.retention_us))
+    if isinstance(state, FeedState) and state.side.watched is not None:
+        return Watch(state.side.delay_us, moved=tuple(state.join.low_statements()))
     if not isinstance(state, UpsertState) or state.windowing is None:
         return None
     windowing, removal = state.windowing, None

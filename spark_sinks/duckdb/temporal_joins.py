@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_sinks.duckdb import join_sides, logs
-from spark_sinks.duckdb.join_sides import EVER, INCOMING, NEVER, Batch, Side, alone
-from spark_sinks.duckdb.logs import Log
+from spark_sinks.duckdb.join_sides import EVER, INCOMING, Batch, Side, alone
+from spark_sinks.duckdb.logs import NEVER, Log
 from spark_sinks.duckdb.record_columns import PLACE, RANK
+from spark_sinks.duckdb.windows import MARK, source_mark
 
 _RELEASED = "mv_released"  # a temporary table: rows of the stream that need wait no longer
 
@@ -30,11 +31,21 @@ class TemporalTables:
     residual: str | None = None
 
     @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.left, self.right
+
+    @property
     def tables(self) -> tuple[str, ...]:
-        return (self.left.table, self.right.table, self.marks, self.log.table)
+        return (self.left.table, self.right.table, self.marks, *self.log.tables)
 
     def create_statements(self) -> list[str]:
-        waiting = [*self.left.typed, "t BIGINT", "x BIGINT", "r TIMESTAMPTZ"]
+        waiting = [
+            *self.left.typed,
+            "t BIGINT",
+            "x BIGINT",
+            "r TIMESTAMPTZ",
+            *(["own BIGINT"] if self.log.marked else []),
+        ]
         versions = [*self.right.typed, "t BIGINT", "e BIGINT", "n BIGINT", "r TIMESTAMPTZ", "deleted BOOLEAN"]
         return [
             f"CREATE TABLE {self.left.qualified} ({', '.join(waiting)})",
@@ -43,11 +54,14 @@ class TemporalTables:
         ]
 
     def feed_statements(self, index: int, batch: Batch) -> list[str]:
-        extra = () if index == 0 else (f"NOT {batch.passing} AS deleted",)
+        extra = self._marked(f"{MARK} AS own") if index == 0 else (f"NOT {batch.passing} AS deleted",)
         taking = self._take_rows() if index == 0 else self._take_versions()
+        side = join_sides.side_of(self, index)
+        rows = join_sides.timed(self, index, join_sides.with_marks(side, batch), *extra)
         return [
-            f"CREATE OR REPLACE TEMP TABLE {INCOMING} AS {join_sides.timed(self, index, batch, *extra)}",
+            f"CREATE OR REPLACE TEMP TABLE {INCOMING} AS {rows}",
             *taking,
+            *join_sides.carry_statements(side, batch),
             *join_sides.mark_statements(self, index),
             *self.close_statements(),
             *([self._forget_versions()] if index == 1 else []),
@@ -57,12 +71,28 @@ class TemporalTables:
 
     def _take_rows(self) -> list[str]:
         side = self.left
-        kept = ", ".join((*side.keys, *side.columns, "t", f"greatest(t, w - {self.kept_us})", "r"))
-        hopeless = f"SELECT {alone(self, 0, 's')} FROM {INCOMING} s WHERE NOT ({side.can_match})"
+        kept = ", ".join(
+            (*side.keys, *side.columns, "t", f"greatest(t, w - {self.kept_us})", "r", *self._marked("own"))
+        )
+        alone_ = ", ".join((alone(self, 0, "s"), *self._marked("s.own")))
+        hopeless = f"SELECT {alone_} FROM {INCOMING} s WHERE NOT ({side.can_match})"
         return [
             *(logs.append_statements(self.log, [hopeless]) if side.preserved else []),
             f"INSERT INTO {side.qualified} SELECT {kept} FROM {INCOMING} WHERE {side.can_match}",
         ]
+
+    def _marked(self, column: str) -> tuple[str, ...]:
+        return (column,) if self.log.marked else ()
+
+    def low_statements(self) -> list[str]:
+        """As far as the stream is, but not beyond a row that waits: its windows are open until it comes."""
+        if not self.log.marked:
+            return []
+        waiting = f"SELECT min(greatest(t, own)) FROM {self.left.qualified}"
+        return logs.low_statements(
+            self.log,
+            f"SELECT least(mark, ({waiting})) FROM ({source_mark([self.left.watched])}) WHERE mark IS NOT NULL",
+        )
 
     def _take_versions(self) -> list[str]:
         """A record without an event time, as a deletion may be, is of the time that its partition had come to."""
@@ -97,7 +127,8 @@ class TemporalTables:
         given += [f"CASE WHEN {met} THEN v.{column} END" for column in right.columns]
         rows = (
             f"SELECT {', '.join([f'CASE WHEN {met} THEN greatest(p.r, v.r) ELSE p.r END', *given])}, "
-            f"make_timestamptz(p.t) FROM {_RELEASED} p LEFT JOIN ({valid}) v ON v.id = p.id"
+            f"{', '.join(('make_timestamptz(p.t)', *self._marked('p.own')))} FROM {_RELEASED} p "
+            f"LEFT JOIN ({valid}) v ON v.id = p.id"
         )
         if not left.preserved:
             rows += f" WHERE {met}"
@@ -107,6 +138,7 @@ class TemporalTables:
             *logs.append_statements(self.log, [rows]),
             f"DELETE FROM {left.qualified} WHERE {passed}",
             f"DROP TABLE {_RELEASED}",
+            *self.low_statements(),
         ]
 
     def _forget_versions(self) -> str:

@@ -19,12 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mvserver.limits import LATE_ROWS_KEPT_MAX
+from spark_sinks.duckdb.logs import Log, low_query
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK, SEGMENT
 
 JUDGED = "mv_judged"
 ON_TIME = "mv_on_time"
-_MARK = "mv_mark"
+MARK = "mv_mark"  # the watermark at a record
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS "_ledger".watermarks (
@@ -87,10 +88,11 @@ class Removal:
 
 @dataclass(frozen=True)
 class Watch:
-    """What the watermark of a state is, and what it removes."""
+    """What the watermark of a state is, what it removes, and what is done when it has moved."""
 
     delay_us: int
     removal: Removal | None = None
+    moved: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,12 +109,14 @@ class Passage:
 
 @dataclass(frozen=True)
 class Judging:
-    """The columns of a batch that lateness is judged by: the event time, and the bounds of the record's window."""
+    """The columns of a batch that lateness is judged by: the event time, and the bounds of the record's window. Rows of
+    a log bring the watermark that they are judged by, ``mark``."""
 
     event: str
     flag: str
     start: str
     end: str
+    mark: str | None = None
 
 
 @dataclass(frozen=True)
@@ -131,11 +135,14 @@ class LateRows:
 
 @dataclass(frozen=True)
 class Standing:
-    """The partitions that a view reads, and those that are idle: they do not hold its watermark back."""
+    """The partitions that a view reads, and those that are idle: they do not hold its watermark back. A view over the
+    rows of a ``log`` with a low watermark has that, once it has read the rows before number ``seq``."""
 
     query_id: str
     partitions: tuple[str, ...]
     idle: frozenset[str] = frozenset()
+    log: Log | None = None
+    seq: int = 0
 
 
 def forget(cursor: duckdb.DuckDBPyConnection, query_id: str) -> None:
@@ -153,17 +160,26 @@ def judge(
 ) -> pa.Table:
     """The batch with the watermark at each record, and whether it counts: it passes and is not late."""
     closed = watermark(cursor, query_id) if windowing.closes else None
-    mark = _MARK if closed is None else f"greatest({_MARK}, {closed})"
+    mark = MARK if closed is None else f"greatest({MARK}, {closed})"
     late = f"coalesce(epoch_us({judging.end}) + {windowing.grace_us} <= {mark}, false)"
-    # The record itself may be among those before it: its window ends after its event time.
-    before = f"max({judging.event}) OVER (PARTITION BY {PARTITION} ORDER BY {RANK}, {PLACE} ROWS UNBOUNDED PRECEDING)"
+    if judging.mark is None:
+        rows = marked(query_id, judging.event, windowing.delay_us, batch)
+    else:
+        rows = f"SELECT *, {judging.mark} AS {MARK} FROM {batch}"
     return cursor.sql(
-        f"SELECT *, {judging.flag} AND {judging.event} IS NOT NULL AND NOT {late} AS {ON_TIME} FROM ("
-        f"SELECT b.*, greatest({before}, c.event_us) - {windowing.delay_us} AS {_MARK} FROM {batch} AS b "
-        f'LEFT JOIN (SELECT partition, event_us FROM "_ledger".watermarks WHERE query_id = $1) AS c '
-        f"ON b.{PARTITION} = c.partition)",
-        params=[query_id],
+        f"SELECT *, {judging.flag} AND {judging.event} IS NOT NULL AND NOT {late} AS {ON_TIME} FROM ({rows})"
     ).to_arrow_table()
+
+
+def marked(query_id: str, event: str, delay_us: int, batch: str) -> str:
+    """Query of a batch with the watermark at each record: that of its partition."""
+    # The record itself may be among those before it: its window ends after its event time.
+    before = f"max({event}) OVER (PARTITION BY {PARTITION} ORDER BY {RANK}, {PLACE} ROWS UNBOUNDED PRECEDING)"
+    return (
+        f"SELECT b.*, greatest({before}, c.event_us) - {delay_us} AS {MARK} FROM {batch} AS b "
+        f"LEFT JOIN (SELECT partition, event_us FROM \"_ledger\".watermarks WHERE query_id = '{query_id}') AS c "
+        f"ON b.{PARTITION} = c.partition"
+    )
 
 
 def take_judged(cursor: duckdb.DuckDBPyConnection, query_id: str, judging: Judging, judged: pa.Table) -> None:
@@ -171,20 +187,33 @@ def take_judged(cursor: duckdb.DuckDBPyConnection, query_id: str, judging: Judgi
     late = judged.filter(pc.and_not(judged.column(judging.flag), judged.column(ON_TIME))).num_rows
     if late:
         rows = LateRows(
-            JUDGED, f"{judging.flag} AND NOT {ON_TIME}", PARTITION, judging.event, judging.start, judging.end, _MARK
+            JUDGED, f"{judging.flag} AND NOT {ON_TIME}", PARTITION, judging.event, judging.start, judging.end, MARK
         )
         for statement in late_statements(query_id, rows):
             cursor.execute(statement)
-    carry(cursor, query_id, judging.event, JUDGED)
+    if judging.mark is None:
+        carry(cursor, query_id, judging.event, JUDGED)
 
 
 def carry(cursor: duckdb.DuckDBPyConnection, query_id: str, event: str, relation: str) -> None:
     """Keeps how far each partition is after a batch."""
-    cursor.execute(
-        f'INSERT INTO "_ledger".watermarks AS w SELECT $1, {PARTITION}, max({event}) FROM {relation} '
+    cursor.execute(carry_statement(query_id, event, relation))
+
+
+def carry_statement(query_id: str, event: str, relation: str) -> str:
+    return (
+        f"INSERT INTO \"_ledger\".watermarks AS w SELECT '{query_id}', {PARTITION}, max({event}) FROM {relation} "
         f"WHERE {event} IS NOT NULL GROUP BY {PARTITION} "
-        "ON CONFLICT (query_id, partition) DO UPDATE SET event_us = greatest(w.event_us, excluded.event_us)",
-        [query_id],
+        "ON CONFLICT (query_id, partition) DO UPDATE SET event_us = greatest(w.event_us, excluded.event_us)"
+    )
+
+
+def source_mark(query_ids: Sequence[str | None]) -> str:
+    """Query of the least watermark of several sources; NULL as long as one has none."""
+    listed = ", ".join(f"'{query_id}'" for query_id in query_ids)
+    return (
+        f"SELECT CASE WHEN count(watermark_us) = {len(query_ids)} THEN min(watermark_us) END AS mark "
+        f'FROM "_ledger".windows WHERE query_id IN ({listed})'
     )
 
 
@@ -215,7 +244,7 @@ def passage(cursor: duckdb.DuckDBPyConnection, standing: Standing, watch: Watch)
             'SELECT partition, event_us FROM "_ledger".watermarks WHERE query_id = $1', [standing.query_id]
         ).fetchall()
     )
-    reached = _least(known, standing)
+    reached = _least(known, standing) if standing.log is None else _low(cursor, standing.log, standing.seq)
     before = watermark(cursor, standing.query_id)
     marks = [mark for mark in (before, None if reached is None else reached - watch.delay_us) if mark is not None]
     return Passage(before, max(marks)) if marks else None
@@ -234,6 +263,11 @@ def remove(cursor: duckdb.DuckDBPyConnection, removal: Removal, mark: int) -> No
     """What is older than the view keeps it."""
     for table in removal.tables:
         cursor.execute(f"DELETE FROM {qualified(table)} WHERE {removal.time_us} <= $1", [mark - removal.retention_us])
+
+
+def _low(cursor: duckdb.DuckDBPyConnection, log: Log, seq: int) -> int | None:
+    ((mark,),) = cursor.execute(low_query(log), [seq]).fetchall()
+    return None if mark is None else int(mark)
 
 
 def _least(known: Mapping[str, int], standing: Standing) -> int | None:

@@ -391,6 +391,8 @@ class Writer:
             else:
                 capture(self._cursor, self._register, advance.keeper, shown, move)
                 self._unregister()
+        for statement in watch.moved if passage.moves else ():
+            self._cursor.execute(statement)
         if watch.removal is not None:
             windows.remove(self._cursor, watch.removal, passage.after)
             if isinstance(advance.keeper, GroupLog):

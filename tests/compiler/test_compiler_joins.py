@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from mvserver import limits
 from mvserver.compiler.changelog_joins import nullable_key
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.derived import ChangelogJoin, Groups, IntervalJoin, JoinKind, TemporalJoin, UnionAll, scans
 from mvserver.compiler.explain import explain
+from mvserver.compiler.lower_spark import lower as lower_spark
 from mvserver.compiler.plans import Aggregation, ContinuousPlan, ScanColumn
 from mvserver.compiler.shape import RelationShape
 from mvserver.errors import SqlError
@@ -303,8 +305,9 @@ def test_union_all_has_the_first_names_and_common_types() -> None:
     assert [(output.name, str(output.type)) for output in plan.outputs] == [("key", "BIGINT"), ("n", "DOUBLE")]
     union = plan.scan.derived
     assert isinstance(union, UnionAll)
-    assert union.left.where is not None
-    assert [str(output.type) for output in union.right.outputs] == ["BIGINT", "DOUBLE"]
+    left, right = union.sides
+    assert left.where is not None
+    assert [str(output.type) for output in right.outputs] == ["BIGINT", "DOUBLE"]
     assert [scan.relation for scan in scans(plan.scan)] == ["db.public.orders", "db.public.paid"]
 
 
@@ -316,6 +319,31 @@ def test_union_all_may_be_grouped_and_nested() -> None:
     assert isinstance(plan, Aggregation)
     assert len(list(scans(plan.scan))) == 3
     assert "  UNION ALL, by DuckDB" in explain(plan)
+
+
+def test_a_union_of_unions_is_one() -> None:
+    plan = compiled(
+        "SELECT id, x FROM orders UNION ALL "
+        "SELECT id * 2, n FROM (SELECT id, y AS n FROM paid WHERE y > 0 UNION ALL SELECT id, 1 FROM sent) u WHERE n < 9"
+    )
+    union = plan.scan.derived
+    assert isinstance(union, UnionAll)
+    assert [side.scan.relation for side in union.sides] == [f"db.public.{name}" for name in ("orders", "paid", "sent")]
+    assert any(line.strip() == "Query 3:" for line in explain(plan))
+    first, second, third = (None if side.where is None else lower_spark(side.where, str) for side in union.sides)
+    zero, nine = "CAST('0.0' AS DOUBLE)", "CAST('9.0' AS DOUBLE)"
+    assert (first, second) == (None, f"(CASE WHEN (y > {zero}) THEN (y < {nine}) ELSE FALSE END)")
+    assert third is not None
+    assert third.endswith(f" < {nine})"), "the inner query's 1 stands for the column"
+    assert [[output.type for output in side.outputs] for side in union.sides] == [[t.BIGINT, t.DOUBLE]] * 3
+
+
+def test_a_union_has_a_bound() -> None:
+    one = "SELECT id FROM orders"
+    compiled(" UNION ALL ".join([one] * limits.UNION_QUERIES_MAX))
+    with pytest.raises(SqlError) as caught:
+        compiled(" UNION ALL ".join([one] * (limits.UNION_QUERIES_MAX + 1)))
+    assert (caught.value.sqlstate, caught.value.message) == ("54001", "UNION ALL of more than 32 queries")
 
 
 def test_the_first_query_of_a_union_names_the_columns() -> None:

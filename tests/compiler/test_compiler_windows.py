@@ -46,6 +46,25 @@ def test_window_columns_come_last_and_are_timestamps() -> None:
     ]
 
 
+def test_a_sub_query_stands_in_brackets_or_in_with() -> None:
+    inner = "SELECT a.k, b.v FROM events a JOIN events b WITHIN 1 DAY ON a.k = b.k"
+    rest = f"window_start, sum(v) AS s FROM TUMBLE({{}}, SIZE 1 DAY) AS t {_BY}"
+    bracketed, named = (
+        plan(f"SELECT {rest.format(f'({inner})')}"),
+        plan(f"WITH w AS ({inner}) SELECT {rest.format('w')}"),
+    )
+    assert bracketed == named
+    assert bracketed.scan.columns[-1].name == "rowmark"
+    assert plan(f"SELECT * FROM TUMBLE(({inner}), SIZE 1 DAY) AS t").outputs[0].name == "k"
+
+
+def test_rows_of_a_changelog_without_a_time_are_in_no_window() -> None:
+    found = plan(f"SELECT window_start, count(*) AS n FROM TUMBLE(rows, SIZE 1 DAY) WHERE v > 1 {_BY}")
+    assert lower_spark(found.where, str) == "(CASE WHEN (window_start IS NOT NULL) THEN (v > 1) ELSE FALSE END)"
+    assert [line.strip() for line in explain(found) if "indow:" in line] == ["Window: TUMBLE SIZE 1 DAY"]
+    assert not any("Watermark" in line for line in explain(found))
+
+
 @pytest.mark.parametrize("condition", ["", "WHERE v > 1"])
 def test_a_projection_has_no_records_outside_of_windows(condition: str) -> None:
     found = plan(f"SELECT k FROM TUMBLE(events, SIZE 1 MINUTE) {condition}")
@@ -152,18 +171,29 @@ def test_view_properties_come_back_from_the_catalog() -> None:
         ("SELECT k FROM TUMBLE(taken, SIZE 1 DAY)", "42701",
          'the stream has a column "window_end" already, which is what the window would add',
          "Declare a stream over the same entity without it."),
-        ("SELECT k FROM TUMBLE(rows, SIZE 1 DAY)", "0A000", "windows over a changelog are not supported",
-         "A window is over a stream, whose records do not change."),
-        ("WITH w AS (SELECT k FROM rows) SELECT k FROM TUMBLE(w, SIZE 1 DAY)", "0A000",
-         "windows over a changelog are not supported", "A window is over a stream, whose records do not change."),
+        ("SELECT k FROM HOP(rows, SIZE 2 DAYS, ADVANCE BY 1 DAY)", "0A000",
+         "HOP windows over a changelog are not supported", "TUMBLE is, for the rows that are there now."),
+        ("WITH w AS (SELECT k FROM rows) SELECT k FROM SESSION(w, GAP 1 DAY)", "0A000",
+         "SESSION windows over a changelog are not supported", "TUMBLE is, for the rows that are there now."),
+        (f"SELECT count(*) FROM TUMBLE(rows, SIZE 1 DAY) {_BY} EMIT FINAL", "0A000",
+         "EMIT FINAL over a changelog is not supported", "Leave EMIT FINAL out, or read a stream."),
+        ("SELECT k FROM TUMBLE((SELECT a.k FROM rows a JOIN rows b ON a.v = b.v), SIZE 1 DAY)", "0A000",
+         "windows over joined changelogs, groups and elements are not supported", "Group by date_trunc of a time."),
+        ("SELECT k FROM TUMBLE(rows, SIZE 1 DAY) GROUP BY k", "42803",
+         "an aggregation over TUMBLE must be grouped by window_start and window_end",
+         "Add window_start and window_end to GROUP BY."),
         ("WITH w AS (SELECT k, count(*) AS n FROM events GROUP BY k) SELECT k FROM TUMBLE(w, SIZE 1 DAY)", "0A000",
          "windows over a query that aggregates are not supported",
          "Write the window in that query, or aggregate its windows again."),
         ("WITH w AS (SELECT k FROM TUMBLE(events, SIZE 1 DAY)) SELECT k FROM TUMBLE(w, SIZE 1 DAY)", "0A000",
          "windows over a query that is over a window are not supported", "Write one window."),
-        ("WITH w AS (SELECT k FROM events UNION ALL SELECT k FROM events) SELECT k FROM TUMBLE(w, SIZE 1 DAY)", "0A000",
-         "windows over a join or UNION ALL are not supported",
-         "Write it to a stream with CREATE STREAM ... AS, and read that."),
+        ("SELECT k FROM TUMBLE((SELECT a.k FROM events a JOIN events b WITHIN 1 DAY ON a.k = b.k "
+         "JOIN events c WITHIN 1 DAY ON a.k = c.k), SIZE 1 DAY)", "0A000",
+         "windows over several joins are not supported",
+         "Write the first one to a stream with CREATE STREAM ... AS, and join that."),
+        ("SELECT k FROM TUMBLE((SELECT k FROM events), SIZE 1 DAY) WITH ('timestamp' = 'at')", "0A000",
+         "WITH (...) after a sub-query is not supported in a continuous query",
+         "Write it after the stream that the query reads."),
         ("WITH w AS (SELECT at AS window_end FROM events) SELECT 1 FROM TUMBLE(w, SIZE 1 DAY)", "42701",
          'the stream has a column "window_end" already, which is what the window would add',
          "Give it another name in the query that the window is over."),
@@ -192,6 +222,8 @@ def test_refusals(sql: str, sqlstate: str, message: str, hint: str | None) -> No
     [
         ("events", {"window.grace.millis": 5}, "0A000",
          'property "window.grace.millis" needs an aggregation over a window'),
+        ("TUMBLE(rows, SIZE 1 DAY)", {"retention.millis": 5}, "0A000",
+         'property "retention.millis" needs an aggregation over a window'),
         ("TUMBLE(events, SIZE 1 DAY)", {"window.grace.millis": 5, "retention.millis": 4}, "22023",
          'property "retention.millis" must be at least 5'),
         ("SESSION(events, GAP 1 SECOND)", {"window.grace.millis": 5, "retention.millis": 1004}, "22023",

@@ -13,7 +13,12 @@ from dataclasses import dataclass, replace
 from oracle_input import LAST
 
 ORDER_DELAY_S = 20  # of watermarks over orders in windows: some records are late
-_CALM = "WITH ('watermark.delay.millis' = 600000, 'source.idle.timeout.millis' = 3600000)"  # none is, in joins
+_CALM_S = 600  # in joins none is
+_CALM = f"WITH ('watermark.delay.millis' = {_CALM_S * 1000}, 'source.idle.timeout.millis' = 3600000)"
+_VERSION = (
+    "(SELECT * FROM (SELECT * FROM customers_all AS c WHERE c.ck = o.k AND c.at <= o.ts ORDER BY seq DESC "
+    "LIMIT 1) AS v WHERE NOT gone) AS c"
+)
 
 
 @dataclass(frozen=True)
@@ -77,9 +82,11 @@ class ProgramWriter:
             lambda: self._aggregation(self._temporal_join()),
             lambda: self._projection(self._temporal_join()),
             lambda: self._grouping_sets(self._rng.choice((CUSTOMERS, self._window("TUMBLE"), self._window("HOP")))),
-            lambda: self._either(CUSTOMERS),
+            lambda: self._either(self._rng.choice((CUSTOMERS, self._changelog_window()))),
             lambda: self._aggregation(self._changelog_join()),
             lambda: self._projection(self._changelog_join()),
+            lambda: self._aggregation(self._over_window("TUMBLE")),
+            lambda: self._aggregation(self._over_window(self._rng.choice(("HOP", "CUMULATE")))),
         )
         self._written = 0
 
@@ -138,38 +145,78 @@ class ProgramWriter:
 
     def _window(self, kind: str) -> _From:
         rng = self._rng
+        grace = rng.choice((0, 0, 25))
+        delay, virtual, source = f"WITH ('watermark.delay.millis' = {ORDER_DELAY_S * 1000})", "", "orders"
+        if rng.random() < 0.3:
+            source, virtual = "t", f"SELECT k, g, amount, q, x, ok FROM orders {delay}"
+        call, spans = self._spans(kind, source)
+        return _From(
+            call if virtual else f"{call} {delay}",
+            _in_windows("orders", spans, _on_time(grace)),
+            ("k", "g", "ok"), _ORDER_NUMBERS, _ORDER_CONDITIONS,
+            (kind, f"grace {grace}", *(("application",) if virtual else ())),
+            ("window_start", "window_end"), _grace(grace), virtual, _closed(grace),
+        )  # fmt: skip
+
+    def _spans(self, kind: str, source: str) -> tuple[str, str]:
+        """A window of any length over a source, and the spans of a row's windows in PostgreSQL."""
+        rng = self._rng
         step = rng.choice((15, 30, 60))
         size = step * rng.choice((1, 2, 3) if kind != "TUMBLE" else (1,))
-        grace = rng.choice((0, 0, 25))
         # The window's start is counted from 1970, as the engine does.
         base = "(extract(epoch FROM ts) * 1000)::bigint"
         start = f"({base} - {base} % {step * 1000}) / 1000"
         whole = f"({base} - {base} % {size * 1000}) / 1000"
         if kind == "TUMBLE":
-            call = f"TUMBLE(orders, SIZE {size} SECONDS)"
-            spans = f"(SELECT {start} AS s, {start} + {size} AS e) AS w"
-        elif kind == "HOP":
-            call = f"HOP(orders, SIZE {size} SECONDS, ADVANCE BY {step} SECONDS)"
-            first = f"{start} - {size - step}"
-            spans = f"(SELECT s, s + {size} AS e FROM generate_series({first}, {start}, {step}) AS s) AS w"
+            return f"TUMBLE({source}, SIZE {size} SECONDS)", f"(SELECT {start} AS s, {start} + {size} AS e) AS w"
+        if kind == "HOP":
+            series = f"generate_series({start} - {size - step}, {start}, {step})"
+            call = f"HOP({source}, SIZE {size} SECONDS, ADVANCE BY {step} SECONDS)"
+            return call, f"(SELECT s, s + {size} AS e FROM {series} AS s) AS w"
+        series = f"generate_series({start} + {step}, {whole} + {size}, {step})"
+        call = f"CUMULATE({source}, SIZE {size} SECONDS, STEP {step} SECONDS)"
+        return call, f"(SELECT {whole} AS s, e FROM {series} AS e) AS w"
+
+    def _changelog_window(self) -> _From:
+        """Each row is in the window of the time that it has in the end."""
+        call, spans = self._spans("TUMBLE", "customers")
+        return replace(
+            CUSTOMERS, ours=call, theirs=_in_windows("customers", spans, "true"),
+            clauses=("changelog", "window over a changelog"), must_group=("window_start", "window_end"),
+        )  # fmt: skip
+
+    def _over_window(self, kind: str) -> _From:
+        """A window over rows that are made of two topics."""
+        rng = self._rng
+        grace, delay = rng.choice((0, 0, 25)), f"WITH ('watermark.delay.millis' = {ORDER_DELAY_S * 1000})"
+        on_time = _on_time(grace)
+        form, behind_s = rng.choice(("UNION ALL", "temporal join", "interval join")), ORDER_DELAY_S
+        if form == "UNION ALL":
+            rows = (
+                "SELECT k, g, amount, q, x, ok{time} FROM orders{delay} "
+                "UNION ALL SELECT pk, pid % 3, paid, pid, NULL, paid > 10{time} FROM payments{delay}"
+            )
+            ours = rows.format(time="", delay=f" {delay}")
+            theirs = rows.format(time=", ts, seen", delay="")
+        elif form == "temporal join":
+            side = rng.choice(("INNER", "LEFT"))
+            rows = "SELECT o.k, o.g, o.amount, c.level AS q, o.x, o.ok"
+            ours = f"{rows} FROM orders AS o {delay} {side} JOIN customers AS c {_CALM} ON o.k = c.ck"
+            theirs = f"{rows}, o.ts, o.seen FROM orders AS o {side} JOIN LATERAL {_VERSION} ON true"
         else:
-            call = f"CUMULATE(orders, SIZE {size} SECONDS, STEP {step} SECONDS)"
-            series = f"generate_series({start} + {step}, {whole} + {size}, {step})"
-            spans = f"(SELECT {whole} AS s, e FROM {series} AS e) AS w"
-        theirs = (
-            "(SELECT orders.*, timestamp '1970-01-01' + s * interval '1 second' AS window_start, "
-            "timestamp '1970-01-01' + e * interval '1 second' AS window_end FROM orders "
-            f"CROSS JOIN LATERAL {spans}) AS t WHERE (seen IS NULL OR window_end + interval '{grace} seconds' > "
-            f"seen - interval '{ORDER_DELAY_S} seconds')"
-        )
-        delay, virtual = f"WITH ('watermark.delay.millis' = {ORDER_DELAY_S * 1000})", ""
-        if rng.random() < 0.3:
-            call, virtual = call.replace("(orders", "(t"), f"SELECT k, g, amount, q, x, ok FROM orders {delay}"
+            side, seconds = rng.choice(("INNER", "LEFT")), rng.choice((5, 30, 90))
+            rows = "SELECT o.k, o.g, o.amount, p.pid AS q, o.x, o.ok"
+            on = f"WITHIN {seconds} SECONDS ON o.k = p.pk"
+            near = f"o.k = p.pk AND abs(extract(epoch FROM o.ts - p.ts)) <= {seconds}"
+            ours = f"{rows} FROM orders AS o {_CALM} {side} JOIN payments AS p {_CALM} {on}"
+            theirs = f"{rows}, greatest(o.ts, p.ts) AS ts FROM orders AS o {side} JOIN payments AS p ON {near}"
+            on_time, behind_s = "true", _CALM_S + seconds  # nothing is as late as that
+        call, spans = self._spans(kind, f"({ours})")
         return _From(
-            call if virtual else f"{call} {delay}",
-            theirs, ("k", "g", "ok"), _ORDER_NUMBERS, _ORDER_CONDITIONS,
-            (kind, f"grace {grace}", *(("application",) if virtual else ())),
-            ("window_start", "window_end"), _grace(grace), virtual, _closed(grace),
+            f"{call} AS t", _in_windows(f"({theirs}) AS made", spans, on_time),
+            ("k", "g", "ok"), _ORDER_NUMBERS, _ORDER_CONDITIONS,
+            (f"{kind} over joined rows", f"window over {form}", f"grace {grace}"),
+            ("window_start", "window_end"), _grace(grace), final=_closed(grace, behind_s),
         )  # fmt: skip
 
     def _interval_join(self) -> _From:
@@ -190,13 +237,9 @@ class ProgramWriter:
 
     def _temporal_join(self) -> _From:
         side = self._rng.choice(("INNER", "LEFT"))
-        version = (
-            "(SELECT * FROM (SELECT * FROM customers_all AS c WHERE c.ck = o.k AND c.at <= o.ts ORDER BY seq DESC "
-            "LIMIT 1) AS v WHERE NOT gone) AS c"
-        )
         return _From(
             f"orders AS o {_CALM} {side} JOIN customers AS c {_CALM} ON o.k = c.ck",
-            f"orders AS o {side} JOIN LATERAL {version} ON true",
+            f"orders AS o {side} JOIN LATERAL {_VERSION} ON true",
             ("o.k", "c.region", "c.level", "coalesce(c.region, '?')"), ("o.amount", "c.level", "o.g"),
             ("o.ok", "c.level > 1", "c.region IS NOT NULL"), (f"{side} temporal join",),
         )  # fmt: skip
@@ -331,9 +374,24 @@ def _grace(seconds: int) -> str:
     return f"'window.grace.millis' = {seconds * 1000}" if seconds else ""
 
 
-def _closed(seconds: int) -> str:
+def _closed(seconds: int, behind_s: int = ORDER_DELAY_S) -> str:
     """A window is closed so long after its end, by the watermark that the last record of each partition moves."""
-    return f"k1 + interval '{seconds} seconds' <= timestamp '{LAST}' - interval '{ORDER_DELAY_S} seconds'"
+    return f"k1 + interval '{seconds} seconds' <= timestamp '{LAST}' - interval '{behind_s} seconds'"
+
+
+def _on_time(grace: int) -> str:
+    passed = f"seen - interval '{ORDER_DELAY_S} seconds'"
+    return f"(seen IS NULL OR window_end + interval '{grace} seconds' > {passed})"
+
+
+def _in_windows(rows: str, spans: str, on_time: str) -> str:
+    """Rows, which have a time ``ts``, once for each of their windows."""
+    name = rows.rsplit(" ", 1)[-1]
+    return (
+        f"(SELECT {name}.*, timestamp '1970-01-01' + s * interval '1 second' AS window_start, "
+        f"timestamp '1970-01-01' + e * interval '1 second' AS window_end FROM {rows} "
+        f"CROSS JOIN LATERAL {spans}) AS t WHERE {on_time}"
+    )
 
 
 def _full(condition: str, near: str) -> str:

@@ -16,8 +16,7 @@ from spark_sinks.duckdb.logs import Log
 from spark_sinks.duckdb.unions import UnionTables
 
 LOG = Log("v_1_join_log", ("VARCHAR", "BIGINT", "TIMESTAMPTZ"), "log")
-_LEFT, _RIGHT = (Side(f"v_1_join_{i}", (), ("VARCHAR", "BIGINT"), False) for i in range(2))
-TABLES = UnionTables(_LEFT, _RIGHT, LOG)
+TABLES = UnionTables(tuple(Side(f"v_1_join_{i}", (), ("VARCHAR", "BIGINT"), False) for i in range(2)), LOG)
 
 
 def test_both_sides_append(tmp_path: Path) -> None:
