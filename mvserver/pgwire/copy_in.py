@@ -134,8 +134,8 @@ class TextReader(_Lines):
 
     def _values(self, line: bytes) -> Row:
         if b"\\" not in line:
-            return [None if value == self._null else value for value in line.split(self._delimiter)]
-        raw = line.split(self._delimiter)
+            return [None if value == self._null else value for value in line.split(self._delimiter, limits.COLUMNS_MAX)]
+        raw = line.split(self._delimiter, limits.COLUMNS_MAX)
         if b"\\" + self._delimiter in line:  # perhaps one that belongs to a value
             raw = self._cut(line)
         return [None if value == self._null else _unescaped(value) for value in raw]
@@ -159,15 +159,21 @@ def _unescaped(value: bytes) -> bytes:
     if b"\\" not in value:
         return value
 
-    def plain(match: re.Match[bytes]) -> bytes:
-        octal, hexadecimal, letter = match.groups()
-        if octal is not None:
-            return bytes([int(octal, 8) & 0xFF])
-        if hexadecimal is not None:
-            return bytes([int(hexadecimal, 16)])
-        return b"" if letter is None else _LETTERS.get(letter, letter)
+    written, at = bytearray(), 0
+    for match in _ESCAPE.finditer(value):  # not by sub, whose list of parts is freed at once and holds up all threads
+        written += value[at : match.start()]
+        written += _escaped(match)
+        at = match.end()
+    return bytes(written + value[at:])
 
-    return _ESCAPE.sub(plain, value)
+
+def _escaped(match: re.Match[bytes]) -> bytes:
+    octal, hexadecimal, letter = match.groups()
+    if octal is not None:
+        return bytes([int(octal, 8) & 0xFF])
+    if hexadecimal is not None:
+        return bytes([int(hexadecimal, 16)])
+    return b"" if letter is None else _LETTERS.get(letter, letter)
 
 
 class CsvReader(_Lines):
@@ -180,7 +186,7 @@ class CsvReader(_Lines):
 
     def _values(self, line: bytes) -> Row:
         if self._quote not in line and not self._forced:
-            return [None if value == self._null else value for value in line.split(self._delimiter)]
+            return [None if value == self._null else value for value in line.split(self._delimiter, limits.COLUMNS_MAX)]
         row: Row = []
         at = 0
         while True:

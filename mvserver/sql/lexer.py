@@ -113,6 +113,9 @@ def tokenize(text: str) -> list[Token]:
     return _Lexer(text).run()
 
 
+_FREED_TOGETHER = 10_000  # tokens
+
+
 class _Lexer:
     def __init__(self, text: str) -> None:
         self._text = text
@@ -124,6 +127,8 @@ class _Lexer:
         at, size = 0, len(text)
         while at < size:
             if len(tokens) > limits.TEXT_TOKENS_MAX:
+                while tokens:  # all of them at once would hold up all threads
+                    del tokens[-_FREED_TOGETHER:]
                 raise _too_many(at)
             match = match_at(text, at)
             if match is None:

@@ -26,6 +26,7 @@ PARTS = (
     "backlog",
     "nexmark",
     "pull",
+    "pauses",
     "cpu",
     "memory",
     "join_memory",

@@ -11,7 +11,7 @@ import scan_only
 from mvbench import machine, processes, render, results
 from mvbench.load import Marker
 from mvbench.markers import ages_ms
-from mvbench.parts import backlog
+from mvbench.parts import backlog, pauses
 from mvbench.parts.view_cost import shares
 from mvbench.stats import latency_summary, percentile, rate_after_first
 
@@ -211,3 +211,14 @@ def test_a_document_without_the_place_is_refused() -> None:
 
 def test_the_scan_only_program_is_where_the_harness_looks() -> None:
     assert Path(scan_only.__file__) == backlog._SCAN
+
+
+def test_pauses_are_summed_up_by_message() -> None:
+    found = [
+        {"message": "Query", "text": name, "pause_ms": pause} for name, pause in (("a", 3.0), ("b", 70.0), ("c", 4.0))
+    ]
+    row = pauses._summary("Query", found)
+    assert row == {"message": "Query", "sent": 3, "median_ms": 4.0, "longest_ms": 70.0, "over": 1}
+    shown = render._pauses({"promised_ms": 50.0, "rows": [row], "longest": pauses._longest(found)})
+    assert "| Query | 3 | 4 | 70 | 1 |" in shown
+    assert shown.index("| Query | b | 70 |") < shown.index("| Query | a | 3 |")

@@ -9,11 +9,17 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from serving_server import PullServer
+from serving_world import STREAM_ID, catalog_snapshot
+from session.session_fakes import FakeRouter
 
 from mvserver.collector import Collector
+from mvserver.pgwire.copy_in import CopyFormat
+from mvserver.routing.copying import CopyTarget
 
 EVERY_S = 0.002
 
@@ -40,9 +46,24 @@ class Heart:
         return min(now - last for now, last in zip(self._now(), self._last, strict=True)) - EVERY_S
 
 
+class CopyRouter(FakeRouter):
+    """Takes the rows of a COPY, and throws the records away."""
+
+    def copy_target(self, statement: Any, context: Any) -> CopyTarget:
+        catalog = catalog_snapshot()
+        form = CopyFormat(force_not_null=(False, False), force_null=(False, False))
+        (stream,) = (each for each in catalog.relations if each.id == STREAM_ID)
+        return CopyTarget(stream, catalog.stores[0], "src", ("url", "n"), form, "json", "UTC")
+
+    def write_copies(self, copies: Sequence[CopyTarget], check: Callable[[], None]) -> None:
+        for copy in copies:
+            for _ in copy.records(check):
+                pass
+
+
 def main() -> None:
     sys.setswitchinterval(0.001)  # as the server does
-    with tempfile.TemporaryDirectory() as folder, PullServer(Path(folder)) as server:
+    with tempfile.TemporaryDirectory() as folder, PullServer(Path(folder), CopyRouter()) as server:
         collector = Collector(lambda: server.services.large_texts.at_work)
         collector.start()
         heart = Heart(server)

@@ -25,11 +25,11 @@ Client = psycopg.Connection[tuple[Any, ...]]
 
 
 class PullServer:
-    def __init__(self, folder: Path, **service: Any) -> None:
+    def __init__(self, folder: Path, router: FakeRouter | None = None, **service: Any) -> None:
         self.world = World(folder, **service)
         self.views = FakeViews()
         self.services = Services(
-            RememberingParser(parse), FakeRouter(), self.world.service, self.views, FakeDirectory()  # type: ignore[arg-type]
+            RememberingParser(parse), router or FakeRouter(), self.world.service, self.views, FakeDirectory()  # type: ignore[arg-type]
         )  # fmt: skip
         self.backend = SessionBackend(self.services)
         self.loop = asyncio.new_event_loop()

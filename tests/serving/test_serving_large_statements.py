@@ -2,48 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
+from beating import Beating
+from hostile_texts import BOMBS
 
-TESTS = Path(__file__).parents[1]
 HELD_S_MAX = 0.1  # the promise is 50 ms; the rest is room for a busy machine
 TRIES = 3
-
-
-class Beating:
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("heartbeats.py"))],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={"PYTHONPATH": f"{TESTS.parent}:{TESTS}:{Path(__file__).parent}"},
-        )  # fmt: skip
-        assert self._process.stdout is not None
-        self.port = int(self._process.stdout.readline())
-
-    def longest(self) -> float:
-        """Between two heartbeats since the last call."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        stdin.write("?\n")
-        stdin.flush()
-        return float(stdout.readline())
-
-    def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
-        return psycopg.connect(f"host=127.0.0.1 port={self.port} user=postgres dbname=postgres", autocommit=True)
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        assert self._process.wait(60) == 0
 
 
 @pytest.fixture(scope="module")
@@ -134,28 +103,6 @@ def test_many_at_once_take_turns(server: Beating) -> None:
 
 # --- texts that are made to hurt, over the wire ---------------------------------------------------------------------
 
-MANY = 10_000
-BOMBS = {
-    "brackets": "SELECT " + "(" * MANY + "1" + ")" * MANY,
-    "CASE": "SELECT " + "CASE WHEN " * MANY + "true" + " THEN 1 END" * MANY,
-    "NOT": "SELECT " + "NOT " * MANY + "true",
-    "sub-queries": "SELECT " + "(SELECT " * MANY + "1" + ")" * MANY,
-    "lists": "SELECT " + "ARRAY[" * MANY + "1" + "]" * MANY,
-    "calls": "SELECT " + "abs(" * MANY + "1" + ")" * MANY,
-    "plus": "SELECT " + "+".join(["1"] * MANY),
-    "casts": "SELECT 1" + "::int" * MANY,
-    "ANDs": "SELECT count(*) FROM visits WHERE " + " AND ".join(f"visits <> {n}" for n in range(2_500)),
-    "INTERSECTs": " INTERSECT ".join(["SELECT 1"] * 1_000),
-    "columns": "SELECT " + ", ".join(["visits"] * 5_000) + " FROM visits",
-    "WITH": "WITH " + ", ".join(f"c{n} AS (SELECT {n} AS x)" for n in range(2_000)) + " SELECT * FROM c5",
-    "joins": "SELECT 1 FROM visits a0 " + " ".join(f"JOIN visits a{n} USING (url)" for n in range(1, 2_000)),
-    "doubling": "WITH d0 AS (SELECT url AS x FROM visits), "
-    + ", ".join(f"d{n} AS (SELECT x || x AS x FROM d{n - 1})" for n in range(1, 40))
-    + " SELECT max(length(x)) FROM d39",
-    "cross join": "SELECT count(*) FROM " + ", ".join(f"generate_series(1, 1000) g{n}" for n in range(4)),
-    "regular expression": "SELECT count(*) FROM generate_series(1, 9999999) g(n) WHERE repeat(n::text, 99) ~ '(1+2)+x'",
-    "one too long": "SELECT '" + "x" * 1_100_000 + "'",
-}
 REFUSED = {"54000", "54001", "54011", "57014", "53200", "42804"}
 REFUSED_WITHIN_S = 3.0  # the promise is 2 s; the rest is room for a busy machine
 

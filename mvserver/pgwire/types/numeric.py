@@ -29,6 +29,7 @@ _NEGATIVE, _NAN, _INFINITY, _MINUS_INFINITY = 0x4000, 0xC000, 0xD000, 0xF000
 _SPECIAL = {_NAN: Decimal("NaN"), _INFINITY: Decimal("Infinity"), _MINUS_INFINITY: Decimal("-Infinity")}
 _PLAIN_SCALE_MAX = 6  # Arrow writes small numbers of a larger scale with an exponent
 _WHOLE_DIGITS_MAX, _FRACTION_DIGITS_MAX = 131_072, 16_383  # PostgreSQL's bounds
+_TEXT_CHARACTERS_MAX = 2 * (_WHOLE_DIGITS_MAX + _FRACTION_DIGITS_MAX)  # megabytes of digits would hold up all threads
 
 _TEXT = re.compile(r"\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,9}))?)\s*", re.ASCII)
 _TEXT_SPECIAL = re.compile(r"\s*(nan|[+-]?inf(?:inity)?)\s*", re.ASCII | re.IGNORECASE)
@@ -121,6 +122,8 @@ def _of_floats(form: int) -> Encoder:
 
 
 def from_text(text: str) -> Decimal:
+    if len(text) > _TEXT_CHARACTERS_MAX:
+        raise out_of_range("numeric", text)
     special = _TEXT_SPECIAL.fullmatch(text)
     if special is not None:
         return Decimal(special[1])

@@ -213,6 +213,13 @@ def _join_memory(result: dict[str, Any]) -> str:
     return f"{result['rows_of_an_hour']:,} rows are within the hour.\n\n{rows}"
 
 
+def _pauses(result: dict[str, Any]) -> str:
+    header = ("in", "sent", "median ms", "longest ms", f"above {result['promised_ms']:g} ms")
+    groups = _fields(header, ("message", "sent", "median_ms", "longest_ms", "over"), result["rows"])
+    longest = _fields(("in", "text", "longest pause ms"), ("message", "text", "pause_ms"), result["longest"])
+    return f"{groups}\n\n{longest}"
+
+
 _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "freshness": _freshness,
     "stream_joins": _stream_joins,
@@ -224,6 +231,7 @@ _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "nexmark": _nexmark,
     "view_cost": _view_cost,
     "pull": _pull,
+    "pauses": _pauses,
     "startup": _startup,
     "cpu": _cpu,
     "memory": _memory,
