@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from oracle_input import LAST
+from oracle_input import EPOCH, LAST
 
 ORDER_DELAY_S = 20  # of watermarks over orders in windows: some records are late
 _CALM_S = 600  # in joins none is
@@ -332,6 +332,42 @@ class ProgramWriter:
             keys=len(keys),
         )
         return self._emitted(program, _closed(gap + grace))
+
+    def forgetting(self) -> Program:
+        """Groups of which the latest island of records is there, where the watermark is before its end. The watermark
+        comes to where about half of the orders are."""
+        rng = self._rng
+        by = rng.sample(_ORDER_KEYS, k=rng.choice((1, 1, 2)))
+        ttl, delay = rng.choice((3, 20, 60)), round((LAST - EPOCH).total_seconds()) - rng.choice((300, 550))
+        where, clauses = self._where(ORDERS)
+        calls, used = self._calls(ORDERS, distinct=False)
+        tail, more = self._tail(by)
+        select = ", ".join([*(f"{text} AS k{i}" for i, text in enumerate(by)), *calls])
+        partition, length = f"PARTITION BY {', '.join(by)}", f"interval '{ttl} seconds'"
+        taken = (
+            f"SELECT *, CASE WHEN ts <= lag(ts) OVER ({partition} ORDER BY ts) + {length} THEN 0 ELSE 1 END AS begins "
+            f"FROM orders WHERE (seen IS NULL OR ts + {length} > seen - interval '{delay} seconds')"
+            f"{f' AND ({where})' if where else ''}"
+        )
+        islands = f"SELECT *, sum(begins) OVER ({partition} ORDER BY ts) AS island FROM ({taken}) AS b"
+        latest = (
+            f"SELECT *, max(island) OVER ({partition}) AS latest, "
+            f"max(ts) OVER ({partition}, island) + {length} AS ends FROM ({islands}) AS i"
+        )
+        theirs = (
+            f"(SELECT * FROM ({latest}) AS l WHERE island = latest "
+            f"AND ends > timestamp '{LAST}' - interval '{delay} seconds') AS t WHERE true"
+        )
+        ours = f"orders WITH ('watermark.delay.millis' = {delay * 1000})"
+        given = rng.choice(("state.ttl.millis", "retention.millis", "QUERY WITH"))
+        asked = f" QUERY WITH ('state.ttl.millis' = {ttl * 1000})" if given == "QUERY WITH" else ""
+        return Program(
+            _statement(ours, f"SELECT {select}", where, f"{tail}{asked}"),
+            _statement(theirs, f"SELECT {select}", "", tail),
+            ("forgotten groups", "GROUP BY", *clauses, *more, *used),
+            "" if asked else f"'{given}' = {ttl * 1000}",
+            keys=len(by),
+        )
 
     def _tail(self, keys: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         tail = f" GROUP BY {', '.join(keys)}" if keys else ""
