@@ -58,7 +58,8 @@ def _while_filling(running: Running, tenth: View, first_marker: int) -> tuple[fl
         watch.drain()
     stamps = {marker.number: marker.stamp for marker in load.stop()}
     meanwhile = {number: stamp for number, stamp in stamps.items() if created_at <= stamp <= filled_at}
-    return filled_at - created_at, ages_ms(meanwhile, {number: watch.seen[number] for number in meanwhile})
+    seen = {number: watch.seen[number] for number in meanwhile if number in watch.seen}
+    return filled_at - created_at, ages_ms(meanwhile, seen)
 
 
 def _watch_until_filled(watch: MarkerWatch, client: Client, view: View, created_at: float) -> float:
