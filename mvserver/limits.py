@@ -121,7 +121,6 @@ AT_ONCE_MESSAGES_BYTES_MAX = 16 * 1024  # more bytes of messages are read by a w
 FEW_ROWS_MAX = 200  # a result of so many rows is fetched whole and answered in one piece
 SHARED_RESULT_BYTES_MAX = 256 * 1024  # of one result that is shared and kept; a larger one is each reader's own
 SHARED_RESULTS_BYTES_MAX = 32 * 1024 * 1024  # of all that are kept until their views change
-FINISHED_ROWS_MEMORY_DEFAULT = 64 * 1024 * 1024  # of all views whose rows are kept finished for look-ups
 FINISHED_ROWS_ASKED_MIN = 100  # look-ups and ranges of a view within the time below: from then on they are
 FINISHED_ROWS_ASKED_WITHIN_S = 5.0
 FINISHED_ROWS_IDLE_S = 60.0  # not asked for so long, they are let go
