@@ -25,6 +25,7 @@ def _quotient(scale: int) -> str:
     more = f"CAST(trunc({rest} / {b}) AS DECIMAL({_DOUBLE_DIGITS}, 0))"
     last = f"({rest} - {more} * {b})"
     return f"""_quotient_{scale}(a, b) AS list_transform([{{'a': a, 'b': b}}], lambda _each: CASE
+        WHEN {b} = 0 AND {a} IS NOT NULL THEN error('Division by zero')
         WHEN abs({a} / {b}) < 1e{_NEAR_DIGITS - scale} THEN CAST({a} / {b} AS DECIMAL(38, {scale}))
         ELSE {whole} + {more} + CAST({last} / {b} AS DECIMAL(38, {scale})) END)[1]"""
 
@@ -77,7 +78,21 @@ EDGE_MACROS: tuple[str, ...] = tuple(
                 - {system}.fn._towards_zero({system}.fn._interval_days(i), 30) * 30 AS INTEGER))
             + (i - to_months(CAST({system}.fn._interval_months(i) AS INTEGER))
                 - to_days(CAST(date_part('day', i) AS INTEGER)))""",
-        "_interval_quotient(i, n) AS i / CAST(n AS DOUBLE)",
+        "_interval_quotient(i, n) AS CASE WHEN n = 0 AND i IS NOT NULL THEN error('Division by zero') "
+        "ELSE i / CAST(n AS DOUBLE) END",
+        "_time_interval(t) AS to_microseconds(epoch_us(t))",
+        "_interval_day_field(i) AS date_part('day', i)",
+        """_interval_microseconds(i) AS 3600000000 * date_part('hour', i) + 60000000 * date_part('minute', i)
+            + date_part('microseconds', i)""",
+        """_interval_made(m, d, u) AS CASE
+            WHEN greatest(abs(m), abs(d)) > 2147483647 OR abs(u) > 9223372036854775807
+                THEN error('interval out of range')
+            ELSE to_months(CAST(m AS INTEGER)) + to_days(CAST(d AS INTEGER)) + to_microseconds(CAST(u AS BIGINT))
+            END""",
+        """_intervals_sum(l) AS {system}.fn._interval_made(
+            list_sum(list_transform(l, lambda e: {system}.fn._interval_months(e))),
+            list_sum(list_transform(l, lambda e: {system}.fn._interval_day_field(e))),
+            list_sum(list_transform(l, lambda e: {system}.fn._interval_microseconds(e))))""",
         "_period_end(a, b) AS CASE WHEN a IS NOT NULL AND b IS NOT NULL THEN greatest(a, b) END",
         """_overlaps(a, b, c, d) AS CASE
             WHEN least(a, b) > least(c, d) THEN CASE WHEN least(a, b) < {system}.fn._period_end(c, d) THEN true

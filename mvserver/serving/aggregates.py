@@ -14,7 +14,7 @@ import duckdb
 from sqlglot import exp
 
 from mvserver.errors import SqlError
-from mvserver.serving import binding
+from mvserver.serving import binding, periods
 from mvserver.serving.quotients import quotient
 
 _DECIMAL = re.compile(r"^DECIMAL\((\d+),\s*(\d+)\)$")
@@ -34,13 +34,16 @@ def type_aggregates(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> None:
             seen += calls
             types = _argument_types(cursor, select, calls, outer)
             for call, argument_type in zip(calls, types, strict=True):
+                if periods.is_period(argument_type):
+                    (periods.averaged if isinstance(call, exp.Avg) else periods.summed)(call, argument_type)
+                    continue
                 if isinstance(call, exp.Avg):
                     _average(call, argument_type)
                     continue
                 target = _sum_type(argument_type)
                 if target is not None:
                     call.meta[_TYPED] = True
-                    whole = _whole(call)
+                    whole = periods.whole_call(call)
                     whole.replace(exp.Cast(this=whole.copy(), to=exp.DataType.build(target, dialect="duckdb")))
 
 
@@ -57,14 +60,6 @@ def _innermost(select: exp.Select, seen: Sequence[exp.Expr]) -> list[exp.Expr]:
         for call in calls.values()
         if not any(inner is not call and id(inner) in calls for inner in call.find_all(exp.Sum, exp.Avg))
     ]
-
-
-def _whole(call: exp.Expr) -> exp.Expr:
-    """The call with its FILTER and OVER."""
-    node = call
-    while isinstance(node.parent, exp.Filter | exp.Window) and node.arg_key == "this":
-        node = node.parent
-    return node
 
 
 def with_sources(items: Sequence[exp.Expr], select: exp.Select, outer: exp.Expr | None) -> exp.Select:
@@ -134,7 +129,7 @@ def _average(call: exp.Avg, argument_type: str) -> None:
         return
     digits = int(decimal[2]) if decimal is not None else 0
     scale = max(_AVG_SCALE_MIN, digits + _AVG_SCALE_MORE) if decimal is not None else _AVG_SCALE_MIN
-    whole = _whole(call)
+    whole = periods.whole_call(call)
     parts: list[exp.Expr] = []
     for kind in (exp.Sum, exp.Count):
         made = kind(this=call.this.copy())

@@ -14,10 +14,10 @@ from typing import TypeVar
 import duckdb
 from sqlglot import exp
 
-from mvserver import limits
+from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.system import SystemCatalog
-from mvserver.serving import aggregates, binding, classify, constants, division, enum_operands
+from mvserver.serving import aggregates, binding, classify, constants, division, enum_operands, set_columns
 from mvserver.serving.api import Owner, StreamRead, never
 from mvserver.serving.binding import Bound
 from mvserver.serving.culprits import explained
@@ -114,7 +114,10 @@ class Binder:
         with_enums = bool(wanted.own_types) or enum_operands.present(tree)
         if with_enums:
             TypedRewriting(self._cursor, tree, {}, wanted.time_zone).unify_rows()
-        bound = self._bound(tree)
+        with_sets = not reads.system and tree.find(exp.SetOperation) is not None
+        if with_sets:
+            set_columns.unify(self._cursor, tree, inner=True)
+        bound = self._bound_first(wanted)
         if not reads.system:
             OperandChecks(self._cursor, tree, bound.parameters, wanted.text).check()
         if numbers:
@@ -139,9 +142,21 @@ class Binder:
             rewriting = TypedRewriting(self._cursor, tree, bound.parameters, wanted.time_zone)
             if rewriting.apply(with_enums=with_enums):
                 bound = self._bound(tree)
+        if with_sets and set_columns.unify(self._cursor, tree):
+            bound = self._bound(tree)
         if binding.UNKNOWN in bound.parameters.values() or not bound.types:
             bound = self._bind_open(tree, bound)
         return tree, bound
+
+    def _bound_first(self, wanted: Binding) -> Bound:
+        try:
+            return self._bound(wanted.tree)
+        except SqlError as error:
+            if error.sqlstate != sqlstates.UNDEFINED_FUNCTION:
+                raise
+            if not TypedRewriting(self._cursor, wanted.tree, {}, wanted.time_zone).add_missing():
+                raise
+        return self._bound(wanted.tree)
 
     def _bind_cast(self, tree: exp.Expr, casts: dict[int, str], unknown: Sequence[int]) -> tuple[exp.Expr, Bound]:
         """With the casts, and for parameters of unknown type the first guess that binds."""

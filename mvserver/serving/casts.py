@@ -106,18 +106,7 @@ def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
     if name in ("numeric", "decimal") and not is_array and not getattr(cast.to, "expressions", None):
         cast.set("to", exp.DataType.build(_plain_numeric(cast.this), dialect="duckdb"))
         return cast
-    if name in _INTEGERS and isinstance(cast.this, exp.Literal) and cast.this.is_string:
-        check_integer(cast.this.name, _INTEGERS[name])
-    if name in ("bytea", "varbinary") and isinstance(cast.this, exp.Literal) and cast.this.name.lower() == "\\x":
-        cast.this.set("this", "")
-    if name in _FLOATS and isinstance(cast.this, exp.Literal) and not is_array:
-        _check_float(cast.this.name, *_FLOATS[name])
-    if name == "interval" and not is_array and isinstance(cast.this, exp.Literal) and cast.this.is_string:
-        cast.this.set("this", intervals.written(cast.this.name))
-    if name in ("boolean", "bool") and isinstance(cast.this, exp.Literal) and cast.this.is_string:
-        cast.this.set("this", _BOOLEAN_TEXTS.get(cast.this.name.strip().lower(), cast.this.name.strip()))
-    if name in _TIMES and not is_array and isinstance(cast.this, exp.Literal) and cast.this.is_string:
-        _special_time(cast)
+    _read_constant(cast, name, is_array=is_array)
     if name in ("numeric", "decimal"):
         cast.meta[DECLARED] = True
     alias = _TYPE_ALIASES.get(name)
@@ -141,6 +130,48 @@ def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
         if name in _CHARACTER_OIDS and not is_array:
             cast.meta[SHOWN_AS] = (_CHARACTER_OIDS[name], -1)
     return cast
+
+
+def _read_constant(cast: exp.Cast, name: str, *, is_array: bool) -> None:
+    """A constant as PostgreSQL reads it, where DuckDB reads it in another way."""
+    if not isinstance(cast.this, exp.Literal):
+        return
+    if name in _INTEGERS and cast.this.is_string:
+        check_integer(cast.this.name, _INTEGERS[name])
+    if name in ("bytea", "varbinary") and cast.this.name.lower() == "\\x":
+        cast.this.set("this", "")
+    if name in _FLOATS and not is_array:
+        _check_float(cast.this.name, *_FLOATS[name])
+    if not cast.this.is_string or is_array:
+        return
+    if name == "interval":
+        cast.this.set("this", intervals.written(cast.this.name))
+    if name in ("boolean", "bool"):
+        cast.this.set("this", _BOOLEAN_TEXTS.get(cast.this.name.strip().lower(), cast.this.name.strip()))
+    if name in _TIMES:
+        _special_time(cast)
+
+
+def constant_of(literal: exp.Literal, kind: str) -> exp.Expr:
+    """A text that is a value of DuckDB's type ``kind`` because of its place."""
+    made = exp.cast(literal.copy(), kind, dialect="duckdb")
+    if kind.startswith("DECIMAL"):  # with digits of its own
+        digits = plain_number(literal.name) or ""
+        whole, _, fraction = digits.lstrip("-").partition(".")
+        if digits:
+            made.set("to", exp.DataType.build(f"DECIMAL({len(whole + fraction)}, {len(fraction)})", dialect="duckdb"))
+    elif kind.endswith("[]"):
+        array = array_literal(literal)
+        if array is None:
+            raise SqlError(
+                sqlstates.INVALID_TEXT_REPRESENTATION,
+                f'malformed array literal: "{literal.name}"',
+                detail='Array value must start with "{" or dimension information.',
+            )
+        made.set("this", array)
+    else:
+        _read_constant(made, _type_text(made.to), is_array=False)
+    return made
 
 
 _CHARACTER_OIDS = {"varchar": pgtypes.VARCHAR, "bpchar": pgtypes.BPCHAR, "name": pgtypes.NAME}

@@ -5,6 +5,8 @@ DuckDB finds them too, but says neither which clause it was nor which number.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from mvserver import sqlstates
@@ -27,7 +29,11 @@ def check_count(clause: exp.Limit | exp.Offset | exp.Fetch) -> None:
 def check_distinct(select: exp.Select) -> None:
     """What DISTINCT sorts by must be among what it keeps; the tree is as it was written."""
     distinct, order = select.args.get("distinct"), select.args.get("order")
-    if distinct is None or distinct.args.get("on") is not None or order is None:
+    if distinct is None or order is None:
+        return
+    on = distinct.args.get("on")
+    if on is not None:
+        _check_distinct_on(select, on.expressions if isinstance(on, exp.Tuple) else [on], order)
         return
     if any(item.is_star for item in select.expressions):
         return
@@ -41,6 +47,35 @@ def check_distinct(select: exp.Select) -> None:
             "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
             position=_position(wanted),
         )
+
+
+def _check_distinct_on(select: exp.Select, on: Sequence[exp.Expr], order: exp.Order) -> None:
+    """The rows that it keeps are the first of an order that begins with what it compares."""
+    compared = [_meant(item, select) for item in on]
+    sorted_by = [_meant(key.this if isinstance(key, exp.Ordered) else key, select) for key in order.expressions]
+    others = [number for number, key in enumerate(sorted_by) if key not in compared]
+    before = sorted_by[: others[0]] if others else sorted_by
+    for item, key in zip(on, compared, strict=True):
+        if others and key not in before:
+            raise SqlError(
+                sqlstates.INVALID_COLUMN_REFERENCE,
+                "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
+                position=_position(item),
+            )
+
+
+def _meant(item: exp.Expr, select: exp.Select) -> str:
+    """The item of the select list that a number or the name of an output column stands for, or the expression."""
+    bare = item.unnest()
+    if isinstance(bare, exp.Literal) and not bare.is_string and bare.name.isdigit():
+        number = int(bare.name)
+        if number <= len(select.expressions) and not any(part.is_star for part in select.expressions[:number]):
+            return _plain(select.expressions[number - 1].unalias())
+    if isinstance(bare, exp.Column) and not bare.table:
+        named = [part for part in select.expressions if isinstance(part, exp.Alias) and part.alias == bare.name]
+        if named:
+            return _plain(named[0].this)
+    return _plain(bare)
 
 
 def _position(node: exp.Expr) -> int | None:

@@ -264,6 +264,7 @@ _RULES: tuple[_Rule, ...] = (
         r"(?i)like pattern must not end with escape character",
         lambda _: SqlError(sqlstates.INVALID_ESCAPE_SEQUENCE, "LIKE pattern must not end with escape character"),
     ),
+    _rule(r"interval out of range", lambda _: SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, "interval out of range")),
     _rule(
         r"negative substring length not allowed",
         lambda _: SqlError(sqlstates.SUBSTRING_ERROR, "negative substring length not allowed"),

@@ -15,7 +15,15 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.serving import binding, enum_operands, json_operators, json_times, operand_types, to_char
+from mvserver.serving import (
+    binding,
+    enum_operands,
+    json_operators,
+    json_times,
+    operand_types,
+    periods,
+    to_char,
+)
 from mvserver.serving.aggregates import with_sources
 from mvserver.serving.arrays import array_literal
 from mvserver.serving.to_char import call
@@ -77,6 +85,10 @@ class TypedRewriting:
     def unify_rows(self) -> None:
         """Columns of VALUES, on whose types those of parameters may depend."""
         enum_operands.unify_rows(self._tree, self._type)
+
+    def add_missing(self) -> bool:
+        """What DuckDB does not bind; True when there was some."""
+        return periods.add_missing(self._tree, self._type)
 
     def apply(self, *, with_enums: bool) -> bool:
         """In place, inner expressions first; True when something was rewritten. ``with_enums``: whether any operand
@@ -201,7 +213,7 @@ class TypedRewriting:
     def _to_char(self, value: exp.Expr, pattern: str) -> exp.Expr:
         kind = self._type(value)
         if kind == "TIME":
-            return to_char.interval_text(exp.cast(value.copy(), "INTERVAL", dialect="duckdb"), pattern)
+            return to_char.interval_text(call("_time_interval", value.copy()), pattern)
         if kind == "INTERVAL":
             return to_char.interval_text(value, pattern)
         if kind in _FLOATS:

@@ -119,6 +119,39 @@ VALUES = (
     "'tomorrow'::date - date ' Yesterday ', timestamp 'today' = current_date, ' t '::bool",
     # texts that are read as what they are compared with
     "id FROM shop WHERE id IN ('1', ' 2 ', 3) ORDER BY id",
+    # DISTINCT ON keeps the first of an order
+    "DISTINCT ON (flag, small) flag, id FROM shop ORDER BY small, flag, id",
+    "DISTINCT ON (f) flag AS f, id FROM shop AS s ORDER BY s.flag DESC, id",
+    "DISTINCT ON (1) flag, id FROM shop ORDER BY 1, 2",
+    # constants of no type beside the columns of another query
+    "1 UNION SELECT '2' UNION SELECT '3' ORDER BY 1",
+    "'2' UNION SELECT 1 ORDER BY 1",
+    "day FROM shop WHERE id < 3 UNION SELECT '2020-01-01' ORDER BY 1",
+    "amount FROM shop WHERE id < 3 UNION ALL SELECT ' 1.505' ORDER BY 1",
+    "flag FROM shop WHERE id < 3 UNION SELECT 'on' ORDER BY 1",
+    "marks FROM shop WHERE id < 3 UNION ALL SELECT '{7}'",
+    "interval '1 day' UNION ALL SELECT '1-2'",
+    "sum(id) FROM shop UNION ALL SELECT '0'",
+    "id FROM shop WHERE id IN (SELECT 1 UNION SELECT '2') ORDER BY id",
+    "name FROM shop WHERE id = 1 UNION ALL SELECT '1' ORDER BY 1",
+    "'a', 1 UNION ALL SELECT 'b', '5' UNION ALL SELECT NULL, '7' ORDER BY 2",
+    "sum(id) FROM (SELECT id FROM shop WHERE id < 3 UNION ALL SELECT '9') AS u",
+    "avg(amount) FROM shop UNION ALL SELECT '0.125'",
+    "small + 1 FROM shop WHERE id = 1 UNION ALL SELECT '40000'",
+    # times and intervals
+    "moment::time - time '01:00', to_char(moment::time, 'HH24:MI') FROM shop ORDER BY id",
+    "id FROM shop WHERE moment::time - time '00:30' > interval '12 hours' ORDER BY id",
+    "x / 2, x / 2.5, x / n FROM (VALUES (interval '1 mon 3 days', 3), ('25:00:01', 7), (NULL, 1)) AS v (x, n)",
+    "sum(x), avg(x) FROM (VALUES (interval '1 mon 5 days'), (interval '-3 mon 2 hours'), (NULL)) AS v (x)",
+    "avg(x), sum(x) FROM (VALUES (interval '1 year'), ('1 mon 1 day'), ('3 days 00:00:01.5')) AS v (x)",
+    "sum(x), avg(x) FROM (VALUES (interval '1 day')) AS v (x) WHERE false",
+    "sum(DISTINCT x), avg(x) FILTER (WHERE x > interval '1 hour') FROM (VALUES (interval '1 day'), ('1 day'),"
+    " ('1 hour')) AS v (x)",
+    "sum(x) OVER (ORDER BY n), avg(x) OVER (ORDER BY n) FROM (VALUES (1, interval '1 day'), (2, '1 hour')) AS v (n, x)",
+    "flag, avg(moment::time - time '01:00') FROM shop GROUP BY flag"
+    " HAVING sum(moment::time - time '01:00') > interval '1 second' ORDER BY 1",
+    "sum(x), avg(x) FROM (VALUES (time '10:00'), ('11:00:01'), (NULL)) AS v (x)",
+    "sum(moment - timestamp '2024-01-01') / count(*) FROM shop",
 )
 """Select lists, with what is behind them: the same names, types and values."""
 
@@ -156,6 +189,16 @@ ERRORS = (
     "ARRAY[1, 2] = '{1,x}'",
     "json_array_length('{}'), jsonb_array_length('1')",
     "jsonb_array_length(doc::jsonb -> 'a') FROM shop WHERE id = 1",
+    "DISTINCT ON (flag) flag, id FROM shop ORDER BY id",
+    "DISTINCT ON (flag) flag, id FROM shop ORDER BY id, flag",
+    "DISTINCT ON (flag, small) flag, id FROM shop ORDER BY small, id",
+    "DISTINCT ON (id + 1) id FROM shop ORDER BY id",
+    "1 UNION SELECT 'x'",
+    "id FROM shop UNION ALL SELECT '1.5'",
+    "day FROM shop UNION SELECT 'x'",
+    "marks FROM shop UNION SELECT 'x'",
+    "x / 0 FROM (VALUES (interval '1 day')) AS v (x)",
+    "sum(x) FROM (VALUES (interval '178000000 years'), ('178000000 years')) AS v (x)",
 )
 """The same SQLSTATEs and messages."""
 
