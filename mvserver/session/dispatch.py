@@ -20,7 +20,7 @@ from mvserver.session.commands import Commands
 from mvserver.session.copy_in import CopyCommands
 from mvserver.session.cursor_commands import CursorCommands
 from mvserver.session.cursors import Cursor
-from mvserver.session.parameter_types import oid_of_type, type_of_oid
+from mvserver.session.parameter_types import oid_of_name, type_of_oid
 from mvserver.session.portals import Portal
 from mvserver.session.prepared import PreparedStatement
 from mvserver.session.pulls import PullRunner, refuse_changed
@@ -32,7 +32,6 @@ from mvserver.sql.statements.copying import CopyTo
 from mvserver.sql.statements.cursors import DeclareCursor, Fetch
 from mvserver.sql.statements.queries import Pull, PushQuery
 from mvserver.sql.statements.settings import ExecutePrepared, Prepare
-from mvserver.sql.types import parse_type
 
 ParameterValue = None | bool | int | float | str | bytes | Decimal | datetime.date | datetime.time | datetime.timedelta
 
@@ -208,7 +207,7 @@ class Dispatcher:
     # --- SQL-level PREPARE and EXECUTE ------------------------------------------------------------------------------
     def _prepare(self, statement: Prepare) -> Result:
         self._state.prepared.check_free(statement.name)
-        oids = [oid_of_type(parse_type(text)) for text in statement.types]
+        oids = [oid_of_name(text) for text in statement.types]
         try:
             prepared = self.prepare(statement.name, statement.statement_text, oids)
         except SqlError as error:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.sql.types import Kind, SqlType
+from mvserver.pgwire.types import oids
+from mvserver.sql.types import Kind, SqlType, parse_type
 
 _OIDS = {
     Kind.BOOLEAN: 16,
@@ -32,19 +33,33 @@ _NAMES = {
 }  # fmt: skip
 
 
-def oid_of_type(declared: SqlType) -> int:
+_OWN_OIDS = {"uuid": 2950, "json": 114, "jsonb": 3802, "oid": 26}
+"""Of types that no column is declared with."""
+
+
+def oid_of_name(text: str) -> int:
+    """Of a type as PREPARE's list has it; an array has no number of dimensions."""
+    element = text.strip()
+    while element.endswith("]") and element[:-1].rstrip().endswith("["):
+        element = element[:-1].rstrip()[:-1].rstrip()
+    oid = _OWN_OIDS.get(element.lower()) or _oid_of_type(parse_type(element))
+    return oid if element == text.strip() else oids.ARRAY_OF[oid]
+
+
+def _oid_of_type(declared: SqlType) -> int:
     oid = _OIDS.get(declared.kind)
     if oid is None:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f"parameters of type {declared} are not supported",
-            hint="Use a scalar type.",
+            hint="Use a scalar type or an array of one.",
         )
     return oid
 
 
 def type_of_oid(oid: int) -> str:
-    name = _NAMES.get(oid)
+    element = oids.element_of(oid)
+    name = _NAMES.get(oid) if element is None else f"{type_of_oid(element)}[]"
     if name is None:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,

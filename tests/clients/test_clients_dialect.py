@@ -551,3 +551,31 @@ def test_now_is_the_transactions_time(our_shop: Connection) -> None:
     assert same
     assert first < started <= later
     assert one(our_shop, "SELECT now()")[0] > first
+
+
+PREPARED = (
+    ("PREPARE p (int[]) AS SELECT $1",
+     ("ARRAY[1, 2, NULL]", "'{1,2,NULL}'", "'{}'", "NULL", "'{3}'::int[]", "'{1,x}'")),
+    ("PREPARE p AS SELECT id FROM shop WHERE id = ANY($1) ORDER BY id", ("ARRAY[1, 2]", "'{1,3}'", "ARRAY[]::int[]")),
+    ("PREPARE p (text[]) AS SELECT $1[1], array_length($1, 1)", ("ARRAY['a', 'b c', NULL]", """'{"x y",z}'""")),
+    ("PREPARE p (timestamp[], bool[], float8[]) AS SELECT $1, $2, $3",
+     ("ARRAY[timestamp '2024-01-01 01:02:03'], '{t,f}', '{1.5,NaN}'",)),
+    ("PREPARE p (timestamp with time zone[], uuid[], bigint []) AS SELECT $1, $2, $3",
+     ("""'{"2024-01-01 00:00+02"}', '{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}', ARRAY[1]""",)),
+    ("PREPARE p (uuid, json, date[]) AS SELECT $1, $2, $3",
+     ("'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '[1]', '{2024-02-29}'",)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("statement", "calls"), PREPARED, ids=[statement for statement, _ in PREPARED])
+def test_prepared_with_arrays(
+    our_shop: Connection, their_shop: Connection, statement: str, calls: tuple[str, ...]
+) -> None:
+    for connection in (our_shop, their_shop):
+        connection.execute(statement)
+    try:
+        for call in calls:
+            assert answer(our_shop, f"EXECUTE p ({call})") == answer(their_shop, f"EXECUTE p ({call})")
+    finally:
+        for connection in (our_shop, their_shop):
+            connection.execute("DEALLOCATE p")
