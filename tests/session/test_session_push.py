@@ -33,11 +33,12 @@ class StreamPulls(FakePulls):
         parameter_oids: Sequence[int] = (),
         *,
         text: str | None = None,
+        start: int = 0,
         stopped: Callable[[], bool] = never,
     ) -> PullPlan:
         if any(table.name == "s" for table in select.find_all(exp.Table)):
             raise ReadsStream("stream", "s", 15)
-        return super().plan(select, scope, parameter_oids, text=text, stopped=stopped)
+        return super().plan(select, scope, parameter_oids, text=text, start=start, stopped=stopped)
 
 
 class PlainShaper:

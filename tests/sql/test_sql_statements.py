@@ -111,8 +111,11 @@ def properties(**values: Any) -> dict[str, Any]:
     return {key.replace("__", "."): value for key, value in values.items()}
 
 
+PLACES = ("text", "start")
+
+
 def simplified(value: Any) -> Any:
-    """Statements without their text, names without positions, property lists as dicts, SELECTs as True."""
+    """Statements without their text and place, names without positions, property lists as dicts, SELECTs as True."""
     if isinstance(value, Properties):
         return dict(value)
     if isinstance(value, ObjectName):
@@ -122,7 +125,7 @@ def simplified(value: Any) -> Any:
     if isinstance(value, GrantTarget):
         return dataclasses.replace(value, names=tuple(name(*each.parts) for each in value.names))
     if dataclasses.is_dataclass(value) and isinstance(value, Statement):
-        fields = {f.name: simplified(getattr(value, f.name)) for f in dataclasses.fields(value) if f.name != "text"}
+        fields = {f.name: simplified(getattr(value, f.name)) for f in dataclasses.fields(value) if f.name not in PLACES}
         if "select" in fields:
             fields["select"] = True
         return type(value), fields
@@ -133,7 +136,7 @@ def expect(kind: type[Statement], /, **fields: Any) -> Any:
     """What ``simplified`` makes of a statement; fields that are not named have their defaults."""
     result: dict[str, Any] = {}
     for field in dataclasses.fields(kind):
-        if field.name == "text":
+        if field.name in PLACES:
             continue
         if field.name in fields:
             result[field.name] = fields[field.name]
