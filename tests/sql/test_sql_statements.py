@@ -111,7 +111,7 @@ def properties(**values: Any) -> dict[str, Any]:
     return {key.replace("__", "."): value for key, value in values.items()}
 
 
-PLACES = ("text", "start")
+PLACES = ("text", "start", "statement_start")
 
 
 def simplified(value: Any) -> Any:
