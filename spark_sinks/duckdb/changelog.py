@@ -25,7 +25,6 @@ from spark_sinks.duckdb.state import (
     MeasureInput,
     UpsertState,
     create_statements,
-    merge_nulls_statement,
     merge_statement,
     merged_partials,
     roll_up,
@@ -303,8 +302,7 @@ def _merge_new(cursor: duckdb.DuckDBPyConnection, state: RetractedState) -> None
 
 
 def _merge(cursor: duckdb.DuckDBPyConnection, state: RetractedState, rows: str, *, nulls: bool) -> None:
-    statement = merge_nulls_statement if nulls else merge_statement
-    cursor.execute(statement(state.groups, rows))
+    cursor.execute(merge_statement(state.groups, rows, nulls=nulls))
 
 
 def _compute_anew(cursor: duckdb.DuckDBPyConnection, register: Register, state: RetractedState) -> None:

@@ -10,7 +10,7 @@ import duckdb
 
 from spark_sinks.duckdb.changelog import RetractedState, rolled_contributions, with_nulls
 from spark_sinks.duckdb.names import qualified
-from spark_sinks.duckdb.state import merge_nulls_statement, merge_statement
+from spark_sinks.duckdb.state import merge_statement
 
 
 def settle(cursor: duckdb.DuckDBPyConnection, state: RetractedState, until_us: int) -> None:
@@ -23,6 +23,6 @@ def settle(cursor: duckdb.DuckDBPyConnection, state: RetractedState, until_us: i
     if state.settled is not None:
         keys, found = state.groups.keys, rolled_contributions(state, rows, closed)
         for nulls in (False, True) if keys else (None,):
-            merge = merge_nulls_statement if nulls else merge_statement
-            cursor.execute(merge(state.settled, f"SELECT * FROM ({found}) WHERE {with_nulls(keys, nulls)}"))
+            of_these = f"SELECT * FROM ({found}) WHERE {with_nulls(keys, nulls)}"
+            cursor.execute(merge_statement(state.settled, of_these, nulls=bool(nulls)))
     cursor.execute(f"DELETE FROM {rows} AS r{closed}")

@@ -205,27 +205,20 @@ def source_text(state: UpsertState) -> str:
     )
 
 
-def merge_statement(state: UpsertState, rolled_up: str) -> str:
-    """Upsert rows of ``rolled_up`` (a query with the columns of the state, no NULL in a key)."""
-    keys = ", ".join(state.keys) if state.keys else "k"
-    names = [name for name, _ in state.state_columns]
-    updates = ", ".join(f"{name} = {value}" for name, value in _merged(state, "t", "excluded"))
-    return (
-        f"INSERT INTO {qualified(state.table)} AS t ({', '.join([keys, *names])}) {rolled_up} "
-        f"ON CONFLICT ({keys}) DO UPDATE SET {updates}"
-    )
+def merge_statement(state: UpsertState, rolled_up: str, *, nulls: bool) -> str:
+    """Upserts rows of ``rolled_up``, a query with the columns of the state; ``nulls``: those with a NULL in a key.
 
-
-def merge_nulls_statement(state: UpsertState, rolled_up: str) -> str:
-    """The same for rows with a NULL in a key."""
-    names = [*state.keys, *(name for name, _ in state.state_columns)]
-    same = " AND ".join(f"t.{key} IS NOT DISTINCT FROM s.{key}" for key in state.keys)
+    MERGE, since ON CONFLICT would have DuckDB look for rows of equal keys among them first, which a roll-up has not.
+    """
+    keys = state.keys or ("k",)
+    table, equal = (state.table + NULLS, "IS NOT DISTINCT FROM") if nulls else (state.table, "=")
+    same = " AND ".join(f"t.{key} {equal} s.{key}" for key in keys)
     updates = ", ".join(f"{name} = {value}" for name, value in _merged(state, "t", "s"))
-    values = ", ".join(f"s.{name}" for name in names)
+    names = [*keys, *(name for name, _ in state.state_columns)]
     return (
-        f"MERGE INTO {qualified(state.table + NULLS)} AS t USING ({rolled_up}) AS s ON {same} "
+        f"MERGE INTO {qualified(table)} AS t USING ({rolled_up}) AS s ON {same} "
         f"WHEN MATCHED THEN UPDATE SET {updates} "
-        f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({values})"
+        f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
     )
 
 

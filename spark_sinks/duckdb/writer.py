@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
-from spark_sinks.duckdb import inspection, logs, sessions, windows
+from spark_sinks.duckdb import batch_table, inspection, logs, sessions, windows
+from spark_sinks.duckdb.batch_table import BATCH
 from spark_sinks.duckdb.capture import Keeper, capture, shows_closed, take_changes, turned_keys
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.changes import ChangeNotes, StateWatch, Unwatched
@@ -33,15 +34,14 @@ from spark_sinks.duckdb.state import (
     UpsertState,
     create_statements,
     drop_statements,
-    merge_nulls_statement,
     merge_statement,
     watched,
 )
+from spark_sinks.duckdb.statements import Statements
 from spark_sinks.duckdb.value_tables import new_values_relation
 from spark_sinks.duckdb.window_batches import take_in
 from spark_sinks.duckdb.write_ahead_log import WriteAheadLog
 
-_BATCH = "mv_batch"
 _NOBODYS = (duckdb.IOException, duckdb.InterruptException)  # a full disk, a server that ends: no view is to blame
 REJECTED_ROWS_SHOWN_MAX = 100_000  # the newest; a flood of them must not fill the memory of a reader
 
@@ -128,6 +128,7 @@ class Writer:
     ) -> None:
         self.commits = Commits()
         self._cursor = cursor()
+        self._statements = Statements(self._cursor)
         self._translate = translate
         self._reached = reached
         self._registered: set[str] = set()
@@ -301,11 +302,13 @@ class Writer:
     def _merge(self, merge: TableMerge) -> None:
         if merge.table.num_rows == 0:
             return
-        self._register(_BATCH, merge.table)
+        copied = batch_table.show(self._cursor, self._register, merge.table, len(merge.views))
         for view in merge.views:
             with self._on_behalf_of(view.query_id):
                 self._merge_and_keep(view, merge.newest)
         self._unregister()
+        if copied:
+            batch_table.drop(self._cursor)
 
     def _merge_and_keep(self, view: ViewMerge, newest: dt.datetime | None) -> None:
         state, changed = view.state, view.keys
@@ -316,7 +319,7 @@ class Writer:
             return
         if view.judging is not None and isinstance(state, UpsertState) and state.windowing is not None:
             grown = take_in(
-                self._cursor, self._register, view.query_id, state, state.windowing, view.judging, _BATCH, view.roll_ups
+                self._cursor, self._register, view.query_id, state, state.windowing, view.judging, BATCH, view.roll_ups
             )
             changed = grown or changed
         self._note(view, view.keys)
@@ -340,13 +343,13 @@ class Writer:
 
     def _merge_view(self, view: ViewMerge) -> None:
         if view.append is not None:
-            self._cursor.execute(view.append)
+            self._statements.execute(view.append)
             if view.event is not None:
-                windows.carry(self._cursor, view.query_id, view.event, _BATCH)
+                windows.carry(self._cursor, view.query_id, view.event, BATCH)
             return
         if view.statements:
             for text in view.statements:
-                self._cursor.execute(text)
+                self._statements.execute(text)
             return
         assert isinstance(view.state, UpsertState)  # noqa: S101 - an append view has an INSERT
         windowing = view.state.windowing
@@ -355,12 +358,11 @@ class Writer:
             return
         for index, (taking, values) in enumerate(zip(view.values, view.state.values, strict=True)):
             if values.counted:
-                self._cursor.execute(taking)
+                self._statements.execute(taking)
             else:
                 self._register(new_values_relation(index), self._cursor.sql(taking).to_arrow_table())
         for rolled_up, nulls in view.roll_ups:
-            statement = merge_nulls_statement if nulls else merge_statement
-            self._cursor.execute(statement(view.state, rolled_up))
+            self._statements.execute(merge_statement(view.state, rolled_up, nulls=nulls))
 
     def _advance(self, advance: Advance) -> bool:
         with self._on_behalf_of(advance.standing.query_id):
