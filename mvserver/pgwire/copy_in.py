@@ -138,6 +138,9 @@ class TextReader(_Lines):
         raw = line.split(self._delimiter, limits.COLUMNS_MAX)
         if b"\\" + self._delimiter in line:  # perhaps one that belongs to a value
             raw = self._cut(line)
+        last = raw[-1]
+        if (len(last) - len(last.rstrip(b"\\"))) % 2:  # it escapes nothing, and belongs to no value: nor to a NULL's
+            raw[-1] = last[:-1]
         return [None if value == self._null else _unescaped(value) for value in raw]
 
     def _cut(self, line: bytes) -> list[bytes]:

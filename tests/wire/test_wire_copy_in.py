@@ -126,6 +126,7 @@ CASES: list[tuple[CopyFormat, bytes]] = [
     (TEXT, b"1\ta\0b\t3\n"),
     (TEXT, b"x" * 300 + b"\n"),
     (TEXT, b"a\tb\tc\\"),
+    (TEXT, b"a\t\\N\t\\N\\"),
     (CopyFormat(header="skip"), b"q\tr\ts\n1\t2\t3\n"),
     (CopyFormat(header="match"), b"a\tb\tc\n1\t2\t3\n"),
     (CopyFormat(header="match"), b"a\tb\n1\t2\t3\n"),
