@@ -94,13 +94,18 @@ def test_it_follows_commits_that_become_shorter() -> None:
     assert run.committed[-1][1] - run.committed[-1][0] == pytest.approx(0.5, abs=1e-4)
 
 
-def test_a_commit_that_ends_early_releases_the_next_batch() -> None:
+def _behind_a_long_commit() -> Pace:
     pace = Pace()
     pace.release()
     pace.evaluated()
     pace._commits.append(3_600.0)
     pace.queued()
     pace.began()
+    return pace
+
+
+def test_a_commit_that_ends_early_releases_the_next_batch() -> None:
+    pace = _behind_a_long_commit()
     turn = threading.Thread(target=pace.await_turn, args=(lambda: False,))
     turn.start()
     pace.ended()
@@ -109,12 +114,7 @@ def test_a_commit_that_ends_early_releases_the_next_batch() -> None:
 
 
 def test_a_turn_is_given_up_when_the_pipeline_stops() -> None:
-    pace = Pace()
-    pace.release()
-    pace.evaluated()
-    pace._commits.append(3_600.0)
-    pace.queued()
-    pace.began()
+    pace = _behind_a_long_commit()
     stopping = threading.Event()
     turn = threading.Thread(target=pace.await_turn, args=(stopping.is_set,))
     turn.start()
