@@ -209,16 +209,14 @@ def _ungrouped(error: SqlError, tree: exp.Expr) -> int | None:
     match = _UNGROUPED.match(error.message)
     if match is None:
         return None
-    column = next(
-        (
-            column
-            for column in tree.find_all(exp.Column)
-            if isinstance(column.this, exp.Identifier)
-            and _mentions(error.message, column.this)
-            and column.find_ancestor(exp.Group) is None
-        ),
-        None,
-    )
+    named = [
+        column
+        for column in tree.find_all(exp.Column)
+        if isinstance(column.this, exp.Identifier)
+        and _mentions(error.message, column.this)
+        and column.find_ancestor(exp.Group) is None
+    ]
+    column = next((each for each in named if each.find_ancestor(exp.AggFunc) is None), named[0] if named else None)
     if column is not None:
         at, table = _first(column), column.table or _only_source(column)
     else:

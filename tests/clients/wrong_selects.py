@@ -105,4 +105,6 @@ WRONG = (
     "SELECT id FROM shop OFFSET small + 1",
     "SELECT id, FROM shop",
     "SELECT id FROM shop WHERE",
+    "SELECT small, avg(amount) FROM shop GROUP BY small ORDER BY amount",
+    "SELECT sum(id), max(name) FROM shop GROUP BY small HAVING count(name) > 0 AND id > 1",
 )
