@@ -49,6 +49,16 @@ class _Kept:
     readers: dict[KeyRead, Reader | None] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class FinishedStatus:
+    """``state``: ready, behind or loading; ``bytes`` is all that is kept of the view."""
+
+    view_id: str
+    state: str
+    rows: int
+    bytes: int
+
+
 class KeptViews:
     """Implements ``serving.api.FinishedRows`` and ``spark_sinks.duckdb.changes.StateWatch``."""
 
@@ -122,6 +132,18 @@ class KeptViews:
             self._refused.pop(read.view_id, None)
             self._requests[read.view_id] = read
         self._wake()
+
+    def status(self) -> Sequence[FinishedStatus]:
+        """Of all views that are kept."""
+        with self._condition:
+            return [
+                FinishedStatus(view_id, "loading", 0, 0)
+                if kept.view is None
+                else FinishedStatus(
+                    view_id, "ready" if kept.view.token else "behind", len(kept.view.rows), kept.view.size
+                )
+                for view_id, kept in self._kept.items()
+            ]
 
     # --- commits ------------------------------------------------------------------------------------------------------
     def wants_keys(self, table: str) -> bool:
