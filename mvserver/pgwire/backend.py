@@ -249,6 +249,43 @@ class AnswersAtOnce(Protocol):
         """The same of a text from Parse on."""
 
 
+class KeptRead(Protocol):
+    """A SELECT whose rows are kept: what is asked of it, and its rows."""
+
+    wire: Any
+    """What the wire has made for it, for as long as it lasts; None at first."""
+
+    @property
+    def parameter_oids(self) -> tuple[int, ...]: ...
+
+    @property
+    def fields(self) -> tuple[Field, ...]: ...
+
+    @property
+    def time_zone(self) -> str: ...
+
+    def rows(self, parameters: Sequence[Any], text: str | None = None) -> KeptRows | None:
+        """The rows, and the statement is over: the session is as after Sync, or after the simple query of this
+        ``text``. None where it is to be asked by its other methods: then nothing has happened."""
+
+
+class KeptReads(Protocol):
+    def prepared(self, name: str, text: str | None = None, oids: Sequence[int] = ()) -> KeptRead | None:
+        """What a prepared statement reads, where no transaction is open and its rows are likely to be there. With a
+        ``text``, only where it is what this and the parameters' types would be parsed to."""
+
+    def query(self, text: str) -> tuple[KeptRead, Sequence[Any]] | None:
+        """The same of a simple query, with the values for its parameters."""
+
+
+@runtime_checkable
+class LooksUp(Protocol):
+    """What a session may offer besides: to answer look-ups in one call instead of one for each message."""
+
+    @property
+    def look_ups(self) -> KeptReads: ...
+
+
 class Backend(Protocol):
     def open_session(self, startup: Startup) -> WireSession:
         """Checks role and database; 28000 and 3D000 here."""

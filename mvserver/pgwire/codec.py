@@ -18,7 +18,7 @@ _UINT16 = struct.Struct("!H")
 _INT32 = struct.Struct("!i")
 _UINT32 = struct.Struct("!I")
 
-_HEAD_BYTES = 5  # the type byte and the length
+HEAD_BYTES = 5  # the type byte and the length
 STARTUP = 0  # the type of a frame that has no type byte
 
 # message types whose bodies are short whatever a client does (PostgreSQL bounds the same ones)
@@ -73,13 +73,17 @@ class FrameReader:
     def waiting(self) -> Iterator[Frame]:
         """The whole frames after start-up that ``next`` will give, up to one whose length cannot be."""
         at = self._at
-        while len(self._buffer) - at >= _HEAD_BYTES:
+        while len(self._buffer) - at >= HEAD_BYTES:
             length = int(_UINT32.unpack_from(self._buffer, at + 1)[0])
             end = at + 1 + length
             if length < self._least or end > len(self._buffer):
                 return
-            yield Frame(self._buffer[at], bytes(self._buffer[at + _HEAD_BYTES : end]))
+            yield Frame(self._buffer[at], bytes(self._buffer[at + HEAD_BYTES : end]))
             at = end
+
+    def drop(self) -> None:
+        """All that is buffered has been read."""
+        self._at = len(self._buffer)
 
     def next(self) -> Frame | None:
         """The next whole frame, None where more bytes are needed; 08P01 FATAL for a length that cannot be."""

@@ -159,6 +159,10 @@ class Connection(asyncio.Protocol):
         machine = self._machine
         if machine is None or machine.state is not State.READY:
             self._drive()
+            return
+        answer = None if self._full or self._timer is not None else machine.look_up()
+        if answer is not None:
+            self._send(answer)
         elif machine.hurrying is not None and machine.worth_trying_at_once:
             self._answer_at_once(machine, machine.hurrying)
         else:

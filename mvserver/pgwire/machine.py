@@ -14,11 +14,11 @@ from typing import Any
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire import at_once, messages, replies
+from mvserver.pgwire import at_once, look_ups, messages, replies
 from mvserver.pgwire.actions import Action, CancelOther, Signal, Work
 from mvserver.pgwire.authentication import Authentication
-from mvserver.pgwire.backend import AnswersAtOnce, Backend, Postponed, Startup, WireSession
-from mvserver.pgwire.codec import Frame, FrameReader, fatal
+from mvserver.pgwire.backend import AnswersAtOnce, Backend, LooksUp, Postponed, Startup, WireSession
+from mvserver.pgwire.codec import HEAD_BYTES, Frame, FrameReader, fatal
 from mvserver.pgwire.conversation import Conversation
 from mvserver.pgwire.failures import as_sql_error
 from mvserver.pgwire.outbox import Outbox
@@ -95,6 +95,7 @@ class Machine:
         self.state = State.STARTUP
         self.session: WireSession | None = None
         self.hurrying: AnswersAtOnce | None = None  # the same, where it can
+        self.looking_up: LooksUp | None = None
         self._steps = self._run()
 
     # --- the driver's side ------------------------------------------------------------------------------------------
@@ -140,6 +141,21 @@ class Machine:
             return at_once.are_short(self._frames.waiting(), session)
         except SqlError:
             return False  # the message is malformed, as its turn will tell
+
+    def look_up(self) -> bytes | None:
+        """The whole answer to all that has come, where it is one look-up whose rows are at hand; else None."""
+        session, conversation, frames = self.looking_up, self._conversation, self._frames
+        if session is None or conversation is None or not conversation.at_rest or self._stop is not None:
+            return None
+        if frames.buffered > min(limits.AT_ONCE_MESSAGES_BYTES_MAX, self._message_limit):
+            return None
+        waiting = list(frames.waiting())
+        if sum([HEAD_BYTES + len(frame.body) for frame in waiting]) != frames.buffered:
+            return None
+        answer = look_ups.answer(waiting, session.look_ups)
+        if answer is not None:
+            frames.drop()
+        return answer
 
     def take_output(self) -> bytes:
         return self._out.take()
@@ -253,6 +269,8 @@ class Machine:
         self.session = self._backend.open_session(startup)
         if isinstance(self.session, AnswersAtOnce):
             self.hurrying = self.session
+        if isinstance(self.session, LooksUp):
+            self.looking_up = self.session
         return self.session
 
     def _serve(self) -> Steps:

@@ -311,6 +311,10 @@ class PullService(Protocol):
     @property
     def finished(self) -> FinishedRows: ...
 
+    @property
+    def generation(self) -> int:
+        """Of the catalog: that of the plans that are made now."""
+
     def plan(
         self,
         select: exp.Expression,

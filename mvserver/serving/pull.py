@@ -152,6 +152,10 @@ class DuckPullService:
         return int(found)
 
     # --- plans ------------------------------------------------------------------------------------------------------
+    @property
+    def generation(self) -> int:
+        return self._source.generation()
+
     def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
         key = (text, scope, tuple(parameter_oids), self._source.generation())
         with self._lock:

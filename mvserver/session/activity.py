@@ -28,6 +28,11 @@ class Activity:
         self.state, self.state_change, self.query_start = "active", now, now
         self.xact_start = self.xact_start or now
 
+    def asked(self, text: str) -> None:
+        """A statement that is answered already."""
+        self._text = text[:_QUERY_CHARACTERS_MAX]
+        self.state_change = self.query_start = time.time()
+
     def idle(self, transaction_status: str) -> None:
         self.state, self.state_change = _STATES[transaction_status], time.time()
         if transaction_status == "I":

@@ -23,7 +23,7 @@ from mvserver.session.cursors import Cursor
 from mvserver.session.parameter_types import oid_of_name, type_of_oid
 from mvserver.session.portals import Portal
 from mvserver.session.prepared import PreparedStatement
-from mvserver.session.pulls import PullRunner, refuse_changed
+from mvserver.session.pulls import PullRunner, bare, refuse_changed
 from mvserver.session.pushes import PushRunner
 from mvserver.session.routed import RoutedRunner
 from mvserver.session.state import SessionState
@@ -80,7 +80,7 @@ class Dispatcher:
 
     def run_known(self, text: str, new_clock: Callable[[], StatementClock]) -> Result | None:
         """Of a text that is one SELECT without parameters and was planned before, or one that differs in values."""
-        known = self.pulls.known(_bare(text))
+        known = self.pulls.known(bare(text))
         if known is None:
             return None
         self._state.transaction.refuse_if_failed()
@@ -94,11 +94,11 @@ class Dispatcher:
         return self.pulls.may_run_at_once(self.pulls.cached(statement.text, prepared.declared_oids))
 
     def is_short_query(self, text: str) -> bool:
-        known = self.pulls.known(_bare(text))
+        known = self.pulls.known(bare(text))
         return known is not None and self.pulls.may_run_at_once(known[0])
 
     def is_short_text(self, text: str, parameter_oids: Sequence[int]) -> bool:
-        return self.pulls.may_run_at_once(self.pulls.cached(_bare(text), parameter_oids))
+        return self.pulls.may_run_at_once(self.pulls.cached(bare(text), parameter_oids))
 
     def run_prepared(self, prepared: PreparedStatement, parameters: Sequence[Any], clock: StatementClock) -> Result:
         statement = prepared.statement
@@ -247,11 +247,6 @@ class Dispatcher:
         finally:
             result.close()
         return list(rows[0].values())
-
-
-def _bare(text: str) -> str:
-    """As a statement's text is kept by the parser."""
-    return text.strip().rstrip(";").rstrip()
 
 
 def _parameter_position(statement: Pull) -> int | None:

@@ -367,15 +367,25 @@ def _close(result: Result | None) -> None:
         result.close()
 
 
+def bare(text: str) -> str:
+    """As a statement's text is kept by the parser."""
+    return text.strip().rstrip(";").rstrip()
+
+
 def refuse_changed(prepared: PreparedStatement, fields: tuple[Field, ...]) -> None:
     """0A000 where the client was told of other columns."""
-    told = prepared.fields
-    if told is not None and told is not fields and _shape(fields) != _shape(told):
+    if not same_columns(prepared, fields):
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             "cached plan must not change result type",
             hint="Prepare the statement again.",
         )
+
+
+def same_columns(prepared: PreparedStatement, fields: tuple[Field, ...]) -> bool:
+    """Whether these are what the client was told of, if it was."""
+    told = prepared.fields
+    return told is None or told is fields or _shape(fields) == _shape(told)
 
 
 def _shape(fields: Sequence[Field]) -> tuple[tuple[str, int], ...]:

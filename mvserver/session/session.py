@@ -16,13 +16,14 @@ from typing import Any
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.observability import loggable_sql, session_id_var
-from mvserver.pgwire.backend import Field, Notice, Postponed, Result, StatementDescription
+from mvserver.pgwire.backend import Field, KeptRows, Notice, Postponed, Result, StatementDescription
 from mvserver.session.activity import Activity
 from mvserver.session.clock import USER_REQUEST, StatementClock
 from mvserver.session.dispatch import Dispatcher
 from mvserver.session.extensions import ExtensionCalls
 from mvserver.session.idle import IdleWatch
 from mvserver.session.large_texts import is_large
+from mvserver.session.look_ups import LookUp, LookUps
 from mvserver.session.restartable import Restartable
 from mvserver.session.state import SessionState
 from mvserver.sql.statements.base import Statement
@@ -33,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class Session:
-    """Implements ``mvserver.pgwire.backend.WireSession``."""
+    """Implements ``mvserver.pgwire.backend.WireSession``, ``AnswersAtOnce`` and ``LooksUp``."""
 
     def __init__(self, session_id: int, state: SessionState, on_close: Callable[[], None] = lambda: None) -> None:
         self.id = session_id
@@ -43,6 +44,7 @@ class Session:
         self._on_close = on_close
         self._lock = threading.RLock()
         self._dispatch = Dispatcher(state, self._fail)
+        self.look_ups = LookUps(state, self._dispatch.pulls, self._read_kept)
         self._extensions = ExtensionCalls(state.services.extensions, self)
         self._idle = IdleWatch(state, self._lock, self.terminate)
         self._in_call = False
@@ -95,6 +97,22 @@ class Session:
 
     def is_short_text(self, text: str, parameter_oids: Sequence[int]) -> bool:
         return not self._state.services.extensions and self._dispatch.is_short_text(text, parameter_oids)
+
+    def _read_kept(self, read: LookUp, parameters: Sequence[Any], text: str | None) -> KeptRows | None:
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            if not self.look_ups.usual or self._terminated is not None or _log.isEnabledFor(logging.DEBUG):
+                return None
+            rows = self.look_ups.find(read, parameters)
+            if rows is not None:
+                if text is not None:
+                    self._state.prepared.discard("")
+                self.activity.asked(read.text if text is None else text)
+                self._idle.rest(in_transaction=False)
+            return rows
+        finally:
+            self._lock.release()
 
     # --- simple protocol --------------------------------------------------------------------------------------------
     def simple_query(self, text: str) -> Iterator[Result]:

@@ -46,6 +46,11 @@ class SessionState:
         self.publish()
 
     # --- roles ------------------------------------------------------------------------------------------------------
+    @property
+    def knows_roles(self) -> bool:
+        """Whether there is nothing to follow."""
+        return self.services.directory.generation() == self._roles_known
+
     def follow_roles(self) -> None:
         """Before each call: roles are renamed, made superusers and dropped while their sessions are open."""
         generation = self.services.directory.generation()

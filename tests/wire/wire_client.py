@@ -193,6 +193,11 @@ class RawClient:
             pass
         return data
 
+    def ask(self, data: bytes, ends: int = 1) -> bytes:
+        """What is answered, up to so many ReadyForQuery."""
+        self.send(data)
+        return b"".join([self.until() for _ in range(ends)])
+
     def log_in(self, **parameters: str) -> bytes:
         self.send(startup(**parameters))
         return self.until()
