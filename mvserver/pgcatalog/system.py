@@ -6,8 +6,8 @@ join them with views. They are built at the first use and refreshed when the cat
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import duckdb
@@ -16,6 +16,7 @@ import pyarrow as pa
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog import information_schema, rows, static_data
+from mvserver.pgcatalog.common_work import CommonWork
 from mvserver.pgcatalog.macros import STATEMENTS
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, StaticColumn
@@ -53,8 +54,7 @@ class SystemCatalog:
         self._name = name
         self._source = source
         self._live = live
-        self._lock = threading.Lock()
-        self._schemas_lock = threading.Lock()
+        self._work = CommonWork("system-catalog")
         self._schemas: dict[str, pa.Schema] = {}
         self._cursor: duckdb.DuckDBPyConnection | None = None
         self._generation: int | None = None
@@ -65,30 +65,27 @@ class SystemCatalog:
         finally:
             cursor.close()
 
-    def build(self) -> None:
+    def build(self, stopped: Callable[[], bool]) -> None:
         """Make tables and functions if they are not there yet: what a query needs to be bound."""
-        with self._lock:
-            if self._cursor is None:
-                self._cursor = self._build()
+        self._work.until(lambda: self._cursor is not None, self._build, stopped)
 
-    def refresh(self) -> None:
+    def refresh(self, stopped: Callable[[], bool]) -> None:
         """Bring the rows to the catalog's present generation: what a query needs to be run."""
-        if self._cursor is not None and self._generation == self._source.generation():
-            return
-        self.build()
-        with self._lock:
-            if self._cursor is None:  # closed meanwhile
-                return
-            snapshot = self._source.snapshot()
-            if self._generation != snapshot.generation:
-                self._fill_living(self._cursor, snapshot)
-                self._generation = snapshot.generation
+        wanted = self._source.generation()
+        self._work.until(lambda: self._generation is not None and self._generation >= wanted, self._refresh, stopped)
+
+    def learn(self, names: Iterable[str], stopped: Callable[[], bool]) -> None:
+        """The columns of those that are live relations: what a query needs to be read."""
+        unknown = [name for name in names if name in self._live and name not in self._schemas]
+        if unknown:
+            self._work.until(
+                lambda: all(name in self._schemas for name in unknown), partial(self._learn, unknown), stopped
+            )
 
     def close(self) -> None:
-        with self._lock:
-            if self._cursor is not None:
-                self._cursor.close()
-                self._cursor = None
+        self._work.close()
+        if self._cursor is not None:
+            self._cursor.close()
 
     # --- names ------------------------------------------------------------------------------------------------------
     def has(self, schema: str, name: str) -> bool:
@@ -137,16 +134,29 @@ class SystemCatalog:
 
     def live_schema(self, name: str) -> pa.Schema:
         """The columns of a live relation, with those that are not shown; its rows are made once to learn them."""
-        with self._schemas_lock:
-            if name not in self._schemas:
-                self._schemas[name] = self.live_rows(name).schema
-            return self._schemas[name]
+        found = self._schemas.get(name)
+        if found is None:
+            found = self._schemas[name] = self.live_rows(name).schema
+        return found
 
     def _live_columns(self, name: str) -> list[str]:
         return list(self.live_schema(name).names)
 
-    # --- building ---------------------------------------------------------------------------------------------------
-    def _build(self) -> duckdb.DuckDBPyConnection:
+    # --- building, by one thread ------------------------------------------------------------------------------------
+    def _refresh(self) -> None:
+        if self._cursor is None:
+            self._build()
+        assert self._cursor is not None  # noqa: S101 - just made
+        snapshot = self._source.snapshot()
+        if self._generation != snapshot.generation:
+            self._fill_living(self._cursor, snapshot)
+            self._generation = snapshot.generation
+
+    def _learn(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.live_schema(name)
+
+    def _build(self) -> None:
         cursor = self._database.cursor()
         try:
             cursor.execute("BEGIN")
@@ -170,7 +180,7 @@ class SystemCatalog:
         except duckdb.Error:
             cursor.close()
             raise
-        return cursor
+        self._cursor = cursor
 
     def _fill_living(self, cursor: duckdb.DuckDBPyConnection, snapshot: CatalogSnapshot) -> None:
         classes, attributes = rows.live_rows(

@@ -119,7 +119,7 @@ class DuckPullService:
 
     def warm_up(self) -> None:
         """Build the system catalog now (some 0.2 s) instead of at the first query."""
-        self._system.refresh()
+        self._system.refresh(never)
 
     def close(self) -> None:
         self.finished.close()
@@ -233,7 +233,8 @@ class DuckPullService:
     ) -> PullPlan:
         # places are counted from the beginning of all that the client sent
         within = None if text is None else " " * start + text
-        self._system.build()
+        self._system.build(stopped)
+        self._system.learn({table.name for table in select.find_all(exp.Table)}, stopped)
         snapshot = self._source.snapshot()
         facts = SessionFacts(
             snapshot, scope.database, scope.search_path, scope.role, dict(scope.settings), scope.backend_pid,

@@ -304,11 +304,17 @@ class DuckSnapshot:
     def _prepare(self, plan: PullPlan) -> None:
         self._set_time_zone(plan.time_zone)
         if plan.reads_system:
-            self._system.refresh()
+            self._system.refresh(lambda: self._stopped_at is not None)
         for name in plan.live_relations:
             own = self._own.get(name)
-            rows = self._system.live_rows(name) if own is None else own()
+            rows = self._live_rows(name) if own is None else own()
             self._cursor.register(self._system.live_name(name), rows)
+
+    def _live_rows(self, name: str) -> pa.Table:
+        """Those of mv_catalog are read with cursors of others, which no interrupt of ours ends."""
+        return self._leavable.run(
+            lambda left: self._system.live_rows(name), self._owner, lambda: self._stopped_at is not None
+        )
 
     def _register_streams(self, tables: Mapping[str, Any]) -> None:
         """Instead of those of an earlier query, which are not needed any more."""
