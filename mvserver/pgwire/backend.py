@@ -211,6 +211,14 @@ class FailsWithTheWire(Protocol):
 
 
 @runtime_checkable
+class StopsReading(Protocol):
+    """What a session may offer besides: a cancel and its statement_timeout end the reading of large parameters, too."""
+
+    def reading(self, read: Callable[[Callable[[], None]], list[Any]]) -> list[Any]:
+        """What ``read`` makes; it calls what it is given now and then, which raises when it is to stop."""
+
+
+@runtime_checkable
 class EndsByItself(Protocol):
     """What a session may offer besides: to end its connection without being asked anything (an idle transaction)."""
 

@@ -10,18 +10,18 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from mvserver import sqlstates
+from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire import messages, replies
 from mvserver.pgwire.actions import Action, Signal, Work
-from mvserver.pgwire.backend import CopyIn, CopyOut, FailsWithTheWire, Field, Result, WireSession
+from mvserver.pgwire.backend import CopyIn, CopyOut, FailsWithTheWire, Field, Result, StopsReading, WireSession
 from mvserver.pgwire.codec import Frame, fatal, violation
 from mvserver.pgwire.copy_out import copy_framer
 from mvserver.pgwire.failures import as_sql_error
 from mvserver.pgwire.outbox import Outbox
+from mvserver.pgwire.parameters import read_all
 from mvserver.pgwire.streams import FramedRows, Portal, RowStream, row_stream
-from mvserver.pgwire.types.column import TEXT_FORMAT
-from mvserver.pgwire.types.registry import decode_parameter, depends_on_zone
+from mvserver.pgwire.types.registry import depends_on_zone
 from mvserver.pgwire.types.rows import all_formats, check_formats, row_framer
 
 DEFAULT_ZONE = "UTC"
@@ -280,10 +280,11 @@ class Conversation:
         if not message.portal:
             yield from self._discard_portal("")
         zone = (yield Work(self._session_zone)) if any(map(depends_on_zone, oids)) else DEFAULT_ZONE
-        values = [
-            _parameter(message.portal, at, raw, form, oid, zone)
-            for at, (raw, form, oid) in enumerate(zip(given, all_formats(formats, len(given)), oids, strict=True), 1)
-        ]
+        sent = tuple(zip(given, all_formats(formats, len(given)), oids, strict=True))
+        if isinstance(self._session, StopsReading) and len(body) > limits.PARAMETERS_READ_AT_ONCE_BYTES:
+            values = yield Work(partial(self._session.reading, partial(read_all, message.portal, sent, zone)))
+        else:
+            values = read_all(message.portal, sent, zone)
         yield Work(partial(self._session.bind, message.portal, message.statement, values))
         stale = self._portals.get(message.portal)  # one that CLOSE has ended in SQL
         if stale is not None:
@@ -372,14 +373,3 @@ class Conversation:
         yield Work(self._session.sync)
         yield from self._notices()
         yield from self._ready()
-
-
-def _parameter(portal: str, number: int, raw: bytes | None, form: int, oid: int, zone: str) -> Any:
-    """The value of a parameter; an error says which one it is, but not its value, which may be a secret."""
-    try:
-        return decode_parameter(number, raw, form, oid, zone)
-    except SqlError as error:
-        named = f'portal "{portal}"' if portal else "unnamed portal"
-        value = " = '...'" if form == TEXT_FORMAT and error.sqlstate != sqlstates.CHARACTER_NOT_IN_REPERTOIRE else ""
-        error.context = f"{named} parameter ${number}{value}"
-        raise

@@ -190,6 +190,14 @@ class Session:
             prepared = self._state.prepared.get(name)
             return StatementDescription(prepared.parameter_oids, self._dispatch.described(prepared))
 
+    def reading(self, read: Callable[[Callable[[], None]], list[Any]]) -> list[Any]:
+        if self.at_once:
+            raise Postponed
+        with self._call():
+            clock = self._new_clock()
+            with clock.working():
+                return read(clock.check)
+
     def bind(self, portal: str, statement: str, parameters: Sequence[Any]) -> None:
         with self._call():
             self._state.cursors.check_free(portal)

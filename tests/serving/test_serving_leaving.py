@@ -237,3 +237,25 @@ def test_a_late_request_stops_nothing_that_comes_after(server: PullServer) -> No
             one.cancel_safe()
         for number in range(10):
             assert one.execute("SELECT %s::int + 1", (number,)).fetchone() == (number + 1,)
+
+
+# --- parameters of many megabytes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["numeric", "timestamptz", "bigint"])
+def test_the_reading_of_a_large_array_is_stopped(server: PullServer, kind: str) -> None:
+    value = {"numeric": "12.5", "timestamptz": "2024-01-02", "bigint": "+7"}[kind]
+    text = "{" + ",".join([value] * (8_000_000 // (len(value) + 1))) + "}"
+    query = f"SELECT cardinality(%s::{kind}[])"
+    with server.connect() as one, server.connect() as other:
+        one.execute("SET statement_timeout = '200ms'")
+        began = time.monotonic()
+        with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
+            one.execute(query, (text,))  # type: ignore[arg-type]
+        assert time.monotonic() - began < STOPPED_WITHIN_S + 0.3
+        one.execute("RESET statement_timeout")
+        threading.Timer(0.3, one.cancel_safe).start()
+        with pytest.raises(psycopg.errors.QueryCanceled, match="user request"):
+            one.execute(query, (text,))  # type: ignore[arg-type]
+        assert one.execute(query, ("{" + ",".join([value] * 3) + "}",)).fetchone() == (3,)  # type: ignore[arg-type]
+        assert other.execute("SELECT sum(visits) FROM visits").fetchone() == (6,)

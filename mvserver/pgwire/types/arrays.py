@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -19,13 +19,15 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.types import oids
 from mvserver.pgwire.types.column import BINARY, BINARY_FORMAT, Cells, Column, Encoder, bulk, join, keep_nulls, literal
-from mvserver.pgwire.types.parameter import Decoder, bad_binary
+from mvserver.pgwire.types.parameter import Decoder, bad_binary, never_stopped
 
 _HEAD = struct.Struct("!iiI")  # dimensions, whether there are NULLs, element type
 _DIMENSION = struct.Struct("!ii")  # length, lower bound
 _LENGTH = struct.Struct("!i")
 _NULL = _LENGTH.pack(-1)
 _VECTORS = {oids.INT2VECTOR: oids.INT2, oids.OIDVECTOR: oids.OID}
+_PIECE_CHARACTERS = 16_384  # of what is read without a look at whether it is still wanted
+_PIECE_ELEMENTS = 1_024
 _ELEMENTS_MAX = 134_217_727  # PostgreSQL's MaxArraySize
 
 # in these no element needs quotes
@@ -156,14 +158,15 @@ def _ragged() -> SqlError:
     )
 
 
-def decoder(oid: int, element: Decoder) -> Decoder:
+def decoder(oid: int, element: Decoder, check: Callable[[], None] = never_stopped) -> Decoder:
+    """``check`` is called now and then, and raises when nobody wants the array any more."""
     inner = oids.element_of(oid) or oids.TEXT
 
     def from_text(text: str) -> list[Any]:
-        return _TextReader(text, element).read()
+        return _TextReader(text, element, check).read()
 
     def from_binary(raw: bytes) -> list[Any]:
-        return _read_binary(raw, inner, element)
+        return _read_binary(raw, inner, element, check)
 
     return Decoder(from_text, from_binary)
 
@@ -171,10 +174,12 @@ def decoder(oid: int, element: Decoder) -> Decoder:
 class _TextReader:
     """Reads ``{...}`` without recursion on its length; depth is bounded by PostgreSQL's six dimensions."""
 
-    def __init__(self, text: str, element: Decoder) -> None:
+    def __init__(self, text: str, element: Decoder, check: Callable[[], None]) -> None:
         self._text = text
         self._element = element
+        self._check = check
         self._at = 0
+        self._singly_to = 0  # up to here elements have to be read one by one
 
     def _bad(self, detail: str) -> SqlError:
         shown = self._text if len(self._text) <= 200 else self._text[:200] + "..."
@@ -216,6 +221,8 @@ class _TextReader:
             self._at += 1
             return items
         while True:
+            self._check()
+            items += self._several()
             self._skip()
             items.append(self._list(depth + 1) if self._peek() == "{" else self._item())
             self._skip()
@@ -225,6 +232,18 @@ class _TextReader:
                 return items
             if delimiter != ",":
                 raise self._bad("Unexpected end of input." if not delimiter else "Unexpected array element.")
+
+    def _several(self) -> Sequence[Any]:
+        """As many elements as are quickly read together, up to a comma."""
+        if self._element.texts is None or self._at < self._singly_to:
+            return ()
+        end = self._text.rfind(",", self._at, self._at + _PIECE_CHARACTERS)
+        found = self._element.texts(self._text[self._at : end]) if end > 0 else None
+        if found is None:
+            self._singly_to = self._at + _PIECE_CHARACTERS
+            return ()
+        self._at = end + 1
+        return found
 
     def _item(self) -> Any:
         if self._peek() == '"':
@@ -247,7 +266,7 @@ class _TextReader:
         return _ESCAPED.sub(r"\1", match[1])
 
 
-def _read_binary(raw: bytes, inner: int, element: Decoder) -> list[Any]:
+def _read_binary(raw: bytes, inner: int, element: Decoder, check: Callable[[], None]) -> list[Any]:
     if element.binary is None or len(raw) < _HEAD.size:
         raise bad_binary()
     depth, flags, oid = _HEAD.unpack_from(raw)
@@ -275,7 +294,11 @@ def _read_binary(raw: bytes, inner: int, element: Decoder) -> list[Any]:
         return []
     if count * _LENGTH.size > len(raw) - at:  # before anything is made of the announced size
         raise bad_binary()
-    items: list[Any] = [None if cell is None else element.binary(cell) for cell in _cells(raw, at, count)]
+    items: list[Any] = []
+    cells = _cells(raw, at, count)
+    while piece := list(islice(cells, _PIECE_ELEMENTS)):
+        check()
+        items += [None if cell is None else element.binary(cell) for cell in piece]
     for size in reversed(shape[1:]):
         items = [items[start:end] for start, end in pairwise(range(0, len(items) + 1, size))]
     return items

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -35,6 +35,7 @@ WIDTHS = {
 
 _DIGITS_MAX = 20
 _TEXT = re.compile(r"\s*([+-]?[0-9]+)\s*", re.ASCII)
+_TEXTS = re.compile(r"-?[0-9]{1,18}(?:,-?[0-9]{1,18})*", re.ASCII)
 
 
 def encoder(oid: int, form: int, arrow: Any) -> Encoder:
@@ -69,6 +70,16 @@ def _from_text(name: str, width: _Width) -> Callable[[str], int]:
     return decode
 
 
+def _from_texts(width: _Width) -> Callable[[str], Sequence[int] | None]:
+    def decode(texts: str) -> Sequence[int] | None:
+        if _TEXTS.fullmatch(texts) is None:
+            return None
+        values = list(map(int, texts.split(",")))
+        return values if width.low <= min(values) and max(values) <= width.high else None
+
+    return decode
+
+
 def _from_binary(width: _Width) -> Callable[[bytes], int]:
     def decode(raw: bytes) -> int:
         if len(raw) != width.packed.size:
@@ -79,6 +90,6 @@ def _from_binary(width: _Width) -> Callable[[bytes], int]:
 
 
 DECODERS = {
-    oid: Decoder(_from_text(oids.type_name(oid), WIDTHS[oid]), _from_binary(WIDTHS[oid]))
+    oid: Decoder(_from_text(oids.type_name(oid), WIDTHS[oid]), _from_binary(WIDTHS[oid]), _from_texts(WIDTHS[oid]))
     for oid in (oids.INT2, oids.INT4, oids.INT8, oids.OID, oids.XID, oids.CID)
 }

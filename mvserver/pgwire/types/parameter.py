@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,16 @@ from mvserver.errors import SqlError
 
 @dataclass(frozen=True)
 class Decoder:
-    """Text comes checked as UTF-8; ``binary`` is None where a type has no binary form here."""
+    """Text comes checked as UTF-8; ``binary`` is None where a type has no binary form here. ``texts`` reads many at
+    once, joined by commas, where that costs less; None where they have to be looked at one by one."""
 
     text: Callable[[str], Any]
     binary: Callable[[bytes], Any] | None
+    texts: Callable[[str], Sequence[Any] | None] | None = None
+
+
+def never_stopped() -> None:
+    """For what is read without anybody who could stop it."""
 
 
 def bad_text(name: str, text: str, sqlstate: str = sqlstates.INVALID_TEXT_REPRESENTATION) -> SqlError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -26,7 +27,7 @@ from mvserver.pgwire.types import (
     uuids,
 )
 from mvserver.pgwire.types.column import BINARY, BINARY_FORMAT, TEXT_FORMAT, Encoder
-from mvserver.pgwire.types.parameter import Decoder
+from mvserver.pgwire.types.parameter import Decoder, never_stopped
 
 _INSTANTS = frozenset({oids.TIMESTAMPTZ, oids.ARRAY_OF[oids.TIMESTAMPTZ]})
 
@@ -145,13 +146,17 @@ def decoder(oid: int, zone: str) -> Decoder:
     return _TEXT if oid == 0 or oid >= oids.OWN_FIRST else _NO_BINARY  # enums are their labels, in binary too
 
 
-def decode_parameter(number: int, raw: bytes | None, form: int, oid: int, zone: str) -> Any:
-    """The Python value of a bound parameter; ``number`` counts from 1."""
+def decode_parameter(
+    number: int, raw: bytes | None, form: int, oid: int, zone: str, check: Callable[[], None] = never_stopped
+) -> Any:
+    """The Python value of a bound parameter; ``number`` counts from 1. ``check`` raises when it is to be read no
+    further."""
     if form not in (TEXT_FORMAT, BINARY_FORMAT):
         raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f"unsupported format code: {form}")
     if raw is None:
         return None
-    read = decoder(oid, zone)
+    inner = oids.element_of(oid)
+    read = decoder(oid, zone) if inner is None else arrays.decoder(oid, decoder(inner, zone), check)
     if form == TEXT_FORMAT:
         return read.text(decode_utf8(raw))
     if read.binary is None:
