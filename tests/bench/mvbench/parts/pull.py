@@ -67,6 +67,13 @@ GROUPS = Question(
 )
 
 
+ANEW = Question(
+    "GROUP BY, each another",
+    "SELECT device_id, count(*) + %s, sum(n), max(amount_sum) FROM p_user_device GROUP BY device_id",
+    lambda chance: (chance.randrange(1_000_000_000),),
+)
+
+
 def measure(bench: Bench) -> dict[str, Any]:
     events = max(50_000, int(_EVENTS * bench.settings.scale))
     seconds = max(0.5, 4.0 * min(1.0, bench.settings.scale))
@@ -82,7 +89,7 @@ def measure(bench: Bench) -> dict[str, Any]:
         rows = [
             row
             for question, protocols in ((POINT, PROTOCOLS), (PAIR, ("prepared",)), (RANGE, ("prepared",)),
-                                        (GROUPS, ("prepared",)))
+                                        (GROUPS, ("prepared",)), (ANEW, ("prepared",)))
             for protocol in protocols
             for clients in CLIENTS
             for row in _compared(running, yardstick, question, protocol, clients, seconds)
