@@ -15,7 +15,7 @@ from mvserver import sqlstates
 from mvserver.compiler import patterns
 from mvserver.compiler.aggregates import AGGREGATES, AggregateText
 from mvserver.compiler.capabilities.lookup import call_function, call_operator
-from mvserver.compiler.capabilities.refused import refusal
+from mvserver.compiler.capabilities.refused import needs_constant, refusal
 from mvserver.compiler.casts import check_cast
 from mvserver.compiler.coercion import coerce, common_type, common_type_of
 from mvserver.compiler.expressions import Case, Cast, Expression, FieldAccess, Literal
@@ -69,6 +69,7 @@ class Binder:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f"{type(node).__name__} is not supported in a continuous query",
+            hint="The functions of continuous queries are listed in docs/sql/functions.md.",
             position=position_of(node),
         )
 
@@ -122,7 +123,12 @@ class Binder:
         position = position_of(node)
         word = str(unit.this).split(" ")[-1] if unit is not None else None
         if word is not None and unit_of(word) is None:
-            raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"interval unit {word} is not supported", position=position)
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f"interval unit {word} is not supported",
+                hint="Units are MICROSECOND, MILLISECOND, SECOND, MINUTE, HOUR, DAY, WEEK, MONTH and YEAR.",
+                position=position,
+            )
         try:
             return Literal(t.INTERVAL, parse_interval(str(node.this.this), unit_of(word) if word else "second"))
         except SqlError as error:
@@ -190,7 +196,7 @@ class Binder:
             like = node.this
             given = self.bind(node.expression)
             if not isinstance(given, Literal) or not isinstance(given.value, str):
-                raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "ESCAPE must be a constant", position=position_of(node))
+                raise needs_constant("ESCAPE", position_of(node))
             escape = given.value
         subject, pattern = self.bind(like.this), self.bind(like.expression)
         return patterns.match(_LIKES[type(like)], subject, pattern, escape, position_of(like))
@@ -199,7 +205,10 @@ class Binder:
         subject = self.bind(node.this)
         if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
             raise SqlError(
-                sqlstates.FEATURE_NOT_SUPPORTED, "array slices are not supported", position=position_of(node)
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                "array slices are not supported",
+                hint="Select the elements one by one.",
+                position=position_of(node),
             )
         if subject.type.kind not in (Kind.ARRAY, Kind.MAP):
             raise SqlError(

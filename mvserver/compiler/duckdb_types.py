@@ -37,4 +37,6 @@ def duckdb_type(type_: SqlType) -> str:
         return f"STRUCT({inner})"
     if type_.kind in _TYPES:
         return _TYPES[type_.kind]
-    raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"type {type_} cannot be a column of a view")
+    raise SqlError(
+        sqlstates.FEATURE_NOT_SUPPORTED, f"type {type_} cannot be a column of a view", hint="Cast it to VARCHAR."
+    )

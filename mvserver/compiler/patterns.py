@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mvserver import sqlstates
 from mvserver.compiler.capabilities.lookup import call_operator
+from mvserver.compiler.capabilities.refused import needs_constant
 from mvserver.compiler.coercion import coerce
 from mvserver.compiler.expressions import Expression, Literal
 from mvserver.errors import SqlError
@@ -32,19 +33,15 @@ def match(
         if isinstance(constant, str):
             pattern = Literal(t.VARCHAR, like_pattern(constant, sign, position))
         elif escape is not None:
-            raise _needs_constant("a pattern with ESCAPE", position)
+            raise needs_constant("a pattern with ESCAPE", position)
     elif operator == "similar to":
         if isinstance(constant, str):
             pattern = Literal(t.VARCHAR, similar_pattern(constant, sign, position))
         elif not (isinstance(pattern, Literal) and constant is None):
-            raise _needs_constant("the pattern of SIMILAR TO", position)
+            raise needs_constant("the pattern of SIMILAR TO", position)
     if isinstance(pattern, Literal):
         pattern = coerce(pattern, t.VARCHAR, position)
     return call_operator(operator, (subject, pattern), position)
-
-
-def _needs_constant(what: str, position: int | None) -> SqlError:
-    return SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"{what} must be a constant", position=position)
 
 
 def like_pattern(pattern: str, escape: str, position: int | None = None) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
 from mvserver import sqlstates
@@ -20,24 +22,23 @@ IDLE_TIMEOUT = "source.idle.timeout.millis"
 STATE_TTL = "state.ttl.millis"
 ACCEPTED = (STARTING_POSITION, TIMESTAMP, TIMESTAMP_FORMAT, ERROR_HANDLING, WATERMARK_DELAY, IDLE_TIMEOUT)
 
-_LATER = frozenset(
-    {
-        "expression.error.handling",
-        "source.deserialization.error.log.topic",
-        "source.deserialization.error.log.store",
-        "postgresql.slot.name",
-    }
-)
-_QUERY_LATER = frozenset(
-    {
-        "parallelism.max",
-        "query.name",
-        "resume.from.query.id",
-        "resume.from.query.name",
-        "resume.from.query.version",
-        "expression.error.handling",
-    }
-)
+# What DeltaStream has, and what to do here instead.
+_EXPRESSION_ERRORS = "Leave out by WHERE, or by CASE, the values that an expression cannot take."
+_RESUMED = "RESTART QUERY goes on with a query where it stood."
+_LATER = {
+    "expression.error.handling": _EXPRESSION_ERRORS,
+    "source.deserialization.error.log.topic": "Rejected records are in mv_catalog.rejected_rows.",
+    "source.deserialization.error.log.store": "Rejected records are in mv_catalog.rejected_rows.",
+    "postgresql.slot.name": "Stores of type POSTGRESQL are not supported.",
+}
+_QUERY_LATER = {
+    "parallelism.max": "Spark's master and its resources are settings of the server.",
+    "query.name": "A query is known by its id, and by the relation that it writes: see mv_catalog.queries.",
+    "resume.from.query.id": _RESUMED,
+    "resume.from.query.name": _RESUMED,
+    "resume.from.query.version": _RESUMED,
+    "expression.error.handling": _EXPRESSION_ERRORS,
+}
 MILLIS_MAX = 36_600 * 86_400_000
 _EVENT_TIME_KINDS = frozenset({Kind.BIGINT, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ})
 
@@ -81,7 +82,7 @@ def query_properties(select: exp.Expression) -> dict[str, int]:
     return {item.key: value for item in properties.items_ if (value := millis(properties, item.key)) is not None}
 
 
-def _check_keys(properties: Properties, what: str, accepted: tuple[str, ...], later: frozenset[str]) -> None:
+def _check_keys(properties: Properties, what: str, accepted: tuple[str, ...], later: Mapping[str, str]) -> None:
     for item in properties.items_:
         if item.key in accepted:
             continue
@@ -89,6 +90,7 @@ def _check_keys(properties: Properties, what: str, accepted: tuple[str, ...], la
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
                 f'{what} property "{item.key}" is not supported',
+                hint=later[item.key],
                 position=item.position,
             )
         listed = ", ".join(f"'{key}'" for key in accepted)

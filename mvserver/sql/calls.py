@@ -98,7 +98,10 @@ def _arguments(parser: ExpressionParser) -> list[exp.Expression]:
     while cursor.accept_operator(","):
         items.append(_argument(parser))
     if cursor.at_word("order", "by"):
-        raise cursor.not_supported("ORDER BY in an aggregate is not supported in continuous queries")
+        raise cursor.not_supported(
+            "ORDER BY in an aggregate is not supported in continuous queries",
+            hint="Its values are in the order of their event times; those of DISTINCT are in their own order.",
+        )
     cursor.expect_operator(")")
     return [at(exp.Distinct(expressions=items), start)] if distinct else items
 
@@ -108,7 +111,7 @@ def _argument(parser: ExpressionParser) -> exp.Expression:
     if cursor.at_name() and cursor.peek().text in ("=>", ":="):
         raise cursor.not_supported("named arguments are not supported", hint="Give the arguments by position.")
     if cursor.at_word("variadic"):
-        raise cursor.not_supported("VARIADIC is not supported")
+        raise cursor.not_supported("VARIADIC is not supported", hint="Write the arguments one by one.")
     return parser.expression()
 
 
@@ -133,7 +136,10 @@ def _followed(parser: ExpressionParser, result: exp.Expression, token: Token) ->
             hint="Use the window function where you read the view: SELECT ... OVER (...) FROM view.",
         )
     if cursor.at_word("ignore", "nulls") or cursor.at_word("respect", "nulls"):
-        raise cursor.not_supported(f"{cursor.current.text.upper()} NULLS is not supported in continuous queries")
+        raise cursor.not_supported(
+            f"{cursor.current.text.upper()} NULLS is not supported in continuous queries",
+            hint="Aggregates leave NULLs out; only ARRAY_AGG keeps them, and FILTER (WHERE ...) takes them from it.",
+        )
     return result
 
 
@@ -322,7 +328,9 @@ def _json_value(parser: ExpressionParser, token: Token) -> exp.Expression:
 def _refused(parser: ExpressionParser, token: Token) -> exp.Expression:
     name = token.text.upper()
     raise parser.cursor.not_supported(
-        f"{name} with a sub-query or an array is not supported in continuous queries", token=token
+        f"{name} with a sub-query or an array is not supported in continuous queries",
+        hint="Join the relations; whether an array has a value is told by ARRAY_CONTAINS(array, value).",
+        token=token,
     )
 
 

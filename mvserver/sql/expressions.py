@@ -125,9 +125,15 @@ class ExpressionParser:
                     cursor.expect_word("at", "time", "zone")
                     left = at(exp.AtTimeZone(this=left, zone=self.expression(ZONE)), token)
                 elif text == "collate":
-                    raise cursor.not_supported("COLLATE is not supported in continuous queries")
+                    raise cursor.not_supported(
+                        "COLLATE is not supported in continuous queries",
+                        hint="Text is compared by its code points; LOWER(text) compares without regard to case.",
+                    )
                 elif text == "overlaps":
-                    raise cursor.not_supported("OVERLAPS is not supported in continuous queries")
+                    raise cursor.not_supported(
+                        "OVERLAPS is not supported in continuous queries",
+                        hint="Compare the bounds: start1 < end2 AND start2 < end1.",
+                    )
                 else:
                     return left
             else:
@@ -231,7 +237,11 @@ class ExpressionParser:
         elif word in ("true", "false"):
             operand = exp.Boolean(this=word == "true")
         else:
-            raise cursor.not_supported(f"IS {word.upper()} is not supported in continuous queries", token=token)
+            raise cursor.not_supported(
+                f"IS {word.upper()} is not supported in continuous queries",
+                hint="IS takes NULL, TRUE, FALSE, UNKNOWN and DISTINCT FROM.",
+                token=token,
+            )
         result = at(exp.Is(this=left, expression=operand), token)
         return at(exp.Not(this=result), token) if negated else result
 
@@ -264,10 +274,14 @@ class ExpressionParser:
             elif token.text == "[":
                 cursor.advance()
                 if cursor.at_operator(":"):
-                    raise cursor.not_supported("array slices are not supported in continuous queries")
+                    raise cursor.not_supported(
+                        "array slices are not supported in continuous queries", hint="Select the elements one by one."
+                    )
                 index = self.expression()
                 if cursor.at_operator(":"):
-                    raise cursor.not_supported("array slices are not supported in continuous queries")
+                    raise cursor.not_supported(
+                        "array slices are not supported in continuous queries", hint="Select the elements one by one."
+                    )
                 cursor.expect_operator("]")
                 left = at(exp.Bracket(this=left, expressions=[index]), token)
             elif token.text == "->":
@@ -335,7 +349,7 @@ class ExpressionParser:
                 )
             return at(exp.HexString(this=token.text), token)
         if kind is BIT_STRING:
-            raise cursor.not_supported("bit strings are not supported")
+            raise cursor.not_supported("bit strings are not supported", hint="Write a number, or a text.")
         raise cursor.syntax_error()
 
     def _parenthesised(self, token: Token) -> exp.Expression:

@@ -23,13 +23,14 @@ from mvserver.sql.windows import at_window, window_table
 
 _SIDES = frozenset({"inner", "cross", "left", "right", "full", "natural"})
 _READ_WHERE = "Order and cut the rows where you read them: SELECT ... FROM view ORDER BY ... LIMIT ..."
+_COMPARE_WHERE = "Create a view of each query, and compare them in the SELECT that reads both."
 _REFUSED_CLAUSES = {
     "union": (
         "UNION without ALL is not supported in continuous queries",
         "UNION ALL is; SELECT DISTINCT over it drops what comes twice.",
     ),
-    "intersect": ("INTERSECT is not supported in continuous queries", None),
-    "except": ("EXCEPT is not supported in continuous queries", None),
+    "intersect": ("INTERSECT is not supported in continuous queries", _COMPARE_WHERE),
+    "except": ("EXCEPT is not supported in continuous queries", _COMPARE_WHERE),
     "order": ("ORDER BY is not supported in continuous queries", _READ_WHERE),
     "limit": ("LIMIT is not supported in continuous queries", _READ_WHERE),
     "offset": ("OFFSET is not supported in continuous queries", _READ_WHERE),
@@ -38,8 +39,11 @@ _REFUSED_CLAUSES = {
         "the WINDOW clause is not supported in continuous queries",
         "Use window functions where you read the view: SELECT ... OVER (...) FROM view.",
     ),
-    "for": ("FOR UPDATE and FOR SHARE are not supported", None),
-    "tablesample": ("TABLESAMPLE is not supported in continuous queries", None),
+    "for": ("FOR UPDATE and FOR SHARE are not supported", "Leave it out: a continuous query locks no rows."),
+    "tablesample": (
+        "TABLESAMPLE is not supported in continuous queries",
+        "Choose records by a column: WHERE column % 10 = 0.",
+    ),
 }
 
 
@@ -79,7 +83,9 @@ class _Parser:
                 f"{cursor.current.text.upper()} is not supported in continuous queries", hint="Write a SELECT."
             )
         if with_ is not None and cursor.at_operator("("):
-            raise cursor.not_supported("brackets around the SELECT after WITH are not supported")
+            raise cursor.not_supported(
+                "brackets around the SELECT after WITH are not supported", hint="Leave them out."
+            )
         query: exp.Select | exp.Union = self._branch()
         while cursor.at_word("union", "all"):
             token = cursor.advance()
@@ -103,7 +109,10 @@ class _Parser:
         cursor = self.cursor
         cursor.advance()
         if cursor.at_word("recursive"):
-            raise cursor.not_supported("WITH RECURSIVE is not supported in continuous queries")
+            raise cursor.not_supported(
+                "WITH RECURSIVE is not supported in continuous queries",
+                hint="Use it in the SELECT that reads the view.",
+            )
         ctes: list[exp.CTE] = []
         seen: set[str] = set()
         while True:
@@ -133,7 +142,10 @@ class _Parser:
         if cursor.at_word("distinct"):
             distinct = cursor.advance()
             if cursor.at_word("on"):
-                raise cursor.not_supported("DISTINCT ON is not supported in continuous queries")
+                raise cursor.not_supported(
+                    "DISTINCT ON is not supported in continuous queries",
+                    hint="GROUP BY with FIRST_VALUE or LAST_VALUE gives the first or last of a group by event time.",
+                )
             select.set("distinct", at(exp.Distinct(), distinct))
         else:
             cursor.accept_word("all")
@@ -328,7 +340,11 @@ class _Parser:
         token = cursor.current
         table = window_table(cursor, self.expressions, self._in_window) if at_window(cursor) else self._table()
         if cursor.at_operator("("):
-            raise cursor.not_supported("table functions are not supported in continuous queries", token=token)
+            raise cursor.not_supported(
+                "table functions are not supported in continuous queries",
+                hint="FROM takes TUMBLE, HOP, CUMULATE, SESSION and UNNEST.",
+                token=token,
+            )
         # The properties may stand on either side of the alias.
         properties = optional_properties(cursor)
         self._source_alias(table)
@@ -337,11 +353,17 @@ class _Parser:
                 raise cursor.syntax_error(hint="The properties of a source are given once, in one list.")
             properties = optional_properties(cursor)
         if cursor.at_word("match_recognize"):
-            raise cursor.not_supported("MATCH_RECOGNIZE is not supported")
+            raise cursor.not_supported(
+                "MATCH_RECOGNIZE is not supported",
+                hint="Rows that follow each other are found by a join of the stream with itself WITHIN n unit.",
+            )
         if cursor.at_word("tablesample"):
             self._refuse_clauses()
         if cursor.at_word("for", "system_time"):
-            raise cursor.not_supported("FOR SYSTEM_TIME AS OF is not supported")
+            raise cursor.not_supported(
+                "FOR SYSTEM_TIME AS OF is not supported",
+                hint="Leave it out: a stream is joined with the version of a changelog valid at its event time.",
+            )
         table.meta["properties"] = properties
         return table
 
@@ -365,7 +387,10 @@ class _Parser:
     def _sub_query(self) -> exp.Expression:
         cursor, token = self.cursor, self.cursor.advance()
         if not cursor.at_any({"select", "with", "values"}) and not cursor.at_operator("("):
-            raise cursor.not_supported("brackets around joins are not supported in continuous queries")
+            raise cursor.not_supported(
+                "brackets around joins are not supported in continuous queries",
+                hint="Leave them out, or write a sub-query: (SELECT ... FROM a JOIN b ...) AS name.",
+            )
         inner = self.query()
         cursor.expect_operator(")")
         return at(exp.Subquery(this=inner), token)
@@ -406,7 +431,9 @@ class _Parser:
         token = cursor.advance()
         cursor.advance()
         if cursor.at_any({"distinct", "all"}):
-            raise cursor.not_supported(f"GROUP BY {cursor.current.text.upper()} is not supported")
+            raise cursor.not_supported(
+                f"GROUP BY {cursor.current.text.upper()} is not supported", hint="Leave the word out."
+            )
         items = [self._grouping_element()]
         while cursor.accept_operator(","):
             items.append(self._grouping_element())

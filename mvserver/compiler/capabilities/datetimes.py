@@ -88,7 +88,11 @@ def _field(field: str, type_: SqlType) -> str:
     if field in fields:
         return fields[field]
     if field in _DATE_FIELDS or field in _CLOCK_FIELDS or field in ("julian", "timezone"):
-        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f'unit "{field}" not supported for type {postgres_name(type_)}')
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f'unit "{field}" not supported for type {postgres_name(type_)}',
+            hint=f"Units are {', '.join(sorted(fields)).upper()}.",
+        )
     raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'unit "{field}" not recognized for type {postgres_name(type_)}')
 
 
@@ -171,7 +175,9 @@ def _bin(a: Sequence[Lowered], result: SqlType) -> str:
     months, days, micros = parts_of(str(a[0].constant()))
     if months:
         raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED, "timestamps cannot be binned into intervals containing months or years"
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "timestamps cannot be binned into intervals containing months or years",
+            hint="DATE_TRUNC cuts to months, quarters and years.",
         )
     stride = days * 86_400_000_000 + micros
     if stride <= 0:

@@ -18,7 +18,11 @@ _STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[\s*(\d+)\s*\]|\['([^']*)'\]|\[
 
 def _key(key: str) -> str:
     if "'" in key or "*" in key or not key:
-        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f'JSON key "{key}" is not supported')
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f'JSON key "{key}" is not supported',
+            hint="Keys have neither a quote nor a star.",
+        )
     return f"['{key}']"
 
 
@@ -81,7 +85,11 @@ def _arrow_path(a: Sequence[Lowered]) -> str:
     key = a[1].constant()
     if isinstance(key, int):
         if key < 0:
-            raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "JSON elements are counted from the start only")
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                "JSON elements are counted from the start only",
+                hint="The first one is 0.",
+            )
         return string(f"$[{key}]")
     return string("$" + _key(str(key)))
 

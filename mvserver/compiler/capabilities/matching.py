@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from mvserver import sqlstates
 from mvserver.compiler.capabilities.build import INTEGER, TEXT, TEXT_CONSTANT, capability, example, on
 from mvserver.compiler.capabilities.model import Capability, Lowered
+from mvserver.compiler.capabilities.refused import needs_constant
 from mvserver.compiler.capabilities.spark_text import string
 from mvserver.errors import SqlError
 from mvserver.sql import types as t
@@ -70,7 +71,7 @@ def _replacement(argument: Lowered) -> str:
     r"""PostgreSQL's \1 and \& as Java's $1 and $0; Java's own $ and \ are made plain."""
     constant = argument.constant()
     if not isinstance(constant, str):
-        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "the replacement of regexp_replace must be a constant")
+        raise needs_constant("the replacement of regexp_replace")
     out: list[str] = []
     at = 0
     while at < len(constant):

@@ -24,10 +24,10 @@ from mvserver.compiler.capabilities.build import (
     same,
 )
 from mvserver.compiler.capabilities.model import Capability, Example, Lowered
+from mvserver.compiler.capabilities.refused import needs_constant
 from mvserver.compiler.capabilities.spark_text import guard, spark_type
 from mvserver.compiler.coercion import bounded_decimal
 from mvserver.compiler.expressions import Expression, Literal
-from mvserver.errors import SqlError
 from mvserver.sql import types as t
 from mvserver.sql.types import SqlType
 
@@ -50,7 +50,7 @@ def _whole_type(arguments: Sequence[Expression]) -> SqlType:
 def _places(node: Expression) -> int:
     value = node.value if isinstance(node, Literal) else None
     if not isinstance(value, int):
-        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "the number of digits must be a constant")
+        raise needs_constant("the number of digits")
     return value
 
 
@@ -63,7 +63,7 @@ def _rounded_type(arguments: Sequence[Expression]) -> SqlType:
 def _constant(argument: Lowered) -> int:
     value = argument.constant()
     if not isinstance(value, int):
-        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "the number of digits must be a constant")
+        raise needs_constant("the number of digits")
     return value
 
 

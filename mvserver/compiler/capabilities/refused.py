@@ -72,14 +72,10 @@ _LATER_WINDOWS = frozenset(
         "lag",
         "lead",
         "nth_value",
-        "tumble",
-        "hop",
-        "cumulate",
-        "session",
-        "window_start",
-        "window_end",
     ]
 )
+# Those of a GROUP BY, as Flink once had them and ksqlDB has.
+_GROUP_WINDOWS = frozenset(["tumble", "hop", "cumulate", "session", "window_start", "window_end"])
 _LATER = frozenset(
     [
         "match_rowtime",
@@ -99,6 +95,15 @@ _LATER = frozenset(
 )
 
 
+def needs_constant(what: str, position: int | None = None) -> SqlError:
+    return SqlError(
+        sqlstates.FEATURE_NOT_SUPPORTED,
+        f"{what} must be a constant",
+        hint="It is prepared once, when the query is made, and not for each record.",
+        position=position,
+    )
+
+
 def refusal(name: str, position: int | None) -> SqlError | None:
     """The error for a known name that is not in the table, None for a name that is not known at all."""
     if name in _UNSETTLED:
@@ -113,9 +118,8 @@ def refusal(name: str, position: int | None) -> SqlError | None:
         return SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f"aggregate function {name} is not supported in a continuous query",
-            hint="The aggregates are COUNT, SUM, MIN, MAX, AVG, STDDEV, STDDEV_POP, STDDEV_SAMP, VARIANCE, VAR_POP, "
-            "VAR_SAMP, BOOL_AND, BOOL_OR, EVERY, FIRST_VALUE, LAST_VALUE, PERCENTILE_CONT, PERCENTILE_DISC, MODE, "
-            "STRING_AGG and LISTAGG.",
+            hint="The aggregates of continuous queries are listed in docs/sql/functions.md; the SELECT over a view "
+            "has more.",
             position=position,
         )
     if name in _LATER_WINDOWS:
@@ -123,6 +127,13 @@ def refusal(name: str, position: int | None) -> SqlError | None:
             sqlstates.FEATURE_NOT_SUPPORTED,
             f"window function {name} is not supported in a continuous query",
             hint="Use it in the SELECT that reads the view.",
+            position=position,
+        )
+    if name in _GROUP_WINDOWS:
+        return SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"{name} is not a function of rows in a continuous query",
+            hint="A window stands in FROM: FROM TUMBLE(stream, SIZE n unit) ... GROUP BY window_start, window_end.",
             position=position,
         )
     if name in _LATER:

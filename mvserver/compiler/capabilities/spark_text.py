@@ -44,7 +44,11 @@ def spark_type(type_: SqlType) -> str:
         return f"STRUCT<{inner}>"
     if type_.kind in _TYPES:
         return _TYPES[type_.kind]
-    raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"type {type_} cannot be a column of a continuous query")
+    raise SqlError(
+        sqlstates.FEATURE_NOT_SUPPORTED,
+        f"type {type_} cannot be a column of a continuous query",
+        hint="Cast it to VARCHAR.",
+    )
 
 
 def identifier(name: str) -> str:
