@@ -1,7 +1,10 @@
-"""The real program as a child process, and what it says."""
+"""The real program as a child process, and what it says; in this process where it only refuses."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import logging
 import os
 import re
 import select
@@ -14,9 +17,33 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
 READY = re.compile(rb"mvserver ready on 127\.0\.0\.1:(\d+)\n")
 START_TIMEOUT_S = 30.0
+
+
+def refusal(patch: pytest.MonkeyPatch, folder: Path, *arguments: str, **variables: str) -> str:
+    """What ``mvserver serve`` prints when it ends with 2 before it serves. In this process: a start of its own is a
+    second of imports."""
+    from mvserver import cli, server
+
+    told = io.StringIO()
+    with patch.context() as patched, contextlib.redirect_stderr(told):
+        patched.setattr(os, "_exit", sys.exit)
+        patched.setattr(logging, "shutdown", lambda: None)
+        patched.setattr(server, "set_up_logging", lambda level: None)
+        patched.setattr(sys, "setswitchinterval", lambda seconds: None)
+        for name in [name for name in os.environ if name.startswith("MVSERVER_")]:
+            patched.delenv(name)
+        for name, value in variables.items():
+            patched.setenv(name, value)
+        try:
+            code: Any = cli.main(["serve", "--data-dir", str(folder / "data"), "--port", "0", *arguments])
+        except SystemExit as ended:
+            code = ended.code
+    assert code == 2, told.getvalue()
+    return told.getvalue()
 
 
 def without_java() -> dict[str, str]:
@@ -68,6 +95,12 @@ class Program:
     def connect(self, **parameters: Any) -> psycopg.Connection[tuple[Any, ...]]:
         given = {"user": "postgres", "dbname": "postgres", "autocommit": True, "connect_timeout": 10, **parameters}
         return psycopg.connect(host="127.0.0.1", port=self.port, **given)
+
+    def took_s(self) -> float:
+        """Since its start, but no more than it used the processor: where others had that, the time is not its own."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return min(time.monotonic() - self.began, used)
 
     @property
     def stderr(self) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.pq import DiagnosticField
-from server_program import Program, without_java
+from server_program import Program, refusal, without_java
 from services.postgres import PostgresServer
 from wire import wire_certificates
 
@@ -265,11 +265,10 @@ def test_the_variable_sets_the_first_password_only(tmp_path: Path) -> None:
     catalog.close()
 
 
-def test_a_broken_certificate_stops_the_start(tmp_path: Path) -> None:
+def test_a_broken_certificate_stops_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     certificate = wire_certificates.make(tmp_path)
     certificate.file.write_text("not a certificate")
     arguments = ("--tls", "on", "--tls-certificate", str(certificate.file), "--tls-key", str(certificate.key))
-    with Program(tmp_path, *arguments) as program:
-        assert program.ended() == 2
-        assert program.stderr.startswith(f"mvserver: the TLS certificate {certificate.file} cannot be used\nDETAIL:  ")
+    told = refusal(monkeypatch, tmp_path, *arguments)
+    assert told.startswith(f"mvserver: the TLS certificate {certificate.file} cannot be used\nDETAIL:  ")
     assert not (tmp_path / "data").exists()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from server_program import Program, without_java
+from server_program import Program, refusal, without_java
 
 MODULE = '''
 """Written for buenavista; knows nothing of the server."""
@@ -57,6 +59,15 @@ def test_a_rewriter_and_extensions(tmp_path: Path) -> None:
         assert connection.execute('{"method": "product", "params": {"a": 6, "b": 7}}').fetchone() == (42,)
 
 
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """The folder's modules can be imported, and are forgotten afterwards."""
+    monkeypatch.syspath_prepend(tmp_path)
+    yield monkeypatch
+    for name in ("ours", "broken"):
+        sys.modules.pop(name, None)
+
+
 @pytest.mark.parametrize(
     ("place", "detail"),
     [
@@ -66,20 +77,16 @@ def test_a_rewriter_and_extensions(tmp_path: Path) -> None:
         ("broken:X", "ZeroDivisionError: division by zero."),
     ],
 )
-def test_what_cannot_be_loaded_is_named(place: str, detail: str, tmp_path: Path) -> None:
+def test_what_cannot_be_loaded_is_named(place: str, detail: str, tmp_path: Path, modules: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken.py").write_text("1 / 0\n")
     (tmp_path / "ours.py").write_text(
         "class Picky:\n    def __init__(self, what): ...\n\n\nclass Deaf:\n    def type(self):\n        return 'deaf'\n"
     )
-    environment = {**without_java(), "PYTHONPATH": str(tmp_path), "MVSERVER_EXTENSIONS": place}
-    with Program(tmp_path / "server", environment=environment) as program:
-        assert program.ended() == 2
-        assert f'mvserver: "{place}" of setting "extensions" cannot be loaded\nDETAIL:  {detail}\n' in program.stderr
+    told = refusal(modules, tmp_path / "server", MVSERVER_EXTENSIONS=place)
+    assert f'mvserver: "{place}" of setting "extensions" cannot be loaded\nDETAIL:  {detail}\n' in told
 
 
-def test_two_extensions_of_one_type_are_refused(tmp_path: Path) -> None:
+def test_two_extensions_of_one_type_are_refused(tmp_path: Path, modules: pytest.MonkeyPatch) -> None:
     (tmp_path / "ours.py").write_text(MODULE)
-    environment = {**without_java(), "PYTHONPATH": str(tmp_path), "MVSERVER_EXTENSIONS": "ours:Echo,ours:Echo"}
-    with Program(tmp_path / "server", environment=environment) as program:
-        assert program.ended() == 2
-        assert 'DETAIL:  It has type "echo", as has ours:Echo.' in program.stderr
+    told = refusal(modules, tmp_path / "server", MVSERVER_EXTENSIONS="ours:Echo,ours:Echo")
+    assert 'DETAIL:  It has type "echo", as has ours:Echo.' in told

@@ -23,6 +23,7 @@ from mvserver.serving.binder import Binder
 from mvserver.sql.dialect import parse_pull
 
 ANSWERED_WITHIN_S = 1.0
+HELD_S_MAX = 0.3
 STOPPED_WITHIN_S = 2.0
 
 _numbers = itertools.count()
@@ -237,20 +238,20 @@ def test_the_bounds_themselves_are_reached(server: PullServer) -> None:
 
 # --- long texts -----------------------------------------------------------------------------------------------------
 
-NUMBERS = ", ".join(str(number) for number in range(30_000))
+NUMBERS = ", ".join(str(number) for number in range(10_000))
 LONG = {
     "list": (f"SELECT count(*) FROM visits WHERE visits IN ({NUMBERS})", (3,)),
     "texts": (
-        "SELECT count(*) FROM visits WHERE url IN (" + ", ".join(f"'it''s {n}'" for n in range(20_000)) + ", './a')",
+        "SELECT count(*) FROM visits WHERE url IN (" + ", ".join(f"'it''s {n}'" for n in range(12_000)) + ", './a')",
         (1,),
     ),
     "rows": (
         "SELECT count(*), sum(a), max(b) FROM (VALUES "
-        + ", ".join(f"({n}, 'it''s {n:05}')" for n in range(8_000))
+        + ", ".join(f"({n}, 'it''s {n:05}')" for n in range(3_000))
         + ") AS t(a, b)",
-        (8_000, 8_000 * 7_999 // 2, "it's 07999"),
+        (3_000, 3_000 * 2_999 // 2, "it's 02999"),
     ),
-    "conditions": ("SELECT count(*) FROM visits WHERE " + " OR ".join(f"visits = {n}" for n in range(2_000)), (3,)),
+    "conditions": ("SELECT count(*) FROM visits WHERE " + " OR ".join(f"visits = {n}" for n in range(1_200)), (3,)),
 }
 
 
@@ -260,13 +261,14 @@ def test_others_are_answered_while_a_long_text_is_read(server: PullServer, name:
     with server.connect() as one, server.connect() as other:
         other.execute("SELECT 1")
         thread, ended = in_thread(lambda: one.execute(text).fetchone())  # type: ignore[arg-type]
-        longest = 0.0
+        waits = []
         while thread.is_alive():
-            began = time.monotonic()
+            began = time.monotonic(), time.process_time()
             other.execute("SELECT 1")
-            longest = max(longest, time.monotonic() - began)
+            # whoever holds up the others uses the processor; where other processes had it, the time is none of ours
+            waits.append(min(time.monotonic() - began[0], time.process_time() - began[1]))
         assert ended == [expected]
-        assert longest < ANSWERED_WITHIN_S
+        assert max(waits) < HELD_S_MAX
 
 
 @pytest.mark.parametrize("count", [limits.LITERALS_APART_MAX, limits.LITERALS_APART_MAX + 1])

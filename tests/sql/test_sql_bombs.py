@@ -116,10 +116,10 @@ def test_five_thousand_conditions_are_a_balanced_tree(word: str) -> None:
 
 
 def test_a_hundred_thousand_items_in_a_list() -> None:
-    numbers = ",".join(str(i) for i in range(100_000))
-    for text, nodes in (
-        (f"SELECT a FROM t WHERE a IN ({numbers})", 1),
-        (f"CREATE STREAM s AS SELECT a FROM t WHERE a IN ({numbers})", 100_000),
+    many, less = (",".join(str(i) for i in range(count)) for count in (100_000, 20_000))
+    for text, nodes, numbers in (
+        (f"SELECT a FROM t WHERE a IN ({many})", 1, many),
+        (f"CREATE STREAM s AS SELECT a FROM t WHERE a IN ({less})", 20_000, less),
     ):
         items = parse_one(text).select.args["where"].this.expressions  # type: ignore[attr-defined]
         assert len(items) == nodes

@@ -17,13 +17,14 @@ from wire_fuzz import COPY_DONE, TOY, Fuzzer, Language, Siege, count, resident_b
 from wire_server import Running, wait_for
 from wire_toy import ToyBackend
 
-MESSAGES = 50_000
+MESSAGES = 50_000  # at night
 GROWTH_BYTES_MAX = 50 * 1024 * 1024
 WARM_UP = 5_000
 NIGHT = pytest.mark.night
 
 
-def test_the_engine_survives(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("messages", [10_000, pytest.param(MESSAGES, marks=NIGHT)])
+def test_the_engine_survives(messages: int, caplog: pytest.LogCaptureFixture) -> None:
     chosen = seed()
     backend = ToyBackend()
 
@@ -33,9 +34,9 @@ def test_the_engine_survives(caplog: pytest.LogCaptureFixture) -> None:
         return Driven(backend)
 
     siege = Siege(Fuzzer(random.Random(chosen), TOY), open_engine)
-    siege.run(WARM_UP)
+    siege.run(min(WARM_UP, messages // 2))
     threads, before = threading.active_count(), resident_bytes()
-    siege.run(count(MESSAGES))
+    siege.run(count(messages))
     assert backend.open_results == 0
     assert threading.active_count() == threads
     assert resident_bytes() - before < GROWTH_BYTES_MAX
@@ -93,7 +94,7 @@ def stack(tmp_path: Path) -> Iterator[Any]:
     made.stop()
 
 
-@pytest.mark.parametrize("messages", [1_000, pytest.param(MESSAGES, marks=NIGHT)])
+@pytest.mark.parametrize("messages", [600, pytest.param(MESSAGES, marks=NIGHT)])
 def test_the_whole_stack_survives(stack: Any, messages: int, caplog: pytest.LogCaptureFixture) -> None:
     chosen = seed()
     siege = Siege(Fuzzer(random.Random(chosen), SQL), lambda: Driven(stack.backend))
@@ -124,7 +125,7 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-@pytest.mark.parametrize("connections", [300, pytest.param(10_000, marks=NIGHT)])
+@pytest.mark.parametrize("connections", [120, pytest.param(10_000, marks=NIGHT)])
 def test_others_are_served_during_and_after(connections: int) -> None:
     """Clients that send anything and leave at any moment, some by a reset, beside one that behaves."""
     chosen = seed()
