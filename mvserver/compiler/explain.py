@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mvserver.compiler.aggregates import WITHIN_GROUP
 from mvserver.compiler.capabilities.spark_text import identifier, literal
@@ -10,6 +10,7 @@ from mvserver.compiler.changelogs import over_changelog
 from mvserver.compiler.derived import Groups
 from mvserver.compiler.explain_joins import join_lines
 from mvserver.compiler.expressions import Expression, Literal
+from mvserver.compiler.in_duckdb import in_duckdb
 from mvserver.compiler.lower_spark import lower as lower_spark
 from mvserver.compiler.nested import goes_along
 from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Output, Scan, Unnest
@@ -17,22 +18,25 @@ from mvserver.compiler.render import render
 from mvserver.compiler.windowed import described
 from mvserver.sql.types import VARCHAR
 
+Show = Callable[[Expression], str]
+
 
 def explain(plan: ContinuousPlan) -> list[str]:
     """Lines of text, indented by two blanks a level; what comes last is read first."""
+    shown = _shown(plan)
     if isinstance(plan, Aggregation):
         return [
             "Aggregation (upsert by key)",
-            *_section("Output, finished by DuckDB", [_output(output, finished=True) for output in plan.outputs]),
+            *_section("Output, finished by DuckDB", [_output(output, render) for output in plan.outputs]),
             *_section("Having, by DuckDB", [render(plan.having)] if plan.having is not None else []),
-            *_section("Keys, by Spark", [f"key{i}: {_typed(key)}" for i, key in enumerate(plan.keys)]),
+            *_section(f"Keys, by {_engine(plan)}", [f"key{i}: {shown(k)} {k.type}" for i, k in enumerate(plan.keys)]),
             *_section("Grouping sets", [f"set{i}: {_keys_of(each)}" for i, each in enumerate(plan.grouping_sets)]),
-            *_section("Aggregates", [f"agg{i}: {_aggregate(call)}" for i, call in enumerate(plan.aggregates)]),
+            *_section("Aggregates", [f"agg{i}: {_aggregate(call, shown)}" for i, call in enumerate(plan.aggregates)]),
             *_below(plan),
         ]
     return [
         f"Projection ({'upsert by primary key' if over_changelog(plan) else 'append'})",
-        *_section("Output, by Spark", [_output(output, finished=False) for output in plan.outputs]),
+        *_section(f"Output, by {_engine(plan)}", [_output(output, shown) for output in plan.outputs]),
         *_below(plan),
     ]
 
@@ -43,7 +47,7 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
 
 def _below(plan: ContinuousPlan) -> list[str]:
     scan, where = plan.scan, plan.where
-    lines = _section("Filter, by Spark", [_spark(where)]) if where is not None else []
+    lines = _section(f"Filter, by {_engine(plan)}", [_shown(plan)(where)]) if where is not None else []
     if isinstance(scan.derived, Groups):
         when = "in the same transaction" if goes_along(plan) else "a batch later"
         lines.append(f"  Changes of its groups, by DuckDB, {when}:")
@@ -86,24 +90,28 @@ def _spark(node: Expression) -> str:
     return lower_spark(node, identifier)
 
 
-def _typed(node: Expression) -> str:
-    return f"{_spark(node)} {node.type}"
+def _engine(plan: ContinuousPlan) -> str:
+    """Who evaluates what the query computes of a row of its scan."""
+    return "DuckDB" if in_duckdb(plan) else "Spark"
 
 
-def _output(output: Output, *, finished: bool) -> str:
-    text = render(output.expression) if finished else _spark(output.expression)
-    return f"{output.name} {output.type} = {text}"
+def _shown(plan: ContinuousPlan) -> Show:
+    return render if in_duckdb(plan) else _spark
 
 
-def _aggregate(call: AggregateCall) -> str:
-    where = f" FILTER (WHERE {_spark(call.filter)})" if call.filter is not None else ""
-    return f"{_spelled(call)}{where} {call.type}"
+def _output(output: Output, shown: Show) -> str:
+    return f"{output.name} {output.type} = {shown(output.expression)}"
 
 
-def _spelled(call: AggregateCall) -> str:
+def _aggregate(call: AggregateCall, shown: Show) -> str:
+    where = f" FILTER (WHERE {shown(call.filter)})" if call.filter is not None else ""
+    return f"{_spelled(call, shown)}{where} {call.type}"
+
+
+def _spelled(call: AggregateCall, shown: Show) -> str:
     if call.argument is None:
         return "count(*)"
-    name, argument = call.function.value, _spark(call.argument)
+    name, argument = call.function.value, shown(call.argument)
     if call.function in WITHIN_GROUP:
         fraction = "" if call.fraction is None else str(call.fraction)
         return f"{name}({fraction}) WITHIN GROUP (ORDER BY {argument}{' DESC' if call.descending else ''})"

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
-from mvserver.compiler import lower_duckdb
 from mvserver.compiler.derived import Groups, derived_scan
-from mvserver.compiler.expressions import ColumnReference, Expression, by_place
-from mvserver.compiler.plans import PLAIN, AggregateCall, Aggregation, ContinuousPlan, Scan
+from mvserver.compiler.expressions import ColumnReference
+from mvserver.compiler.in_duckdb import in_duckdb
+from mvserver.compiler.plans import Aggregation, ContinuousPlan, Scan
 from mvserver.compiler.scope import Scope, ScopeColumn
 from mvserver.compiler.windowed import check_grouped
 from mvserver.errors import SqlError
@@ -58,25 +58,6 @@ def goes_along(plan: ContinuousPlan) -> bool:
     """Whether a query over groups changes in the transaction that changes them: where DuckDB can evaluate all that it
     computes of a group. An inner aggregate without keys has a row that no batch brings."""
     groups = plan.scan.derived
-    if not isinstance(plan, Aggregation) or not isinstance(groups, Groups) or plan.scan.unnests:
+    if not isinstance(plan, Aggregation) or not isinstance(groups, Groups):
         return False
-    if not groups.plan.keys or () in groups.plan.grouping_sets:
-        return False
-    if any(call.function not in PLAIN for call in plan.aggregates):
-        return False
-    try:
-        for part in (*plan.keys, plan.where, *(part for call in plan.aggregates for part in _parts(call))):
-            if part is not None:
-                over_columns(part, plan.scan)
-    except SqlError:  # DuckDB is not trusted with it: Spark evaluates, a batch later
-        return False
-    return True
-
-
-def over_columns(node: Expression, scan: Scan) -> str:
-    """DuckDB's text of an expression over the columns of a log, c0 ..., in the order of the scan's."""
-    return lower_duckdb.lower(by_place(node, (column.name for column in scan.columns)), "c{}".format, str)
-
-
-def _parts(call: AggregateCall) -> tuple[Expression | None, ...]:
-    return call.argument, call.filter
+    return bool(groups.plan.keys) and () not in groups.plan.grouping_sets and in_duckdb(plan)

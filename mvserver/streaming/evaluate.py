@@ -78,9 +78,16 @@ def evaluate_rows(frame: DataFrame, program: Program, reader: SourceReader) -> E
     table = _collected(row_frame(frame, program, order), program, "rows")
     if order is not None:
         table = ranked(table, reader)
+    return evaluated_rows(table, program.views, program.rejected, reader)
+
+
+def evaluated_rows(
+    table: pa.Table, inputs: Sequence[ViewInput], rejected: Sequence[tuple[str, str]], reader: SourceReader
+) -> Evaluated:
+    """What each view merges from the rows of a batch; ``rejected`` as in a program."""
     views = []
     deliveries = []
-    for view in program.views:
+    for view in inputs:
         if view.target.delivered:
             deliveries.append(Delivery(view.target.query_id, _passing(table, view)))
         elif view.changes is not None:
@@ -98,7 +105,7 @@ def evaluate_rows(frame: DataFrame, program: Program, reader: SourceReader) -> E
             values = view.value_statements(_RELATION, partial=False)
             merge = ViewMerge(view.target.query_id, view.target.state, roll_ups=tuple(roll_ups), values=values)
             views.append(replace(merge, keeper=view.target.keeper, keys=view.changed_groups(_RELATION, partial=False)))
-    return replace(_evaluated(table, tuple(views), program, reader), deliveries=tuple(deliveries))
+    return replace(_evaluated(table, tuple(views), rejected, reader), deliveries=tuple(deliveries))
 
 
 def evaluate_partials(frame: DataFrame, program: Program, reader: SourceReader) -> Evaluated:
@@ -115,7 +122,7 @@ def evaluate_partials(frame: DataFrame, program: Program, reader: SourceReader) 
         )
         for view in program.views
     )
-    return _evaluated(table, views, program, reader)
+    return _evaluated(table, views, program.rejected, reader)
 
 
 def row_frame(frame: DataFrame, program: Program, order: RecordOrder | None = None) -> DataFrame:
@@ -136,11 +143,13 @@ def partial_frame(frame: DataFrame, program: Program) -> DataFrame:
     return grouped.agg(*partials, F.max(_TIME).alias(_TIME))
 
 
-def _evaluated(table: pa.Table, views: tuple[ViewMerge, ...], program: Program, reader: SourceReader) -> Evaluated:
-    rejected, counts = rejected_rows(table, program.rejected, reader)
+def _evaluated(
+    table: pa.Table, views: tuple[ViewMerge, ...], rejecting: Sequence[tuple[str, str]], reader: SourceReader
+) -> Evaluated:
+    rejected, counts = rejected_rows(table, rejecting, reader)
     found = pc.max(table.column(_TIME)).as_py() if table.num_rows else None
     newest = found if isinstance(found, dt.datetime) else None
-    columns = [name for name in table.column_names if name not in {c for _, c in program.rejected} and name != _TIME]
+    columns = [name for name in table.column_names if name not in {c for _, c in rejecting} and name != _TIME]
     return Evaluated(
         merges=(TableMerge(table.select(columns), views, newest),),
         rejected=rejected,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -86,11 +87,12 @@ def run_rounds(
     position: Position,
     *,
     records_per_trigger: int,
-    on_batch: Callable[[DataFrame, int], None],
+    on_batch: Callable[[Callable[[], DataFrame], int], None],
     ended: Callable[[], bool],
     running: Callable[[bool], None],
 ) -> None:
-    """The same over a log, of which Spark has no stream: bounded batches, one as soon as there are rows for it."""
+    """The same over a log, of which Spark has no stream: bounded batches, one as soon as there are rows for it. They
+    are handed to Spark only where ``on_batch`` asks for it."""
     running(True)
     try:
         batch_id = 0
@@ -99,7 +101,7 @@ def run_rounds(
             if reader.reached(position, end):
                 reader.wait(_LOOK_S)
                 continue
-            on_batch(reader.batch(session, position, end), batch_id)
+            on_batch(partial(reader.batch, session, position, end), batch_id)
             position = end
             batch_id += 1
     finally:

@@ -19,9 +19,11 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.attempts import attempts
 from mvserver.streaming.committer import Committer
+from mvserver.streaming.evaluate import Evaluated
 from mvserver.streaming.evaluator import BatchEvaluator
 from mvserver.streaming.filler import Filler
 from mvserver.streaming.generation import run_generation, run_rounds
+from mvserver.streaming.log_batches import LogBatches
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.shares import Share, Work
 from mvserver.streaming.source_watch import SourceWatch, health_of
@@ -67,6 +69,7 @@ class Pipeline:
         self._services = services
         self._roster = Roster(reader, services.writer, records_max=services.records_per_trigger)
         self._evaluator = BatchEvaluator(reader, self._roster.fail)
+        self._log_batches = LogBatches(reader) if isinstance(reader, LogReader) else None
         self._committer = Committer(self._roster, reader, services.writer, services.committed)
         self._stopping = threading.Event()
         self._filler = Filler(
@@ -232,7 +235,7 @@ class Pipeline:
             self._generation = ledger.begin_generation(self.id, position)
         checkpoint = self._services.work_directory / self.id / f"checkpoint-{self._generation}"
 
-        def on_batch(frame: DataFrame, batch_id: int) -> None:
+        def on_batch(frame: Callable[[], DataFrame], batch_id: int) -> None:
             self._take_batch(frame, batch_id, str(checkpoint))
 
         def ended() -> bool:
@@ -247,7 +250,8 @@ class Pipeline:
         else:
             run_generation(
                 session, self.reader, position, checkpoint,
-                records_per_trigger=records_max, on_batch=on_batch, ended=ended, running=running,
+                records_per_trigger=records_max, on_batch=lambda frame, batch_id: on_batch(lambda: frame, batch_id),
+                ended=ended, running=running,
             )  # fmt: skip
         if self._roster.error is not None:
             raise self._roster.error
@@ -274,7 +278,7 @@ class Pipeline:
         elif isinstance(cause, SqlError) and cause.sqlstate in LASTING:
             self._roster.fail_at(known, str(cause))
 
-    def _take_batch(self, frame: DataFrame, batch_id: int, checkpoint: str) -> None:
+    def _take_batch(self, frame: Callable[[], DataFrame], batch_id: int, checkpoint: str) -> None:
         start = self._roster.next
         end = self.reader.batch_end(checkpoint, batch_id, start)
         with self._roster.lock:
@@ -290,14 +294,7 @@ class Pipeline:
             for share in (*shares, *others):
                 share.subscriber.claimed = share.end
             self._roster.next = end
-        parts = []
-        with self._services.gate.admitted():
-            evaluated, kept = self._evaluator.evaluate(frame, shares, records)
-            parts.append((evaluated, kept))
-            for share in others:
-                span = self.reader.distance(share.start, end)
-                own = self.reader.batch(self._services.session(), share.start, end)
-                parts.append(self._evaluator.evaluate(own, [share], span))
+        parts = self._evaluated(frame, shares, others, records)
         entry = LedgerEntry(self.id, self._generation, batch_id, start, end, records)
         self._services.reached("after spark")
         self._committer.pace.evaluated()
@@ -307,6 +304,21 @@ class Pipeline:
         else:
             self._committer.pace.await_turn(lambda: self._stopping.is_set() or self._roster.error is not None)
         self._services.reached("before spark commit")
+
+    def _evaluated(
+        self, frame: Callable[[], DataFrame], shares: list[Share], others: Sequence[Share], records: int
+    ) -> list[tuple[Evaluated, list[Share]]]:
+        """Each of the ``others`` has a range of its own."""
+        in_duckdb = None if self._log_batches is None else self._log_batches.evaluate([*shares, *others])
+        if in_duckdb is not None:
+            return in_duckdb
+        with self._services.gate.admitted():
+            parts = [self._evaluator.evaluate(frame(), shares, records)]
+            for share in others:
+                span = self.reader.distance(share.start, share.end)
+                own = self.reader.batch(self._services.session(), share.start, share.end)
+                parts.append(self._evaluator.evaluate(own, [share], span))
+        return parts
 
     def _close_idle(self) -> None:
         """A window may close although nothing comes any more."""

@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import duckdb
+import pyarrow as pa
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.base import Position, RecordOrder, SourceHealth
 from spark_sinks.decode import parquet_column
-from spark_sinks.duckdb.logs import Log, bounds_query, read_query
+from spark_sinks.duckdb.logs import Log, bounds_query, read_query, rows_text
 from spark_sinks.duckdb.record_columns import DELETED
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class LogReader:
         self.log = log
         self._schema = schema
         self._cursor = cursor()
+        self._cursor.execute("SET TimeZone = 'UTC'")
         self._complete = complete
         self._look = look
         self._looked_at = time.monotonic()
@@ -75,13 +77,8 @@ class LogReader:
     def batch(self, spark: SparkSession, start: Position, end: Position) -> DataFrame:
         from pyspark.sql import functions as F  # noqa: N812 - the name everyone gives it
 
-        self._check_kept(start)
         names = [parquet_column(field.name).strip("`") for field in self._schema.fields]
-        query = read_query(self.log, [f'"{name}"' for name in names])
-        with self._lock:
-            self._cursor.execute("SET TimeZone = 'UTC'")
-            bounds = [int(start["seq"]), int(end["seq"])]
-            table = self._cursor.sql(query, params=bounds).to_arrow_table()
+        table = self._read(read_query(self.log, [f'"{name}"' for name in names]), start, end)
         # Arrow's timestamps without a zone come as instants: in UTC, the session's zone, both are the same moment.
         columns = [
             F.col(parquet_column(field.name)).cast(field.dataType).alias(name)
@@ -92,6 +89,19 @@ class LogReader:
         return spark.createDataFrame(table).select(
             empty.alias("key"), empty.alias("value"), F.col("position"), F.col("record_time"), *changes, *columns
         )
+
+    def evaluated(self, query: Callable[[str], str], start: Position, end: Position) -> pa.Table | None:
+        """What a query over rows of the log, which it is given as text, makes of these; None where one of them fails
+        its expressions."""
+        try:
+            return self._read(query(rows_text(self.log)), start, end)
+        except (duckdb.DataError, duckdb.InvalidInputException):
+            return None
+
+    def _read(self, query: str, start: Position, end: Position) -> pa.Table:
+        self._check_kept(start)
+        with self._lock:
+            return self._cursor.sql(query, params=[int(start["seq"]), int(end["seq"])]).to_arrow_table()
 
     def stream(self, spark: SparkSession, start: Position, *, records_per_trigger: int) -> DataFrame:
         raise SqlError(sqlstates.INTERNAL_ERROR, "a log has no Spark stream", detail=f"Log {self.log.table}.")

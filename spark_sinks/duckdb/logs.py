@@ -144,6 +144,13 @@ def trim_statements(log: Log) -> list[str]:
     ]
 
 
+def rows_text(log: Log) -> str:
+    """The rows from $1 to before $2, for FROM; a change log's deletions have the column that tells them."""
+    if not log.changes:
+        return f"(FROM {log.qualified} WHERE seq >= $1 AND seq < $2)"
+    return f"(SELECT * RENAME (deleted AS {DELETED}) FROM {log.qualified} WHERE seq >= $1 AND seq < $2)"
+
+
 def read_query(log: Log, names: Sequence[str]) -> str:
     """The rows from $1 to before $2 with their number as text and their columns under ``names``."""
     columns = [f"deleted AS {DELETED}"] if log.changes else []

@@ -73,7 +73,12 @@ def test_equalities_may_stand_either_way_round() -> None:
 def test_what_else_an_inner_join_asks_is_a_condition_on_its_rows() -> None:
     plan = compiled("SELECT x FROM orders o JOIN paid p WITHIN 1 HOUR ON o.id = p.id AND x < y AND x > 0 WHERE y > 1")
     assert join_of(plan).residual is None
-    assert "\n".join(explain(plan)).count("`o.x`") == 3
+    assert explain(plan)[1:5] == [
+        "  Output, by DuckDB:",
+        "    x INTEGER = o.x",
+        "  Filter, by DuckDB:",
+        "    CASE WHEN ((CAST(o.x AS DOUBLE) < p.y) AND (o.x > 0)) THEN (p.y > 1.0) ELSE FALSE END",
+    ]
 
 
 def test_what_else_an_outer_join_asks_decides_what_matches() -> None:
