@@ -12,6 +12,11 @@ from live_server import LiveServer, with_views
 from services.postgres import PostgresServer
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _prepared(copied_system_catalog: None) -> None:
+    """Most tests here open a database of their own."""
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """Shared by all client tests: they leave its views as they found them."""

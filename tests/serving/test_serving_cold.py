@@ -19,6 +19,8 @@ from mvserver.errors import SqlError
 from mvserver.pgcatalog.common_work import CommonWork
 from mvserver.pgcatalog.system import SystemCatalog
 
+pytestmark = pytest.mark.usefixtures("made_system_catalog")
+
 STOPPED_WITHIN_S = 1.5  # the promise is a second; the rest is room for a busy machine
 SLOW = pa.table({"n": [1, 2], "_o": pa.array([0, 0], pa.uint32()), "_r": pa.array([0, 0], pa.uint32())})
 
