@@ -143,13 +143,14 @@ class Filler:
         cause = self._reader.explain_failure(error, group[0].position)
         if not smaller:
             _log.warning("filling %s failed: %s", [s.query_id for s in group], cause)
-        gone = isinstance(cause, SqlError) and cause.sqlstate == sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE
         with self._roster.lock:
             for subscriber in group:
                 subscriber.claimed = subscriber.position
-                if gone:
-                    subscriber.fail(str(cause))
-            if not gone and not smaller:
+        if isinstance(cause, SqlError) and cause.sqlstate == sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
+            for subscriber in group:
+                self._roster.fail(subscriber, cause)
+        elif not smaller:
+            with self._roster.lock:
                 self._roster.stalled = str(cause)
         if not smaller:
             self._stopping.wait(_RETRY_S)

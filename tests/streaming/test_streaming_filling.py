@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from mvserver import sqlstates
+from mvserver.errors import SqlError
 from mvserver.streaming import filler
 from mvserver.streaming.filler import Filler
 from mvserver.streaming.roster import Roster
@@ -62,3 +66,46 @@ def test_a_view_is_filled_once_there_is_room(monkeypatch: pytest.MonkeyPatch) ->
             roster.changed.notify_all()
         thread.join(WITHIN_S)
     assert not thread.is_alive()
+
+
+class Failures:
+    """What the ledger is told of queries that failed."""
+
+    def __init__(self) -> None:
+        self.recorded: dict[str, str | None] = {}
+
+    @contextmanager
+    def transaction(self) -> Iterator[Any]:
+        yield SimpleNamespace(set_failure=self.recorded.__setitem__)
+
+
+def test_a_history_that_is_gone_is_a_failure_that_outlives_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filler, "_RETRY_S", 0.05)
+    gone = SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, 'file "a" of directory d is gone')
+
+    reader: Any = SimpleNamespace(explain_failure=lambda error, position: error)
+    writer = Failures()
+    roster = Roster(reader, cast(Any, writer), records_max=1)
+    views = {
+        name: Subscriber(cast(Any, SimpleNamespace(query_id=name)), 1, {"at": 0}, cast(Any, None)) for name in "pq"
+    }
+    roster.subscribers = dict(views)
+    nothing = cast(Any, None)
+    filling = Filler(roster, reader, nothing, nothing, session=nothing, gate=nothing, stopping=threading.Event())
+    filling._fill_failed(list(views.values()), gone)
+    assert writer.recorded == {"p": str(gone), "q": str(gone)}
+    assert [view.failure for view in views.values()] == [str(gone)] * 2
+    assert roster.stalled is None
+
+
+def test_a_source_that_does_not_answer_fails_no_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filler, "_RETRY_S", 0.05)
+    reader: Any = SimpleNamespace(explain_failure=lambda error, position: error)
+    writer = Failures()
+    roster = Roster(reader, cast(Any, writer), records_max=1)
+    view = Subscriber(cast(Any, SimpleNamespace(query_id="q")), 1, {"at": 0}, cast(Any, None))
+    roster.subscribers = {"q": view}
+    nothing = cast(Any, None)
+    filling = Filler(roster, reader, nothing, nothing, session=nothing, gate=nothing, stopping=threading.Event())
+    filling._fill_failed([view], OSError("no route to host"))
+    assert (view.failure, writer.recorded, roster.stalled) == (None, {}, "no route to host")
