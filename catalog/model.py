@@ -85,9 +85,12 @@ class Store:
 
 @dataclass(frozen=True)
 class Column:
+    """``spelling`` is how the name was written where it was declared, if not as it is: fields are often named so."""
+
     name: str
     type: str
     not_null: bool = False
+    spelling: str | None = None
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,16 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def columns_text(columns: Iterable[Column]) -> str:
-    return json.dumps([[c.name, c.type, c.not_null] for c in columns], ensure_ascii=False)
+    return json.dumps(
+        [[c.name, c.type, c.not_null, *([c.spelling] if c.spelling else [])] for c in columns], ensure_ascii=False
+    )
 
 
 def columns(text: str) -> tuple[Column, ...]:
-    return tuple(Column(str(name), str(type_), bool(not_null)) for name, type_, not_null in json.loads(text))
+    return tuple(
+        Column(str(name), str(type_), bool(not_null), *map(str, spelling))
+        for name, type_, not_null, *spelling in json.loads(text)
+    )
 
 
 def labels_text(labels: Iterable[EnumLabel]) -> str:

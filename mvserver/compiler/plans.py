@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScanColumn:
+    """``spelling``: another name that the field of a record may have, at no cost."""
+
     name: str
     type: SqlType
     not_null: bool = False
+    spelling: str | None = None
 
 
 @dataclass(frozen=True)

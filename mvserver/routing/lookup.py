@@ -128,7 +128,7 @@ def shape(found: Relation, services: Services) -> RelationShape:
         id=found.id,
         name=services.catalog.names.full_name(found),
         kind=found.kind,
-        columns=tuple(ScanColumn(c.name, parse_type(c.type), c.not_null) for c in found.columns),
+        columns=tuple(ScanColumn(c.name, parse_type(c.type), c.not_null, c.spelling) for c in found.columns),
         value_format=found.property("value.format") or "json",
         timestamp=found.property("timestamp"),
         timestamp_format=found.property("timestamp.format") or "sql",

@@ -104,7 +104,8 @@ def check_columns(columns: Sequence[ColumnDefinition]) -> tuple[Column, ...]:
         seen.add(column.name)
         if not _storable(column.type):
             raise SqlError(sqlstates.INVALID_TABLE_DEFINITION, f'column "{column.name}" cannot have type {column.type}')
-    return tuple(Column(c.name, str(c.type), c.not_null) for c in columns)
+    # A field that is spelled as one column is named belongs to that one alone.
+    return tuple(Column(c.name, str(c.type), c.not_null, None if c.spelling in seen else c.spelling) for c in columns)
 
 
 def required_format(given: str | None, allowed: Sequence[str], relation: str, kind: str) -> str:

@@ -91,7 +91,10 @@ def _columns(cursor: Cursor) -> tuple[ColumnDefinition, ...]:
 
 def column_definition(cursor: Cursor, constraint: Callable[[Cursor], bool]) -> ColumnDefinition:
     """``constraint`` reads or refuses a constraint at the cursor and says whether it has read one."""
+    token = cursor.current
     name = identifier(cursor)
+    written = cursor.source[token.start : token.end]
+    spelling = written if token.kind is WORD and written != name else None
     sql_type = type_name(cursor)
     not_null = nullable = False
     while not cursor.at_operator(",") and not cursor.at_operator(")"):
@@ -115,7 +118,7 @@ def column_definition(cursor: Cursor, constraint: Callable[[Cursor], bool]) -> C
                 f'conflicting NULL/NOT NULL declarations for column "{name}"',
                 position=token.position,
             )
-    return ColumnDefinition(name, sql_type, not_null)
+    return ColumnDefinition(name, sql_type, not_null, spelling)
 
 
 def _refuse_constraint(cursor: Cursor) -> bool:

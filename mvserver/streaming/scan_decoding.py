@@ -79,7 +79,7 @@ def _of_key(reason: str) -> str:
 
 
 def _column(column: ScanColumn) -> DecodeColumn:
-    return DecodeColumn(column.name, spark_type(column.type), str(column.type), column.not_null)
+    return DecodeColumn(column.name, spark_type(column.type), str(column.type), column.not_null, column.spelling)
 
 
 def side_by_side(stages: Stages, others: Stages) -> Stages:

@@ -9,12 +9,18 @@ from pyspark.sql.types import DataType
 
 @dataclass(frozen=True)
 class DecodeColumn:
-    """A declared column; ``label`` is its type as the user reads it in a rejection's reason."""
+    """A declared column; ``label`` is its type as the user reads it in a rejection's reason. ``spelling`` is a name in
+    other case that JSON's fields may have instead, without being looked for one by one."""
 
     name: str
     type: DataType
     label: str
     not_null: bool = False
+    spelling: str | None = None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return (self.name,) if self.spelling is None else (self.name, self.spelling)
 
 
 @dataclass(frozen=True)

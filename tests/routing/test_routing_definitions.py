@@ -220,3 +220,17 @@ def test_what_cannot_be_taken_back_is_refused_in_a_transaction_block(filled: Ben
         filled.router.validate(parse_one(text), filled.context)
     assert raised.value.sqlstate == "25001"
     assert raised.value.message.endswith("cannot run inside a transaction block")
+
+
+def test_columns_are_kept_with_the_spelling_of_their_declaration(filled: Bench) -> None:
+    """But that of one is not the name of another."""
+    filled.run(
+        'CREATE STREAM spelled (orderId BIGINT, "unitPrice" DOUBLE, plain INT, Url VARCHAR, "Url" VARCHAR) '
+        "WITH ('store' = f, 'value.format' = json)",
+        "CREATE CHANGELOG keyed (userId VARCHAR PRIMARY KEY, AGE INT) WITH ('store' = f, 'value.format' = json)",
+    )
+    kept = {each.name: each.columns for each in filled.catalog.relations.all() if each.name in {"spelled", "keyed"}}
+    assert {name: [(c.name, c.spelling) for c in columns] for name, columns in kept.items()} == {
+        "spelled": [("orderid", "orderId"), ("unitPrice", None), ("plain", None), ("url", None), ("Url", None)],
+        "keyed": [("userid", "userId"), ("age", "AGE")],
+    }

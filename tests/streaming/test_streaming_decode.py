@@ -243,3 +243,53 @@ def test_a_trial_takes_what_the_whole_program_takes_and_asks_for_it_else(spark: 
         frame = frame.selectExpr("*", *stage)
     found = frame.selectExpr("n", f"{trial.good} AS good").toArrow().sort_by("n").column("good").to_pylist()
     assert found == [good for _, good in cases]
+
+
+SPELLED = [
+    (b'{"orderId":1,"st":{"a":1}}', (1, {"a": 1}), True),
+    (b'{"orderid":1,"st":{"a":1}}', (1, {"a": 1}), True),
+    (b'{"ORDERID":1,"st":{"a":1}}', (1, {"a": 1}), False),
+    (b'{"orderid":1,"orderId":2,"st":{"a":1}}', (1, {"a": 1}), True),  # the exact name first
+    (b'{"orderid":null,"orderId":2,"st":{"a":1}}', (2, {"a": 1}), True),
+    (b'{"orderid":1,"orderId":null,"st":{"a":1}}', (1, {"a": 1}), True),
+    (b'{"orderid":null,"ORDERID":2,"st":{"a":1}}', (None, {"a": 1}), False),
+    (b'{"orderId":null,"OrderId":2,"st":{"a":1}}', (None, {"a": 1}), False),
+    (b'{"OrderId":1,"ORDERID":2,"st":{"a":1}}', (None, {"a": 1}), False),
+    (b'{"orderId":"3","St":{"a":1}}', (3, {"a": 1}), False),
+    (b'{"orderid":"x","orderId":2,"st":{"a":1}}', 'column "orderid" is not of type INTEGER: x', False),
+    (b'{"orderid":2,"orderId":"x","st":{"a":1}}', (2, {"a": 1}), False),
+    (b'{"orderId":1.0,"ST":{"a":"x"}}', 'column "st" is not of type STRUCT<"a" INTEGER>: {"a":"x"}', False),
+]
+
+
+def test_a_field_spelled_as_in_the_declaration_needs_no_search(spark: Any) -> None:
+    import pyarrow as pa
+
+    from mvserver.streaming.spark_types import spark_type
+    from spark_sinks.decode import DecodeColumn, decode
+
+    kinds = {"orderid": ("INTEGER", "orderId"), "st": ("STRUCT<a INTEGER>", "ST")}
+    columns = [
+        DecodeColumn(name, spark_type(parse_type(kind)), str(parse_type(kind)), spelling=spelling)
+        for name, (kind, spelling) in kinds.items()
+    ]
+    records = pa.table({"n": list(range(len(SPELLED))), "value": [record for record, _, _ in SPELLED]})
+    for trial in (False, True):
+        program = decode("json", columns, "value", "d_", trial=trial)
+        frame = spark.createDataFrame(records)
+        for stage in program.stages:
+            frame = frame.selectExpr("*", *stage)
+        values = [f"{reference} AS o{i}" for i, (_, reference) in enumerate(program.columns)]
+        rows = frame.selectExpr(
+            "n", f"{program.good} AS good", f"{program.reason or 'NULL'} AS reason", *values
+        ).toArrow()
+        for (record, wanted, quick), row in zip(SPELLED, rows.sort_by("n").to_pylist(), strict=True):
+            if trial:
+                assert row["good"] is quick, record
+            if quick or not trial:
+                assert (row["reason"] or (row["o0"], row["o1"])) == wanted, record
+
+
+def test_columns_whose_names_differ_in_case_alone(spark: Any) -> None:
+    rows = decoded(spark, [b'{"a":1,"A":2}', b'{"a":1}', b'{"A":2}'], {"a": "INTEGER", "A": "INTEGER"}, "json")
+    assert rows == [(None, 1, 2), (None, 1, 1), (None, 2, 2)]

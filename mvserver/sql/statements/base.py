@@ -70,9 +70,12 @@ class RoleSpec:
 
 @dataclass(frozen=True)
 class ColumnDefinition:
+    """``spelling`` is the name as the statement has it, where that is not the name: one without quotes is folded."""
+
     name: str
     type: SqlType
     not_null: bool = False
+    spelling: str | None = None
 
 
 @dataclass(frozen=True)
