@@ -248,6 +248,7 @@ class Commands:
                 raise SqlError(
                     sqlstates.FEATURE_NOT_SUPPORTED,
                     "properties of an application are not supported",
+                    hint="Give each statement its own, in its WITH or QUERY WITH.",
                     position=statement.properties.items_[0].position,
                 )
             if self._state.transaction.status != "E":

@@ -60,6 +60,7 @@ def _count(cursor: Cursor) -> int:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             "the LIMIT of a push query must be a number",
+            hint="Write it into the statement.",
             position=cursor.current.position,
         )
     return cursor.expect_integer()

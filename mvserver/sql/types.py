@@ -284,7 +284,11 @@ class _TypeParser:
             raise SqlError(sqlstates.SYNTAX_ERROR, f'syntax error in type "{self._text}"')
         if word == "TIME":
             if lead == "WITH":
-                raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "type TIME WITH TIME ZONE is not supported")
+                raise SqlError(
+                    sqlstates.FEATURE_NOT_SUPPORTED,
+                    "type TIME WITH TIME ZONE is not supported",
+                    hint="Use TIME, or TIMESTAMP_LTZ.",
+                )
             return word
         return "TIMESTAMP_LTZ" if lead == "WITH" else "TIMESTAMP"
 

@@ -13,7 +13,7 @@ from mvserver import compiler, sql
 from mvserver.errors import SqlError
 
 # The readers of SELECT; those of other statements are elsewhere.
-_READERS = ("select.py", "calls.py", "expressions.py", "windows.py")
+_READERS = ("select.py", "calls.py", "expressions.py", "windows.py", "types.py")
 _FOLDERS = [Path(module.__path__[0]) for module in (compiler, sql)]
 FILES = [*sorted(_FOLDERS[0].rglob("*.py")), *(_FOLDERS[1] / name for name in _READERS)]
 

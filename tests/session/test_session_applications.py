@@ -95,7 +95,7 @@ REFUSED = [
     ("BEGIN APPLICATION app CREATE VIRTUAL STREAM v AS SELECT a FROM s", "CREATE VIRTUAL STREAM v AS SELECT a FROM s",
      "42P07", 'virtual relation "v" already exists', None),
     ("BEGIN APPLICATION app", "END APPLICATION WITH ('parallelism.max' = 2)", "0A000",
-     "properties of an application are not supported", None),
+     "properties of an application are not supported", "Give each statement its own, in its WITH or QUERY WITH."),
     ("", "CREATE VIRTUAL STREAM a.v AS SELECT a FROM s", "42601", 'syntax error at or near "a"',
      "A virtual relation belongs to its application and has no schema."),
     ("", "CREATE VIRTUAL STREAM v WITH ('topic' = 't') AS SELECT a FROM s", "42601", 'syntax error at or near "WITH"',

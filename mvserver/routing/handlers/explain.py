@@ -86,6 +86,10 @@ def _check_options(statement: Explain) -> None:
                 hint="DESCRIBE QUERY shows the rates of a running continuous query.",
             )
         if name == "format" and value.lower() != "text":
-            raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"EXPLAIN format {value} is not supported")
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f"EXPLAIN format {value} is not supported",
+                hint="Leave it out: it is text.",
+            )
         if name not in ("analyze", "format", *_IGNORED):
             raise SqlError(sqlstates.SYNTAX_ERROR, f'unrecognized EXPLAIN option "{name}"')
