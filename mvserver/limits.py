@@ -21,6 +21,7 @@ ENGINE_STOP_S = 8.0  # at shutdown: how long batches that are being committed, a
 SHUTDOWN_GRACE_S = 5.0  # after the drain: how long cancelled statements may take to end
 LOGIN_GRACE_S = 1.0  # at a shutdown: how long a client that is only just logging in may take to be told
 ARRAY_DIMENSIONS_MAX = 6  # PostgreSQL's MAXDIM
+PARAMETERS_INFERRED_SINGLY_MAX = 16  # of unknown types in one statement: each is a binding; those of more are guessed
 PARAMETERS_READ_AT_ONCE_BYTES = 64 * 1024  # of larger ones the reading can be stopped
 
 # --- log-in ---------------------------------------------------------------------------------------------------------

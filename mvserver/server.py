@@ -60,7 +60,7 @@ from mvserver.sql.dialect import parse_select
 from mvserver.stores import StoreRegistry, StoreSettings
 from mvserver.streaming.engine import Engine
 from mvserver.streaming.engine_services import EngineServices
-from mvserver.streaming.live_relations import live_relations
+from mvserver.streaming.live_relations import finished_relation, live_relations
 from mvserver.streaming.spark import SparkOptions
 from spark_sinks.duckdb.commits import Commits
 from spark_sinks.duckdb.writer import Writer
@@ -233,6 +233,7 @@ class Rooms:
             source,
             {
                 **live_relations(self.catalog, self.engine, self.writer),
+                "finished_rows": finished_relation(self.catalog, lambda: self.pulls.finished.status()),
                 "pg_stat_activity": lambda: activity_table(self.backend.registry.activity(), source.snapshot()),
                 "pg_cursors": cursors_table,  # each session gives its own
                 "pg_prepared_statements": prepared_table,

@@ -1,7 +1,8 @@
 """PostgreSQL functions that DuckDB lacks or answers differently, as DuckDB macros in the attached database's ``fn``.
 
-``{system}`` stands for the attached database's name. Functions that depend on the session (current_user, the search
-path) are not here: ``session_functions`` puts their values into the statement.
+``{system}`` stands for the attached database's name, ``{started}`` for the time of the server's start. Functions that
+depend on the session (current_user, the search path) are not here: ``session_functions`` puts their values into the
+statement.
 """
 
 from __future__ import annotations
@@ -196,8 +197,8 @@ MACROS: tuple[str, ...] = tuple(
         # --- the server ----------------------------------------------------------------------------------------------
         "pg_is_in_recovery() AS false",
         "pg_is_wal_replay_paused() AS false",
-        "pg_postmaster_start_time() AS now()",
-        "pg_conf_load_time() AS now()",
+        "pg_postmaster_start_time() AS {started}",
+        "pg_conf_load_time() AS {started}",
         "txid_current_if_assigned() AS CAST(NULL AS BIGINT)",
         "pg_current_xact_id_if_assigned() AS CAST(NULL AS BIGINT)",
         "pg_encoding_to_char(e) AS CASE e WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' ELSE '' END",

@@ -6,6 +6,7 @@ join them with views. They are built at the first use and refreshed when the cat
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Protocol
@@ -58,6 +59,7 @@ class SystemCatalog:
         self._schemas: dict[str, pa.Schema] = {}
         self._cursor: duckdb.DuckDBPyConnection | None = None
         self._generation: int | None = None
+        self._started = dt.datetime.now(dt.UTC)
         self.functions_path = f"{name}.fn"
         cursor = database.cursor()
         try:
@@ -174,8 +176,9 @@ class SystemCatalog:
                 self._fill_static(cursor, name)
             for name, build in rows.CONSTANT.items():
                 self._insert(cursor, "cat", name, build())
+            started = f"TIMESTAMPTZ '{self._started.isoformat()}'"
             for macro in STATEMENTS:
-                cursor.execute(macro.replace("{system}", self._name))
+                cursor.execute(macro.replace("{system}", self._name).replace("{started}", started))
             cursor.execute("COMMIT")
         except duckdb.Error:
             cursor.close()

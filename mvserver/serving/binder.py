@@ -126,7 +126,7 @@ class Binder:
             if unknown:
                 arrays = binding.array_types(self._cursor, tree)
                 casts = {**{n: arrays[n] for n in unknown if n in arrays}, **casts}
-                unknown = [n for n in unknown if n not in arrays]
+                unknown = self._not_inferred(tree, casts, [n for n in unknown if n not in arrays])
             if casts or unknown:
                 tree, bound = self._bind_cast(tree, casts, unknown)
         self._go_on()
@@ -157,6 +157,24 @@ class Binder:
             if not TypedRewriting(self._cursor, wanted.tree, {}, wanted.time_zone).add_missing():
                 raise
         return self._bound(wanted.tree)
+
+    def _not_inferred(self, tree: exp.Expr, casts: Mapping[int, str], unknown: list[int]) -> list[int]:
+        """Those of the unknown parameters whose type DuckDB does not find either when it knows the others: one that it
+        cannot find keeps it from finding any."""
+        if not 1 < len(unknown) <= limits.PARAMETERS_INFERRED_SINGLY_MAX:
+            return unknown
+        (guess, *_) = binding.guessed_types(tree, unknown)
+        left = []
+        for number in unknown:
+            root = exp.Paren(this=tree.copy())
+            binding.cast_parameters(root, {**{n: guess[n] for n in unknown if n != number}, **casts})
+            try:
+                found = self._bound(root.this).parameters
+            except SqlError:  # for lack of it, or because a guess is wrong: all of them are guessed
+                return unknown
+            if found.get(number, binding.UNKNOWN) == binding.UNKNOWN:
+                left.append(number)
+        return left
 
     def _bind_cast(self, tree: exp.Expr, casts: dict[int, str], unknown: Sequence[int]) -> tuple[exp.Expr, Bound]:
         """With the casts, and for parameters of unknown type the first guess that binds."""

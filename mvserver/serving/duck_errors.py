@@ -110,6 +110,10 @@ _RULES: tuple[_Rule, ...] = (
         r'Referenced column "(?P<name>.*?)" (?:was )?not found',
         lambda m: SqlError(sqlstates.UNDEFINED_COLUMN, f'column "{m["name"]}" does not exist', hint=_candidates(m)),
     ),
+    _rule(  # an output has its name: f(x) AS x
+        r'[Cc]olumn "(?P<name>.*?)" referenced that exists in the SELECT clause',
+        lambda m: SqlError(sqlstates.UNDEFINED_COLUMN, f'column "{m["name"]}" does not exist'),
+    ),
     _rule(
         r'(?:Table|Values list) "(?P<table>.*?)" does not have a column named "(?P<name>.*?)"',
         lambda m: SqlError(

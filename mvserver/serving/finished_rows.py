@@ -37,7 +37,8 @@ Keys = Sequence[pa.Table] | None
 
 @dataclass(eq=False)
 class _Kept:
-    """A view that is kept, or is about to be. All but ``view.token`` and ``asked_at`` is changed under the lock."""
+    """A view that is kept, or is about to be. All but ``view.token``, ``asked_at`` and ``answered`` is changed
+    under the lock."""
 
     source: Source
     view: FinishedView | None = None
@@ -46,17 +47,20 @@ class _Kept:
     pending_keys: int = 0
     spoiled: bool = False  # any row may have changed since its loading began
     asked_at: float = 0.0
+    answered: int = 0
     readers: dict[KeyRead, Reader | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class FinishedStatus:
-    """``state``: ready, behind or loading; ``bytes`` is all that is kept of the view."""
+    """``state``: ready, behind or loading; ``bytes`` is all that is kept of the view, ``answered`` how many look-ups
+    and ranges were answered since it is kept."""
 
     view_id: str
     state: str
     rows: int
     bytes: int
+    answered: int
 
 
 class KeptViews:
@@ -109,6 +113,7 @@ class KeptViews:
                 self._wake()
             return None
         self.answered += 1
+        kept.answered += 1
         return whole(plan, rows)
 
     def _reader(self, kept: _Kept, view: FinishedView, plan: PullPlan, read: KeyRead) -> Reader | None:
@@ -137,10 +142,14 @@ class KeptViews:
         """Of all views that are kept."""
         with self._condition:
             return [
-                FinishedStatus(view_id, "loading", 0, 0)
+                FinishedStatus(view_id, "loading", 0, 0, 0)
                 if kept.view is None
                 else FinishedStatus(
-                    view_id, "ready" if kept.view.token else "behind", len(kept.view.rows), kept.view.size
+                    view_id,
+                    "ready" if kept.view.token else "behind",
+                    len(kept.view.rows),
+                    kept.view.size,
+                    kept.answered,
                 )
                 for view_id, kept in self._kept.items()
             ]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -130,6 +130,39 @@ _REJECTED = pa.schema(
         ("rejected_at", _TIME),
     ]
 )
+_FINISHED = pa.schema([("view", _TEXT), ("state", _TEXT), ("rows", _COUNT), ("bytes", _COUNT), ("answered", _COUNT)])
+
+
+class FinishedView(Protocol):
+    """What is known of a view whose rows are kept finished in memory."""
+
+    @property
+    def view_id(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def answered(self) -> int: ...
+
+
+def finished_relation(catalog: Catalog, kept: Callable[[], Sequence[FinishedView]]) -> Callable[[], pa.Table]:
+    """``mv_catalog.finished_rows``: what serving keeps, and so apart from what the engine and the writer know."""
+    return partial(_table, _FINISHED, partial(_finished_rows, catalog, kept))
+
+
+def _finished_rows(catalog: Catalog, kept: Callable[[], Sequence[FinishedView]]) -> Iterator[_Row]:
+    for view in kept():
+        yield {
+            **_of(catalog, view.view_id),
+            "view": _name(catalog, view.view_id),
+            "state": view.state,
+            "rows": view.rows,
+            "bytes": view.bytes,
+            "answered": view.answered,
+        }
 
 
 def live_relations(catalog: Catalog, engine: Engine, writer: Writer) -> Mapping[str, Callable[[], pa.Table]]:

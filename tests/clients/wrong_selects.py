@@ -59,6 +59,8 @@ WRONG = (
     "SELECT count(id, name) FROM shop",
     # names
     "SELECT nosuch FROM shop",
+    "SELECT nosuch::text FROM shop",
+    "SELECT id, nosuch AS nosuch FROM shop",
     "SELECT s.nosuch FROM shop s",
     "SELECT x.id FROM shop s",
     "SELECT shop.id FROM shop s",

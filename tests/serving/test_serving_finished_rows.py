@@ -338,6 +338,7 @@ def test_what_is_counted_is_what_is_taken(view: KeptView) -> None:
     taken = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     (status,) = view.finished.status()
+    assert status.answered == view.finished.answered > 0
     assert (status.view_id, status.state, status.rows) == (VISITS_ID, "ready", 20_000)
     assert 0.7 < taken / status.bytes < 1.1
 

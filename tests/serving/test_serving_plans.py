@@ -214,6 +214,16 @@ def test_parameters_take_the_types_of_columns_and_clients(world: World) -> None:
     assert world.plan("SELECT $1").parameter_oids == (25,)
     assert world.plan("SELECT $1::int, $2").parameter_oids == (23, 25)
     assert world.plan("SELECT $1::date + $2").parameter_oids == (1082, 23)
+    # one of unknown type leaves the others theirs
+    assert world.plan("SELECT $2, visits = $1 FROM visits").parameter_oids == (20, 25)
+    assert world.plan("SELECT url FROM visits WHERE visits = total + $1 LIMIT $2").parameter_oids == (20, 20)
+    assert world.plan("SELECT $1, $2::text[], mean = $3, visits = $4 FROM visits").parameter_oids == (
+        25,
+        1009,
+        1700,
+        20,
+    )
+    assert world.plan("SELECT $1, $2, visits = $3 FROM visits").parameter_oids == (25, 25, 20)
     assert world.plan("SELECT url FROM visits WHERE visits BETWEEN $1 AND $1 + 100").parameter_oids == (20,)
     assert world.rows("SELECT url FROM visits WHERE visits BETWEEN $1 AND $1 + 1", [3]) == [("./home",)]
     assert world.plan("SELECT $1", (23,)).fields[0].type_oid == 23

@@ -15,8 +15,9 @@ from streaming_states import Fed, target, writer_in
 from catalog.model import Query, Relation, Store
 from catalog.store import Catalog
 from mvserver.serving.database import Database
+from mvserver.serving.finished_rows import FinishedStatus
 from mvserver.streaming.api import Backfill, PipelineState, PipelineStatus, QueryState, QueryStatus
-from mvserver.streaming.live_relations import live_relations
+from mvserver.streaming.live_relations import finished_relation, live_relations
 from mvserver.streaming.status import sink_pipeline_status
 from spark_sinks.duckdb.writer import Writer
 
@@ -242,3 +243,20 @@ def test_a_query_that_writes_is_a_pipeline_of_its_own(state: QueryState, shown: 
     assert sink_pipeline_status(status, "r1", 4) == PipelineStatus(
         "q1", "r1", shown, 4, 1, '{"at": 1}', None, 2.5, "why"
     )
+
+
+def test_views_that_are_kept_finished_have_their_names_and_are_for_those_who_see_them(world: World) -> None:
+    view_id = world.view("sales")
+    found = [FinishedStatus(view_id, "ready", 7, 2_048, 3)]
+    relation = finished_relation(world.catalog, lambda: found)
+    view = world.catalog.relations.by_id(view_id)
+    assert view is not None
+    assert relation().to_pylist() == [
+        {
+            "view": "postgres.public.sales", "state": "ready", "rows": 7, "bytes": 2_048, "answered": 3,
+            "_o": view.oid, "_r": 0,
+        }
+    ]  # fmt: skip
+    found.clear()
+    assert relation().num_rows == 0
+    assert relation().schema.names[:5] == ["view", "state", "rows", "bytes", "answered"]
