@@ -1,3 +1,8 @@
 """Fixtures that start real services, or make what many tests need; each module says which."""
 
+import os
+
+# Spark's JVMs live for seconds here: what its second compiler makes of hot code costs more than all else they do.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+
 pytest_plugins = ["services.kafka", "services.postgres", "services.system_catalog"]
