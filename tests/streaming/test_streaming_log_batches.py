@@ -6,11 +6,12 @@ import datetime as dt
 import math
 import os
 import random
+import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from streaming_states import COLUMNS, RELATION, writer_in
@@ -24,8 +25,11 @@ from mvserver.sql.types import parse_type
 from mvserver.streaming.evaluator import BatchEvaluator
 from mvserver.streaming.feeds import nodes
 from mvserver.streaming.log_batches import LogBatches, log_program
+from mvserver.streaming.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.shares import Share
+from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.spark_types import spark_schema
+from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target, build_target
 from spark_sinks.duckdb.log_reader import LogReader
 from spark_sinks.duckdb.logs import Log
@@ -217,3 +221,25 @@ def test_a_value_that_fails_is_left_to_spark_which_says_whose_it_is(two_writers:
     assert side.rows == [("a", 2)], "a row that the query does not want does not fail it"
     side.append([row("a", 0)])
     assert batches.evaluate([side.share]) is None
+
+
+def test_a_pipeline_over_a_log_asks_nothing_of_spark(two_writers: list[Writer], tmp_path: Path) -> None:
+    side = Side(two_writers[0], f"SELECT a.k, count(*) AS n {PAIRS} GROUP BY a.k")
+    changed = threading.Event()
+    services = PipelineServices(
+        side.writer, SparkGate(), cast(Any, lambda: None), tmp_path, 3, lambda query_ids: changed.set()
+    )
+    pipeline = Pipeline("reader", side.reader, services)
+    pipeline.add(Subscriber(side.target, 1, {"seq": 0}, side.target.plan.scan.error_handling, filled=True))
+    with side.writer.transaction() as ledger:
+        ledger.add_subscriber("q", 1, "reader", {"seq": 0})
+    pipeline.start({"seq": 0})
+    try:
+        for letters in ("aab", "abcabca", "c"):
+            side.append([(_moment(1), letter, _moment(1)) for letter in letters])
+            side.reader.notify()
+            assert pipeline.wait(lambda: pipeline.position == side.share.end, 20)
+    finally:
+        pipeline.stop()
+    assert side.rows == [("a", 5), ("b", 3), ("c", 3)]
+    assert changed.is_set()
