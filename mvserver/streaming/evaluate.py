@@ -101,10 +101,7 @@ def evaluated_rows(
             append = view.append_statement(_RELATION)
             views.append(ViewMerge(view.target.query_id, view.target.state, append=append, event=view.event))
         else:
-            roll_ups = view.row_statements(_RELATION, null_keys=_has_nulls(table, view))
-            values = view.value_statements(_RELATION, partial=False)
-            merge = ViewMerge(view.target.query_id, view.target.state, roll_ups=tuple(roll_ups), values=values)
-            views.append(replace(merge, keeper=view.target.keeper, keys=view.changed_groups(_RELATION, partial=False)))
+            views.append(rolled_up(view, null_keys=_has_nulls(table, view)))
     return replace(_evaluated(table, tuple(views), rejected, reader), deliveries=tuple(deliveries))
 
 
@@ -172,6 +169,22 @@ def _passing(table: pa.Table, view: ViewInput) -> pa.Table:
     passing = table.filter(table.column(view.flag))
     names = [output.name for output in view.target.plan.outputs]
     return pa.Table.from_arrays([passing.column(name) for name in view.outputs], names=names)
+
+
+def rolled_up(view: ViewInput, *, null_keys: bool) -> ViewMerge:
+    """Its statements are texts that do not change from batch to batch."""
+    known = view.merges.get(null_keys)
+    if known is not None:
+        return known
+    made = view.merges[null_keys] = ViewMerge(
+        view.target.query_id,
+        view.target.state,
+        roll_ups=tuple(view.row_statements(_RELATION, null_keys=null_keys)),
+        values=view.value_statements(_RELATION, partial=False),
+        keeper=view.target.keeper,
+        keys=view.changed_groups(_RELATION, partial=False),
+    )
+    return made
 
 
 def _judged(view: ViewInput, judging: Judging, *, null_keys: bool) -> ViewMerge:

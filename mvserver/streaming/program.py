@@ -37,6 +37,7 @@ from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.sent_rows import SentRows
 from spark_sinks.duckdb.state import AppendState, Measure, MeasureInput, State, UpsertState, roll_up
 from spark_sinks.duckdb.windows import Judging
+from spark_sinks.duckdb.writer import ViewMerge
 
 REJECTED_RAW_BYTES_MAX = 65_536  # of a rejected record, this much is kept
 _ROW_KEY = "make_valid_utf8(cast(key as string))"
@@ -68,6 +69,7 @@ class ViewInput:
     event: str | None = None  # append mode: the event time, where rows age or a side's watermark is kept
     known: str = ""  # of the side of a join that is a changelog: the records that are rows or deletions
     primary_key: tuple[str, ...] = ()  # of one that keeps its current rows
+    merges: dict[bool, ViewMerge] = field(default_factory=dict, compare=False)  # row mode: by whether keys hold NULLs
 
     @property
     def is_ordered(self) -> bool:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import duckdb
@@ -70,6 +70,13 @@ class ViewMerge:
     keys: str | None = None  # query of the group keys of the batch; None: any may change
     event: str | None = None  # append mode: the column of event times, where rows age
     judging: windows.Judging | None = None  # over a window: the other statements then read the judged batch
+
+    @cached_property
+    def merge_statements(self) -> tuple[str, ...]:
+        """Of the roll-ups; made once for all batches that bring this very object."""
+        state = self.state
+        assert isinstance(state, UpsertState)  # noqa: S101 - no other has roll-ups
+        return tuple(merge_statement(state, rolled_up, nulls=nulls) for rolled_up, nulls in self.roll_ups)
 
 
 @dataclass(frozen=True)
@@ -361,8 +368,8 @@ class Writer:
                 self._statements.execute(taking)
             else:
                 self._register(new_values_relation(index), self._cursor.sql(taking).to_arrow_table())
-        for rolled_up, nulls in view.roll_ups:
-            self._statements.execute(merge_statement(view.state, rolled_up, nulls=nulls))
+        for text in view.merge_statements:
+            self._statements.execute(text)
 
     def _advance(self, advance: Advance) -> bool:
         with self._on_behalf_of(advance.standing.query_id):
