@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import time
 from collections.abc import Callable, Sequence
 
 from mvserver import sqlstates
@@ -61,6 +62,7 @@ class Committer:
                 if work is None:
                     return
                 self.pace.began()
+                began = time.monotonic()
                 if self._roster.error is None:
                     self._commit(work)
             except Exception as error:  # noqa: BLE001 - ends the generation, which starts again from the ledger
@@ -69,6 +71,7 @@ class Committer:
             finally:
                 if work is not None:
                     self.pace.ended()
+                    work.commit_s = time.monotonic() - began
                     work.done.set()
                 self._queue.task_done()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
@@ -21,6 +22,7 @@ ROW_MODE_RECORDS_MAX = 20_000  # below, shipping evaluated records is cheaper th
 SINGLE_TASK_RECORDS_MAX = 5_000  # below, starting several tasks costs more than they save (measured)
 REDUCTION_WORTH = 0.1  # partial rows per record above which grouping in Spark does not pay (measured)
 TRIAL_PAUSE_BATCHES = 50  # after a batch that needed the whole decoder, this many go straight to it
+_LOOK_AGAIN_BATCHES = 20
 _PROGRAMS_MAX = 50  # cached; a program belongs to one set of subscribers, and sets change
 
 
@@ -31,16 +33,22 @@ class BatchEvaluator:
         self._reader = reader
         self._fail = fail
         self._programs: dict[tuple[str, ...], Program] = {}
-        self._reduction = 0.0
-        self._large_batches = 0
+        self._groupings: dict[tuple[str, ...], _Grouping] = {}
         self._trial_pause = 0
 
     def forget(self) -> None:
         """The set of subscribers has changed."""
         self._programs.clear()
+        self._groupings.clear()
 
-    def evaluate(self, frame: DataFrame, shares: list[Share], records: int) -> tuple[Evaluated, list[Share]]:
+    def evaluate(
+        self, frame: DataFrame, shares: list[Share], records: int, *, tasks_max: int | None = None
+    ) -> tuple[Evaluated, list[Share]]:
         """Evaluates all; where a record's value fails an expression, each alone, and the culprits fail alone."""
+        if records <= SINGLE_TASK_RECORDS_MAX:
+            frame = frame.coalesce(1)
+        elif tasks_max is not None:
+            frame = frame.coalesce(tasks_max)
         try:
             return self._together(frame, shares, records), shares
         except Exception as error:
@@ -72,34 +80,52 @@ class BatchEvaluator:
         return self._run_programs(frame, targets, records, trial=False)
 
     def _run_programs(self, frame: DataFrame, targets: Sequence[Target], records: int, *, trial: bool) -> Evaluated:
-        if records <= SINGLE_TASK_RECORDS_MAX:
-            frame = frame.coalesce(1)
-        whole = records <= ROW_MODE_RECORDS_MAX or not self._grouping_pays()
-        grouped = [] if whole else [t for t in targets if _can_be_grouped(t)]
+        grouped: list[Target] = []
         parts = []
-        if grouped:
-            programs = _programs(grouped)
-            parts += [evaluate_partials(frame, self._program(each, trial), self._reader) for each in programs]
-            self._reduction = sum(part.rows for part in parts) / len(programs) / max(1, records)
+        for together in _programs(filter(_can_be_grouped, targets)) if records > ROW_MODE_RECORDS_MAX else ():
+            grouping = self._grouping(together)
+            if grouping.pays():
+                part = evaluate_partials(frame, self._program(together, trial), self._reader)
+                grouping.reduction = part.rows / records
+                parts.append(part)
+                grouped.extend(together)
         parts.extend(
             evaluate_rows(frame, self._program(together, trial), self._reader)
             for together in _programs(t for t in targets if t not in grouped)
         )
         return combined(parts)
 
-    def _grouping_pays(self) -> bool:
-        """By the last measured reduction; looked at again now and then, since data change."""
-        self._large_batches += 1
-        return self._reduction < REDUCTION_WORTH or self._large_batches % 20 == 0
+    def _grouping(self, targets: Sequence[Target]) -> _Grouping:
+        """Of these together: what nine views do not reduce, a tenth one that is filled by itself may."""
+        if len(self._groupings) > _PROGRAMS_MAX:
+            self._groupings.clear()
+        return self._groupings.setdefault(_key(targets), _Grouping())
 
     def _program(self, targets: Sequence[Target], trial: bool) -> Program:
-        key = (str(trial), *(f"{t.query_id}:{t.state.table}" for t in targets))
+        key = (str(trial), *_key(targets))
         program = self._programs.get(key)
         if program is None:
             if len(self._programs) > _PROGRAMS_MAX:
                 self._programs.clear()
             program = self._programs[key] = build_program(targets, trial=trial)
         return program
+
+
+@dataclass
+class _Grouping:
+    """How well Spark's grouping of large batches does for a set of subscribers."""
+
+    reduction: float = 0.0  # partial rows per record, when it was last measured
+    _large_batches: int = 0
+
+    def pays(self) -> bool:
+        """By the last measured reduction; looked at again now and then, since data change."""
+        self._large_batches += 1
+        return self.reduction < REDUCTION_WORTH or self._large_batches % _LOOK_AGAIN_BATCHES == 0
+
+
+def _key(targets: Sequence[Target]) -> tuple[str, ...]:
+    return tuple(f"{t.query_id}:{t.state.table}" for t in targets)
 
 
 def _can_be_grouped(target: Target) -> bool:

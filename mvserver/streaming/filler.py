@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from sys import maxsize
 
@@ -18,16 +19,19 @@ from mvserver.errors import SqlError
 from mvserver.streaming.committer import Committer
 from mvserver.streaming.evaluator import BatchEvaluator
 from mvserver.streaming.roster import Roster
+from mvserver.streaming.rounds import RoundSize
 from mvserver.streaming.shares import Share, Work
 from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.subscribers import Subscriber
-from spark_sinks.base import SourceReader
+from spark_sinks.base import Position, SourceReader
 from spark_sinks.duckdb.ledger import encode
 
 _log = logging.getLogger(__name__)
 
 _LOOK_S = 0.2
 _RETRY_S = 2.0
+_SLOTS_SHARE = 2  # beside live batches a round has one in so many of Spark's task slots
+_REST_S_MAX = 1.0  # and after it they have all as long as it took, but no longer than this
 
 
 class Filler:
@@ -42,6 +46,7 @@ class Filler:
         *,
         session: Callable[[], SparkSession],
         gate: SparkGate,
+        end_of_look: Callable[[int], Position | None],
         stopping: threading.Event,
     ) -> None:
         self._roster = roster
@@ -50,7 +55,9 @@ class Filler:
         self._committer = committer
         self._session = session
         self._gate = gate
+        self._end_of_look = end_of_look
         self._stopping = stopping
+        self.size = RoundSize()
         self._last_kept = False  # whether the last round was one of views
 
     def loop(self) -> None:
@@ -66,23 +73,25 @@ class Filler:
 
     def _turn(self) -> None:
         self._verify_late()
+        try:
+            self._settle_targets()
+        except SqlError as error:  # a topic made anew, say; the look at the source's health fails its queries
+            _log.info("what is left to fill cannot be told: %s", error)
         group = self._next_round()
         if not group:
-            try:
-                self._settle_targets()
-            except SqlError as error:  # a topic made anew, say; the look at the source's health fails its queries
-                _log.info("what is left to fill cannot be told: %s", error)
             with self._roster.lock:
                 self._roster.changed.wait(_LOOK_S)
             return
+        rest_s = 0.0
         try:
-            self._fill_round(group)
+            rest_s = self._fill_round(group)
         except Exception as error:  # noqa: BLE001 - shown as the queries' state and tried again
             self._fill_failed(group, error)
         finally:
             with self._roster.lock:
                 for subscriber in group:
                     subscriber.busy = False
+        self._stopping.wait(rest_s)  # a live batch may take them in meanwhile
 
     def _verify_late(self) -> None:
         """Views that came while the pipeline was running."""
@@ -107,6 +116,7 @@ class Filler:
                 and encode(s.claimed) == encode(s.position)
                 and encode(s.claimed) != encode(self._roster.next)
                 and not self._reader.reached(s.claimed, self._roster.position)
+                and not self._roster.leaves_to_batch(s)
             ]
             if not behind:
                 return []
@@ -119,24 +129,44 @@ class Filler:
                 subscriber.busy = True
             return group
 
-    def _fill_round(self, group: list[Subscriber]) -> None:
+    def _fill_round(self, group: list[Subscriber]) -> float:
+        """Returns how many seconds are to be left to live batches now."""
         session = self._session()
         start, target = group[0].claimed, self._roster.position
         assert target is not None  # noqa: S101 - rounds begin only when the pipeline stands somewhere
-        end = self._reader.limit(start, target, min(self._roster.records_max, group[0].records_max or maxsize))
+        beside = self._gate.has_live_work()
+        tasks_max = max(1, session.sparkContext.defaultParallelism // _SLOTS_SHARE) if beside else None
+        end = self._reader.limit(start, target, self._records_max(group[0], target, beside=beside))
         end = self._reader.advance(start, end)
         records = self._reader.distance(start, end)
         shares = [Share(s, start, end, records) for s in group]
         with self._roster.lock:
             for subscriber in group:
                 subscriber.claimed = end
-        with self._gate.admitted():
-            part = self._evaluator.evaluate(self._reader.batch(session, start, end), shares, records)
+                subscriber.left_by_round = self._reader.distance(end, target)
+        with self._gate.admitted_round():
+            began = time.monotonic()
+            frame = self._reader.batch(session, start, end)
+            part = self._evaluator.evaluate(frame, shares, records, tasks_max=tasks_max)
+            evaluation_s = time.monotonic() - began
         work = Work(None, [part])
         self._committer.put(work)
         while not work.done.wait(1.0):
             if self._stopping.is_set() or self._roster.error is not None:
-                break
+                return 0.0
+        if beside and group[0].kept:
+            self.size.measured(records, evaluation_s, work.commit_s)
+            return min(_REST_S_MAX, evaluation_s)
+        return 0.0
+
+    def _records_max(self, first: Subscriber, target: Position, *, beside: bool) -> int:
+        """Of the next round for ``first`` and those that stand with it."""
+        records_max = min(self._roster.records_max, first.records_max or maxsize)
+        if not beside or not first.kept:
+            return records_max
+        left = first.left_by_round
+        came_in = 0 if left is None else max(0, self._reader.distance(first.claimed, target) - left)
+        return min(records_max, self.size.next(came_in))
 
     def _fill_failed(self, group: list[Subscriber], error: BaseException) -> None:
         smaller = self._roster.shrink_batches(error)
@@ -146,6 +176,7 @@ class Filler:
         with self._roster.lock:
             for subscriber in group:
                 subscriber.claimed = subscriber.position
+                subscriber.left_by_round = None
         if isinstance(cause, SqlError) and cause.sqlstate == sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
             for subscriber in group:
                 self._roster.fail(subscriber, cause)
@@ -160,8 +191,11 @@ class Filler:
         with self._roster.lock:
             waiting = [s for s in self._roster.subscribers.values() if not s.filled and s.failure is None]
             for subscriber in waiting:
-                if subscriber.fill_target is None and self._roster.latest is not None:
-                    subscriber.fill_target = self._roster.latest
-                    subscriber.fill_records = self._reader.distance(subscriber.position, self._roster.latest)
+                if subscriber.fill_target is not None:
+                    continue
+                end = self._end_of_look(subscriber.fill_look)
+                if end is not None:
+                    subscriber.fill_target = end
+                    subscriber.fill_records = self._reader.distance(subscriber.position, end)
             done = [s for s in waiting if self._roster.is_filled(s)]
         self._roster.set_filled(done)

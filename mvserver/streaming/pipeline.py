@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +38,6 @@ from spark_sinks.duckdb.writer import Writer
 
 _log = logging.getLogger(__name__)
 
-JOIN_RECORDS_MAX = 50_000  # a view this close to a batch's start is taken in with it
 HEALTH_INTERVAL_S = 3.0
 _FULL = 2  # a batch of more than one part in so many of the most records is one of a backlog
 _LOOK_S = 1.0  # while nobody reads: what makes a query wait may pass without a word
@@ -72,6 +72,13 @@ class Pipeline:
         self._log_batches = LogBatches(reader) if isinstance(reader, LogReader) else None
         self._committer = Committer(self._roster, reader, services.writer, services.committed)
         self._stopping = threading.Event()
+        self._watch = SourceWatch(
+            self._roster,
+            reader,
+            interval_s=services.health_interval_s,
+            stopping=self._stopping,
+            looked=self._close_idle,
+        )
         self._filler = Filler(
             self._roster,
             reader,
@@ -79,14 +86,8 @@ class Pipeline:
             self._committer,
             session=services.session,
             gate=services.gate,
+            end_of_look=self._watch.answer,
             stopping=self._stopping,
-        )
-        self._watch = SourceWatch(
-            self._roster,
-            reader,
-            interval_s=services.health_interval_s,
-            stopping=self._stopping,
-            looked=self._close_idle,
         )
         self._generation = 0
         self._threads: list[threading.Thread] = []
@@ -172,6 +173,8 @@ class Pipeline:
 
     def add(self, subscriber: Subscriber) -> None:
         with self._roster.lock:
+            if not subscriber.filled:
+                subscriber.fill_look = self._watch.ask()  # what was last seen may be older than the query
             self._roster.subscribers[subscriber.query_id] = subscriber
             self._roster.changed.notify_all()
 
@@ -287,19 +290,20 @@ class Pipeline:
             joining = [
                 s
                 for s in self._roster.subscribers.values()
-                if s not in live and self._joins(s, start) and s.takes(self.reader.distance(s.claimed, end))
+                if s not in live and self._roster.joins(s, start) and s.takes(self.reader.distance(s.claimed, end))
             ]
             shares = [Share(s, start, end, records) for s in live]
             others = [Share(s, s.claimed, self.reader.advance(s.claimed, end), records) for s in joining]
             for share in (*shares, *others):
                 share.subscriber.claimed = share.end
             self._roster.next = end
+            self._roster.last_batch_at = time.monotonic()
         parts = self._evaluated(frame, shares, others, records)
         entry = LedgerEntry(self.id, self._generation, batch_id, start, end, records)
         self._services.reached("after spark")
         self._committer.pace.evaluated()
         self._committer.put(Work(entry, parts))
-        if records * _FULL > self._roster.records_max:
+        if self._is_backlog(records):
             self._committer.pace.release()
         else:
             self._committer.pace.await_turn(lambda: self._stopping.is_set() or self._roster.error is not None)
@@ -313,12 +317,19 @@ class Pipeline:
         if in_duckdb is not None:
             return in_duckdb
         with self._services.gate.admitted():
+            began = time.monotonic()
             parts = [self._evaluator.evaluate(frame(), shares, records)]
             for share in others:
                 span = self.reader.distance(share.start, share.end)
                 own = self.reader.batch(self._services.session(), share.start, share.end)
                 parts.append(self._evaluator.evaluate(own, [share], span))
+            evaluation_s = time.monotonic() - began
+        if not self._is_backlog(records):
+            self._filler.size.live_evaluated(evaluation_s)
         return parts
+
+    def _is_backlog(self, records: int) -> bool:
+        return records * _FULL > self._roster.records_max
 
     def _close_idle(self) -> None:
         """A window may close although nothing comes any more."""
@@ -334,8 +345,3 @@ class Pipeline:
         """Not while a round of its history is under way, which could be committed after this batch."""
         ready = subscriber.wants_batches and not subscriber.unverified and not subscriber.busy
         return ready and encode(subscriber.claimed) == encode(start)
-
-    def _joins(self, subscriber: Subscriber, start: Position) -> bool:
-        if not subscriber.wants_batches or subscriber.busy or subscriber.unverified:
-            return False
-        return self.reader.distance(subscriber.claimed, start) <= JOIN_RECORDS_MAX

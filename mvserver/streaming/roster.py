@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 from mvserver import sqlstates
@@ -17,6 +18,9 @@ from spark_sinks.duckdb.writer import Writer
 _log = logging.getLogger(__name__)
 
 RECORDS_MIN = 100  # a batch is never made smaller than this
+JOIN_RECORDS_MAX = 50_000  # a view this close to a batch's start is taken in with it
+_JOIN_RECORDS = 20_000  # rounds bring it so close, where they can
+_LIVE_S = 2.0  # so long after a live batch the next one is expected
 
 
 class Roster:
@@ -36,6 +40,7 @@ class Roster:
         self.stalled: str | None = None
         self.latest: Position | None = None
         self.running = False
+        self.last_batch_at: float | None = None  # when the last live batch was taken, by time.monotonic
         self.rate = Rate()  # of the records that are committed, each counted once however many views it is for
         self.records_max = records_max
         self._reader = reader
@@ -53,6 +58,23 @@ class Roster:
         """Whether it is still there: a query that is made anew is another subscriber of the same id."""
         with self.lock:
             return self.subscribers.get(subscriber.query_id) is subscriber
+
+    def is_live(self) -> bool:
+        """Whether a live batch is to be expected at any moment."""
+        return self.last_batch_at is not None and time.monotonic() - self.last_batch_at < _LIVE_S
+
+    def joins(self, subscriber: Subscriber, start: Position) -> bool:
+        """Whether a batch that begins at ``start`` reads what a subscriber lacks before it."""
+        if not subscriber.wants_batches or subscriber.busy or subscriber.unverified:
+            return False
+        return self._reader.distance(subscriber.claimed, start) <= JOIN_RECORDS_MAX
+
+    def leaves_to_batch(self, subscriber: Subscriber) -> bool:
+        """Whether the next batch will take it in, and another round would not bring it nearer."""
+        if not subscriber.kept or not self.is_live() or not self.joins(subscriber, self.next):
+            return False
+        near = self._reader.distance(subscriber.claimed, self.next) <= _JOIN_RECORDS
+        return near or subscriber.left_by_round == 0
 
     def known_position(self) -> Position | None:
         """Where the pipeline stands, or would begin; None while nobody wants to know."""

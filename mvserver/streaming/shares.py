@@ -27,6 +27,7 @@ class Work:
 
     entry: LedgerEntry | None
     parts: list[tuple[Evaluated, list[Share]]]
+    commit_s: float = 0.0  # how long its commit took, once that is done
     done: threading.Event = field(default_factory=threading.Event)
 
     @property

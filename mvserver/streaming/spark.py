@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ _SETTINGS = {
     # A stop that meets a running callback parses a deep error text with a regular expression.
     "spark.driver.extraJavaOptions": "-Xss8m -XX:+UseParallelGC",
 }
+_LIVE_S = 2.0  # so long after a live batch the next one is expected
 _TASK_LOGGERS = ("org.apache.spark.executor.Executor", "org.apache.spark.scheduler.TaskSetManager")
 _ERROR_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")  # PySpark's own
 
@@ -135,18 +137,60 @@ def warm_up(session: SparkSession) -> None:
 class SparkGate:
     """Admission of work to Spark: first come, first served, at most ``width`` jobs at a time.
 
-    Spark's own scheduler starves some of many concurrent streams; a queue gives all the same pace.
+    Spark's own scheduler starves some of many concurrent streams; a queue gives all the same pace. Rounds of filling
+    are long beside live batches: while there are any, one place is left to these.
     """
 
-    def __init__(self, width: int = 2) -> None:
+    def __init__(self, width: int = 2, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._live = 0  # that run or wait
+        self._last_live: float | None = None  # when the last one ended
+        self._rounds = 0  # that run or wait for their place
         self._condition = threading.Condition()
         self._width = width
         self._running = 0
         self._next_ticket = 0
         self._serving = 0
 
+    def has_live_work(self) -> bool:
+        """Whether live batches, of whatever pipeline, are under way or were a moment ago."""
+        with self._condition:
+            return self._is_live()
+
     @contextmanager
     def admitted(self) -> Iterator[None]:
+        """A live batch, or what somebody waits for."""
+        with self._condition:
+            self._live += 1
+        try:
+            with self._place():
+                yield
+        finally:
+            with self._condition:
+                self._live -= 1
+                self._last_live = self._clock()
+                self._condition.notify_all()
+
+    @contextmanager
+    def admitted_round(self) -> Iterator[None]:
+        """A round of filling."""
+        with self._condition:
+            while self._rounds >= (max(1, self._width - 1) if self._is_live() else self._width):
+                self._condition.wait(_LIVE_S)  # it may be live work that does not go on
+            self._rounds += 1
+        try:
+            with self._place():
+                yield
+        finally:
+            with self._condition:
+                self._rounds -= 1
+                self._condition.notify_all()
+
+    def _is_live(self) -> bool:
+        return self._live > 0 or (self._last_live is not None and self._clock() - self._last_live < _LIVE_S)
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
         with self._condition:
             ticket = self._next_ticket
             self._next_ticket += 1

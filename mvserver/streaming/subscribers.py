@@ -73,12 +73,14 @@ class Subscriber:
     policy: ErrorHandling
     claimed: Position = field(default_factory=dict)
     filled: bool = False
+    fill_look: int = 0  # number of the look at the source, begun after it came, that says how far it has to be filled
     fill_target: Position | None = None
     fill_records: int | None = None  # about how many there were to read, when the target was set
     unverified: bool = False  # its state is new: before anything is read, the source must have all that it starts from
     failure: str | None = None
     terminated: bool = False
     note: str | None = None
+    left_by_round: int | None = None  # how many records the last round of its history left to read
     busy: bool = False  # a backfill round is under way
     skip_rejected_until: Position | None = None
     epoch: int = 0

@@ -52,7 +52,8 @@ def test_a_view_is_filled_once_there_is_room(monkeypatch: pytest.MonkeyPatch) ->
     nothing = cast(Any, None)
     thread = threading.Thread(
         target=Filler(
-            roster, reader, nothing, nothing, session=nothing, gate=nothing, stopping=stopping
+            roster, reader, nothing, nothing, session=nothing, gate=nothing, end_of_look=lambda number: roster.latest,
+            stopping=stopping,
         ).loop
     )  # fmt: skip
     thread.start()
@@ -91,7 +92,9 @@ def test_a_history_that_is_gone_is_a_failure_that_outlives_the_server(monkeypatc
     }
     roster.subscribers = dict(views)
     nothing = cast(Any, None)
-    filling = Filler(roster, reader, nothing, nothing, session=nothing, gate=nothing, stopping=threading.Event())
+    filling = Filler(
+        roster, reader, nothing, nothing, session=nothing, gate=nothing, end_of_look=nothing, stopping=threading.Event()
+    )
     filling._fill_failed(list(views.values()), gone)
     assert writer.recorded == {"p": str(gone), "q": str(gone)}
     assert [view.failure for view in views.values()] == [str(gone)] * 2
@@ -106,6 +109,8 @@ def test_a_source_that_does_not_answer_fails_no_view(monkeypatch: pytest.MonkeyP
     view = Subscriber(cast(Any, SimpleNamespace(query_id="q")), 1, {"at": 0}, cast(Any, None))
     roster.subscribers = {"q": view}
     nothing = cast(Any, None)
-    filling = Filler(roster, reader, nothing, nothing, session=nothing, gate=nothing, stopping=threading.Event())
+    filling = Filler(
+        roster, reader, nothing, nothing, session=nothing, gate=nothing, end_of_look=nothing, stopping=threading.Event()
+    )
     filling._fill_failed([view], OSError("no route to host"))
     assert (view.failure, writer.recorded, roster.stalled) == (None, {}, "no route to host")
