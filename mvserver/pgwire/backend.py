@@ -196,7 +196,8 @@ class WireSession(Protocol):
     def sync(self) -> None:
         """End of an extended-protocol sequence: commits the implicit transaction or ends a failed one."""
 
-    def cancel(self) -> None: ...
+    def cancel(self) -> bool:
+        """Ends the statement that is under way. False where none was: one that has only been received may come yet."""
 
     def close(self) -> None: ...
 

@@ -11,6 +11,7 @@ import asyncio
 import ipaddress
 import logging
 import socket
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -27,6 +28,8 @@ from mvserver.pgwire.machine import Machine, State
 from mvserver.pgwire.tls import Tls
 
 _LOG = logging.getLogger(__name__)
+
+_CANCEL_AGAIN_S = 0.005
 
 
 class Host(Protocol):
@@ -59,6 +62,7 @@ class Connection(asyncio.Protocol):
         self._inbox: deque[bytes] = deque()
         self._inbox_bytes = 0
         self._busy = False  # a job has the engine
+        self._jobs = 0  # how many there have been
         self._parked = False  # output waits for the client, the engine for the output
         self._full = False  # the transport's buffer is over the high-water mark
         self._lost = False
@@ -122,8 +126,12 @@ class Connection(asyncio.Protocol):
 
     def cancel(self, done: Callable[[], None] = lambda: None) -> None:
         """Stops the running statement, if one runs. The session's method may block, so it has threads of its own."""
-        machine = self._machine
-        if machine is None or machine.session is None or not _submit(self._host.cancels, _cancel, machine, done):
+        machine, job = self._machine, self._jobs
+
+        def waits() -> bool:
+            return self._busy and self._jobs == job
+
+        if machine is None or machine.session is None or not _submit(self._host.cancels, _cancel, machine, waits, done):
             done()
 
     def stop(self, error: SqlError) -> None:
@@ -268,6 +276,7 @@ class Connection(asyncio.Protocol):
 
     def _submit(self, work: Work | None) -> None:
         self._busy = True
+        self._jobs += 1
         if not _submit(self._host.workers, self._job, work):
             self._busy = False
             self.abort()
@@ -403,11 +412,12 @@ def _submit(executor: Executor, call: Callable[..., None], *arguments: object) -
     return True
 
 
-def _cancel(machine: Machine, done: Callable[[], None]) -> None:
+def _cancel(machine: Machine, waits: Callable[[], bool], done: Callable[[], None]) -> None:
+    """``waits``: a message has come, and a worker takes it up or has done so. It came before the request did."""
     session = machine.session
     try:
-        if session is not None:
-            session.cancel()
+        while session is not None and not session.cancel() and waits():
+            time.sleep(_CANCEL_AGAIN_S)
     except Exception:  # noqa: BLE001 - logged; there is no client to tell
         _LOG.exception("cancelling a statement failed")
     finally:

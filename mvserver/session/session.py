@@ -48,7 +48,7 @@ class Session:
         self._extensions = ExtensionCalls(state.services.extensions, self)
         self._idle = IdleWatch(state, self._lock, self.terminate)
         self._in_call = False
-        self._cancel_reason: str | None = None  # of a request that came during the present call
+        self._cancel_reason: str | None = None  # of a request that came since the client's turn ended
         self._terminated: SqlError | None = None
         self._closed = False
         state.context.cancelled = self._is_cancelled
@@ -241,15 +241,18 @@ class Session:
             self._state.restore(self._state.transaction.fail())
 
     # --- ending -----------------------------------------------------------------------------------------------------
-    def cancel(self) -> None:
-        self.cancel_for(USER_REQUEST)
+    def cancel(self) -> bool:
+        return self.cancel_for(USER_REQUEST)
 
-    def cancel_for(self, reason: str) -> None:
-        if self._in_call:
+    def cancel_for(self, reason: str) -> bool:
+        at_work = self._in_call
+        if at_work:
             self._cancel_reason = reason  # a statement that is only being parsed has no clock yet
         clock = self._state.clock
         if clock is not None:
+            self._cancel_reason = reason  # its time may be over already, and the next part's not have begun
             clock.cancel(reason)
+        return at_work or clock is not None
 
     def close(self) -> None:
         self.cancel()
@@ -284,7 +287,7 @@ class Session:
         with self._lock:
             self._idle.busy()
             token = session_id_var.set(str(self.id))
-            self._cancel_reason, self._in_call = None, True
+            self._in_call = True
             try:
                 if self._terminated is not None:
                     raise self._terminated
@@ -362,7 +365,7 @@ class Session:
     # --- the client's turn ------------------------------------------------------------------------------------------
     def _rest(self) -> None:
         """There is nothing to cancel now."""
-        self._state.clock = None
+        self._state.clock = self._cancel_reason = None
         status = self._state.transaction.status
         self.activity.idle(status)
         if not self._closed:

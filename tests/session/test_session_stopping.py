@@ -66,10 +66,29 @@ def test_a_statement_can_be_cancelled_while_it_is_planned(
     assert run(session, "SELECT a FROM v")
 
 
+def test_a_cancel_between_the_parts_of_a_statement_is_not_lost(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When its text is parsed, and its own time has not begun."""
+    parse, taken = session._parse, list[bool]()
+
+    def cancelled_then(*arguments: Any) -> Any:
+        statements = parse(*arguments)
+        taken.append(session.cancel())
+        return statements
+
+    with monkeypatch.context() as patched:
+        patched.setattr(session, "_parse", cancelled_then)
+        with pytest.raises(SqlError) as caught:
+            run(session, "SELECT a FROM sleepy")
+    assert (caught.value.sqlstate, taken) == ("57014", [True])
+    assert values(session, "SELECT a FROM v")[0] == (1,)
+
+
 def test_cancel_of_an_idle_session_does_nothing(session: Session) -> None:
-    session.cancel()
+    assert not session.cancel()
     run(session, "SELECT a FROM v")
-    session.cancel()
+    assert not session.cancel()
     assert values(session, "SELECT a FROM v")[0] == (1,)
 
 

@@ -81,6 +81,29 @@ def test_cancel(running: Running) -> None:
         assert tags(client.until()) == ["INSERT 0 1"]
 
 
+def test_a_cancel_of_what_no_worker_has_begun_is_repeated(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message has come, and the session does not know of it yet; an idle one is asked once."""
+    with RawClient(running.port) as client:
+        process, key = backend_key(client.log_in())
+        session = running.backend.sessions[0]
+        cancel, asked = session.cancel, list[bool]()
+
+        def cancelled() -> bool:
+            asked.append(session.running)
+            return len(asked) > 3 and cancel()
+
+        monkeypatch.setattr(session, "cancel", cancelled)
+        client.send(query("sleep 60"))
+        wait_for(lambda: session.running)
+        for _ in range(2):
+            with RawClient(running.port) as other:
+                other.send(special(5678, struct.pack("!I", process) + key))
+                assert other.rest() == b""
+            if len(asked) == 4:
+                assert errors(client.until())[0]["C"] == "57014"
+        assert asked == [True] * 4 + [False]
+
+
 def test_cancel_is_not_held_up_by_busy_workers() -> None:
     with Running(connections_max=2) as running, RawClient(running.port) as one, RawClient(running.port) as two:
         process, key = backend_key(one.log_in())

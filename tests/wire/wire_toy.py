@@ -162,13 +162,14 @@ class ToySession:
         if self.status == "I":
             self.portals.clear()
 
-    def cancel(self) -> None:
+    def cancel(self) -> bool:
         self.cancels += 1
-        copying = self.copying
-        if self.running or copying is not None:
+        copying, running = self.copying, self.running
+        if running or copying is not None:
             self.cancelled.set()
         if copying is not None:
             copying.on_wake()
+        return running or copying is not None
 
     def fail(self) -> None:
         self.fails += 1
