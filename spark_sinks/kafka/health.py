@@ -53,13 +53,22 @@ def examine(cluster: Cluster, topic_name: str, position: Position) -> Finding:
     except SqlError as unanswered:
         if unanswered.sqlstate == sqlstates.DATA_CORRUPTED:
             raise
-        if unanswered.sqlstate == sqlstates.UNDEFINED_OBJECT:  # deleted between two of the requests
+        if unanswered.sqlstate == sqlstates.UNDEFINED_OBJECT and _is_gone(cluster, topic_name):
             return Finding("failed", position, topic_gone(cluster.store, topic_name))
         return Finding("stalled", position, unanswered)
     latest = make_position(topic.id, present.stable)
     if error is not None:
         return Finding("failed", position, error, latest)
     return Finding("ok", position, None, latest)
+
+
+def _is_gone(cluster: Cluster, topic: str) -> bool:
+    """Whether it was deleted between two of the requests: a client that loses its broker between them may say that of
+    a topic that is there."""
+    try:
+        return cluster.topic_or_none(topic) is None
+    except SqlError:  # nobody answers: the next look will tell
+        return False
 
 
 def _missing(
