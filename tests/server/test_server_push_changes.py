@@ -211,6 +211,10 @@ class Reader:
                 found[row] += 1
         return +found
 
+    @property
+    def over(self) -> bool:
+        return not self._thread.is_alive()
+
     def end(self) -> str | None:
         self._connection.cancel()
         self._thread.join(WITHIN_S)
@@ -317,6 +321,7 @@ def test_a_crash_leaves_nothing_behind(world: World) -> None:
     readers.append(Reader(world, ADDED["join"][0]))
     until(lambda: all(reader.rows for reader in readers))
     world.kill()
+    until(lambda: all(reader.over for reader in readers))  # a client that has not noticed yet cannot cancel
     assert [reader.end() for reader in readers] != ["57014"] * 3
     assert world.left_in_file() != []
     world.start()
