@@ -29,7 +29,7 @@ from mvserver.pgwire.tls import Tls
 
 _LOG = logging.getLogger(__name__)
 
-_CANCEL_AGAIN_S = 0.005
+_CANCEL_AGAIN_S = 0.005  # a worker takes a message up within about that
 
 
 class Host(Protocol):

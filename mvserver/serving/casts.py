@@ -106,7 +106,7 @@ def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
     if name in ("numeric", "decimal") and not is_array and not getattr(cast.to, "expressions", None):
         cast.set("to", exp.DataType.build(_plain_numeric(cast.this), dialect="duckdb"))
         return cast
-    if name in ("numeric", "decimal") and is_array and _without_scale(cast.to):
+    if name in ("numeric", "decimal") and is_array:
         _give_scale(cast)
     _read_constant(cast, name, is_array=is_array)
     if name in ("numeric", "decimal"):
@@ -254,21 +254,17 @@ def _plain_numeric(operand: exp.Expr) -> str:
     return f"DECIMAL(38, {_NUMERIC_SCALE})"
 
 
-def _without_scale(kind: exp.DataType) -> bool:
-    while kind.expressions and isinstance(kind.expressions[0], exp.DataType):
-        kind = kind.expressions[0]
-    return not kind.expressions
-
-
 def _give_scale(cast: exp.Cast) -> None:
     """``x::numeric[]``: constants keep their digits, where DuckDB's own DECIMAL has three."""
+    element = cast.to
+    while element.expressions and isinstance(element.expressions[0], exp.DataType):
+        element = element.expressions[0]
+    if element.expressions:  # it has a scale
+        return
     scale = _NUMERIC_SCALE
     if all(isinstance(node, exp.Literal | exp.Array | exp.Paren | exp.Neg) for node in cast.this.walk()):
         scale = _longest_fraction([literal.name for literal in cast.this.find_all(exp.Literal)])
-    kind = cast.to
-    while kind.expressions:
-        kind = kind.expressions[0]
-    kind.replace(exp.DataType.build(f"DECIMAL(38, {scale})", dialect="duckdb"))
+    element.replace(exp.DataType.build(f"DECIMAL(38, {scale})", dialect="duckdb"))
 
 
 def _longest_fraction(texts: list[str]) -> int:

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class Session:
-    """Implements ``mvserver.pgwire.backend.WireSession``, ``AnswersAtOnce`` and ``LooksUp``."""
+    """Implements ``mvserver.pgwire.backend.WireSession``, ``AnswersAtOnce``, ``LooksUp`` and ``StopsReading``."""
 
     def __init__(self, session_id: int, state: SessionState, on_close: Callable[[], None] = lambda: None) -> None:
         self.id = session_id
@@ -245,14 +245,16 @@ class Session:
         return self.cancel_for(USER_REQUEST)
 
     def cancel_for(self, reason: str) -> bool:
-        at_work = self._in_call
-        if at_work:
-            self._cancel_reason = reason  # a statement that is only being parsed has no clock yet
+        """False where there is nothing to cancel: the turn is the client's."""
+        if not self._in_call and self._state.clock is None:
+            return False
+        # First, for a clock to come: a statement that is being parsed has none yet, and that of one part of a text may
+        # have stopped while that of the next has not begun.
+        self._cancel_reason = reason
         clock = self._state.clock
         if clock is not None:
-            self._cancel_reason = reason  # its time may be over already, and the next part's not have begun
             clock.cancel(reason)
-        return at_work or clock is not None
+        return True
 
     def close(self) -> None:
         self.cancel()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.streaming.spark import LIVE_S
 from mvserver.streaming.spark_errors import is_too_large
 from mvserver.streaming.subscribers import Rate, Subscriber
 from spark_sinks.base import Position, SourceReader
@@ -20,7 +21,6 @@ _log = logging.getLogger(__name__)
 RECORDS_MIN = 100  # a batch is never made smaller than this
 JOIN_RECORDS_MAX = 50_000  # a view this close to a batch's start is taken in with it
 _JOIN_RECORDS = 20_000  # rounds bring it so close, where they can
-_LIVE_S = 2.0  # so long after a live batch the next one is expected
 
 
 class Roster:
@@ -61,7 +61,7 @@ class Roster:
 
     def is_live(self) -> bool:
         """Whether a live batch is to be expected at any moment."""
-        return self.last_batch_at is not None and time.monotonic() - self.last_batch_at < _LIVE_S
+        return self.last_batch_at is not None and time.monotonic() - self.last_batch_at < LIVE_S
 
     def joins(self, subscriber: Subscriber, start: Position) -> bool:
         """Whether a batch that begins at ``start`` reads what a subscriber lacks before it."""

@@ -56,7 +56,7 @@ _SETTINGS = {
     # A stop that meets a running callback parses a deep error text with a regular expression.
     "spark.driver.extraJavaOptions": "-Xss8m -XX:+UseParallelGC",
 }
-_LIVE_S = 2.0  # so long after a live batch the next one is expected
+LIVE_S = 2.0  # so long after a live batch the next one is expected
 _TASK_LOGGERS = ("org.apache.spark.executor.Executor", "org.apache.spark.scheduler.TaskSetManager")
 _ERROR_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")  # PySpark's own
 
@@ -176,7 +176,7 @@ class SparkGate:
         """A round of filling."""
         with self._condition:
             while self._rounds >= (max(1, self._width - 1) if self._is_live() else self._width):
-                self._condition.wait(_LIVE_S)  # it may be live work that does not go on
+                self._condition.wait(LIVE_S)  # it may be live work that does not go on
             self._rounds += 1
         try:
             with self._place():
@@ -187,7 +187,7 @@ class SparkGate:
                 self._condition.notify_all()
 
     def _is_live(self) -> bool:
-        return self._live > 0 or (self._last_live is not None and self._clock() - self._last_live < _LIVE_S)
+        return self._live > 0 or (self._last_live is not None and self._clock() - self._last_live < LIVE_S)
 
     @contextmanager
     def _place(self) -> Iterator[None]:

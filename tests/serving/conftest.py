@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from serving_kept import MEMORY
+from serving_server import PullServer
 from serving_world import World
 
 
@@ -16,3 +19,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     made = World(tmp_path_factory.mktemp("serving"))
     yield made
     made.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[PullServer]:
+    """One that keeps finished rows, for modules that make none of their own."""
+    with PullServer(tmp_path, finished_rows_memory=MEMORY) as made:
+        yield made

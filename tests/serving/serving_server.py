@@ -20,6 +20,7 @@ from mvserver.session.services import Services
 from mvserver.sql import parse
 
 LEFT_WORK_S = 30.0
+STOPPED_WITHIN_S = 1.5  # the promise is a second; the rest is room for a busy machine
 
 Client = psycopg.Connection[tuple[Any, ...]]
 
@@ -66,3 +67,23 @@ class PullServer:
         while self.world.service.left:
             assert time.monotonic() < ends, "canceled statements do not end"
             time.sleep(0.01)
+
+
+def is_cancelled(client: Client, text: str, entered: threading.Semaphore) -> None:
+    """Asks ``text`` and cancels it when it has ``entered`` what holds it: the client is told so at once."""
+    ended: list[str | None] = []
+
+    def run() -> None:
+        try:
+            client.execute(text)  # type: ignore[arg-type]
+        except psycopg.Error as error:
+            ended.append(f"{error.sqlstate} {error.diag.message_primary}")
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert entered.acquire(timeout=20)
+    began = time.monotonic()
+    client.cancel_safe()
+    thread.join(20)
+    assert time.monotonic() - began < STOPPED_WITHIN_S
+    assert ended == ["57014 canceling statement due to user request"]

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 import pytest
-from serving_server import Client, PullServer
+from serving_server import STOPPED_WITHIN_S, Client, PullServer, is_cancelled
 
 from mvserver import limits
 from mvserver.errors import SqlError
@@ -21,7 +21,6 @@ from mvserver.pgcatalog.system import SystemCatalog
 
 pytestmark = pytest.mark.usefixtures("made_system_catalog")
 
-STOPPED_WITHIN_S = 1.5  # the promise is a second; the rest is room for a busy machine
 SLOW = pa.table({"n": [1, 2], "_o": pa.array([0, 0], pa.uint32()), "_r": pa.array([0, 0], pa.uint32())})
 
 
@@ -72,32 +71,13 @@ def times_out(client: Client, text: str) -> None:
     client.execute("RESET statement_timeout")
 
 
-def is_cancelled(client: Client, text: str, held: Held) -> None:
-    ended: list[str | None] = []
-
-    def run() -> None:
-        try:
-            client.execute(text)  # type: ignore[arg-type]
-        except psycopg.Error as error:
-            ended.append(f"{error.sqlstate} {error.diag.message_primary}")
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    assert held.entered.acquire(timeout=20)
-    began = time.monotonic()
-    client.cancel_safe()
-    thread.join(20)
-    assert time.monotonic() - began < STOPPED_WITHIN_S
-    assert ended == ["57014 canceling statement due to user request"]
-
-
 @pytest.mark.parametrize("text", ["SELECT sum(visits) FROM visits", "SELECT relname FROM pg_class WHERE oid = 1259"])
 def test_the_first_statements_leave_the_making_of_the_system_catalog(
     server: PullServer, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     held = hold(monkeypatch, "_fill_static")
     with server.connect() as one, server.connect() as other:
-        is_cancelled(one, text, held)
+        is_cancelled(one, text, held.entered)
         for _ in range(limits.LEFT_WORK_OF_SESSION_MAX + 1):  # it is nobody's own, so nobody is refused for it
             times_out(one, text)
         waiting: list[Any] = []
@@ -116,7 +96,7 @@ def test_the_rows_of_a_changed_catalog_are_left(server: PullServer, monkeypatch:
         held = hold(monkeypatch, "_fill_living")
         server.world.catalog.change(relations=server.world.catalog.current.relations[1:])
         times_out(one, text)
-        is_cancelled(one, text, held)
+        is_cancelled(one, text, held.entered)
         assert other.execute("SELECT sum(visits) FROM all_types a, (SELECT 6 AS visits) v").fetchone() == (6,)
         held.let_go.set()
         assert one.execute(text).fetchone() == (0,)
@@ -127,14 +107,14 @@ def test_the_rows_of_mv_catalog_are_left(server: PullServer, slow: Held) -> None
     text = "SELECT sum(n) FROM mv_catalog.slow"
     with server.connect() as one, server.connect() as other:
         slow.let_go.clear()
-        is_cancelled(one, text, slow)
+        is_cancelled(one, text, slow.entered)
         times_out(one, text)
         slow.let_go.set()
         assert one.execute(text).fetchone() == (3,)
         slow.let_go.clear()
         while slow.entered.acquire(blocking=False):
             pass
-        is_cancelled(one, text, slow)
+        is_cancelled(one, text, slow.entered)
         times_out(one, text)
         assert other.execute("SELECT sum(visits) FROM visits").fetchone() == (6,)
         slow.let_go.set()

@@ -8,12 +8,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from serving_kept import MEMORY, KeptView, until
+from serving_kept import KeptView, until
 from serving_server import Client, PullServer
 
 from mvserver import limits
@@ -42,12 +41,6 @@ def _binary(client: Client, text: str, parameters: tuple[Any, ...]) -> list[tupl
 
 
 _WAYS: tuple[Ask, ...] = (_simple, _extended, _prepared, _binary)
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[PullServer]:
-    with PullServer(tmp_path, finished_rows_memory=MEMORY) as made:
-        yield made
 
 
 @pytest.fixture

@@ -6,10 +6,9 @@ import struct
 import threading
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
-from serving_kept import MEMORY, KeptView, until
+from serving_kept import KeptView, until
 from serving_server import PullServer
 from wire.wire_client import (
     SYNC,
@@ -67,12 +66,6 @@ _OTHERS = {
     "two statements in a text": query("SELECT visits FROM visits WHERE site = 7 AND url = 'a'; SELECT 1"),
     "closed at the end": bind([b"7", b"a"], statement="point") + execute() + close("P") + SYNC,
 }  # fmt: skip
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[PullServer]:
-    with PullServer(tmp_path, finished_rows_memory=MEMORY) as made:
-        yield made
 
 
 @pytest.fixture
