@@ -70,7 +70,7 @@ class PlanRuns:
 
 @dataclass(frozen=True)
 class StreamRead:
-    """A stream that the query reads to its present end: the projection that reads it, and the table it becomes.
+    """A stream or changelog that the query reads to its present end: the projection that does so, the table it becomes.
     ``limit`` rows are enough, None for all."""
 
     name: str

@@ -150,15 +150,8 @@ class NameResolver:
     def _readable(self, relation: Relation, position: int | None) -> Relation:
         if not self._authority.holds(relation, Privilege.SELECT):
             raise _denied(f"{relation.kind} {relation.name}", position)
-        if relation.kind == "materialized view" or (relation.kind == "stream" and self._scope.reads_streams):
+        if relation.kind == "materialized view" or self._scope.reads_streams:
             return relation
-        if self._scope.reads_streams:
-            raise SqlError(
-                sqlstates.FEATURE_NOT_SUPPORTED,
-                f'reading {relation.kind} "{relation.name}" to its present end is not supported',
-                hint="Create a materialized view over it.",
-                position=position,
-            )
         raise ReadsStream(relation.kind, relation.name, position)
 
     def _database_oid(self) -> int:

@@ -1,4 +1,4 @@
-"""Streams in a pull query: each becomes a table of the rows that were read from it, for this one run.
+"""Streams and changelogs in a pull query: each becomes a table of the rows that were read from it, for this one run.
 
 Which columns are read is found in the text: every name that occurs in it, which may be one too many and never one too
 few. A LIMIT goes to the source where nothing else decides which rows are given.
@@ -45,7 +45,7 @@ class StreamTables:
             name=f"mv_stream_{len(self.reads)}",
             select=f"SELECT {listed} FROM {name}{_with(table.meta.get('properties'))}",
             columns=tuple((column.name, duckdb_type(parse_type(column.type))) for column in columns),
-            limit=self._limit(table),
+            limit=self._limit(table) if relation.kind == "stream" else None,  # a changelog's rows are known at its end
         )
         known = next((each for each in self.reads if each.select == read.select and each.limit == read.limit), None)
         if known is None:

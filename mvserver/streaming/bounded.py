@@ -1,4 +1,4 @@
-"""Reading a stream from a position to its present end, once: for pull queries over streams that ask for it.
+"""Reading a stream or changelog from a position to its present end, once: for pull queries that ask for it.
 
 Nothing is kept of it: a reader of its own in a folder of its own, rounds of bounded size through the evaluator that
 views have, and rows in memory within a bound.
@@ -11,24 +11,30 @@ import shutil
 import threading
 import uuid
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from mvserver import limits, sqlstates
+from mvserver.compiler.changelogs import over_changelog
 from mvserver.compiler.plans import ErrorHandling, Projection
 from mvserver.errors import SqlError
+from mvserver.streaming.evaluate import Evaluated
 from mvserver.streaming.evaluator import BatchEvaluator
 from mvserver.streaming.push import PushSubscriber
 from mvserver.streaming.shares import Share
 from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.spark_errors import is_too_large
 from mvserver.streaming.subscribers import Subscriber
-from mvserver.streaming.targets import Target
+from mvserver.streaming.targets import Target, build_target
 from spark_sinks.base import Position, SourceReader
+from spark_sinks.duckdb.changelog import KeyedRows
+from spark_sinks.duckdb.rows_now import RowsNow
 from spark_sinks.duckdb.state import AppendState
 
+_NAME = "bounded"  # of what such a read has instead of a query and a view
 _ROUND_MIN = 100  # records: a round is never made smaller than this
 
 
@@ -77,46 +83,35 @@ class BoundedReads:
         rows_max: int | None,
         stopped: Callable[[], bool],
     ) -> pa.Table:
-        evaluator = BatchEvaluator(reader, _fail)
-        found: list[pa.Table] = []
-        size, rows = 0, 0
-        start, end = span
-        records_max = limits.BOUNDED_ROUND_RECORDS_MAX
-        if rows_max is not None:
-            records_max = max(_ROUND_MIN, min(records_max, rows_max))
-        while not reader.reached(start, end) and (rows_max is None or rows < rows_max):
-            _refuse_stopped(stopped)
-            following = reader.advance(start, reader.limit(start, end, records_max))
-            try:
-                table = self._round(plan, reader, evaluator, start, following)
-            except Exception as error:
-                if is_too_large(error) and records_max > _ROUND_MIN:
-                    records_max = max(_ROUND_MIN, records_max // 4)
-                    continue
-                raise reader.explain_failure(error, start) from error
-            reader.confirm(start)
-            found.append(table)
-            rows += table.num_rows
-            size += table.nbytes
-            if size > limits.BOUNDED_READ_BYTES_MAX:
-                raise _too_large(plan)
-            start = following
-            records_max = min(limits.BOUNDED_ROUND_RECORDS_MAX, records_max * 4)
-        if not found:
-            found.append(self._round(plan, reader, evaluator, start, start))  # for its columns
-        whole = pa.concat_tables(found)
+        with closing(_Versions(plan) if over_changelog(plan) else _Passing(plan)) as rows:
+            evaluator = BatchEvaluator(reader, _fail)
+            start, end = span
+            records_max = limits.BOUNDED_ROUND_RECORDS_MAX
+            if rows_max is not None:
+                records_max = max(_ROUND_MIN, min(records_max, rows_max))
+            while not reader.reached(start, end) and (rows_max is None or rows.count < rows_max):
+                _refuse_stopped(stopped)
+                following = reader.advance(start, reader.limit(start, end, records_max))
+                try:
+                    evaluated = self._round(rows.target, reader, evaluator, start, following)
+                except Exception as error:
+                    if is_too_large(error) and records_max > _ROUND_MIN:
+                        records_max = max(_ROUND_MIN, records_max // 4)
+                        continue
+                    raise reader.explain_failure(error, start) from error
+                reader.confirm(start)
+                rows.take(evaluated)
+                start = following
+                records_max = min(limits.BOUNDED_ROUND_RECORDS_MAX, records_max * 4)
+            if rows.columns_unknown:
+                rows.take(self._round(rows.target, reader, evaluator, start, start))
+            whole = rows.table()
         return whole if rows_max is None else whole.slice(0, rows_max)
 
     def _round(
-        self, plan: Projection, reader: SourceReader, evaluator: BatchEvaluator, start: Position, end: Position
-    ) -> pa.Table:
-        subscriber = PushSubscriber(
-            Target("bounded", "bounded", plan, AppendState("", ()), delivered=True),
-            1,
-            start,
-            plan.scan.error_handling,
-            filled=True,
-        )
+        self, target: Target, reader: SourceReader, evaluator: BatchEvaluator, start: Position, end: Position
+    ) -> Evaluated:
+        subscriber = PushSubscriber(target, 1, start, target.plan.scan.error_handling, filled=True)
         records = reader.distance(start, end)
         with self._gate.admitted():
             frame = reader.batch(self._session(), start, end)
@@ -129,8 +124,66 @@ class BoundedReads:
                 detail=first.reason + ".",
                 hint="'source.deserialization.error.handling' = 'IGNORE' leaves such records out.",
             )
+        return evaluated
+
+
+class _Passing:
+    """The rows of a stream: those of each record that passes."""
+
+    def __init__(self, plan: Projection) -> None:
+        self.target = Target(_NAME, _NAME, plan, AppendState("", ()), delivered=True)
+        self.count = 0
+        self._plan = plan
+        self._found: list[pa.Table] = []
+        self._bytes = 0
+
+    @property
+    def columns_unknown(self) -> bool:
+        """Whether no record was there to tell them: a round of none does."""
+        return not self._found
+
+    def take(self, evaluated: Evaluated) -> None:
         (delivery,) = evaluated.deliveries
-        return delivery.rows
+        self._found.append(delivery.rows)
+        self.count += delivery.rows.num_rows
+        self._bytes += delivery.rows.nbytes
+        if self._bytes > limits.BOUNDED_READ_BYTES_MAX:
+            raise _too_large(self._plan)
+
+    def table(self) -> pa.Table:
+        return pa.concat_tables(self._found)
+
+    def close(self) -> None:
+        self._found.clear()
+
+
+class _Versions:
+    """The rows of a changelog: the last version of each, where it was not deleted."""
+
+    columns_unknown = False
+    count = 0  # no number of them is enough: what comes later may replace or delete any
+
+    def __init__(self, plan: Projection) -> None:
+        self.target = build_target(_NAME, _NAME, 1, plan)
+        self._plan = plan
+        assert isinstance(self.target.state, KeyedRows)  # noqa: S101 - a projection of a changelog
+        self._rows = RowsNow(self.target.state)
+
+    def take(self, evaluated: Evaluated) -> None:
+        try:
+            for merge in evaluated.merges:
+                self._rows.take(merge)
+        except MemoryError as error:
+            raise _too_large(self._plan) from error
+
+    def table(self) -> pa.Table:
+        found = self._rows.table([output.name for output in self._plan.outputs])
+        if found.nbytes > limits.BOUNDED_READ_BYTES_MAX:
+            raise _too_large(self._plan)
+        return found
+
+    def close(self) -> None:
+        self._rows.close()
 
 
 def _fail(subscriber: Subscriber, error: SqlError) -> None:
@@ -147,5 +200,5 @@ def _too_large(plan: Projection) -> SqlError:
         sqlstates.CONFIGURATION_LIMIT_EXCEEDED,
         f'"{plan.scan.relation}" has more than a query may read at once',
         detail=f"The columns that it needs come to more than {limits.BOUNDED_READ_BYTES_MAX >> 20} MiB.",
-        hint="Create a materialized view over the stream, name fewer columns, or use a LIMIT without ORDER BY.",
+        hint="Create a materialized view over it, name fewer columns, or use a LIMIT without ORDER BY.",
     )

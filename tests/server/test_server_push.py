@@ -217,6 +217,19 @@ def test_the_rows_of_a_partition_come_in_its_order(stream: Stream, kafka_broker:
         assert connection.execute("SELECT count(*), max(n) FROM numbers").fetchone() == (600, 599)
         assert connection.execute("SELECT n FROM numbers LIMIT 3").fetchall() == [(0,), (1,), (2,)]
         connection.execute("DROP STREAM numbers")
+        versions = [("a", 1), ("b", 2), ("c", 3), ("a", 4), ("b", None), ("d", None), ("c", None), ("c", 5)]
+        connection.execute("CREATE ENTITY push_versions IN STORE k WITH ('topic.partitions' = 3, 'topic.replicas' = 1)")
+        connection.execute("CREATE CHANGELOG versions (id VARCHAR, n BIGINT, PRIMARY KEY (id)) WITH ('store' = 'k', "
+                           "'topic' = 'push_versions', 'value.format' = 'json', 'key.format' = 'json', "
+                           "'key.type' = 'STRUCT<id VARCHAR>')")  # fmt: skip
+        assert connection.execute("SELECT * FROM versions").fetchall() == []
+        for key, version in versions:
+            value = None if version is None else json.dumps({"id": key, "n": version}).encode()
+            producer.produce("push_versions", value, json.dumps({"id": key}).encode())
+        assert producer.flush(30) == 0
+        assert connection.execute("SELECT * FROM versions ORDER BY id LIMIT 2").fetchall() == [("a", 4), ("c", 5)]
+        assert connection.execute("SELECT count(*), sum(n) FROM versions WHERE n > 1").fetchone() == (2, 9)
+        connection.execute("DROP CHANGELOG versions")
     until(lambda: stream.readings == [])
 
 

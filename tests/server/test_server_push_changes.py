@@ -291,8 +291,15 @@ def test_psql_shows_changed_groups(world: World) -> None:
 def test_the_same_to_the_present_end(world: World) -> None:
     """As a BI tool asks: ordinary SQL over the rows that are there."""
     asked = "SELECT url, count(*), sum(ms) FROM clicks GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 10"
+    world.feed(30)
     with world.connect(options="-c mv.stream_reads=bounded") as connection:
         assert connection.execute(asked).fetchall() == world.postgres.execute(asked).fetchall()
+        for rows in (
+            "SELECT * FROM users ORDER BY id LIMIT 4",
+            "SELECT name, count(*), max(age) FROM users WHERE age > 15 GROUP BY name ORDER BY name",
+            "SELECT c.n, u.name FROM clicks c JOIN users u ON u.id = c.ms % 7 ORDER BY c.n",
+        ):
+            assert connection.execute(rows).fetchall() == world.postgres.execute(rows).fetchall() != []
         with pytest.raises(psycopg.errors.FeatureNotSupported) as caught:
             connection.execute(SHOWN["windows"][0].encode())
         assert "RESET mv.stream_reads" in str(caught.value.diag.message_hint)

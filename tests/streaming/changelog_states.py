@@ -79,6 +79,10 @@ class Changes:
         entry = LedgerEntry("p", 1, number, {"at": number}, {"at": number + 1}, len(records))
         assert self.writer.commit(Commit(entry, merges))
 
+    def merge(self, records: Sequence[dict[str, Any]], number: int = 0) -> TableMerge:
+        """What a batch of them is for one of the views."""
+        return self._merge(self._decoded(list(records)), self._targets[number])
+
     def _decoded(self, records: list[dict[str, Any]]) -> pa.Table:
         places = list(range(self._place, self._place + len(records)))
         self._place += len(records)

@@ -1,4 +1,4 @@
-"""A stream as a table of what it has now, for a pull query that reads it so (mv.stream_reads = 'bounded')."""
+"""A stream or changelog as a table of what it has now: for a pull query under mv.stream_reads = 'bounded'."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class PushQuery(Statement):
 
 @dataclass(frozen=True)
 class BoundedRead(Statement):
-    """A stream read to its present end, for a pull query that names it. ``select`` is as a push query's."""
+    """A stream or changelog read to its present end, for a pull query on it. ``select`` is as a push query's."""
 
     select: exp.Expression
     limit: int | None = None
