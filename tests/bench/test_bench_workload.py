@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from mvbench.viewsets import clicks_views, wide_views
-from mvbench.workload import CLICKS, CUSTOMERS, KEYS, ORDERS, VISITS, WIDE, Generator, Workload, marker_url
+from mvbench.workload import CLICKS, CUSTOMERS, KEYS, ORDERS, VISITS, WIDE, Generator, Message, Workload, marker_url
 
 SEED = 11
 WORKLOADS = (CLICKS, WIDE, KEYS, ORDERS, CUSTOMERS, VISITS)
 
 
-def made(workload: Workload, start: int, stop: int, seed: int = SEED) -> list[bytes]:
+def messages(workload: Workload, start: int, stop: int, seed: int = SEED) -> list[Message]:
     generator = Generator(workload, seed)
     try:
         return generator.chunk(start, stop)
@@ -22,16 +23,20 @@ def made(workload: Workload, start: int, stop: int, seed: int = SEED) -> list[by
         generator.close()
 
 
+def made(workload: Workload, start: int, stop: int, seed: int = SEED) -> list[bytes]:
+    return [message["value"] for message in messages(workload, start, stop, seed)]
+
+
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
 def test_events_have_the_declared_columns_and_types(workload: Workload) -> None:
     declared = dict(column.strip().split(" ") for column in workload.columns.split(","))
     kinds = {"BIGINT": int, "INTEGER": int, "VARCHAR": str}
-    for value in [*made(workload, 0, 500), workload.marker_value(7)]:
+    for value in [*made(workload, 0, 500), workload.marker_message(7)["value"]]:
         event = json.loads(value)
         assert list(event) == list(declared)
         for column, kind in declared.items():
             assert type(event[column]) is kinds[kind]
-    assert json.loads(workload.marker_value(7))["url"] == marker_url(7)
+    assert json.loads(workload.marker_message(7)["value"])["url"] == marker_url(7)
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
@@ -41,9 +46,17 @@ def test_the_nth_event_of_a_seed_is_always_the_same(workload: Workload) -> None:
     assert whole != Counter(made(workload, 0, 3_000, seed=SEED + 1))
 
 
+@pytest.mark.parametrize("workload", [ORDERS, CUSTOMERS, replace(VISITS, primary_key="customer")])
+def test_the_records_of_a_changelog_have_the_keys_of_their_rows(workload: Workload) -> None:
+    """A topic of a changelog is compacted, and refuses records without a key."""
+    for message in [*messages(workload, 0, 500), workload.marker_message(7)]:
+        assert message["key"].decode() == json.loads(message["value"])[workload.primary_key]
+    assert all(set(message) == {"value"} for message in messages(WIDE, 0, 10))
+
+
 def test_chunks_cover_a_range_once() -> None:
     generator = Generator(KEYS, SEED)
-    times = [json.loads(value)["url"] for chunk in generator.chunks(10, 35, size=10) for value in chunk]
+    times = [json.loads(each["value"])["url"] for chunk in generator.chunks(10, 35, size=10) for each in chunk]
     generator.close()
     assert sorted(times) == sorted(f"key-{number}" for number in range(10, 35))
 

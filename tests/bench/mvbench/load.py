@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from mvbench.workload import Generator, Workload
+from mvbench.workload import Generator, Message, Workload
 
 PARTITIONS = 4
 MARKER_EVERY_S = 0.1
@@ -19,6 +19,7 @@ _SLICE = 5_000  # events of one partition in a row while preloading
 _FLUSH_TIMEOUT_S = 120.0
 _POOL = 100_000  # different events of a live load, sent again and again
 _TICK_S = 0.01
+_BY_KEY = -1  # the partition that the producer chooses by a message's key
 
 
 def preload(bootstrap: str, topic: str, workload: Workload, count: int, seed: int, *, start: int = 0) -> float:
@@ -35,32 +36,51 @@ def preload(bootstrap: str, topic: str, workload: Workload, count: int, seed: in
         }
     )
     generator = Generator(workload, seed)
+    before = _kept(bootstrap, topic)
     began = time.monotonic()
     partition = 0
-    for values in generator.chunks(start, start + count):
-        for at in range(0, len(values), _SLICE):
-            _send(producer, topic, values[at : at + _SLICE], partition)
+    for messages in generator.chunks(start, start + count):
+        for at in range(0, len(messages), _SLICE):
+            _send(producer, topic, messages[at : at + _SLICE], partition)
             partition = (partition + 1) % PARTITIONS
-    left = producer.flush(_FLUSH_TIMEOUT_S)
+    producer.flush(_FLUSH_TIMEOUT_S)
+    rate = count / (time.monotonic() - began)
     generator.close()
-    if left:
-        raise TimeoutError(f"{left} events were not acknowledged within {_FLUSH_TIMEOUT_S:g} s")
-    return count / (time.monotonic() - began)
+    _check_kept(bootstrap, topic, before + count)
+    return rate
 
 
-def _send(producer: Producer, topic: str, values: list[bytes], partition: int) -> None:
-    messages: list[dict[str, Any]] = [{"value": value} for value in values]
+def _send(producer: Producer, topic: str, messages: list[Message], partition: int) -> None:
+    """Those with a key go where the key says."""
+    if messages and "key" in messages[0]:
+        partition = _BY_KEY
     while messages:
         queued = producer.produce_batch(topic, messages, partition=partition)
         if queued == len(messages):
             producer.poll(0)
             return
-        refused = [message for message in messages if "_error" in message]
+        refused: list[dict[str, Any]] = [message for message in messages if "_error" in message]
         for message in refused:
             if message["_error"].code() != KafkaError._QUEUE_FULL:
                 raise KafkaException(message["_error"])
-        messages = [{"value": message["value"]} for message in refused]
+        messages = [{name: part for name, part in message.items() if name != "_error"} for message in refused]
         producer.poll(0.05)
+
+
+def _kept(bootstrap: str, topic: str) -> int:
+    """How many records the broker has taken; it may refuse some that the producer was given."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "log_level": 2})
+    try:
+        ends = [consumer.get_watermark_offsets(TopicPartition(topic, number))[1] for number in range(PARTITIONS)]
+    finally:
+        consumer.close()
+    return sum(ends)
+
+
+def _check_kept(bootstrap: str, topic: str, expected: int) -> None:
+    kept = _kept(bootstrap, topic)
+    if kept != expected:
+        raise RuntimeError(f"topic {topic} has {kept} records instead of {expected}")
 
 
 @dataclass(frozen=True)
@@ -81,7 +101,7 @@ class LiveLoad:
         self.begin_at = 0.0
         self.first_marker = first_marker
         self._process = context.Process(
-            target=_produce_live, args=(theirs, bootstrap, topic, workload.name, rate, first_marker), daemon=True
+            target=_produce_live, args=(theirs, bootstrap, topic, workload, rate, first_marker), daemon=True
         )
         self._markers: list[Marker] = []
         self.sent = 0
@@ -120,17 +140,15 @@ def start_together(loads: Sequence[LiveLoad]) -> None:
 
 
 def _produce_live(
-    pipe: Connection, bootstrap: str, topic: str, workload_name: str, rate: int, first_marker: int
+    pipe: Connection, bootstrap: str, topic: str, workload: Workload, rate: int, first_marker: int
 ) -> None:
-    from mvbench import workload as workloads  # in the child
-
-    workload: Workload = getattr(workloads, workload_name.upper())
     producer = Producer(
         {"bootstrap.servers": bootstrap, "log_level": 2, "compression.type": "lz4", "linger.ms": 1, "acks": "all"}
     )
     generator = Generator(workload, seed=7)
     pool = generator.chunk(0, _POOL)
     generator.close()
+    before = _kept(bootstrap, topic)
     pipe.send("ready")
     begin_at: float = pipe.recv()
     stamps: list[float] = []
@@ -146,17 +164,18 @@ def _produce_live(
             for partition in range(PARTITIONS):
                 number = due // PARTITIONS + (1 if partition < due % PARTITIONS else 0)
                 if number:
-                    values = [pool[(at + offset) % _POOL] for offset in range(number)]
-                    _send(producer, topic, values, partition)
+                    messages = [pool[(at + offset) % _POOL] for offset in range(number)]
+                    _send(producer, topic, messages, partition)
                     at += number
             sent += due
         if passed >= len(stamps) * MARKER_EVERY_S:
             number = first_marker + len(stamps)
-            value = workload.marker_value(number)
+            marker = workload.marker_message(number)
             stamps.append(time.time())
-            producer.produce(topic, value, partition=number % PARTITIONS)
+            _send(producer, topic, [marker], number % PARTITIONS)
         producer.poll(0)
         next_tick = (int(passed / _TICK_S) + 1) * _TICK_S + begin_at
         time.sleep(max(0.0, next_tick - time.time()))  # the rate is kept by the clock
     producer.flush(_FLUSH_TIMEOUT_S)
+    _check_kept(bootstrap, topic, before + sent + len(stamps))
     pipe.send((sent + len(stamps), stamps))

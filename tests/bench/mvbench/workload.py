@@ -6,11 +6,14 @@ another process and does not share it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
+
+Message = dict[str, bytes]  # as the producer takes it: a value, and where it is a changelog's, the key of its row
 
 _CHUNK = 200_000
 _ZIPF_BUCKETS = 1 << 16
@@ -40,8 +43,11 @@ class Workload:
             f"'topic.partitions' = 4, 'topic.replicas' = 1, 'value.format' = 'json'{timestamp});"
         )
 
-    def marker_value(self, number: int) -> bytes:
-        return self.marker.format(url=marker_url(number), ts=EVENT_TIME_START_MS).encode()
+    def marker_message(self, number: int) -> Message:
+        value = self.marker.format(url=marker_url(number), ts=EVENT_TIME_START_MS)
+        if self.primary_key is None:
+            return {"value": value.encode()}
+        return {"key": str(json.loads(value)[self.primary_key]).encode(), "value": value.encode()}
 
 
 def marker_url(number: int) -> str:
@@ -112,21 +118,21 @@ class Generator:
         self._connection.execute("SET threads = 1")
         self._connection.register("zipf_ranks", _zipf(workload.urls))
         self._connection.execute("CREATE TABLE zipf AS FROM zipf_ranks")
+        key = "" if workload.primary_key is None else f"encode(value ->> '$.{workload.primary_key}') AS key, "
         self._select = (
             "WITH e AS (SELECT range AS i, hash(range, $seed, 1) AS h1, hash(range, $seed, 2) AS h2, "
-            "hash(range, $seed, 3) AS h3 FROM range($start, $stop)) "
-            f"SELECT encode({workload.json}) AS value FROM e JOIN zipf z ON z.bucket = hash(e.i, $seed, 4) % "
-            f"{_ZIPF_BUCKETS}"
+            "hash(range, $seed, 3) AS h3 FROM range($start, $stop))"
+            f", v AS (SELECT {workload.json} AS value FROM e JOIN zipf z ON z.bucket = hash(e.i, $seed, 4) % "
+            f"{_ZIPF_BUCKETS}) SELECT {key}encode(value) AS value FROM v"
         )
 
-    def chunk(self, start: int, stop: int) -> list[bytes]:
+    def chunk(self, start: int, stop: int) -> list[Message]:
         """The events start to stop - 1; their order within a chunk is not part of the promise."""
         parameters = {"seed": self._seed, "start": start, "stop": stop}
-        table = self._connection.sql(self._select, params=parameters).to_arrow_table()
-        values: list[bytes] = table.column("value").to_pylist()
-        return values
+        messages: list[Message] = self._connection.sql(self._select, params=parameters).to_arrow_table().to_pylist()
+        return messages
 
-    def chunks(self, start: int, stop: int, size: int = _CHUNK) -> Iterator[list[bytes]]:
+    def chunks(self, start: int, stop: int, size: int = _CHUNK) -> Iterator[list[Message]]:
         for at in range(start, stop, size):
             yield self.chunk(at, min(stop, at + size))
 

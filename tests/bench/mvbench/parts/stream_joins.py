@@ -39,7 +39,7 @@ _JOINS = (
     _Join(
         "temporal",
         replace(CUSTOMERS, timestamp=None),
-        f"SELECT v.url, count(*) AS n, count(c.plan) AS known FROM {STREAM} AS v "
+        f"SELECT v.url, count(c.plan) AS n FROM {STREAM} AS v "
         f"LEFT JOIN {_RIGHT} AS c ON v.customer = c.url GROUP BY v.url",
     ),
 )
