@@ -152,7 +152,7 @@ class Binder:
         try:
             return self._bound(wanted.tree)
         except SqlError as error:
-            if error.sqlstate != sqlstates.UNDEFINED_FUNCTION:
+            if error.sqlstate not in (sqlstates.UNDEFINED_FUNCTION, sqlstates.DATATYPE_MISMATCH):
                 raise
             if not TypedRewriting(self._cursor, wanted.tree, {}, wanted.time_zone).add_missing():
                 raise

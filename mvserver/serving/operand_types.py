@@ -12,6 +12,7 @@ from sqlglot import exp
 from mvserver import limits
 from mvserver.serving import json_operators
 from mvserver.serving.arrays import array_literal
+from mvserver.serving.casts import constant_of
 
 TypeOf = Callable[[exp.Expr], str]
 
@@ -223,6 +224,37 @@ def joined_arrays(parts: Sequence[exp.Expr], kinds: Sequence[str]) -> exp.Expr |
     nulls = [isinstance(part.unnest(), exp.Null) for part in parts]
     both = all(array or null for array, null in zip(arrays, nulls, strict=True))
     return _call("_array_cat", *parts) if both and any(arrays) else None
+
+
+def add_missing(tree: exp.Expr, type_of: TypeOf) -> bool:
+    """``array || element`` either way round, and ``array || 'text of an array'``, which DuckDB does not bind: in place,
+    inner ones first; True when there was one."""
+    changed = False
+    for node in reversed(list(tree.walk(bfs=True))):
+        made = _extended(node.left, node.right, type_of) if isinstance(node, exp.DPipe) else None
+        if made is not None:
+            node.replace(made)
+            changed = True
+    return changed
+
+
+def _extended(left: exp.Expr, right: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
+    kinds = type_of(left), type_of(right)
+    for array, text in ((kinds[0], right), (kinds[1], left)):
+        constant = text.unnest()
+        if array.endswith("]") and isinstance(constant, exp.Literal) and constant.is_string:
+            value = constant_of(constant, array)
+            return _call("_array_cat", *((left, value) if text is right else (value, right)))
+    for name, array, item in (("array_append", *kinds), ("array_prepend", *reversed(kinds))):
+        if array.endswith("]") and _is_element(item, array[:-2]):
+            return _call(name, left, right)
+    return None
+
+
+def _is_element(kind: str, of: str) -> bool:
+    """Whether a value of one type goes into an array of the other, which may become one of the wider of the two. Of
+    numerics it would give all elements the digits of one."""
+    return kind == of or {kind, of} <= {*_INTEGERS, *_FLOATS}
 
 
 def _joined_items(node: exp.Expr, array: exp.Expr, type_of: TypeOf) -> exp.Expr | None:

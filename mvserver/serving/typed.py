@@ -88,7 +88,8 @@ class TypedRewriting:
 
     def add_missing(self) -> bool:
         """What DuckDB does not bind; True when there was some."""
-        return periods.add_missing(self._tree, self._type)
+        periods_added = periods.add_missing(self._tree, self._type)
+        return operand_types.add_missing(self._tree, self._type) or periods_added
 
     def apply(self, *, with_enums: bool) -> bool:
         """In place, inner expressions first; True when something was rewritten. ``with_enums``: whether any operand

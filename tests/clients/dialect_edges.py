@@ -85,6 +85,10 @@ VALUES = (
     "array_remove(ARRAY[1, NULL, 2, 1], 1), array_remove(ARRAY[1, NULL], NULL), array_remove(tags, 'x') FROM shop",
     "array_cat(NULL::int[], ARRAY[1]), array_cat(NULL::int[], NULL::int[]), marks || NULL FROM shop ORDER BY id",
     "tags || ARRAY['z'], NULL || marks, marks || marks FROM shop ORDER BY id",
+    "marks || 7, 7 || marks, marks || small, tags || name, name || tags FROM shop ORDER BY id",
+    "ARRAY[1, 2] || 3 || 4, 0 || ARRAY[1] || 2, ARRAY[1] || NULL::int, NULL::int[] || 3, ARRAY[1] || '{2,3}'",
+    "ARRAY[1] || 2.5::float8, ARRAY[1.5::float8] || 2, ARRAY[1] || 3000000000, ARRAY[1.5] || 2.5",
+    "ARRAY['a'] || '{b,c}', '{b,\"c d\"}' || ARRAY['a'], ARRAY['a'] || 'b'::text, ARRAY[[1, 2]] || ARRAY[3, 4]",
     "ARRAY[1, NULL] @> ARRAY[NULL]::int[], ARRAY[1, NULL] @> ARRAY[1], ARRAY[1] <@ ARRAY[1, NULL]",
     # periods, texts
     "justify_hours(interval '36 hours'), justify_hours(interval '23:59'), justify_hours(interval '-30 hours')",
