@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from sqlglot import exp
 
@@ -97,6 +97,9 @@ class Comparison:
     parameter: int = 0
 
 
+Signal = Literal["cancel", "terminate"]
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class KeyRead:
     """A query of columns of one view, by conditions that all compare its key: one that finished rows can answer."""
@@ -132,6 +135,7 @@ class PullPlan:
     together: Together | None = field(default=None, compare=False)  # the same for several keys
     key_read: KeyRead | None = field(default=None, compare=False)
     runs: PlanRuns = field(default_factory=lambda: PlanRuns(few=False), compare=False)
+    signals: tuple[tuple[int, Signal], ...] = ()  # columns of processes, to which the session sends that
     sets: tuple[tuple[str, str, bool], ...] = ()  # set_config(name, value, is_local): the session applies them at run
     reads_now: bool = False  # now() and its like
     steady: bool = False  # equal texts have equal answers, to whomever, until a view that they read is changed

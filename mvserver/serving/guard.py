@@ -30,7 +30,7 @@ _REFUSED = re.compile(
       | enable_\w+ | disable_\w+ | load_\w+ | install_\w+ | summary | repeat_row | seq_scan | index_scan | pandas_scan
       | arrow_scan\w* | python_map_function | st_read\w* | sqlite_\w+ | postgres_\w+ | mysql_\w+ | iceberg_\w+
       | delta_scan | add_parquet_key | pg_read_file | pg_read_binary_file | pg_ls_dir | pg_stat_file | lo_\w+
-      | dblink\w* | pg_reload_conf | pg_rotate_logfile | pg_terminate_backend | pg_cancel_backend
+      | dblink\w* | pg_reload_conf | pg_rotate_logfile
       | range | list_resize | array_resize | printf | bitstring
       | json_serialize_\w+ | \w+_external_resource\w* | truncate_duckdb_logs | parse_duckdb_\w+
       | pg_advisory_(?!unlock_all)\w+ | _(?!pg_)\w+ | pg_notify | xpath | query_to_xml

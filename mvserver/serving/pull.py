@@ -37,6 +37,7 @@ from mvserver.serving import (
     long_texts,
     naming,
     shim,
+    signals,
 )
 from mvserver.serving.api import (
     NOBODY,
@@ -276,6 +277,7 @@ class DuckPullService:
         reads = resolver.reads
         refuse_if_stopped(stopped)
         naming.name_outputs(tree)
+        signalled = signals.take(tree, facts)
         jsonb.arrows(tree)
         documents, declared = jsonb.documents(tree), casts.declared_parameters(tree)
         tree = shim.adapt(jsonb.adapt(tree), facts, catalog=bool(reads.system))
@@ -289,7 +291,7 @@ class DuckPullService:
         plan = _finish(made.tree, made.direct, made.bound, scope, oids, reads, facts, kind, documents, declared)
         if large:
             dismantle(made.tree)
-        return plan
+        return signals.signalling(plan, signalled)
 
     # --- push queries -----------------------------------------------------------------------------------------------
     def shaper(self, columns: Sequence[tuple[str, str]]) -> RowShaper:

@@ -30,7 +30,7 @@ class SessionBackend:
         session_id = self.registry.new_id()
         session = Session(
             session_id,
-            SessionState(session_id, self._services, startup, settings, context, role),
+            SessionState(session_id, self._services, startup, settings, context, role, self.registry),
             on_close=lambda: self.registry.remove(session_id),
         )
         self.registry.add(session, startup, self._limits(role))

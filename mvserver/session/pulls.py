@@ -18,6 +18,7 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Gathered, Postponed, Result
 from mvserver.serving.api import UNPROVED_S, Asked, PullPlan, Snapshot, owner_of, refuse_continuous
+from mvserver.session import signals
 from mvserver.session.clock import StatementClock
 from mvserver.session.cursors import cursors_table
 from mvserver.session.filling import ViewWatch
@@ -129,6 +130,7 @@ class PullRunner:
             plan is not None
             and (self._runs_short(plan) or plan.runs.kept or self._state.services.pulls.finished.knows(plan))
             and not plan.sets
+            and not plan.signals
             and not plan.streams
             and not (plan.reads_now and self._state.transaction.started)
             and not self._state.transaction.pins
@@ -189,6 +191,16 @@ class PullRunner:
             sharing.keep(plan, parameters, version, result)
         return result
 
+    def _signalled(self, plan: PullPlan, result: Result, snapshot: Snapshot) -> Result:
+        """All of them are sent before the first row goes to the client."""
+        try:
+            sent = list(signals.send(self._state, result, plan.signals))
+        except Exception:
+            _close(result)
+            self._release(snapshot)
+            raise
+        return dataclasses.replace(result, batches=iter(sent))
+
     def _finished(self, plan: PullPlan, parameters: Sequence[Any], clock: StatementClock) -> Result | None:
         """Without DuckDB, where the rows are kept finished; where no snapshot is pinned, that is."""
         if plan.key_read is None:
@@ -222,6 +234,8 @@ class PullRunner:
         self._apply_settings(plan)
         if snapshot is None:
             return result
+        if plan.signals:
+            result = self._signalled(plan, result, snapshot)
         if result.fields is None or result.whole:
             self._release(snapshot)
             return result

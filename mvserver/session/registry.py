@@ -81,14 +81,10 @@ class SessionRegistry:
             entries = list(self._sessions.values())
         return [_row(session, startup) for session, startup in entries]
 
-    def cancel(self, session_id: int) -> bool:
-        """Cancels what a session runs; False where there is no such session."""
+    def by_process(self, process: int) -> Session | None:
         with self._lock:
-            entry = self._sessions.get(session_id)
-        if entry is None:
-            return False
-        entry[0].cancel()
-        return True
+            entries = list(self._sessions.values())
+        return next((session for session, startup in entries if _process(session, startup) == process), None)
 
     def terminate_all(self) -> None:
         """At shutdown: running statements are stopped and each session's next call is refused."""
@@ -106,7 +102,7 @@ def _row(session: Session, startup: Startup) -> SessionActivity:
     activity = session.activity
     return SessionActivity(
         session_id=session.id,
-        process=startup.process or session.id,
+        process=_process(session, startup),
         user=session.session_role,
         database=startup.database,
         application_name=session.application_name,
@@ -118,3 +114,7 @@ def _row(session: Session, startup: Startup) -> SessionActivity:
         state=activity.state,
         query=activity.query_text,
     )
+
+
+def _process(session: Session, startup: Startup) -> int:
+    return startup.process or session.id

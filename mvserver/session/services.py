@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from catalog.model import Role
+from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Result
 from mvserver.routing.copying import CopyTarget
 from mvserver.serving.api import PullService
@@ -73,6 +74,22 @@ class Directory(Protocol):
 
     def query_of_view(self, view_id: str) -> tuple[str, str] | None:
         """The view's name and the id of the continuous query that keeps it."""
+
+
+class OpenSession(Protocol):
+    """What others may do to a session."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def session_role(self) -> str: ...
+    def cancel(self) -> bool: ...
+    def terminate(self, error: SqlError) -> None: ...
+
+
+class OpenSessions(Protocol):
+    def by_process(self, process: int) -> OpenSession | None:
+        """By the number that its client knows, and pg_stat_activity shows."""
 
 
 class TextRewriter(Protocol):

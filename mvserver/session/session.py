@@ -49,6 +49,7 @@ class Session:
         self._idle = IdleWatch(state, self._lock, self.terminate)
         self._in_call = False
         self._cancel_reason: str | None = None  # of a request that came since the client's turn ended
+        self._ending: SqlError | None = None  # for which a statement that is at work is cancelled
         self._terminated: SqlError | None = None
         self._closed = False
         state.context.cancelled = self._is_cancelled
@@ -272,6 +273,7 @@ class Session:
 
     def terminate(self, error: SqlError) -> None:
         """Ends the session from the server's side: what it holds is freed now, its next call raises ``error``."""
+        self._ending = error
         self.cancel_for(error.message)
         with self._lock:
             if self._terminated is not None or self._closed:
@@ -302,8 +304,10 @@ class Session:
                 if self._cancel_reason is not None and not self._is_cancelled():
                     raise SqlError(sqlstates.QUERY_CANCELED, self._cancel_reason)
             except SqlError as error:
-                self._fail(error)
-                raise
+                failure = self._fail(error)
+                if failure is error:
+                    raise
+                raise failure from error
             except Postponed:
                 raise
             except Exception as error:
@@ -352,7 +356,10 @@ class Session:
         """Whatever went wrong, as the one error the client sees; the transaction fails with it."""
         self._state.restore(self._state.transaction.fail())
         if isinstance(error, SqlError):
-            return error
+            if self._ending is None or error.sqlstate != sqlstates.QUERY_CANCELED:
+                return error
+            self._terminated = self._ending  # which is told here, in the statement's place
+            return self._ending
         if isinstance(error, RecursionError):
             return SqlError(sqlstates.STATEMENT_TOO_COMPLEX, "statement is nested too deeply")
         if isinstance(error, MemoryError):

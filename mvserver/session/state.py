@@ -16,7 +16,7 @@ from mvserver.session.context import SessionContext
 from mvserver.session.cursors import Cursors
 from mvserver.session.portals import Portals
 from mvserver.session.prepared import PreparedStatements
-from mvserver.session.services import Services
+from mvserver.session.services import OpenSessions, Services
 from mvserver.session.settings import Settings
 from mvserver.session.transactions import Place, Restore, Transaction
 from mvserver.sql.quoting import quoted
@@ -30,6 +30,7 @@ class SessionState:
     settings: Settings
     context: SessionContext
     role: Role  # who has logged in
+    sessions: OpenSessions
     transaction: Transaction = field(default_factory=Transaction)
     prepared: PreparedStatements = field(default_factory=PreparedStatements)
     portals: Portals = field(default_factory=Portals)

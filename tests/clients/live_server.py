@@ -22,6 +22,7 @@ from mvserver.routing.ports import Services as RoutingServices
 from mvserver.routing.router import Router
 from mvserver.serving.database import Database
 from mvserver.serving.pull import DuckPullService
+from mvserver.session.activity_table import activity_table
 from mvserver.session.backend import SessionBackend
 from mvserver.session.catalog_directory import CatalogDirectory
 from mvserver.session.cursors import cursors_table
@@ -97,10 +98,12 @@ class LiveServer:
         self.stores = StoreRegistry(
             StoreSettings((self.files,), certificate_folders=(), jar_directory=None, kafka_timeout_s=1.0)
         )
+        source = LiveCatalogSource(self.catalog)
         self.pulls = DuckPullService(
             self.database,
-            LiveCatalogSource(self.catalog),
+            source,
             {
+                "pg_stat_activity": lambda: activity_table(self.backend.registry.activity(), source.snapshot()),
                 "pg_cursors": cursors_table,
                 "pg_prepared_statements": prepared_table,
                 "pg_settings": settings_table,
