@@ -132,6 +132,7 @@ FINISHED_ROWS_FORMS_MAX = 64  # choices of columns and formats in which the rows
 SLEEP_MAX_S = 3_600.0  # pg_sleep
 PULL_CONCURRENCY = 16  # queries at work in DuckDB at the same time
 PARSED_TEXTS_MAX = 512  # SELECTs kept parsed, for drivers that send the same text again and again
+PARSED_CHARACTERS_MAX = 131_072  # of all of them: 60,000 objects, at which each full collection of cycles looks
 PARSED_TEXT_CHARACTERS_MAX = 16_384  # a longer text is parsed each time
 
 # --- push queries ---------------------------------------------------------------------------------------------------

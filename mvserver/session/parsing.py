@@ -21,6 +21,7 @@ class RememberingParser:
         self._parse = parse
         self._lock = threading.Lock()
         self._known: OrderedDict[str, Sequence[Statement]] = OrderedDict()
+        self._characters = 0
 
     def __call__(self, text: str) -> Sequence[Statement]:
         with self._lock:
@@ -31,7 +32,9 @@ class RememberingParser:
         statements = self._parse(text)
         if len(text) <= limits.PARSED_TEXT_CHARACTERS_MAX and len(statements) == 1 and isinstance(statements[0], Pull):
             with self._lock:
+                self._characters += 0 if text in self._known else len(text)
                 self._known[text] = statements
-                while len(self._known) > limits.PARSED_TEXTS_MAX:
-                    self._known.popitem(last=False)
+                while len(self._known) > limits.PARSED_TEXTS_MAX or self._characters > limits.PARSED_CHARACTERS_MAX:
+                    oldest, _ = self._known.popitem(last=False)
+                    self._characters -= len(oldest)
         return statements

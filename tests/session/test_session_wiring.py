@@ -64,6 +64,16 @@ def test_what_is_kept_is_bounded() -> None:
     assert counting.texts.count(long) == 2
 
 
+def test_all_that_is_kept_is_bounded_by_its_characters() -> None:
+    counting = Counting()
+    remembering = RememberingParser(counting)
+    half = limits.PARSED_TEXT_CHARACTERS_MAX // 2
+    texts = [f"SELECT '{number}{'x' * half}'" for number in range(limits.PARSED_CHARACTERS_MAX // half)]
+    for text in (*texts, *texts[:1], *texts[-2:], *texts[-2:]):
+        remembering(text)
+    assert [counting.texts.count(text) for text in (texts[0], *texts[-2:])] == [2, 1, 1]
+
+
 def test_repeated_texts_are_not_parsed_again_in_either_protocol() -> None:
     counting = Counting()
     world = World()
