@@ -19,8 +19,7 @@ _WHAT = {"cancel": ("cancel", "query", "canceled"), "terminate": ("terminate", "
 
 def send(state: SessionState, result: Result, signals: Sequence[tuple[int, Signal]]) -> Iterator[pa.RecordBatch]:
     """The rows of a result, with whether each process that a column names was signalled in that column's place."""
-    batches = list(result.batches)
-    for batch in batches:
+    for batch in list(result.batches):  # read to the end before anything is sent: it may be the own session's
         for place, signal in signals:
             sent = [_sent(state, signal, process) for process in batch.column(place).to_pylist()]
             batch = batch.set_column(place, batch.schema.field(place).name, pa.array(sent, pa.bool_()))
@@ -50,12 +49,12 @@ def _sent(state: SessionState, signal: Signal, process: Any) -> bool | None:
 def _check(state: SessionState, signal: Signal, role: str) -> None:
     directory = state.services.directory
     own, others = directory.role(state.context.role), directory.role(role)
-    if own is None or others is None or own.superuser:  # a dropped role's session ends anyway
+    if others is None or (own is not None and own.superuser):  # a dropped role's session ends anyway
         return
     verb, what, done = _WHAT[signal]
     if others.superuser:
         raise SqlError(sqlstates.INSUFFICIENT_PRIVILEGE, f"must be a superuser to {verb} superuser {what}")
-    if not directory.is_member(own.name, others):
+    if not directory.is_member(state.context.role, others):
         raise SqlError(
             sqlstates.INSUFFICIENT_PRIVILEGE,
             f"must be a member of the role whose {what} is being {done} or member of pg_signal_backend",
