@@ -16,8 +16,9 @@ from mvserver.streaming.roster import Roster
 from mvserver.streaming.shares import Share, Work
 from mvserver.streaming.standings import standing, watched_state
 from spark_sinks.base import SourceReader
+from spark_sinks.duckdb.batch_plans import Advance, Commit, Move, TableMerge
 from spark_sinks.duckdb.ledger import RejectedRow, encode
-from spark_sinks.duckdb.writer import Advance, Commit, MergeError, Move, TableMerge, Writer
+from spark_sinks.duckdb.writer import MergeError, Writer
 
 _log = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ class Committer:
         if work.entry is not None:
             self._reader.confirm(work.entry.start)
         shares = self._write(work)
+        written = set(map(id, shares))
         filled = []
         with self._roster.lock:
             self._roster.rate.add(work.records)
@@ -88,7 +90,7 @@ class Committer:
             for evaluated, part in work.parts:
                 delivered = {delivery.query_id: delivery.rows for delivery in evaluated.deliveries}
                 for share in part:
-                    if share not in shares:
+                    if id(share) not in written:
                         continue
                     subscriber = share.subscriber
                     rejected = evaluated.rejected_counts.get(subscriber.target.plan.scan.relation_id, 0)

@@ -17,10 +17,10 @@ from mvserver.streaming.rejected import rejected_rows
 from mvserver.streaming.spark_calls import collect, select_expressions
 from spark_sinks.base import RecordOrder, SourceReader
 from spark_sinks.duckdb import sessions
+from spark_sinks.duckdb.batch_plans import TableMerge, ViewMerge
 from spark_sinks.duckdb.ledger import RejectedRow
 from spark_sinks.duckdb.state import UpsertState
 from spark_sinks.duckdb.windows import JUDGED, ON_TIME, Judging
-from spark_sinks.duckdb.writer import TableMerge, ViewMerge
 
 _RELATION = "mv_batch"
 _TIME = "record_time"
@@ -112,7 +112,7 @@ def evaluate_partials(frame: DataFrame, program: Program, reader: SourceReader) 
         ViewMerge(
             view.target.query_id,
             view.target.state,
-            roll_ups=tuple(view.partial_statements(_RELATION, null_keys=_has_nulls(table, view))),
+            roll_ups=view.partial_roll_ups(_RELATION, null_keys=_has_nulls(table, view)),
             values=view.value_statements(_RELATION, partial=True),
             keeper=view.target.keeper,
             keys=view.changed_groups(_RELATION, partial=True),
@@ -179,7 +179,7 @@ def rolled_up(view: ViewInput, *, null_keys: bool) -> ViewMerge:
     made = view.merges[null_keys] = ViewMerge(
         view.target.query_id,
         view.target.state,
-        roll_ups=tuple(view.row_statements(_RELATION, null_keys=null_keys)),
+        roll_ups=view.row_roll_ups(_RELATION, null_keys=null_keys),
         values=view.value_statements(_RELATION, partial=False),
         keeper=view.target.keeper,
         keys=view.changed_groups(_RELATION, partial=False),
@@ -200,7 +200,7 @@ def _judged(view: ViewInput, judging: Judging, *, null_keys: bool) -> ViewMerge:
     return ViewMerge(
         view.target.query_id,
         state,
-        roll_ups=tuple(counted.row_statements(relation, null_keys=null_keys)),
+        roll_ups=counted.row_roll_ups(relation, null_keys=null_keys),
         values=counted.value_statements(relation, partial=False),
         judging=judging,
         keeper=view.target.keeper,

@@ -29,15 +29,16 @@ from mvserver.streaming.windowing import WindowColumns, event_us, state_keys
 from spark_sinks.base import METADATA
 from spark_sinks.decode import TYPED_FORMATS, parquet_column
 from spark_sinks.duckdb import value_tables
+from spark_sinks.duckdb.batch_plans import ViewMerge
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.changelog_joins import ChangelogTables
 from spark_sinks.duckdb.grouping_sets import group_keys, grouped
 from spark_sinks.duckdb.join_sides import Batch, FeedState
 from spark_sinks.duckdb.names import qualified
+from spark_sinks.duckdb.roll_ups import MeasureInput, RollUp
 from spark_sinks.duckdb.sent_rows import SentRows
-from spark_sinks.duckdb.state import AppendState, Measure, MeasureInput, State, UpsertState, roll_up
+from spark_sinks.duckdb.state import AppendState, Measure, State, UpsertState
 from spark_sinks.duckdb.windows import Judging
-from spark_sinks.duckdb.writer import ViewMerge
 
 REJECTED_RAW_BYTES_MAX = 65_536  # of a rejected record, this much is kept
 _ROW_KEY = "make_valid_utf8(cast(key as string))"
@@ -89,12 +90,13 @@ class ViewInput:
         """What its partial aggregates must be grouped by."""
         return (*self.keys, *(column for columns in self.values for column in columns))
 
-    def row_statements(self, relation: str, *, null_keys: bool) -> list[tuple[str, bool]]:
-        """(roll-up query, merges into the table of NULL keys)."""
-        return self._roll_ups(relation, [MeasureInput(argument=a) for a in self.arguments], None, null_keys)
+    def row_roll_ups(self, relation: str, *, null_keys: bool) -> tuple[RollUp, ...]:
+        inputs = tuple(MeasureInput(argument=a) for a in self.arguments)
+        return self._roll_ups(relation, inputs, None, null_keys)
 
-    def partial_statements(self, relation: str, *, null_keys: bool) -> list[tuple[str, bool]]:
-        return self._roll_ups(relation, [MeasureInput(partial=p) for p in self.partials], self.partial_count, null_keys)
+    def partial_roll_ups(self, relation: str, *, null_keys: bool) -> tuple[RollUp, ...]:
+        inputs = tuple(MeasureInput(partial=p) for p in self.partials)
+        return self._roll_ups(relation, inputs, self.partial_count, null_keys)
 
     def changed_groups(self, relation: str, *, partial: bool) -> str | None:
         """The group keys of a batch; None where the view has none."""
@@ -125,28 +127,16 @@ class ViewInput:
         )
 
     def _roll_ups(
-        self, relation: str, inputs: Sequence[MeasureInput], count: str | None, null_keys: bool
-    ) -> list[tuple[str, bool]]:
+        self, relation: str, inputs: tuple[MeasureInput, ...], count: str | None, null_keys: bool
+    ) -> tuple[RollUp, ...]:
+        """``null_keys``: whether a key of the batch may hold a NULL; then there is one of those keys, the second."""
         state = self.target.state
         assert isinstance(state, UpsertState)  # noqa: S101 - append views have no roll-up
         passing = self.flag if count is None else f"{count} > 0"
         null_keys = null_keys or bool(self.sets)
-        both = [False, True] if null_keys and self.group_keys else [False]
-        return [
-            (
-                roll_up(
-                    state,
-                    self._grouped(relation),
-                    keys=self.group_keys,
-                    passing=passing,
-                    count=count,
-                    inputs=inputs,
-                    nulls=nulls if null_keys else None,
-                ),
-                nulls,
-            )
-            for nulls in both
-        ]
+        parts = (False, True) if null_keys and self.group_keys else (False if null_keys else None,)
+        relation = self._grouped(relation)
+        return tuple(RollUp(state, relation, self.group_keys, inputs, passing, count, nulls) for nulls in parts)
 
     @property
     def feeds(self) -> bool:

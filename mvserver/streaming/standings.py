@@ -8,10 +8,11 @@ from mvserver.streaming.roster import Roster
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target
 from spark_sinks.base import Position, SourceReader
+from spark_sinks.duckdb.batch_plans import Advance
 from spark_sinks.duckdb.log_reader import LogReader
 from spark_sinks.duckdb.state import State, watched
 from spark_sinks.duckdb.windows import Standing
-from spark_sinks.duckdb.writer import Advance, MergeError, Writer
+from spark_sinks.duckdb.writer import MergeError, Writer
 
 
 def watched_state(target: Target) -> State | None:

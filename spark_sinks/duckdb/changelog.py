@@ -18,17 +18,14 @@ import pyarrow.compute as pc
 from spark_sinks.duckdb import value_tables
 from spark_sinks.duckdb.grouping_sets import SET, Sets, grouped_in_place
 from spark_sinks.duckdb.names import qualified
+from spark_sinks.duckdb.roll_ups import MeasureInput, RollUp, merged_partials, rolled
 from spark_sinks.duckdb.state import (
     NULLS,
     SETTLED,
     Measure,
-    MeasureInput,
     UpsertState,
     create_statements,
     merge_statement,
-    merged_partials,
-    roll_up,
-    rolled,
     source_text,
     total_statements,
 )
@@ -288,17 +285,10 @@ def _merge_differences(cursor: duckdb.DuckDBPyConnection, state: RetractedState)
 def _merge_new(cursor: duckdb.DuckDBPyConnection, state: RetractedState) -> None:
     """As a stream's rows: nothing was replaced."""
     keys = state.group_columns
+    inputs = tuple(MeasureInput(argument=argument) for argument in state.arguments)
     for nulls in (False, True) if keys else (None,):
-        new = roll_up(
-            state.groups,
-            _SIGNED,
-            keys=keys,
-            passing="true",
-            count=None,
-            inputs=[MeasureInput(argument=argument) for argument in state.arguments],
-            nulls=nulls,
-        )
-        _merge(cursor, state, new, nulls=bool(nulls))
+        new = RollUp(state.groups, _SIGNED, keys, inputs, nulls=nulls)
+        _merge(cursor, state, new.query, nulls=bool(nulls))
 
 
 def _merge(cursor: duckdb.DuckDBPyConnection, state: RetractedState, rows: str, *, nulls: bool) -> None:
@@ -353,7 +343,7 @@ def rolled_contributions(state: RetractedState, relation: str, where: str) -> st
     selected = [f"r.{key} AS k{i}" for i, key in enumerate(keys)] if keys else ["0 AS k"]
     selected.append("count(*) AS n")
     for i, (measure, argument) in enumerate(zip(groups.measures, state.arguments, strict=True)):
-        selected += rolled(i, measure, MeasureInput(argument=argument))
+        selected += [f"{text} AS {column}" for column, text in rolled(i, measure, MeasureInput(argument=argument))]
     grouping = f" GROUP BY {', '.join(f'r.{key}' for key in keys)}" if keys else ""
     return f"SELECT {', '.join(selected)} FROM {state.grouped(relation)} AS r{where}{grouping}"
 

@@ -8,7 +8,10 @@ from typing import Any
 
 import duckdb
 
+from spark_sinks.duckdb import shared_states
 from spark_sinks.duckdb.names import qualified
+from spark_sinks.duckdb.shared_states import SHARED
+from spark_sinks.duckdb.state import NULLS
 
 LEDGER_ROWS_SHOWN_MAX = 10_000  # the newest; each pipeline keeps some hundreds
 
@@ -16,7 +19,7 @@ LEDGER_ROWS_SHOWN_MAX = 10_000  # the newest; each pipeline keeps some hundreds
 @dataclass(frozen=True)
 class ViewSize:
     """``stored_bytes``: the blocks of the file that hold its state. What has not been checkpointed is not in them, a
-    block may be shared with another view, and an index is not counted."""
+    block, or the keys of a shared table, may be counted for several views, and an index is not counted."""
 
     rows: int
     stored_bytes: int
@@ -27,16 +30,31 @@ def view_sizes(cursor: duckdb.DuckDBPyConnection) -> Mapping[str, ViewSize]:
     cursor.execute("BEGIN TRANSACTION")
     try:
         block_bytes = _block_bytes(cursor)
-        tables = _names(cursor, "SELECT table_name FROM duckdb_tables() WHERE schema_name = '_state'")
+        tables = _names(cursor, "SELECT table_name AS name FROM duckdb_tables() WHERE schema_name = '_state'")
+        shared = shared_states.places(cursor)
         sizes = {}
         for view in _names(cursor, "SELECT view_name FROM duckdb_views() WHERE schema_name = '_views'"):
             ((rows,),) = cursor.execute(f'SELECT count(*) FROM "_views"."{view}"').fetchall()
             # A state's tables are named after the view's id and the version of its definition.
             blocks = set[int]().union(*(_blocks(cursor, table) for table in tables if table.startswith(f"{view}_")))
+            for state, place in shared.items():
+                if state.startswith(f"{view}_"):
+                    blocks |= _blocks(cursor, place.table, place.prefix)
+                    blocks |= _blocks(cursor, place.table + NULLS, place.prefix)
             sizes[view] = ViewSize(rows, len(blocks) * block_bytes)
     finally:
         cursor.execute("ROLLBACK")  # nothing was written
     return sizes
+
+
+def state_tables(cursor: duckdb.DuckDBPyConnection) -> list[str]:
+    """Those of all states, whether they have tables of their own or share one."""
+    return _names(
+        cursor,
+        "SELECT name FROM (SELECT table_name AS name, schema_name, database_name FROM duckdb_tables() "
+        "UNION ALL SELECT view_name, schema_name, database_name FROM duckdb_views()) "
+        f"WHERE schema_name = '_state' AND NOT starts_with(name, '{SHARED}')",
+    )
 
 
 def batches(cursor: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
@@ -59,9 +77,11 @@ def _block_bytes(cursor: duckdb.DuckDBPyConnection) -> int:
     return int(rows[0][0])
 
 
-def _blocks(cursor: duckdb.DuckDBPyConnection, table: str) -> set[int]:
+def _blocks(cursor: duckdb.DuckDBPyConnection, table: str, prefix: str = "") -> set[int]:
+    """Of the columns whose names begin so, and of the keys."""
     rows = cursor.execute(
         f"SELECT DISTINCT unnest(list_prepend(block_id, additional_block_ids)) "
-        f"FROM pragma_storage_info('{qualified(table)}') WHERE persistent"
+        f"FROM pragma_storage_info('{qualified(table)}') WHERE persistent "
+        f"AND (starts_with(column_name, '{prefix}') OR starts_with(column_name, 'k'))"
     ).fetchall()
     return {block for (block,) in rows if block >= 0}

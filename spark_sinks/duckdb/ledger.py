@@ -37,6 +37,8 @@ CREATE TABLE IF NOT EXISTS "_ledger".rejected_rows (
     rejected_at TIMESTAMPTZ NOT NULL, PRIMARY KEY (relation_id, position));
 CREATE TABLE IF NOT EXISTS "_ledger".outboxes (
     query_id VARCHAR PRIMARY KEY, incarnation VARCHAR NOT NULL, last BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS "_ledger".shared_states (
+    state_table VARCHAR PRIMARY KEY, shared_table VARCHAR NOT NULL, slot BIGINT NOT NULL);
 """
 
 

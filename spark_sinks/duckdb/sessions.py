@@ -15,7 +15,8 @@ import duckdb
 import pyarrow as pa
 
 from spark_sinks.duckdb.names import qualified
-from spark_sinks.duckdb.state import UpsertState, merged_partials
+from spark_sinks.duckdb.roll_ups import merged_partials
+from spark_sinks.duckdb.state import UpsertState
 from spark_sinks.duckdb.windows import Windowing
 
 _NEW, _MERGED = "mv_sessions", "mv_merged_sessions"

@@ -12,7 +12,7 @@ of DISTINCT values takes in the values that are new to their group, as their val
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -187,11 +187,7 @@ def total_statements(state: UpsertState) -> list[str]:
 
 
 def _zeros(state: UpsertState) -> str:
-    return ", ".join("0" if _is_count(name, state) else "NULL" for name, _ in state.state_columns)
-
-
-def drop_statements(state: State) -> list[str]:
-    return [f"DROP TABLE IF EXISTS {qualified(table)}" for table in state.tables]
+    return ", ".join("0" if is_count(name, state) else "NULL" for name, _ in state.state_columns)
 
 
 def source_text(state: UpsertState) -> str:
@@ -205,24 +201,36 @@ def source_text(state: UpsertState) -> str:
     )
 
 
-def merge_statement(state: UpsertState, rolled_up: str, *, nulls: bool) -> str:
-    """Upserts rows of ``rolled_up``, a query with the columns of the state; ``nulls``: those with a NULL in a key.
+@dataclass(frozen=True)
+class MergedColumn:
+    """``updated``: what it becomes of columns of ``t``, the row that is there, and of ``s``, the new one."""
 
-    MERGE, since ON CONFLICT would have DuckDB look for rows of equal keys among them first, which a roll-up has not.
-    """
-    keys = state.keys or ("k",)
-    table, equal = (state.table + NULLS, "IS NOT DISTINCT FROM") if nulls else (state.table, "=")
+    name: str
+    updated: str
+    inserted: str
+
+
+def merge_statement(state: UpsertState, rolled_up: str, *, nulls: bool) -> str:
+    """Upserts rows of ``rolled_up``, a query with the columns of the state; ``nulls``: those with a NULL in a key."""
+    columns = merged_columns(state, {name: name for name, _ in state.state_columns})
+    return upsert(state.table + (NULLS if nulls else ""), state.keys or ("k",), columns, rolled_up, nulls=nulls)
+
+
+def upsert(table: str, keys: Sequence[str], columns: Sequence[MergedColumn], rolled_up: str, *, nulls: bool) -> str:
+    """MERGE, since ON CONFLICT would have DuckDB look for rows of equal keys among the new ones first, which a roll-up
+    has not."""
+    equal = "IS NOT DISTINCT FROM" if nulls else "="
     same = " AND ".join(f"t.{key} {equal} s.{key}" for key in keys)
-    updates = ", ".join(f"{name} = {value}" for name, value in _merged(state, "t", "s"))
-    names = [*keys, *(name for name, _ in state.state_columns)]
+    updates = ", ".join(f"{each.name} = {each.updated}" for each in columns)
+    names = ", ".join([*keys, *(each.name for each in columns)])
+    values = ", ".join([*(f"s.{key}" for key in keys), *(each.inserted for each in columns)])
     return (
         f"MERGE INTO {qualified(table)} AS t USING ({rolled_up}) AS s ON {same} "
-        f"WHEN MATCHED THEN UPDATE SET {updates} "
-        f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
+        f"WHEN MATCHED THEN UPDATE SET {updates} WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values})"
     )
 
 
-def _is_count(name: str, state: UpsertState) -> bool:
+def is_count(name: str, state: UpsertState) -> bool:
     if name == "n":
         return True
     counts = {
@@ -234,168 +242,53 @@ def _is_count(name: str, state: UpsertState) -> bool:
     return name in counts
 
 
-def _merged(state: UpsertState, old: str, new: str) -> list[tuple[str, str]]:
-    """(column, merged value) for each state column."""
-    pairs: list[tuple[str, str]] = [("n", f"{old}.n + {new}.n")]
+def merged_columns(state: UpsertState, new: Mapping[str, str], prefix: str = "") -> list[MergedColumn]:
+    """Of each state column. ``new``: its name in the new rows; ``prefix``: before its name in those that are there."""
+    found: list[MergedColumn] = []
+
+    def add(column: str, updated: str) -> None:
+        found.append(MergedColumn(f"{prefix}{column}", updated, f"s.{new[column]}"))
+
+    def sides(column: str) -> tuple[str, str]:
+        return f"t.{prefix}{column}", f"s.{new[column]}"
+
+    add("n", " + ".join(sides("n")))
     for i, measure in enumerate(state.measures):
-        column = f"m{i}"
-        if measure.kind is Measure.COUNT:
-            pairs.append((column, f"{old}.{column} + {new}.{column}"))
-        elif measure.kind is Measure.SUM:
-            pairs.append((column, f"coalesce({old}.{column} + {new}.{column}, {old}.{column}, {new}.{column})"))
-        elif measure.kind is Measure.MIN:
-            pairs.append((column, f"least({old}.{column}, {new}.{column})"))  # least and greatest skip NULL
-        elif measure.kind is Measure.MAX:
-            pairs.append((column, f"greatest({old}.{column}, {new}.{column})"))
-        else:
-            pairs.extend(_merged_moments(column, old, new))
-    return pairs
-
-
-def _merged_moments(column: str, old: str, new: str) -> list[tuple[str, str]]:
-    n_old, n_new = f"{old}.{column}_n", f"{new}.{column}_n"
-    total = f"({n_old} + {n_new})"
-    delta = f"({new}.{column}_mean - {old}.{column}_mean)"
-    share = f"({n_new}::DOUBLE / {total})"
-    mean = f"{old}.{column}_mean + {delta} * {share}"
-    m2 = f"{old}.{column}_m2 + {new}.{column}_m2 + {delta} * {delta} * {n_old} * {share}"
-    return [
-        (f"{column}_n", total),
-        (f"{column}_mean", _by_side(n_old, n_new, f"{old}.{column}_mean", f"{new}.{column}_mean", mean)),
-        (f"{column}_m2", _by_side(n_old, n_new, f"{old}.{column}_m2", f"{new}.{column}_m2", m2)),
-    ]
-
-
-def _by_side(n_old: str, n_new: str, only_old: str, only_new: str, both: str) -> str:
-    return f"CASE WHEN {n_new} = 0 THEN {only_old} WHEN {n_old} = 0 THEN {only_new} ELSE {both} END"
-
-
-@dataclass(frozen=True)
-class MeasureInput:
-    """Where a batch holds a measure. In row mode ``argument`` is the column of evaluated arguments (one row is one
-    record); in partial mode ``partial`` are the columns of partial values, in the order of the state columns."""
-
-    argument: str | None = None
-    partial: tuple[str, ...] = ()
-
-
-def roll_up(
-    state: UpsertState,
-    relation: str,
-    *,
-    keys: Sequence[str],
-    passing: str,
-    count: str | None,
-    inputs: Sequence[MeasureInput],
-    nulls: bool | None,
-    anyway: bool = False,
-) -> str:
-    """The query that reduces a batch to one row a key, shaped as the state.
-
-    ``passing``: condition that a row belongs to the view; ``count``: column with the number of records behind a partial
-    row, None in row mode. ``nulls``: only keys with (True) or without (False) a NULL, or all (None).
-    ``anyway``: the group without keys is there also where nothing is in it.
-    """
-    conditions = [passing]
-    if nulls is not None and keys:
-        any_null = " OR ".join(f"{key} IS NULL" for key in keys)
-        conditions.append(f"({any_null})" if nulls else f"NOT ({any_null})")
-    where = " AND ".join(conditions)
-    selected: list[str] = [f"{key} AS k{i}" for i, key in enumerate(keys)] if keys else ["0 AS k"]
-    selected.append(("count(*)" if count is None else f"sum({count})::BIGINT") + " AS n")
-    grouping = f" GROUP BY {', '.join(keys)}" if keys else "" if anyway else " HAVING n > 0"
-    source = relation
-    if count is not None and any(m.kind is Measure.MOMENTS and m.values is None for m in state.measures):
-        source = _with_group_means(state, relation, keys, where, inputs)
-        where = "true"
-    for i, (measure, given) in enumerate(zip(state.measures, inputs, strict=True)):
-        if measure.values is None:
-            selected.extend(rolled(i, measure, given))
-    rolled_up = f"SELECT {', '.join(selected)} FROM {source} WHERE {where}{grouping}"
-    return _with_new_values(state, rolled_up) if any(m.values is not None for m in state.measures) else rolled_up
-
-
-def _with_new_values(state: UpsertState, rolled_up: str) -> str:
-    """Adds to each group of a batch its measures of the values that are new to it."""
-    keys = state.keys or ("k",)
-    columns = [f"r.{name}" for name in (*keys, "n")]
-    measured: dict[int, list[str]] = {}
-    for i, measure in enumerate(state.measures):
-        if measure.values is None:
-            columns += [f"r.{name}" for name, _ in measure.columns(i)]
+        if measure.kind is Measure.MOMENTS:
+            parts = [f"m{i}_n", f"m{i}_mean", f"m{i}_m2"]
+            for column, updated in zip(parts, _merged_moments(*map(sides, parts)), strict=True):
+                add(column, updated)
             continue
-        measured.setdefault(measure.values, []).extend(rolled(i, measure, MeasureInput(argument="v")))
-        for name, _ in measure.columns(i):
-            column = f"d{measure.values}.{name}"
-            columns.append(f"coalesce({column}, 0) AS {name}" if _is_count(name, state) else column)
-    joins = []
-    for index, texts in measured.items():
-        selected = ", ".join([*state.keys, *texts])
-        grouping = f" GROUP BY {', '.join(state.keys)}" if state.keys else ""
-        same = " AND ".join(f"r.{key} IS NOT DISTINCT FROM d{index}.{key}" for key in state.keys) or "true"
-        values = value_tables.new_values(index, state.key_types)
-        joins.append(f"LEFT JOIN (SELECT {selected} FROM {values}{grouping}) AS d{index} ON {same}")
-    return f"SELECT {', '.join(columns)} FROM ({rolled_up}) AS r {' '.join(joins)}"
+        old, value = sides(f"m{i}")
+        if measure.kind is Measure.COUNT:
+            add(f"m{i}", f"{old} + {value}")
+        elif measure.kind is Measure.SUM:
+            add(f"m{i}", f"coalesce({old} + {value}, {old}, {value})")
+        elif measure.kind is Measure.MIN:
+            add(f"m{i}", f"least({old}, {value})")  # least and greatest skip NULL
+        else:
+            add(f"m{i}", f"greatest({old}, {value})")
+    return found
 
 
-def merged_partials(state: UpsertState, relation: str) -> str:
-    """The query that merges rows shaped as the state, several of a key; the one group without keys is there anyway."""
-    return roll_up(
-        state,
-        f"(SELECT * RENAME (n AS records) FROM {relation})",
-        keys=state.keys,
-        passing="true",
-        count="records",
-        inputs=[
-            MeasureInput(partial=tuple(name for name, _ in measure.columns(i)))
-            for i, measure in enumerate(state.measures)
-        ],
-        nulls=None,
-        anyway=True,
+Sides = tuple[str, str]  # of a column, in the row that is there and in the new one
+
+
+def _merged_moments(count: Sides, mean: Sides, m2: Sides) -> tuple[str, str, str]:
+    n_old, n_new = count
+    total = f"({n_old} + {n_new})"
+    delta = f"({mean[1]} - {mean[0]})"
+    share = f"({n_new}::DOUBLE / {total})"
+    return (
+        total,
+        _by_side(count, mean, f"{mean[0]} + {delta} * {share}"),
+        _by_side(count, m2, f"{m2[0]} + {m2[1]} + {delta} * {delta} * {n_old} * {share}"),
     )
 
 
-def rolled(index: int, measure: StateMeasure, given: MeasureInput) -> list[str]:
-    column = f"m{index}"
-    if given.argument is not None:
-        a, once = given.argument, "DISTINCT " if measure.distinct else ""
-        if measure.kind is Measure.COUNT:
-            return [f"count({once}{a}) AS {column}"]
-        if measure.kind is Measure.SUM:
-            return [f"sum({once}{a})::{measure.type} AS {column}"]
-        if measure.kind is Measure.MOMENTS:
-            return [
-                f"count({once}{a}) AS {column}_n",
-                f"avg({once}{a}::DOUBLE) AS {column}_mean",
-                f"var_pop({once}{a}::DOUBLE) * count({once}{a}) AS {column}_m2",
-            ]
-        return [f"{measure.kind.value}({a}) AS {column}"]
-    if measure.kind is Measure.COUNT:
-        return [f"sum({given.partial[0]})::BIGINT AS {column}"]
-    if measure.kind is Measure.MOMENTS:
-        n, mean, m2 = given.partial
-        return [
-            f"sum({n})::BIGINT AS {column}_n",
-            f"any_value(g{index}) AS {column}_mean",
-            f"sum({m2} + {n} * ({mean} - g{index}) * ({mean} - g{index})) AS {column}_m2",
-        ]
-    if measure.kind is Measure.SUM:
-        return [f"sum({given.partial[0]})::{measure.type} AS {column}"]
-    return [f"{measure.kind.value}({given.partial[0]}) AS {column}"]
-
-
-def _with_group_means(
-    state: UpsertState, relation: str, keys: Sequence[str], where: str, inputs: Sequence[MeasureInput]
-) -> str:
-    """Adds each group's mean to its partial rows: squared deviations are combined around it without cancellation."""
-    window = f"(PARTITION BY {', '.join(keys)})" if keys else "()"
-    means = [
-        f"sum({given.partial[0]} * {given.partial[1]}) OVER {window} "
-        f"/ nullif(sum({given.partial[0]}) OVER {window}, 0) AS g{i}"
-        for i, (measure, given) in enumerate(zip(state.measures, inputs, strict=True))
-        if measure.kind is Measure.MOMENTS and measure.values is None
-    ]
-    return f"(SELECT *, {', '.join(means)} FROM {relation} WHERE {where})"
+def _by_side(count: Sides, only: Sides, both: str) -> str:
+    n_old, n_new = count
+    return f"CASE WHEN {n_new} = 0 THEN {only[0]} WHEN {n_old} = 0 THEN {only[1]} ELSE {both} END"
 
 
 # --- finishing ------------------------------------------------------------------------------------------------------

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import duckdb
 
 from spark_sinks.duckdb import sessions, windows
 from spark_sinks.duckdb.changelog import Register
+from spark_sinks.duckdb.roll_ups import RollUp
 from spark_sinks.duckdb.state import UpsertState
 from spark_sinks.duckdb.windows import Judging, Windowing
 
@@ -18,7 +21,7 @@ def take_in(
     windowing: Windowing,
     judging: Judging,
     batch: str,
-    roll_ups: tuple[tuple[str, bool], ...],
+    roll_ups: Sequence[RollUp],
 ) -> str | None:
     """Keeps what is late. The roll-ups then find the judged batch; those of sessions are evaluated here, and the result
     is the query of the keys that change: the bounds in them grow with what was there."""
@@ -27,6 +30,6 @@ def take_in(
     windows.take_judged(cursor, query_id, judging, judged)
     if windowing.gap_us is None:
         return None
-    ((rolled_up, _),) = roll_ups
-    sessions.find(cursor, register, state, windowing, rolled_up)
+    (roll_up,) = roll_ups
+    sessions.find(cursor, register, state, windowing, roll_up.query)
     return sessions.changed_keys(state, windowing)

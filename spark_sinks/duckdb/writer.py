@@ -7,11 +7,11 @@ whose merge fails is named to the caller, who commits the batch again without it
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -20,27 +20,24 @@ import pyarrow as pa
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
 from spark_sinks.duckdb import batch_table, inspection, logs, sessions, windows
+from spark_sinks.duckdb.batch_plans import Advance, Commit, TableMerge, ViewMerge
 from spark_sinks.duckdb.batch_table import BATCH
 from spark_sinks.duckdb.capture import Keeper, capture, shows_closed, take_changes, turned_keys
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.changes import ChangeNotes, StateWatch, Unwatched
 from spark_sinks.duckdb.commits import Commits
 from spark_sinks.duckdb.group_logs import GroupLog
-from spark_sinks.duckdb.ledger import Ledger, LedgerEntry, RejectedRow, SubscriberRow, create_tables
-from spark_sinks.duckdb.names import qualified
+from spark_sinks.duckdb.ledger import Ledger, SubscriberRow, create_tables
+from spark_sinks.duckdb.names import qualified, rows_of
 from spark_sinks.duckdb.outbox import Outbox, forget_statement
-from spark_sinks.duckdb.state import (
-    State,
-    UpsertState,
-    create_statements,
-    drop_statements,
-    merge_statement,
-    watched,
-)
+from spark_sinks.duckdb.shared_states import Arrangement, SharedMerge, SharedStates
+from spark_sinks.duckdb.state import State, UpsertState, create_statements, watched
 from spark_sinks.duckdb.statements import Statements
 from spark_sinks.duckdb.value_tables import new_values_relation
 from spark_sinks.duckdb.window_batches import take_in
 from spark_sinks.duckdb.write_ahead_log import WriteAheadLog
+
+_log = logging.getLogger(__name__)
 
 _NOBODYS = (duckdb.IOException, duckdb.InterruptException)  # a full disk, a server that ends: no view is to blame
 REJECTED_ROWS_SHOWN_MAX = 100_000  # the newest; a flood of them must not fill the memory of a reader
@@ -55,73 +52,8 @@ class MergeError(Exception):
         self.error = error
 
 
-@dataclass(frozen=True)
-class ViewMerge:
-    """What one view does with one table of the batch."""
-
-    query_id: str
-    state: State
-    append: str | None = None  # INSERT text, append mode
-    roll_ups: tuple[tuple[str, bool], ...] = ()  # (query, into the table of NULL keys), upsert mode
-    values: tuple[str, ...] = ()  # what takes in the values of each value table of the state, before the roll-ups
-    statements: tuple[str, ...] = ()  # of the side of a join: they take in all that there is
-    changes: str | None = None  # query of the last change of each primary key, over a changelog
-    keeper: Keeper | None = None  # of what the merge changes
-    keys: str | None = None  # query of the group keys of the batch; None: any may change
-    event: str | None = None  # append mode: the column of event times, where rows age
-    judging: windows.Judging | None = None  # over a window: the other statements then read the judged batch
-
-    @cached_property
-    def merge_statements(self) -> tuple[str, ...]:
-        """Of the roll-ups; made once for all batches that bring this very object."""
-        state = self.state
-        assert isinstance(state, UpsertState)  # noqa: S101 - no other has roll-ups
-        return tuple(merge_statement(state, rolled_up, nulls=nulls) for rolled_up, nulls in self.roll_ups)
-
-
-@dataclass(frozen=True)
-class TableMerge:
-    """An Arrow table as Spark delivered it, and the views that merge from it under the name ``mv_batch``."""
-
-    table: pa.Table
-    views: tuple[ViewMerge, ...]
-    newest: dt.datetime | None = None  # the time of its newest record
-
-
-@dataclass(frozen=True)
-class Move:
-    """These subscribers stand at ``position`` when the transaction commits."""
-
-    query_ids: tuple[str, ...]
-    position: Position
-
-
-@dataclass(frozen=True)
-class Advance:
-    """The watermark of a windowed view goes where its partitions are; that may show rows, and remove some."""
-
-    standing: windows.Standing
-    state: State
-    keeper: Keeper | None = None
-
-
-@dataclass(frozen=True)
-class Commit:
-    """Everything of one transaction; ``entry`` is None for a round of a backfill, which moves only its views."""
-
-    entry: LedgerEntry | None
-    merges: tuple[TableMerge, ...] = ()
-    rejected: tuple[RejectedRow, ...] = ()
-    moves: tuple[Move, ...] = ()
-    failures: tuple[tuple[str, str], ...] = field(default=())  # (query id, error text): recorded with the batch
-    advances: tuple[Advance, ...] = ()  # of the windowed views that move
-
-    @property
-    def changed(self) -> set[str] | None:
-        """The queries whose rows it may change; None where one of them hands its changes on to others."""
-        parts = [(view.query_id, view.keeper) for merge in self.merges for view in merge.views]
-        parts += [(advance.standing.query_id, advance.keeper) for advance in self.advances]
-        return {query_id for query_id, _ in parts} if all(keeper is None for _, keeper in parts) else None
+class _SharedMergeError(Exception):
+    """A merge of several views failed."""
 
 
 class Writer:
@@ -145,6 +77,7 @@ class Writer:
         with self.commit_lock:
             create_tables(self._cursor)
         self.ledger = Ledger(self._cursor)
+        self._shared = SharedStates(self._cursor)
         self._log = WriteAheadLog(self._cursor)
 
     @contextmanager
@@ -191,7 +124,8 @@ class Writer:
     def create_state(self, state: State, view_statement: str, kept: Outbox | None = None) -> None:
         self._notes.rows(state.table)
         more = [] if kept is None else kept.create_statements()
-        for statement in (*drop_statements(state), *create_statements(state), view_statement, *more):
+        self._drop_tables(state.tables)
+        for statement in (*create_statements(state), view_statement, *more):
             self._cursor.execute(statement)
 
     def drop_state(self, tables: Sequence[str], view_id: str | None) -> None:
@@ -200,8 +134,14 @@ class Writer:
             self._cursor.execute(f'DROP VIEW IF EXISTS "_views"."{view_id}"')
         for table in tables:
             self._notes.rows(table)
-            self._cursor.execute(f"DROP TABLE IF EXISTS {qualified(table)}")
+        self._drop_tables(tables)
         self._cursor.execute(logs.forget_statement())
+
+    def _drop_tables(self, tables: Sequence[str]) -> None:
+        for table in filter(self._shared.is_shared, tables):
+            self._shared.drop(table)
+        for table in tables:
+            self._cursor.execute(f"DROP TABLE IF EXISTS {qualified(table)}")
 
     def ledger_subscribers(self) -> list[SubscriberRow]:
         with self.commit_lock:
@@ -243,10 +183,9 @@ class Writer:
 
     def count_rows(self, tables: Sequence[str]) -> int | None:
         """Of tables of states, together; None where one of them is gone. Read by a cursor of its own."""
-        counts = " + ".join(f"(SELECT count(*) FROM {qualified(table)})" for table in tables)
         with self._cursor.cursor() as cursor:
             try:
-                ((rows,),) = cursor.execute(f"SELECT {counts or 0}").fetchall()
+                ((rows,),) = cursor.execute(rows_of(tables)).fetchall()
             except duckdb.CatalogException:
                 return None
         return int(rows)
@@ -256,11 +195,7 @@ class Writer:
 
     def state_tables(self) -> list[str]:
         with self.commit_lock:
-            rows = self._cursor.execute(
-                "SELECT table_name FROM duckdb_tables() WHERE schema_name = '_state' "
-                "AND database_name = current_database() ORDER BY table_name"
-            ).fetchall()
-        return [row[0] for row in rows]
+            return inspection.state_tables(self._cursor)
 
     def view_ids(self) -> list[str]:
         with self.commit_lock:
@@ -273,49 +208,85 @@ class Writer:
     def commit(self, batch: Commit) -> bool:
         """False when the ledger has this batch already. Raises MergeError for a view's own error, SqlError else."""
         with self.commit_lock:
-            self._reached("before begin")
-            self._begin()
+            self._share(batch)
             try:
-                if batch.entry is not None and self.ledger.already_committed(batch.entry):
-                    self._cursor.execute("ROLLBACK")
-                    return False
-                for merge in batch.merges:
-                    self._merge(merge)
-                for advance in batch.advances:
-                    self._advance(advance)
-                self._reached("after rows")
-                self.ledger.reject(batch.rejected)
-                for move in batch.moves:
-                    self.ledger.move_subscribers(move.query_ids, move.position)
-                for query_id, failure in batch.failures:
-                    self.ledger.set_failure(query_id, failure)
-                if batch.entry is not None:
-                    self.ledger.advance(batch.entry)
-                self._reached("after ledger")
-                self._commit(batch.changed)
-                self._reached("after commit")
-            except (MergeError, SqlError):
-                self._roll_back()
-                raise
-            except duckdb.Error as error:
-                self._roll_back()
+                return self._commit_batch(batch, together=True)
+            except _SharedMergeError:
+                return self._commit_batch(batch, together=False)  # whose merge it is that fails is found out
+
+    def _share(self, batch: Commit) -> None:
+        """Before the batch, in a transaction of its own: states that are merged together from then on."""
+        for merge in batch.merges:
+            unshared = self._shared.unshared(merge.views)
+            if not unshared:
+                continue
+            try:
+                with self.transaction():
+                    self._shared.share(unshared)
+            except _NOBODYS as error:
                 raise self._translate(error) from error
-            except BaseException:
-                self._roll_back()
-                raise
-            self._log.bound()
+            except duckdb.Error:
+                _log.exception("states of equal keys keep tables of their own")
+                self._shared.keep_apart(unshared)
+
+    def _commit_batch(self, batch: Commit, *, together: bool) -> bool:
+        self._reached("before begin")
+        self._begin()
+        try:
+            if batch.entry is not None and self.ledger.already_committed(batch.entry):
+                self._cursor.execute("ROLLBACK")
+                return False
+            for merge in batch.merges:
+                self._merge(merge, together=together)
+            for advance in batch.advances:
+                self._advance(advance)
+            self._reached("after rows")
+            self.ledger.reject(batch.rejected)
+            for move in batch.moves:
+                self.ledger.move_subscribers(move.query_ids, move.position)
+            for query_id, failure in batch.failures:
+                self.ledger.set_failure(query_id, failure)
+            if batch.entry is not None:
+                self.ledger.advance(batch.entry)
+            self._reached("after ledger")
+            self._commit(batch.changed)
+            self._reached("after commit")
+        except (MergeError, SqlError, _SharedMergeError):
+            self._roll_back()
+            raise
+        except duckdb.Error as error:
+            self._roll_back()
+            raise self._translate(error) from error
+        except BaseException:
+            self._roll_back()
+            raise
+        self._log.bound()
         return True
 
-    def _merge(self, merge: TableMerge) -> None:
+    def _merge(self, merge: TableMerge, *, together: bool) -> None:
         if merge.table.num_rows == 0:
             return
         copied = batch_table.show(self._cursor, self._register, merge.table, len(merge.views))
-        for view in merge.views:
+        arrangement = self._shared.arranged(merge.views) if together else Arrangement((), merge.views)
+        for shared in arrangement.shared:
+            self._merge_together(shared)
+        for view in arrangement.apart:
             with self._on_behalf_of(view.query_id):
                 self._merge_and_keep(view, merge.newest)
         self._unregister()
         if copied:
             batch_table.drop(self._cursor)
+
+    def _merge_together(self, shared: SharedMerge) -> None:
+        try:
+            for view in shared.views:
+                self._note(view, view.keys)
+            for text in shared.statements:
+                self._statements.execute(text)
+        except _NOBODYS:
+            raise
+        except duckdb.Error as error:
+            raise _SharedMergeError from error
 
     def _merge_and_keep(self, view: ViewMerge, newest: dt.datetime | None) -> None:
         state, changed = view.state, view.keys
@@ -368,7 +339,8 @@ class Writer:
                 self._statements.execute(taking)
             else:
                 self._register(new_values_relation(index), self._cursor.sql(taking).to_arrow_table())
-        for text in view.merge_statements:
+        shared = self._shared.is_shared(view.state.table)
+        for text in self._shared.statements((view,)) if shared else view.merge_statements:
             self._statements.execute(text)
 
     def _advance(self, advance: Advance) -> bool:
@@ -427,6 +399,7 @@ class Writer:
     def _roll_back(self) -> None:
         with suppress(duckdb.TransactionException):  # the failed statement may have ended the transaction already
             self._cursor.execute("ROLLBACK")
+        self._shared.forget()
         self._unregister()  # not before: an aborted transaction takes no statement but ROLLBACK
 
     def _register(self, name: str, table: pa.Table) -> None:

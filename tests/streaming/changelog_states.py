@@ -18,9 +18,10 @@ from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
 from mvserver.streaming.program import build_program
 from mvserver.streaming.targets import Target, build_target
+from spark_sinks.duckdb.batch_plans import Commit, TableMerge, ViewMerge
 from spark_sinks.duckdb.ledger import LedgerEntry
 from spark_sinks.duckdb.record_columns import PLACE, RANK
-from spark_sinks.duckdb.writer import Commit, TableMerge, ViewMerge, Writer
+from spark_sinks.duckdb.writer import Writer
 
 COLUMNS = {
     "id": ("BIGINT", pa.int64()),

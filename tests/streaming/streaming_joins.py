@@ -15,10 +15,11 @@ import pyarrow as pa
 from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
 from spark_sinks.duckdb import logs
+from spark_sinks.duckdb.batch_plans import Commit, Move, TableMerge, ViewMerge
 from spark_sinks.duckdb.join_sides import Batch, FeedState, FeedTables
 from spark_sinks.duckdb.ledger import LedgerEntry
 from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK, SEGMENT
-from spark_sinks.duckdb.writer import Commit, Move, TableMerge, ViewMerge, Writer
+from spark_sinks.duckdb.writer import Writer
 
 END = 1_000_000  # an event time behind all others
 

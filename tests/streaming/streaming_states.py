@@ -19,8 +19,9 @@ from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
 from mvserver.streaming.program import build_program
 from mvserver.streaming.targets import Target, build_target
+from spark_sinks.duckdb.batch_plans import Commit, TableMerge, ViewMerge
 from spark_sinks.duckdb.ledger import LedgerEntry, RejectedRow
-from spark_sinks.duckdb.writer import Commit, TableMerge, ViewMerge, Writer
+from spark_sinks.duckdb.writer import Writer
 
 COLUMNS = {
     "k": "VARCHAR",
@@ -88,10 +89,10 @@ class Fed:
         (view,) = program.views
         rows = _evaluated(self._database, table, program)
         if not partial:
-            statements = view.row_statements("mv_batch", null_keys=_null_keys(rows, view.keys))
+            statements = view.row_roll_ups("mv_batch", null_keys=_null_keys(rows, view.keys))
         else:
             rows = _grouped(self._database, rows, program)
-            statements = view.partial_statements("mv_batch", null_keys=_null_keys(rows, view.keys))
+            statements = view.partial_roll_ups("mv_batch", null_keys=_null_keys(rows, view.keys))
         values = view.value_statements("mv_batch", partial=partial)
         keys = view.changed_groups("mv_batch", partial=partial)
         merge = ViewMerge(

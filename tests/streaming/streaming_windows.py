@@ -34,10 +34,11 @@ from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target, build_target
 from mvserver.streaming.windowing import state_keys
 from spark_sinks.base import Position, RecordOrder
+from spark_sinks.duckdb.batch_plans import TableMerge, ViewMerge
 from spark_sinks.duckdb.ledger import LedgerEntry
 from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK, SEGMENT
 from spark_sinks.duckdb.state import UpsertState
-from spark_sinks.duckdb.writer import TableMerge, ViewMerge, Writer
+from spark_sinks.duckdb.writer import Writer
 
 COLUMNS = {"k": "VARCHAR", "v": "INTEGER", "ts": "BIGINT"}
 RELATION = RelationShape(

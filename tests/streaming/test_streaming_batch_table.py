@@ -11,9 +11,11 @@ from streaming_states import target, writer_in
 
 from mvserver.serving.database import Database
 from spark_sinks.duckdb import batch_table
+from spark_sinks.duckdb.batch_plans import Commit, TableMerge, ViewMerge
 from spark_sinks.duckdb.batch_table import BATCH
 from spark_sinks.duckdb.ledger import LedgerEntry
-from spark_sinks.duckdb.writer import Commit, MergeError, TableMerge, ViewMerge, Writer
+from spark_sinks.duckdb.roll_ups import MeasureInput, RollUp
+from spark_sinks.duckdb.writer import MergeError, Writer
 
 SQL = "SELECT k, count(*), sum(i) AS s FROM events GROUP BY k"
 
@@ -39,9 +41,9 @@ class Views:
 
     def _merge(self, index: int, *, failing: bool) -> ViewMerge:
         summed = "k::INTEGER" if failing else "i"
-        text = f"SELECT k AS k0, count(*) AS n, sum({summed})::BIGINT AS m0 FROM {BATCH} GROUP BY k"
         each = self.targets[index]
-        return ViewMerge(each.query_id, each.state, roll_ups=((text, False),))
+        roll_up = RollUp(each.groups, BATCH, ("k",), (MeasureInput(summed),))
+        return ViewMerge(each.query_id, each.state, roll_ups=(roll_up,))
 
     def rows(self) -> list[list[tuple[Any, ...]]]:
         with self.database.cursor() as cursor:

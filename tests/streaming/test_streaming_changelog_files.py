@@ -19,7 +19,8 @@ from mvserver.sql.types import parse_type
 from mvserver.streaming.evaluate import evaluate_rows
 from mvserver.streaming.program import build_program
 from mvserver.streaming.targets import build_target
-from spark_sinks.duckdb.writer import Commit, Writer
+from spark_sinks.duckdb.batch_plans import Commit
+from spark_sinks.duckdb.writer import Writer
 from spark_sinks.file.files import visible_files
 from spark_sinks.file.journal import FileJournal
 from spark_sinks.file.source import FileReader

@@ -17,12 +17,13 @@ import pytest
 from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
 from spark_sinks.duckdb import logs
+from spark_sinks.duckdb.batch_plans import Commit, Move, TableMerge, ViewMerge
 from spark_sinks.duckdb.changelog_joins import ChangelogTables
 from spark_sinks.duckdb.join_sides import Batch, FeedState, Side
 from spark_sinks.duckdb.ledger import LedgerEntry
 from spark_sinks.duckdb.logs import Log
 from spark_sinks.duckdb.record_columns import PLACE, RANK
-from spark_sinks.duckdb.writer import Commit, Move, TableMerge, ViewMerge, Writer
+from spark_sinks.duckdb.writer import Writer
 
 SEED = int(os.environ.get("MVSERVER_TEST_SEED", "20261121"))
 ROUNDS = int(os.environ.get("MVSERVER_TEST_ROUNDS", "1"))

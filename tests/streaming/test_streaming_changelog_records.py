@@ -21,7 +21,7 @@ from mvserver.streaming.evaluate import WholeProgramNeeded, evaluate_rows
 from mvserver.streaming.program import build_program
 from mvserver.streaming.targets import build_target
 from spark_sinks.base import RecordOrder
-from spark_sinks.duckdb.writer import Commit, TableMerge
+from spark_sinks.duckdb.batch_plans import Commit, TableMerge
 
 pytestmark = pytest.mark.spark
 

@@ -15,11 +15,11 @@ import pytest
 from streaming_joins import END, Row, World, cut, marks, stream, table_of
 
 from spark_sinks.duckdb import join_sides
+from spark_sinks.duckdb.batch_plans import Commit, Move, TableMerge, ViewMerge
 from spark_sinks.duckdb.interval_joins import IntervalTables
 from spark_sinks.duckdb.join_sides import Batch, FeedState, Side
 from spark_sinks.duckdb.ledger import LedgerEntry
 from spark_sinks.duckdb.logs import Log
-from spark_sinks.duckdb.writer import Commit, Move, TableMerge, ViewMerge
 
 WITHIN = 10
 EPOCH = dt.datetime(1970, 1, 1)

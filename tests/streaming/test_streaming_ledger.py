@@ -8,8 +8,8 @@ import pytest
 from streaming_states import Fed, rejected, target, writer_in
 
 from mvserver.errors import SqlError
+from spark_sinks.duckdb.batch_plans import Commit, Move
 from spark_sinks.duckdb.ledger import HISTORY_ROWS_MAX, LedgerEntry, decode, encode
-from spark_sinks.duckdb.writer import Commit, Move
 
 
 def entry(batch: int, start: int, end: int, generation: int = 1) -> LedgerEntry:

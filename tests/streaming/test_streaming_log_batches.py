@@ -31,9 +31,10 @@ from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.spark_types import spark_schema
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target, build_target
+from spark_sinks.duckdb.batch_plans import Commit
 from spark_sinks.duckdb.log_reader import LogReader
 from spark_sinks.duckdb.logs import Log
-from spark_sinks.duckdb.writer import Commit, Writer
+from spark_sinks.duckdb.writer import Writer
 
 PEOPLE = RelationShape(
     "r2", "db.public.people", "changelog",

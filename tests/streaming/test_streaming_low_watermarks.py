@@ -20,6 +20,7 @@ import pytest
 from streaming_joins import END, Row, World, cut, marks, stream, table_of
 
 from spark_sinks.duckdb import logs
+from spark_sinks.duckdb.batch_plans import Advance, Commit, Move, TableMerge, ViewMerge
 from spark_sinks.duckdb.interval_joins import IntervalTables
 from spark_sinks.duckdb.join_sides import Batch, FeedState, FeedTables, Side
 from spark_sinks.duckdb.ledger import LedgerEntry
@@ -27,7 +28,6 @@ from spark_sinks.duckdb.logs import Log
 from spark_sinks.duckdb.temporal_joins import TemporalTables
 from spark_sinks.duckdb.unions import UnionTables
 from spark_sinks.duckdb.windows import Standing
-from spark_sinks.duckdb.writer import Advance, Commit, Move, TableMerge, ViewMerge
 
 WITHIN, DELAY, KEPT, PARTITIONS = 10, 3, 20, 2
 Seen = tuple[Any, Any, int, int | None]  # left and right number, event time, mark

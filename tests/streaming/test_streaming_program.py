@@ -79,10 +79,10 @@ def test_append_and_upsert_statements_name_their_tables() -> None:
         f'INSERT INTO "_state"."00000000-0000-0000-0000-000000000000_1" SELECT {", ".join(append.outputs)} FROM batch'
     )
     keyed = build_program([target("SELECT k, count(*) FROM events GROUP BY k")]).views[0]
-    assert [nulls for _, nulls in keyed.row_statements("batch", null_keys=True)] == [False, True]
-    assert [nulls for _, nulls in keyed.row_statements("batch", null_keys=False)] == [False]
+    assert [part.nulls for part in keyed.row_roll_ups("batch", null_keys=True)] == [False, True]
+    assert [part.nulls for part in keyed.row_roll_ups("batch", null_keys=False)] == [None]
     keyless = build_program([target("SELECT count(*) FROM events")]).views[0]
-    assert [nulls for _, nulls in keyless.partial_statements("batch", null_keys=True)] == [False]
+    assert [part.nulls for part in keyless.partial_roll_ups("batch", null_keys=True)] == [False]
 
 
 @pytest.mark.spark

@@ -11,8 +11,8 @@ import pytest
 from streaming_states import Fed, target, writer_in
 
 from mvserver.streaming.program import build_program
+from spark_sinks.duckdb.batch_plans import Commit, TableMerge, ViewMerge
 from spark_sinks.duckdb.ledger import LedgerEntry
-from spark_sinks.duckdb.writer import Commit, TableMerge, ViewMerge
 
 SQL = (
     "SELECT k, approx_count_distinct(l) AS d, approx_percentile(x, 0.5) AS median, "
@@ -32,7 +32,7 @@ def test_a_sketch_of_nothing_counts_nothing(tmp_path: Path) -> None:
         merge = ViewMerge(
             views_target.query_id,
             views_target.state,
-            roll_ups=tuple(view.row_statements("mv_batch", null_keys=False)),
+            roll_ups=view.row_roll_ups("mv_batch", null_keys=False),
             values=view.value_statements("mv_batch", partial=False),
         )
         entry = LedgerEntry("p", 1, 0, {"at": 0}, {"at": 1}, 2)
@@ -65,7 +65,7 @@ def test_approximations_are_as_near_as_promised(spark: Any, tmp_path: Path) -> N
             merge = ViewMerge(
                 view.query_id,
                 view.state,
-                roll_ups=tuple(given.row_statements("mv_batch", null_keys=False)),
+                roll_ups=given.row_roll_ups("mv_batch", null_keys=False),
                 values=given.value_statements("mv_batch", partial=False),
             )
             entry = LedgerEntry("p", 1, number, {"at": number}, {"at": number + 1}, part.num_rows)

@@ -28,8 +28,9 @@ from mvserver.streaming.shares import Share
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target, build_target
 from spark_sinks.base import RecordOrder
+from spark_sinks.duckdb.batch_plans import Commit
 from spark_sinks.duckdb.ledger import LedgerEntry
-from spark_sinks.duckdb.writer import Commit, Writer
+from spark_sinks.duckdb.writer import Writer
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 

@@ -1,0 +1,83 @@
+"""What one transaction of the writer does, as data."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from spark_sinks.base import Position
+from spark_sinks.duckdb import windows
+from spark_sinks.duckdb.capture import Keeper
+from spark_sinks.duckdb.ledger import LedgerEntry, RejectedRow
+from spark_sinks.duckdb.roll_ups import RollUp
+from spark_sinks.duckdb.state import State, merge_statement
+
+
+@dataclass(frozen=True)
+class ViewMerge:
+    """What one view does with one table of the batch."""
+
+    query_id: str
+    state: State
+    append: str | None = None  # INSERT text, append mode
+    roll_ups: tuple[RollUp, ...] = ()  # upsert mode; of keys with a NULL, where there are such, the second
+    values: tuple[str, ...] = ()  # what takes in the values of each value table of the state, before the roll-ups
+    statements: tuple[str, ...] = ()  # of the side of a join: they take in all that there is
+    changes: str | None = None  # query of the last change of each primary key, over a changelog
+    keeper: Keeper | None = None  # of what the merge changes
+    keys: str | None = None  # query of the group keys of the batch; None: any may change
+    event: str | None = None  # append mode: the column of event times, where rows age
+    judging: windows.Judging | None = None  # over a window: the other statements then read the judged batch
+
+    @cached_property
+    def merge_statements(self) -> tuple[str, ...]:
+        """Of the roll-ups; made once for all batches that bring this very object."""
+        return tuple(merge_statement(each.state, each.query, nulls=bool(each.nulls)) for each in self.roll_ups)
+
+
+@dataclass(frozen=True)
+class TableMerge:
+    """An Arrow table as Spark delivered it, and the views that merge from it under the name ``mv_batch``."""
+
+    table: pa.Table
+    views: tuple[ViewMerge, ...]
+    newest: dt.datetime | None = None  # the time of its newest record
+
+
+@dataclass(frozen=True)
+class Move:
+    """These subscribers stand at ``position`` when the transaction commits."""
+
+    query_ids: tuple[str, ...]
+    position: Position
+
+
+@dataclass(frozen=True)
+class Advance:
+    """The watermark of a windowed view goes where its partitions are; that may show rows, and remove some."""
+
+    standing: windows.Standing
+    state: State
+    keeper: Keeper | None = None
+
+
+@dataclass(frozen=True)
+class Commit:
+    """Everything of one transaction; ``entry`` is None for a round of a backfill, which moves only its views."""
+
+    entry: LedgerEntry | None
+    merges: tuple[TableMerge, ...] = ()
+    rejected: tuple[RejectedRow, ...] = ()
+    moves: tuple[Move, ...] = ()
+    failures: tuple[tuple[str, str], ...] = field(default=())  # (query id, error text): recorded with the batch
+    advances: tuple[Advance, ...] = ()  # of the windowed views that move
+
+    @property
+    def changed(self) -> set[str] | None:
+        """The queries whose rows it may change; None where one of them hands its changes on to others."""
+        parts = [(view.query_id, view.keeper) for merge in self.merges for view in merge.views]
+        parts += [(advance.standing.query_id, advance.keeper) for advance in self.advances]
+        return {query_id for query_id, _ in parts} if all(keeper is None for _, keeper in parts) else None
