@@ -1,9 +1,10 @@
 """Python's collector of cycles, kept from holding up the server.
 
 A full collection looks at every object while all threads wait. Python begins one whenever enough objects are new,
-which is just while a large statement is being parsed, and looks through its whole tree for nothing. Here the young
-generations are left to Python (a collection of those takes a millisecond), what the server is made of is never looked
-at again, and full collections are begun by a thread, at moments when no large statement is at work.
+which is just while a large statement is being parsed, and looks through all that the server has for nothing. Here the
+young generations are left to Python (a collection of those takes a millisecond). What outlives them is looked at once
+more by a thread, a little at a time, and what is then still there stays, unlooked at, as what the server is made of
+does. Only when much has come to stay, all of it is looked at again: rarely, and when no large statement is at work.
 """
 
 from __future__ import annotations
@@ -15,22 +16,24 @@ from collections.abc import Callable
 
 from mvserver import limits
 
-_LOOK_EVERY_S = 0.25
+_LOOK_EVERY_S = 0.05
+_SHARE = 4  # a quarter of what there was is much, as Python has it
 _NEVER = 1_000_000_000  # collections of the middle generation until Python would begin a full one by itself
 
 
 class Collector:
     def __init__(self, busy: Callable[[], bool]) -> None:
-        """``busy`` tells whether a collection would better wait; it does so for a while only."""
+        """``busy`` tells whether looking at everything would better wait; it does so for a while only."""
         self._busy = busy
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="collector", daemon=True)
         self._before = gc.get_threshold()
+        self._staying = 0  # objects, when all were last looked at
+        self._added = 0  # to those since then, at most
 
     def start(self) -> None:
         """What there is now stays: modules, classes, settings."""
-        gc.collect()
-        gc.freeze()
+        self._collect_all()
         gc.set_threshold(*self._before[:2], _NEVER)
         self._thread.start()
 
@@ -42,13 +45,31 @@ class Collector:
         gc.unfreeze()
 
     def _run(self) -> None:
-        wanted_since: float | None = None
+        due_since: float | None = None
         while not self._stop.wait(_LOOK_EVERY_S):
-            if gc.get_count()[2] < limits.COLLECT_AFTER_MIDDLE_COLLECTIONS:
+            if gc.get_count()[2] >= limits.COLLECT_AFTER_MIDDLE_COLLECTIONS:
+                self._collect_new()
+            if not self._have_many_come():
                 continue
             now = time.monotonic()
-            wanted_since = now if wanted_since is None else wanted_since
-            if self._busy() and now - wanted_since < limits.COLLECTION_POSTPONED_S_MAX:
+            due_since = now if due_since is None else due_since
+            if self._busy() and now - due_since < limits.COLLECTION_POSTPONED_S_MAX:
                 continue
-            wanted_since = None
-            gc.collect()
+            due_since = None
+            self._added = gc.get_freeze_count() - self._staying  # without those that have gone by themselves
+            if self._have_many_come():
+                self._collect_all()
+
+    def _collect_new(self) -> None:
+        gc.collect()
+        self._added += len(gc.get_objects(generation=2))
+        gc.freeze()
+
+    def _collect_all(self) -> None:
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        self._staying, self._added = gc.get_freeze_count(), 0
+
+    def _have_many_come(self) -> bool:
+        return self._added > max(limits.COLLECT_ALL_AFTER_OBJECTS, self._staying // _SHARE)

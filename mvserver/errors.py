@@ -7,6 +7,8 @@ Every room may import this module; it imports none of them.
 
 from __future__ import annotations
 
+from typing import NoReturn, Self
+
 
 class SqlError(Exception):
     """An error that a user is meant to read.
@@ -35,6 +37,10 @@ class SqlError(Exception):
         self.severity = severity
         self.context = context
 
+    def at(self, position: int | None) -> Self:
+        self.position = position
+        return self
+
     def __str__(self) -> str:
         parts = [f"{self.sqlstate}: {self.message}"]
         if self.detail:
@@ -44,3 +50,17 @@ class SqlError(Exception):
         if self.context:
             parts.append(f"CONTEXT: {self.context}")
         return " ".join(parts)
+
+
+def raise_instead(failure: Exception, error: Exception) -> NoReturn:
+    """Raises ``failure`` because of ``error``, which may be the same one.
+
+    An error knows the frames that it went through: where one of them has a name for it, that is a cycle, with all that
+    the frames hold. Who calls this with what a call returns has none, and neither has this.
+    """
+    try:
+        if failure is error:
+            raise failure
+        raise failure from error
+    finally:
+        del failure, error

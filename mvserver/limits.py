@@ -41,8 +41,9 @@ STATEMENT_CHAIN_MAX = (
 )
 STATEMENT_TOKENS_MAX = 20_000  # tokens besides the literals and commas of long lists; bounds the time of one parse
 TEXT_TOKENS_MAX = 400_000  # tokens of any kind in one text: 50,000 rows of VALUES, 100,000 numbers behind IN, and room
-COLLECT_AFTER_MIDDLE_COLLECTIONS = 10  # of Python's collector: about 70,000 new objects; Python's own default
-COLLECTION_POSTPONED_S_MAX = 30.0  # a full collection waits so long for large statements that are at work
+COLLECT_AFTER_MIDDLE_COLLECTIONS = 2  # of Python's collector: about 17,000 new objects, looked at in some 5 ms
+COLLECT_ALL_AFTER_OBJECTS = 100_000  # that have come to stay since all of them were last looked at
+COLLECTION_POSTPONED_S_MAX = 30.0  # looking at all waits so long for large statements that are at work
 RECURSION_LIMIT = 6_000  # Python frames: what the deepest accepted statement needs, with room for its readers
 ERROR_EXCERPT_CHARACTERS_MAX = 200  # of a statement's text quoted in a syntax error
 IDENTIFIER_BYTES_MAX = 63  # PostgreSQL's NAMEDATALEN - 1
@@ -104,6 +105,7 @@ ENGINE_THREADS_MAX = 512  # threads for work in DuckDB that can be left; far mor
 LEFT_AFTER_S = 0.4  # a statement that is stopped waits so long for DuckDB to see it, and then leaves
 LEFT_WORK_OF_SESSION_MAX = 2  # statements left behind that still use a processor and memory
 LEFT_WORK_OF_ROLE_MAX = 6
+ARRAY_ITEMS_READ_MAX = 10_000  # of a parameter, by DuckDB with all threads waiting; a longer array goes to it as a text
 CONSTANT_TEXT_BYTES_MAX = 1024 * 1024  # of what repeat, lpad and their like make of constants: evaluated while binding
 REPEATED_TEXT_BYTES_MAX = 64 * 1024  # of one such value otherwise; DuckDB makes 2,048 without a look for an interrupt
 REPLACED_TEXT_GROWTH_MAX = 64  # by all replace and regexp_replace of a query; where it can be more, each is measured
@@ -132,7 +134,7 @@ FINISHED_ROWS_FORMS_MAX = 64  # choices of columns and formats in which the rows
 SLEEP_MAX_S = 3_600.0  # pg_sleep
 PULL_CONCURRENCY = 16  # queries at work in DuckDB at the same time
 PARSED_TEXTS_MAX = 512  # SELECTs kept parsed, for drivers that send the same text again and again
-PARSED_CHARACTERS_MAX = 131_072  # of all of them: 60,000 objects, at which each full collection of cycles looks
+PARSED_CHARACTERS_MAX = 131_072  # of all of them: some 60,000 objects
 PARSED_TEXT_CHARACTERS_MAX = 16_384  # a longer text is parsed each time
 
 # --- push queries ---------------------------------------------------------------------------------------------------

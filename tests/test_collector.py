@@ -1,17 +1,16 @@
-"""Collections of Python's cycles: begun by our thread, and not while a large statement is at work."""
+"""Collections of Python's cycles: begun by our thread, which looks at what is new, and rarely at all that stays."""
 
 from __future__ import annotations
 
 import gc
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+import pytest
 
 from mvserver import limits
 from mvserver.collector import Collector
-from mvserver.sql import parse_one
-from mvserver.sql.statements.queries import Pull
-from mvserver.sql.trees import dismantle
 
 
 class Cyclic:
@@ -27,40 +26,59 @@ def _wait_for(condition: Callable[[], bool]) -> bool:
 
 
 def _many_objects() -> list[object]:
-    """Enough of them that a full collection is due."""
-    return [[] for _ in range(8_000 * limits.COLLECT_AFTER_MIDDLE_COLLECTIONS)]
+    """Enough of them that a collection is due."""
+    return [[] for _ in range(9_000 * limits.COLLECT_AFTER_MIDDLE_COLLECTIONS)]
 
 
-def test_a_full_collection_waits_while_a_large_statement_is_at_work() -> None:
-    before, busy = gc.get_threshold(), True
-    collector = Collector(lambda: busy)
-    collector.start()
-    try:
-        made = Cyclic()
-        garbage = weakref.ref(made)
-        gc.collect(1)  # it has grown old when it becomes garbage
-        del made
-        kept = _many_objects()
-        time.sleep(0.6)  # two looks of the thread; that nothing happens can only be watched
-        assert garbage() is not None
-        busy = False
-        assert _wait_for(lambda: garbage() is None)
-        assert kept
-    finally:
-        collector.close()
+@pytest.fixture
+def busy() -> list[bool]:
+    return [True]
+
+
+@pytest.fixture
+def collector(busy: list[bool]) -> Iterator[Collector]:
+    before = gc.get_threshold()
+    made = Collector(lambda: busy[0])
+    made.start()
+    yield made
+    made.close()
     assert gc.get_threshold() == before
     assert gc.get_freeze_count() == 0
 
 
-def test_a_tree_taken_apart_needs_no_collection() -> None:
-    gc.disable()
-    try:
-        statement = parse_one("SELECT a + 1, (SELECT max(b) FROM u) FROM t WHERE a IN (1, 2) OR b = 'x'")
-        assert isinstance(statement, Pull)
-        nodes = [weakref.ref(node) for node in statement.select.walk()]
-        assert len(nodes) > 10
-        dismantle(statement.select)
-        del statement
-        assert [found for node in nodes if (found := node()) is not None] == []
-    finally:
-        gc.enable()
+@pytest.mark.usefixtures("collector")
+def test_what_is_new_is_looked_at_even_while_a_large_statement_is_at_work() -> None:
+    made = Cyclic()
+    garbage = weakref.ref(made)
+    gc.collect(1)  # it has grown old when it becomes garbage
+    del made
+    kept = _many_objects()
+    assert _wait_for(lambda: garbage() is None)
+    assert kept
+
+
+@pytest.mark.usefixtures("collector")
+def test_what_stays_is_not_looked_at_again() -> None:
+    staying = gc.get_freeze_count()
+    kept = _many_objects()
+    assert _wait_for(lambda: gc.get_freeze_count() >= staying + len(kept) // 2)
+    assert len(gc.get_objects()) < len(kept)
+
+
+@pytest.mark.usefixtures("collector")
+def test_all_is_looked_at_when_much_has_come_to_stay_and_no_large_statement_is_at_work(
+    busy: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mvserver.collector._SHARE", 1_000_000)
+    monkeypatch.setattr(limits, "COLLECT_ALL_AFTER_OBJECTS", 1_000)
+    made = Cyclic()
+    garbage = weakref.ref(made)
+    gc.freeze()
+    del made
+    kept = _many_objects()
+    staying = gc.get_freeze_count()
+    assert _wait_for(lambda: gc.get_freeze_count() >= staying + len(kept) // 2)
+    time.sleep(0.3)  # some looks of the thread; that nothing happens can only be watched
+    assert garbage() is not None
+    busy[0] = False
+    assert _wait_for(lambda: garbage() is None)

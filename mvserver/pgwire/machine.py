@@ -191,6 +191,7 @@ class Machine:
             yield from self._serve()
         except Exception as error:  # noqa: BLE001 - the client is told, the log has the rest
             self._out.add(replies.error_response(_as_fatal(as_sql_error(error))))
+            error.__traceback__ = None  # who stops connections has one error for all: it would keep all their frames
         self.state = State.DONE
 
     def _next_frame(self, check: Callable[[], None] = lambda: None) -> Generator[Action, Any, Frame]:

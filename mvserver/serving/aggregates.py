@@ -16,6 +16,7 @@ from sqlglot import exp
 from mvserver.errors import SqlError
 from mvserver.serving import binding, periods
 from mvserver.serving.quotients import quotient
+from mvserver.sql.trees import last_written
 
 _DECIMAL = re.compile(r"^DECIMAL\((\d+),\s*(\d+)\)$")
 _AVG_SCALE_MIN = 6  # digits after the point of AVG; as the views' own AVG has them
@@ -63,8 +64,9 @@ def _innermost(select: exp.Select, seen: Sequence[exp.Expr]) -> list[exp.Expr]:
 
 
 def with_sources(items: Sequence[exp.Expr], select: exp.Select, outer: exp.Expr | None) -> exp.Select:
-    """A SELECT of ``items`` over what ``select`` reads, to learn their types; ``outer`` is the whole query's WITH."""
-    probe = exp.Select(expressions=[exp.alias_(item, f"a{n}") for n, item in enumerate(items)])
+    """A SELECT of ``items`` over what ``select`` reads, to learn their types; they become a part of it.
+    ``outer`` is the whole query's WITH."""
+    probe = exp.Select(expressions=[exp.alias_(item, f"a{n}", copy=False) for n, item in enumerate(items)])
     for key in ("from_", "joins", "laterals"):
         value = select.args.get(key)
         if isinstance(value, list):
@@ -101,7 +103,7 @@ def _types(
     if select.args.get("group") is not None and any(argument.find(exp.AggFunc) for argument in arguments):
         probe.set("group", select.args["group"].copy())
     try:
-        types = binding.bind(cursor, probe.sql(dialect="duckdb")).types
+        types = binding.bind(cursor, last_written(probe)).types
     except SqlError:
         return None
     return types if len(types) == len(arguments) else None

@@ -15,7 +15,7 @@ import duckdb
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, raise_instead
 from mvserver.pgcatalog.system import SystemCatalog
 from mvserver.serving import aggregates, binding, classify, constants, division, enum_operands, set_columns
 from mvserver.serving.api import Owner, StreamRead, never
@@ -31,6 +31,7 @@ from mvserver.serving.snapshot import reader_settings
 from mvserver.serving.streams import register_empty
 from mvserver.serving.turns import Turns
 from mvserver.serving.typed import TypedRewriting, concerns, concerns_always
+from mvserver.sql.trees import dismantle, last_written, written
 
 T = TypeVar("T")
 
@@ -70,14 +71,19 @@ class Binder:
         self._cursor.close()
 
     def bind(self, wanted: Binding) -> BoundTree:
-        constants.check(self._cursor, wanted.tree)
-        self._go_on()
+        """Whoever leaves this leaves the tree, too."""
         try:
-            tree, bound = self._typed(wanted)
-        except SqlError as error:
-            raise self._explained(error, wanted) from error
-        self._go_on()
-        return BoundTree(tree, bound, self._direct(tree, bound, wanted.reads, wanted.kind))
+            constants.check(self._cursor, wanted.tree)
+            self._go_on()
+            try:
+                tree, bound = self._typed(wanted)
+            except SqlError as error:
+                raise_instead(self._explained(error, wanted), error)
+            self._go_on()
+            return BoundTree(tree, bound, self._direct(tree, bound, wanted.reads, wanted.kind))
+        finally:
+            if self.left():
+                dismantle(wanted.tree)
 
     def _explained(self, error: SqlError, wanted: Binding) -> SqlError:
         if wanted.reads.system:
@@ -104,7 +110,7 @@ class Binder:
 
     def _bound(self, tree: exp.Expr) -> Bound:
         self._go_on()
-        return binding.bind(self._cursor, tree.sql(dialect="duckdb"))
+        return binding.bind(self._cursor, written(tree))
 
     # --- types ------------------------------------------------------------------------------------------------------
     def _typed(self, wanted: Binding) -> tuple[exp.Expr, Bound]:
@@ -168,8 +174,9 @@ class Binder:
         for number in unknown:
             root = exp.Paren(this=tree.copy())
             binding.cast_parameters(root, {**{n: guess[n] for n in unknown if n != number}, **casts})
+            self._go_on()
             try:
-                found = self._bound(root.this).parameters
+                found = binding.bind(self._cursor, last_written(root.this)).parameters
             except SqlError:  # for lack of it, or because a guess is wrong: all of them are guessed
                 return unknown
             if found.get(number, binding.UNKNOWN) == binding.UNKNOWN:
@@ -186,11 +193,15 @@ class Binder:
             candidate = root.this.pop()
             self._go_on()
             try:
-                return candidate, binding.bind(self._cursor, candidate.sql(dialect="duckdb"))
+                return candidate, binding.bind(self._cursor, written(candidate))
             except SqlError as error:
                 failure = failure or error
+                dismantle(candidate)
         assert failure is not None  # noqa: S101 - there is at least one guess
-        raise failure
+        try:
+            raise failure
+        finally:
+            del failure  # which knows this frame: a cycle, with all that the frames around it hold
 
     def _bind_open(self, tree: exp.Expr, bound: Bound) -> Bound:
         casts = binding.cast_types(tree)
@@ -198,7 +209,7 @@ class Binder:
         for number, kind in types.items():
             if kind == binding.UNKNOWN and number in casts:
                 types[number] = binding.bind(self._cursor, f"SELECT CAST(NULL AS {casts[number]})").types[0]
-        return binding.bind_with_nulls(self._cursor, tree.sql(dialect="duckdb"), types)
+        return binding.bind_with_nulls(self._cursor, written(tree), types)
 
     def _direct(self, tree: exp.Expr, bound: Bound, reads: Reads, kind: str) -> exp.Expr | None:
         """A look-up over the view's state; None where it cannot be made, or would not mean the same types."""

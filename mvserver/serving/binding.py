@@ -19,6 +19,7 @@ from mvserver.errors import SqlError
 from mvserver.serving import duck_types
 from mvserver.serving.arrays import compared_array
 from mvserver.serving.duck_errors import translate
+from mvserver.sql.trees import last_written, written
 
 UNKNOWN = "UNKNOWN"
 _PARAMETER = re.compile(r"\$(\d+)")
@@ -98,7 +99,7 @@ def array_types(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> dict[int, 
     if not asked:
         return {}
     try:
-        found = bind(cursor, root.this.sql(dialect="duckdb")).parameters
+        found = bind(cursor, last_written(root.this)).parameters
     except SqlError:
         return {}  # the query's own binding says what is wrong, in its own words
     return {number: kind for number, kind in found.items() if kind.endswith("[]")}
@@ -107,7 +108,7 @@ def array_types(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> dict[int, 
 def cast_types(tree: exp.Expr) -> dict[int, str]:
     """Types that parameters are cast to in the text itself."""
     return {
-        int(node.name): node.parent.to.sql(dialect="duckdb")
+        int(node.name): written(node.parent.to)
         for node in tree.find_all(exp.Parameter)
         if node.name.isdigit() and isinstance(node.parent, exp.Cast)
     }
@@ -135,7 +136,9 @@ def cast_parameters(tree: exp.Expr, types: dict[int, str]) -> None:
         wanted = types.get(int(node.name))
         if wanted is None or isinstance(node.parent, exp.Cast):
             continue
-        node.replace(exp.Cast(this=node.copy(), to=exp.DataType.build(wanted, dialect="duckdb")))
+        cast = exp.Cast(to=exp.DataType.build(wanted, dialect="duckdb"))
+        node.replace(cast)
+        cast.set("this", node)
 
 
 def client_casts(

@@ -12,6 +12,7 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving.operators import span
+from mvserver.sql.trees import last_written
 
 
 def check_count(clause: exp.Limit | exp.Offset | exp.Fetch) -> None:
@@ -89,7 +90,7 @@ def _plain(node: exp.Expr) -> str:
     for column in bare.find_all(exp.Column):
         for part in ("table", "db", "catalog"):
             column.set(part, None)
-    return str(bare.this.sql(dialect="postgres")).replace('"', "").lower()
+    return last_written(bare.this, "postgres").replace('"', "").lower()
 
 
 def check_clause(node: exp.Limit | exp.Offset | exp.Select) -> None:

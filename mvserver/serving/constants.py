@@ -12,11 +12,12 @@ import duckdb
 from sqlglot import exp
 
 from mvserver.serving.duck_errors import translate
+from mvserver.sql.trees import written
 
 
 def check(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> None:
     """The error of the first literal that cannot be cast to the type that the query says."""
-    casts = [node.sql(dialect="duckdb") for node in tree.find_all(exp.Cast, bfs=False) if _is_constant(node)]
+    casts = [written(node) for node in tree.find_all(exp.Cast, bfs=False) if _is_constant(node)]
     if casts and not _readable(cursor, casts):
         for cast in casts:
             try:

@@ -13,6 +13,7 @@ from mvserver.errors import SqlError
 from mvserver.serving import binding
 from mvserver.serving.aggregates import with_sources
 from mvserver.serving.quotients import is_exact, quotient
+from mvserver.sql.trees import last_written
 
 _SCALE = 10
 
@@ -35,7 +36,7 @@ def type_divisions(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> bool:
 def _type(cursor: duckdb.DuckDBPyConnection, select: exp.Select, operand: exp.Expr, outer: exp.Expr | None) -> str:
     probe = with_sources([operand.copy()], select, outer)
     try:
-        types = binding.bind(cursor, probe.sql(dialect="duckdb")).types
+        types = binding.bind(cursor, last_written(probe)).types
     except SqlError:
         return ""  # a name of the select list or of an outer query: DuckDB's type stays
     return types[0] if types else ""

@@ -18,6 +18,7 @@ from sqlglot import exp
 from mvserver.pgwire.backend import PlainRows, Result
 from mvserver.serving.api import UNPROVED_S, Asked, PullPlan, Together
 from mvserver.serving.snapshot import DuckSnapshot, whole
+from mvserver.sql.trees import last_written
 
 _SIZES = (2, 4, 8, 16, 32)
 _SIZES_OF_PAIRS = _SIZES[:3]  # by two columns the statement finds the rows of all combinations of their values
@@ -66,7 +67,7 @@ def _text(direct: exp.Select, size: int) -> str:
         keys = [exp.Parameter(this=exp.Literal.number(at)) for at in range(first, first + size)]
         parameter.parent.replace(exp.In(this=column.copy(), expressions=keys))
     made.set("expressions", [*(columns[number] for number in sorted(columns)), *made.expressions])
-    return made.sql(dialect="duckdb")
+    return last_written(made)
 
 
 class LookUps:

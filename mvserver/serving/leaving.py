@@ -46,7 +46,10 @@ class Work(Generic[T]):
         return bool(wait((self.future,), seconds).done)
 
     def result(self) -> T:
-        return self.future.result()
+        try:
+            return self.future.result()
+        finally:
+            del self  # an error knows the frames that it went through: a cycle, with all that they hold
 
     def leave(self, owner: Owner) -> bool:
         """False where it has just ended, and its result is there."""
@@ -81,7 +84,10 @@ class LeavableWork:
         while not begun.ends_within(_SLICE_S):
             if stopped() and begun.leave(owner):
                 raise WorkLeft
-        return begun.result()
+        try:
+            return begun.result()
+        finally:
+            del begun  # as above
 
     def begin(self, work: Callable[[Callable[[], bool]], T], owner: Owner, ended: Callable[[], None]) -> Work[T]:
         """The same for whoever waits for it in another way; ``owner`` is refused as there."""
@@ -133,3 +139,4 @@ class LeavableWork:
                     self._left_by_role -= Counter({owner.role: 1})
             if owner is not None:
                 begun.ended()
+            del begun  # as above

@@ -144,7 +144,7 @@ def name_outputs(tree: exp.Expr) -> None:
         if _is_row_source(select):
             continue
         items = [
-            item if _is_named(item) else exp.alias_(item.copy(), output_name(item), quoted=True, copy=False)
+            item if _is_named(item) else exp.alias_(item, output_name(item), quoted=True, copy=False)
             for item in select.expressions
         ]
         select.set("expressions", items)

@@ -32,6 +32,7 @@ from mvserver.serving.operand_rules import (
     number,
     operands,
 )
+from mvserver.sql.trees import last_written, written
 
 
 class OperandChecks:
@@ -93,7 +94,7 @@ class OperandChecks:
             kind = self._parameters.get(int(parameter.name), binding.UNKNOWN) if parameter.name.isdigit() else ""
             typed = kind not in ("", binding.UNKNOWN)
             parameter.replace(exp.cast(exp.null(), kind, dialect="duckdb") if typed else exp.null())
-        return binding.bind(self._cursor, probe.sql(dialect="duckdb")).types
+        return binding.bind(self._cursor, last_written(probe)).types
 
     def type_of(self, node: exp.Expr) -> str | None:
         """PostgreSQL's name; None for what is of unknown or uncertain type."""
@@ -142,7 +143,7 @@ class OperandChecks:
 
     # --- casts and constants ----------------------------------------------------------------------------------------
     def _check_cast(self, node: exp.Cast) -> None:
-        kind, target = self.type_of(node.this), pg_name(node.to.sql(dialect="duckdb"))
+        kind, target = self.type_of(node.this), pg_name(written(node.to))
         if (CATEGORIES.get(kind or ""), CATEGORIES.get(target)) in NO_CAST:
             at = None if self.text is None else operators.cast_place(node, self.text)
             raise SqlError(
@@ -161,11 +162,9 @@ class OperandChecks:
             self._check_integer(constant, kind)
             return
         try:
-            self._cursor.execute(f"SELECT {cast.sql(dialect='duckdb')}").fetchall()
+            self._cursor.execute(f"SELECT {last_written(cast)}").fetchall()
         except duckdb.Error as error:
-            found = translate(error)
-            found.position = self.place(constant)
-            raise found from error
+            raise translate(error).at(self.place(constant)) from error
 
     def _check_integers(self, node: exp.Expr) -> None:
         """Texts among integers, which DuckDB would round."""

@@ -13,6 +13,7 @@ from mvserver import limits
 from mvserver.serving import json_operators
 from mvserver.serving.arrays import array_literal
 from mvserver.serving.casts import constant_of
+from mvserver.sql.trees import written
 
 TypeOf = Callable[[exp.Expr], str]
 
@@ -182,7 +183,7 @@ def _operands(node: exp.Expr) -> list[exp.Expr]:
         elif isinstance(part, exp.Paren | exp.Neg):
             rest.append(part.this)
         else:
-            found[part.sql(dialect="duckdb")] = part
+            found[written(part)] = part
     return list(found.values())
 
 

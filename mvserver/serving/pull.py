@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -16,21 +15,14 @@ import duckdb
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
-from mvserver.pgcatalog import pgtypes
-from mvserver.pgcatalog.edge_macros import NOW_MACROS
-from mvserver.pgcatalog.pgtypes import PgType
+from mvserver.errors import SqlError, raise_instead
 from mvserver.pgcatalog.session_functions import SessionFacts
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
 from mvserver.pgcatalog.system import LiveRelations, SystemCatalog
-from mvserver.pgwire.backend import Field
 from mvserver.serving import (
-    binding,
     casts,
     classify,
-    duck_types,
     enums,
-    few_rows,
     gathering,
     guard,
     jsonb,
@@ -41,47 +33,36 @@ from mvserver.serving import (
 )
 from mvserver.serving.api import (
     NOBODY,
-    KeyRead,
     Owner,
-    PlanRuns,
     PullPlan,
     PullScope,
     RowShaper,
     Snapshot,
     StreamRead,
-    Together,
     Version,
     never,
     owner_of,
     refuse_if_stopped,
 )
 from mvserver.serving.binder import Binders, Binding
-from mvserver.serving.binding import Bound
 from mvserver.serving.database import SYSTEM_CATALOG, Database
-from mvserver.serving.duck_types import OutputType
 from mvserver.serving.error_positions import locate
 from mvserver.serving.finished_loader import Loader
 from mvserver.serving.finished_rows import KeptViews
-from mvserver.serving.key_reads import key_read
-from mvserver.serving.leaving import LeavableWork
+from mvserver.serving.leaving import LeavableWork, WorkLeft
 from mvserver.serving.memory_watch import IN_USE, MemoryWatch
 from mvserver.serving.missing import Cause, MissingViews
-from mvserver.serving.names import NameResolver, Reads
-from mvserver.serving.origins import origins
+from mvserver.serving.names import NameResolver
+from mvserver.serving.plans import plan_of, plan_of_sleep
 from mvserver.serving.shaping import DuckShaper
 from mvserver.serving.shared import SharedReads
 from mvserver.serving.snapshot import DuckSnapshot, Engine, reader_settings
 from mvserver.serving.templates import can_stand, stands_for, template_of
 from mvserver.serving.turns import Turns
-from mvserver.serving.volatile import changes
 from mvserver.sql.dialect import parse_pull
 from mvserver.sql.trees import dismantle
 
 _Key = tuple[str, PullScope, tuple[int, ...], int]
-_SYSTEM_PREFIXES = (
-    "pg_", "has_", "format_type", "obj_", "col_", "_reg", "to_reg", "_is_visible", "_has_", "_seen", "shobj_",
-    "row_sec",
-)  # fmt: skip
 
 
 class DuckPullService:
@@ -208,8 +189,11 @@ class DuckPullService:
         plan: PullPlan | None = None
         try:
             tree = parse_pull(template.text)
-            if can_stand(template, tree):
-                plan = self._plan_anew(tree, scope, template.oids, template.text, stopped)
+            try:
+                if can_stand(template, tree):
+                    plan = self._plan_anew(tree, scope, template.oids, template.text, stopped)
+            finally:
+                dismantle(tree)
         except SqlError as error:
             if error.sqlstate == sqlstates.QUERY_CANCELED:
                 raise
@@ -241,11 +225,18 @@ class DuckPullService:
             snapshot, scope.database, scope.search_path, scope.role, dict(scope.settings), scope.backend_pid,
             scope.session_role,
         )  # fmt: skip
+        tree = select.copy()
         try:
-            plan = self._plan(select, scope, tuple(parameter_oids), snapshot, facts, stopped, within)
+            plan = self._plan(tree, select, scope, tuple(parameter_oids), snapshot, facts, stopped, within)
+        except WorkLeft:
+            raise  # whoever is still binding the tree takes it apart
         except SqlError as error:
-            locate(error, select, within)
+            dismantle(tree)
+            located = select.copy()
+            locate(error, located, within)
+            dismantle(located)
             raise
+        dismantle(tree)
         if text is not None and not facts.volatile:
             with self._lock:
                 self._plans[text, scope, tuple(parameter_oids), snapshot.generation] = plan
@@ -255,7 +246,8 @@ class DuckPullService:
 
     def _plan(
         self,
-        select: exp.Expr,
+        tree: exp.Expr,
+        original: exp.Expr,
         scope: PullScope,
         oids: tuple[int, ...],
         snapshot: CatalogSnapshot,
@@ -263,12 +255,11 @@ class DuckPullService:
         stopped: Callable[[], bool],
         text: str | None,
     ) -> PullPlan:
-        guard.check(select)
-        large = text is not None and len(text) > limits.PARSED_TEXT_CHARACTERS_MAX
-        asleep = classify.sleep_argument(select)
+        """``tree`` is changed, ``original`` is as the user has written it."""
+        guard.check(tree)
+        asleep = classify.sleep_argument(tree)
         if asleep is not None:
-            return _sleep_plan(asleep)
-        tree = select.copy()
+            return plan_of_sleep(asleep)
         refuse_if_stopped(stopped)
         resolver = NameResolver(snapshot, scope, self._system, self._database.name)
         resolver_root = exp.Paren(this=tree)
@@ -282,15 +273,16 @@ class DuckPullService:
         documents, declared = jsonb.documents(tree), casts.declared_parameters(tree)
         tree = shim.adapt(jsonb.adapt(tree), facts, catalog=bool(reads.system))
         long_texts.bound(tree)
-        kind = classify.kind_of(select, reads.views)
+        kind = classify.kind_of(original, reads.views)
         wanted = Binding(tree, oids, enums.types_of(oids, snapshot.enums), reads, scope.time_zone, kind, text)
         try:
             made = self._binders.run(lambda binder: binder.bind(wanted), owner_of(scope), stopped)
         except SqlError as error:
-            raise self._missing.explained(error, reads.views) from error
-        plan = _finish(made.tree, made.direct, made.bound, scope, oids, reads, facts, kind, documents, declared)
-        if large:
-            dismantle(made.tree)
+            raise_instead(self._missing.explained(error, reads.views), error)
+        plan = plan_of(made.tree, made.direct, made.bound, scope, oids, reads, facts, kind, documents, declared)
+        dismantle(made.tree)
+        if made.direct is not None:
+            dismantle(made.direct)
         return signals.signalling(plan, signalled)
 
     # --- push queries -----------------------------------------------------------------------------------------------
@@ -314,160 +306,5 @@ class DuckPullService:
         return [*head, *lines]
 
 
-def _finish(
-    tree: exp.Expr,
-    direct: exp.Expr | None,
-    bound: Bound,
-    scope: PullScope,
-    oids: Sequence[int],
-    reads: Reads,
-    facts: SessionFacts,
-    kind: str,
-    documents: Sequence[bool],
-    declared: Mapping[int, int],
-) -> PullPlan:
-    outputs = [duck_types.output_type(kind_name) for kind_name in bound.types]
-    if len(outputs) > limits.COLUMNS_MAX:
-        raise SqlError(sqlstates.TOO_MANY_COLUMNS, f"target lists can have at most {limits.COLUMNS_MAX} entries")
-    outputs = _declared(tree, outputs, documents)
-    arrow = [duck_types.arrow_type(output.cast or name) for name, output in zip(bound.types, outputs, strict=True)]
-    fields = tuple(
-        Field(name, output.pg.oid, output.pg.size, output.pg.typmod if keeps else -1, *origin)
-        for name, output, origin, keeps in zip(
-            _names(tree, bound), outputs, origins(tree, len(outputs)), _keep_modifiers(tree, len(outputs)), strict=True
-        )
-    )
-    count = max([*bound.parameters, len(oids)], default=0)
-    text, steady = _text(tree, outputs), _is_steady(tree, reads, facts)
-    return PullPlan(
-        sql=text,
-        direct=None if direct is None else _text(direct, outputs),
-        fields=fields,
-        parameter_oids=tuple(_parameter_oid(number, oids, bound, declared) for number in range(1, count + 1)),
-        view_ids=tuple(reads.views),
-        generation=facts.snapshot.generation,
-        catalog_only=bool(reads.system) and not reads.views,
-        kind=kind,
-        time_zone=scope.time_zone,
-        reads_system=bool(reads.system) or _uses_system_functions(tree),
-        live_relations=tuple(sorted(reads.live)),
-        streams=tuple(reads.streams),
-        arrow_types=tuple(arrow) if None not in arrow else (),
-        plain_types=few_rows.plain_types(arrow) if None not in arrow else (),
-        together=_together(direct, kind, outputs, arrow, count) if steady else None,
-        key_read=_key_read(tree, kind, outputs, arrow, reads) if steady else None,
-        runs=PlanRuns(few=kind in (classify.POINT, classify.RANGE)),
-        sets=facts.sets,
-        reads_now=_reads_now(tree),
-        steady=steady and bool(reads.views) and kind == classify.OTHER and not reads.streams and not changes(text),
-    )
-
-
-def _is_steady(tree: exp.Expr, reads: Reads, facts: SessionFacts) -> bool:
-    """Whether it means the same to all sessions that have its plan, at any moment."""
-    return not (facts.sets or facts.volatile or reads.system or _uses_system_functions(tree) or _reads_now(tree))
-
-
-def _together(
-    direct: exp.Expr | None, kind: str, outputs: Sequence[OutputType], arrow: Sequence[Any], parameters: int
-) -> Together | None:
-    if direct is None or kind != classify.POINT or not _are_plain(outputs, arrow):
-        return None
-    return gathering.together(direct, parameters)
-
-
-def _key_read(
-    tree: exp.Expr, kind: str, outputs: Sequence[OutputType], arrow: Sequence[Any], reads: Reads
-) -> KeyRead | None:
-    if kind not in (classify.POINT, classify.RANGE) or not _are_plain(outputs, arrow):
-        return None
-    (view,) = reads.views.values()
-    found = key_read(tree, view)
-    return found if found is not None and len(found.columns) == len(outputs) else None
-
-
-def _are_plain(outputs: Sequence[OutputType], arrow: Sequence[Any]) -> bool:
-    """Whether its values are numbers and texts, as DuckDB has them."""
-    return not any(output.cast for output in outputs) and None not in arrow and bool(few_rows.plain_types(arrow))
-
-
 def _at_most(read: StreamRead) -> str:
     return "" if read.limit is None else f" LIMIT {read.limit}"
-
-
-def _text(tree: exp.Expr, outputs: Sequence[OutputType]) -> str:
-    """The query as DuckDB runs it: its columns as types that the wire has."""
-    sql = tree.sql(dialect="duckdb")
-    if not any(output.cast for output in outputs):
-        return sql
-    columns = ", ".join(
-        f"CAST(#{at} AS {output.cast})" if output.cast else f"#{at}" for at, output in enumerate(outputs, start=1)
-    )
-    return f"SELECT {columns} FROM ({sql}) AS _result"
-
-
-def _keep_modifiers(tree: exp.Expr, count: int) -> Sequence[bool]:
-    """A column and an explicit cast to numeric(p, s) have a type modifier, an expression of numbers has none."""
-    items = tree.expressions if isinstance(tree, exp.Select) else []
-    if len(items) != count or any(item.is_star for item in items):
-        return [True] * count
-    bare = [item.unalias() for item in items]
-    return [
-        isinstance(item, exp.Column | exp.Subquery)
-        or bool(item.meta.get(casts.DECLARED) or casts.SHOWN_AS in item.meta)
-        for item in bare
-    ]
-
-
-def _declared(tree: exp.Expr, outputs: list[OutputType], documents: Sequence[bool]) -> list[OutputType]:
-    """A column that is cast to a character type in the outermost select list is shown as of that type; so is jsonb."""
-    if len(documents) == len(outputs):
-        outputs = [
-            replace(output, pg=PgType(pgtypes.JSONB)) if jsonb and output.pg.oid == pgtypes.JSON else output
-            for output, jsonb in zip(outputs, documents, strict=True)
-        ]
-    items = tree.expressions if isinstance(tree, exp.Select) else []
-    if len(items) != len(outputs):
-        return outputs
-    declared = [item.unalias().meta.get(casts.SHOWN_AS) for item in items]
-    return [
-        replace(output, pg=PgType(*shown)) if shown is not None and output.pg.oid == pgtypes.TEXT else output
-        for output, shown in zip(outputs, declared, strict=True)
-    ]
-
-
-def _names(tree: exp.Expr, bound: Bound) -> Sequence[str]:
-    if isinstance(tree, exp.Values):
-        return [f"column{number}" for number in range(1, len(bound.names) + 1)]
-    return bound.names
-
-
-def _parameter_oid(number: int, oids: Sequence[int], bound: Bound, declared: Mapping[int, int]) -> int:
-    if number <= len(oids) and oids[number - 1]:
-        return oids[number - 1]
-    found = duck_types.parameter_oid(bound.parameters.get(number, binding.UNKNOWN))
-    return declared.get(number, found) if found in (pgtypes.TEXT, pgtypes.JSON) else found
-
-
-def _reads_now(tree: exp.Expr) -> bool:
-    return any(node.name.lower() in NOW_MACROS for node in tree.find_all(exp.Anonymous))
-
-
-def _uses_system_functions(tree: exp.Expr) -> bool:
-    return any(node.name.lower().startswith(_SYSTEM_PREFIXES) for node in tree.find_all(exp.Anonymous))
-
-
-def _sleep_plan(argument: exp.Expr) -> PullPlan:
-    field = Field("pg_sleep", pgtypes.TEXT)
-    if isinstance(argument, exp.Literal):
-        try:
-            sleep_s = float(argument.name)
-        except ValueError as error:
-            raise SqlError(
-                sqlstates.INVALID_TEXT_REPRESENTATION,
-                f'invalid input syntax for type double precision: "{argument.name}"',
-            ) from error
-        return PullPlan("", (field,), (), (), kind=classify.SLEEP, sleep_s=sleep_s)
-    if isinstance(argument, exp.Parameter):
-        return PullPlan("", (field,), (pgtypes.FLOAT8,), (), kind=classify.SLEEP)
-    raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "pg_sleep is supported with a number or a parameter only")

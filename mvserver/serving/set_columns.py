@@ -17,6 +17,7 @@ from mvserver.serving.casts import constant_of
 from mvserver.serving.duck_errors import translate
 from mvserver.serving.operand_rules import first_select, is_certain
 from mvserver.serving.operators import span
+from mvserver.sql.trees import last_written, written
 
 _OWN_READING = ("VARCHAR", "ENUM", "NULL", "STRUCT", "MAP")
 """Of types beside which a text stays one, or is read by other rules."""
@@ -80,11 +81,9 @@ def _give(cursor: duckdb.DuckDBPyConnection, item: exp.Expr, kind: str) -> bool:
     found = span(item)
     try:
         made = constant_of(item.unnest(), kind)  # type: ignore[arg-type]
-        cursor.execute(f"SELECT {made.sql(dialect='duckdb')}").fetchall()
+        cursor.execute(f"SELECT {written(made)}").fetchall()
     except duckdb.Error as error:
-        wrong = translate(error)
-        wrong.position = None if found is None else found[0] + 1
-        raise wrong from error
+        raise translate(error).at(None if found is None else found[0] + 1) from error
     except SqlError as error:
         error.position = None if found is None else found[0] + 1
         raise
@@ -94,11 +93,11 @@ def _give(cursor: duckdb.DuckDBPyConnection, item: exp.Expr, kind: str) -> bool:
 
 def _types(cursor: duckdb.DuckDBPyConnection, side: exp.Expr, tree: exp.Expr) -> Sequence[str]:
     """None where it does not bind by itself, as in a correlated sub-query."""
-    probe = exp.select("*").from_(exp.Subquery(this=side.unnest().copy(), alias=exp.to_identifier("side")))
+    probe = exp.select("*").from_(exp.Subquery(this=side.unnest().copy(), alias=exp.to_identifier("side")), copy=False)
     outer = tree.args.get("with_")
     if outer is not None:
         probe.set("with_", outer.copy())
     try:
-        return binding.bind(cursor, probe.sql(dialect="duckdb")).types
+        return binding.bind(cursor, last_written(probe)).types
     except SqlError:
         return ()

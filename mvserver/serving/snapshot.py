@@ -21,7 +21,7 @@ from mvserver.errors import SqlError
 from mvserver.pgcatalog.edge_macros import TRANSACTION_TIME
 from mvserver.pgcatalog.system import SystemCatalog
 from mvserver.pgwire.backend import KeptRows, PlainRows, Result
-from mvserver.serving import few_rows
+from mvserver.serving import few_rows, long_arrays
 from mvserver.serving.api import Owner, PullPlan
 from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
@@ -283,7 +283,8 @@ class DuckSnapshot:
 
     def _reader(self, plan: PullPlan, parameters: list[Any]) -> pa.RecordBatchReader:
         statement = self._statement(plan.sql)
-        relation = self._cursor.sql(statement, params=parameters) if parameters else self._cursor.sql(statement)
+        values = long_arrays.as_texts(plan.sql, parameters)
+        relation = self._cursor.sql(statement, params=values) if values else self._cursor.sql(statement)
         return relation.to_arrow_reader(limits.RESULT_CHUNK_ROWS)
 
     def _few(self, plan: PullPlan, parameters: list[Any]) -> PlainRows | pa.RecordBatch | None:
@@ -291,12 +292,13 @@ class DuckSnapshot:
         began = time.thread_time()  # what else runs on the machine makes no query a long one
         direct = None if self._pinned or plan.runs.replaced else plan.direct
         try:
-            self._cursor.execute(self._statement(direct or plan.sql), parameters)
+            text = direct or plan.sql
+            self._cursor.execute(self._statement(text), long_arrays.as_texts(text, parameters))
         except duckdb.CatalogException:
             if direct is None:
                 raise
             plan.runs.replaced = True  # the view's state was made anew since
-            self._cursor.execute(self._statement(plan.sql), parameters)
+            self._cursor.execute(self._statement(plan.sql), long_arrays.as_texts(plan.sql, parameters))
         found = few_rows.fetch(self._cursor, _names(plan), plan.arrow_types, plan.plain_types)
         plan.runs.took(time.thread_time() - began)
         return found

@@ -27,6 +27,7 @@ from mvserver.serving import (
 from mvserver.serving.aggregates import with_sources
 from mvserver.serving.arrays import array_literal
 from mvserver.serving.to_char import call
+from mvserver.sql.trees import dismantle, written
 
 _DECIMAL = re.compile(r"^DECIMAL\(\d+,\s*\d+\)$")
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UINTEGER", "UBIGINT"}
@@ -143,11 +144,12 @@ class TypedRewriting:
         if found is None and select.args.get("group") is not None:
             probe.set("group", select.args["group"].copy())  # the operand mixes aggregates with group keys
             found = self._bound(probe)
+        dismantle(probe)
         return found or ""
 
     def _bound(self, probe: exp.Select) -> str | None:
         try:
-            types = binding.bind(self._cursor, probe.sql(dialect="duckdb")).types
+            types = binding.bind(self._cursor, written(probe)).types
         except SqlError:
             return None  # what is wrong with the query itself, its own binding says
         return types[0] if types else None

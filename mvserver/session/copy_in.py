@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import TypeVar
 
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, raise_instead
 from mvserver.pgwire.backend import Result
 from mvserver.routing.copying import CopyTarget, too_much
 from mvserver.session.clock import StatementClock
@@ -125,15 +125,15 @@ class CopyReceiver:
             if self._target is None:
                 raise SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, "the COPY has ended")
             return call(self._target)
-        except Exception as error:
-            cause: Exception = error
+        except Exception as error:  # noqa: BLE001 - raised again below
+            raise_instead(self._failed(self._cause(error)), error)
+
+    def _cause(self, error: Exception) -> Exception:
+        try:
             if self._clock.cancelled:
-                try:
-                    self.check()
-                except SqlError as request:
-                    cause = request
+                self.check()
+        except SqlError as request:
+            return request
+        finally:
             self.close()
-            failure = self._failed(cause)
-            if failure is error:
-                raise
-            raise failure from error
+        return error

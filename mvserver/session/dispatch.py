@@ -20,6 +20,7 @@ from mvserver.session.commands import Commands
 from mvserver.session.copy_in import CopyCommands
 from mvserver.session.cursor_commands import CursorCommands
 from mvserver.session.cursors import Cursor
+from mvserver.session.large_texts import free_large
 from mvserver.session.parameter_types import oid_of_name, type_of_oid
 from mvserver.session.portals import Portal
 from mvserver.session.prepared import PreparedStatement
@@ -168,7 +169,11 @@ class Dispatcher:
         declared = tuple(parameter_oids)
         query = statement.query if isinstance(statement, DeclareCursor) else statement
         if isinstance(query, Pull):
-            oids, fields = self._described(query, declared)
+            try:
+                oids, fields = self._described(query, declared)
+            except SqlError:
+                free_large(query)
+                raise
             told = fields if query is statement else None
             return PreparedStatement(name, text, statement, declared, oids, told)
         if statement is None:

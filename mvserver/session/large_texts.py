@@ -13,12 +13,22 @@ from contextlib import contextmanager
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.queries import Pull
+from mvserver.sql.trees import dismantle
 
 _SLICE_S = 0.05  # a cancel is seen after at most this
 
 
 def is_large(text: str) -> bool:
     return len(text) > limits.PARSED_TEXT_CHARACTERS_MAX
+
+
+def free_large(statement: Statement | None) -> None:
+    """A tree of a hundred thousand nodes is taken apart, while others run, and not freed at once. The statement must
+    be known to nobody else, as one of a large text is."""
+    if isinstance(statement, Pull) and is_large(statement.text):
+        dismantle(statement.select)
 
 
 class LargeTexts:

@@ -10,7 +10,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, raise_instead
 from mvserver.pgwire.backend import Field, Result
 from mvserver.session.clock import StatementClock
 
@@ -70,12 +70,9 @@ class WatchedBatches:
         try:
             with self._clock.working(self._interrupt):
                 return work()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised again below
             self.close()
-            failure = self._failed(error)
-            if failure is error:
-                raise
-            raise failure from error
+            raise_instead(self._failed(error), error)
 
     def spool(self) -> None:
         """Reads the rest into memory, so that the source is free; 53400 when it is too large."""

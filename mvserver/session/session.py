@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from mvserver import sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, raise_instead
 from mvserver.observability import loggable_sql, session_id_var
 from mvserver.pgwire.backend import Field, KeptRows, Notice, Postponed, Result, StatementDescription
 from mvserver.session.activity import Activity
@@ -22,13 +22,11 @@ from mvserver.session.clock import USER_REQUEST, StatementClock
 from mvserver.session.dispatch import Dispatcher
 from mvserver.session.extensions import ExtensionCalls
 from mvserver.session.idle import IdleWatch
-from mvserver.session.large_texts import is_large
+from mvserver.session.large_texts import free_large
 from mvserver.session.look_ups import LookUp, LookUps
 from mvserver.session.restartable import Restartable
 from mvserver.session.state import SessionState
 from mvserver.sql.statements.base import Statement
-from mvserver.sql.statements.queries import Pull
-from mvserver.sql.trees import dismantle
 
 _log = logging.getLogger(__name__)
 
@@ -120,12 +118,14 @@ class Session:
         return Restartable(partial(self._answers, text))
 
     def _answers(self, text: str) -> Iterator[Result]:
+        statements: Sequence[Statement] = ()
         try:
             with self._call(text):
                 self._state.prepared.discard("")
                 self._state.portals.discard("")
                 single = self._without_parsing(text)
-                statements = [] if single is not None else self._parse(text, self._new_clock())
+                if single is None:
+                    statements = self._parse(text, self._new_clock())
                 if len(statements) > 1:
                     self._begin_implicit(of_text=True)
             if single is not None:
@@ -138,8 +138,6 @@ class Session:
                     result = self._dispatch.run(statement, self._new_clock())
                 yield result
                 result.close()  # one result at a time: the wire has read this one
-                if isinstance(statement, Pull) and is_large(text):
-                    dismantle(statement.select)  # a large text's statements are remembered nowhere
         except GeneratorExit:
             # the wire stopped before the end: what had begun implicitly does not count
             with self._lock:
@@ -147,6 +145,8 @@ class Session:
             raise
         finally:
             self.sync()
+            for statement in statements:
+                free_large(statement)
 
     def _without_parsing(self, text: str) -> Result | None:
         """The answer of an extension, or of a SELECT whose plan is known by its text."""
@@ -270,6 +270,8 @@ class Session:
                 self._dispatch.pulls.close()
             finally:
                 self._on_close()
+                for prepared in self._state.prepared.all():
+                    free_large(prepared.statement)  # here, on a worker, and not by whoever lets go of the session
 
     def terminate(self, error: SqlError) -> None:
         """Ends the session from the server's side: what it holds is freed now, its next call raises ``error``."""
@@ -303,15 +305,10 @@ class Session:
                 yield
                 if self._cancel_reason is not None and not self._is_cancelled():
                     raise SqlError(sqlstates.QUERY_CANCELED, self._cancel_reason)
-            except SqlError as error:
-                failure = self._fail(error)
-                if failure is error:
-                    raise
-                raise failure from error
             except Postponed:
                 raise
-            except Exception as error:
-                raise self._fail(error) from error
+            except Exception as error:  # noqa: BLE001 - raised again
+                raise_instead(self._fail(error), error)
             finally:
                 self._in_call = False
                 session_id_var.reset(token)

@@ -7,7 +7,6 @@ is no query.
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 from typing import Any
 
@@ -26,9 +25,7 @@ from mvserver.sql.pull_tokens import convert
 from mvserver.sql.split import StatementTokens
 from mvserver.sql.statements.base import Properties
 from mvserver.sql.statements.queries import Pull
-
-_QUERY_WITH = re.compile(r"\bquery\b", re.IGNORECASE)  # a quick look before the tokens are searched
-
+from mvserver.sql.trees import without_parents
 
 # sqlglot is not written for damaged text: where it stumbles over something missing, that is where the syntax is wrong.
 _CRASHES = (AttributeError, IndexError, KeyError, TypeError, ValueError, AssertionError)
@@ -44,7 +41,7 @@ class MvDialect(Postgres):
 def query_statement(statement: StatementTokens) -> Pull:
     """A SELECT, VALUES or TABLE as a statement."""
     try:
-        return Pull(pull_query(statement), text=statement.text, start=statement.tokens[0].start)
+        return Pull(without_parents(pull_query(statement)), text=statement.text, start=statement.tokens[0].start)
     except ContinuousOnly as found:
         start = statement.tokens[0].start
         return Pull(exp.Select(), found.with_traceback(None), text=statement.text, start=start)
@@ -124,7 +121,7 @@ def _balanced(statement: StatementTokens, cut: int) -> bool:
 def _query_properties(statement: StatementTokens) -> tuple[int, Properties | None]:
     """Where the query proper ends, and the properties of a QUERY WITH (...) behind it."""
     own = statement.tokens
-    if _QUERY_WITH.search(statement.source, own[0].start, own[-1].start) is None:
+    if "query" not in statement.source[own[0].start : own[-1].start].lower():  # before the tokens are searched
         return len(own) - 1, None
     for index in range(len(own) - 3, 0, -1):
         token = own[index]

@@ -32,8 +32,9 @@ from mvserver.streaming.evaluate import Evaluated, WholeProgramNeeded, evaluate_
 from mvserver.streaming.program import build_program
 from mvserver.streaming.spark_types import spark_type
 from mvserver.streaming.targets import Target, build_target
+from spark_sinks.duckdb.batch_plans import Commit
 from spark_sinks.duckdb.ledger import LedgerEntry
-from spark_sinks.duckdb.writer import Commit, MergeError, Writer
+from spark_sinks.duckdb.writer import MergeError, Writer
 
 RELATIVE_TOLERANCE = 1e-9  # of sums, averages, deviations and transcendental functions of doubles
 ABSOLUTE_TOLERANCE = 1e-6  # where such values nearly cancel; the summed doubles are within a thousand

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -63,10 +64,14 @@ class PullServer:
 
     def _wait_for_left_work(self) -> None:
         """As the server does before it closes DuckDB."""
-        ends = time.monotonic() + LEFT_WORK_S
-        while self.world.service.left:
-            assert time.monotonic() < ends, "canceled statements do not end"
-            time.sleep(0.01)
+        wait_until(lambda: not self.world.service.left, LEFT_WORK_S)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends, f"this does not become true: {condition}"
+        time.sleep(0.01)
 
 
 def is_cancelled(client: Client, text: str, entered: threading.Semaphore) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from serving_server import STOPPED_WITHIN_S, Client, PullServer, is_cancelled
+from serving_server import STOPPED_WITHIN_S, Client, PullServer, is_cancelled, wait_until
 
 from mvserver import limits
 from mvserver.errors import SqlError
@@ -54,13 +54,6 @@ def deaf(monkeypatch: pytest.MonkeyPatch, server: PullServer) -> Iterator[Deaf]:
     yield made
     made.let_go.set()
     wait_until(lambda: server.world.service.left == 0)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    ends = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < ends
-        time.sleep(0.01)
 
 
 def slow() -> str:

@@ -12,6 +12,7 @@ from mvserver import limits
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import FailsWithTheWire, Field
 from mvserver.session.session import Session
+from mvserver.sql.statements.queries import Pull
 
 
 def execute(session: Session, text: str, *parameters: Any) -> list[tuple[Any, ...]]:
@@ -268,3 +269,15 @@ def test_a_plan_must_keep_its_result_type(world: World, session: Session) -> Non
     with pytest.raises(SqlError) as caught:
         session.execute("")
     assert (caught.value.sqlstate, caught.value.message) == ("0A000", "cached plan must not change result type")
+
+
+def test_a_large_statement_is_taken_apart_by_who_closes_its_session(session: Session) -> None:
+    large = f"SELECT a FROM v WHERE b IN ({', '.join(f'{n} + 0' for n in range(2_000))})"
+    session.parse("large", large, [])
+    session.parse("small", "SELECT a FROM v WHERE b = 1", [])
+    trees = [
+        prepared.statement.select for prepared in session._state.prepared.all() if isinstance(prepared.statement, Pull)
+    ]
+    assert [bool(tree.args) for tree in trees] == [True, True]
+    session.close()
+    assert [bool(tree.args) for tree in trees] == [False, True]  # the small one others may have, too
