@@ -4,14 +4,14 @@ A full collection looks at every object while all threads wait. Python begins on
 which is just while a large statement is being parsed, and looks through all that the server has for nothing. Here the
 young generations are left to Python (a collection of those takes a millisecond). What outlives them is looked at once
 more by a thread, a little at a time, and what is then still there stays, unlooked at, as what the server is made of
-does. Only when much has come to stay, all of it is looked at again: rarely, and when no large statement is at work.
+does. While a large statement is at work, what outlives them is its tree, and stays without that look. Only when much
+has come to stay, all of it is looked at again: rarely, and when no large statement is at work.
 """
 
 from __future__ import annotations
 
 import gc
 import threading
-import time
 from collections.abc import Callable
 
 from mvserver import limits
@@ -23,7 +23,7 @@ _NEVER = 1_000_000_000  # collections of the middle generation until Python woul
 
 class Collector:
     def __init__(self, busy: Callable[[], bool]) -> None:
-        """``busy`` tells whether looking at everything would better wait; it does so for a while only."""
+        """``busy`` tells whether a large statement is at work; looking at everything waits for it, within bounds."""
         self._busy = busy
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="collector", daemon=True)
@@ -45,23 +45,17 @@ class Collector:
         gc.unfreeze()
 
     def _run(self) -> None:
-        due_since: float | None = None
         while not self._stop.wait(_LOOK_EVERY_S):
             if gc.get_count()[2] >= limits.COLLECT_AFTER_MIDDLE_COLLECTIONS:
                 self._collect_new()
-            if not self._have_many_come():
-                continue
-            now = time.monotonic()
-            due_since = now if due_since is None else due_since
-            if self._busy() and now - due_since < limits.COLLECTION_POSTPONED_S_MAX:
-                continue
-            due_since = None
-            self._added = gc.get_freeze_count() - self._staying  # without those that have gone by themselves
             if self._have_many_come():
-                self._collect_all()
+                self._added = gc.get_freeze_count() - self._staying  # without those that have gone by themselves
+                if self._have_many_come():
+                    self._collect_all()
 
     def _collect_new(self) -> None:
-        gc.collect()
+        if not self._busy():
+            gc.collect()
         self._added += len(gc.get_objects(generation=2))
         gc.freeze()
 
@@ -72,4 +66,6 @@ class Collector:
         self._staying, self._added = gc.get_freeze_count(), 0
 
     def _have_many_come(self) -> bool:
+        if self._busy():
+            return self._added > limits.COLLECT_ALL_ANYWAY_AFTER_OBJECTS
         return self._added > max(limits.COLLECT_ALL_AFTER_OBJECTS, self._staying // _SHARE)

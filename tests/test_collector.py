@@ -30,6 +30,13 @@ def _many_objects() -> list[object]:
     return [[] for _ in range(9_000 * limits.COLLECT_AFTER_MIDDLE_COLLECTIONS)]
 
 
+def _garbage_that_is_old() -> weakref.ref[Cyclic]:
+    """Python's young collections have seen it while it was in use."""
+    made = Cyclic()
+    gc.collect(1)
+    return weakref.ref(made)
+
+
 @pytest.fixture
 def busy() -> list[bool]:
     return [True]
@@ -47,14 +54,21 @@ def collector(busy: list[bool]) -> Iterator[Collector]:
 
 
 @pytest.mark.usefixtures("collector")
-def test_what_is_new_is_looked_at_even_while_a_large_statement_is_at_work() -> None:
-    made = Cyclic()
-    garbage = weakref.ref(made)
-    gc.collect(1)  # it has grown old when it becomes garbage
-    del made
+def test_what_is_new_is_looked_at_once_more(busy: list[bool]) -> None:
+    busy[0] = False
+    garbage = _garbage_that_is_old()
     kept = _many_objects()
     assert _wait_for(lambda: garbage() is None)
     assert kept
+
+
+@pytest.mark.usefixtures("collector")
+def test_what_is_new_while_a_large_statement_is_at_work_is_not_looked_at() -> None:
+    staying = gc.get_freeze_count()
+    garbage = _garbage_that_is_old()
+    kept = _many_objects()
+    assert _wait_for(lambda: gc.get_freeze_count() >= staying + len(kept) // 2)
+    assert garbage() is not None
 
 
 @pytest.mark.usefixtures("collector")
@@ -71,10 +85,8 @@ def test_all_is_looked_at_when_much_has_come_to_stay_and_no_large_statement_is_a
 ) -> None:
     monkeypatch.setattr("mvserver.collector._SHARE", 1_000_000)
     monkeypatch.setattr(limits, "COLLECT_ALL_AFTER_OBJECTS", 1_000)
-    made = Cyclic()
-    garbage = weakref.ref(made)
+    garbage = _garbage_that_is_old()
     gc.freeze()
-    del made
     kept = _many_objects()
     staying = gc.get_freeze_count()
     assert _wait_for(lambda: gc.get_freeze_count() >= staying + len(kept) // 2)
@@ -82,3 +94,13 @@ def test_all_is_looked_at_when_much_has_come_to_stay_and_no_large_statement_is_a
     assert garbage() is not None
     busy[0] = False
     assert _wait_for(lambda: garbage() is None)
+
+
+@pytest.mark.usefixtures("collector")
+def test_all_is_looked_at_anyway_when_very_much_has_come_to_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "COLLECT_ALL_ANYWAY_AFTER_OBJECTS", 1_000)
+    garbage = _garbage_that_is_old()
+    gc.freeze()
+    kept = _many_objects()
+    assert _wait_for(lambda: garbage() is None)
+    assert kept

@@ -20,7 +20,6 @@ from mvserver.session.commands import Commands
 from mvserver.session.copy_in import CopyCommands
 from mvserver.session.cursor_commands import CursorCommands
 from mvserver.session.cursors import Cursor
-from mvserver.session.large_texts import free_large
 from mvserver.session.parameter_types import oid_of_name, type_of_oid
 from mvserver.session.portals import Portal
 from mvserver.session.prepared import PreparedStatement
@@ -158,6 +157,10 @@ class Dispatcher:
     # --- preparing --------------------------------------------------------------------------------------------------
     def prepare(self, name: str, text: str, parameter_oids: Sequence[int]) -> PreparedStatement:
         """Parses and describes without running; raises what is wrong with the statement now."""
+        with self._state.services.large_texts.working(text):
+            return self._prepared(name, text, tuple(parameter_oids))
+
+    def _prepared(self, name: str, text: str, declared: tuple[int, ...]) -> PreparedStatement:
         services = self._state.services
         with services.large_texts.parsing(text, self._state.context.cancelled):
             statements = services.parse(text)
@@ -166,16 +169,16 @@ class Dispatcher:
         statement = statements[0] if statements else None
         if statement is not None:
             self._refuse_in_failed(statement)
-        declared = tuple(parameter_oids)
         query = statement.query if isinstance(statement, DeclareCursor) else statement
         if isinstance(query, Pull):
             try:
                 oids, fields = self._described(query, declared)
             except SqlError:
-                free_large(query)
+                services.large_texts.free(query)
                 raise
-            told = fields if query is statement else None
-            return PreparedStatement(name, text, statement, declared, oids, told)
+            if query is not statement:
+                return PreparedStatement(name, text, statement, declared, oids)
+            return PreparedStatement(name, text, services.large_texts.kept(query), declared, oids, fields)
         if statement is None:
             return PreparedStatement(name, text, None)
         if any(declared):

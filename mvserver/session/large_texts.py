@@ -10,11 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql.statements.base import Statement
-from mvserver.sql.statements.queries import Pull
+from mvserver.sql.statements.queries import NO_TREE, Pull
 from mvserver.sql.trees import dismantle
 
 _SLICE_S = 0.05  # a cancel is seen after at most this
@@ -22,13 +23,6 @@ _SLICE_S = 0.05  # a cancel is seen after at most this
 
 def is_large(text: str) -> bool:
     return len(text) > limits.PARSED_TEXT_CHARACTERS_MAX
-
-
-def free_large(statement: Statement | None) -> None:
-    """A tree of a hundred thousand nodes is taken apart, while others run, and not freed at once. The statement must
-    be known to nobody else, as one of a large text is."""
-    if isinstance(statement, Pull) and is_large(statement.text):
-        dismantle(statement.select)
 
 
 class LargeTexts:
@@ -58,7 +52,7 @@ class LargeTexts:
 
     @contextmanager
     def working(self, text: str) -> Iterator[None]:
-        """Around whatever else reads the tree of a text."""
+        """Around whatever else is done with the tree of a text."""
         large = int(is_large(text))
         with self._counting:
             self._at_work += large
@@ -67,3 +61,17 @@ class LargeTexts:
         finally:
             with self._counting:
                 self._at_work -= large
+
+    def free(self, statement: Statement) -> None:
+        """A tree of a hundred thousand nodes is taken apart, while others run, and not freed at once. The statement
+        must be known to nobody else, as one of a large text is."""
+        if isinstance(statement, Pull) and statement.has_tree and is_large(statement.text):
+            with self.working(statement.text):
+                dismantle(statement.select)
+
+    def kept(self, query: Pull) -> Pull:
+        """What a session keeps of a query: of a large one not its tree, which is freed."""
+        if not is_large(query.text):
+            return query
+        self.free(query)
+        return replace(query, select=NO_TREE)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -76,9 +77,12 @@ class PullRunner:
         statement, rewritten = self._rewrite(statement)
         services = self._state.services
         try:
-            with services.large_texts.working(statement.text):
+            found = services.pulls.cached(statement.text, self._state.scope(), parameter_oids)
+            if found is not None:
+                return found
+            with services.large_texts.working(statement.text), self._with_tree(statement) as parsed:
                 return services.pulls.plan(
-                    statement.select, self._state.scope(), parameter_oids, text=statement.text,
+                    parsed.select, self._state.scope(), parameter_oids, text=statement.text,
                     start=statement.start, stopped=self._state.context.cancelled,
                 )  # fmt: skip
         except SqlError as error:
@@ -86,6 +90,21 @@ class PullRunner:
             if rewritten:
                 error.position = None  # it would point into a text that the user has not written
             raise
+
+    @contextmanager
+    def _with_tree(self, statement: Pull) -> Iterator[Pull]:
+        if statement.has_tree:
+            yield statement
+            return
+        services = self._state.services
+        text = " " * statement.start + statement.text  # its errors' positions are those in what the client sent
+        with services.large_texts.parsing(text, self._state.context.cancelled):
+            parsed = services.parse(text)
+        (query,) = [each for each in parsed if isinstance(each, Pull)]
+        try:
+            yield query
+        finally:
+            services.large_texts.free(query)
 
     def plan_prepared(self, prepared: PreparedStatement, statement: Pull) -> PullPlan:
         """What a prepared statement means now; 0A000 where the client was told of other columns."""

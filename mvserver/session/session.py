@@ -22,7 +22,6 @@ from mvserver.session.clock import USER_REQUEST, StatementClock
 from mvserver.session.dispatch import Dispatcher
 from mvserver.session.extensions import ExtensionCalls
 from mvserver.session.idle import IdleWatch
-from mvserver.session.large_texts import free_large
 from mvserver.session.look_ups import LookUp, LookUps
 from mvserver.session.restartable import Restartable
 from mvserver.session.state import SessionState
@@ -146,7 +145,7 @@ class Session:
         finally:
             self.sync()
             for statement in statements:
-                free_large(statement)
+                self._state.services.large_texts.free(statement)
 
     def _without_parsing(self, text: str) -> Result | None:
         """The answer of an extension, or of a SELECT whose plan is known by its text."""
@@ -270,8 +269,6 @@ class Session:
                 self._dispatch.pulls.close()
             finally:
                 self._on_close()
-                for prepared in self._state.prepared.all():
-                    free_large(prepared.statement)  # here, on a worker, and not by whoever lets go of the session
 
     def terminate(self, error: SqlError) -> None:
         """Ends the session from the server's side: what it holds is freed now, its next call raises ``error``."""

@@ -24,7 +24,7 @@ from mvserver.sql.pull_parser import ContinuousOnly, PullError, PullParser, inde
 from mvserver.sql.pull_tokens import convert
 from mvserver.sql.split import StatementTokens
 from mvserver.sql.statements.base import Properties
-from mvserver.sql.statements.queries import Pull
+from mvserver.sql.statements.queries import NO_TREE, Pull
 from mvserver.sql.trees import without_parents
 
 # sqlglot is not written for damaged text: where it stumbles over something missing, that is where the syntax is wrong.
@@ -44,7 +44,7 @@ def query_statement(statement: StatementTokens) -> Pull:
         return Pull(without_parents(pull_query(statement)), text=statement.text, start=statement.tokens[0].start)
     except ContinuousOnly as found:
         start = statement.tokens[0].start
-        return Pull(exp.Select(), found.with_traceback(None), text=statement.text, start=start)
+        return Pull(NO_TREE, found.with_traceback(None), text=statement.text, start=start)
 
 
 def pull_query(statement: StatementTokens) -> exp.Expression:

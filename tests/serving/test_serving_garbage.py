@@ -107,6 +107,24 @@ def test_a_session_that_is_ended_leaves_no_frames(server: PullServer, collected:
         assert _frames(collected) == []
 
 
+def test_a_large_prepared_statement_is_kept_without_nodes_and_means_what_its_text_means(server: PullServer) -> None:
+    text = f"/* large */ SELECT sum(visits) FROM visits WHERE visits IN ({', '.join(['$1'] * 9_000)})"
+    first = server.world.catalog.current
+    with server.connect() as client:
+        client.pgconn.prepare(b"large", text.encode())
+        assert sum(isinstance(known, exp.Parameter) for known in gc.get_objects()) < 100
+        for value in (b"3", b"2"):
+            assert client.pgconn.exec_prepared(b"large", [value]).get_value(0, 0) == value
+        server.world.catalog.change(relations=())
+        found = client.pgconn.exec_prepared(b"large", [b"3"])
+        assert found.error_field(psycopg.pq.DiagnosticField.SQLSTATE) == b"42P01"
+        position = found.error_field(psycopg.pq.DiagnosticField.STATEMENT_POSITION)
+        assert position == str(text.index("visits WHERE") + 1).encode()
+        server.world.catalog.change(relations=first.relations)
+        assert client.pgconn.exec_prepared(b"large", [b"3"]).get_value(0, 0) == b"3"
+        assert sum(isinstance(known, exp.Parameter) for known in gc.get_objects()) < 100
+
+
 def test_a_prepared_statement_that_is_replaced_leaves_no_node(server: PullServer, collected: list[Any]) -> None:
     with server.connect() as client:
         many = ", ".join(f"${n}" for n in range(1, 301))

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from mvserver.errors import SqlError
+from mvserver.sql.lexer import PARAMETER, tokenize
 from mvserver.sql.statements.base import Statement
+
+NO_TREE = exp.Select()
 
 
 @dataclass(frozen=True)
@@ -49,14 +52,19 @@ class Explain(Statement):
 @dataclass(frozen=True)
 class Pull(Statement):
     """A SELECT, VALUES or TABLE that reads views and catalog relations and ends by itself. Where a clause is about
-    rows as they come, ``continuous`` says which; then it is a push query's text, and ``select`` is empty."""
+    rows as they come, ``continuous`` says which; then it is a push query's text, and ``select`` is ``NO_TREE``. So it
+    is where a large statement is kept: whoever needs the tree parses the text again."""
 
     select: exp.Expression
     continuous: SqlError | None = None
 
     @property
     def has_parameters(self) -> bool:
-        return self.select.find(exp.Parameter) is not None
+        return any(token.kind is PARAMETER for token in tokenize(self.text))
+
+    @property
+    def has_tree(self) -> bool:
+        return self.select is not NO_TREE
 
 
 @dataclass(frozen=True)
