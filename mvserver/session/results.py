@@ -54,7 +54,7 @@ class WatchedBatches:
 
     def __next__(self) -> pa.RecordBatch:
         if self._revoked:
-            raise SqlError(sqlstates.INVALID_CURSOR_NAME, "the portal's transaction has ended")
+            raise self._failed(SqlError(sqlstates.INVALID_CURSOR_NAME, "the portal's transaction has ended"))
         if self._spooled:
             return self._spooled.popleft()
         if self._done:

@@ -350,7 +350,7 @@ class Session:
         """Whatever went wrong, as the one error the client sees; the transaction fails with it."""
         self._state.restore(self._state.transaction.fail())
         if isinstance(error, SqlError):
-            if self._ending is None or error.sqlstate != sqlstates.QUERY_CANCELED:
+            if self._ending is None:
                 return error
             self._terminated = self._ending  # which is told here, in the statement's place
             return self._ending

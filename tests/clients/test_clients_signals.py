@@ -107,6 +107,18 @@ def test_a_session_is_ended_amid_its_statement(connect: Connect) -> None:
     until(lambda: root.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", (sleeper.pid,)).fetchone() is None)
 
 
+def test_a_session_is_ended_amid_the_rows_of_its_result(connect: Connect) -> None:
+    root, reader = connect(), connect()
+    rows = reader.cursor().stream("SELECT n, repeat('x', 1000) FROM generate_series(1, 1000000) AS t(n)")
+    assert next(rows)[0] == 1
+    assert value(root, "SELECT pg_terminate_backend(%s)", reader.info.backend_pid) is True
+    with pytest.raises(psycopg.OperationalError) as caught:
+        for _ in rows:
+            pass
+    assert caught.value.sqlstate in ("57P01", None)  # None: the real one may close before its word has gone out
+    assert reader.closed
+
+
 def test_all_idle_sessions_of_a_name(connect: Connect) -> None:
     root = connect()
     victims = [connect(name="victim") for _ in range(3)]
