@@ -163,7 +163,7 @@ KAFKA_RECORDS_WORTH_SPLITTING = 10_000  # a bounded read of fewer records is not
 CONFIG_FILE_BYTES_MAX = 64 * 1024  # of a store's 'config_file'
 
 # --- filling a view beside live ones
-FILL_EVALUATION_S = 0.3  # of a round: so long do live batches have fewer of Spark's task slots
+FILL_EVALUATION_S = 0.4  # of a round: so long do live batches have fewer of Spark's task slots
 FILL_COMMIT_S = 0.1  # of a round: so long may it hold up the commit of a live batch
 
 # --- what queries write elsewhere -----------------------------------------------------------------------------------

@@ -31,7 +31,8 @@ _log = logging.getLogger(__name__)
 _LOOK_S = 0.2
 _RETRY_S = 2.0
 _SLOTS_SHARE = 2  # beside live batches a round has one in so many of Spark's task slots
-_REST_S_MAX = 1.0  # and after it they have all as long as it took, but no longer than this
+_REST_SHARE = 3  # and after it they have all so many times as long as it took,
+_REST_S_MAX = 3.0  # but no longer than this
 
 
 class Filler:
@@ -156,7 +157,7 @@ class Filler:
                 return 0.0
         if beside and group[0].kept:
             self.size.measured(records, evaluation_s, work.commit_s)
-            return min(_REST_S_MAX, evaluation_s)
+            return min(_REST_S_MAX, _REST_SHARE * evaluation_s)
         return 0.0
 
     def _records_max(self, first: Subscriber, target: Position, *, beside: bool) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -21,19 +22,22 @@ from spark_sinks.duckdb.windows import Standing
 RATE_WINDOW_S = 10.0
 
 
-@dataclass
 class Rate:
-    """Events per second over the last ten seconds."""
+    """Events per second over the last ten seconds. Threads that commit add to it, sessions read it."""
 
-    _events: deque[tuple[float, int]] = field(default_factory=deque)
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._events: deque[tuple[float, int]] = deque()
 
     def add(self, count: int) -> None:
-        self._events.append((time.monotonic(), count))
-        self._forget()
+        with self._lock:
+            self._events.append((time.monotonic(), count))
+            self._forget()
 
     def per_second(self) -> float:
-        self._forget()
-        return sum(count for _, count in self._events) / RATE_WINDOW_S
+        with self._lock:
+            self._forget()
+            return sum(count for _, count in self._events) / RATE_WINDOW_S
 
     def _forget(self) -> None:
         horizon = time.monotonic() - RATE_WINDOW_S

@@ -6,6 +6,7 @@ the CREATE and the moment at which the tenth view had everything.
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -53,7 +54,10 @@ def _while_filling(running: Running, tenth: View, first_marker: int) -> tuple[fl
         while time.time() < load.begin_at + 2.0:
             watch.look()  # the load is even by then
         created_at = time.time()
-        making.execute(tenth.create("events").encode())
+        creation = threading.Thread(target=making.execute, args=(tenth.create("events").encode(),))
+        creation.start()
+        while creation.is_alive():
+            watch.look()
         filled_at = _watch_until_filled(watch, making, tenth, created_at)
         watch.drain()
     stamps = {marker.number: marker.stamp for marker in load.stop()}
