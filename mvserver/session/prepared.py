@@ -40,9 +40,6 @@ class PreparedStatements:
     def __len__(self) -> int:
         return len(self._statements)
 
-    def all(self) -> Sequence[PreparedStatement]:
-        return tuple(self._statements.values())
-
     def named(self) -> Sequence[PreparedStatement]:
         return [prepared for name, prepared in self._statements.items() if name]
 

@@ -77,12 +77,13 @@ class PullRunner:
         statement, rewritten = self._rewrite(statement)
         services = self._state.services
         try:
-            found = services.pulls.cached(statement.text, self._state.scope(), parameter_oids)
-            if found is not None:
-                return found
+            scope = self._state.scope()
+            known = None if statement.has_tree else services.pulls.cached(statement.text, scope, parameter_oids)
+            if known is not None:
+                return known
             with services.large_texts.working(statement.text), self._with_tree(statement) as parsed:
                 return services.pulls.plan(
-                    parsed.select, self._state.scope(), parameter_oids, text=statement.text,
+                    parsed.select, scope, parameter_oids, text=statement.text,
                     start=statement.start, stopped=self._state.context.cancelled,
                 )  # fmt: skip
         except SqlError as error:

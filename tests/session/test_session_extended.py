@@ -274,5 +274,5 @@ def test_a_plan_must_keep_its_result_type(world: World, session: Session) -> Non
 def test_a_large_statement_is_kept_as_its_text(session: Session) -> None:
     session.parse("large", f"SELECT a FROM v WHERE b IN ({', '.join(f'{n} + 0' for n in range(2_000))})", [])
     session.parse("small", "SELECT a FROM v WHERE b = 1", [])
-    kept = [prepared.statement for prepared in session._state.prepared.all()]
+    kept = [prepared.statement for prepared in session._state.prepared.named()]
     assert [isinstance(query, Pull) and query.has_tree for query in kept] == [False, True]
