@@ -6,6 +6,9 @@ young generations are left to Python (a collection of those takes a millisecond)
 more by a thread, a little at a time, and what is then still there stays, unlooked at, as what the server is made of
 does. While a large statement is at work, what outlives them is its tree, and stays without that look. Only when much
 has come to stay, all of it is looked at again: rarely, and when no large statement is at work.
+
+Objects are counted, and never taken into our hands: ``gc.get_objects`` and its like would hold tuples that another
+thread is still filling, and Python then fails that thread's ``tuple(...)`` with a SystemError.
 """
 
 from __future__ import annotations
@@ -54,9 +57,9 @@ class Collector:
                     self._collect_all()
 
     def _collect_new(self) -> None:
+        self._added += gc.get_count()[2] * _objects_a_middle_collection()
         if not self._busy():
             gc.collect()
-        self._added += len(gc.get_objects(generation=2))
         gc.freeze()
 
     def _collect_all(self) -> None:
@@ -69,3 +72,9 @@ class Collector:
         if self._busy():
             return self._added > limits.COLLECT_ALL_ANYWAY_AFTER_OBJECTS
         return self._added > max(limits.COLLECT_ALL_AFTER_OBJECTS, self._staying // _SHARE)
+
+
+def _objects_a_middle_collection() -> int:
+    """New objects between two collections of the middle generation: at most so many of them have outlived it."""
+    young, middle, _ = gc.get_threshold()
+    return young * middle

@@ -104,3 +104,34 @@ def test_all_is_looked_at_anyway_when_very_much_has_come_to_stay(monkeypatch: py
     kept = _many_objects()
     assert _wait_for(lambda: garbage() is None)
     assert kept
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_no_object_is_taken_into_our_hands(
+    collector: Collector, busy: list[bool], monkeypatch: pytest.MonkeyPatch, is_busy: bool
+) -> None:
+    """Another thread's ``tuple(generator)`` fails with a SystemError if anybody else holds the tuple while it grows."""
+
+    def held(*_: object, **__: object) -> None:
+        raise AssertionError("objects that may be under construction")
+
+    for name in ("get_objects", "get_referrers", "get_referents"):
+        monkeypatch.setattr(gc, name, held)
+    busy[0] = is_busy
+    collector._collect_new()
+    collector._collect_all()
+
+
+def test_a_tuple_that_is_being_made_fails_where_it_is_held() -> None:
+    """Why: this is what Python does. The day on which it does not, the rule above can go."""
+    seen: list[object] = []
+
+    def rows() -> Iterator[list[int]]:
+        for n in range(500):
+            if n == 100:
+                gc.collect(1)
+                seen.extend(each for each in gc.get_objects(generation=2) if type(each) is tuple)
+            yield [n]
+
+    with pytest.raises(SystemError):
+        tuple(rows())

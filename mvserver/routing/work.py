@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.session.context import SessionContext
 
@@ -43,19 +44,28 @@ class Work:
             what, undo = self._undo.pop()
             try:
                 undo()
-            except SqlError as error:
-                _log.warning("%s could not be taken back: %s", what, error)
-                context.warning(f"{what} could not be taken back: {error.message}", hint=error.hint)
+            except Exception as error:  # noqa: BLE001 - told, and the statement's own error is raised by the caller
+                told = _told(error, f"{what} could not be taken back")
+                context.warning(f"{what} could not be taken back: {told.message}", hint=told.hint)
 
     def finish(self, context: SessionContext) -> None:
         """After the commit: the change stands, so a failure here is told as a warning and not as the statement's."""
         for action in self._after:
             try:
                 action()
-            except SqlError as error:
-                _log.warning("after the commit: %s", error)
+            except Exception as error:  # noqa: BLE001 - whatever it is, what is committed has not failed
+                told = _told(error, "after the commit")
                 context.warning(
-                    f"the statement is durable, but did not take effect yet: {error.message}",
-                    sqlstate=error.sqlstate,
-                    hint=error.hint,
+                    f"the statement is durable, but did not take effect yet: {told.message}",
+                    sqlstate=told.sqlstate,
+                    hint=told.hint,
                 )
+
+
+def _told(error: Exception, when: str) -> SqlError:
+    """The error as a client is told it; what is not the user's has its traceback in the log."""
+    if isinstance(error, SqlError):
+        _log.warning("%s: %s", when, error)
+        return error
+    _log.error("%s", when, exc_info=error)
+    return SqlError(sqlstates.INTERNAL_ERROR, "internal error", hint="The server's log has the details.")

@@ -72,6 +72,9 @@ class Adoption:
         except SqlError as error:
             _log.warning("query %s cannot be set up: %s", query.id, error)
             running.broken = str(error)
+        except Exception as error:  # noqa: BLE001 - shown as FAILED; the queries after it are taken up all the same
+            _log.exception("query %s cannot be set up", query.id)
+            running.broken = f"internal error: {error!r}"
         return running
 
     # --- its rows are kept ------------------------------------------------------------------------------------------

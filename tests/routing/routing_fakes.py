@@ -32,7 +32,7 @@ class FakeEngine:
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
-        self.fails: dict[str, SqlError] = {}
+        self.fails: dict[str, Exception] = {}
         self.known: dict[str, QueryStatus] = {}
 
     def _call(self, name: str, *arguments: Any) -> None:
@@ -81,7 +81,7 @@ class MemoryClient:
     entities: dict[str, dict[str, str]] = field(default_factory=dict)
     records: dict[str, list[EntityRecord]] = field(default_factory=dict)
     made: dict[str, dict[str, Any]] = field(default_factory=dict)  # with which properties
-    fails: dict[str, SqlError] = field(default_factory=dict)
+    fails: dict[str, Exception] = field(default_factory=dict)
     closed: bool = False
 
     def _may_fail(self, method: str) -> None:
@@ -148,7 +148,7 @@ class MemoryStores:
     def __init__(self) -> None:
         self.places: dict[str, MemoryClient] = {}
         self.opened: set[str] = set()
-        self.fails: dict[str, SqlError] = {}
+        self.fails: dict[str, Exception] = {}
 
     def place(self, kind: str, uris: str) -> MemoryClient:
         return self.places.setdefault(uris, MemoryClient(uris, kind, fails=self.fails))

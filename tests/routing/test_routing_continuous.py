@@ -64,11 +64,27 @@ def test_a_failure_of_the_engine_leaves_nothing(filled: Bench, step: str) -> Non
     assert filled.dump() == before
 
 
-def test_a_reconcile_that_fails_is_a_warning_since_the_view_is_durable(filled: Bench) -> None:
-    filled.engine.fails["reconcile"] = SqlError("58000", "no Spark")
-    filled.run(VIEW)
-    assert "the statement is durable, but did not take effect yet: no Spark" in filled.notices
-    assert len(filled.catalog.queries.all()) == 1
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (SqlError("58000", "no Spark"), "no Spark"),
+        (SystemError("bad argument to internal function"), "internal error"),
+        (RuntimeError("dictionary changed size during iteration"), "internal error"),
+        (MemoryError(), "internal error"),
+    ],
+    ids=["known", "of the interpreter", "of a race", "of memory"],
+)
+def test_a_reconcile_that_fails_is_a_warning_since_the_change_is_durable(
+    filled: Bench, error: Exception, told: str
+) -> None:
+    """Whatever it is: a client that is told of an error takes the view for not made."""
+    texts = [VIEW, "CREATE STREAM homes WITH ('store' = k) AS SELECT url FROM clicks", "DROP STREAM homes CASCADE"]
+    for text in texts:
+        filled.engine.fails["reconcile"] = error
+        filled.run(text)
+        assert f"the statement is durable, but did not take effect yet: {told}" in filled.notices
+    assert [query.kind for query in filled.catalog.queries.all()] == ["materialized_view"]
+    assert [relation.name for relation in filled.catalog.relations.all()][-1] == "visits"
 
 
 def test_create_stream_as_takes_topic_properties_from_the_left_most_source(filled: Bench) -> None:
@@ -101,15 +117,20 @@ def test_a_topic_that_was_made_is_taken_back_when_the_catalog_refuses(filled: Be
     assert "reconcile" not in filled.engine.names()
 
 
-def test_what_cannot_be_taken_back_is_told(filled: Bench) -> None:
+@pytest.mark.parametrize(
+    ("cause", "told"),
+    [(SqlError("08006", 'store "k" does not answer'), 'store "k" does not answer'), (OSError(5, "I/O"), "internal error")],
+    ids=["known", "unknown"],
+)
+def test_what_cannot_be_taken_back_is_told(filled: Bench, cause: Exception, told: str) -> None:
     def refuse(query: object) -> None:
         raise SqlError("53100", "the catalog cannot be written")
 
     filled.catalog.queries.add = refuse  # type: ignore[method-assign]
-    filled.stores.fails["drop_entity"] = SqlError("08006", 'store "k" does not answer')
+    filled.stores.fails["drop_entity"] = cause
     error = filled.error("CREATE STREAM homes WITH ('store' = k) AS SELECT url FROM clicks")
     assert error.message == "the catalog cannot be written"
-    assert filled.notices == ['entity "homes" in store "k" could not be taken back: store "k" does not answer']
+    assert filled.notices == [f'entity "homes" in store "k" could not be taken back: {told}']
 
 
 def test_from_a_file_source_the_topic_is_named_and_records_come_at_least_once(filled: Bench) -> None:
