@@ -39,7 +39,8 @@ STATEMENTS_PER_TEXT_MAX = 1_000
 STATEMENT_CHAIN_MAX = (
     500  # operands of one chain of operators (AND and OR apart): a chain is a tree as deep as it is long
 )
-STATEMENT_TOKENS_MAX = 20_000  # tokens besides the literals and commas of long lists; bounds the time of one parse
+STATEMENT_TOKENS_MAX = 30_000  # tokens besides those of lists of literals; bounds the time of one parse
+PARSE_STEPS_PER_TOKEN_MAX = 50  # how often a parser may read a token again; texts that make sense need some three
 TEXT_TOKENS_MAX = 400_000  # tokens of any kind in one text: 50,000 rows of VALUES, 100,000 numbers behind IN, and room
 COLLECT_AFTER_MIDDLE_COLLECTIONS = 2  # of Python's collector: about 17,000 new objects, looked at in some 5 ms
 COLLECT_ALL_AFTER_OBJECTS = 100_000  # that have come to stay since all of them were last looked at

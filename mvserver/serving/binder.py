@@ -14,7 +14,7 @@ from typing import TypeVar
 import duckdb
 from sqlglot import exp
 
-from mvserver import limits, sqlstates
+from mvserver import interrupts, limits, sqlstates
 from mvserver.errors import SqlError, raise_instead
 from mvserver.pgcatalog.system import SystemCatalog
 from mvserver.serving import aggregates, binding, classify, constants, division, enum_operands, set_columns
@@ -74,12 +74,12 @@ class Binder:
         """Whoever leaves this leaves the tree, too."""
         try:
             constants.check(self._cursor, wanted.tree)
-            self._go_on()
+            self.go_on()
             try:
                 tree, bound = self._typed(wanted)
             except SqlError as error:
                 raise_instead(self._explained(error, wanted), error)
-            self._go_on()
+            self.go_on()
             return BoundTree(tree, bound, self._direct(tree, bound, wanted.reads, wanted.kind))
         finally:
             if self.left():
@@ -104,12 +104,13 @@ class Binder:
             self._cursor.register(self._system.live_name(name), self._system.live_schema(name).empty_table())
         register_empty(self._cursor, streams)
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
+        """Raises WorkLeft where nobody waits for the work."""
         if self.left():
             raise WorkLeft
 
     def _bound(self, tree: exp.Expr) -> Bound:
-        self._go_on()
+        self.go_on()
         return binding.bind(self._cursor, written(tree))
 
     # --- types ------------------------------------------------------------------------------------------------------
@@ -135,7 +136,7 @@ class Binder:
                 unknown = self._not_inferred(tree, casts, [n for n in unknown if n not in arrays])
             if casts or unknown:
                 tree, bound = self._bind_cast(tree, casts, unknown)
-        self._go_on()
+        self.go_on()
         aggregating = tree.find(exp.Sum, exp.Avg) is not None
         if aggregating:
             aggregates.type_aggregates(self._cursor, tree)
@@ -174,7 +175,7 @@ class Binder:
         for number in unknown:
             root = exp.Paren(this=tree.copy())
             binding.cast_parameters(root, {**{n: guess[n] for n in unknown if n != number}, **casts})
-            self._go_on()
+            self.go_on()
             try:
                 found = binding.bind(self._cursor, last_written(root.this)).parameters
             except SqlError:  # for lack of it, or because a guess is wrong: all of them are guessed
@@ -191,7 +192,7 @@ class Binder:
             root = exp.Paren(this=candidate)
             binding.cast_parameters(root, {**guess, **casts})
             candidate = root.this.pop()
-            self._go_on()
+            self.go_on()
             try:
                 return candidate, binding.bind(self._cursor, written(candidate))
             except SqlError as error:
@@ -246,7 +247,8 @@ class Binders:
         binder = binder or Binder(self._database, self._system)
         binder.left = left
         try:
-            return work(binder)
+            with interrupts.interruptible(binder.go_on):
+                return work(binder)
         finally:
             with self._lock:
                 kept = not self._closed and len(self._free) < limits.BINDINGS_MAX

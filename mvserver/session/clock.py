@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from mvserver import sqlstates
+from mvserver import interrupts, sqlstates
 from mvserver.errors import SqlError
 from mvserver.session.deadlines import Deadline, Deadlines
 
@@ -73,8 +73,13 @@ class StatementClock:
             raise SqlError(sqlstates.QUERY_CANCELED, self._reason)
 
     def working(self, interrupt: Callable[[], None] = _nothing) -> _Working:
-        """Around each piece of work; whatever it raises after a request to stop is reported as that request."""
+        """Around each piece of work of one thread, whose ``interrupts.check`` it answers; whatever the work raises
+        after a request to stop is reported as that request."""
         return _Working(self, interrupt)
+
+    def running(self, interrupt: Callable[[], None]) -> _Running:
+        """Around work that goes through several threads."""
+        return _Running(self, interrupt)
 
     def _begin(self, interrupt: Callable[[], None]) -> Deadline | None:
         self._began(self)
@@ -94,7 +99,7 @@ class StatementClock:
         self._spent_s += spent_s
 
 
-class _Working:
+class _Running:
     """A context manager of few steps: each statement goes through several."""
 
     __slots__ = ("_clock", "_deadline", "_interrupt", "_started")
@@ -117,3 +122,15 @@ class _Working:
         reason = self._clock._reason
         if isinstance(error, Exception) and reason is not None:
             raise SqlError(sqlstates.QUERY_CANCELED, reason) from error
+
+
+class _Working(_Running):
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._before = interrupts.set_check(self._clock.check)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        interrupts.set_check(self._before)
+        super().__exit__(kind, error, trace)

@@ -85,7 +85,7 @@ class CopyReceiver:
         self._finished = finished
         self._failed = failed
         self._working = ExitStack()
-        self._working.enter_context(clock.working(lambda: self.on_wake()))
+        self._working.enter_context(clock.running(lambda: self.on_wake()))
 
     def check(self) -> None:
         self._clock.check()

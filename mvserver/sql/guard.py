@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from mvserver import limits, sqlstates
+from mvserver import interrupts, limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql.lexer import NUMBER, OPERATOR, PARAMETER, STRING, WORD, Token
 
@@ -31,9 +31,10 @@ _BOUNDARIES = frozenset(
         "limit", "join", "values", "as", "set",
     }
 )  # fmt: skip
-# What stands between the literals of long lists, by the word before them: rows of VALUES, and the numbers behind IN.
-_BETWEEN_LITERALS = {"values": frozenset("(),-"), "in": frozenset(",-")}
-_NOTHING: frozenset[str] = frozenset()
+# Lists whose literals are one node of the tree (``literal_runs``), by the word before them: how they open and close,
+# and whether several follow each other, as the rows of VALUES do.
+_LISTS = {"in": ("(", ")", False), "array": ("[", "]", False), "values": ("(", ")", True)}
+_LITERALS = frozenset({NUMBER, STRING, PARAMETER})
 _SET_OPERATIONS = frozenset({"union", "intersect", "except"})
 
 
@@ -122,7 +123,40 @@ class _Walk:
     def _nest(self, token: Token) -> None:
         self.nesting += 1
         if self.nesting > limits.STATEMENT_DEPTH_MAX:
-            raise _too_deep(token)
+            raise too_deep(token.position)
+
+
+class _Lists:
+    """Tells, token by token, what belongs to a list of literals and so costs the parser next to nothing."""
+
+    __slots__ = ("_form", "_inside")
+
+    def __init__(self) -> None:
+        self._form: tuple[str, str, bool] | None = None
+        self._inside = False
+
+    def has(self, token: Token) -> bool:
+        kind, form = token.kind, self._form
+        if kind is WORD:
+            self._form, self._inside = _LISTS.get(token.text), False
+            return False
+        if form is None:
+            return False
+        opening, closing, rows = form
+        if kind is OPERATOR:
+            if token.text == "," and (rows or self._inside):
+                return True
+            if token.text == "-" and self._inside:
+                return True
+            if token.text == (closing if self._inside else opening):
+                self._inside = not self._inside
+                if not rows and not self._inside:
+                    self._form = None
+                return rows
+        elif self._inside and kind in _LITERALS:
+            return True
+        self._form = None
+        return False
 
 
 def check_tokens(tokens: Sequence[Token]) -> None:
@@ -132,10 +166,14 @@ def check_tokens(tokens: Sequence[Token]) -> None:
     counted = 0
     set_operations = 0
     dots = 0
-    uncounted = _NOTHING
-    for token in tokens:
+    lists = _Lists()
+    for index, token in enumerate(tokens):
+        if not index % interrupts.EVERY:
+            interrupts.check()
         kind = token.kind
-        if kind is NUMBER or kind is STRING or kind is PARAMETER:
+        if not lists.has(token):
+            counted += 1
+        if kind in _LITERALS:
             operand_before = True
             if walk.level.prefixes:
                 walk.operand()
@@ -145,18 +183,11 @@ def check_tokens(tokens: Sequence[Token]) -> None:
             walk.boundary()
             operand_before = False
             continue
-        if kind is not OPERATOR:
-            uncounted = _BETWEEN_LITERALS.get(text, _NOTHING) if kind is WORD else _NOTHING
-            counted += 1
-        elif text not in uncounted:
-            counted += 1
-            if text not in "()":
-                uncounted = _NOTHING
         if kind is OPERATOR:
             if text == ".":
                 dots += 1
                 if dots > limits.STATEMENT_DEPTH_MAX:
-                    raise _too_deep(token)
+                    raise too_deep(token.position)
                 continue
             dots = 0
             if text in _OPEN:
@@ -207,7 +238,8 @@ def check_tokens(tokens: Sequence[Token]) -> None:
         raise SqlError(
             sqlstates.PROGRAM_LIMIT_EXCEEDED,
             "statement is too long",
-            detail=f"It has {counted} words and operators; the limit is {limits.STATEMENT_TOKENS_MAX}.",
+            detail=f"It has {counted} words, literals and operators, without those of lists of literals; the limit is "
+            f"{limits.STATEMENT_TOKENS_MAX}.",
             hint="Split it into several statements.",
             position=tokens[0].position,
         )
@@ -216,7 +248,7 @@ def check_tokens(tokens: Sequence[Token]) -> None:
 def check_nesting(depth: int, token: Token) -> None:
     """For grammars whose brackets the tokens do not tell (the < and > of types)."""
     if depth > limits.STATEMENT_DEPTH_MAX:
-        raise _too_deep(token)
+        raise too_deep(token.position)
 
 
 @contextmanager
@@ -233,13 +265,14 @@ def no_recursion_error(position: int | None = None) -> Iterator[None]:
         ) from None
 
 
-def _too_deep(token: Token) -> SqlError:
+def too_deep(position: int | None) -> SqlError:
+    """54001, at a token."""
     return SqlError(
         sqlstates.STATEMENT_TOO_COMPLEX,
         "stack depth limit exceeded",
         detail=f"Brackets, CASEs and prefix operators nest at most {limits.STATEMENT_DEPTH_MAX} deep.",
         hint="Simplify the statement: nest fewer brackets, CASEs and sub-queries.",
-        position=token.position,
+        position=position,
     )
 
 

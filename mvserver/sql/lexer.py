@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import re
 
-from mvserver import limits, sqlstates
+from mvserver import interrupts, limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql.literals import decode_escapes, decode_unicode
 
@@ -124,8 +124,11 @@ class _Lexer:
     def run(self) -> list[Token]:
         text, tokens = self._text, self._tokens
         match_at, append = _MASTER.match, self._tokens.append
-        at, size = 0, len(text)
+        at, size, steps = 0, len(text), 0
         while at < size:
+            steps += 1
+            if not steps % interrupts.EVERY:
+                interrupts.check()
             if len(tokens) > limits.TEXT_TOKENS_MAX:
                 while tokens:  # all of them at once would hold up all threads
                     del tokens[-_FREED_TOGETHER:]

@@ -1,4 +1,5 @@
-"""Long lists of literals as one node of the tree each: 100,000 numbers behind IN, thousands of rows of VALUES.
+"""Long lists of literals as one node of the tree each: 100,000 numbers behind IN or in an ARRAY, thousands of rows of
+VALUES.
 
 A node per literal costs far more than the literal: each pass over the tree holds up the threads of everyone else. What
 is so long is data, and nothing that is asked of the tree depends on it; its text goes to the engine as it is.
@@ -12,20 +13,28 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token as GlotToken
 from sqlglot.tokenizer_core import TokenType
 
-from mvserver import limits
+from mvserver import interrupts, limits
 
 _LITERALS = frozenset({TokenType.NUMBER, TokenType.STRING})
 
 Literal = tuple[GlotToken, bool]  # and whether a minus stands before it
 
 
-def bracketed(tokens: Sequence[GlotToken], index: int, size: int) -> tuple[list[Literal], int] | None:
+def bracketed(
+    tokens: Sequence[GlotToken],
+    index: int,
+    size: int,
+    brackets: tuple[TokenType, TokenType] = (TokenType.L_PAREN, TokenType.R_PAREN),
+) -> tuple[list[Literal], int] | None:
     """The literals of ``(1, -2, 3)`` from ``index`` on, and where it goes on behind; None for anything else there."""
-    if index >= size or tokens[index].token_type != TokenType.L_PAREN:
+    opening, closing = brackets
+    if index >= size or tokens[index].token_type != opening:
         return None
     found: list[Literal] = []
     index += 1
     while index + 1 < size:
+        if not len(found) % interrupts.EVERY:
+            interrupts.check()
         token = tokens[index]
         negative = token.token_type == TokenType.DASH and tokens[index + 1].token_type == TokenType.NUMBER
         if negative:
@@ -38,7 +47,7 @@ def bracketed(tokens: Sequence[GlotToken], index: int, size: int) -> tuple[list[
         found.append((token, negative))
         following = tokens[index + 1].token_type
         index += 2
-        if following == TokenType.R_PAREN:
+        if following == closing:
             return found, index
         if following != TokenType.COMMA:
             return None

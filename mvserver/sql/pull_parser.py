@@ -17,9 +17,9 @@ from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import Token as GlotToken
 from sqlglot.tokenizer_core import TokenType
 
-from mvserver import limits, sqlstates
+from mvserver import interrupts, limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.sql import literal_runs
+from mvserver.sql import guard, literal_runs
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.nodes import position_of
 from mvserver.sql.properties import property_list
@@ -46,6 +46,9 @@ _JOIN_WORDS = frozenset(
         TokenType.OUTER,
     }
 )
+_TYPE_ARGUMENTS = frozenset({TokenType.L_PAREN, TokenType.NUMBER, TokenType.COMMA, TokenType.DASH, TokenType.R_PAREN})
+_BEHIND_MODIFIER = frozenset({TokenType.COMMA, TokenType.R_PAREN})
+_SQUARE = (TokenType.L_BRACKET, TokenType.R_BRACKET)
 _COMPARISONS = frozenset({exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE})
 _RANKS = {
     TokenType.WHERE: 1,
@@ -121,6 +124,8 @@ class PullParser(PostgresParser):
     STATEMENT_PARSERS: ClassVar[dict[Any, Any]] = {}
 
     statement: StatementTokens
+    _steps = 0
+    _types_open = 0
 
     # Their patterns stay as they were written: sqlglot's own form of them cannot tell Day from DAY.
     FUNCTIONS: ClassVar[dict[str, Any]] = {
@@ -147,6 +152,40 @@ class PullParser(PostgresParser):
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         word: parse for word, parse in PostgresParser.NO_PAREN_FUNCTION_PARSERS.items() if word not in ("IF", "NEXT")
     }
+
+    # --- linear and interruptible -----------------------------------------------------------------------------------
+    def _advance(self, times: int = 1) -> None:
+        """Every step forwards or back comes through here. sqlglot tries productions and goes back; where a text makes
+        it do so at each of its levels, the steps would double with each level."""
+        super()._advance(times)
+        self._steps += 1
+        if not self._steps % interrupts.EVERY:
+            interrupts.check()
+            if self._steps > limits.PARSE_STEPS_PER_TOKEN_MAX * (self._tokens_size + interrupts.EVERY):
+                raise guard.too_deep(self._curr.start + 1 if self._curr else None)
+
+    def _can_parse_limit_or_offset(self) -> bool:
+        """In PostgreSQL both words are reserved: without AS they are no name, whatever follows."""
+        return self._match_set(self.AMBIGUOUS_ALIAS_TOKENS, advance=False)  # type: ignore[no-any-return]
+
+    def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
+        """A type stands before a value only in ``type 'text'``; sqlglot would read the arguments of ``date(…)`` or the
+        items of ``ARRAY[…]`` as a type's, and then once more."""
+        if self._curr.token_type in self.TYPE_TOKENS and not self._is_typed_text() and not fallback_to_identifier:
+            if parse_interval and self._curr.token_type == TokenType.INTERVAL and (found := self._parse_interval()):
+                return self._parse_column_ops(found)  # type: ignore[no-any-return]
+            return self._parse_column()  # type: ignore[no-any-return]
+        return super()._parse_type(parse_interval, fallback_to_identifier)  # type: ignore[no-any-return]
+
+    def _is_typed_text(self) -> bool:
+        """Whether a type's name is followed by a text, behind ``(numbers)`` and WITH TIME ZONE where they stand."""
+        tokens, at, size = self._tokens, self._index + 1, self._tokens_size
+        if at < size and tokens[at].token_type == TokenType.L_PAREN:
+            while at < size and tokens[at].token_type in _TYPE_ARGUMENTS:
+                at += 1
+        if at + 2 < size and tokens[at].text in ("with", "without") and tokens[at + 1].text == "time":
+            at += 3
+        return at < size and tokens[at].token_type == TokenType.STRING
 
     def raise_error(self, message: str, token: GlotToken | None = None) -> None:
         raise PullError(self._curr, message)
@@ -193,12 +232,28 @@ class PullParser(PostgresParser):
         return found
 
     def _parse_types(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
-        """sqlglot knows no arrays of oid, regclass and their like."""
-        found = super()._parse_types(*args, **kwargs)
+        """sqlglot knows no arrays of oid, regclass and their like, and takes any expression for a type's modifier or an
+        array's length, which it may then read once more."""
+        self._types_open += 1
+        try:
+            found = super()._parse_types(*args, **kwargs)
+        finally:
+            self._types_open -= 1
         while isinstance(found, exp.ObjectIdentifier | exp.PseudoType | exp.DataType) and self._is_array_mark():
             self._advance(2)
             found = exp.DataType(this=exp.DataType.Type.ARRAY, expressions=[found], nested=True)
         return found
+
+    def _parse_type_size(self) -> exp.DataTypeParam | None:
+        negative = self._curr.token_type == TokenType.DASH and self._next.token_type == TokenType.NUMBER
+        if not negative and self._next.token_type not in _BEHIND_MODIFIER:
+            self.raise_error("a type's modifier is a constant")
+        return super()._parse_type_size()
+
+    def _parse_array_length(self) -> exp.Expr | None:
+        if self._curr.token_type not in (TokenType.NUMBER, TokenType.R_BRACKET):
+            self.raise_error("an array's length is a number")
+        return self._parse_number()  # type: ignore[no-any-return]
 
     def _is_array_mark(self) -> bool:
         return self._curr.token_type == TokenType.L_BRACKET and self._next.token_type == TokenType.R_BRACKET
@@ -210,6 +265,8 @@ class PullParser(PostgresParser):
 
     # --- what sqlglot lets pass and PostgreSQL does not -------------------------------------------------------------
     def _parse_csv(self, parse_method: Any, sep: TokenType = TokenType.COMMA) -> list[Any]:
+        if self._types_open and parse_method == self._parse_disjunction:
+            parse_method = self._parse_array_length
         first = parse_method()
         items = [] if first is None else [first]
         while self._curr.token_type == sep:
@@ -391,6 +448,14 @@ class PullParser(PostgresParser):
             return super()._parse_in(this, alias)
         self._advance(literals[1] - self._index)
         return exp.In(this=this, expressions=literal_runs.items(literals[0]))
+
+    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        if isinstance(this, exp.Column | exp.Identifier) and this.name.lower() == "array":
+            literals = literal_runs.bracketed(self._tokens, self._index, self._tokens_size, _SQUARE)
+            if literals is not None and len(literals[0]) > limits.LITERALS_APART_MAX:
+                self._advance(literals[1] - self._index)
+                return self._parse_bracket(exp.Array(expressions=literal_runs.items(literals[0]), bracket_notation=True))
+        return super()._parse_bracket(this)  # type: ignore[no-any-return]
 
     # --- source properties ------------------------------------------------------------------------------------------
     def _parse_table_hints(self) -> list[exp.Expr] | None:

@@ -8,7 +8,7 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.tokenizer_core import Token as GlotToken
 from sqlglot.tokenizer_core import TokenType
 
-from mvserver import sqlstates
+from mvserver import interrupts, sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.lexer import (
@@ -84,6 +84,8 @@ def convert(statement: StatementTokens, cut: int) -> list[GlotToken]:
     while index < cut:
         token = own[index]
         index += 1
+        if not index % interrupts.EVERY:
+            interrupts.check()
         kind, text, start, end = token.kind, token.text, token.start, token.end - 1
         if kind is WORD:
             pair = _PAIRS.get(text)

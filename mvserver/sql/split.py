@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mvserver import limits, sqlstates
+from mvserver import interrupts, limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql.lexer import END, WORD, Token
 
@@ -34,6 +34,8 @@ def split(source: str, tokens: Sequence[Token]) -> list[StatementTokens]:
     statements: list[StatementTokens] = []
     begin = 0
     for index, token in enumerate(tokens):
+        if not index % interrupts.EVERY:
+            interrupts.check()
         if token.kind is END:
             head = _application_head(tokens, begin, index)
             if head is not None:

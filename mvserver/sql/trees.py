@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from mvserver import interrupts
+
 
 def without_parents(tree: exp.Expression) -> exp.Expression:
     """The same tree, to be read downwards and to be copied."""
@@ -32,6 +34,7 @@ def written(tree: exp.Expr, dialect: str = "duckdb") -> str:
 
 def last_written(tree: exp.Expr, dialect: str = "duckdb") -> str:
     """The text of a tree that is needed for nothing else."""
+    interrupts.check()
     try:
         return tree.sql(dialect=dialect, copy=False)
     finally:
