@@ -144,6 +144,9 @@ class PullParser(PostgresParser):
         for kind, parse in PostgresParser.PLACEHOLDER_PARSERS.items()
         if kind not in (TokenType.PLACEHOLDER, TokenType.COLON)
     }
+    RANGE_PARSERS: ClassVar[dict[Any, Any]] = {  # x FOR y IN z makes a list in other dialects
+        kind: parse for kind, parse in PostgresParser.RANGE_PARSERS.items() if kind != TokenType.FOR
+    }
     OPTIONAL_ALIAS_TOKEN_CTE = False
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {  # initcap is a macro: sqlglot's spelling of it is not PostgreSQL's
         word: parse for word, parse in PostgresParser.FUNCTION_PARSERS.items() if word != "INITCAP"
@@ -166,16 +169,16 @@ class PullParser(PostgresParser):
 
     def _can_parse_limit_or_offset(self) -> bool:
         """In PostgreSQL both words are reserved: without AS they are no name, whatever follows."""
-        return self._match_set(self.AMBIGUOUS_ALIAS_TOKENS, advance=False)  # type: ignore[no-any-return]
+        return self._match_set(self.AMBIGUOUS_ALIAS_TOKENS, advance=False)
 
     def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
         """A type stands before a value only in ``type 'text'``; sqlglot would read the arguments of ``date(…)`` or the
         items of ``ARRAY[…]`` as a type's, and then once more."""
         if self._curr.token_type in self.TYPE_TOKENS and not self._is_typed_text() and not fallback_to_identifier:
             if parse_interval and self._curr.token_type == TokenType.INTERVAL and (found := self._parse_interval()):
-                return self._parse_column_ops(found)  # type: ignore[no-any-return]
-            return self._parse_column()  # type: ignore[no-any-return]
-        return super()._parse_type(parse_interval, fallback_to_identifier)  # type: ignore[no-any-return]
+                return self._parse_column_ops(found)
+            return self._parse_column()
+        return super()._parse_type(parse_interval, fallback_to_identifier)
 
     def _is_typed_text(self) -> bool:
         """Whether a type's name is followed by a text, behind ``(numbers)`` and WITH TIME ZONE where they stand."""
@@ -253,7 +256,7 @@ class PullParser(PostgresParser):
     def _parse_array_length(self) -> exp.Expr | None:
         if self._curr.token_type not in (TokenType.NUMBER, TokenType.R_BRACKET):
             self.raise_error("an array's length is a number")
-        return self._parse_number()  # type: ignore[no-any-return]
+        return self._parse_number()
 
     def _is_array_mark(self) -> bool:
         return self._curr.token_type == TokenType.L_BRACKET and self._next.token_type == TokenType.R_BRACKET
@@ -383,6 +386,9 @@ class PullParser(PostgresParser):
                 self.raise_error("clause in the wrong place")
             parse: Any = self.QUERY_MODIFIER_PARSERS[token_type]
             key, expression = parse(self)
+            if self._curr is token:  # FOR without UPDATE or SHARE: it would be tried for ever
+                self._advance()
+                self.raise_error("no such clause")
             if expression:
                 if this.args.get(key):
                     raise PullError(token, "clause given twice")
@@ -454,8 +460,10 @@ class PullParser(PostgresParser):
             literals = literal_runs.bracketed(self._tokens, self._index, self._tokens_size, _SQUARE)
             if literals is not None and len(literals[0]) > limits.LITERALS_APART_MAX:
                 self._advance(literals[1] - self._index)
-                return self._parse_bracket(exp.Array(expressions=literal_runs.items(literals[0]), bracket_notation=True))
-        return super()._parse_bracket(this)  # type: ignore[no-any-return]
+                return self._parse_bracket(
+                    exp.Array(expressions=literal_runs.items(literals[0]), bracket_notation=True)
+                )
+        return super()._parse_bracket(this)
 
     # --- source properties ------------------------------------------------------------------------------------------
     def _parse_table_hints(self) -> list[exp.Expr] | None:

@@ -119,7 +119,10 @@ def test_a_topic_that_was_made_is_taken_back_when_the_catalog_refuses(filled: Be
 
 @pytest.mark.parametrize(
     ("cause", "told"),
-    [(SqlError("08006", 'store "k" does not answer'), 'store "k" does not answer'), (OSError(5, "I/O"), "internal error")],
+    [
+        (SqlError("08006", 'store "k" does not answer'), 'store "k" does not answer'),
+        (OSError(5, "I/O"), "internal error"),
+    ],
     ids=["known", "unknown"],
 )
 def test_what_cannot_be_taken_back_is_told(filled: Bench, cause: Exception, told: str) -> None:
