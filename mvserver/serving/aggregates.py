@@ -15,8 +15,8 @@ from sqlglot import exp
 
 from mvserver.errors import SqlError
 from mvserver.serving import binding, periods
+from mvserver.serving.duck_text import last_written
 from mvserver.serving.quotients import quotient
-from mvserver.sql.trees import last_written
 
 _DECIMAL = re.compile(r"^DECIMAL\((\d+),\s*(\d+)\)$")
 _AVG_SCALE_MIN = 6  # digits after the point of AVG; as the views' own AVG has them

@@ -24,6 +24,7 @@ from mvserver.serving.culprits import explained
 from mvserver.serving.database import Database
 from mvserver.serving.direct import StateReader
 from mvserver.serving.duck_errors import translate
+from mvserver.serving.duck_text import last_written, written
 from mvserver.serving.leaving import LeavableWork, WorkLeft
 from mvserver.serving.names import Reads
 from mvserver.serving.operand_checks import OperandChecks
@@ -31,7 +32,7 @@ from mvserver.serving.snapshot import reader_settings
 from mvserver.serving.streams import register_empty
 from mvserver.serving.turns import Turns
 from mvserver.serving.typed import TypedRewriting, concerns, concerns_always
-from mvserver.sql.trees import dismantle, last_written, written
+from mvserver.sql.trees import dismantle
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from mvserver.errors import SqlError
 from mvserver.serving import duck_types
 from mvserver.serving.arrays import compared_array
 from mvserver.serving.duck_errors import translate
-from mvserver.sql.trees import last_written, written
+from mvserver.serving.duck_text import last_written, written
 
 UNKNOWN = "UNKNOWN"
 _PARAMETER = re.compile(r"\$(\d+)")

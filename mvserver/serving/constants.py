@@ -12,7 +12,7 @@ import duckdb
 from sqlglot import exp
 
 from mvserver.serving.duck_errors import translate
-from mvserver.sql.trees import written
+from mvserver.serving.duck_text import written
 
 
 def check(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> None:

@@ -12,8 +12,8 @@ from sqlglot import exp
 from mvserver.errors import SqlError
 from mvserver.serving import binding
 from mvserver.serving.aggregates import with_sources
+from mvserver.serving.duck_text import last_written
 from mvserver.serving.quotients import is_exact, quotient
-from mvserver.sql.trees import last_written
 
 _SCALE = 10
 

@@ -17,8 +17,8 @@ from sqlglot import exp
 
 from mvserver.pgwire.backend import PlainRows, Result
 from mvserver.serving.api import UNPROVED_S, Asked, PullPlan, Together
+from mvserver.serving.duck_text import last_written
 from mvserver.serving.snapshot import DuckSnapshot, whole
-from mvserver.sql.trees import last_written
 
 _SIZES = (2, 4, 8, 16, 32)
 _SIZES_OF_PAIRS = _SIZES[:3]  # by two columns the statement finds the rows of all combinations of their values

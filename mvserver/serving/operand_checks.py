@@ -18,6 +18,7 @@ from mvserver.serving import binding, operators
 from mvserver.serving.aggregates import with_sources
 from mvserver.serving.casts import check_integer
 from mvserver.serving.duck_errors import pg_name, translate
+from mvserver.serving.duck_text import last_written, written
 from mvserver.serving.operand_rules import (
     CATEGORIES,
     COMPARISONS,
@@ -32,7 +33,6 @@ from mvserver.serving.operand_rules import (
     number,
     operands,
 )
-from mvserver.sql.trees import last_written, written
 
 
 class OperandChecks:

@@ -13,7 +13,7 @@ from mvserver import limits
 from mvserver.serving import json_operators
 from mvserver.serving.arrays import array_literal
 from mvserver.serving.casts import constant_of
-from mvserver.sql.trees import written
+from mvserver.serving.duck_text import written
 
 TypeOf = Callable[[exp.Expr], str]
 

@@ -18,12 +18,12 @@ from mvserver.pgwire.backend import Field
 from mvserver.serving import binding, casts, classify, duck_types, few_rows, gathering
 from mvserver.serving.api import KeyRead, PlanRuns, PullPlan, PullScope, Together
 from mvserver.serving.binding import Bound
+from mvserver.serving.duck_text import written
 from mvserver.serving.duck_types import OutputType
 from mvserver.serving.key_reads import key_read
 from mvserver.serving.names import Reads
 from mvserver.serving.origins import origins
 from mvserver.serving.volatile import changes
-from mvserver.sql.trees import written
 
 _SYSTEM_PREFIXES = (
     "pg_", "has_", "format_type", "obj_", "col_", "_reg", "to_reg", "_is_visible", "_has_", "_seen", "shobj_",

@@ -15,9 +15,9 @@ from mvserver.errors import SqlError
 from mvserver.serving import binding
 from mvserver.serving.casts import constant_of
 from mvserver.serving.duck_errors import translate
+from mvserver.serving.duck_text import last_written, written
 from mvserver.serving.operand_rules import first_select, is_certain
 from mvserver.serving.operators import span
-from mvserver.sql.trees import last_written, written
 
 _OWN_READING = ("VARCHAR", "ENUM", "NULL", "STRUCT", "MAP")
 """Of types beside which a text stays one, or is read by other rules."""

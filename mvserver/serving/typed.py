@@ -26,8 +26,9 @@ from mvserver.serving import (
 )
 from mvserver.serving.aggregates import with_sources
 from mvserver.serving.arrays import array_literal
+from mvserver.serving.duck_text import written
 from mvserver.serving.to_char import call
-from mvserver.sql.trees import dismantle, written
+from mvserver.sql.trees import dismantle
 
 _DECIMAL = re.compile(r"^DECIMAL\(\d+,\s*\d+\)$")
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UINTEGER", "UBIGINT"}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import DialectType
 
 from mvserver import interrupts
 
@@ -27,12 +28,12 @@ def dismantle(tree: exp.Expr) -> None:
         node.args.clear()
 
 
-def written(tree: exp.Expr, dialect: str = "duckdb") -> str:
+def written(tree: exp.Expr, dialect: DialectType = "duckdb") -> str:
     """The tree's text; sqlglot changes what it writes, and so is given a copy."""
     return last_written(tree.copy(), dialect)
 
 
-def last_written(tree: exp.Expr, dialect: str = "duckdb") -> str:
+def last_written(tree: exp.Expr, dialect: DialectType = "duckdb") -> str:
     """The text of a tree that is needed for nothing else."""
     interrupts.check()
     try:
