@@ -218,12 +218,14 @@ def _pruned_scan(scan: Scan, wanted: frozenset[str]) -> Scan:
     if join is None:
         return scan
     wanted |= {EVENT_TIME, ROW_MARK, *scan.primary_key}
-    kept = tuple(column for column in scan.columns if column.name in wanted)
+    given = wanted
+    if join.residual is not None:
+        given |= _columns_of([join.residual])
+    # The log has all that the sides give, but of changes only what is read: others would be told of for nothing.
+    kept = tuple(column for column in scan.columns if column.name in (given if scan.kind == "stream" else wanted))
     if isinstance(join, Groups):
         return replace(scan, columns=kept, derived=Groups(_pruned_groups(join.plan, wanted)))
-    if join.residual is not None:
-        wanted |= _columns_of([join.residual])
-    return replace(scan, columns=kept, derived=join.with_sides([_pruned_side(side, wanted) for side in join.sides]))
+    return replace(scan, columns=kept, derived=join.with_sides([_pruned_side(side, given) for side in join.sides]))
 
 
 def _pruned_side(side: JoinSide, wanted: frozenset[str]) -> JoinSide:

@@ -122,7 +122,8 @@ def _projected(target: Target, plan: Projection, columns: _Columns) -> ViewInput
     if scan.kind == CHANGELOG or scan.timestamp != EVENT_TIME or target.state.side.watched is not None:
         return None
     time = [column.name for column in scan.columns].index(EVENT_TIME)
-    return replace(view, outputs=(*outputs, columns.guarded(f"epoch_us(c{time})"), "record_time"))
+    # Under a name of its own: what the source adds is left out of what is merged.
+    return replace(view, outputs=(*outputs, columns.guarded(f"epoch_us(c{time})"), columns.plain("record_time")))
 
 
 def _with_changes(view: ViewInput, state: RetractedState | KeyedRows, columns: _Columns) -> ViewInput:
