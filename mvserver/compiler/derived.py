@@ -25,7 +25,7 @@ from mvserver.compiler.windows import WINDOW_END
 from mvserver.sql import types as t
 
 EVENT_TIME = "rowtime"  # a column of every derived scan beside those of the user, whose names have a dot
-ROW_MARK = "rowmark"  # of one that a window is over: how far a row's own source was just before it, in microseconds
+ROW_MARK = "rowmark"  # of one under a window or a join: how far a row's own source was just before it, in microseconds
 
 
 class JoinKind(enum.Enum):
@@ -181,7 +181,9 @@ def derived_scan(relation: str, derived: Derived, key: tuple[ScanColumn, ...] | 
 
 
 def with_marks(scan: Scan) -> Scan:
-    """The derived scan for a window: each row says by itself whether it comes late."""
+    """The scan for a window or a further join: each row of a derived stream says by itself whether it comes late."""
+    if scan.derived is None or scan.kind != "stream" or has_marks(scan):
+        return scan
     return replace(scan, columns=(*scan.columns, ScanColumn(ROW_MARK, t.BIGINT)))
 
 

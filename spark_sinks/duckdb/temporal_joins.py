@@ -54,7 +54,8 @@ class TemporalTables:
         ]
 
     def feed_statements(self, index: int, batch: Batch) -> list[str]:
-        extra = self._marked(f"{MARK} AS own") if index == 0 else (f"NOT {batch.passing} AS deleted",)
+        own = MARK if self.left.low is None else batch.mark
+        extra = self._marked(f"{own} AS own") if index == 0 else (f"NOT {batch.passing} AS deleted",)
         taking = self._take_rows() if index == 0 else self._take_versions()
         side = join_sides.side_of(self, index)
         rows = join_sides.timed(self, index, join_sides.with_marks(side, batch), *extra)
@@ -89,6 +90,8 @@ class TemporalTables:
         if not self.log.marked:
             return []
         waiting = f"SELECT min(greatest(t, own)) FROM {self.left.qualified}"
+        if self.left.low is not None:
+            return logs.low_statements(self.log, f"SELECT least({join_sides.least_mark(self, 0)}, ({waiting}))")
         return logs.low_statements(
             self.log,
             f"SELECT least(mark, ({waiting})) FROM ({source_mark([self.left.watched])}) WHERE mark IS NOT NULL",

@@ -25,11 +25,14 @@ from mvserver.streaming.program import ViewInput
 from mvserver.streaming.shares import Share
 from mvserver.streaming.spark_types import spark_schema
 from mvserver.streaming.targets import Target, build_target
-from spark_sinks.duckdb.batch_plans import Commit, Move, TableMerge, ViewMerge
+from spark_sinks.duckdb import join_sides
+from spark_sinks.duckdb.batch_plans import Advance, Commit, Move, TableMerge, ViewMerge
 from spark_sinks.duckdb.changelog_joins import ChangelogTables
 from spark_sinks.duckdb.join_sides import FeedState
 from spark_sinks.duckdb.log_reader import LogReader
 from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK, SEGMENT
+from spark_sinks.duckdb.state import watched
+from spark_sinks.duckdb.windows import Standing
 from spark_sinks.duckdb.writer import Writer
 
 _TYPES = {"id": "BIGINT", "k": "VARCHAR", "g": "INTEGER", "at": "BIGINT"}
@@ -77,7 +80,8 @@ class _Side:
 class Chain:
     """``run`` takes the rows of all logs on, the innermost first, as their pipelines do."""
 
-    def __init__(self, writer: Writer, sql: str) -> None:
+    def __init__(self, writer: Writer, sql: str, partitions: int = 1) -> None:
+        self._partitions = tuple(str(partition) for partition in range(partitions))
         self._query, self._view = str(uuid.uuid4()), str(uuid.uuid4())
         plan = compile_select(parse_select(sql), lambda parts, _: RELATIONS[parts[-1]], default_starting="earliest")
         self.writer, self.target = writer, build_target(self._query, self._view, 1, plan)
@@ -111,12 +115,14 @@ class Chain:
         """A batch of a source, for all sides that read it, in one transaction."""
         sides = self._leaves[source]
         table = _table(records, sides[0].read)
-        merges, moves = [], []
+        merges, moves, advances = [], [], []
         for side in sides:
             side.read += len(records)
             merges.append(self._leaf_merge(side, table))
             moves.append(Move((side.target.query_id,), {"n": side.read}))
-        assert self.writer.commit(Commit(None, tuple(merges), moves=tuple(moves)))
+            if watched(side.target.state) is not None:
+                advances.append(Advance(Standing(side.target.query_id, self._partitions), side.target.state))
+        assert self.writer.commit(Commit(None, tuple(merges), moves=tuple(moves), advances=tuple(advances)))
 
     def run(self, rows_max: int = 1_000_000) -> None:
         for path, side in (*self._inner, ("", self._main)):
@@ -125,6 +131,20 @@ class Chain:
     def settle(self) -> None:
         """Until nothing moves any more."""
         self.run()
+        while self.look():
+            self.run()
+
+    def look(self) -> bool:
+        """What is done where no rows come: whether a low watermark has moved."""
+        moved = False
+        for _, side in self._inner:
+            join = side.node.join
+            if join is None or not self.writer.answers(join_sides.passes(join, side.index, side.read)):
+                continue
+            statements = (join_sides.passing_statement(join, side.index, str(side.read)), *join.close_statements())
+            self.writer.execute_for(self._query, statements)
+            moved = True
+        return moved
 
     @property
     def sources(self) -> list[str]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,9 +17,9 @@ LATER = 10_000_000  # milliseconds: behind all that the tests give
 
 
 @pytest.fixture(scope="module")
-def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Chain]]:
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Chain]]:
     with writer_in(tmp_path_factory.mktemp("chains")) as (_, writer):
-        yield lambda sql: Chain(writer, sql)
+        yield lambda sql, partitions=1: Chain(writer, sql, partitions)
 
 
 STREAMS = {
@@ -116,7 +120,7 @@ FORMS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("rows", [1, 100], ids=["row by row", "at once"])
-def test_chains_of_every_form(form: str, rows: int, chain: Callable[[str], Chain]) -> None:
+def test_chains_of_every_form(form: str, rows: int, chain: Callable[..., Chain]) -> None:
     sql, expected = FORMS[form]
     made = chain(sql)
     for at in range(0, 4, rows):
@@ -129,3 +133,101 @@ def test_chains_of_every_form(form: str, rows: int, chain: Callable[[str], Chain
         made.run(rows)
     made.settle()
     assert [row for row in made.rows if 99 not in row and "end" not in row] == expected
+
+
+# --- random rows, against a rule that knows no batches ---------------------------------------------------------------
+WITHIN = 5_000
+NOWHERE = float("-inf")
+
+
+@dataclass(frozen=True)
+class Made:
+    """A row of a source or a join: its numbers by source, key, time, and the mark that it is late by."""
+
+    ids: tuple[int | None, ...]
+    k: str | None
+    t: int | None
+    mark: float
+
+
+def _random_records(chance: random.Random, first: int, partitions: int) -> list[Record]:
+    """A first one of each partition, then such of partitions that are far apart, each with rows that are late."""
+    now = [chance.choice((0, 20_000, 60_000)) for _ in range(partitions)]
+    records = [Record(first + 50 + partition, None, 1, 0, partition) for partition in range(partitions)]
+    for number in range(first, first + 40):
+        partition = chance.randrange(partitions)
+        now[partition] += chance.choice((0, 500, 1_000, 4_000))
+        back = chance.choice((0, 0, 0, 1_000, 6_000, 14_000, 40_000))
+        at = None if chance.random() < 0.03 else max(0, now[partition] - back)
+        records.append(Record(number, None if chance.random() < 0.05 else chance.choice("xy"), 1, at, partition))
+    ends = [Record(first + 90 + partition, None, None, LATER, partition) for partition in range(partitions)]
+    return records + ends
+
+
+def _source(records: Sequence[Record]) -> list[Made]:
+    come_to: dict[int, float] = {}
+    made = []
+    for record in records:
+        before = come_to.get(record.partition, NOWHERE)
+        made.append(Made((record.id,), record.k, record.at, before))
+        come_to[record.partition] = max(before, NOWHERE if record.at is None else record.at)
+    return made
+
+
+def _joined(lefts: Sequence[Made], rights: Sequence[Made], kind: str) -> list[Made]:
+    """The key of a row is that of its left side."""
+    found, met = [], set()
+    for left in lefts:
+        for right in rights:
+            if left.k is None or left.k != right.k or left.t is None or right.t is None:
+                continue
+            in_time = left.mark <= right.t + WITHIN and right.mark <= left.t + WITHIN
+            if abs(left.t - right.t) <= WITHIN and in_time:
+                mark = max(left.mark, right.mark) - WITHIN
+                found.append(Made(left.ids + right.ids, left.k, max(left.t, right.t), mark))
+                met |= {left, right}
+    if kind != "INNER":
+        nobody = (None,) * len(rights[0].ids)
+        found += [Made(row.ids + nobody, row.k, row.t, row.mark - WITHIN) for row in lefts if row not in met]
+    if kind == "FULL":
+        nobody = (None,) * len(lefts[0].ids)
+        found += [Made(nobody + row.ids, None, row.t, row.mark - WITHIN) for row in rights if row not in met]
+    return found
+
+
+@pytest.mark.parametrize("kinds", [("INNER", "INNER"), ("LEFT", "INNER"), ("INNER", "LEFT"), ("LEFT", "FULL")])
+def test_what_meets_does_not_depend_on_batches(kinds: tuple[str, str], chain: Callable[..., Chain]) -> None:
+    seed = int(os.environ.get("JOIN_SEED", random.randrange(10**6)))
+    print(f"JOIN_SEED={seed}")
+    chance = random.Random(f"{seed} {kinds}")
+    first, second = kinds
+    records = {name: _random_records(chance, number * 1_000, 3) for number, name in enumerate("abc")}
+    rows = _joined(_joined(_source(records["a"]), _source(records["b"]), first), _source(records["c"]), second)
+    made = chain(
+        f"SELECT a.id, b.id AS b, c.id AS c FROM a {first} JOIN b WITHIN 5 SECONDS ON a.k = b.k "
+        f"{second} JOIN c WITHIN 5 SECONDS ON a.k = c.k",
+        3,
+    )
+    queues = {name: _cut(chance, given) for name, given in records.items()}
+    while any(queues.values()):
+        made.feed(name := chance.choice([name for name, left in queues.items() if left]), queues[name].pop(0))
+        if chance.random() < 0.5:
+            made.run(chance.choice((1, 3, 1_000)))
+    made.settle()
+    ends = {record.id for given in records.values() for record in given if record.at == LATER}
+    found, wanted = Counter(made.rows), Counter(row.ids for row in rows)
+    for counted in (found, wanted):
+        for ids in [ids for ids in counted if ends & set(ids)]:
+            del counted[ids]
+    assert wanted
+    assert found == wanted, (list((found - wanted).items())[:5], list((wanted - found).items())[:5])
+
+
+def _cut(chance: random.Random, records: Sequence[Record]) -> list[list[Record]]:
+    """The first batch has the first record of each partition: one that nothing has come from does not count."""
+    batches, at = [list(records[:3])], 3
+    while at < len(records):
+        size = chance.choice((1, 5, 30, 100))
+        batches.append(list(records[at : at + size]))
+        at += size
+    return batches
