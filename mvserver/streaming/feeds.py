@@ -130,7 +130,7 @@ def _tables(target: Target, join: Derived, side_ids: Sequence[str], table: str, 
         return ChangelogTables(left, right, log, given, residual)
     if right.idle_us is None:
         right = replace(right, idle_us=limits.TEMPORAL_JOIN_IDLE_MS * 1000)
-    if marked and left.low is None:
+    if marked and not isinstance(target.state, FeedState):  # under a window, whose watermark waits for all partitions
         left = replace(left, watched=side_ids[0])
     return TemporalTables(left, right, marks, log, limits.TEMPORAL_JOIN_KEPT_MS * 1000, residual)
 
