@@ -47,7 +47,8 @@ class Engine:
         self._services = services
         self._lock = threading.RLock()
         self._running: dict[str, RunningQuery] = {}
-        self._failures = 0  # of queries, since the start
+        self._failures = 0  # of queries, since the start; under a lock of its own, since those who fail hold others
+        self._failures_lock = threading.Lock()
         self._starter = SessionStarter(services.spark)
         gate, work = SparkGate(), services.work_directory
         self._bounded = BoundedReads(self._starter.session, gate, work)
@@ -250,7 +251,7 @@ class Engine:
         return known.kept_view(lambda: self._services.relation(view_id).name, spark_problem)
 
     def _failed(self) -> None:
-        with self._lock:
+        with self._failures_lock:
             self._failures += 1
 
     def _committed(self, query_ids: Sequence[str]) -> None:
