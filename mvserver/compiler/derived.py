@@ -25,7 +25,7 @@ from mvserver.compiler.windows import WINDOW_END
 from mvserver.sql import types as t
 
 EVENT_TIME = "rowtime"  # a column of every derived scan beside those of the user, whose names have a dot
-ROW_MARK = "rowmark"  # of one that a window is over: how far a row's own source was just before it, in microseconds
+ROW_MARK = "rowmark"  # of one under a window or a join: how far a row's own source was just before it, in microseconds
 
 
 class JoinKind(enum.Enum):
@@ -181,7 +181,9 @@ def derived_scan(relation: str, derived: Derived, key: tuple[ScanColumn, ...] | 
 
 
 def with_marks(scan: Scan) -> Scan:
-    """The derived scan for a window: each row says by itself whether it comes late."""
+    """The scan for a window or a further join: each row of a derived stream says by itself whether it comes late."""
+    if scan.derived is None or scan.kind != "stream" or has_marks(scan):
+        return scan
     return replace(scan, columns=(*scan.columns, ScanColumn(ROW_MARK, t.BIGINT)))
 
 
@@ -218,12 +220,14 @@ def _pruned_scan(scan: Scan, wanted: frozenset[str]) -> Scan:
     if join is None:
         return scan
     wanted |= {EVENT_TIME, ROW_MARK, *scan.primary_key}
-    kept = tuple(column for column in scan.columns if column.name in wanted)
+    given = wanted
+    if join.residual is not None:
+        given |= _columns_of([join.residual])
+    # The log has all that the sides give, but of changes only what is read: others would be told of for nothing.
+    kept = tuple(column for column in scan.columns if column.name in (given if scan.kind == "stream" else wanted))
     if isinstance(join, Groups):
         return replace(scan, columns=kept, derived=Groups(_pruned_groups(join.plan, wanted)))
-    if join.residual is not None:
-        wanted |= _columns_of([join.residual])
-    return replace(scan, columns=kept, derived=join.with_sides([_pruned_side(side, wanted) for side in join.sides]))
+    return replace(scan, columns=kept, derived=join.with_sides([_pruned_side(side, given) for side in join.sides]))
 
 
 def _pruned_side(side: JoinSide, wanted: frozenset[str]) -> JoinSide:

@@ -22,6 +22,7 @@ from mvserver.compiler.derived import (
     TemporalJoin,
     UnionAll,
     derived_scan,
+    with_marks,
 )
 from mvserver.compiler.expressions import ColumnReference, Literal, walk
 from mvserver.compiler.intervals import parts_of
@@ -59,7 +60,7 @@ def joined(left: Source, right: Source, join: exp.Join) -> Source:
     if not keys:
         raise _without_primary_key(right.scan, join) if temporal else without_equality(join.args["on"])
     sides = [
-        JoinSide(source.scan, source.where, tuple(over_side(key, columns) for key in side_keys), columns)
+        JoinSide(with_marks(source.scan), source.where, tuple(over_side(key, columns) for key in side_keys), columns)
         for source, side_keys, columns in zip((left, right), zip(*keys, strict=True), outputs, strict=True)
     ]
     derived: IntervalJoin | TemporalJoin | ChangelogJoin

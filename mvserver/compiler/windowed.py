@@ -52,8 +52,7 @@ def over_window(source: Source, item: exp.Expression) -> Source:
     if kind is WindowKind.SESSION:
         window = replace(window, partition_by=_partition_by(table, text))
     scope = Scope((replace(table, columns=(*table.columns, *COLUMNS)),))
-    scan = with_marks(source.scan) if source.scan.derived is not None else source.scan
-    return replace(source, scope=scope, scan=replace(scan, window=window))
+    return replace(source, scope=scope, scan=replace(with_marks(source.scan), window=window))
 
 
 def _check_stream(source: Source, text: WindowText) -> None:

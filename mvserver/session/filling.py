@@ -22,19 +22,20 @@ class ViewWatch:
         self._state = state
         self._statuses: dict[str, tuple[float, str, QueryStatus | None]] = {}  # by view: when, its name, what
         self._warned: set[tuple[str, QueryState]] = set()
-        self._settled: dict[tuple[str, ...], tuple[float, int]] = {}  # views whole then, with the catalog's generation
+        self._settled: dict[tuple[str, ...], tuple[float, int, int]] = {}  # views whole then; generation, failures
 
     def before_read(self, plan: PullPlan, clock: StatementClock) -> None:
         view_ids = plan.view_ids
         if self._state.settings.flag("mv.read_while_filling"):
+            self._state.services.views.refuse_empty(view_ids)
             self._tell(view_ids, filling=True)
         elif not self.is_settled(plan):
-            looked = time.monotonic()
+            looked, failures = time.monotonic(), self._state.services.views.failures()
             self._wait(view_ids, clock)
             self._tell(view_ids, filling=False)
             if len(self._settled) >= limits.VIEW_STATES_REMEMBERED_MAX:
                 self._settled.clear()
-            self._settled[view_ids] = (looked, plan.generation)
+            self._settled[view_ids] = (looked, plan.generation, failures)
 
     def is_settled(self, plan: PullPlan) -> bool:
         """Whether a moment ago there was nothing to wait for or to say; a rebuilt view has a newer generation."""
@@ -43,6 +44,7 @@ class ViewWatch:
             known is not None
             and known[1] == plan.generation
             and time.monotonic() - known[0] < _STATUS_AGE_MAX_S
+            and known[2] == self._state.services.views.failures()
             and not self._state.settings.flag("mv.read_while_filling")
         )
 

@@ -48,6 +48,12 @@ class ViewStates(Protocol):
 
     def wait_while_filling(self, view_ids: Sequence[str], timeout_s: float) -> None: ...
 
+    def refuse_empty(self, view_ids: Sequence[str]) -> None:
+        """55000 with the cause where the query of one of them failed before it took anything."""
+
+    def failures(self) -> int:
+        """How many times queries have failed since the start: a greater number says to look again."""
+
     def present_ends(self, view_ids: Sequence[str]) -> PresentEnds:
         """Asks the sources of the views where they end now, without waiting for their answers."""
 

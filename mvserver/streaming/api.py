@@ -130,6 +130,12 @@ class StreamingEngine(Protocol):
     def wait_until_ready(self, timeout_s: float) -> None:
         """Wait for Spark; 57P03 when it is not up in time, and the cause when it cannot start."""
 
+    def refuse_empty(self, view_ids: Sequence[str]) -> None:
+        """55000 with the cause where the query of one of them failed before it took anything."""
+
+    def failures(self) -> int:
+        """How many times queries have failed since the start: a greater number says to look again."""
+
     def wait_while_filling(self, view_ids: Sequence[str], timeout_s: float) -> None:
         """Wait until each view has left FILLING and STARTING for the first time; 55000 with progress otherwise."""
 

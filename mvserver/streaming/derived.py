@@ -237,26 +237,31 @@ class DerivedSources:
         made.pipelines.append(pipeline)
 
     def _look(self, made: DerivedSource, node: Node) -> None:
-        """Where nothing comes any more from a source that is read to its end, time alone lets rows go."""
+        """What lets rows go although none comes: time alone, where a source that is read to its end gives nothing any
+        more, and the low watermark of a log below."""
         writer, tables = self._services.writer, node.join
         if tables is None:
             return
-        idle = []
+        moved = []
         for feed in made.feeds_of(node.path):
-            index = feed.index
-            if join_sides.side_of(tables, index).idle_us is None:
+            index, side = feed.index, join_sides.side_of(tables, feed.index)
+            if side.low is not None:
+                seq = int(feed.subscriber.position["seq"])
+                if writer.answers(join_sides.passes(tables, index, seq)):
+                    moved.append(join_sides.passing_statement(tables, index, str(seq)))
+            if side.idle_us is None:
                 continue
             if not writer.answers(join_sides.begins_idling(tables, index, time.time())):
                 continue
             feed.pipeline.ask_end()  # for the next look, where the last answer is too old for this one
             moment = feed.pipeline.confirmed_at(feed.subscriber)
             if moment is not None and writer.answers(join_sides.begins_idling(tables, index, moment)):
-                idle.append(join_sides.idle_statement(tables, index, moment))
-        if not idle:
+                moved.append(join_sides.idle_statement(tables, index, moment))
+        if not moved:
             return
         first = made.feeds_of(node.path)[0]
         try:
-            writer.execute_for(first.subscriber.query_id, (*idle, *tables.close_statements()))
+            writer.execute_for(first.subscriber.query_id, (*moved, *tables.close_statements()))
         except MergeError as failed:  # of the join's own condition, as in a batch of that side
             first.pipeline.fail(first.subscriber, failed.error)
 

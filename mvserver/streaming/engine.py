@@ -36,7 +36,7 @@ from mvserver.streaming.running import RunningQuery, group_applications, pipelin
 from mvserver.streaming.session_starter import SessionStarter
 from mvserver.streaming.source_pipelines import SourcePipelines
 from mvserver.streaming.spark import SparkGate
-from mvserver.streaming.status import ViewName, unavailable, wait_filled
+from mvserver.streaming.status import ViewName, refuse_empty, unavailable, wait_filled
 from mvserver.streaming.sweeping import Sweeping
 
 
@@ -47,6 +47,8 @@ class Engine:
         self._services = services
         self._lock = threading.RLock()
         self._running: dict[str, RunningQuery] = {}
+        self._failures = 0  # of queries, since the start; under a lock of its own, since those who fail hold others
+        self._failures_lock = threading.Lock()
         self._starter = SessionStarter(services.spark)
         gate, work = SparkGate(), services.work_directory
         self._bounded = BoundedReads(self._starter.session, gate, work)
@@ -57,6 +59,7 @@ class Engine:
             work_directory=work,
             records_per_trigger=services.records_per_trigger,
             committed=self._committed,
+            failed=self._failed,
             reached=services.reached,
             health_interval_s=services.health_interval_s,
         )
@@ -192,8 +195,19 @@ class Engine:
             if known is not None:
                 self._wait_filled(known, deadline)
 
+    def refuse_empty(self, view_ids: Sequence[str]) -> None:
+        for known in filter(None, map(self._of_view, view_ids)):
+            if known.subscriber is not None:
+                refuse_empty(self._view_name(known), known.subscriber, self._starter.problem_or_none()[1])
+
+    def failures(self) -> int:
+        return self._failures
+
+    def _view_name(self, known: RunningQuery) -> ViewName:
+        return ViewName(self._services.relation(known.query.sink_id).name, known.query.id)
+
     def _wait_filled(self, known: RunningQuery, deadline: float) -> None:
-        subscriber, view = known.subscriber, ViewName(self._services.relation(known.query.sink_id).name, known.query.id)
+        subscriber, view = known.subscriber, self._view_name(known)
         if subscriber is None or known.pipeline is None:
             raise unavailable(view, QueryState.FAILED, known.broken or "it could not be set up")
         _, spark_problem = self._starter.problem_or_none()
@@ -235,6 +249,10 @@ class Engine:
             return None
         _, spark_problem = self._starter.problem_or_none()
         return known.kept_view(lambda: self._services.relation(view_id).name, spark_problem)
+
+    def _failed(self) -> None:
+        with self._failures_lock:
+            self._failures += 1
 
     def _committed(self, query_ids: Sequence[str]) -> None:
         for known in list(self._running.values()):

@@ -31,7 +31,7 @@ from spark_sinks.duckdb.changelog_joins import ChangelogTables
 from spark_sinks.duckdb.group_logs import GroupTables
 from spark_sinks.duckdb.interval_joins import IntervalTables
 from spark_sinks.duckdb.join_sides import FeedState, JoinTables, Side
-from spark_sinks.duckdb.logs import Log
+from spark_sinks.duckdb.logs import Log, low_table
 from spark_sinks.duckdb.state import JOIN, UpsertState
 from spark_sinks.duckdb.temporal_joins import TemporalTables
 from spark_sinks.duckdb.unions import UnionTables
@@ -109,17 +109,17 @@ def _tables(target: Target, join: Derived, side_ids: Sequence[str], table: str, 
     types = tuple(lower_duckdb.duckdb_type(column.type) for column in scan.columns)
     keys = len(scan.primary_key) if scan.kind == CHANGELOG else None
     marked = has_marks(scan)
-    log = Log(f"{table}_log", types, reader, keys, marked=marked)
+    log = Log(_log_table(table), types, reader, keys, marked=marked)
     if isinstance(join, Groups):
         inner = until_closed(target_of(side_ids[0], "", f"{table}_groups", join.plan))
         assert isinstance(inner.state, UpsertState | RetractedState)  # noqa: S101 - of an aggregation
         return GroupTables(inner.state, replace(group_log(inner, log, join.window_end), along=along(target)))
     if isinstance(join, UnionAll):
-        sides = [_side(side, f"{table}_{i}", preserved=False) for i, side in enumerate(join.sides)]
+        sides = [_side(join, table, i, str(i), preserved=False) for i in range(len(join.sides))]
         known = [replace(side, watched=own) for side, own in zip(sides, side_ids, strict=True)] if marked else sides
         return UnionTables(tuple(known), log)
-    left = _side(join.left, f"{table}_left", preserved=join.kind is not JoinKind.INNER)
-    right = _side(join.right, f"{table}_right", preserved=join.kind is JoinKind.FULL)
+    left = _side(join, table, 0, "left", preserved=join.kind is not JoinKind.INNER)
+    right = _side(join, table, 1, "right", preserved=join.kind is JoinKind.FULL)
     marks, residual = f"{table}_marks", _residual(join)
     if isinstance(join, IntervalJoin):
         return IntervalTables(left, right, marks, log, join.within_us, residual)
@@ -130,21 +130,30 @@ def _tables(target: Target, join: Derived, side_ids: Sequence[str], table: str, 
         return ChangelogTables(left, right, log, given, residual)
     if right.idle_us is None:
         right = replace(right, idle_us=limits.TEMPORAL_JOIN_IDLE_MS * 1000)
-    if marked:
+    if marked and not isinstance(target.state, FeedState):  # under a window, whose watermark waits for all partitions
         left = replace(left, watched=side_ids[0])
     return TemporalTables(left, right, marks, log, limits.TEMPORAL_JOIN_KEPT_MS * 1000, residual)
 
 
-def _side(side: JoinSide, table: str, *, preserved: bool) -> Side:
+def _side(
+    join: IntervalJoin | TemporalJoin | ChangelogJoin | UnionAll, table: str, index: int, name: str, *, preserved: bool
+) -> Side:
+    """``table`` is what the names of the join's tables begin with, ``name`` what its own one ends with."""
+    side = join.sides[index]
     scan = side.scan
     return Side(
-        table=table,
+        table=f"{table}_{name}",
         key_types=tuple(lower_duckdb.duckdb_type(key.type) for key in side.keys),
         types=tuple(lower_duckdb.duckdb_type(output.type) for output in side.outputs),
         preserved=preserved,
-        delay_us=scan.watermark_delay_ms * 1000 + _disorder_us(scan),
+        delay_us=scan.watermark_delay_ms * 1000,
         idle_us=None if scan.idle_timeout_ms is None else scan.idle_timeout_ms * 1000,
+        low=low_table(_log_table(_side_path(table, index, len(join.sides)))) if has_marks(scan) else None,
     )
+
+
+def _log_table(table: str) -> str:
+    return f"{table}_log"
 
 
 def _keeping_rows(side: Side, join_side: JoinSide) -> Side:
@@ -152,16 +161,6 @@ def _keeping_rows(side: Side, join_side: JoinSide) -> Side:
     types = {column.name: column.type for column in join_side.scan.columns}
     primary = tuple(lower_duckdb.duckdb_type(types[name]) for name in join_side.scan.primary_key)
     return replace(side, primary_types=primary, idle_us=None)
-
-
-def _disorder_us(scan: Scan) -> int:
-    """By how much the rows of a log may come later than their times say: a pair comes with its later row, a row without
-    a partner when its time is over."""
-    join = scan.derived
-    if join is None:
-        return 0
-    inner = max(side.scan.watermark_delay_ms * 1000 + _disorder_us(side.scan) for side in join.sides)
-    return inner + (2 * join.within_us if isinstance(join, IntervalJoin) else 0)
 
 
 def _residual(join: IntervalJoin | TemporalJoin | ChangelogJoin) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mvserver.compiler.changelogs import CHANGELOG
-from mvserver.compiler.derived import EVENT_TIME
+from mvserver.compiler.derived import EVENT_TIME, ROW_MARK, has_marks
 from mvserver.compiler.in_duckdb import in_duckdb
 from mvserver.compiler.plans import Aggregation, Projection
 from mvserver.streaming import log_values
@@ -121,8 +121,10 @@ def _projected(target: Target, plan: Projection, columns: _Columns) -> ViewInput
         return view
     if scan.kind == CHANGELOG or scan.timestamp != EVENT_TIME or target.state.side.watched is not None:
         return None
-    time = [column.name for column in scan.columns].index(EVENT_TIME)
-    return replace(view, outputs=(*outputs, columns.guarded(f"epoch_us(c{time})"), "record_time"))
+    places = {column.name: f"c{i}" for i, column in enumerate(scan.columns)}
+    # Under a name of its own: what the source adds is left out of what is merged.
+    times = (columns.guarded(f"epoch_us({places[EVENT_TIME]})"), columns.plain("record_time"))
+    return replace(view, outputs=(*outputs, *times), mark=columns.plain(places[ROW_MARK]) if has_marks(scan) else None)
 
 
 def _with_changes(view: ViewInput, state: RetractedState | KeyedRows, columns: _Columns) -> ViewInput:

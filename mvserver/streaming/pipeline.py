@@ -56,6 +56,7 @@ class PipelineServices:
     work_directory: Path
     records_per_trigger: int
     committed: Callable[[Sequence[str]], None]  # query ids whose views changed
+    failed: Callable[[], None] = lambda: None  # some queries have failed
     reached: Callable[[str], None] = lambda step: None
     health_interval_s: float = HEALTH_INTERVAL_S
 
@@ -67,7 +68,7 @@ class Pipeline:
         self.id = pipeline_id
         self.reader = reader
         self._services = services
-        self._roster = Roster(reader, services.writer, records_max=services.records_per_trigger)
+        self._roster = Roster(reader, services.writer, records_max=services.records_per_trigger, failed=services.failed)
         self._evaluator = BatchEvaluator(reader, self._roster.fail)
         self._log_batches = LogBatches(reader) if isinstance(reader, LogReader) else None
         self._committer = Committer(self._roster, reader, services.writer, services.committed)

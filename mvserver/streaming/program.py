@@ -68,6 +68,7 @@ class ViewInput:
     changes: ChangeInput | None = None  # over a changelog
     judging: Judging | None = None  # over a window
     event: str | None = None  # append mode: the event time, where rows age or a side's watermark is kept
+    mark: str | None = None  # of a side that reads a log: the mark that each row brings
     known: str = ""  # of the side of a join that is a changelog: the records that are rows or deletions
     primary_key: tuple[str, ...] = ()  # of one that keeps its current rows
     merges: dict[bool, ViewMerge] = field(default_factory=dict, compare=False)  # row mode: by whether keys hold NULLs
@@ -150,7 +151,7 @@ class ViewInput:
             return state.append_statements(relation, self.flag, self.outputs)
         if isinstance(state, FeedState):
             taken, query_id = self.known or self.flag, query_of(self.target.query_id)
-            batch = Batch(relation, taken, self.flag, self.outputs, query_id, self.primary_key, self.event)
+            batch = Batch(relation, taken, self.flag, self.outputs, query_id, self.primary_key, self.event, self.mark)
             return tuple(state.join.feed_statements(state.index, batch))
         return ()
 
@@ -340,7 +341,8 @@ def _view_input(
         if (isinstance(state, AppendState) and state.aging is not None) or _is_watched(state):
             event = values.name(f"CASE WHEN {rows.record} THEN {event_us(plan.scan, columns)} END")
             outputs += () if isinstance(state, FeedState) else (event,)
-        return ViewInput(target, flag, (), (), "", (), outputs=outputs, event=event)
+        mark = values.name(columns[ROW_MARK]) if isinstance(state, FeedState) and has_marks(plan.scan) else None
+        return ViewInput(target, flag, (), (), "", (), outputs=outputs, event=event, mark=mark)
 
     def argument_of(call: AggregateCall) -> str:
         condition = None if call.filter is None else lower_spark.lower(call.filter, resolve)

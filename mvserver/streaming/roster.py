@@ -30,7 +30,9 @@ class Roster:
     begins. ``error`` ends the present generation. ``records_max`` bounds a batch and a round of filling.
     """
 
-    def __init__(self, reader: SourceReader, writer: Writer, *, records_max: int) -> None:
+    def __init__(
+        self, reader: SourceReader, writer: Writer, *, records_max: int, failed: Callable[[], None] = lambda: None
+    ) -> None:
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.subscribers: dict[str, Subscriber] = {}
@@ -45,6 +47,7 @@ class Roster:
         self.records_max = records_max
         self._reader = reader
         self._writer = writer
+        self._failed = failed
 
     def all(self) -> Sequence[Subscriber]:
         with self.lock:
@@ -122,6 +125,7 @@ class Roster:
 
     def _record_failures(self, subscribers: Sequence[Subscriber]) -> None:
         """Durably; not of one that was taken away, since its successor has the same id."""
+        self._failed()
         kept = [subscriber for subscriber in subscribers if subscriber.kept]
         if kept:
             with self._writer.transaction() as ledger:

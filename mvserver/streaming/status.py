@@ -90,6 +90,7 @@ def wait_filled(view: ViewName, subscriber: Subscriber, pipeline: Pipeline, dead
     """Returns when the view has had its source's whole history once; ``deadline`` by the monotonic clock."""
     left_s = max(0.0, deadline - time.monotonic())
     pipeline.wait(lambda: subscriber.filled or subscriber.cause is not None or subscriber.terminated, left_s)
+    refuse_empty(view, subscriber, None)
     if subscriber.filled:
         return
     if subscriber.terminated:
@@ -105,6 +106,14 @@ def wait_filled(view: ViewName, subscriber: Subscriber, pipeline: Pipeline, dead
         detail=f"{share:.0%} of its source's history is read.{cause}",
         hint="SET mv.read_while_filling = on reads what is there.",
     )
+
+
+def refuse_empty(view: ViewName, subscriber: Subscriber, spark_problem: str | None) -> None:
+    """55000 for a view that has nothing because its query failed before it took anything: no rows would be no answer.
+    What it took before it failed is an answer, of an earlier moment."""
+    cause = subscriber.cause or (None if subscriber.filled else spark_problem)
+    if cause is not None and not subscriber.terminated and not subscriber.has_begun:
+        raise unavailable(view, QueryState.FAILED, cause)
 
 
 def unavailable(view: ViewName, state: QueryState, cause: str | None) -> SqlError:

@@ -129,6 +129,13 @@ class Subscriber:
         return self.query_failure or obstacle_of(self.application)
 
     @property
+    def has_begun(self) -> bool:
+        """Whether its query has ever taken what it reads: none of its parts failed at the first that came."""
+        parts = self.group or (self,)
+        failed = [each for each in parts if each.failure is not None]
+        return all(each.epoch > 0 for each in failed) if failed else any(each.epoch > 0 for each in parts)
+
+    @property
     def is_congested(self) -> bool:
         """What it has made waits to be sent, and it makes no more until then."""
         return False

@@ -24,7 +24,8 @@ EVER = -NEVER
 class Side:
     """``types`` are of the columns that it gives to the joined rows, ``primary_types`` of the primary key by which it
     keeps its current rows, where it does. ``watched`` is under what id the ledger has the watermark of its source,
-    where the rows of its log are told by that how late they are."""
+    where the rows of its log are told by that how late they are. ``low`` is the table of the low watermark of the log
+    that a side reads; each of its rows brings a mark of its own, since the order of a log says nothing about time."""
 
     table: str
     key_types: tuple[str, ...]
@@ -34,6 +35,7 @@ class Side:
     idle_us: int | None = None  # without records for so long, its partitions do not hold back the other side
     primary_types: tuple[str, ...] = ()
     watched: str | None = None
+    low: str | None = None
 
     @property
     def qualified(self) -> str:
@@ -110,6 +112,7 @@ class Batch:
     query_id: str
     primary_key: tuple[str, ...] = ()
     event: str | None = None  # the event time of each record, for a side whose watermark is kept
+    mark: str | None = None  # of a side that reads a log: the mark that each row brings
 
 
 @dataclass(frozen=True)
@@ -186,7 +189,15 @@ def timed(join: JoinTables, index: int, batch: Batch, *extra: str) -> str:
     side = side_of(join, index)
     names = (*side.keys, *side.columns, "t", "r", "part")
     named = [f"{column} AS {name}" for column, name in zip((*batch.columns, PARTITION), names, strict=True)]
+    if side.low is not None:
+        named.append(f"{batch.mark} AS brought")
     rows = f"SELECT {', '.join([*named, *extra, RANK, PLACE])} FROM {batch.relation} WHERE {batch.taken}"
+    if side.low is not None:
+        # Not behind what this side counted as passed: a source that was idle may come back.
+        return (
+            f"SELECT b.*, m.mark, coalesce(greatest(b.brought, m.mark), {NEVER}) AS w FROM ({rows}) b "
+            f"LEFT JOIN {qualified_marks(join)} m ON m.side = {index}"
+        )
     # Groups, since a record may give several rows: none of them is before another.
     earlier = f"PARTITION BY part ORDER BY {RANK}, {PLACE} GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
     before = f"greatest(mark, max(t) OVER ({earlier}))"
@@ -199,12 +210,32 @@ def timed(join: JoinTables, index: int, batch: Batch, *extra: str) -> str:
 def mark_statements(join: JoinTables, index: int) -> list[str]:
     """How far the side has come with the batch."""
     marks = qualified_marks(join)
+    if side_of(join, index).low is not None:
+        return [passing_statement(join, index, f"(SELECT max({PLACE}) + 1 FROM {INCOMING})")]
     return [
         f"INSERT OR REPLACE INTO {marks} SELECT {index}, part, max(greatest(mark, t)), now(), false FROM {INCOMING} "
         "WHERE greatest(mark, t) IS NOT NULL GROUP BY part",
         f"DELETE FROM {marks} WHERE side = {index} AND part = '' "
         f"AND EXISTS (SELECT 1 FROM {marks} WHERE side = {index} AND part <> '')",
     ]
+
+
+def passes(join: JoinTables, index: int, seq: int) -> str:
+    """Whether a side that has read its log up to ``seq`` is further than it knows: nothing may have come from there."""
+    return f"SELECT count(*) > 0 FROM {qualified_marks(join)} WHERE {_passed(join, index, str(seq))}"
+
+
+def passing_statement(join: JoinTables, index: int, seq: str) -> str:
+    """The side is as far as the low watermark of the log that it has read up to ``seq``."""
+    low = side_of(join, index).low
+    assert low is not None  # noqa: S101 - asked of sides that read a log
+    return f"UPDATE {qualified_marks(join)} SET mark = ({logs.low_query(low, seq)}) WHERE {_passed(join, index, seq)}"
+
+
+def _passed(join: JoinTables, index: int, seq: str) -> str:
+    low = side_of(join, index).low
+    assert low is not None  # noqa: S101
+    return f"side = {index} AND mark < ({logs.low_query(low, seq)})"
 
 
 def mark(join: JoinTables, index: int, *, idle: str) -> str:

@@ -37,7 +37,7 @@ class Log:
 
     @property
     def low(self) -> str:
-        return f"{self.table}_low"
+        return low_table(self.table)
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -54,6 +54,10 @@ class Log:
     @property
     def changes(self) -> bool:
         return self.key_columns is not None
+
+
+def low_table(log_table: str) -> str:
+    return f"{log_table}_low"
 
 
 def create_statements(log: Log) -> list[str]:
@@ -125,9 +129,10 @@ def low_statements(log: Log, mark: str) -> list[str]:
     ]
 
 
-def low_query(log: Log) -> str:
-    """The low watermark of who has read the rows before number $1; NULL where there is none yet."""
-    return f"SELECT max(mark) FROM {qualified(log.low)} WHERE seq <= $1"
+def low_query(low: str, seq: str = "$1") -> str:
+    """The low watermark, kept in the table ``low``, of who has read the rows before number ``seq``; NULL where there is
+    none yet."""
+    return f"SELECT max(mark) FROM {qualified(low)} WHERE seq <= {seq}"
 
 
 def trim_statements(log: Log) -> list[str]:

@@ -54,7 +54,9 @@ class TemporalTables:
         ]
 
     def feed_statements(self, index: int, batch: Batch) -> list[str]:
-        extra = self._marked(f"{MARK} AS own") if index == 0 else (f"NOT {batch.passing} AS deleted",)
+        extra: tuple[str, ...] = (f"NOT {batch.passing} AS deleted",)
+        if index == 0:
+            extra = () if self.left.watched is None else (f"{MARK} AS own",)
         taking = self._take_rows() if index == 0 else self._take_versions()
         side = join_sides.side_of(self, index)
         rows = join_sides.timed(self, index, join_sides.with_marks(side, batch), *extra)
@@ -72,14 +74,19 @@ class TemporalTables:
     def _take_rows(self) -> list[str]:
         side = self.left
         kept = ", ".join(
-            (*side.keys, *side.columns, "t", f"greatest(t, w - {self.kept_us})", "r", *self._marked("own"))
+            (*side.keys, *side.columns, "t", f"greatest(t, w - {self.kept_us})", "r", *self._marked(self._own))
         )
-        alone_ = ", ".join((alone(self, 0, "s"), *self._marked("s.own")))
+        alone_ = ", ".join((alone(self, 0, "s"), *self._marked(self._own)))
         hopeless = f"SELECT {alone_} FROM {INCOMING} s WHERE NOT ({side.can_match})"
         return [
             *(logs.append_statements(self.log, [hopeless]) if side.preserved else []),
             f"INSERT INTO {side.qualified} SELECT {kept} FROM {INCOMING} WHERE {side.can_match}",
         ]
+
+    @property
+    def _own(self) -> str:
+        """The mark of a row of the stream that it is late by; NULL for none."""
+        return f"nullif(w, {NEVER})" if self.left.watched is None else "own"
 
     def _marked(self, column: str) -> tuple[str, ...]:
         return (column,) if self.log.marked else ()
@@ -89,6 +96,9 @@ class TemporalTables:
         if not self.log.marked:
             return []
         waiting = f"SELECT min(greatest(t, own)) FROM {self.left.qualified}"
+        if self.left.watched is None:
+            come_to = join_sides.mark(self, 0, idle=join_sides.greatest_mark(self, 0))
+            return logs.low_statements(self.log, f"SELECT least({come_to}, ({waiting}))")
         return logs.low_statements(
             self.log,
             f"SELECT least(mark, ({waiting})) FROM ({source_mark([self.left.watched])}) WHERE mark IS NOT NULL",

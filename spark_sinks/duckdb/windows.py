@@ -266,7 +266,7 @@ def remove(cursor: duckdb.DuckDBPyConnection, removal: Removal, mark: int) -> No
 
 
 def _low(cursor: duckdb.DuckDBPyConnection, log: Log, seq: int) -> int | None:
-    ((mark,),) = cursor.execute(low_query(log), [seq]).fetchall()
+    ((mark,),) = cursor.execute(low_query(log.low), [seq]).fetchall()
     return None if mark is None else int(mark)
 
 

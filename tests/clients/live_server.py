@@ -64,6 +64,12 @@ class HandMadeEngine:
     def wait_until_ready(self, timeout_s: float) -> None:
         return
 
+    def refuse_empty(self, view_ids: Sequence[str]) -> None:
+        pass
+
+    def failures(self) -> int:
+        return 0
+
     def wait_while_filling(self, view_ids: Sequence[str], timeout_s: float) -> None:
         return
 

@@ -7,7 +7,16 @@ import pytest
 from mvserver import limits
 from mvserver.compiler.changelog_joins import nullable_key
 from mvserver.compiler.compile import compile_select
-from mvserver.compiler.derived import ChangelogJoin, Groups, IntervalJoin, JoinKind, TemporalJoin, UnionAll, scans
+from mvserver.compiler.derived import (
+    ChangelogJoin,
+    Groups,
+    IntervalJoin,
+    JoinKind,
+    TemporalJoin,
+    UnionAll,
+    has_marks,
+    scans,
+)
 from mvserver.compiler.explain import explain
 from mvserver.compiler.lower_spark import lower as lower_spark
 from mvserver.compiler.plans import Aggregation, ContinuousPlan, ScanColumn
@@ -302,6 +311,35 @@ def test_what_is_refused(text: str, state: str, message: str, hint: str | None) 
         compiled(text)
     assert (caught.value.sqlstate, caught.value.message, caught.value.hint) == (state, message, hint)
     assert caught.value.position is not None
+
+
+# --- joins of joined rows -------------------------------------------------------------------------------------------
+PAIRS = "orders o LEFT JOIN paid p WITHIN 1 HOUR ON o.id = p.id AND o.x < p.y"
+
+
+def test_rows_that_are_joined_again_bring_their_marks() -> None:
+    plan = compiled(f"SELECT o.id FROM {PAIRS} JOIN sent s WITHIN 1 HOUR ON o.id = s.id")
+    join = plan.scan.derived
+    assert isinstance(join, IntervalJoin)
+    assert [has_marks(scan) for scan in (plan.scan, join.left.scan, join.right.scan)] == [False, True, False]
+    plan = compiled(
+        f"SELECT t.id FROM (SELECT o.id FROM {PAIRS}) t JOIN (SELECT s.id FROM sent s JOIN people q ON s.id = q.id) u "
+        "WITHIN 1 HOUR ON t.id = u.id"
+    )
+    join = plan.scan.derived
+    assert isinstance(join, IntervalJoin)
+    assert [has_marks(side.scan) for side in join.sides] == [True, True]
+
+
+@pytest.mark.parametrize("more", ["", " JOIN people q ON o.id = q.id"])
+def test_a_log_has_all_that_the_sides_of_its_join_give(more: str) -> None:
+    """Also what only a condition of ON reads: the rows are appended whole."""
+    scan = compiled(f"SELECT p.ts FROM {PAIRS}{more}").scan
+    while isinstance(join := scan.derived, IntervalJoin | TemporalJoin):
+        given = tuple(output.name for output in (*join.left.outputs, *join.right.outputs))
+        columns = tuple(column.name for column in scan.columns)
+        assert columns == (*given, "rowtime", *(["rowmark"] if has_marks(scan) else []))
+        scan = join.left.scan
 
 
 # --- UNION ALL ------------------------------------------------------------------------------------------------------

@@ -15,10 +15,17 @@ from oracle_input import EPOCH, LAST
 ORDER_DELAY_S = 20  # of watermarks over orders in windows: some records are late
 _CALM_S = 600  # in joins none is
 _CALM = f"WITH ('watermark.delay.millis' = {_CALM_S * 1000}, 'source.idle.timeout.millis' = 3600000)"
-_VERSION = (
-    "(SELECT * FROM (SELECT * FROM customers_all AS c WHERE c.ck = o.k AND c.at <= o.ts ORDER BY seq DESC "
-    "LIMIT 1) AS v WHERE NOT gone) AS c"
-)
+
+
+def _version(key: str = "o.k", at: str = "o.ts", name: str = "c") -> str:
+    """The customer of a key at a time."""
+    return (
+        f"(SELECT * FROM (SELECT * FROM customers_all AS h WHERE h.ck = {key} AND h.at <= {at} ORDER BY seq DESC "
+        f"LIMIT 1) AS v WHERE NOT gone) AS {name}"
+    )
+
+
+_VERSION = _version()
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,25 @@ class ProgramWriter:
             lambda: self._aggregation(self._over_window("TUMBLE")),
             lambda: self._aggregation(self._over_window(self._rng.choice(("HOP", "CUMULATE")))),
         )
-        self._written = 0
+        self._chains = (
+            self._streams_and_changelog,
+            self._stream_and_changelogs,
+            self._three_streams,
+            self._joined_sub_query,
+            self._joined_joins,
+            self._four_relations,
+        )
+        self._written = self._chained = 0
+
+    @property
+    def chain_forms(self) -> int:
+        return len(self._chains)
+
+    def chain(self) -> Program:
+        """Of joined rows joined again, of each form in turn."""
+        source = self._chains[self._chained % len(self._chains)]()
+        self._chained += 1
+        return self._either(source)
 
     def next(self) -> Program:
         program = self._kinds[self._written % len(self._kinds)]()
@@ -259,6 +284,95 @@ class ProgramWriter:
             (f"{side} changelog join", "changelog join"),
         )  # fmt: skip
 
+    # --- joins of joined rows ---------------------------------------------------------------------------------------
+    def _pairs(self) -> tuple[str, str]:
+        """Orders and payments, to be joined again, in both dialects; few, since they multiply."""
+        side, seconds = self._rng.choice(("INNER", "LEFT")), self._rng.choice((2, 5))
+        condition = "o.k = p.pk" + self._rng.choice(("", " AND o.g < p.pid"))
+        return (
+            f"orders AS o {_CALM} {side} JOIN payments AS p {_CALM} WITHIN {seconds} SECONDS ON {condition}",
+            f"orders AS o {side} JOIN payments AS p ON {condition} AND {_near('o.ts', 'p.ts', seconds)}",
+        )
+
+    def _streams_and_changelog(self) -> _From:
+        side, (ours, theirs) = self._rng.choice(("INNER", "LEFT")), self._pairs()
+        extra = self._rng.choice(("", " AND c.level > o.g"))
+        return _chain(
+            f"{ours} {side} JOIN customers AS c {_CALM} ON o.k = c.ck{extra}",
+            f"{theirs} {side} JOIN LATERAL {_version(at='greatest(o.ts, p.ts)')} ON true{extra}",
+            ("o.k", "p.pid % 3", "c.region"), ("o.amount", "p.paid", "c.level"), ("o.ok", "c.level > 1"),
+            "stream, stream, changelog",
+        )  # fmt: skip
+
+    def _stream_and_changelogs(self) -> _From:
+        one, other = (self._rng.choice(("INNER", "LEFT")) for _ in range(2))
+        key = self._rng.choice(  # NULL for the last records, which would wait for ever
+            ("CASE WHEN o.g > 0 THEN 'a' WHEN o.g < 1 THEN o.k END",
+             "CASE WHEN c.level > 1 THEN 'b' WHEN c.level < 2 THEN 'd' END")
+        )  # fmt: skip
+        return _chain(
+            f"orders AS o {_CALM} {one} JOIN customers AS c {_CALM} ON o.k = c.ck "
+            f"{other} JOIN customers AS d {_CALM} ON {key} = d.ck",
+            f"orders AS o {one} JOIN LATERAL {_VERSION} ON true {other} JOIN LATERAL {_version(key, name='d')} ON true",
+            ("o.k", "c.region", "d.region"), ("o.amount", "c.level", "d.level"),
+            ("d.level > 1", "c.region IS NOT NULL"),
+            "stream, changelog, changelog",
+        )  # fmt: skip
+
+    def _three_streams(self) -> _From:
+        rng, (ours, theirs) = self._rng, self._pairs()
+        side, seconds = rng.choice(("INNER", "LEFT")), rng.choice((2, 5))
+        condition = f"{rng.choice(('o.k', 'p.pk'))} = q.pk{rng.choice(('', ' AND q.pid <> p.pid'))}"
+        return _chain(
+            f"{ours} {side} JOIN payments AS q {_CALM} WITHIN {seconds} SECONDS ON {condition}",
+            f"{theirs} {side} JOIN payments AS q ON {condition} AND {_near('greatest(o.ts, p.ts)', 'q.ts', seconds)}",
+            ("o.k", "p.pid % 3", "q.pk"), ("o.amount", "p.paid", "q.pid"), ("o.ok", "q.paid > 10", "q.pid IS NOT NULL"),
+            "three streams",
+        )  # fmt: skip
+
+    def _joined_sub_query(self) -> _From:
+        """What the sub-query computes is evaluated by DuckDB, or else by Spark."""
+        rng, (ours, theirs) = self._rng, self._pairs()
+        side, seconds = rng.choice(("INNER", "LEFT")), rng.choice((2, 5))
+        where = rng.choice(("", " WHERE o.ok", " WHERE p.paid > 10"))
+        text = f"SELECT o.k, o.g, o.amount, p.pid, {rng.choice(('p.paid * 2', 'length(p.pk)'))} AS paid"
+        theirs = f"({text}, greatest(o.ts, p.ts) AS ts FROM {theirs}{where}) AS t"
+        return _chain(
+            f"({text} FROM {ours}{where}) AS t "
+            f"{side} JOIN payments AS q {_CALM} WITHIN {seconds} SECONDS ON t.k = q.pk",
+            f"{theirs} {side} JOIN payments AS q ON t.k = q.pk AND {_near('t.ts', 'q.ts', seconds)}",
+            ("t.k", "t.g", "q.pk"), ("t.amount", "t.paid", "q.pid"), ("t.g > 0", "q.paid > 10"),
+            "a join in a sub-query joined again",
+        )  # fmt: skip
+
+    def _joined_joins(self) -> _From:
+        """Both sides are joins."""
+        rng, (ours, theirs) = self._rng, self._pairs()
+        side, seconds = rng.choice(("INNER", "LEFT")), rng.choice((2, 5))
+        left, right = "SELECT o.k, o.g, p.pid", "SELECT x.k, x.id, x.amount, c.level"
+        return _chain(
+            f"({left} FROM {ours}) AS t {side} JOIN ({right} FROM orders AS x {_CALM} LEFT JOIN customers AS c {_CALM} "
+            f"ON x.k = c.ck) AS u WITHIN {seconds} SECONDS ON t.k = u.k",
+            f"({left}, greatest(o.ts, p.ts) AS ts FROM {theirs}) AS t {side} JOIN ({right}, x.ts FROM orders AS x "
+            f"LEFT JOIN LATERAL {_version('x.k', 'x.ts')} ON true) AS u "
+            f"ON t.k = u.k AND {_near('t.ts', 'u.ts', seconds)}",
+            ("t.k", "u.level", "t.g"), ("u.id", "t.pid", "u.amount"), ("u.level > 1", "t.g > 0"),
+            "joins on both sides",
+        )  # fmt: skip
+
+    def _four_relations(self) -> _From:
+        rng, (ours, theirs) = self._rng, self._pairs()
+        sides = [rng.choice(("INNER", "LEFT")) for _ in range(2)]
+        time = "greatest(o.ts, p.ts, q.ts)"
+        return _chain(
+            f"{ours} {sides[0]} JOIN payments AS q {_CALM} WITHIN 3 SECONDS ON o.k = q.pk "
+            f"{sides[1]} JOIN customers AS c {_CALM} ON o.k = c.ck",
+            f"{theirs} {sides[0]} JOIN payments AS q ON o.k = q.pk AND {_near('greatest(o.ts, p.ts)', 'q.ts', 3)} "
+            f"{sides[1]} JOIN LATERAL {_version(at=time)} ON true",
+            ("o.k", "q.pid % 3", "c.region"), ("o.amount", "p.paid", "q.paid", "c.level"), ("o.ok", "c.level > 1"),
+            "four relations",
+        )  # fmt: skip
+
     # --- queries ----------------------------------------------------------------------------------------------------
     def _projection(self, source: _From) -> Program:
         rng = self._rng
@@ -404,6 +518,16 @@ class ProgramWriter:
         if self._rng.random() < 0.5:
             return "", ()
         return self._rng.choice(source.conditions), ("WHERE",)
+
+
+def _chain(
+    ours: str, theirs: str, keys: tuple[str, ...], numbers: tuple[str, ...], conditions: tuple[str, ...], form: str
+) -> _From:
+    return _From(ours, theirs, keys, numbers, conditions, ("chain", form))
+
+
+def _near(one: str, other: str, seconds: int) -> str:
+    return f"abs(extract(epoch FROM {one} - {other})) <= {seconds}"
 
 
 def _grace(seconds: int) -> str:

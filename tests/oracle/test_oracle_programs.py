@@ -56,6 +56,7 @@ def test_views_are_what_postgresql_computes(
     writer = ProgramWriter(rng)
     programs = [writer.next() for _ in range(PROGRAMS)]
     programs += [writer.forgetting() for _ in range(max(3, PROGRAMS // 14))]
+    programs += [writer.chain() for _ in range(max(writer.chain_forms, PROGRAMS // 8))]
     views, refused = _create(live_server, kafka_broker, names, programs)
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
     pieces = [topic.pieces(rng, ROUNDS) for topic in topics]
@@ -75,6 +76,7 @@ def test_views_are_what_postgresql_computes(
     clauses = Counter(clause for program in views.values() for clause in set(program.clauses))
     print(f"{len(views)} of {len(programs)} accepted; {dict(clauses)}")
     assert len(views) >= 0.8 * len(programs), refused
+    assert clauses["chain"] == sum("chain" in program.clauses for program in programs), refused
     assert [clause for clause, times in clauses.items() if times < 3 and clause in _EACH_THREE_TIMES] == []
 
 

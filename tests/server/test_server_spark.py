@@ -129,6 +129,43 @@ def test_records_of_a_copy_are_read_as_they_were_given(server: Program, form: st
             assert b"".join(copy).decode().splitlines() == given
 
 
+READS = {
+    "simple": "SELECT n, q FROM quotients",
+    "look-up": "SELECT q FROM quotients WHERE n = 1",
+    "joined": "SELECT v.url FROM visits v LEFT JOIN quotients s ON v.n = s.n",
+    "sub-query": "SELECT url FROM visits WHERE n IN (SELECT n FROM quotients)",
+    "empty anyway": "SELECT 1 FROM quotients LIMIT 0",
+    "cursor": "BEGIN; DECLARE c CURSOR FOR SELECT n FROM quotients; FETCH 1 FROM c; COMMIT",
+    "prepared": "PREPARE p AS SELECT n FROM quotients; EXECUTE p",
+    "snapshot": "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT n FROM quotients; COMMIT",
+    "while filling": "SET mv.read_while_filling = on; SELECT n FROM quotients",
+}
+
+
+def test_a_view_that_failed_with_nothing_is_an_error_however_it_is_read(server: Program) -> None:
+    """It was filled while its stream was empty, so that it had answered until then."""
+    with server.connect() as connection:
+        connection.execute("CREATE ENTITY numbers IN STORE s")
+        connection.execute("CREATE STREAM numbers (n INTEGER) WITH ('store' = 's', 'value.format' = 'json')")
+        connection.execute("CREATE MATERIALIZED VIEW quotients AS SELECT n, 10 / n AS q FROM numbers")
+        assert connection.execute("SELECT n, q FROM quotients").fetchall() == []
+        connection.execute("INSERT INTO ENTITY numbers IN STORE s VALUE ('{\"n\": 0}')")
+        state = "SELECT state FROM mv_catalog.queries WHERE sink = 'postgres.public.quotients'"
+        deadline = time.monotonic() + 60
+        while connection.execute(state).fetchone() != ("FAILED",):
+            assert time.monotonic() < deadline
+        for form, text in READS.items():
+            with server.connect() as reader, pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as caught:
+                reader.execute(text)
+            assert "22012: division by zero" in (caught.value.diag.message_detail or ""), form
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+            connection.execute("SELECT q FROM quotients WHERE n = %s", [1])
+        copied = connection.cursor().copy("COPY (SELECT n FROM quotients) TO STDOUT")
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState), copied as copy:
+            list(copy)
+        connection.execute("DROP RELATION numbers CASCADE")
+
+
 def test_it_goes_on_where_it_was_and_ends_cleanly(server: Program) -> None:
     with server.connect() as connection:
         feed(Path(server.process.args[5]) / "files" / "clicks", ["./page0"])  # type: ignore[index]

@@ -220,6 +220,7 @@ class FakeEnds:
 class FakeViews:
     state: QueryState = QueryState.RUNNING
     empty: bool = False
+    failed: int = 0  # how many times a query has failed
     waits: list[float] = field(default_factory=list)
     asked: list[tuple[str, ...]] = field(default_factory=list)  # whose sources were asked for their ends
     there: bool = True  # whether the views have come to the ends of their sources
@@ -235,10 +236,16 @@ class FakeViews:
     def status(self, query_id: str) -> QueryStatus:
         return QueryStatus(query_id, self.state, error="08006: the broker is away", filled_share=0.25)
 
-    def wait_while_filling(self, view_ids: Sequence[str], timeout_s: float) -> None:
-        self.waits.append(timeout_s)
+    def failures(self) -> int:
+        return self.failed
+
+    def refuse_empty(self, view_ids: Sequence[str]) -> None:
         if self.state is QueryState.FAILED and self.empty:
             raise SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, "the view has no complete content")
+
+    def wait_while_filling(self, view_ids: Sequence[str], timeout_s: float) -> None:
+        self.waits.append(timeout_s)
+        self.refuse_empty(view_ids)
         if self.state is QueryState.FILLING:
             time.sleep(min(timeout_s, 0.02))
             raise SqlError(

@@ -179,6 +179,20 @@ def test_a_view_that_will_never_be_filled_is_not_waited_for(world: World, sessio
     assert time.monotonic() - started < 2  # a second, and one for a busy machine
 
 
+@pytest.mark.parametrize("while_filling", ["on", "off"])
+def test_a_view_that_fails_with_nothing_is_told_at_the_next_read(
+    world: World, session: Session, while_filling: str
+) -> None:
+    """Also where it was well a moment ago, and where rows may be read before all are there."""
+    run(session, f"SET mv.read_while_filling = {while_filling}")
+    assert values(session, "SELECT a FROM v")[0] == (1,)
+    world.views.state, world.views.empty, world.views.failed = QueryState.FAILED, True, 1
+    for _ in range(2):
+        with pytest.raises(SqlError) as caught:
+            run(session, "SELECT a FROM v")
+        assert (caught.value.sqlstate, caught.value.message) == ("55000", "the view has no complete content")
+
+
 def test_the_wait_can_be_cancelled_and_timed_out(world: World, session: Session) -> None:
     world.views.state = QueryState.FILLING
     threading.Timer(0.1, session.cancel).start()

@@ -148,3 +148,33 @@ def test_a_select_on_a_view_that_will_not_be_filled_is_told_at_once(how: str, de
         "RESTART QUERY 'q_v' goes on where it stands; REFRESH MATERIALIZED VIEW v rebuilds it from what is left in its "
         "source."
     )
+
+
+@pytest.mark.parametrize("fails", ["own", "side", "other"])
+def test_a_view_whose_query_failed_at_the_first_that_came_is_no_answer(fails: str) -> None:
+    """It was filled while there was nothing: no rows would pass for an answer."""
+    known, other = query("v"), query("a")
+    group_applications([known, other])
+    side = Subscriber(SimpleNamespace(query_id="q_v/l"), 1, {"at": 0}, None)  # type: ignore[arg-type]
+    side.group = main(known).group = (main(known), side)
+    main(known).filled = side.filled = True
+    failing = {"own": main(known), "side": side, "other": main(other)}[fails]
+    failing.failure = BY_ZERO
+    if fails == "side":
+        main(known).epoch = 3  # what came by other sides
+    with pytest.raises(SqlError) as caught:
+        look(known)
+    assert (caught.value.sqlstate, caught.value.message) == (
+        "55000",
+        'materialized view "v" has no complete content',
+    )
+    assert BY_ZERO in (caught.value.detail or "")
+    side.epoch = main(known).epoch = 1
+    look(known)  # what it had before is an answer
+    side.epoch = main(known).epoch = 0
+    main(known).terminated = True
+    look(known)  # nothing is wrong with a view that was stopped
+
+
+def look(known: RunningQuery) -> None:
+    wait_filled(ViewName("v", "q_v"), main(known), known.pipeline, time.monotonic())  # type: ignore[arg-type]

@@ -59,6 +59,13 @@ QUERIES = (
     f"SELECT g.c, count(*) AS n, sum(g.s) AS s, max(g.k) AS k {GROUPS} WHERE g.i > 1 GROUP BY g.c",
     "SELECT k, count(*) AS n FROM (SELECT k, i FROM events UNION ALL SELECT k, i FROM events) AS u GROUP BY k",
 )
+CHAINS = (
+    f"SELECT a.k, b.i + 1 AS i, p.n, p.t {PAIRS} LEFT JOIN people AS p ON b.k = p.k",
+    f"SELECT a.k, a.n, p.k AS p, c.x {VERSIONS} LEFT JOIN events AS c WITHIN 5 SECONDS ON a.i = c.i AND p.l < c.l",
+    "SELECT t.s, c.k FROM (SELECT a.k, a.l + b.l AS s FROM events AS a JOIN events AS b WITHIN 5 SECONDS ON a.k = b.k "
+    "WHERE a.i > 1) AS t LEFT JOIN events AS c WITHIN 5 SECONDS ON t.k = c.k AND t.s = c.l",
+    f"SELECT a.k FROM events AS a JOIN events AS b WITHIN 5 SECONDS ON a.k = b.k UNION ALL SELECT p.k {VERSIONS}",
+)  # fmt: skip
 SPARKS = (
     f"SELECT a.x, count(*) AS n {PAIRS} GROUP BY a.x",
     f"SELECT upper(a.k) AS k, count(*) AS n {PAIRS} GROUP BY upper(a.k)",
@@ -75,16 +82,20 @@ def target(sql: str) -> Target:
 
 
 class Side:
-    """A query and the log that it reads, in a file of its own."""
+    """A query and the log that it reads, in a file of its own; or the left side of its join, which reads a log, too."""
 
-    def __init__(self, writer: Writer, sql: str) -> None:
+    def __init__(self, writer: Writer, sql: str, *, inner: bool = False) -> None:
         self.writer, self.target = writer, target(sql)
-        node = next(nodes(self.target, "v_1", "reader"))
-        self.log: Log = node.tables.log
+        node, *below = nodes(self.target, "v_1", "reader")
         with writer.transaction():
             writer.create_state(self.target.state, self.target.view_statement)
-            for statement in node.tables.create_statements():
-                writer.execute(statement)
+            for each in (node, *below):
+                for statement in each.tables.create_statements():
+                    writer.execute(statement)
+        self._log_above: Log = node.tables.log
+        if inner:
+            self.target, node = node.side_target("q", self.target.view_id, 0), below[0]
+        self.log: Log = node.tables.log
         self.reader = LogReader(self.log, spark_schema(self.target.plan.scan.columns), writer.read_cursor)
         self.share = Share(SimpleNamespace(target=self.target), {"seq": 0}, {"seq": 0}, 0)  # type: ignore[arg-type]
 
@@ -103,6 +114,16 @@ class Side:
 
     def commit(self, evaluated: Any) -> None:
         assert self.writer.commit(Commit(None, evaluated.merges))
+
+    @property
+    def taken(self) -> list[tuple[Any, ...]]:
+        """What a side has made of the rows: what waits for the other side, and what does not wait."""
+        found = [f"SELECT * EXCLUDE (seq) FROM {self._log_above.qualified}"]
+        if self.target.state.table in self.writer.state_tables():  # a side of a union keeps nothing
+            found.append(f'SELECT * FROM "_state"."{self.target.state.table}"')
+        with self.writer.read_cursor() as cursor:
+            rows = [row for query in found for row in cursor.execute(query).fetchall()]
+        return sorted((tuple(_comparable(value) for value in row) for row in rows), key=repr)
 
     @property
     def rows(self) -> list[tuple[Any, ...]]:
@@ -182,6 +203,26 @@ def test_the_view_is_what_spark_would_have_made_of_it(
         assert own.rows == other.rows
         assert own.rows, "a comparison of nothing"
         assert parts[0][0].newest_s == evaluated.newest_s
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("sql", CHAINS)
+def test_a_side_takes_what_spark_would_have_made_of_its_log(
+    sql: str, seed: int, two_writers: list[Writer], spark: Any
+) -> None:
+    """Joined rows that are joined again, or are one side of a union."""
+    own, other = (Side(writer, sql, inner=True) for writer in two_writers)
+    rows = _random_rows(random.Random(f"{seed} {sql}"), own.log, 40)
+    own.append(rows)
+    other.append(rows)
+    parts = LogBatches(own.reader).evaluate([own.share])
+    assert parts is not None
+    own.commit(parts[0][0])
+    evaluator = BatchEvaluator(other.reader, lambda subscriber, error: pytest.fail(str(error)))
+    evaluated, _ = evaluator.evaluate(other.reader.batch(spark, {"seq": 0}, other.share.end), [other.share], 40)
+    other.commit(evaluated)
+    assert own.taken == other.taken
+    assert own.taken, "a comparison of nothing"
 
 
 @pytest.mark.parametrize("sql", SPARKS)

@@ -78,7 +78,7 @@ class MarkedWorld(World):
             for _, _, event, mark in found:
                 ends_after = max(event, event if mark is None else mark)
                 assert self.low is None or self.low <= ends_after, "a window that takes the row was closed"
-            ((low,),) = cursor.execute(logs.low_query(self.join.log), [end]).fetchall()
+            ((low,),) = cursor.execute(logs.low_query(self.join.log.low), [end]).fetchall()
             assert self.low is None or low >= self.low, "it does not go back"
             self.low = low
         self.found += found
