@@ -8,6 +8,7 @@ from pyspark.sql import types as spark
 
 from mvserver.compiler.plans import ScanColumn
 from mvserver.sql.types import Kind, SqlType
+from spark_sinks.decode.columns import SPELLING
 
 _SIMPLE: dict[Kind, spark.DataType] = {
     Kind.BOOLEAN: spark.BooleanType(),
@@ -44,5 +45,9 @@ def spark_type(kind: SqlType) -> spark.DataType:
     if kind.kind is Kind.MAP and kind.key is not None and kind.element is not None:
         return spark.MapType(spark_type(kind.key), spark_type(kind.element))
     if kind.kind is Kind.STRUCT:
-        return spark.StructType([spark.StructField(name, spark_type(inner)) for name, inner in kind.fields])
+        return spark.StructType([_field(*each) for each in kind.spelled_fields])
     raise ValueError(f"no column can have type {kind}")
+
+
+def _field(name: str, kind: SqlType, spelling: str | None) -> spark.StructField:
+    return spark.StructField(name, spark_type(kind), metadata=None if spelling is None else {SPELLING: spelling})
