@@ -14,8 +14,8 @@ def decoded(
     not_null: str = "",
     quick: bool = False,
 ) -> list[tuple[Any, ...]]:
-    """(reason, column ...) of each record; with ``quick`` what the trial says of it goes before. A record that the trial
-    takes must have the same values by it."""
+    """(reason, column ...) of each record; with ``quick`` what the trial says of it goes before. A record that the
+    trial takes must have the same values by it."""
     import pyarrow as pa
 
     from mvserver.sql.types import parse_type
