@@ -53,6 +53,8 @@ class FileReader:
     out. ``{"before": [...]}``, a store's answer, is turned into these by :meth:`adopt`.
     """
 
+    counts_records = False
+
     def __init__(
         self,
         directory: Path,

@@ -22,7 +22,8 @@ _VALUES: list[tuple[Any, ...]] = [
         ("STRUCT<price DECIMAL(38, 10)>", '{"price":1}', {"price": D(1)}), ("SMALLINT", "1", 1), ("INTEGER", "1", 1),
         ("BIGINT", "1", 1), ("ARRAY<INTEGER>", "[1]", [1]), ("MAP<VARCHAR, INTEGER>", "{}", []), ("FLOAT", "1", 1.0),
         ("STRUCT<a INTEGER>", '{"a":1}', {"a": 1}), ("DOUBLE", "1", 1.0), ("VARCHAR", '"x"', "x"),
-        ("TIMESTAMP", '"2024-01-31 10:11:12"', dt.datetime(2024, 1, 31, 10, 11, 12)), ("TIME", '"10:11"', dt.time(10, 11)),
+        ("TIMESTAMP", '"2024-01-31 10:11:12"', dt.datetime(2024, 1, 31, 10, 11, 12)),
+        ("TIME", '"10:11"', dt.time(10, 11)),
         ("TINYINT", "1", 1), ("ARRAY<BIGINT>", "[]", []), ("ARRAY<DECIMAL(10, 2)>", "[1.5]", [D("1.5")]),
         ("ARRAY<DOUBLE>", "[0]", [0.0]), ("STRUCT<pRice DECIMAL(38, 10)>", '{"pRice":1}', {"price": D(1)}),
         ("STRUCT<a FLOAT>", '{"a":0}', {"a": 0.0}), ("DATE", '"2024-02-29"', dt.date(2024, 2, 29)),
@@ -101,7 +102,8 @@ _VALUES: list[tuple[Any, ...]] = [
     # Characters that are none, and those that are.
     ("VARCHAR", r'"\ud83d\ude00\u00e9"', "\U0001f600é"), ("VARCHAR", r'"\\ud800\\u0000"', r"\ud800\u0000"),
     ("VARCHAR", r'"\\\\u0000"', r"\\u0000"),
-    *[(kind, text.replace("?", bad)) for bad in (r"\u0000", r"a\ud800", r"\uDC00b", r"\ud83d\ud83d", r"\ude00\ud83d", r"\\\u0000")
+    *[(kind, text.replace("?", bad))
+      for bad in (r"\u0000", r"a\ud800", r"\uDC00b", r"\ud83d\ud83d", r"\ude00\ud83d", r"\\\u0000")
       for kind, text in [
         ("VARCHAR", '"?"'), ("VARCHAR(20)", '"?"'), ("VARCHAR", '{"k":"?"}'), ("VARCHAR", '{"?":1}'),
         ("ARRAY<VARCHAR>", '["?"]'), ("MAP<VARCHAR, INTEGER>", '{"?":1}'),
