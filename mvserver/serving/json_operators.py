@@ -16,7 +16,6 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving.arrays import split_array
 
-
 OF_JSONB = "of_jsonb"
 """In the metadata of a ``->>``: the document is of type jsonb."""
 
@@ -71,8 +70,8 @@ def adapt_operator(node: exp.Expr) -> exp.Expr | None:
 
 
 def _text_of(node: exp.JSONExtractScalar) -> exp.Expr | None:
-    """``d -> 'a' ->> 'b'`` by one path from the document, since each step takes numbers out of it as doubles. Steps that
-    are no constants are left as they are."""
+    """``d -> 'a' ->> 'b'`` by one path from the document, since each step takes numbers out of it as doubles. Where a
+    step is no constant, all are left as they are."""
     steps: list[exp.Expr] = []
     whole: exp.Expr = node
     while isinstance(whole, exp.JSONExtract | exp.JSONExtractScalar):
