@@ -50,26 +50,37 @@ _OPTIONS = (
     f"{STRICT_DECIMALS})"
 )
 _NUMBERS = (ByteType, ShortType, IntegerType, LongType, DecimalType, FloatType, DoubleType)
+_OF_DOUBLE = "RLIKE '[.E]'"  # the text of a number that went through a double
 _TEXTS = (StringType, VarcharType)
 
 
 def decode_json(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Decoded:
     """``value`` refers to a binary column. The corrupt-record column makes Spark parse every declared column."""
-    given, utf8, sound, parsed, fast, alike, fields, exact, keys, found, row, reason = (
-        f"{prefix}{letter}" for letter in "guhjfsmektrw"
+    given, utf8, sound, parsed, fast, alike, taken, fields, exact, keys, found, row, reason = (
+        f"{prefix}{letter}" for letter in "guhjfspmektrw"
     )
     refs = _references(columns, parsed)
     texts = f"from_json({utf8}, 'map<string,string>', {_OPTIONS})"
     marked = f"from_json({json_text.marked(utf8)}, 'map<string,string>', {_OPTIONS})"
-    seek = text("[0-9][.E]" + (r"|^\s*[{\[]" if any(is_nested(c.type) for c in columns) else ""))
     names = ", ".join(f"'k{i}', {key_of(fields, c.fields)}" for i, c in enumerate(columns))
-    looked_up = ", ".join(
-        f"'t{i}', try_element_at({fields}, {keys}.k{i}), 'x{i}', try_element_at({exact}, concat('S', {keys}.k{i}))"
-        for i in range(len(columns))
+    looked_up = ", ".join(f"'t{i}', try_element_at({fields}, {keys}.k{i})" for i in range(len(columns)))
+    # The parser writes NULL for what it cannot read, or what came before of the same name, and says so only of the
+    # whole record.
+    well = " AND ".join((f"{parsed}._corrupt IS NULL", sound, alike))
+    valid_ones = ", ".join(
+        f"'p{i}', {fast} OR coalesce({well} AND {_valid(c.type, ref, utf8)}, false)"
+        for i, (c, ref) in enumerate(zip(columns, refs, strict=True))
     )
+    # Only where it may say more than the fields' texts.
+    inexact = [
+        f"(NOT {taken}.p{i} AND {found}.t{i} {'IS NOT NULL' if is_nested(c.type) else _OF_DOUBLE})"
+        for i, c in enumerate(columns)
+        if is_nested(c.type) or isinstance(c.type, _NUMBERS)
+    ]
+    marked_values = [f"try_element_at({exact}, concat('S', {keys}.k{i}))" for i in range(len(columns))]
     typed = ", ".join(
-        f"'c{i}', CASE WHEN {fast} OR ({_taken(c, ref, parsed, utf8, sound, alike)}) THEN {convert(c.type, ref)} "
-        f"ELSE {_slow(c.type, f'{found}.t{i}', f'{found}.x{i}')} END"
+        f"'c{i}', CASE WHEN {taken}.p{i} THEN {convert(c.type, ref)} "
+        f"ELSE {_slow(c.type, f'{found}.t{i}', marked_values[i])} END"
         for i, (c, ref) in enumerate(zip(columns, refs, strict=True))
     )
     looked = f"CASE WHEN {fast} THEN NULL ELSE {_reason(columns, value, utf8, fields, found, row)} END"
@@ -81,12 +92,11 @@ def decode_json(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Dec
         f"{_needs_no_search(columns, refs, utf8)} AS {alike}",
         f"coalesce({_all_valid(columns, refs, parsed, utf8)} AND {alike} AND {sound} AND {_single(utf8)}, false) "
         f"AS {fast}",
+        f"named_struct({valid_ones}) AS {taken}",
         f"CASE WHEN NOT {fast} AND {_single(utf8)} THEN {one_entry_a_key(texts)} END AS {fields}",
-        # Only where it may say more than the fields' texts.
-        f"CASE WHEN NOT {sound} OR exists(map_values({fields}), v -> v RLIKE {seek}) "
-        f"THEN {one_entry_a_key(marked)} END AS {exact}",
         f"CASE WHEN {fields} IS NOT NULL THEN named_struct({names}) END AS {keys}",
         f"CASE WHEN {fields} IS NOT NULL THEN named_struct({looked_up}) END AS {found}",
+        f"CASE WHEN {' OR '.join([f'NOT {sound}', *inexact])} THEN {one_entry_a_key(marked)} END AS {exact}",
         f"named_struct({typed}) AS {row}",
         f"{looked} AS {reason}",
     )
@@ -224,12 +234,6 @@ def _single(utf8: str) -> str:
 
 
 # --- the slow path's part -------------------------------------------------------------------------------------------
-def _taken(column: DecodeColumn, ref: str, parsed: str, utf8: str, sound: str, alike: str) -> str:
-    """Whether the parser gave the column's value, and nothing else of the record was wrong: it writes NULL for what it
-    cannot read, or what came before of the same name, and says so only of the whole record."""
-    return " AND ".join([f"{parsed}._corrupt IS NULL", sound, alike, _valid(column.type, ref, utf8)])
-
-
 def _slow(kind: DataType, given: str, marked: str) -> str:
     """The value of a field from its text and from its marked value, which is there where it may say more."""
     if is_nested(kind):
