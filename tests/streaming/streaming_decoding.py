@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
 def decoded(
     spark: Any,
-    records: list[bytes | None],
+    records: Sequence[bytes | None],
     kinds: dict[str, str],
     value_format: str,
     *,
