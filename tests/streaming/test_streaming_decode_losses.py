@@ -34,7 +34,7 @@ _VALUES: list[tuple[Any, ...]] = [
         ("STRUCT<a VARCHAR>", '{"a":"x"}', {"a": "x"}), ("MAP<VARCHAR, VARCHAR>", "{}", []),
         ("STRUCT<a ARRAY<VARCHAR>>", '{"a":[]}', {"a": []}),
     ]],
-    *[("DECIMAL(38, 10)", text, D(value)) for text, value in [
+    *[("DECIMAL(38, 10)", text, D(str(value))) for text, value in [
         ("1.0000000000", 1), ("1.00000000000000", 1), ('"1.00000000000"', 1), ("-0.0000000001", "-1e-10"),
         ("1e-10", "1e-10"),
         ("1E+2", 100), ("0e-99999999", 0), ("0e99999999", 0), ("0.0e400", 0), ("-0.0", 0), ("1000e-12", "1e-9"),
