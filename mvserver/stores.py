@@ -96,11 +96,13 @@ class StoreRegistry:
     def reader(self, store: Store, stream: Relation, plan: ContinuousPlan, work: Path) -> SourceReader:
         entity = stream.entity or ""
         if store.type == "FILE":
-            directory = self._file_options(dict(store.properties)).directory / entity
+            options = self._file_options(dict(store.properties))
             parquet = None
             if plan.scan.value_format == "parquet":
                 parquet = spark_schema(plan.scan.columns)
-            return FileReader(directory, work, parquet, poll_s=self._settings.file_poll_s)
+            return FileReader(
+                options.directory / entity, work, parquet, root=options.root, poll_s=self._settings.file_poll_s
+            )
         return KafkaReader(
             store.name,
             self._kafka_options(dict(store.properties)),

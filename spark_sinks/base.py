@@ -151,6 +151,9 @@ class SourceReader(Protocol):
         """Where rejected records stand, for people and as their identity ("partition:offset", "file:line"), given the
         frame's ``position`` and the first bytes of each."""
 
+    counts_records: bool
+    """Whether :meth:`distance` counts records, and does not estimate them."""
+
     def distance(self, start: Position, end: Position) -> int:
         """About how many records lie between: gaps in offsets count, files are estimated by their size."""
 

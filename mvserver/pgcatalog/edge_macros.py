@@ -130,6 +130,23 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         """_labels_between(a, low, high) AS list_filter(a,
             lambda e: (low IS NULL OR e >= low) AND (high IS NULL OR e <= high))""",
         # --- documents -----------------------------------------------------------------------------------------------
+        # DuckDB takes numbers with a point or an exponent out of a document as doubles. Here each number is a text of N
+        # and its digits first; a string is followed by an empty one, and that is taken away again.
+        r"""_json_with_digits(j) AS replace(regexp_replace(CAST(j AS VARCHAR),
+            '("(?:[^"\\]|\\.)*")|(-?[0-9][0-9.eE+-]*)', '\1"N\2"', 'g'), '""N"', '"')""",
+        r"""_json_text(j, p, r) AS CASE
+            WHEN regexp_matches(r, '^-?[0-9.]+(e[+-]?[0-9]+)?$') AND regexp_matches(r, '[.e]')
+                AND json_type(j, p) = 'DOUBLE'
+            THEN substr(json_extract_string({system}.fn._json_with_digits(j), p), 2)
+            WHEN contains(r, chr(0)) THEN error('unsupported Unicode escape sequence')
+            ELSE r END""",
+        # A number of jsonb has no exponent.
+        r"""_without_exponent(t, j, p) AS CASE
+            WHEN regexp_matches(t, '^-?[0-9.]+[eE][+-]?[0-9]+$') AND json_type(j, p) = 'DOUBLE'
+            THEN coalesce(nullif(rtrim(rtrim(CAST(TRY_CAST(t AS DECIMAL(38, 18)) AS VARCHAR), '0'), '.'), '0'),
+                CAST(TRY_CAST(t AS DECIMAL(38, 0)) AS VARCHAR), t)
+            ELSE t END""",
+        r"""_jsonb_text(j, p, r) AS {system}.fn._without_exponent({system}.fn._json_text(j, p, r), j, p)""",
         "_json_timestamp(x) AS replace(CAST(x AS VARCHAR), ' ', 'T')",
         """_json_timestamptz(x) AS regexp_replace(replace(CAST(x AS VARCHAR), ' ', 'T'), '([+-]\\d\\d)$', '\\1:00')""",
         """_json_length(j) AS CASE json_type(j) WHEN 'ARRAY' THEN CAST(json_array_length(j) AS INTEGER)

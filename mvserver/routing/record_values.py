@@ -10,7 +10,8 @@ import base64
 import datetime as dt
 import json
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
@@ -25,6 +26,8 @@ Plain = Callable[[Any], str]
 
 _EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
 _TINYINT = range(-128, 128)
+_NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
+_EXPONENT_MAX = 999  # of a number that a type could hold
 
 
 @dataclass(frozen=True)
@@ -173,7 +176,25 @@ def _array(kind: SqlType, element: ValueForm) -> Plain:
 
 
 def _parsed(text: str) -> Any:
+    if "\\u" in text:
+        _refuse_no_characters(json.loads(text))
     return json.loads(text, parse_float=Decimal, parse_int=Decimal)
+
+
+def _refuse_no_characters(value: Any) -> None:
+    """NUL and halves of surrogate pairs, which no text can hold and readers reject."""
+    if isinstance(value, str) and _NO_CHARACTER.search(value):
+        raise SqlError(
+            sqlstates.UNTRANSLATABLE_CHARACTER,
+            "unsupported Unicode escape sequence",
+            detail="\\u0000 and halves of surrogate pairs cannot be converted to text.",
+        )
+    if isinstance(value, dict):
+        for key in value:
+            _refuse_no_characters(key)
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            _refuse_no_characters(each)
 
 
 def _nested(kind: SqlType, zone: str) -> Plain:
@@ -183,7 +204,9 @@ def _nested(kind: SqlType, zone: str) -> Plain:
     if kind.kind is Kind.MAP and kind.element is not None and kind.key is not None:
         return _entries(kind, _key(kind.key, zone), _or_null(_nested(kind.element, zone)))
     if kind.kind is Kind.STRUCT:
-        return _fields(kind, {name: _or_null(_nested(each, zone)) for name, each in kind.fields})
+        return _fields(
+            kind, [(name, spelling, _or_null(_nested(e, zone))) for name, e, spelling in kind.spelled_fields]
+        )
     return _leaf(kind, zone)
 
 
@@ -209,16 +232,35 @@ def _entries(kind: SqlType, key: Callable[[str], str], element: Plain) -> Plain:
     return plain
 
 
-def _fields(kind: SqlType, fields: Mapping[str, Plain]) -> Plain:
+def _fields(kind: SqlType, fields: Sequence[tuple[str, str | None, Plain]]) -> Plain:
+    """A field is found by the names that a decoder of records knows, and written by its own."""
+
     def plain(value: Any) -> str:
         if not isinstance(value, dict):
             raise _does_not_fit(value, kind)
-        unknown = value.keys() - fields.keys()
+        found = {name: _given(value, (name,) if spelling is None else (spelling, name)) for name, spelling, _ in fields}
+        unknown = value.keys() - {key for keys in found.values() for key in keys}
         if unknown:
             raise SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, f'type {kind} has no field "{min(unknown)}"')
-        return "{" + ",".join(f"{_json_text(name)}:{form(value.get(name))}" for name, form in fields.items()) + "}"
+        return (
+            "{"
+            + ",".join(
+                f"{_json_text(name)}:{form(next((value[k] for k in found[name] if value[k] is not None), None))}"
+                for name, _, form in fields
+            )
+            + "}"
+        )
 
     return plain
+
+
+def _given(value: Mapping[str, Any], names: tuple[str, ...]) -> list[str]:
+    """The keys of a field's value, the one that counts first."""
+    known = [name for name in names if name in value]
+    if known:
+        return known
+    others = [key for key in value if key.lower() == names[0].lower()]
+    return others if len(others) == 1 else []
 
 
 def _key(kind: SqlType, zone: str) -> Callable[[str], str]:
@@ -239,10 +281,21 @@ def _leaf(kind: SqlType, zone: str) -> Plain:
         if isinstance(value, str) and form.quoted:
             return form.json(read(value))
         if isinstance(value, Decimal) and not form.quoted and kind.kind is not Kind.BOOLEAN:
-            return form.json(read(f"{value:f}"))
+            return form.json(read(_digits(value, kind)))
         raise _does_not_fit(value, kind)
 
     return plain
+
+
+def _digits(value: Decimal, kind: SqlType) -> str:
+    """Written out, which an exponent of nine digits must not be."""
+    if not value:
+        return "0"
+    if abs(value.adjusted()) > _EXPONENT_MAX:
+        raise SqlError(
+            sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f'value "{value}" is out of range for type {str(kind).lower()}'
+        )
+    return f"{value:f}"
 
 
 def _checked_base64(text: str) -> str:

@@ -43,6 +43,8 @@ def ensure(
     if client.entity_exists(entity):
         if store.type == KAFKA:
             _check_equal(store, entity, declaration, properties, services)
+        else:
+            client.describe_entity(entity)  # which refuses a link out of the store's root
         return
     privileges.require(store, Privilege.CREATE, context, services)
     wanted = declaration.entity_properties()

@@ -280,6 +280,14 @@ _RULES: tuple[_Rule, ...] = (
         lambda m: SqlError(sqlstates.INVALID_PARAMETER_VALUE, m["text"]),
     ),
     _rule(
+        r"unsupported Unicode escape sequence",
+        lambda m: SqlError(
+            sqlstates.UNTRANSLATABLE_CHARACTER,
+            "unsupported Unicode escape sequence",
+            detail="\\u0000 cannot be converted to text.",
+        ),
+    ),
+    _rule(
         r"(?P<text>path element at position \d+ is not an integer: \".*\")",
         lambda m: SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, m["text"]),
     ),

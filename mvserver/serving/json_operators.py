@@ -16,6 +16,9 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving.arrays import split_array
 
+OF_JSONB = "of_jsonb"
+"""In the metadata of a ``->>``: the document is of type jsonb."""
+
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=list(arguments))
@@ -49,6 +52,8 @@ def adapt_operator(node: exp.Expr) -> exp.Expr | None:
     """What stands for the operator; None where it is none of these."""
     if isinstance(node, exp.JSONBExtract):
         return _call("json_extract", document(node.this), _text(pointer(_constant_keys(node.expression, "#>"))))
+    if isinstance(node, exp.JSONExtractScalar):
+        return _text_of(node)
     if isinstance(node, exp.JSONBExtractScalar):
         keys = _constant_keys(node.expression, "#>>")
         return _call("json_extract_string", document(node.this), _text(pointer(keys)))
@@ -62,6 +67,26 @@ def adapt_operator(node: exp.Expr) -> exp.Expr | None:
     if isinstance(node, exp.JSONBDeleteAtPath | exp.JSONBPathExists):
         raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "the operators #- and @? are not supported")
     return None
+
+
+def _text_of(node: exp.JSONExtractScalar) -> exp.Expr | None:
+    """``d -> 'a' ->> 'b'`` by one path from the document, since each step takes numbers out of it as doubles. Where a
+    step is no constant, all are left as they are."""
+    steps: list[exp.Expr] = []
+    whole: exp.Expr = node
+    while isinstance(whole, exp.JSONExtract | exp.JSONExtractScalar):
+        if whole is not node and isinstance(whole, exp.JSONExtractScalar):
+            break
+        path = whole.expression
+        if not isinstance(path, exp.JSONPath) or not all(
+            isinstance(step, exp.JSONPathRoot | exp.JSONPathKey | exp.JSONPathSubscript) for step in path.expressions
+        ):
+            return None
+        steps[:0] = path.expressions[1:]
+        whole = whole.this.unnest()
+    keys = [str(step.this) for step in steps]
+    shown = "_jsonb_text" if node.meta.get(OF_JSONB) else "_json_text"
+    return _call(shown, document(whole), _text(pointer(keys)), exp.Paren(this=node.copy()))
 
 
 def document(node: exp.Expr) -> exp.Expr:

@@ -14,7 +14,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving.arrays import split_array
 from mvserver.serving.guard import function_name
-from mvserver.serving.json_operators import document, pointer
+from mvserver.serving.json_operators import OF_JSONB, document, pointer
 
 _NOT_DOCUMENTS = frozenset({
     "jsonb_typeof", "jsonb_array_length", "jsonb_array_elements_text", "jsonb_object_keys", "jsonb_extract_path_text",
@@ -76,6 +76,8 @@ def _adapted(node: exp.Expr) -> exp.Expr | None:
         return _kept(_without_path(node.this, _path("#-", node.expression)))
     if type(node) in _COMPARISONS and (is_jsonb(node.this) or is_jsonb(node.expression)):
         return _compared(node)
+    if isinstance(node, exp.JSONExtractScalar):
+        node.meta[OF_JSONB] = is_jsonb(node.this)
     if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar) and isinstance(node.parent, exp.Func):
         return exp.Paren(this=node.copy())  # an argument ``d -> 'x'`` is a lambda function for DuckDB
     if isinstance(node, exp.Func) and function_name(node) == "jsonb_set":

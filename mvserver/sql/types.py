@@ -7,10 +7,12 @@ One frozen value, :class:`SqlType`, is used by declarations, the compiler, the c
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.sql.lexer import fold
 from mvserver.sql.quoting import quoted
 
 
@@ -40,7 +42,11 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True)
 class SqlType:
-    """A type. ``precision`` and ``scale`` are for DECIMAL, ``length`` for VARCHAR(n), the rest for nested types."""
+    """A type. ``precision`` and ``scale`` are for DECIMAL, ``length`` for VARCHAR(n), the rest for nested types.
+
+    ``spellings`` has, for each of a STRUCT's ``fields``, the name as it was declared where that is not the name: one
+    without quotes is folded. Records may spell their fields so; it makes no other type.
+    """
 
     kind: Kind
     precision: int | None = None
@@ -49,6 +55,7 @@ class SqlType:
     element: SqlType | None = None  # ARRAY's element, MAP's value
     key: SqlType | None = None  # MAP's key
     fields: tuple[tuple[str, SqlType], ...] = ()  # STRUCT's
+    spellings: tuple[str | None, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         if self.kind is Kind.DECIMAL:
@@ -60,9 +67,15 @@ class SqlType:
         if self.kind is Kind.MAP:
             return f"MAP<{self.key}, {self.element}>"
         if self.kind is Kind.STRUCT:
-            inner = ", ".join(f"{quoted(n)} {t}" for n, t in self.fields)
+            inner = ", ".join(f"{spelling or quoted(name)} {t}" for name, t, spelling in self.spelled_fields)
             return f"STRUCT<{inner}>"
         return str(self.kind.value)
+
+    @property
+    def spelled_fields(self) -> tuple[tuple[str, SqlType, str | None], ...]:
+        """Name, type and spelling of each field."""
+        spellings = self.spellings or (None,) * len(self.fields)
+        return tuple((name, kind, spelling) for (name, kind), spelling in zip(self.fields, spellings, strict=True))
 
     @property
     def is_integer(self) -> bool:
@@ -218,10 +231,11 @@ class _TypeParser:
 
     def _struct(self) -> SqlType:
         fields: list[tuple[str, SqlType]] = []
+        spellings: list[str | None] = []
         self._expect("<")
         while True:
-            name = self._next()
-            name = name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
+            written = self._next()
+            name = written[1:-1].replace('""', '"') if written.startswith('"') else fold(written)
             if not name or name in "<>(),[]":
                 raise SqlError(sqlstates.SYNTAX_ERROR, f'syntax error in type "{self._text}": a field name is missing')
             if self._peek() == ":":
@@ -229,9 +243,10 @@ class _TypeParser:
             if any(name == seen for seen, _ in fields):
                 raise SqlError(sqlstates.DUPLICATE_COLUMN, f'field "{name}" specified more than once')
             fields.append((name, self.type()))
+            spellings.append(None if written.startswith('"') or written == name else written)
             following = self._next()
             if following == ">":
-                return struct(*fields)
+                return SqlType(Kind.STRUCT, fields=tuple(fields), spellings=_own_spellings(fields, spellings))
             if following != ",":
                 raise SqlError(sqlstates.SYNTAX_ERROR, f'syntax error in type "{self._text}"')
 
@@ -306,6 +321,13 @@ class _TypeParser:
         if result.kind is Kind.VARBINARY and len(arguments) == 1:
             return result
         raise SqlError(sqlstates.SYNTAX_ERROR, f"type modifier is not allowed for type {result}")
+
+
+def _own_spellings(fields: Sequence[tuple[str, SqlType]], spellings: Sequence[str | None]) -> tuple[str | None, ...]:
+    """A field of a record that is spelled as one field is named belongs to that one alone."""
+    names = {name for name, _ in fields}
+    kept = tuple(None if spelling in names else spelling for spelling in spellings)
+    return kept if any(kept) else ()
 
 
 def _tokens(text: str) -> list[str]:

@@ -52,7 +52,7 @@ class QueryStatus:
     note: str | None = None  # e.g. rebuilt from less than the whole history
     rows_in_per_s: float = 0.0
     rows_out_per_s: float = 0.0
-    rows_in: int = 0
+    rows_in: int | None = 0  # None: the source does not count its records, and the rate is an estimate
     rejected: int = 0
     position: str = "{}"  # JSON
     latest_position: str = "{}"  # JSON: the source's present end

@@ -287,7 +287,7 @@ class SinkQuery:
             error=error,
             rows_in_per_s=self._rate_in.per_second(),
             rows_out_per_s=self._rate_out.per_second(),
-            rows_in=self._records_in,
+            rows_in=self._records_in if self._reader.counts_records else None,
             rejected=self._rejected,
             position=json.dumps(position, sort_keys=True),
             latest_position=json.dumps(self._latest or {}, sort_keys=True),

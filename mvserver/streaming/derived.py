@@ -20,7 +20,7 @@ from mvserver.streaming.feeds import Node, log_pipeline, nodes
 from mvserver.streaming.outputs import Outlet, OutputSubscriber, known_subscriber
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.spark_types import spark_schema
-from mvserver.streaming.status import lag_of
+from mvserver.streaming.status import lag_of, rows_in_of
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target
 from spark_sinks.base import Position
@@ -113,10 +113,12 @@ class DerivedSource:
         lags = [own.lag_records, *(lag_of(feed.subscriber, feed.pipeline) for feed in self.feeds)]
         known = [lag for lag in lags if lag is not None]
         lag = sum(known) if len(known) == len(lags) else None
+        counts = [rows_in_of(feed.subscriber, feed.pipeline) for feed in self.leaves]
+        counted = [count for count in counts if count is not None]
         whole = replace(
             own,
             lag_records=lag,
-            rows_in=sum(feed.subscriber.records_in for feed in self.leaves),
+            rows_in=sum(counted) if len(counted) == len(counts) else None,
             rows_in_per_s=sum(feed.subscriber.rate_in.per_second() for feed in self.leaves),
             rejected=sum(feed.subscriber.rejected for feed in self.leaves),
             last_confirmed_at=self.confirmed_at(query),

@@ -28,6 +28,7 @@ from mvserver.streaming.unnesting import UnnestedRows, unnest_rows
 from mvserver.streaming.windowing import WindowColumns, event_us, state_keys
 from spark_sinks.base import METADATA
 from spark_sinks.decode import TYPED_FORMATS, parquet_column
+from spark_sinks.decode.columns import NUL
 from spark_sinks.duckdb import value_tables
 from spark_sinks.duckdb.batch_plans import ViewMerge
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
@@ -41,7 +42,7 @@ from spark_sinks.duckdb.state import AppendState, Measure, State, UpsertState
 from spark_sinks.duckdb.windows import Judging
 
 REJECTED_RAW_BYTES_MAX = 65_536  # of a rejected record, this much is kept
-_ROW_KEY = "make_valid_utf8(cast(key as string))"
+_ROW_KEY = f"replace(make_valid_utf8(cast(key as string)), {NUL}, '\\uFFFD')"
 
 
 @dataclass(frozen=True)

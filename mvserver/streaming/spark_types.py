@@ -8,6 +8,7 @@ from pyspark.sql import types as spark
 
 from mvserver.compiler.plans import ScanColumn
 from mvserver.sql.types import Kind, SqlType
+from spark_sinks.decode.columns import SPELLING
 
 _SIMPLE: dict[Kind, spark.DataType] = {
     Kind.BOOLEAN: spark.BooleanType(),
@@ -26,23 +27,35 @@ _SIMPLE: dict[Kind, spark.DataType] = {
 
 
 def spark_schema(columns: Sequence[ScanColumn]) -> spark.StructType:
-    """The declared columns as the schema of files that Spark types by itself."""
-    return spark.StructType([spark.StructField(column.name, spark_type(column.type)) for column in columns])
+    """The declared columns as the schema of files that Spark types by itself; it knows texts without lengths alone."""
+    return spark.StructType(
+        [spark.StructField(column.name, spark_type(column.type, lengths=False)) for column in columns]
+    )
 
 
-def spark_type(kind: SqlType) -> spark.DataType:
-    """Spark's type of the same values; VARCHAR(n) keeps its length for the decoder's check."""
+def spark_type(kind: SqlType, *, lengths: bool = True) -> spark.DataType:
+    """Spark's type of the same values; with ``lengths`` VARCHAR(n) keeps its own for the decoder's check. Fields keep
+    their spellings."""
     simple = _SIMPLE.get(kind.kind)
     if simple is not None:
         return simple
     if kind.kind is Kind.DECIMAL:
         return spark.DecimalType(kind.precision or 10, kind.scale or 0)
     if kind.kind is Kind.VARCHAR:
-        return spark.StringType() if kind.length is None else spark.VarcharType(kind.length)
+        return spark.VarcharType(kind.length) if lengths and kind.length is not None else spark.StringType()
     if kind.kind is Kind.ARRAY and kind.element is not None:
-        return spark.ArrayType(spark_type(kind.element))
+        return spark.ArrayType(spark_type(kind.element, lengths=lengths))
     if kind.kind is Kind.MAP and kind.key is not None and kind.element is not None:
-        return spark.MapType(spark_type(kind.key), spark_type(kind.element))
+        return spark.MapType(spark_type(kind.key, lengths=lengths), spark_type(kind.element, lengths=lengths))
     if kind.kind is Kind.STRUCT:
-        return spark.StructType([spark.StructField(name, spark_type(inner)) for name, inner in kind.fields])
+        return spark.StructType(
+            [
+                spark.StructField(
+                    name,
+                    spark_type(inner, lengths=lengths),
+                    metadata=None if spelling is None else {SPELLING: spelling},
+                )
+                for name, inner, spelling in kind.spelled_fields
+            ]
+        )
     raise ValueError(f"no column can have type {kind}")

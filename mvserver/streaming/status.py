@@ -37,7 +37,7 @@ def view_status(
         note=subscriber.note,
         rows_in_per_s=subscriber.rate_in.per_second(),
         rows_out_per_s=subscriber.rate_out.per_second(),
-        rows_in=subscriber.records_in,
+        rows_in=rows_in_of(subscriber, pipeline),
         rejected=subscriber.rejected,
         position=json.dumps(subscriber.position, sort_keys=True),
         latest_position=json.dumps(latest or {}, sort_keys=True),
@@ -51,6 +51,11 @@ def view_status(
         filled=subscriber.filled,
         backfill=backfill,
     )
+
+
+def rows_in_of(subscriber: Subscriber, pipeline: Pipeline) -> int | None:
+    """Records since the server's start; None where the source does not count them."""
+    return subscriber.records_in if pipeline.reader.counts_records else None
 
 
 def pipeline_status(pipeline: Pipeline, source_id: str, spark: tuple[bool, str | None]) -> PipelineStatus:

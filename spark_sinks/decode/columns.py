@@ -6,6 +6,12 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import DataType
 
+SPELLING = "spelling"
+"""In the metadata of a struct's field: its name as it was declared, where that is not the name."""
+NUL = "char(0)"
+"""The character that PostgreSQL's texts cannot hold, as Spark writes it."""
+_REASON_VALUE_CHARS = 200
+
 
 @dataclass(frozen=True)
 class DecodeColumn:
@@ -55,10 +61,21 @@ def text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
+def utf8_text(value: str) -> str:
+    """A binary value as text, NULL where it is none. A byte order mark before it is no part of it: Spark leaves that
+    of a file out by itself."""
+    utf8 = f"cast({value} as string)"
+    whole = f"CASE WHEN startswith({utf8}, '\\uFEFF') THEN substring({utf8}, 2) ELSE {utf8} END"
+    return f"CASE WHEN is_valid_utf8({utf8}) THEN {whole} END"
+
+
 def null_reason(column: DecodeColumn) -> str:
     return text(f'column "{column.name}" is null and must not be')
 
 
-def wrong_reason(column: DecodeColumn) -> str:
-    """The beginning of the reason; the value follows."""
-    return text(f'column "{column.name}" is not of type {column.label}: ')
+def wrong_reason(column: DecodeColumn, given: str) -> str:
+    """With the beginning of the value, in which no reader of the reason could see a NUL."""
+    shown = f"replace(left({given}, {_REASON_VALUE_CHARS}), {NUL}, '\\uFFFD')"
+    wrong = text(f'column "{column.name}" is not of type {column.label}: ')
+    no_text = text(f'column "{column.name}" has \\u0000 or half of a surrogate pair, which no text can hold: ')
+    return f"concat(CASE WHEN contains({given}, {NUL}) THEN {no_text} ELSE {wrong} END, {shown})"

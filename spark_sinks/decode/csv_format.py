@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_sinks.decode.carriers import from_text
-from spark_sinks.decode.columns import DecodeColumn, Decoded, null_reason, text, wrong_reason
+from pyspark.sql.types import DataType
+
+from spark_sinks.decode.carriers import from_text, is_nested
+from spark_sinks.decode.columns import DecodeColumn, Decoded, null_reason, text, utf8_text, wrong_reason
+from spark_sinks.decode.exact import as_marked_string, exact_value
 
 # What the parser is to put for an empty unquoted field: a noncharacter, for with its default an empty quoted field,
 # which is an empty text, would be NULL too.
@@ -18,7 +21,7 @@ def decode_csv(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Deco
     options = (
         f"map('columnNameOfCorruptRecord', '_corrupt', 'mode', 'PERMISSIVE', 'escape', '\"', 'nullValue', '{_NOTHING}')"
     )
-    typed = ", ".join(f"'c{i}', {from_text(c.type, f'{parsed}.c{i}')}" for i, c in enumerate(columns))
+    typed = ", ".join(f"'c{i}', {_typed(c.type, f'{parsed}.c{i}')}" for i, c in enumerate(columns))
     tests = [
         f"WHEN {value} IS NULL THEN 'the value is null'",
         f"WHEN {utf8} IS NULL THEN 'the value is not valid UTF-8'",
@@ -27,14 +30,12 @@ def decode_csv(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Deco
     ]
     for i, column in enumerate(columns):
         given = f"{parsed}.c{i}"
-        tests.append(
-            f"WHEN {given} IS NOT NULL AND {row}.c{i} IS NULL THEN concat({wrong_reason(column)}, left({given}, 200))"
-        )
+        tests.append(f"WHEN {given} IS NOT NULL AND {row}.c{i} IS NULL THEN {wrong_reason(column, given)}")
         if column.not_null:
             tests.append(f"WHEN {row}.c{i} IS NULL THEN {null_reason(column)}")
     return Decoded(
         stages=(
-            (f"CASE WHEN is_valid_utf8(cast({value} as string)) THEN cast({value} as string) END AS {utf8}",),
+            (f"{utf8_text(value)} AS {utf8}",),
             (f"from_csv({utf8}, {text(schema)}, {options}) AS {parsed}",),
             (f"named_struct({typed}) AS {row}",),
             (f"CASE {' '.join(tests)} END AS {reason}",),
@@ -43,3 +44,7 @@ def decode_csv(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Deco
         good=f"({reason} IS NULL)",
         reason=reason,
     )
+
+
+def _typed(kind: DataType, given: str) -> str:
+    return exact_value(kind, as_marked_string(given)) if is_nested(kind) else from_text(kind, given)

@@ -1,12 +1,13 @@
-"""Which formats there are; a Parquet record arrives typed, so only its NOT NULLs are left to check."""
+"""Which formats there are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_sinks.decode.columns import DecodeColumn, Decoded, null_reason, parquet_column
+from spark_sinks.decode.columns import DecodeColumn, Decoded
 from spark_sinks.decode.csv_format import decode_csv
 from spark_sinks.decode.json_format import decode_json, decode_json_trial
+from spark_sinks.decode.parquet_format import decode_parquet, decode_rows
 
 _LINE_FORMATS = {"json": decode_json, "csv": decode_csv}
 
@@ -26,17 +27,5 @@ def decode(
     if trial and value_format == "json":
         return decode_json_trial(columns, value, prefix)
     if value_format in TYPED_FORMATS:
-        return _decode_parquet(columns, prefix)
+        return (decode_parquet if value_format == "parquet" else decode_rows)(columns, prefix)
     return _LINE_FORMATS[value_format](columns, value, prefix)
-
-
-def _decode_parquet(columns: Sequence[DecodeColumn], prefix: str) -> Decoded:
-    reason = f"{prefix}w"
-    tests = [f"WHEN {parquet_column(c.name)} IS NULL THEN {null_reason(c)}" for c in columns if c.not_null]
-    test = f"CASE {' '.join(tests)} END" if tests else "cast(NULL as string)"
-    return Decoded(
-        stages=((f"{test} AS {reason}",),),
-        columns=tuple((c.name, parquet_column(c.name)) for c in columns),
-        good=f"({reason} IS NULL)",
-        reason=reason,
-    )

@@ -4,50 +4,104 @@ Fast path: Spark's parser over the declared columns; taken as it is when every c
 loss. Otherwise (a NULL, a coercion, a name in other case, a bad record) the record goes through the slow path, which
 looks at each field by itself: the exact name, else the spelling of the declaration, else the one name that matches
 without regard to case. Spark's parser knows names exactly, so it is given the declaration's spelling as a field, too:
-of the two the one that is not null counts, the exact name first.
+of the two the one that is not null counts, the exact name first. Inside a STRUCT it is given the spelling alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 
-from spark_sinks.decode.carriers import STRICT_DECIMALS, carrier, convert, from_text, is_nested, outgrows_double, valid
-from spark_sinks.decode.columns import DecodeColumn, Decoded, null_reason, quoted, text, wrong_reason
+from pyspark.sql.types import (
+    ArrayType,
+    ByteType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructType,
+    VarcharType,
+)
+
+from spark_sinks.decode import json_text
+from spark_sinks.decode.carriers import (
+    STRICT_DECIMALS,
+    carried_field,
+    carried_scale,
+    carrier,
+    convert,
+    from_text,
+    is_nested,
+    leaves,
+    names_of,
+    one_entry_a_key,
+    valid,
+)
+from spark_sinks.decode.columns import DecodeColumn, Decoded, null_reason, quoted, text, utf8_text, wrong_reason
+from spark_sinks.decode.exact import exact_value, key_of
 
 _OPTIONS = (
     "map('columnNameOfCorruptRecord', '_corrupt', 'allowSingleQuotes', 'false', 'allowNonNumericNumbers', 'false', "
     f"{STRICT_DECIMALS})"
 )
+_NUMBERS = (ByteType, ShortType, IntegerType, LongType, DecimalType, FloatType, DoubleType)
+_OF_DOUBLE = "RLIKE '[.E]'"  # the text of a number that went through a double
+_TEXTS = (StringType, VarcharType)
 
 
 def decode_json(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Decoded:
     """``value`` refers to a binary column. The corrupt-record column makes Spark parse every declared column."""
-    utf8 = f"{prefix}u"
-    parsed, fast, fields, found, row = (f"{prefix}{letter}" for letter in ("j", "f", "m", "t", "r"))
-    refs = _references(columns, parsed)
-    stage_text = (f"CASE WHEN is_valid_utf8(cast({value} as string)) THEN cast({value} as string) END AS {utf8}",)
-    stage_parse = (f"{_parse(columns, utf8)} AS {parsed}",)
-    stage_fast = (f"coalesce({_all_valid(columns, refs, parsed)} AND {_single(utf8)}, false) AS {fast}",)
-    exact = f"{prefix}e"
-    texts, variants = (f"from_json({utf8}, 'map<string,{kind}>', {_OPTIONS})" for kind in ("string", "variant"))
-    stage_fields = (f"CASE WHEN NOT {fast} AND {_single(utf8)} THEN {texts} END AS {fields}",)
-    # Only where a number has a point or an exponent.
-    stage_exact = (f"CASE WHEN exists(map_values({fields}), v -> v RLIKE '[0-9][.E]') THEN {variants} END AS {exact}",)
-    looked_up = ", ".join(f"'t{i}', {_field_text(c, fields, exact)}" for i, c in enumerate(columns))
-    stage_found = (f"CASE WHEN {fields} IS NOT NULL THEN named_struct({looked_up}) END AS {found}",)
-    typed = ", ".join(
-        f"'c{i}', CASE WHEN {_taken(c, r, fast, parsed)} THEN {convert(c.type, r)} "
-        f"ELSE {from_text(c.type, f'{found}.t{i}')} END"
-        for i, (c, r) in enumerate(zip(columns, refs, strict=True))
+    given, utf8, sound, parsed, fast, alike, taken, fields, exact, keys, found, row, reason = (
+        f"{prefix}{letter}" for letter in "guhjfspmektrw"
     )
-    stage_row = (f"named_struct({typed}) AS {row}",)
-    reason = f"{prefix}w"
-    stage_reason = (
-        f"CASE WHEN {fast} THEN NULL ELSE {_reason(columns, value, utf8, fields, found, row)} END AS {reason}",
+    refs = _references(columns, parsed)
+    texts = f"from_json({utf8}, 'map<string,string>', {_OPTIONS})"
+    marked = f"from_json({json_text.marked(utf8)}, 'map<string,string>', {_OPTIONS})"
+    names = ", ".join(f"'k{i}', {key_of(fields, c.fields)}" for i, c in enumerate(columns))
+    looked_up = ", ".join(f"'t{i}', try_element_at({fields}, {keys}.k{i})" for i in range(len(columns)))
+    # The parser writes NULL for what it cannot read, or what came before of the same name, and says so only of the
+    # whole record.
+    well = " AND ".join((f"{parsed}._corrupt IS NULL", sound, alike))
+    valid_ones = ", ".join(
+        f"'p{i}', {fast} OR coalesce({well} AND {_valid(c.type, ref, utf8)}, false)"
+        for i, (c, ref) in enumerate(zip(columns, refs, strict=True))
+    )
+    # Only where it may say more than the fields' texts.
+    inexact = [
+        f"(NOT {taken}.p{i} AND {found}.t{i} {'IS NOT NULL' if is_nested(c.type) else _OF_DOUBLE})"
+        for i, c in enumerate(columns)
+        if is_nested(c.type) or isinstance(c.type, _NUMBERS)
+    ]
+    marked_values = [f"try_element_at({exact}, concat('S', {keys}.k{i}))" for i in range(len(columns))]
+    typed = ", ".join(
+        f"'c{i}', CASE WHEN {taken}.p{i} THEN {convert(c.type, ref)} "
+        f"ELSE {_slow(c.type, f'{found}.t{i}', marked_values[i])} END"
+        for i, (c, ref) in enumerate(zip(columns, refs, strict=True))
+    )
+    looked = f"CASE WHEN {fast} THEN NULL ELSE {_reason(columns, value, utf8, fields, found, row)} END"
+    stages = (
+        f"{utf8_text(value)} AS {given}",
+        f"{json_text.has_only_characters(given)} AS {sound}",
+        f"CASE WHEN {sound} THEN {given} ELSE {json_text.halves_as_nul(given)} END AS {utf8}",
+        f"{_parse(columns, utf8)} AS {parsed}",
+        f"{_needs_no_search(columns, refs, utf8)} AS {alike}",
+        f"coalesce({_all_valid(columns, refs, parsed, utf8)} AND {alike} AND {sound} AND {_single(utf8)}, false) "
+        f"AS {fast}",
+        f"named_struct({valid_ones}) AS {taken}",
+        f"CASE WHEN NOT {fast} AND {_single(utf8)} THEN {one_entry_a_key(texts)} END AS {fields}",
+        f"CASE WHEN {fields} IS NOT NULL THEN named_struct({names}) END AS {keys}",
+        f"CASE WHEN {fields} IS NOT NULL THEN named_struct({looked_up}) END AS {found}",
+        f"CASE WHEN {' OR '.join([f'NOT {sound}', *inexact])} THEN {one_entry_a_key(marked)} END AS {exact}",
+        f"named_struct({typed}) AS {row}",
+        f"{looked} AS {reason}",
     )
     return Decoded(
-        stages=(stage_text, stage_parse, stage_fast, stage_fields, stage_exact, stage_found, stage_row, stage_reason),
+        stages=tuple((stage,) for stage in stages),
         columns=tuple((c.name, f"{row}.c{i}") for i, c in enumerate(columns)),
         good=f"({reason} IS NULL)",
         reason=reason,
@@ -62,11 +116,17 @@ def decode_json_trial(columns: Sequence[DecodeColumn], value: str, prefix: str) 
     parsed, fast = f"{prefix}j", f"{prefix}f"
     utf8 = f"cast({value} as string)"
     refs = _references(columns, parsed)
-    tests = f"is_valid_utf8({utf8}) AND {_all_valid(columns, refs, parsed)} AND {_single(utf8)}"
+    tests = (
+        f"is_valid_utf8({utf8})",
+        _all_valid(columns, refs, parsed, utf8),
+        _needs_no_search(columns, refs, utf8),
+        json_text.has_only_characters(utf8),
+        _single(utf8),
+    )
     return Decoded(
         stages=(
             (f"{_parse(columns, utf8)} AS {parsed}",),
-            (f"coalesce({tests}, false) AS {fast}",),
+            (f"coalesce({' AND '.join(tests)}, false) AS {fast}",),
         ),
         columns=tuple((c.name, convert(c.type, r)) for c, r in zip(columns, refs, strict=True)),
         good=fast,
@@ -74,16 +134,37 @@ def decode_json_trial(columns: Sequence[DecodeColumn], value: str, prefix: str) 
     )
 
 
+# --- the parser's part ----------------------------------------------------------------------------------------------
 def _parse(columns: Sequence[DecodeColumn], utf8: str) -> str:
-    """A struct of what the parser finds. Spark refers to its fields without regard to case, so those that differ in
-    nothing else are given other names."""
+    """A struct of what the parser finds; NULL where it would round a number, or work for minutes on its exponent.
+    Spark refers to its fields without regard to case, so those that differ in nothing else are given other names."""
     fields = [(name, carrier(c.type)) for c in columns for name in c.fields]
     schema = text(", ".join([*(f"{quoted(name)} {kind}" for name, kind in fields), "_corrupt string"]))
-    parsed = f"from_json({utf8}, {schema}, {_OPTIONS})"
+    long_numbers = _long_numbers(columns, utf8)
+    readable = utf8 if long_numbers is None else f"CASE WHEN NOT {long_numbers} THEN {utf8} END"
+    parsed = f"from_json({readable}, {schema}, {_OPTIONS})"
     if not _alike(columns):
         return parsed
     renamed = ", ".join([*(f"f{i}: {kind}" for i, (_, kind) in enumerate(fields)), "_corrupt: string"])
     return f"cast({parsed} AS struct<{renamed}>)"
+
+
+def _long_numbers(columns: Sequence[DecodeColumn], utf8: str) -> str | None:
+    decimals = [
+        (name, carried_scale(kind))
+        for column in columns
+        for field in column.fields
+        for name, kind in leaves(column.type, field)
+        if isinstance(kind, DecimalType)
+    ]
+    if not decimals:
+        return None
+    named: dict[str, int] = {}
+    for name, scale in decimals:
+        if name is not None:
+            named[name] = min(scale, named.get(name, scale))
+    items = [scale for name, scale in decimals if name is None]
+    return json_text.has_long_numbers(utf8, named, min(items) if items else None)
 
 
 def _alike(columns: Sequence[DecodeColumn]) -> bool:
@@ -103,9 +184,44 @@ def _first_of(references: Sequence[str]) -> str:
     return references[0] if len(references) == 1 else f"coalesce({', '.join(references)})"
 
 
-def _all_valid(columns: Sequence[DecodeColumn], refs: Sequence[str], parsed: str) -> str:
-    tests = [valid(column.type, ref) for column, ref in zip(columns, refs, strict=True)]
+def _all_valid(columns: Sequence[DecodeColumn], refs: Sequence[str], parsed: str, utf8: str) -> str:
+    tests = [_valid(column.type, ref, utf8) for column, ref in zip(columns, refs, strict=True)]
     return " AND ".join([f"{parsed}._corrupt IS NULL", *tests])
+
+
+def _valid(kind: DataType, ref: str, utf8: str) -> str:
+    return valid(kind, ref, f"NOT {json_text.has_tiny_numbers(utf8)}")
+
+
+def _needs_no_search(columns: Sequence[DecodeColumn], refs: Sequence[str], utf8: str) -> str:
+    """Whether no field of a STRUCT has its value under a name in other case than the parser was told."""
+    first_names = {names[0] for c in columns for names in _fields_of(c.type)}
+    if not first_names:
+        return "true"
+    other = json_text.has_other_spelling(utf8, first_names)
+    missing = [test for c, ref in zip(columns, refs, strict=True) if (test := _may_lack(c.type, ref)) is not None]
+    return f"(NOT ({' OR '.join(missing)}) OR NOT {other})"
+
+
+def _fields_of(kind: DataType) -> Iterator[tuple[str, ...]]:
+    """The names of all fields at any depth."""
+    if isinstance(kind, ArrayType):
+        yield from _fields_of(kind.elementType)
+    elif isinstance(kind, MapType):
+        yield from _fields_of(kind.valueType)
+    elif isinstance(kind, StructType):
+        for field in kind.fields:
+            yield names_of(field)
+            yield from _fields_of(field.dataType)
+
+
+def _may_lack(kind: DataType, value: str) -> str | None:
+    """Whether a field of a STRUCT is NULL; of those in arrays and maps that is not asked one by one."""
+    if isinstance(kind, StructType):
+        tests = [(carried_field(value, f), f.dataType) for f in kind.fields]
+        inner = [_may_lack(each, ref) if is_nested(each) else None for ref, each in tests]
+        return " OR ".join([*(f"{ref} IS NULL" for ref, _ in tests), *(test for test in inner if test is not None)])
+    return "true" if any(_fields_of(kind)) else None
 
 
 def _single(utf8: str) -> str:
@@ -117,31 +233,19 @@ def _single(utf8: str) -> str:
     return f"({first_brace_is_last} OR json_array_length(concat('[', {utf8}, ']')) = 1)"
 
 
-def _taken(column: DecodeColumn, ref: str, fast: str, parsed: str) -> str:
-    """Whether the first parse gave the column's value. Inside a nested value, and for the first of two fields, it
-    writes NULL for what it cannot read, and says so only of the whole record."""
-    whole = f" AND {parsed}._corrupt IS NULL" if is_nested(column.type) or len(column.fields) > 1 else ""
-    return f"{fast} OR ({valid(column.type, ref)}{whole})"
-
-
-def _field_text(column: DecodeColumn, fields: str, exact: str) -> str:
-    """A field's value as text. Spark's parser takes a number with a point through a double on its way to text; a
-    variant keeps up to 38 digits, but not what a double would overflow on, nor an object that names a field twice."""
-    key = _key(fields, column)
-    found = f"try_element_at({fields}, {key})"
-    if not outgrows_double(column.type):
-        return found
-    digits = f"cast(try_element_at({exact}, {key}) as string)"
-    return f"coalesce(CASE WHEN NOT contains({digits}, 'Infinity') THEN {digits} END, {found})"
-
-
-def _key(fields: str, column: DecodeColumn) -> str:
-    """The name of the column's field in a record, NULL where it has none."""
-    names = [text(name) for name in column.fields]
-    given = "".join(f"WHEN try_element_at({fields}, {name}) IS NOT NULL THEN {name} " for name in names[:-1])
-    there = "".join(f"WHEN map_contains_key({fields}, {name}) THEN {name} " for name in reversed(names))
-    others = f"filter(map_keys({fields}), k -> lower(k) = {text(column.name.lower())})"
-    return f"CASE {given}{there}WHEN size({others}) = 1 THEN {others}[0] END"
+# --- the slow path's part -------------------------------------------------------------------------------------------
+def _slow(kind: DataType, given: str, marked: str) -> str:
+    """The value of a field from its text and from its marked value, which is there where it may say more."""
+    if is_nested(kind):
+        return exact_value(kind, marked)
+    if isinstance(kind, _NUMBERS):
+        digits = f"CASE WHEN left({marked}, 1) IN ('S', 'N') THEN substring({marked}, 2) END"
+        return from_text(kind, f"coalesce({digits}, {given})")
+    if isinstance(kind, _TEXTS):
+        # JSON as text has its escapes still.
+        escaped = f"left({marked}, 1) IN ('{{', '[') AND contains({given}, {text(chr(92) + 'u0000')})"
+        return f"CASE WHEN NOT coalesce({escaped}, false) THEN {from_text(kind, given)} END"
+    return from_text(kind, given)
 
 
 def _reason(columns: Sequence[DecodeColumn], value: str, utf8: str, fields: str, found: str, row: str) -> str:
@@ -152,9 +256,7 @@ def _reason(columns: Sequence[DecodeColumn], value: str, utf8: str, fields: str,
     ]
     for i, column in enumerate(columns):
         given = f"{found}.t{i}"
-        tests.append(
-            f"WHEN {given} IS NOT NULL AND {row}.c{i} IS NULL THEN concat({wrong_reason(column)}, left({given}, 200))"
-        )
+        tests.append(f"WHEN {given} IS NOT NULL AND {row}.c{i} IS NULL THEN {wrong_reason(column, given)}")
         if column.not_null:
             tests.append(f"WHEN {row}.c{i} IS NULL THEN {null_reason(column)}")
     return f"CASE {' '.join(tests)} END"

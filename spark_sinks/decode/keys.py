@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from pyspark.sql.types import StringType, VarcharType
 
-from spark_sinks.decode.columns import DecodeColumn, Decoded
+from spark_sinks.decode.columns import NUL, DecodeColumn, Decoded
 from spark_sinks.decode.json_format import decode_json, decode_json_trial
 
 _INTEGER_BYTES = {"smallint": 2, "int": 4, "bigint": 8}
@@ -35,7 +35,7 @@ def _primitive(column: DecodeColumn) -> str:
     if isinstance(kind, (StringType, VarcharType)):
         utf8 = "cast(key as string)"
         fits = f" AND char_length({utf8}) <= {kind.length}" if isinstance(kind, VarcharType) else ""
-        return f"CASE WHEN is_valid_utf8({utf8}){fits} THEN {utf8} END"
+        return f"CASE WHEN is_valid_utf8({utf8}) AND NOT contains({utf8}, {NUL}){fits} THEN {utf8} END"
     name = kind.simpleString()
     size = _INTEGER_BYTES[name]
     # As a number without sign, from which what lies in the upper half is taken down.

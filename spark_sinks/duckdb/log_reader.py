@@ -33,6 +33,8 @@ class LogReader:
     once up to its end: until then nobody can say where the log ends. ``look`` is called at
     intervals while a pipeline asks for rows."""
 
+    counts_records = True
+
     def __init__(
         self,
         log: Log,

@@ -19,8 +19,10 @@ from spark_sinks.base import Entity, EntityRecord, Position
 from spark_sinks.file.files import (
     VisibleFile,
     open_text,
+    outside,
     read_line,
     record_too_long,
+    refuse_outside,
     sync_directory,
     visible_files,
     write_all_visible,
@@ -50,7 +52,7 @@ class FileClient:
                 hint="Create the directory first.",
             )
         if not is_under(directory, self._options.root):
-            raise self._outside(str(directory))
+            raise outside(str(directory))
         if not os.access(directory, os.R_OK | os.X_OK):
             raise SqlError(
                 sqlstates.CONNECTION_FAILURE,
@@ -73,7 +75,7 @@ class FileClient:
     def describe_entity(self, name: str) -> Entity:
         directory = self._existing(name)
         with self._reported():
-            files = visible_files(directory)
+            files = visible_files(directory, self._options.root)
         details = (
             ("directory", str(directory)),
             ("files", str(len(files))),
@@ -166,7 +168,7 @@ class FileClient:
     ) -> Iterator[EntityRecord]:
         directory = self._existing(name)
         with self._reported():
-            seen = set() if from_beginning else {file.name for file in visible_files(directory)}
+            seen = set() if from_beginning else {file.name for file in visible_files(directory, self._options.root)}
         return self._follow(directory, seen, limit, stopped)
 
     def insert_record(self, name: str, value: str | None, key: str | None, properties: Mapping[str, Any]) -> None:
@@ -212,7 +214,7 @@ class FileClient:
             return {"before": []}
         if starting == "latest":
             with self._reported():
-                return {"before": sorted(file.name for file in visible_files(directory))}
+                return {"before": sorted(file.name for file in visible_files(directory, self._options.root))}
         raise SqlError(
             sqlstates.INVALID_PARAMETER_VALUE,
             f'unrecognized starting position "{starting}"',
@@ -246,16 +248,8 @@ class FileClient:
         self.check()
         if not directory.is_dir():
             raise SqlError(sqlstates.UNDEFINED_OBJECT, f'entity "{name}" does not exist in store "{self._store}"')
-        if not is_under(directory, self._options.root):
-            raise self._outside(name)
+        refuse_outside(directory, self._options.root)
         return directory.resolve()
-
-    def _outside(self, what: str) -> SqlError:
-        return SqlError(
-            sqlstates.INSUFFICIENT_PRIVILEGE,
-            f'"{what}" leads out of the directories that are open to stores of type FILE',
-            hint="Links are followed before the comparison with the configured roots.",
-        )
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
@@ -275,7 +269,7 @@ class FileClient:
         sent = 0
         while not stopped() and (limit is None or sent < limit):
             with self._reported():
-                fresh = [file for file in visible_files(directory) if file.name not in seen]
+                fresh = [file for file in visible_files(directory, self._options.root) if file.name not in seen]
             for file in fresh:
                 seen.add(file.name)
                 for record in self._records(directory / file.name, file):
@@ -289,8 +283,7 @@ class FileClient:
                 time.sleep(_POLL_S)
 
     def _records(self, path: Path, file: VisibleFile) -> Iterator[EntityRecord]:
-        if not is_under(path, self._options.root):
-            raise self._outside(file.name)
+        refuse_outside(path, self._options.root)
         with self._reported(), suppress(FileNotFoundError), open_text(path) as content:
             number = 0
             while line := read_line(content, file.name):

@@ -19,6 +19,7 @@ from pathlib import Path
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.limits import FILE_RECORD_BYTES_MAX
+from spark_sinks.file.options import is_under
 
 _COMPRESSED = (".bz2", ".deflate", ".lz4", ".snappy", ".xz", ".zst")
 
@@ -32,11 +33,13 @@ class VisibleFile:
     mtime_ns: int
 
 
-def visible_files(directory: Path, known: Container[str] = ()) -> list[VisibleFile]:
+def visible_files(directory: Path, root: Path, known: Container[str] = ()) -> list[VisibleFile]:
     """The complete files of an entity, oldest first, those of one moment by name.
 
-    Names in ``known`` are left out without a look at the file: a directory of many files is read often.
+    Names in ``known`` are left out without a look at the file: a directory of many files is read often. Where the
+    directory or a file of it is a link that leads out of ``root``, which is resolved, nothing is read: 42501.
     """
+    refuse_outside(directory, root)
     found = []
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -46,9 +49,25 @@ def visible_files(directory: Path, known: Container[str] = ()) -> list[VisibleFi
                 status = entry.stat()
             except FileNotFoundError:  # removed since the directory was read, or a link to nowhere
                 continue
+            if entry.is_symlink():
+                refuse_outside(Path(entry.path), root)
             if stat.S_ISREG(status.st_mode):
                 found.append(VisibleFile(entry.name, status.st_size, status.st_mtime_ns))
     return sorted(found, key=lambda file: (file.mtime_ns, file.name))
+
+
+def refuse_outside(path: Path, root: Path) -> None:
+    """42501 for what is not under the root, all links followed. Asked anew before each reading: links can change."""
+    if not is_under(path, root):
+        raise outside(path.name)
+
+
+def outside(what: str) -> SqlError:
+    return SqlError(
+        sqlstates.INSUFFICIENT_PRIVILEGE,
+        f'"{what}" leads out of the directories that are open to stores of type FILE',
+        hint="Links are followed before the comparison with the configured roots.",
+    )
 
 
 def open_text(path: Path) -> BufferedIOBase:

@@ -8,10 +8,13 @@ come next, made visible by one rename. A micro-batch is exactly one step, and th
 from __future__ import annotations
 
 import logging
+import os
 import re
 import shutil
+import stat
 import threading
 import time
+from codecs import BOM_UTF8
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +24,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.base import METADATA, Position, RecordOrder, SourceHealth
 from spark_sinks.decode.columns import parquet_column, quoted
-from spark_sinks.file.files import VisibleFile, visible_files
+from spark_sinks.file.files import VisibleFile, refuse_outside, visible_files
 from spark_sinks.file.journal import FileJournal
 
 if TYPE_CHECKING:
@@ -50,8 +53,21 @@ class FileReader:
     out. ``{"before": [...]}``, a store's answer, is turned into these by :meth:`adopt`.
     """
 
-    def __init__(self, directory: Path, work: Path, parquet: StructType | None, *, poll_s: float = _POLL_S) -> None:
+    counts_records = False
+
+    def __init__(
+        self,
+        directory: Path,
+        work: Path,
+        parquet: StructType | None,
+        *,
+        root: Path | None = None,
+        poll_s: float = _POLL_S,
+    ) -> None:
+        """``directory`` is resolved. No link is followed out of ``root``, which is the directory where it is not
+        given."""
         self._directory = directory
+        self._root = directory.resolve() if root is None else root
         self._poll_s = poll_s
         self._inbox = work / "inbox"
         work.mkdir(parents=True, exist_ok=True)
@@ -75,7 +91,7 @@ class FileReader:
         with self._lock:
             if fresh and len(self._journal) == 0 and left_out:
                 wanted = set(left_out)
-                self._journal.append([f for f in visible_files(self._directory) if f.name in wanted])
+                self._journal.append([f for f in visible_files(self._directory, self._root) if f.name in wanted])
                 self._look()
                 return {"seq": len(self._journal)}
         return {"seq": 0, "without": left_out} if left_out else {"seq": 0}
@@ -232,8 +248,10 @@ class FileReader:
                     since_sweep = 0.0
                     self._sweep()
             except SqlError as error:
-                self._problem = f"!{error}"
-                return
+                if error.sqlstate != sqlstates.INSUFFICIENT_PRIVILEGE:
+                    self._problem = f"!{error}"
+                    return
+                self._problem, seen_mtime = self._leads_out(error), -1
             except OSError as error:
                 self._problem = f"directory {self._directory} cannot be read: {error.strerror}"
                 seen_mtime = -1
@@ -248,7 +266,7 @@ class FileReader:
         """New files wait behind those that were seen before, whatever their times say: so the n-th file of the journal
         is known as soon as n files have been seen, and the source's end can be told before it is read."""
         with self._lock:
-            there = {file.name: file for file in visible_files(self._directory, self._journal.names)}
+            there = {file.name: file for file in visible_files(self._directory, self._root, self._journal.names)}
             self._waiting = {name: there[name] for name in self._waiting if name in there} | there
 
     def _show_next(self, bytes_max: int) -> str | None:
@@ -256,6 +274,8 @@ class FileReader:
         try:
             with self._lock:
                 self._show(_first(self._waiting.values(), bytes_max))
+        except SqlError as error:
+            return self._leads_out(error)
         except OSError as error:
             return f"files of directory {self._directory} cannot be handed to Spark: {error.strerror}"
         return None
@@ -266,7 +286,7 @@ class FileReader:
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir()
         for file in files:
-            (aside / file.name).symlink_to(self._directory / file.name)
+            self._link(file.name, aside)
         self._journal.append(files)
         try:
             aside.rename(self._inbox / _step_name(step))
@@ -278,14 +298,32 @@ class FileReader:
         self._taken = False
         self._step, self._step_end = step, len(self._journal)
 
+    def _link(self, name: str, aside: Path) -> None:
+        """Of the file itself where the file system allows it: nothing that is put in its place later is read. Else a
+        link to where it is now."""
+        path = self._directory / name
+        refuse_outside(path, self._root)
+        try:
+            os.link(path, aside / name, follow_symlinks=False)
+        except OSError:  # another file system, or the owner's alone
+            (aside / name).symlink_to(path.resolve())
+            return
+        if not stat.S_ISREG((aside / name).lstat().st_mode):  # the link of a link
+            (aside / name).unlink()
+            (aside / name).symlink_to(path.resolve())
+
+    def _leads_out(self, error: SqlError) -> str:
+        return f"files of directory {self._directory} are not read: {error.message}"
+
     def _sweep(self) -> None:
-        for file in visible_files(self._directory):
+        for file in visible_files(self._directory, self._root):
             known = self._journal.names.get(file.name)
             if known is not None and known != file:
                 raise self._changed(file.name)
 
     def _check_unchanged(self, entry: VisibleFile) -> None:
         path = self._directory / entry.name
+        refuse_outside(path, self._root)
         try:
             status = path.stat()
         except FileNotFoundError:
@@ -325,6 +363,8 @@ class FileReader:
             with self._lock:
                 self._look()
                 return SourceHealth("ok", latest={"seq": len(self._journal) + len(self._waiting)})
+        except SqlError as error:
+            return SourceHealth("stalled", self._leads_out(error))
         except OSError as error:
             return SourceHealth("stalled", f"directory {self._directory} cannot be read: {error.strerror}")
 
@@ -378,12 +418,14 @@ class FileReader:
         found: dict[bytes, list[int]] = {line: [] for line in wanted}
         longest = max((len(line) for line in found), default=0)
         try:
+            refuse_outside(self._directory / name, self._root)
             with (self._directory / name).open("rb") as file:
+                file.seek(len(BOM_UTF8) if file.peek(len(BOM_UTF8)).startswith(BOM_UTF8) else 0)  # as Spark does
                 for number, line in enumerate(file, start=1):
                     places = found.get(line.rstrip(b"\r\n")[:longest])
                     if places is not None:
                         places.append(number)
-        except OSError as error:
+        except (OSError, SqlError) as error:
             _log.warning("cannot look for rejected lines in %s: %s", name, error)
         return found
 

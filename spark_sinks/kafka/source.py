@@ -44,6 +44,8 @@ class KafkaReader:
     Besides the raw columns its frames have ``partition int`` and ``offset bigint``.
     """
 
+    counts_records = True
+
     def __init__(
         self,
         store: str,

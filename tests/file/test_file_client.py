@@ -177,6 +177,35 @@ def test_a_link_that_leads_out_is_refused_everywhere(root: Path, client: StoreCl
     assert list((tmp_path / "secret").iterdir()) == []
 
 
+def test_a_file_that_is_a_link_out_of_the_roots_is_refused_everywhere(
+    root: Path, client: StoreClient, tmp_path: Path
+) -> None:
+    (tmp_path / "secret.json").write_text('{"a":1}\n')
+    (root / "data").mkdir()
+    (root / "other").mkdir()
+    (root / "other" / "a.json").write_text('{"a":2}\n')
+    link = root / "data" / "link.json"
+    for target in (tmp_path / "secret.json", Path("../../secret.json"), root / "second"):
+        if target == root / "second":
+            target.symlink_to(tmp_path / "secret.json")
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        for call in (
+            lambda: client.describe_entity("data"),
+            lambda: client.position("data", "latest"),
+            lambda: printed(client, "data", 1),
+        ):
+            error = refused(call)
+            assert error.sqlstate == "42501"
+            assert error.message.startswith('"link.json" leads out of the directories')
+    link.unlink()
+    link.symlink_to(tmp_path / "nowhere.json")  # a link to nowhere has nothing to read
+    assert dict(client.describe_entity("data").details)["files"] == "0"
+    link.unlink()
+    link.symlink_to(root / "other" / "a.json")
+    assert printed(client, "data", 1) == [("link.json:1", b'{"a":2}')]
+
+
 def test_a_store_whose_directory_is_gone_does_not_answer(root: Path, client: StoreClient) -> None:
     client.check()
     root.rmdir()
@@ -192,7 +221,7 @@ def test_insert_makes_one_visible_file_of_one_line(root: Path, client: StoreClie
     client.insert_record("clicks", "", None, {})
     files = sorted((root / "clicks").iterdir())
     assert [file.read_bytes() for file in files] == ['{"a": "ü"}\n'.encode(), b"\n"]
-    assert len(visible_files(root / "clicks")) == 2
+    assert len(visible_files(root / "clicks", root)) == 2
 
 
 @pytest.mark.parametrize("value", ["a\nb", "a\r", "\n"])

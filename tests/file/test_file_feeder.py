@@ -11,6 +11,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from mvserver.errors import SqlError
 from spark_sinks.file.files import VisibleFile
 from spark_sinks.file.journal import FileJournal
 from spark_sinks.file.source import FileReader
@@ -129,3 +130,52 @@ def test_the_end_that_was_told_is_that_of_the_files_that_were_there(tmp_path: Pa
     assert shown(tmp_path, 1) == ["b.json"]
     assert reader.batch_end("", 0, {"seq": 1}) == {"seq": 2}
     assert shown(tmp_path, 2) == ["c.json"]
+
+
+def test_a_link_that_leads_out_is_never_shown_and_named_as_the_cause(tmp_path: Path, reader: FileReader) -> None:
+    secret = tmp_path / "secret.json"
+    secret.write_text('{"secret":1}\n')
+    (tmp_path / "clicks" / "link.json").symlink_to(secret)
+    add(tmp_path, "a.json")
+    reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=1000)
+    wanted = f'files of directory {tmp_path}/clicks are not read: "link.json" leads out of the directories'
+    health = reader.health({"seq": 0})
+    assert (health.state, str(health.cause).startswith(wanted)) == ("stalled", True)
+    assert list((tmp_path / "work" / "inbox").glob("0*1")) == []
+    (tmp_path / "clicks" / "link.json").unlink()
+    assert shown(tmp_path, 1) == ["a.json"]
+    assert reader.health({"seq": 0}).state == "ok"
+
+
+def test_what_is_put_in_place_of_a_file_is_not_read(tmp_path: Path, reader: FileReader) -> None:
+    secret, file = tmp_path / "secret.json", tmp_path / "clicks" / "a.json"
+    secret.write_text('{"b":1}\n')
+    file.write_text('{"a":1}\n')
+    status = file.stat()
+    os.utime(secret, ns=(status.st_atime_ns, status.st_mtime_ns))
+    reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=1000)
+    assert shown(tmp_path, 1) == ["a.json"]
+    file.unlink()
+    file.symlink_to(secret)  # of the same size and time
+    assert (tmp_path / "work" / "inbox" / f"{1:012d}" / "a.json").read_text() == '{"a":1}\n'
+    for call in (lambda: reader.batch(MagicMock(), {"seq": 0}, {"seq": 1}), lambda: reader.check_history({"seq": 0})):
+        with pytest.raises(SqlError) as caught:
+            call()
+        assert caught.value.sqlstate == "42501"
+    assert reader.rejected_positions([("a.json", b'{"b":1}')]) == ["a.json:#0"]
+
+
+def test_a_directory_that_becomes_a_link_out_of_the_root_is_not_read(tmp_path: Path, reader: FileReader) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "a.json").write_text("{}\n")
+    (tmp_path / "clicks").rmdir()
+    (tmp_path / "clicks").symlink_to(tmp_path / "secret")
+    reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=1000)
+    health = reader.health({"seq": 0})
+    assert (health.state, '"clicks" leads out of the directories' in str(health.cause)) == ("stalled", True)
+
+
+def test_the_lines_of_a_file_with_a_byte_order_mark_are_counted(tmp_path: Path, reader: FileReader) -> None:
+    (tmp_path / "clicks" / "a.json").write_bytes(b"\xef\xbb\xbfone\ntwo\r\none\n")
+    wanted = [("a.json", b"one"), ("a.json", b"one"), ("a.json", b"two")]
+    assert reader.rejected_positions(wanted) == ["a.json:1", "a.json:3", "a.json:2"]

@@ -20,7 +20,10 @@ EPOCH = dt.datetime(2024, 5, 17, 12)
 LAST = EPOCH + dt.timedelta(days=1)  # of a last record in each partition, which moves all watermarks past the others
 KEYS = ("a", "b", "c", "d", "é", "")
 
-ORDERS = "id BIGINT, k VARCHAR, g INTEGER, amount DECIMAL(12, 2), q BIGINT, x DOUBLE, ok BOOLEAN, ts TIMESTAMP"
+_ORDERS = "id BIGINT, k VARCHAR, g INTEGER, amount DECIMAL(12, 2), q BIGINT, x DOUBLE, ok BOOLEAN, ts TIMESTAMP"
+_ITEM = "STRUCT<itemId BIGINT, unitPrice DECIMAL(12, 2), subItem STRUCT<tagName VARCHAR>>"
+ORDERS = f"{_ORDERS}, item {_ITEM}, items ARRAY<{_ITEM}>, byTag MAP<VARCHAR, {_ITEM}>"
+_NESTED = {"item": "item", "items": "item[]", "bytag": "jsonb"}  # in PostgreSQL
 PAYMENTS = "pid BIGINT, pk VARCHAR, paid DECIMAL(12, 2), ts TIMESTAMP"
 CUSTOMERS = "ck VARCHAR, region VARCHAR, level INTEGER, ts TIMESTAMP"
 _PG = {"VARCHAR": 'text COLLATE "C"', "DOUBLE": "double precision"}
@@ -41,7 +44,50 @@ class Record:
         return None if self.value is None else json.dumps(self.value, default=_text).encode()
 
 
+@dataclass(frozen=True)
+class Item:
+    """A nested value. ``spelled`` says how a record spells the names of its fields."""
+
+    spelled: str  # a method of str, or "" for the declared spelling
+    id: int | None
+    price: Decimal | None
+    tag: str | None
+
+    def fields(self) -> dict[str, Any]:
+        def spell(name: str) -> str:
+            return getattr(name, self.spelled)() if self.spelled else name
+
+        return {
+            spell("itemId"): self.id,
+            spell("unitPrice"): self.price,
+            spell("subItem"): None if self.tag is None else {spell("tagName"): self.tag},
+        }
+
+    def row(self) -> str:
+        """As PostgreSQL's text of a composite value."""
+        inner = "" if self.tag is None else f'"(""{self.tag}"")"'
+        return f"({'' if self.id is None else self.id},{'' if self.price is None else self.price},{inner})"
+
+
+def _item(rng: random.Random) -> Item:
+    spelled = rng.choice(("", "", "", "", "lower", "upper", "swapcase"))
+    price = _maybe(rng, Decimal(rng.randint(-500, 9_999)).scaleb(-2))
+    return Item(spelled, _maybe(rng, rng.randint(0, 9)), price, _maybe(rng, rng.choice(("x", "Y", "é"))))
+
+
+def _of_postgres(value: Any) -> Any:
+    if isinstance(value, Item):
+        return value.row()
+    if isinstance(value, list):
+        return "{" + ",".join('"' + item.row().replace('"', '\\"') + '"' for item in value) + "}"
+    if isinstance(value, dict):
+        return json.dumps({tag: {"itemid": item.id} for tag, item in value.items()})
+    return value
+
+
 def _text(value: object) -> object:
+    if isinstance(value, Item):
+        return value.fields()
     if isinstance(value, Decimal):
         return float(value)
     assert isinstance(value, dt.datetime)
@@ -74,9 +120,12 @@ def orders(rng: random.Random, count: int) -> Topic:
             "q": _maybe(rng, rng.choice((0, 1, 2, 7, rng.randint(-(10**12), 10**12)))),
             "x": _maybe(rng, rng.choice((0.0, 0.5, -1.25, 1e9, rng.uniform(-9, 9)))),
             "ok": _maybe(rng, rng.random() < 0.5),
+            "item": _maybe(rng, _item(rng)),
+            "items": _maybe(rng, [_item(rng) for _ in range(rng.randint(0, 3))]),
+            "bytag": _maybe(rng, {rng.choice("aAb"): _item(rng) for _ in range(rng.randint(0, 3))}),
         }
 
-    return Topic("orders", ORDERS, list(_timed(rng, count, row)))
+    return Topic("orders", _ORDERS, list(_timed(rng, count, row)))
 
 
 def payments(rng: random.Random, count: int) -> Topic:
@@ -136,16 +185,21 @@ def _maybe(rng: random.Random, value: Any) -> Any:
 def load(connection: Any, topics: Sequence[Topic]) -> None:
     """The same in PostgreSQL: streams with ``seen``; a changelog's history as ``<name>_all`` and its end under its
     name."""
+    connection.execute('CREATE TYPE pg_temp.subitem AS (tagname text COLLATE "C")')
+    connection.execute("CREATE TYPE pg_temp.item AS (itemid bigint, unitprice numeric(12, 2), subitem pg_temp.subitem)")
     for topic in topics:
         columns = ", ".join(
             f"{name} {_PG.get(kind, kind)}"
             for name, kind in (part.strip().split(" ", 1) for part in topic.columns.replace("(12, 2)", "").split(","))
         ).replace("DECIMAL", "DECIMAL(12, 2)")
         names = topic.column_names()
+        if topic.name == "orders":
+            columns += "".join(f", {name} {kind.replace('item', 'pg_temp.item')}" for name, kind in _NESTED.items())
+            names += _NESTED
         places = ", ".join(["%s"] * (len(names) + 1))
         if topic.name != "customers":
             connection.execute(f"CREATE TEMP TABLE {topic.name} ({columns}, seen TIMESTAMP)".encode())
-            rows = [(*(r.value[n] for n in names), r.seen) for r in topic.records if r.value is not None]
+            rows = [(*(_of_postgres(r.value[n]) for n in names), r.seen) for r in topic.records if r.value is not None]
             connection.cursor().executemany(f"INSERT INTO {topic.name} VALUES ({places})".encode(), rows)
             continue
         more = "at TIMESTAMP, seq INTEGER, gone BOOLEAN"

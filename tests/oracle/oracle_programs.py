@@ -61,6 +61,20 @@ _ORDER_CONDITIONS = (
     "g IS DISTINCT FROM 1", "q > 0 OR ok", "coalesce(amount, 0) < 300",
 )  # fmt: skip
 ORDERS = _From("orders", "orders", _ORDER_KEYS, _ORDER_NUMBERS, _ORDER_CONDITIONS)
+_ITEMS = _From(  # fields of structs, which records spell in several ways
+    "orders", "orders", ("(item).itemId % 3", "(item).subItem.tagName", "(items[1]).itemId", "k"),
+    ("(item).unitPrice", "(item).itemId", "(items[2]).unitPrice", "amount"),
+    ("(item).itemId > 2", "(item).subItem.tagName <> 'x'", "(item).unitPrice IS NULL", "g > 0"), ("STRUCT",),
+)  # fmt: skip
+_UNNESTED_ITEMS = _From(
+    "orders, UNNEST(items) AS u", "orders, UNNEST(items) AS u", ("u.itemId % 3", "(u.subItem).tagName", "k"),
+    ("u.unitPrice", "u.itemId"), ("u.unitPrice > 10", "u.itemId IS NOT NULL"), ("STRUCT", "UNNEST"),
+)  # fmt: skip
+_MAPPED_ITEMS = _From(
+    "(SELECT byTag['a'].itemId AS v, byTag['A'].itemId AS w, k FROM orders) AS t",
+    "(SELECT (byTag -> 'a' ->> 'itemid')::bigint AS v, (byTag -> 'A' ->> 'itemid')::bigint AS w, k FROM orders) AS t",
+    ("v % 3", "k"), ("v", "w"), ("v > w", "w IS NOT NULL"), ("STRUCT", "sub-query"),
+)  # fmt: skip
 PAYMENTS = _From("payments", "payments", ("pk", "pid % 3"), ("pid", "paid"), ("paid > 10", "pk <> 'a'", "pid % 2 = 0"))
 CUSTOMERS = _From(
     "customers", "customers", ("region", "level", "coalesce(region, '?')", "level > 2"), ("level", "level * 10"),
@@ -84,6 +98,7 @@ class ProgramWriter:
             lambda: self._either(self._unnested()),
             lambda: self._projection(self._plain()),
             lambda: self._aggregation(self._plain()),
+            lambda: self._either(self._rng.choice((_ITEMS, _ITEMS, _UNNESTED_ITEMS, _MAPPED_ITEMS))),
             lambda: self._aggregation(self._interval_join()),
             lambda: self._projection(self._interval_join()),
             lambda: self._aggregation(self._temporal_join()),

@@ -46,7 +46,7 @@ def test_the_last_line_of_the_last_file_counts(spark: Any, tmp_path: Path) -> No
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
         os.utime(path, ns=(10**18 + number * 1_000, 10**18 + number * 1_000))
     work.mkdir()
-    FileJournal(work / "files.journal").append(visible_files(directory))
+    FileJournal(work / "files.journal").append(visible_files(directory, directory.resolve()))
     reader = FileReader(directory, work, None)
     frame = reader.batch(spark, {"seq": 0}, {"seq": 3})
     plan = compile_select(parse_select("SELECT id, n FROM users"), lambda p, at: USERS, default_starting="earliest")

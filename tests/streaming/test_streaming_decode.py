@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from streaming_decoding import decoded
 
 from mvserver.sql.types import parse_type
 
@@ -117,26 +118,6 @@ _TABLE = {
         ['{"a":"x"}', '{"b":{"c":"2024-13-01"}}', "[]", "1"],
     ),
 }
-
-
-def decoded(
-    spark: Any, records: list[bytes | None], kinds: dict[str, str], value_format: str, *, not_null: str = ""
-) -> list[tuple[Any, ...]]:
-    """(reason, column ...) of each record."""
-    import pyarrow as pa
-
-    from mvserver.streaming.evaluate import _normal
-    from mvserver.streaming.spark_types import spark_type
-    from spark_sinks.decode import DecodeColumn, decode
-
-    columns = [DecodeColumn(n, spark_type(parse_type(k)), str(parse_type(k)), n == not_null) for n, k in kinds.items()]
-    program = decode(value_format, columns, "value", "d_")
-    frame = spark.createDataFrame(pa.table({"n": list(range(len(records))), "value": pa.array(records, pa.binary())}))
-    for stage in program.stages:
-        frame = frame.selectExpr("*", *stage)
-    references = [f"{reference} AS o{i}" for i, (_, reference) in enumerate(program.columns)]
-    table = _normal(frame.selectExpr("n", f"{program.reason} AS reason", *references).toArrow()).sort_by("n")
-    return [tuple(row.values())[1:] for row in table.to_pylist()]
 
 
 def test_json_values_by_type(spark: Any) -> None:

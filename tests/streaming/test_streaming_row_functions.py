@@ -84,7 +84,7 @@ def test_files_of_records(spark: Any, tmp_path: Path, value_format: str) -> None
         else:
             (directory / name).write_text("".join(f'{{"n": {n}}}\n' for n in numbers))
         os.utime(directory / name, (SECONDS[number], SECONDS[number]))
-    FileJournal(work / "files.journal").append(visible_files(directory))
+    FileJournal(work / "files.journal").append(visible_files(directory, directory.resolve()))
     plan = _over_files(
         "SELECT n, rowmetadata() AS m, rowmetadata()->file AS f FROM files WHERE rowmetadata()->timestamp > 0",
         value_format,

@@ -178,7 +178,7 @@ def test_files_are_one_partition_in_the_order_of_the_journal(spark: Any, tmp_pat
         lines = [json.dumps({"k": "a", "v": 1, "ts": time * S}) for time in times]
         (directory / name).write_text("\n".join(lines) + "\n")
     reader = FileReader(directory, tmp_path / "work", None)
-    by_name = {file.name: file for file in visible_files(directory)}
+    by_name = {file.name: file for file in visible_files(directory, directory.resolve())}
     reader._journal.append([by_name["b.json"], by_name["a.json"]])  # found in this order
     windowed = target(f"SELECT window_start, window_end, count(*) AS n FROM {_TUMBLE} {_BY}")
     with world_of(spark, tmp_path, 1, windowed) as world:

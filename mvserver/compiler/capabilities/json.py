@@ -55,9 +55,14 @@ def _at(a: Sequence[Lowered]) -> str:
     return string(path(str(a[1].constant())))
 
 
+def _text_at(text: Lowered, place: str) -> str:
+    """No client can be sent a NUL."""
+    return f"replace(get_json_object({text}, {place}), char(0), '\\uFFFD')"
+
+
 def _value(a: Sequence[Lowered], result: SqlType) -> str:
     """A scalar's text; an object or array gives NULL. Only what looks like one is looked at twice."""
-    found = f"get_json_object({a[0]}, {_at(a)})"
+    found = _text_at(a[0], _at(a))
     kind = f"schema_of_variant(try_variant_get(try_parse_json({a[0]}), {_at(a)}, 'variant'))"
     nested = f"{kind} LIKE 'OBJECT%' OR {kind} LIKE 'ARRAY%'"
     return f"IF(left({found}, 1) IN ('{{', '['), IF({nested}, NULL, {found}), {found})"
@@ -78,7 +83,7 @@ def _keys(a: Sequence[Lowered], result: SqlType) -> str:
     for argument in a[1:]:
         key = str(argument.constant())
         steps.append(f"[{key}]" if key.isdigit() else _key(key))
-    return f"get_json_object({a[0]}, {string('$' + ''.join(steps))})"
+    return _text_at(a[0], string("$" + "".join(steps)))
 
 
 def _arrow_path(a: Sequence[Lowered]) -> str:
@@ -99,14 +104,17 @@ def _as_json(place: str, text: Lowered) -> str:
 
 
 def _member_text(a: Sequence[Lowered], result: SqlType) -> str:
-    return f"get_json_object({a[0]}, {_arrow_path(a)})"
+    return _text_at(a[0], _arrow_path(a))
 
 
 def _member(a: Sequence[Lowered], result: SqlType) -> str:
     return _as_json(_arrow_path(a), a[0])
 
 
-_NOTE = "the operand is text; text that is not JSON gives NULL; numbers are written without trailing zeros"
+_NOTE = (
+    "the operand is text; text that is not JSON gives NULL; a number with a fraction or an exponent is written as a "
+    "double: `1.50` is `1.5`, `1e3` is `1000.0`"
+)
 _ARROWS = [
     on((TEXT, TEXT_CONSTANT), t.VARCHAR, _member_text),
     on((TEXT, INTEGER_CONSTANT), t.VARCHAR, _member_text),
