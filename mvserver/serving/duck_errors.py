@@ -14,6 +14,7 @@ from mvserver.compiler.failures import raised
 from mvserver.errors import SqlError
 from mvserver.serving.from_text import SEPARATOR
 from mvserver.serving.long_texts import too_large
+from spark_sinks.duckdb import damage
 
 _PREFIX = re.compile(r"^(?:Invalid Error: )?(?P<kind>[A-Za-z][A-Za-z ]*?) ?(?:Error|error|ERROR): (?P<body>.*)$", re.S)
 _CLAUSE = re.compile(r"\n\s*LINE \d+:.*$", re.S)
@@ -381,7 +382,7 @@ def translate(error: BaseException) -> SqlError:
     if isinstance(error, SqlError):
         return error
     text = str(error)
-    own = raised(text)
+    own = raised(text) or damage.error_of(text)
     if own is not None:
         return own
     match = _PREFIX.match(text)
