@@ -23,7 +23,7 @@ from typing import NoReturn
 
 from catalog.model import Query
 from catalog.store import Catalog
-from mvserver import config, first_password, limits, sqlstates
+from mvserver import config, data_identity, first_password, limits, sqlstates
 from mvserver.collector import Collector
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.explain import explain
@@ -236,6 +236,8 @@ class Rooms:
         self._close.callback(self.database.close)
         if self.database.set_aside is not None:
             _log.warning("the view database was damaged and is set aside as %s", self.database.set_aside)
+        with self.database.cursor() as cursor:
+            data_identity.agree(self.catalog, cursor, data)
         failpoints = Failpoints.from_environment()
         self.writer = Writer(self.database.cursor, translate, failpoints.reached, self.database.damage)
         self._close.callback(self.writer.close)
