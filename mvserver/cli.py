@@ -71,7 +71,9 @@ def _check(options: argparse.Namespace) -> int:
 def _init(options: argparse.Namespace) -> int:
     settings = _settings(options)
     from mvserver import first_password
+    from mvserver.private_files import keep_private
 
+    keep_private(settings.data_dir, settings.data_dir / "files")
     password = first_password.take() or _asked_password()
     role = first_password.initialize(settings.data_dir, password, settings.password_encryption)
     print(f'the password of role "{role}" is set in {settings.data_dir}')

@@ -100,8 +100,8 @@ DATABASE_CLOSE_S = 5.0  # how long statements that are interrupted at the end ma
 QUERY_MEMORY_DEFAULT = 1024**3  # what cannot go to disk: half of DuckDB's, so that one query leaves some to others
 WRITE_AHEAD_LOG_BYTES_MAX = 128 << 20  # then it is folded into the file; a start after a kill reads 100 MB a second
 DUCKDB_CHECKPOINT = "1TB"  # DuckDB's own threshold, which is of a guess: see spark_sinks.duckdb.write_ahead_log
-DAMAGED_FILES_MAX = 3  # set aside within DAMAGE_WITHIN_S; one more stops the server: the disk is not to be trusted
-DAMAGE_WITHIN_S = 1800
+DAMAGED_FILES_MAX = 50  # set aside within DAMAGE_WITHIN_S; one more stops the server: the disk is not to be trusted
+DAMAGE_WITHIN_S = 600
 DUCKDB_SPILL_MAX = "20GB"  # sorts and joins that do not fit into memory; the folder is emptied at start
 
 # --- pull queries ---------------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ from mvserver.pgwire.server import PgWireServer
 from mvserver.pgwire.tls import Tls
 from mvserver.pgwire.tls import load as load_tls
 from mvserver.plugins import load_extensions, load_rewriter
+from mvserver.private_files import keep_private
 from mvserver.routing import lookup, ports
 from mvserver.routing.router import Router
 from mvserver.serving.api import Version
@@ -83,6 +84,7 @@ def run(settings: config.Settings) -> int:
     sys.setswitchinterval(0.001)
     password = first_password.take()
     tls = _tls(settings)
+    keep_private(settings.data_dir, settings.data_dir / "files")
     with _locked(settings.data_dir), _open_rooms(settings) as rooms:
         first_password.provide(rooms.catalog, password, settings.password_encryption)
         rooms.collector.start()
