@@ -19,8 +19,9 @@ _OWNERS_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def keep_private(data_directory: Path, users_files: Path) -> None:
-    """Makes the directory where there is none. ``users_files`` has the records that users put there: these stay
-    as they are, since nobody else can enter their folder. Links are not followed. What belongs to somebody else is named in the log."""
+    """Makes the directory where there is none. ``users_files`` has the records that users put there: these stay as they
+    are, since nobody else can enter their folder. Links are not followed. What belongs to somebody else is named in the
+    log."""
     os.umask(_UMASK)
     data_directory.mkdir(parents=True, exist_ok=True)
     _make_private(data_directory, _FOLDER)

@@ -29,6 +29,12 @@ from mvserver.sql.windows import WINDOWS
 
 _AS_WRITTEN = frozenset({"TO_CHAR", "TO_DATE", "INITCAP", "VAR_SAMP", "REGEXP_LIKE"})
 """Functions of which sqlglot's node would not tell how they were written, or would be spelled in another way."""
+CALLED = "called"
+"""In the ``meta`` of a call: its name as it was written, the number of its arguments or None where its grammar is its own,
+and the offset of the name."""
+BARE = "bare"
+"""In the ``meta`` of an array that was written in brackets alone."""
+_AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _NOT_WORDS = frozenset({TokenType.NUMBER, TokenType.STRING, TokenType.SENTINEL})
 _LENGTHS = frozenset({TokenType.NUMBER, TokenType.INTERVAL})
 _BALANCE_FROM = 32
@@ -101,6 +107,16 @@ def _to_timestamp(args: list[Any]) -> exp.Expr:
     if len(args) == 1:
         return exp.UnixToTime(this=args[0])
     return exp.Anonymous(this="to_timestamp", expressions=args)
+
+
+def _note_call(found: exp.Expr | None, token: GlotToken, arguments: int | None) -> None:
+    """Notes at the call how its name was written and how many arguments it has, which sqlglot's nodes do not tell."""
+    call = found
+    while isinstance(call, _AROUND_CALLS):
+        call = call.this
+    if isinstance(call, exp.Expr) and CALLED not in call.meta:
+        name = token.text if token.token_type == TokenType.IDENTIFIER else token.text.lower()
+        call.meta[CALLED] = (name, arguments, token.start)
 
 
 def _placed(parse: Any) -> Any:
@@ -177,8 +193,12 @@ class PullParser(PostgresParser):
 
     def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         token = self._curr
+        self._arguments = None
         try:
-            return super()._parse_function_call(*args, **kwargs)
+            found = super()._parse_function_call(*args, **kwargs)
+            _note_call(found, token, self._arguments)
+            self._arguments = None  # those of an inner call are none of the outer one's
+            return found
         except _WrongArguments as error:
             raise SqlError(
                 sqlstates.UNDEFINED_FUNCTION,
@@ -186,6 +206,22 @@ class PullParser(PostgresParser):
                 hint="No function matches the given name and argument types.",
                 position=token.start + 1,
             ) from None
+
+    def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
+        found = super()._parse_function_args(alias)
+        several = [item for item in found if isinstance(item, exp.Distinct)]
+        self._arguments = len(found) + sum(max(len(item.expressions) - 1, 0) for item in several)
+        return found
+
+    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        bare = this is None and self._curr.token_type == TokenType.L_BRACKET
+        found = super()._parse_bracket(this)
+        array = found
+        while bare and isinstance(array, exp.Bracket):
+            array = array.this
+        if bare and isinstance(array, exp.Array):
+            array.meta[BARE] = True
+        return found
 
     def _parse_date_part(self) -> exp.Expr:
         found = super()._parse_date_part()
