@@ -1,6 +1,6 @@
 """Only what PostgreSQL has, and what is known to mean the same here, gets past this door of a pull query.
 
-A call is looked up by the name that the user has written (``function_table``), all other parts of the tree by their
+A call is looked up by the name that the user has written (``sql.pull_functions``), all other parts of the tree by their
 class: what sqlglot reads of other dialects, and DuckDB would evaluate, is refused.
 """
 
@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG
-from mvserver.serving.function_table import Called, is_postgresqls, table
+from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, procedure_names
+from mvserver.sql.pull_functions import Called, table
 from mvserver.sql.pull_parser import BARE, CALLED
 
 _GRAMMAR = frozenset({
@@ -29,50 +29,84 @@ _GRAMMAR = frozenset({
     # operators
     exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Is, exp.NullSafeEQ,
     exp.NullSafeNEQ, exp.In, exp.Between, exp.Like, exp.ILike, exp.SimilarTo, exp.Escape, exp.RegexpLike,
-    exp.RegexpILike, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Pow, exp.Neg, exp.DPipe, exp.BitwiseAnd,
-    exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.Bracket, exp.Slice,
-    exp.Operator, exp.AtTimeZone, exp.Collate, exp.Overlaps, exp.Any, exp.All, exp.Exists, exp.Case, exp.If,
-    exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps, exp.StartsWith, exp.Sqrt, exp.Cbrt,
+    exp.RegexpILike, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Pow, exp.Neg, exp.DPipe,
+    exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.BitwiseLeftShift, exp.BitwiseRightShift,
+    exp.Bracket, exp.Slice, exp.Operator, exp.AtTimeZone, exp.Collate, exp.Overlaps, exp.Any, exp.All, exp.Exists,
+    exp.Case, exp.If, exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps, exp.StartsWith, exp.Sqrt, exp.Cbrt,
     exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar, exp.JSONPath, exp.JSONPathRoot,
     exp.JSONPathKey, exp.JSONPathSubscript, exp.JSONBContains, exp.JSONBContainsTopKey, exp.JSONBContainsAnyTopKeys,
     exp.JSONBContainsAllTopKeys, exp.JSONBDeleteAtPath, exp.Lambda,
     # about calls
     exp.Filter, exp.WithinGroup, exp.Window, exp.WindowSpec,
 })  # fmt: skip
-"""What is written otherwise than as the call of a function. A Lambda is an arrow in an argument: see ``jsonb.arrows``."""
+"""What is written otherwise than as a call. A Lambda is an arrow in an argument: see ``jsonb.arrows``."""
 
 _WORDS = frozenset({"all", "any", "some", "array", "case", "cast", "coalesce", "exists", "nullif", "row", "variadic"})
 """What looks like a call and is grammar."""
 
 _SCHEMA_OF = {"_pg_expandarray": INFORMATION_SCHEMA}
 _NO_MATCH = "No function matches the given name and argument types. You might need to add explicit type casts."
-_UNREACHABLE = "Queries read views and catalog relations only; files, other databases and the engine are out of reach."
+_OTHERS = """
+    array_fill array_positions array_sample array_shuffle bit_count convert cosd cotd acosd asind atand sind tand erf
+    factorial get_bit set_bit set_byte sha224 sha384 sha512 hashtext jsonb_insert jsonb_path_exists jsonb_path_match
+    jsonb_path_query jsonb_path_query_array jsonb_path_query_first jsonb_pretty jsonb_strip_nulls jsonb_object
+    json_object json_populate_record json_to_record json_to_recordset jsonb_to_record jsonb_to_recordset
+    justify_interval make_interval min_scale normalize is_normalized regexp_instr regexp_matches regexp_substr scale
+    setseed to_number to_tsquery to_tsvector trim_array trim_scale ts_rank unistr xmlagg xmlelement xpath nextval
+    currval setval lastval range_agg lower_inc upper_inc isempty host masklen network query_to_xml pg_column_size
+    pg_notify pg_reload_conf pg_rotate_logfile pg_read_file pg_read_binary_file pg_ls_dir pg_stat_file
+    pg_advisory_lock pg_advisory_xact_lock pg_try_advisory_lock pg_advisory_unlock pg_export_snapshot lo_import
+    lo_export lo_get lo_put dblink random_normal text int2 int4 int8 float4 float8 numeric bool varchar bpchar name oid
+    time timestamp timestamptz interval
+"""
+"""PostgreSQL's that a query may be tried with and that are not in its recorded catalog, or that are and mean the same
+in no form here."""
+
+UNDEFINED = "_undefined_"
+"""Before the name of a call that is not to be found: DuckDB then says so, once the types of its arguments are known."""
 
 
-def check_node(node: exp.Expr) -> None:
-    """Raises SqlError where the node is none of PostgreSQL's, or of none that is supported."""
+def check_node(node: exp.Expr) -> bool:
+    """Raises SqlError where the node is none of PostgreSQL's, or of none that is supported. False for the call of a
+    function that does not exist."""
     called = node.meta.get(CALLED)
+    exists = True
     if called is not None:
-        _check_call(node, *called)
+        exists = _check_call(node, *called)
     elif type(node) not in _GRAMMAR:
-        raise _unsupported(type(node).__name__.upper().replace("_", " "), node)
+        raise _unsupported(type(node).__name__.upper(), node)
     _check_form(node)
+    return exists
+
+
+def make_undefined(node: exp.Expr) -> None:
+    """In place of the call: one whose name nothing has."""
+    call = exp.Anonymous(this=f"{UNDEFINED}{node.meta[CALLED][0]}", expressions=arguments_of(node))
+    call.meta.update(node.meta)
+    node.replace(call)
+
+
+def arguments_of(call: exp.Expr) -> list[exp.Expr]:
+    return list(call.expressions) if isinstance(call, exp.Anonymous) else list(call.iter_expressions())
 
 
 # --- calls ----------------------------------------------------------------------------------------------------------
-def _check_call(node: exp.Expr, name: str, arguments: int | None, start: int) -> None:
+def _check_call(node: exp.Expr, name: str, arguments: int | None, start: int) -> bool:
     if isinstance(node.parent, exp.Dot) and node.parent.expression is node:
         _check_schema(node.parent, name, start)
     elif name in _SCHEMA_OF:
-        raise _undefined(name, start)
+        return False
     if name in _WORDS:
-        return
+        return True
     known = table().get(name)
     if known is None:
-        raise _unknown(name, start)
+        if name in _OTHERS.split() or name in procedure_names():
+            raise _not_supported(name, start)
+        return False
     if arguments is not None and not known.least <= arguments <= known.most:
-        raise _undefined(name, start)
+        return False
     _check_place(node, known, start)
+    return True
 
 
 def _check_schema(dot: exp.Dot, name: str, start: int) -> None:
@@ -98,11 +132,10 @@ def _check_place(node: exp.Expr, known: Called, start: int) -> None:
     around = node.parent
     ordered = isinstance(around, exp.WithinGroup) and around.this is node
     if ordered and known.kind != "ordered":
-        raise SqlError(
-            sqlstates.WRONG_OBJECT_TYPE,
-            f"{known.name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP",
-            position=start + 1,
-        )
+        message = f"{known.name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP"
+        if known.kind != "aggregate":
+            message = f"WITHIN GROUP specified, but {known.name} is not an aggregate function"
+        raise SqlError(sqlstates.WRONG_OBJECT_TYPE, message, position=start + 1)
     if known.kind == "ordered" and not ordered:
         raise SqlError(
             sqlstates.WRONG_OBJECT_TYPE,
@@ -116,20 +149,13 @@ def _check_place(node: exp.Expr, known: Called, start: int) -> None:
         )
 
 
-def _unknown(name: str, start: int) -> SqlError:
-    if is_postgresqls(name):
-        hint = "docs/sql/pull-functions.md lists the functions of pull queries."
-        if name in ("nextval", "currval", "setval", "lastval"):
-            hint = "There are no sequences; row_number() OVER (ORDER BY ...) counts the rows of a query."
-        return SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED, f"function {name} is not supported", hint=hint, position=start + 1
-        )
-    return _undefined(name, start)
-
-
-def _undefined(name: str, start: int) -> SqlError:
-    hint = _UNREACHABLE if name.startswith(("read_", "duckdb_", "pragma_")) else _NO_MATCH
-    return SqlError(sqlstates.UNDEFINED_FUNCTION, f"function {name} does not exist", hint=hint)
+def _not_supported(name: str, start: int) -> SqlError:
+    hint = "docs/sql/pull-functions.md lists the functions of pull queries."
+    if name in ("nextval", "currval", "setval", "lastval"):
+        hint = "There are no sequences; row_number() OVER (ORDER BY ...) counts the rows of a query."
+    if name == "regexp_matches":
+        hint = "Use regexp_match for the first match, or ~ for a test."
+    return SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"function {name} is not supported", hint=hint, position=start + 1)
 
 
 # --- forms that other dialects have -----------------------------------------------------------------------------------
@@ -158,6 +184,8 @@ def _check_star(star: exp.Star) -> None:
         raise _unsupported("a list of columns with EXCLUDE, EXCEPT, REPLACE or RENAME", star)
     above, whole = star.parent, star.parent
     if isinstance(above, exp.Column):
+        whole = above.parent
+    if isinstance(above, exp.Dot):  # (row).*
         whole = above.parent
     listed = isinstance(whole, exp.Select) and (above is not whole or star.arg_key == "expressions")
     row = above is not whole and isinstance(whole, exp.Anonymous | exp.Tuple | exp.Count)

@@ -19,7 +19,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.sql import literal_runs
+from mvserver.sql import literal_runs, pull_functions
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.nodes import position_of
 from mvserver.sql.properties import property_list
@@ -29,9 +29,14 @@ from mvserver.sql.windows import WINDOWS
 
 _AS_WRITTEN = frozenset({"TO_CHAR", "TO_DATE", "INITCAP", "VAR_SAMP", "REGEXP_LIKE"})
 """Functions of which sqlglot's node would not tell how they were written, or would be spelled in another way."""
+_GRAMMAR = frozenset({"ARRAY", "CASE", "CAST", "COALESCE", "EXISTS", "NULLIF", "ROW"})
+_NOT_POSTGRESQLS = frozenset({
+    "ARGMAX", "ARGMIN", "ARG_MAX", "ARG_MIN", "CHAR", "CONVERT", "GAP_FILL", "MATCH", "MAX_BY", "MIN_BY", "OPENJSON",
+    "SAFE_CAST", "TRY_CAST", "TRY_CONVERT", "WEIGHT_STRING",
+})  # fmt: skip
 CALLED = "called"
-"""In the ``meta`` of a call: its name as it was written, the number of its arguments or None where its grammar is its own,
-and the offset of the name."""
+"""In the ``meta`` of a call: its name as it was written, the number of its arguments or None where its grammar is its
+own, and the offset of the name."""
 BARE = "bare"
 """In the ``meta`` of an array that was written in brackets alone."""
 _AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
@@ -138,9 +143,12 @@ class PullParser(PostgresParser):
 
     statement: StatementTokens
 
-    # Their patterns stay as they were written: sqlglot's own form of them cannot tell Day from DAY.
+    # What PostgreSQL has not stays as it was written, and does not become a function of another name. So do patterns:
+    # sqlglot's own form of them cannot tell Day from DAY.
     FUNCTIONS: ClassVar[dict[str, Any]] = {
-        word: build for word, build in PostgresParser.FUNCTIONS.items() if word not in _AS_WRITTEN
+        word: build
+        for word, build in PostgresParser.FUNCTIONS.items()
+        if word not in _AS_WRITTEN and (word.lower() in pull_functions.table() or word in _GRAMMAR)
     } | {"TO_TIMESTAMP": _to_timestamp}
 
     PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {  # an error may stand at such a constant
@@ -157,7 +165,9 @@ class PullParser(PostgresParser):
     }
     OPTIONAL_ALIAS_TOKEN_CTE = False
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {  # initcap is a macro: sqlglot's spelling of it is not PostgreSQL's
-        word: parse for word, parse in PostgresParser.FUNCTION_PARSERS.items() if word != "INITCAP"
+        word: parse
+        for word, parse in PostgresParser.FUNCTION_PARSERS.items()
+        if word != "INITCAP" and word not in _NOT_POSTGRESQLS
     }
 
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
@@ -193,7 +203,7 @@ class PullParser(PostgresParser):
 
     def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         token = self._curr
-        self._arguments = None
+        self._arguments: int | None = None
         try:
             found = super()._parse_function_call(*args, **kwargs)
             _note_call(found, token, self._arguments)

@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from mvserver.pgcatalog import static_data
-
 MANY = 1_000_000
 
 
@@ -65,7 +63,8 @@ GROUPS: dict[str, str] = {
         var_samp 1 aggregate, variance 1 aggregate, grouping 1+""",
     "Windows": """
         cume_dist 0 window, dense_rank 0 window, first_value 1 window, lag 1-3 window, last_value 1 window,
-        lead 1-3 window, nth_value 2 window, ntile 1 window, percent_rank 0 window, rank 0 window, row_number 0 window""",
+        lead 1-3 window, nth_value 2 window, ntile 1 window, percent_rank 0 window, rank 0 window,
+        row_number 0 window""",
     "Rows": """
         aclexplode 1 rows, generate_series 2-3 rows, generate_subscripts 2 rows, json_array_elements 1 rows,
         json_array_elements_text 1 rows, json_each 1 rows, json_each_text 1 rows, json_object_keys 1 rows,
@@ -104,10 +103,6 @@ GROUPS: dict[str, str] = {
 }
 """By kind: names, how many arguments they take, and what they are where they are no plain functions."""
 
-_OTHERS_OF_POSTGRESQL = frozenset(["array_fill", "array_positions", "array_sample", "array_shuffle", "bit_count", "convert", "cosd", "cotd", "acosd", "asind", "atand", "sind", "tand", "erf", "factorial", "get_bit", "set_bit", "set_byte", "sha224", "sha384", "sha512", "hashtext", "jsonb_insert", "jsonb_path_exists", "jsonb_path_match", "jsonb_path_query", "jsonb_path_query_array", "jsonb_path_query_first", "jsonb_pretty", "jsonb_strip_nulls", "jsonb_object", "json_object", "json_populate_record", "json_to_record", "json_to_recordset", "jsonb_to_record", "jsonb_to_recordset", "justify_interval", "make_interval", "min_scale", "normalize", "is_normalized", "regexp_instr", "regexp_matches", "regexp_substr", "scale", "setseed", "string_agg", "to_number", "to_tsquery", "to_tsvector", "trim_array", "trim_scale", "ts_rank", "unistr", "xmlagg", "xmlelement", "xpath", "nextval", "currval", "setval", "lastval", "range_agg", "lower_inc", "upper_inc", "isempty", "host", "masklen", "network", "query_to_xml", "pg_column_size", "pg_notify", "pg_reload_conf", "pg_rotate_logfile", "pg_read_file", "pg_read_binary_file", "pg_ls_dir", "pg_stat_file", "pg_advisory_lock", "pg_advisory_xact_lock", "pg_try_advisory_lock", "pg_advisory_unlock", "pg_export_snapshot", "lo_import", "lo_export", "lo_get", "lo_put", "dblink", "random_normal", "sum_distinct", "text", "int2", "int4", "int8", "float4", "float8", "numeric", "bool", "varchar", "bpchar", "name", "oid", "time", "timestamp", "timestamptz", "interval"])  # fmt: skip
-"""PostgreSQL's that a query may be tried with and that are not in its recorded catalog, or that are and mean the same
-in no form here."""
-
 
 @cache
 def table() -> dict[str, Called]:
@@ -120,8 +115,3 @@ def table() -> dict[str, Called]:
                 least, most = arguments[:-1], str(MANY)
             found[name] = Called(name, int(least), int(most or least), *kind)
     return found
-
-
-def is_postgresqls(name: str) -> bool:
-    """Whether PostgreSQL has a function of this name, as far as is known here."""
-    return name in _OTHERS_OF_POSTGRESQL or name in static_data.procedure_names()
