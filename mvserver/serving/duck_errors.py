@@ -275,6 +275,10 @@ _RULES: tuple[_Rule, ...] = (
         r"negative substring length not allowed",
         lambda _: SqlError(sqlstates.SUBSTRING_ERROR, "negative substring length not allowed"),
     ),
+    _rule(
+        r"(?P<text>index -?\d+ out of valid range, 0\.\.-?\d+)",
+        lambda m: SqlError(sqlstates.ARRAY_SUBSCRIPT_ERROR, m["text"]),
+    ),
     _rule(r"requested length too large", lambda _: too_large(limits.REPEATED_TEXT_BYTES_MAX)),
     _rule(
         r"(?P<text>field position must not be zero|cannot get array length of a (?:scalar|non-array)|"
