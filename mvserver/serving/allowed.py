@@ -12,7 +12,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, procedure_names
 from mvserver.sql.pull_functions import Called, table
-from mvserver.sql.pull_parser import BARE, CALLED
+from mvserver.sql.pull_parser import BARE, CALLED, WORD
 
 _GRAMMAR = frozenset({
     # queries
@@ -41,6 +41,7 @@ _GRAMMAR = frozenset({
 })  # fmt: skip
 """What is written otherwise than as a call. A Lambda is an arrow in an argument: see ``jsonb.arrows``."""
 
+DEFAULT_COLLATIONS = frozenset({"default", "c", "posix", "ucs_basic"})
 _WORDS = frozenset({"all", "any", "some", "array", "case", "cast", "coalesce", "exists", "nullif", "row", "variadic"})
 """What looks like a call and is grammar."""
 
@@ -94,7 +95,7 @@ def arguments_of(call: exp.Expr) -> list[exp.Expr]:
 def _check_call(node: exp.Expr, name: str, arguments: int | None, start: int) -> bool:
     if isinstance(node.parent, exp.Dot) and node.parent.expression is node:
         _check_schema(node.parent, name, start)
-    elif name in _SCHEMA_OF:
+    elif name in _SCHEMA_OF and not (isinstance(node.parent, exp.Table) and node.parent.args.get("db")):
         return False
     if name in _WORDS:
         return True
@@ -159,9 +160,25 @@ def _not_supported(name: str, start: int) -> SqlError:
 
 
 # --- forms that other dialects have -----------------------------------------------------------------------------------
+_NO_TYPES = frozenset({
+    "bignum", "blob", "datetime", "enum", "geometry", "guid", "hugeint", "int1", "int16", "int32", "int64", "int128",
+    "list", "long", "map", "null", "number", "nvarchar", "object", "short", "struct", "time_ns", "uhugeint", "uint128",
+    "union", "variant", "mediumint", "tinyblob", "mediumblob", "longblob", "tinytext", "mediumtext", "longtext",
+    "nested", "nullable",
+})  # fmt: skip
+"""Words for types that sqlglot knows and PostgreSQL does not, but for those that this server has (docs/sql/types.md).
+Other words are looked up when casts are adapted."""
+
+
 def _check_form(node: exp.Expr) -> None:
     if isinstance(node, exp.Star):
         _check_star(node)
+    elif isinstance(node, exp.DataType) and node.meta.get(WORD) in _NO_TYPES:
+        raise SqlError(sqlstates.UNDEFINED_OBJECT, f'type "{node.meta[WORD]}" does not exist', position=_position(node))
+    elif isinstance(node, exp.Table):
+        _check_source(node)
+    elif isinstance(node, exp.Collate):
+        _check_collation(node)
     elif isinstance(node, exp.Array) and node.meta.get(BARE) and not isinstance(node.parent, exp.Array):
         raise _no_syntax("[", node)
     elif isinstance(node, exp.Group) and node.args.get("all") and not node.expressions:
@@ -177,6 +194,30 @@ def _check_form(node: exp.Expr) -> None:
         raise _unsupported("this kind of join", node)
     elif isinstance(node, exp.Slice) and node.args.get("step") is not None:
         raise _no_syntax(":", node)
+
+
+def _check_source(table: exp.Table) -> None:
+    """A function in FROM has its schema beside it."""
+    if not isinstance(table.this, exp.Func) or table.args.get("db") is None:
+        return
+    name, _, start = table.this.meta.get(CALLED, (table.this.key, None, 0))
+    written = [str(part.this) if part.quoted else str(part.this).lower() for part in _schema_parts(table)]
+    if written != [_SCHEMA_OF.get(name, PG_CATALOG)]:
+        shown = ".".join([*written, name])
+        raise SqlError(sqlstates.UNDEFINED_FUNCTION, f"function {shown} does not exist", hint=_NO_MATCH)
+
+
+def _schema_parts(table: exp.Table) -> list[exp.Identifier]:
+    parts = (table.args.get("catalog"), table.args.get("db"))
+    return [part for part in parts if isinstance(part, exp.Identifier)]
+
+
+def _check_collation(node: exp.Collate) -> None:
+    name = node.expression.name if isinstance(node.expression, exp.Expr) else str(node.expression)
+    if name.lower() not in DEFAULT_COLLATIONS:
+        raise SqlError(
+            sqlstates.UNDEFINED_OBJECT, f'collation "{name}" for encoding "UTF8" does not exist',
+        )  # fmt: skip
 
 
 def _check_star(star: exp.Star) -> None:

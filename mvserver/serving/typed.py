@@ -16,6 +16,7 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving import (
+    argument_rules,
     binary_functions,
     binding,
     enum_operands,
@@ -63,7 +64,7 @@ def concerns(node: exp.Expr) -> bool:
         target = node.to.this if isinstance(node.to, exp.DataType) else None
         text = target in _TEXT_TARGETS or target in _INTEGER_TARGETS
         return (text and plain) or target == exp.DType.VARBINARY
-    if operand_types.concerns(node) or json_times.concerns(node):
+    if operand_types.concerns(node) or json_times.concerns(node) or argument_rules.concerns(node):
         return True
     if isinstance(node, exp.Anonymous):
         return is_mark(node)
@@ -114,6 +115,9 @@ class TypedRewriting:
         """What stands for the node, the node itself where something in it was changed, None where all stays."""
         if isinstance(node, exp.Cast):
             return self._cast(node)
+        if argument_rules.concerns(node):
+            argument_rules.check(node, self._type)
+            return None
         if operand_types.concerns(node):
             return operand_types.rewritten(node, self._type)
         if json_times.concerns(node):

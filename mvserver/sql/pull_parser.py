@@ -31,12 +31,14 @@ _AS_WRITTEN = frozenset({"TO_CHAR", "TO_DATE", "INITCAP", "VAR_SAMP", "REGEXP_LI
 """Functions of which sqlglot's node would not tell how they were written, or would be spelled in another way."""
 _GRAMMAR = frozenset({"ARRAY", "CASE", "CAST", "COALESCE", "EXISTS", "NULLIF", "ROW"})
 _NOT_POSTGRESQLS = frozenset({
-    "ARGMAX", "ARGMIN", "ARG_MAX", "ARG_MIN", "CHAR", "CONVERT", "GAP_FILL", "MATCH", "MAX_BY", "MIN_BY", "OPENJSON",
+    "ARGMAX", "ARGMIN", "ARG_MAX", "ARG_MIN", "CEIL", "CHAR", "CONVERT", "FLOOR", "GAP_FILL", "MATCH", "MAX_BY", "MIN_BY", "OPENJSON",
     "SAFE_CAST", "TRY_CAST", "TRY_CONVERT", "WEIGHT_STRING",
 })  # fmt: skip
 CALLED = "called"
 """In the ``meta`` of a call: its name as it was written, the number of its arguments or None where its grammar is its
 own, and the offset of the name."""
+WORD = "word"
+"""In the ``meta`` of a type: the word that it was written with."""
 BARE = "bare"
 """In the ``meta`` of an array that was written in brackets alone."""
 _AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
@@ -240,7 +242,10 @@ class PullParser(PostgresParser):
 
     def _parse_types(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         """sqlglot knows no arrays of oid, regclass and their like."""
+        word = self._curr
         found = super()._parse_types(*args, **kwargs)
+        if type(found) is exp.DataType and word.token_type != TokenType.IDENTIFIER:
+            found.meta.setdefault(WORD, word.text.lower())
         while isinstance(found, exp.ObjectIdentifier | exp.PseudoType | exp.DataType) and self._is_array_mark():
             self._advance(2)
             found = exp.DataType(this=exp.DataType.Type.ARRAY, expressions=[found], nested=True)
@@ -446,6 +451,8 @@ class PullParser(PostgresParser):
         first = self._curr
         if first.text.lower() in WINDOWS and self._next.token_type == TokenType.L_PAREN:
             raise ContinuousOnly(f"a window ({first.text.upper()})", first.start)
+        if first.token_type == TokenType.STRING:
+            self.raise_error("a name is missing")  # DuckDB takes a text for one, of a file
         table = super()._parse_table(*args, **kwargs)
         if isinstance(table, exp.Table) and isinstance(table.this, exp.Dot):
             name = ".".join(part.name for part in table.parts)
