@@ -200,7 +200,7 @@ def _check_source(table: exp.Table) -> None:
     """A function in FROM has its schema beside it."""
     if not isinstance(table.this, exp.Func) or table.args.get("db") is None:
         return
-    name, _, start = table.this.meta.get(CALLED, (table.this.key, None, 0))
+    name = table.this.meta[CALLED][0] if CALLED in table.this.meta else table.this.key
     written = [str(part.this) if part.quoted else str(part.this).lower() for part in _schema_parts(table)]
     if written != [_SCHEMA_OF.get(name, PG_CATALOG)]:
         shown = ".".join([*written, name])
