@@ -179,13 +179,13 @@ _PULL_HEAD = """\
 
 This page is made by `docs/generate.py` from the table that pull queries are checked against; do not edit it.
 
-These are PostgreSQL's functions, with its meaning, as far as a [pull query](pull.md) may call them. Where one differs, it
-says so under [differences](postgresql.md). Numbers in brackets are how many arguments a function takes. Any other name is
-42883, or 0A000 where PostgreSQL has such a function. Functions, types and grammar that DuckDB alone has are refused as
-well. The functions of continuous queries have [a page of their own](functions.md).
+These are PostgreSQL's functions, with its meaning, as far as a [pull query](pull.md) may call them. Where one differs,
+it says so under [differences](postgresql.md). Numbers in brackets are how many arguments a function takes. Any other
+name is 42883, or 0A000 where PostgreSQL has such a function. Functions, types and grammar that DuckDB alone has are
+refused as well. The functions of continuous queries have [a page of their own](functions.md).
 """
 _PULL_NOTES = {
-    "Aggregates": "All may have `FILTER (WHERE condition)`, `DISTINCT`, an `ORDER BY` among their arguments, and `OVER`. "
+    "Aggregates": "All may have `FILTER (WHERE condition)`, `DISTINCT`, `ORDER BY` among their arguments, and `OVER`. "
     "`mode`, `percentile_cont` and `percentile_disc` are written with `WITHIN GROUP (ORDER BY x)`.",
     "Windows": "They need `OVER`; aggregates may have it.",
     "Rows": "They stand in `FROM`, or in the select list.",
