@@ -19,7 +19,7 @@ _GRAMMAR = frozenset({
     exp.Select, exp.Subquery, exp.Union, exp.Except, exp.Intersect, exp.Values, exp.Tuple, exp.With, exp.CTE, exp.From,
     exp.Table, exp.TableAlias, exp.Join, exp.Lateral, exp.Unnest, exp.Where, exp.Group, exp.GroupingSets, exp.Cube,
     exp.Rollup, exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.LimitOptions, exp.Offset, exp.Fetch, exp.Distinct,
-    exp.Lock, exp.Into, exp.Alias, exp.Aliases, exp.Star,
+    exp.Lock, exp.Into, exp.TableSample, exp.Alias, exp.Aliases, exp.Star,
     # names and values
     exp.Identifier, exp.Column, exp.Dot, exp.Literal, exp.Boolean, exp.Null, exp.Parameter, exp.Placeholder, exp.Var,
     exp.BitString, exp.HexString, exp.Interval, exp.IntervalSpan, exp.Array, exp.Paren, exp.National, exp.RawString,
@@ -177,6 +177,8 @@ def _check_form(node: exp.Expr) -> None:
         raise SqlError(sqlstates.UNDEFINED_OBJECT, f'type "{node.meta[WORD]}" does not exist', position=_position(node))
     elif isinstance(node, exp.Table):
         _check_source(node)
+    elif isinstance(node, exp.TableSample):
+        _check_sample(node)
     elif isinstance(node, exp.Collate):
         _check_collation(node)
     elif isinstance(node, exp.Array) and node.meta.get(BARE) and not isinstance(node.parent, exp.Array):
@@ -194,6 +196,13 @@ def _check_form(node: exp.Expr) -> None:
         raise _unsupported("this kind of join", node)
     elif isinstance(node, exp.Slice) and node.args.get("step") is not None:
         raise _no_syntax(":", node)
+
+
+def _check_sample(sample: exp.TableSample) -> None:
+    method = sample.args.get("method")
+    name = method.name.lower() if isinstance(method, exp.Expr) else str(method or "").lower()
+    if name not in ("bernoulli", "system"):
+        raise SqlError(sqlstates.UNDEFINED_OBJECT, f"tablesample method {name} does not exist")
 
 
 def _check_source(table: exp.Table) -> None:

@@ -171,7 +171,7 @@ def _is_damage(error: duckdb.Error) -> bool:
         return False
     if any(circumstance in text for circumstance in _CIRCUMSTANCES):
         return False
-    replaying = text.startswith("Failure while replaying WAL")
+    replaying = "Failure while replaying WAL file" in text  # whatever is wrong with an entry
     return replaying or damage.sign_in(text) is not None or text.startswith(_AT_OPENING)
 
 

@@ -31,8 +31,8 @@ _AS_WRITTEN = frozenset({"TO_CHAR", "TO_DATE", "INITCAP", "VAR_SAMP", "REGEXP_LI
 """Functions of which sqlglot's node would not tell how they were written, or would be spelled in another way."""
 _GRAMMAR = frozenset({"ARRAY", "CASE", "CAST", "COALESCE", "EXISTS", "NULLIF", "ROW"})
 _NOT_POSTGRESQLS = frozenset({
-    "ARGMAX", "ARGMIN", "ARG_MAX", "ARG_MIN", "CEIL", "CHAR", "CHR", "CONVERT", "FLOOR", "GAP_FILL", "MATCH", "MAX_BY",
-    "MIN_BY", "OPENJSON", "SAFE_CAST", "TRY_CAST", "TRY_CONVERT", "WEIGHT_STRING",
+    "ARGMAX", "ARGMIN", "ARG_MAX", "ARG_MIN", "CEIL", "CHAR", "CHR", "CONVERT", "DECODE", "FLOOR", "GAP_FILL", "MATCH",
+    "MAX_BY", "MIN_BY", "OPENJSON", "SAFE_CAST", "TRY_CAST", "TRY_CONVERT", "WEIGHT_STRING",
 })  # fmt: skip
 """Calls that have a grammar of their own in sqlglot, and none in PostgreSQL."""
 CALLED = "called"

@@ -99,7 +99,7 @@ def test_each_number_of_arguments_that_postgresql_has_not_is_refused() -> None:
         "SELECT * RENAME (a AS b) FROM t", "SELECT t.* EXCLUDE (a) FROM t", "SELECT COLUMNS(*) FROM t",
         "SELECT COLUMNS('a.*') FROM t", "SELECT * LIKE 'a%' FROM t", "SELECT abs(*) FROM t", "SELECT max(*) FROM t",
         "SELECT coalesce(*) FROM t", "SELECT 1 + * FROM t", "SELECT a FROM t QUALIFY row_number() OVER () = 1",
-        "SELECT a FROM t USING SAMPLE 10", "SELECT a FROM t TABLESAMPLE bernoulli(10)",
+        "SELECT a FROM t USING SAMPLE 10", "SELECT a FROM t TABLESAMPLE (10 ROWS)",
         "SELECT a FROM t TABLESAMPLE reservoir(10)", "PIVOT t ON a USING sum(b)", "UNPIVOT t ON a",
         "SELECT * FROM t PIVOT (sum(b) FOR a IN (1))", "SELECT * FROM t POSITIONAL JOIN u",
         "SELECT a, count(*) FROM t GROUP BY ALL", "FROM t", "FROM t SELECT a", "SELECT a FROM t LIMIT 10%",
