@@ -170,6 +170,12 @@ _NO_TYPES = frozenset({
 Other words are looked up when casts are adapted."""
 
 
+_NO_ARGUMENTS: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.StrPosition: ("position", "occurrence"), exp.Substring: ("zero_start",), exp.GroupConcat: ("on_overflow",),
+}  # fmt: skip
+"""Of calls with a grammar of their own, whose arguments are not counted."""
+
+
 def _check_form(node: exp.Expr) -> None:
     if isinstance(node, exp.Star):
         _check_star(node)
@@ -177,6 +183,8 @@ def _check_form(node: exp.Expr) -> None:
         raise SqlError(sqlstates.UNDEFINED_OBJECT, f'type "{node.meta[WORD]}" does not exist', position=_position(node))
     elif isinstance(node, exp.Table):
         _check_source(node)
+    elif any(node.args.get(key) is not None for key in _NO_ARGUMENTS.get(type(node), ())):
+        raise _no_syntax(",", node)
     elif isinstance(node, exp.TableSample):
         _check_sample(node)
     elif isinstance(node, exp.Collate):
