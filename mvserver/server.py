@@ -134,14 +134,15 @@ async def _serve(rooms: Rooms, settings: config.Settings, tls: Tls | None) -> in
         ) from error
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    signals: list[int] = []  # whoever wants the server to end does not want it to begin again
     damage = rooms.database.damage
     damage.subscribe(lambda reason: _stop_soon(loop, stop))
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stopper(stop, number))
+        loop.add_signal_handler(number, _stopper(stop, number, signals))
     print(f"mvserver ready on {settings.host}:{wire.port}", flush=True)  # noqa: T201 - the promised line
     threading.Thread(target=rooms.start_engine, name="engine-start", daemon=True).start()
     await stop.wait()
-    anew = damage.reason is not None
+    anew = damage.reason is not None and not signals
     _log.info("shutting down, to start anew" if anew else "shutting down")
     rooms.engine.end_push_queries(
         SqlError(sqlstates.ADMIN_SHUTDOWN, "terminating connection due to administrator command")
@@ -203,8 +204,9 @@ def _tls(settings: config.Settings) -> Tls | None:
     return load_tls(settings.tls_certificate, settings.tls_key, required=settings.tls == "required")
 
 
-def _stopper(stop: asyncio.Event, number: int) -> Callable[[], None]:
+def _stopper(stop: asyncio.Event, number: int, signals: list[int]) -> Callable[[], None]:
     def on_signal() -> None:
+        signals.append(number)
         if stop.is_set():
             os._exit(128 + number)  # the second signal: at once; the next start is the recovery
         stop.set()

@@ -73,11 +73,9 @@ class Database:
             "max_temp_directory_size": limits.DUCKDB_SPILL_MAX,
         }
         set_aside: Path | None = None
-        marker = _marker(path)
-        if marker.exists():
-            if path.exists():
-                set_aside = _set_aside(path)
-            marker.unlink()
+        if damage.is_marked(path, _marker(path)):
+            set_aside = _set_aside(path)
+        _marker(path).unlink(missing_ok=True)
         try:
             connection = _connect(path, options)
         except duckdb.Error as error:
@@ -90,7 +88,7 @@ class Database:
     @staticmethod
     def watch_of(path: Path) -> damage.DamageWatch:
         """For damage that shows while no Database is at hand."""
-        return damage.DamageWatch.of_file(_marker(path))
+        return damage.DamageWatch.of_file(path, _marker(path))
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """A new cursor on the same database, with DuckDB's default settings. Close it when done."""

@@ -117,6 +117,13 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         each = each.__cause__ or each.__context__
 
 
+def is_marked(path: Path, marker: Path) -> bool:
+    """Whether the note is of this very file, and not of one that a backup has taken the place of since."""
+    if not marker.exists() or not path.exists():
+        return False
+    return marker.read_text(errors="replace").partition(" ")[0] == str(path.stat().st_ino)
+
+
 class DamageWatch:
     """Whoever meets an error of DuckDB tells it here; the first sign is acted upon, once.
 
@@ -132,12 +139,12 @@ class DamageWatch:
         self._listener: Callable[[str], None] | None = None
 
     @classmethod
-    def of_file(cls, marker: Path) -> DamageWatch:
-        """The note is the file ``marker``."""
+    def of_file(cls, path: Path, marker: Path) -> DamageWatch:
+        """The note about the file ``path`` is the file ``marker``."""
 
         def mark(reason: str) -> None:
             try:
-                marker.write_text(f"{reason}\n")
+                marker.write_text(f"{path.stat().st_ino} {reason}\n")
             except OSError as error:  # the damage is then met again
                 _log.warning("damage could not be noted in %s: %s", marker, error)
 

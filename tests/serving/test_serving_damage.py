@@ -208,6 +208,17 @@ def test_other_errors_at_the_opening_leave_the_file_where_it_is(
     assert not list(tmp_path.glob("*.damaged-*"))
 
 
+def test_a_file_that_takes_the_place_of_a_marked_one_is_kept(tmp_path: Path) -> None:
+    path, backup = tmp_path / "views.duckdb", tmp_path / "backup"
+    Database.open(path).close()
+    backup.write_bytes(path.read_bytes())
+    Database.watch_of(path).notice(ValueError("Corrupt database file: computed checksum 1"))
+    backup.replace(path)
+    with Database.open(path) as opened:
+        assert opened.set_aside is None
+    assert not list(tmp_path.glob("*.is-damaged"))
+
+
 def test_a_disk_that_damages_each_file_stops_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "views.duckdb"
     monkeypatch.setattr("mvserver.limits.DAMAGED_FILES_MAX", 2)
