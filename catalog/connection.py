@@ -201,6 +201,8 @@ class CatalogConnection:
             yield
         except sqlite3.IntegrityError:
             raise
+        except UnicodeDecodeError as error:  # a name in the file, which sqlite3 would quote
+            raise self._damaged(str(error)) from error
         except sqlite3.DatabaseError as error:
             code = getattr(error, "sqlite_errorcode", None)
             primary = code & 0xFF if code is not None else None
