@@ -206,7 +206,8 @@ class CatalogConnection:
         except sqlite3.DatabaseError as error:
             code = getattr(error, "sqlite_errorcode", None)
             primary = code & 0xFF if code is not None else None
-            if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            other_tables = str(error).startswith(("no such table", "no such column", "malformed"))
+            if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or other_tables:
                 raise self._damaged(str(error)) from error
             if code is None or primary == sqlite3.SQLITE_MISMATCH:  # a text that is none; a number where a text was
                 raise self._damaged(str(error)) from error
@@ -215,7 +216,10 @@ class CatalogConnection:
                     sqlstates.DISK_FULL, "the catalog cannot be written", detail=f"No space left for {self._path}."
                 ) from error
             raise SqlError(
-                sqlstates.IO_ERROR, "the catalog cannot be used", detail=f"{self._path}: {error}."
+                sqlstates.IO_ERROR,
+                "the catalog cannot be used",
+                detail=f"{self._path}: {error}.",
+                hint="Mend the cause, or put back catalog.db from a backup. Nothing has been changed or removed.",
             ) from error
 
     def _damaged(self, what: str) -> SqlError:
