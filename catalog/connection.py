@@ -20,13 +20,21 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 
 Row = tuple[Any, ...]
+_HEADER_BYTES = 512  # no database is shorter
 
 
 class CatalogConnection:
     """Thread-safe access to the catalog's file; another process on the same file is refused."""
 
-    def __init__(self, path: Path, prepare: Callable[[sqlite3.Connection, str], None]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        prepare: Callable[[sqlite3.Connection, str], None],
+        is_whole: Callable[[Callable[[str], list[Row]]], bool] = lambda read: True,
+    ) -> None:
+        """``is_whole`` is asked at each opening, and may read by the function that it is given."""
         self._path = path
+        self._is_whole = is_whole
         self._write_lock = threading.RLock()
         self._read_lock = threading.RLock()
         self._writer_thread: int | None = None
@@ -35,6 +43,7 @@ class CatalogConnection:
         self._closed = False
         self._lock_file = _lock(path)
         try:
+            self._refuse_stump()
             _make_private(path)
             self._writer = self._open()
             with self._reported():
@@ -53,6 +62,15 @@ class CatalogConnection:
         """Whether the calling thread has a transaction open."""
         return self._writer_thread == threading.get_ident()
 
+    def _refuse_stump(self) -> None:
+        """SQLite takes a file that is too short for an empty one, and then removes the log beside it."""
+        size = self._path.stat().st_size if self._path.exists() else 0
+        log = self._path.with_name(f"{self._path.name}-wal")
+        if 0 < size < _HEADER_BYTES:
+            raise self._damaged(f"file is too short: {size} bytes")
+        if size == 0 and log.exists() and log.stat().st_size > 0:
+            raise self._damaged(f"it is missing or empty, but {log.name} is there")
+
     def _open(self) -> sqlite3.Connection:
         with self._reported():
             connection = sqlite3.connect(
@@ -62,7 +80,9 @@ class CatalogConnection:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = FULL")  # an acknowledged statement survives a power cut
                 connection.execute("PRAGMA foreign_keys = ON")
-                problems = connection.execute("PRAGMA quick_check(1)").fetchall()
+                problems = connection.execute("PRAGMA integrity_check(1)").fetchall()
+                if problems == [("ok",)] and not self._is_whole(lambda sql: connection.execute(sql).fetchall()):
+                    problems = [("a row is not as it was written",)]
             except BaseException:
                 connection.close()
                 raise
@@ -181,17 +201,25 @@ class CatalogConnection:
             yield
         except sqlite3.IntegrityError:
             raise
+        except UnicodeDecodeError as error:  # a name in the file, which sqlite3 would quote
+            raise self._damaged(str(error)) from error
         except sqlite3.DatabaseError as error:
             code = getattr(error, "sqlite_errorcode", None)
             primary = code & 0xFF if code is not None else None
-            if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            other_tables = str(error).startswith(("no such table", "no such column", "malformed"))
+            if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or other_tables:
+                raise self._damaged(str(error)) from error
+            if code is None or primary == sqlite3.SQLITE_MISMATCH:  # a text that is none; a number where a text was
                 raise self._damaged(str(error)) from error
             if primary == sqlite3.SQLITE_FULL:
                 raise SqlError(
                     sqlstates.DISK_FULL, "the catalog cannot be written", detail=f"No space left for {self._path}."
                 ) from error
             raise SqlError(
-                sqlstates.IO_ERROR, "the catalog cannot be used", detail=f"{self._path}: {error}."
+                sqlstates.IO_ERROR,
+                "the catalog cannot be used",
+                detail=f"{self._path}: {error}.",
+                hint="Mend the cause, or put back catalog.db from a backup. Nothing has been changed or removed.",
             ) from error
 
     def _damaged(self, what: str) -> SqlError:
@@ -199,7 +227,8 @@ class CatalogConnection:
             sqlstates.DATA_CORRUPTED,
             "the catalog is damaged",
             detail=f"{self._path}: {what}.",
-            hint="The catalog is the durable truth and cannot be rebuilt: put back a copy of the file.",
+            hint="The catalog is the durable truth and cannot be rebuilt: put back catalog.db from a backup, with the "
+            "files beside it as they are there. Nothing has been changed or removed.",
         )
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from catalog.connection import CatalogConnection
 
+GENERATION = "SELECT value FROM counters WHERE name = 'generation'"
+_FIRST_FREE = 16386  # behind what a fresh catalog has
+
 
 def next_oid(connection: CatalogConnection) -> int:
     """Allocated inside the statement's transaction; one that rolls back gives it back."""
@@ -21,8 +24,14 @@ def next_oid_pair(connection: CatalogConnection) -> int:
     return first
 
 
+def is_unused(connection: CatalogConnection) -> bool:
+    """Whether no oid has ever been given: nobody has made anything."""
+    ((value,),) = connection.read("SELECT value FROM counters WHERE name = 'oid'")
+    return int(value) <= _FIRST_FREE
+
+
 def generation(connection: CatalogConnection) -> int:
-    (row,) = connection.read("SELECT value FROM counters WHERE name = 'generation'")
+    (row,) = connection.read(GENERATION)
     return int(row[0])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from catalog import integrity
 from catalog.connection import CatalogConnection
 
 
@@ -10,7 +11,8 @@ class Settings:
         self._connection = connection
 
     def all(self) -> dict[str, str]:
-        return {str(name): str(value) for name, value in self._connection.read("SELECT name, value FROM settings")}
+        rows = self._connection.read("SELECT name, value FROM settings WHERE name <> ?", (integrity.SETTING,))
+        return {str(name): str(value) for name, value in rows}
 
     def get(self, name: str, default: str | None = None) -> str | None:
         rows = self._connection.read("SELECT value FROM settings WHERE name = ?", (name,))

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from catalog import counters, migrations
+from catalog import counters, integrity, migrations
 from catalog.comments import Comments
 from catalog.connection import CatalogConnection
 from catalog.databases import Databases
@@ -71,7 +71,7 @@ class Catalog:
     def open(cls, path: Path) -> Catalog:
         """Opens or makes the file, brings its tables to this version; refuses a newer, foreign or damaged one."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        connection = CatalogConnection(path, migrations.migrate)
+        connection = CatalogConnection(path, migrations.migrate, integrity.is_whole)
         return cls(connection)
 
     @property
@@ -84,6 +84,11 @@ class Catalog:
         return self._generation
 
     @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever made in it."""
+        return counters.is_unused(self._connection)
+
+    @property
     def in_transaction(self) -> bool:
         """Whether the calling thread has one open."""
         return self._connection.in_transaction
@@ -92,7 +97,12 @@ class Catalog:
     def transaction(self) -> Iterator[None]:
         """All or nothing; inside another one of the same thread, a part of it."""
         raised: list[int] = []
-        with self._connection.transaction(lambda: raised.append(counters.raise_generation(self._connection))):
+
+        def finish() -> None:
+            raised.append(counters.raise_generation(self._connection))
+            integrity.seal(self._connection)
+
+        with self._connection.transaction(finish):
             yield
         if raised:
             self._tell(raised[0])

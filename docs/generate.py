@@ -1,12 +1,14 @@
 """Writes the parts of the documents that are tables of the code: `.venv/bin/python docs/generate.py`.
 
-docs/sql/functions.md is made whole, from the capability table; the session's settings stand between two marks in
+docs/sql/functions.md is made whole, from the capability table, as docs/sql/pull-functions.md is from the list of what
+pull queries may call; the session's settings stand between two marks in
 docs/sql/session.md. tests/docs compares what is committed with what this makes.
 """
 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -15,10 +17,12 @@ from mvserver.compiler.capabilities import Capability, all_capabilities
 from mvserver.compiler.capabilities.model import Example, Nulls
 from mvserver.compiler.type_names import postgres_name
 from mvserver.session.setting_table import SETTINGS, Change
+from mvserver.sql import pull_functions
 from mvserver.sql.types import SqlType
 
 SQL = Path(__file__).resolve().parent / "sql"
 FUNCTIONS = SQL / "functions.md"
+PULL_FUNCTIONS = SQL / "pull-functions.md"
 SESSION = SQL / "session.md"
 _MARKED = re.compile(r"(<!-- session settings -->\n).*?(<!-- /session settings -->)", re.DOTALL)
 _NO_EFFECT = "Accepted for compatibility; has no effect."
@@ -170,7 +174,42 @@ def _names(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
+_PULL_HEAD = """\
+# Functions of pull queries
+
+This page is made by `docs/generate.py` from the table that pull queries are checked against; do not edit it.
+
+These are PostgreSQL's functions, with its meaning, as far as a [pull query](pull.md) may call them. Where one differs,
+it says so under [differences](postgresql.md). Numbers in brackets are how many arguments a function takes. Any other
+name is 42883, or 0A000 where PostgreSQL has such a function. Functions, types and grammar that DuckDB alone has are
+refused as well. The functions of continuous queries have [a page of their own](functions.md).
+"""
+_PULL_NOTES = {
+    "Aggregates": "All may have `FILTER (WHERE condition)`, `DISTINCT`, `ORDER BY` among their arguments, and `OVER`. "
+    "`mode`, `percentile_cont` and `percentile_disc` are written with `WITHIN GROUP (ORDER BY x)`.",
+    "Windows": "They need `OVER`; aggregates may have it.",
+    "Rows": "They stand in `FROM`, or in the select list.",
+}
+
+
+def pull_functions_page() -> str:
+    parts = [_PULL_HEAD]
+    for title, text in pull_functions.GROUPS.items():
+        names = [entry.split(" ")[0] for entry in " ".join(text.split()).split(", ")]
+        shown = (_pull_function(pull_functions.table()[name]) for name in names if not name.startswith("_"))
+        lines = textwrap.fill(", ".join(shown), 120, break_long_words=False, break_on_hyphens=False)
+        note = _PULL_NOTES.get(title)
+        parts.append(f"\n## {title}\n\n" + (f"{textwrap.fill(note, 120)}\n\n" if note else "") + f"{lines}\n")
+    return "".join(parts)
+
+
+def _pull_function(called: pull_functions.Called) -> str:
+    most = "" if called.most == called.least else "…" if called.most == pull_functions.MANY else f"–{called.most}"
+    return f"`{called.name}`\u00a0({called.least}{most})"
+
+
 def main() -> None:
+    PULL_FUNCTIONS.write_text(pull_functions_page(), encoding="utf-8")
     FUNCTIONS.write_text(functions_page(), encoding="utf-8")
     SESSION.write_text(session_page(SESSION.read_text(encoding="utf-8")), encoding="utf-8")
 

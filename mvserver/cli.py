@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import getpass
 import importlib.metadata
-import logging
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,7 +42,10 @@ def version() -> str:
 
 def _serve(options: argparse.Namespace) -> NoReturn:
     settings = _settings(options)
-    from mvserver.server import run  # what it imports takes a second, and the other commands do not need it
+    from mvserver.server import (  # what it imports takes a second, and the other commands do not need it
+        end_at_once,
+        run,
+    )
 
     try:
         code = run(settings)
@@ -53,10 +54,7 @@ def _serve(options: argparse.Namespace) -> NoReturn:
         code = _EXIT_REFUSED
     # All is closed and on disk. The interpreter's own end would wait for threads that may still sit in a library, and
     # those libraries would print which of their objects they find alive.
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    end_at_once(code)
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -73,7 +71,9 @@ def _check(options: argparse.Namespace) -> int:
 def _init(options: argparse.Namespace) -> int:
     settings = _settings(options)
     from mvserver import first_password
+    from mvserver.private_files import keep_private
 
+    keep_private(settings.data_dir, settings.data_dir / "files")
     password = first_password.take() or _asked_password()
     role = first_password.initialize(settings.data_dir, password, settings.password_encryption)
     print(f'the password of role "{role}" is set in {settings.data_dir}')

@@ -18,6 +18,9 @@ CONNECTIONS_REFUSED_MAX = 50  # over the cap: so many are told 53300, the rest a
 CANCEL_THREADS = 2  # cancels must not queue behind the statements they are meant to stop
 CLOSE_LINGER_S = 5.0  # how long the last bytes to a client that is hung up on may take
 ENGINE_STOP_S = 8.0  # at shutdown: how long batches that are being committed, and Spark, may take to end
+START_ANEW_DRAIN_S = 2.0  # before the server starts itself anew: how long running statements may take to end
+START_ANEW_SOON_S = 60.0  # a server that begins again so soon after the last time pauses first
+START_ANEW_PAUSE_S = 10.0
 SHUTDOWN_GRACE_S = 5.0  # after the drain: how long cancelled statements may take to end
 LOGIN_GRACE_S = 1.0  # at a shutdown: how long a client that is only just logging in may take to be told
 ARRAY_DIMENSIONS_MAX = 6  # PostgreSQL's MAXDIM
@@ -98,6 +101,8 @@ DATABASE_CLOSE_S = 5.0  # how long statements that are interrupted at the end ma
 QUERY_MEMORY_DEFAULT = 1024**3  # what cannot go to disk: half of DuckDB's, so that one query leaves some to others
 WRITE_AHEAD_LOG_BYTES_MAX = 128 << 20  # then it is folded into the file; a start after a kill reads 100 MB a second
 DUCKDB_CHECKPOINT = "1TB"  # DuckDB's own threshold, which is of a guess: see spark_sinks.duckdb.write_ahead_log
+DAMAGED_FILES_MAX = 50  # set aside within DAMAGE_WITHIN_S; one more stops the server: the disk is not to be trusted
+DAMAGE_WITHIN_S = 600
 DUCKDB_SPILL_MAX = "20GB"  # sorts and joins that do not fit into memory; the folder is emptied at start
 
 # --- pull queries ---------------------------------------------------------------------------------------------------

@@ -19,10 +19,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from catalog.model import Query
 from catalog.store import Catalog
-from mvserver import config, first_password, limits, sqlstates
+from mvserver import config, data_identity, first_password, limits, sqlstates
 from mvserver.collector import Collector
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.explain import explain
@@ -37,9 +38,11 @@ from mvserver.pgwire.server import PgWireServer
 from mvserver.pgwire.tls import Tls
 from mvserver.pgwire.tls import load as load_tls
 from mvserver.plugins import load_extensions, load_rewriter
+from mvserver.private_files import keep_private
 from mvserver.routing import lookup, ports
 from mvserver.routing.router import Router
 from mvserver.serving.api import Version
+from mvserver.serving.database import FILE_NAME as VIEWS_FILE
 from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
 from mvserver.serving.pull import DuckPullService
@@ -63,25 +66,40 @@ from mvserver.streaming.engine_services import EngineServices
 from mvserver.streaming.live_relations import finished_relation, live_relations
 from mvserver.streaming.spark import SparkOptions
 from spark_sinks.duckdb.commits import Commits
+from spark_sinks.duckdb.damage import user_error
 from spark_sinks.duckdb.writer import Writer
 
 _log = logging.getLogger(__name__)
 
 _LOOK_EVERY_S = 0.05
+_ANEW_VARIABLE = "_MVSERVER_STARTED_ANEW"  # when the process began again for the last time
+START_ANEW = -1
+"""What :func:`run` returns in place of an exit code when the process is to begin again."""
 
 
 def run(settings: config.Settings) -> int:
-    """Serves until SIGTERM or SIGINT; a second one ends the process at once. Returns the exit code."""
+    """Serves until SIGTERM or SIGINT; a second one ends the process at once. Returns the exit code, or START_ANEW."""
     set_up_logging(settings.log_level.upper())
     # Statements wait for each other's turn of the interpreter; a short turn keeps look-ups fast beside long ones.
     sys.setswitchinterval(0.001)
     password = first_password.take()
     tls = _tls(settings)
-    with _locked(settings.data_dir), Rooms(settings) as rooms:
+    keep_private(settings.data_dir, settings.data_dir / "files")
+    with _locked(settings.data_dir), _open_rooms(settings) as rooms:
         first_password.provide(rooms.catalog, password, settings.password_encryption)
         rooms.collector.start()
         with asyncio.Runner(loop_factory=_new_event_loop) as runner:
             return runner.run(_serve(rooms, settings, tls))
+
+
+def _open_rooms(settings: config.Settings) -> Rooms:
+    """Damage that shows while the rooms are made is noted, and the file set aside by the second opening."""
+    try:
+        return Rooms(settings)
+    except Exception as error:
+        if not Database.watch_of(settings.data_dir / VIEWS_FILE).notice(error):
+            raise
+    return Rooms(settings)
 
 
 def _new_event_loop() -> asyncio.AbstractEventLoop:
@@ -116,35 +134,58 @@ async def _serve(rooms: Rooms, settings: config.Settings, tls: Tls | None) -> in
         ) from error
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    signals: list[int] = []  # whoever wants the server to end does not want it to begin again
+    damage = rooms.database.damage
+    damage.subscribe(lambda reason: _stop_soon(loop, stop))
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stopper(stop, number))
+        loop.add_signal_handler(number, _stopper(stop, number, signals))
     print(f"mvserver ready on {settings.host}:{wire.port}", flush=True)  # noqa: T201 - the promised line
     threading.Thread(target=rooms.start_engine, name="engine-start", daemon=True).start()
     await stop.wait()
-    _log.info("shutting down")
+    anew = damage.reason is not None and not signals
+    _log.info("shutting down, to start anew" if anew else "shutting down")
     rooms.engine.end_push_queries(
         SqlError(sqlstates.ADMIN_SHUTDOWN, "terminating connection due to administrator command")
     )
-    await wire.shutdown(settings.shutdown_timeout)
+    await wire.shutdown(
+        min(settings.shutdown_timeout, limits.START_ANEW_DRAIN_S) if anew else settings.shutdown_timeout
+    )
     try:
         await asyncio.wait_for(loop.run_in_executor(None, rooms.engine.stop), limits.ENGINE_STOP_S)
     except TimeoutError:
         # Spark or a source hangs. What is committed is safe, and the rest is read again: as after any unclean stop.
         _log.warning("batches did not end within %g s; they are given up", limits.ENGINE_STOP_S)
-        logging.shutdown()
-        os._exit(0)
-    await _wait_for_left_work(rooms)
-    return 0
+        end_at_once(START_ANEW if anew else 0)
+    await _wait_for_left_work(rooms, START_ANEW if anew else 0)
+    return START_ANEW if anew else 0
 
 
-async def _wait_for_left_work(rooms: Rooms) -> None:
+def _stop_soon(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop has ended already
+        loop.call_soon_threadsafe(stop.set)
+
+
+def end_at_once(code: int) -> NoReturn:
+    """Ends the process without a word to whatever still runs in it; with START_ANEW its program begins again."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if code == START_ANEW:
+        now = time.time()
+        if now - float(os.environ.get(_ANEW_VARIABLE, "0")) < limits.START_ANEW_SOON_S:
+            time.sleep(limits.START_ANEW_PAUSE_S)
+        os.environ[_ANEW_VARIABLE] = str(now)
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - the program that runs already
+    os._exit(code)
+
+
+async def _wait_for_left_work(rooms: Rooms, code: int) -> None:
     """DuckDB is not closed under statements that do not stop; nor are they waited for long."""
     ends = time.monotonic() + limits.SHUTDOWN_GRACE_S
     while rooms.pulls.left:
         if time.monotonic() > ends:
             _log.warning("%d canceled statements did not end; they are given up", rooms.pulls.left)
-            logging.shutdown()
-            os._exit(0)
+            end_at_once(code)
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
@@ -163,8 +204,9 @@ def _tls(settings: config.Settings) -> Tls | None:
     return load_tls(settings.tls_certificate, settings.tls_key, required=settings.tls == "required")
 
 
-def _stopper(stop: asyncio.Event, number: int) -> Callable[[], None]:
+def _stopper(stop: asyncio.Event, number: int, signals: list[int]) -> Callable[[], None]:
     def on_signal() -> None:
+        signals.append(number)
         if stop.is_set():
             os._exit(128 + number)  # the second signal: at once; the next start is the recovery
         stop.set()
@@ -177,6 +219,13 @@ class Rooms:
 
     def __init__(self, settings: config.Settings) -> None:
         self._close = contextlib.ExitStack()
+        try:
+            self._open(settings)
+        except BaseException:
+            self._close.close()
+            raise
+
+    def _open(self, settings: config.Settings) -> None:
         rewriter, extensions = load_rewriter(settings.rewriter), load_extensions(settings.extensions)
         data = settings.data_dir
         for folder in (data / "files", settings.store_config_dir, settings.jar_dir):
@@ -184,15 +233,17 @@ class Rooms:
         self.catalog = Catalog.open(data / "catalog.db")
         self._close.callback(self.catalog.close)
         self.database = Database.open(
-            data / "views.duckdb",
+            data / VIEWS_FILE,
             memory_limit=f"{settings.duckdb_memory_limit}B",
             threads=settings.duckdb_threads or os.cpu_count() or 1,
         )
         self._close.callback(self.database.close)
         if self.database.set_aside is not None:
             _log.warning("the view database was damaged and is set aside as %s", self.database.set_aside)
+        with self.database.cursor() as cursor:
+            data_identity.agree(self.catalog, cursor, data)
         failpoints = Failpoints.from_environment()
-        self.writer = Writer(self.database.cursor, translate, failpoints.reached)
+        self.writer = Writer(self.database.cursor, translate, failpoints.reached, self.database.damage)
         self._close.callback(self.writer.close)
         self.stores = StoreRegistry(
             StoreSettings(
@@ -269,6 +320,7 @@ class Rooms:
                 rewriter=rewriter,
                 large_texts=large_texts,
                 extensions=extensions,
+                explain_failure=self._explain_failure,
                 unreserved_connections=max(settings.max_connections - settings.superuser_reserved_connections, 0),
                 setting_defaults=_session_defaults(settings),
             )
@@ -282,6 +334,9 @@ class Rooms:
         """After the server is ready: what takes time and no pull query needs."""
         self.engine.start()
         self.pulls.warm_up()
+
+    def _explain_failure(self, error: Exception) -> SqlError | None:
+        return user_error(error) if self.database.damage.notice(error) else None
 
     def _compile(self, query: Query) -> ContinuousPlan:
         """A definition of the catalog, compiled anew at each start."""

@@ -125,7 +125,7 @@ class Binder:
         with_sets = not reads.system and tree.find(exp.SetOperation) is not None
         if with_sets:
             set_columns.unify(self._cursor, tree, inner=True)
-        bound = self._bound_first(wanted)
+        bound = self._completed(tree, {}, wanted)
         if not reads.system:
             OperandChecks(self._cursor, tree, bound.parameters, wanted.text).check()
         if numbers:
@@ -149,22 +149,23 @@ class Binder:
         if with_enums or _needs_types(tree, reads):
             rewriting = TypedRewriting(self._cursor, tree, bound.parameters, wanted.time_zone)
             if rewriting.apply(with_enums=with_enums):
-                bound = self._bound(tree)
+                bound = self._completed(tree, bound.parameters, wanted)
         if with_sets and set_columns.unify(self._cursor, tree):
             bound = self._bound(tree)
         if binding.UNKNOWN in bound.parameters.values() or not bound.types:
             bound = self._bind_open(tree, bound)
         return tree, bound
 
-    def _bound_first(self, wanted: Binding) -> Bound:
+    def _completed(self, tree: exp.Expr, parameters: Mapping[int, str], wanted: Binding) -> Bound:
+        """With what DuckDB does not bind put in other words."""
         try:
-            return self._bound(wanted.tree)
+            return self._bound(tree)
         except SqlError as error:
             if error.sqlstate not in (sqlstates.UNDEFINED_FUNCTION, sqlstates.DATATYPE_MISMATCH):
                 raise
-            if not TypedRewriting(self._cursor, wanted.tree, {}, wanted.time_zone).add_missing():
+            if not TypedRewriting(self._cursor, tree, parameters, wanted.time_zone).add_missing():
                 raise
-        return self._bound(wanted.tree)
+        return self._bound(tree)
 
     def _not_inferred(self, tree: exp.Expr, casts: Mapping[int, str], unknown: list[int]) -> list[int]:
         """Those of the unknown parameters whose type DuckDB does not find either when it knows the others: one that it

@@ -114,6 +114,8 @@ def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
     alias = _TYPE_ALIASES.get(name)
     target = cast.to.expressions[0] if is_array and cast.to.expressions else cast.to
     plain = type(target) is exp.DataType and target.this != exp.DataType.Type.USERDEFINED  # not oid and its like
+    if alias is None and type(target) is exp.DataType and not plain:
+        raise SqlError(sqlstates.UNDEFINED_OBJECT, f'type "{name}" does not exist')  # DuckDB may have one
     if name == "char" and not plain and not is_array:  # "char", a single byte
         cast.set("to", exp.DataType.build("TEXT", dialect="duckdb"))
         first = exp.Anonymous(this="left", expressions=[cast.copy(), exp.Literal.number(1)])

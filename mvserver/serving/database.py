@@ -19,7 +19,9 @@ from typing import Self
 
 import duckdb
 
-from mvserver import limits
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+from spark_sinks.duckdb import damage
 
 FILE_NAME = "views.duckdb"
 VIEW_SCHEMA = "_views"
@@ -40,12 +42,13 @@ _STARTUP_OPTIONS: dict[str, str | bool | int | float | list[str]] = {
 class Database:
     """An open DuckDB file. One cursor per user of it: a cursor used by two threads at once raises ResourceInUse."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, name: str, set_aside: Path | None) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path, set_aside: Path | None) -> None:
         self._connection = connection
+        self.damage = self.watch_of(path)
         self._lock = threading.Lock()
         self._closed = False
         self._cursors: weakref.WeakSet[duckdb.DuckDBPyConnection] = weakref.WeakSet()
-        self.name = name
+        self.name = path.stem
         self.set_aside = set_aside
 
     @classmethod
@@ -55,8 +58,8 @@ class Database:
         """Open ``path`` (made with its folder if it is not there).
 
         ``set_aside`` of the result names what a damaged file was renamed to; the schemas are then empty and the views
-        have to be rebuilt. A file that another process holds, or that cannot be opened for want of memory, disk or
-        rights, is not damaged: that error goes to the caller.
+        have to be rebuilt. So it is with a file whose damage was noted when it was last open. A file that another
+        process holds, or that cannot be opened for want of memory, disk or rights, is not damaged: 58030 says why.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         spill = path.parent / "spill"
@@ -70,14 +73,22 @@ class Database:
             "max_temp_directory_size": limits.DUCKDB_SPILL_MAX,
         }
         set_aside: Path | None = None
+        if damage.is_marked(path, _marker(path)):
+            set_aside = _set_aside(path)
+        _marker(path).unlink(missing_ok=True)
         try:
             connection = _connect(path, options)
         except duckdb.Error as error:
             if not path.exists() or not _is_damage(error):
-                raise
+                raise _cannot_open(path, error) from error
             set_aside = _set_aside(path)
             connection = _connect(path, options)
-        return cls(connection, path.stem, set_aside)
+        return cls(connection, path, set_aside)
+
+    @staticmethod
+    def watch_of(path: Path) -> damage.DamageWatch:
+        """For damage that shows while no Database is at hand."""
+        return damage.DamageWatch.of_file(path, _marker(path))
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """A new cursor on the same database, with DuckDB's default settings. Close it when done."""
@@ -110,6 +121,9 @@ class Database:
             if at_the_latest:
                 raise
             return False
+        except duckdb.Error as error:
+            if not self.damage.notice(error):  # what is committed is in the write-ahead log
+                raise
         return True
 
     def __enter__(self) -> Self:
@@ -141,19 +155,59 @@ def _preparation() -> Iterable[str]:
 
 _CIRCUMSTANCES = (
     "Could not set lock", "Conflicting lock", "already open", "different configuration", "Permission denied",
-    "No space left", "Too many open files", "Read-only file system", "Input/output error",
+    "No space left", "quota", "Too many open files", "Read-only file system", "Input/output error",
+    "Cannot allocate memory", "ailed to allocate", "ould not allocate", "Out of Memory",
 )  # fmt: skip
+_AT_OPENING = ("Serialization Error", "INTERNAL Error", "FATAL Error")
+"""Kinds of errors that only the file's content can cause while it is opened."""
 
 
 def _is_damage(error: duckdb.Error) -> bool:
     """False where the file may well be whole: another process holds it, or memory, disk or rights are missing."""
+    text = str(error)
     if isinstance(error, duckdb.OutOfMemoryException | duckdb.PermissionException):
         return False
-    return not any(text in str(error) for text in _CIRCUMSTANCES)
+    if any(circumstance in text for circumstance in _CIRCUMSTANCES):
+        return False
+    replaying = "Failure while replaying WAL file" in text  # whatever is wrong with an entry
+    return replaying or damage.sign_in(text) is not None or text.startswith(_AT_OPENING)
+
+
+def _cannot_open(path: Path, error: duckdb.Error) -> SqlError:
+    first = str(error).strip().split("\n", 1)[0].rstrip(". ")
+    return SqlError(
+        sqlstates.IO_ERROR,
+        f"the file of the views {path} cannot be opened",
+        detail=f"{first}.",
+        hint="The file is left as it is. Mend the cause and start the server again; if the file itself is at fault, "
+        "move it and its .wal away, and the views are rebuilt from their sources.",
+    )
+
+
+def _marker(path: Path) -> Path:
+    """A note beside the file that it is damaged, with the reason."""
+    return path.with_name(f"{path.name}.is-damaged")
+
+
+def _refuse_endless_damage(path: Path) -> None:
+    """A disk that damages each new file would be filled with what is set aside."""
+    recent = [
+        found
+        for found in path.parent.glob(f"{path.name}.damaged-*")
+        if found.suffix != ".wal" and time.time() - found.stat().st_ctime < limits.DAMAGE_WITHIN_S
+    ]
+    if len(recent) >= limits.DAMAGED_FILES_MAX:
+        raise SqlError(
+            sqlstates.DATA_CORRUPTED,
+            f"the file of the views was damaged {len(recent) + 1} times within {limits.DAMAGE_WITHIN_S // 60} minutes",
+            detail=f"The damaged files are {path}.damaged-*.",
+            hint="Check the machine's disk and memory. Move the damaged files away, and start the server again.",
+        )
 
 
 def _set_aside(path: Path) -> Path:
     """Rename the file and its write-ahead log; a second one in the same second gets a number."""
+    _refuse_endless_damage(path)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     target = path.with_name(f"{path.name}.damaged-{stamp}")
     number = 1

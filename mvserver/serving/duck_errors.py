@@ -12,8 +12,10 @@ from collections.abc import Callable
 from mvserver import limits, sqlstates
 from mvserver.compiler.failures import raised
 from mvserver.errors import SqlError
+from mvserver.serving.allowed import UNDEFINED
 from mvserver.serving.from_text import SEPARATOR
 from mvserver.serving.long_texts import too_large
+from spark_sinks.duckdb import damage
 
 _PREFIX = re.compile(r"^(?:Invalid Error: )?(?P<kind>[A-Za-z][A-Za-z ]*?) ?(?:Error|error|ERROR): (?P<body>.*)$", re.S)
 _CLAUSE = re.compile(r"\n\s*LINE \d+:.*$", re.S)
@@ -30,7 +32,7 @@ def _rule(pattern: str, build: Callable[[re.Match[str]], SqlError]) -> _Rule:
 def _undefined_function(match: re.Match[str]) -> SqlError:
     return SqlError(
         sqlstates.UNDEFINED_FUNCTION,
-        f"function {match['name']} does not exist",
+        f"function {match['name'].replace(UNDEFINED, '')} does not exist",
         hint="No function matches the given name and argument types. You might need to add explicit type casts.",
     )
 
@@ -273,6 +275,10 @@ _RULES: tuple[_Rule, ...] = (
         r"negative substring length not allowed",
         lambda _: SqlError(sqlstates.SUBSTRING_ERROR, "negative substring length not allowed"),
     ),
+    _rule(
+        r"(?P<text>index -?\d+ out of valid range, 0\.\.-?\d+)",
+        lambda m: SqlError(sqlstates.ARRAY_SUBSCRIPT_ERROR, m["text"]),
+    ),
     _rule(r"requested length too large", lambda _: too_large(limits.REPEATED_TEXT_BYTES_MAX)),
     _rule(
         r"(?P<text>field position must not be zero|cannot get array length of a (?:scalar|non-array)|"
@@ -389,7 +395,7 @@ def translate(error: BaseException) -> SqlError:
     if isinstance(error, SqlError):
         return error
     text = str(error)
-    own = raised(text)
+    own = raised(text) or damage.error_of(text)
     if own is not None:
         return own
     match = _PREFIX.match(text)

@@ -16,6 +16,7 @@ from mvserver.errors import SqlError
 from mvserver.serving import operators
 from mvserver.serving.duck_errors import TOO_WIDE
 from mvserver.serving.guard import function_name
+from mvserver.sql.pull_parser import CALLED
 
 _LITERAL_ERRORS = (
     sqlstates.INVALID_TEXT_REPRESENTATION,
@@ -92,7 +93,7 @@ def _call(error: SqlError, tree: exp.Expr) -> int | None:
     if match is None:
         return None
     name = match["name"].rpartition(".")[2]
-    calls = [node for node in tree.find_all(exp.Func) if "start" in node.meta and function_name(node) == name]
+    calls = [node for node in tree.walk() if "start" in node.meta and name in (_written(node), _known_as(node))]
     if not calls or (match["signature"] is not None and len(calls) > 1):
         return None
     call = min(calls, key=_start)
@@ -102,9 +103,18 @@ def _call(error: SqlError, tree: exp.Expr) -> int | None:
     return written[0]
 
 
-def _qualified(call: exp.Func) -> tuple[int, str]:
+def _written(node: exp.Expr) -> str | None:
+    called = node.meta.get(CALLED)
+    return None if called is None else str(called[0])
+
+
+def _known_as(node: exp.Expr) -> str | None:
+    return function_name(node) if isinstance(node, exp.Func) else None
+
+
+def _qualified(call: exp.Expr) -> tuple[int, str]:
     """Where the call begins, and its name as PostgreSQL shows it, both with its schema."""
-    name, start = function_name(call), _start(call)
+    name, start = _written(call) or _known_as(call) or "", _start(call)
     above = call.parent
     if isinstance(above, exp.Dot) and above.expression is call and isinstance(above.this, exp.Identifier):
         return int(above.this.meta.get("start", start)), f"{above.this.name.lower()}.{name}"

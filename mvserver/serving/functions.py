@@ -182,15 +182,6 @@ def _convert_from(node: exp.Anonymous) -> exp.Expr:
     return exp.Anonymous(this=spelled, expressions=[node.expressions[0].copy()])
 
 
-def _regexp_matches(node: exp.Anonymous) -> exp.Expr:
-    """In PostgreSQL a set of arrays; DuckDB's function of that name is a test."""
-    raise SqlError(
-        sqlstates.FEATURE_NOT_SUPPORTED,
-        "function regexp_matches is not supported",
-        hint="Use regexp_match for the first match, or ~ for a test.",
-    )
-
-
 def _regexp_match(node: exp.Anonymous) -> exp.Expr | None:
     """All groups of a constant pattern; the macro of that name gives the first one."""
     text, pattern = node.expressions
@@ -256,7 +247,7 @@ _SPECIAL: dict[tuple[str, int], Callable[[exp.Anonymous], exp.Expr | None]] = {
     ("enum_range", 2): _enum_range, ("jsonb_agg", 1): _document_of_rows, ("json_agg", 1): _document_of_rows,
     ("to_char", 2): _to_char, ("to_date", 2): _to_date, ("to_timestamp", 2): _to_date,
     ("convert_from", 2): _convert_from, ("convert_to", 2): _convert_from,
-    ("regexp_match", 2): _regexp_match, ("regexp_matches", 2): _regexp_matches, ("regexp_matches", 3): _regexp_matches,
+    ("regexp_match", 2): _regexp_match,
 }  # fmt: skip
 """By name and number of arguments."""
 

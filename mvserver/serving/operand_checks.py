@@ -123,13 +123,19 @@ class OperandChecks:
 
     # --- names ------------------------------------------------------------------------------------------------------
     def _check_aliases(self, select: exp.Select) -> None:
-        """WHERE and HAVING know the columns of FROM, and not those of the select list as in DuckDB."""
+        """Expressions know the columns of FROM, and not those of the select list as in DuckDB: only a bare name in
+        GROUP BY or ORDER BY may mean one of these."""
         aliases = {
             item.alias
             for item in select.expressions
             if isinstance(item, exp.Alias) and not (isinstance(item.this, exp.Column) and item.this.name == item.alias)
         }
         clauses = [select.args[key] for key in ("where", "having") if select.args.get(key) is not None]
+        clauses += [item.this for item in select.expressions if isinstance(item, exp.Alias)]
+        for key in ("order", "group"):
+            listed = select.args[key].expressions if select.args.get(key) is not None else []
+            keys = [each.this if isinstance(each, exp.Ordered) else each for each in listed]
+            clauses += [each for each in keys if not isinstance(each.unnest(), exp.Column)]
         if not aliases or not clauses or select.find_ancestor(exp.Select) is not None:
             return
         for column in (column for clause in clauses for column in clause.find_all(exp.Column)):

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from mvserver import limits
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
 from mvserver.serving import json_operators
 from mvserver.serving.arrays import array_literal
 from mvserver.serving.casts import constant_of
@@ -36,7 +37,7 @@ def concerns(node: exp.Expr) -> bool:
     if isinstance(node, exp.Anonymous):
         return node.name.lower() in (*_DIVISORS, "log", "array_to_string")
     if isinstance(node, exp.Bracket):
-        return not all(map(_is_natural, node.expressions))
+        return not isinstance(node.this.unnest(), exp.Array) or not all(map(_is_natural, node.expressions))
     return isinstance(node, _NODES)
 
 
@@ -47,7 +48,7 @@ def rewritten(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
     if isinstance(node, _ARITHMETIC):
         return _arithmetic(node, type_of)
     if isinstance(node, exp.Bracket):
-        return _within_bounds(node) if type_of(node.this).endswith("]") else None
+        return _subscripted(node, type_of(node.this))
     if isinstance(node, exp.ArrayToString):
         return _joined_items(node, node.this, type_of)
     if isinstance(node, exp.ExplodingGenerateSeries):
@@ -195,6 +196,17 @@ def _is_natural(index: exp.Expr) -> bool:
     return isinstance(index, exp.Literal)
 
 
+def _subscripted(node: exp.Bracket, kind: str) -> exp.Expr | None:
+    if kind == "VARCHAR" or kind.startswith("STRUCT"):
+        shown = "text" if kind == "VARCHAR" else "record"
+        raise SqlError(
+            sqlstates.DATATYPE_MISMATCH, f"cannot subscript type {shown} because it does not support subscripting"
+        )
+    if not kind.endswith("]") or all(map(_is_natural, node.expressions)):
+        return None
+    return _within_bounds(node)
+
+
 def _within_bounds(node: exp.Bracket) -> exp.Expr:
     """Subscripts begin at 1: DuckDB counts those below from the array's end."""
     for index in list(node.expressions):
@@ -209,6 +221,12 @@ def _within_bounds(node: exp.Bracket) -> exp.Expr:
 
 def _flatten(array: exp.Expr, kind: str) -> bool:
     """An array of several dimensions as its elements one after the other, in its place."""
+    if kind.startswith(("STRUCT", "MAP")) and not kind.endswith("]"):  # DuckDB makes columns of the fields
+        raise SqlError(
+            sqlstates.UNDEFINED_FUNCTION,
+            f"function unnest({'record' if kind.startswith('STRUCT') else 'map'}) does not exist",
+            hint="No function matches the given name and argument types. You might need to add explicit type casts.",
+        )
     depth = (len(kind) - len(kind.rstrip("[]"))) // 2
     if depth < 2:
         return False

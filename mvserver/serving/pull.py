@@ -231,6 +231,7 @@ class DuckPullService:
         except WorkLeft:
             raise  # whoever is still binding the tree takes it apart
         except SqlError as error:
+            self._database.damage.notice(error)
             dismantle(tree)
             located = select.copy()
             locate(error, located, within)

@@ -19,10 +19,16 @@ from mvserver.serving.leaving import WorkLeft
 
 
 class Watch:
-    """Ends a statement after its time and remembers why it was ended: DuckDB only says that it was interrupted."""
+    """Ends a statement after its time and remembers why it was ended: DuckDB only says that it was interrupted.
 
-    def __init__(self, interrupt: Callable[[], None], timeout_s: float | None) -> None:
+    ``notice`` is told of each error, which may be a sign of a damaged file.
+    """
+
+    def __init__(
+        self, interrupt: Callable[[], None], timeout_s: float | None, notice: Callable[[BaseException], object]
+    ) -> None:
         self._interrupt = interrupt
+        self._notice = notice
         self._timed_out = False
         self._timer: threading.Timer | None = None
         if timeout_s is not None and timeout_s > 0:
@@ -39,6 +45,7 @@ class Watch:
             self._timer.cancel()
 
     def translate(self, error: BaseException) -> SqlError:
+        self._notice(error)
         found = translate(error)
         if found.sqlstate == sqlstates.QUERY_CANCELED and self._timed_out:
             return SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to statement timeout")

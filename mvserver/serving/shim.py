@@ -21,8 +21,6 @@ from mvserver.serving.functions import adapt_function
 from mvserver.serving.json_operators import adapt_operator
 from mvserver.serving.row_values import compared_rows
 
-_DEFAULT_COLLATIONS = frozenset({"default", "c", "posix", "ucs_basic"})
-
 
 def adapt(tree: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Expr:
     """``catalog``: the query reads catalog relations, where text like ``'{0}'`` may mean an array."""
@@ -128,8 +126,7 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         return _similar(node)
     if isinstance(node, exp.Collate):
         operand: exp.Expr = node.this
-        if node.expression.name.lower() in _DEFAULT_COLLATIONS:
-            return operand
+        return operand  # by code point, as all of ``allowed.DEFAULT_COLLATIONS`` are
     if isinstance(node, exp.Any | exp.All):
         inner = node.this.this if isinstance(node.this, exp.Paren) else node.this
         array = array_literal(inner)

@@ -69,6 +69,7 @@ class DuckSnapshot:
         self._missing = engine.missing
         self._leavable = engine.leavable
         self._memory = engine.memory
+        self._notice = engine.database.damage.notice
         self._stopped_at: float | None = None  # when the statement was interrupted, perhaps waiting for its turn
         self._lost = False
         self._cursor = engine.database.cursor()
@@ -132,7 +133,7 @@ class DuckSnapshot:
         self._stopped_at = None
         if plan.kind == "sleep":
             return self._sleep(plan, parameters, timeout_s)
-        watch = Watch(self.interrupt, timeout_s)
+        watch = Watch(self.interrupt, timeout_s, self._notice)
         try:
             with self._turn():
                 self._prepare(plan)
@@ -154,6 +155,7 @@ class DuckSnapshot:
             self._set_now(plan, None)
             found = self._few(plan, list(parameters))
         except (duckdb.Error, OSError, pa.ArrowException) as error:
+            self._notice(error)
             raise self._missing.explained(translate(error), plan.view_ids) from error
         finally:
             self._turns.give_back()
@@ -191,6 +193,7 @@ class DuckSnapshot:
                 watched.end()
                 watched.check()
             if isinstance(error, duckdb.Error | OSError | pa.ArrowException):
+                self._notice(error)
                 raise self._missing.explained(translate(error), plan.view_ids) from error
             raise
         return found
@@ -217,7 +220,8 @@ class DuckSnapshot:
 
     def go_on(self, plan: PullPlan, begun: Begun) -> Result:
         """With what ``evaluate`` has begun."""
-        return self._streamed(plan, begun.reader, Watch(self.interrupt, None), begun.watched, begun.batches)
+        watch = Watch(self.interrupt, None, self._notice)
+        return self._streamed(plan, begun.reader, watch, begun.watched, begun.batches)
 
     def _streamed(
         self,

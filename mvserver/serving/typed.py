@@ -8,7 +8,7 @@ first. Where that is not possible (a correlated sub-query) DuckDB's answer stays
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import duckdb
 from sqlglot import exp
@@ -16,6 +16,8 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving import (
+    argument_rules,
+    binary_functions,
     binding,
     enum_operands,
     json_operators,
@@ -63,7 +65,7 @@ def concerns(node: exp.Expr) -> bool:
         target = node.to.this if isinstance(node.to, exp.DataType) else None
         text = target in _TEXT_TARGETS or target in _INTEGER_TARGETS
         return (text and plain) or target == exp.DType.VARBINARY
-    if operand_types.concerns(node) or json_times.concerns(node):
+    if operand_types.concerns(node) or json_times.concerns(node) or argument_rules.concerns(node):
         return True
     if isinstance(node, exp.Anonymous):
         return is_mark(node)
@@ -71,7 +73,7 @@ def concerns(node: exp.Expr) -> bool:
         return isinstance(node.this, exp.PercentileCont)
     if isinstance(node, exp.Round):
         return node.args.get("decimals") is None
-    return isinstance(node, exp.TimestampTrunc | exp.DPipe | exp.Concat)
+    return isinstance(node, exp.TimestampTrunc | exp.DPipe | exp.Concat | exp.ConcatWs)
 
 
 class TypedRewriting:
@@ -91,7 +93,8 @@ class TypedRewriting:
     def add_missing(self) -> bool:
         """What DuckDB does not bind; True when there was some."""
         periods_added = periods.add_missing(self._tree, self._type)
-        return operand_types.add_missing(self._tree, self._type) or periods_added
+        binary_added = binary_functions.add_missing(self._tree, self._type)
+        return operand_types.add_missing(self._tree, self._type) or periods_added or binary_added
 
     def apply(self, *, with_enums: bool) -> bool:
         """In place, inner expressions first; True when something was rewritten. ``with_enums``: whether any operand
@@ -113,6 +116,9 @@ class TypedRewriting:
         """What stands for the node, the node itself where something in it was changed, None where all stays."""
         if isinstance(node, exp.Cast):
             return self._cast(node)
+        if argument_rules.concerns(node):
+            argument_rules.check(node, self._type)
+            return None
         if operand_types.concerns(node):
             return operand_types.rewritten(node, self._type)
         if json_times.concerns(node):
@@ -124,7 +130,7 @@ class TypedRewriting:
             return call("round_even", node.this.copy(), exp.Literal.number(0)) if half_even else None
         if isinstance(node, exp.WithinGroup):
             return self._percentile(node)
-        if isinstance(node, exp.DPipe | exp.Concat):
+        if isinstance(node, exp.DPipe | exp.Concat | exp.ConcatWs):
             return self._joined(node)
         if isinstance(node, exp.Anonymous) and node.name == "_to_char":
             return self._to_char(node.expressions[0], node.expressions[1].name)
@@ -201,15 +207,17 @@ class TypedRewriting:
             both = all(kind == "JSON" or _is_constant(part) for kind, part in zip(kinds, operands, strict=True))
             if both and "JSON" in kinds:
                 return call("_json_joined", *(json_operators.document(part) for part in operands))
+            if "BLOB" in kinds:
+                return _joined_bytes(operands, kinds, node)
         changed = False
         for operand in operands:
             if isinstance(operand.unnest(), exp.DPipe | exp.Concat | exp.Literal | exp.Parameter | exp.Null):
                 continue
             kind = self._type(operand)
-            shown = text_of(operand, kind) if not kind.endswith("]") else None
-            if kind == "BOOLEAN" and isinstance(node, exp.Concat):
+            shown = text_of(operand, kind) if not isinstance(node, exp.DPipe) or not kind.endswith("]") else None
+            if kind == "BOOLEAN" and not isinstance(node, exp.DPipe):
                 shown = call("_bool_out", operand.copy())
-            if shown is not None and kind != "BLOB":
+            if shown is not None:
                 operand.replace(shown)
                 changed = True
         return node if changed else None
@@ -235,6 +243,20 @@ class TypedRewriting:
             return json_operators.contains(whole, part)
         arrays = [array_literal(side) or side.copy() for side in (whole, part)]
         return call("_array_contains", *arrays)
+
+
+def _joined_bytes(operands: Sequence[exp.Expr], kinds: Sequence[str], node: exp.Expr) -> exp.Expr | None:
+    """``bytea || bytea``, where a constant is read as one; beside a text the bytes are shown as one."""
+    changed = False
+    for operand, kind, other in zip(operands, kinds, reversed(kinds), strict=True):
+        constant = operand.unnest()
+        if kind != "BLOB" and isinstance(constant, exp.Literal) and constant.is_string:
+            operand.replace(call("_bytea_in", constant.copy()))
+            changed = True
+        elif kind == "BLOB" and other == "VARCHAR" and not _is_constant(operands[0 if operand is operands[1] else 1]):
+            operand.replace(call("_bytea_out", operand.copy()))
+            changed = True
+    return node if changed else None
 
 
 def _is_constant(node: exp.Expr) -> bool:

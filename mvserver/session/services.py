@@ -116,5 +116,6 @@ class Services:
     deadlines: Deadlines = field(default_factory=Deadlines)
     watchdog: Watchdog = field(default_factory=Watchdog)
     large_texts: LargeTexts = field(default_factory=LargeTexts)
+    explain_failure: Callable[[Exception], SqlError | None] = lambda error: None  # of an engine, in a user's words
     unreserved_connections: int | None = None  # what is left to those who are no superusers; None: all
     setting_defaults: Mapping[str, str] = field(default_factory=dict)  # what the server's settings make of a session's

@@ -358,6 +358,9 @@ class Session:
             return SqlError(sqlstates.STATEMENT_TOO_COMPLEX, "statement is nested too deeply")
         if isinstance(error, MemoryError):
             return SqlError(sqlstates.OUT_OF_MEMORY, "out of memory")
+        known = self._state.services.explain_failure(error)
+        if known is not None:
+            return known
         _log.error("a statement failed for a reason that is not the user's", exc_info=error)
         return SqlError(
             sqlstates.INTERNAL_ERROR,

@@ -19,7 +19,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from mvserver import interrupts, limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.sql import guard, literal_runs
+from mvserver.sql import guard, literal_runs, pull_functions
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.nodes import position_of
 from mvserver.sql.properties import property_list
@@ -29,6 +29,20 @@ from mvserver.sql.windows import WINDOWS
 
 _AS_WRITTEN = frozenset({"TO_CHAR", "TO_DATE", "INITCAP", "VAR_SAMP", "REGEXP_LIKE"})
 """Functions of which sqlglot's node would not tell how they were written, or would be spelled in another way."""
+_GRAMMAR = frozenset({"ARRAY", "CASE", "CAST", "COALESCE", "EXISTS", "NULLIF", "ROW"})
+_NOT_POSTGRESQLS = frozenset({
+    "ARGMAX", "ARGMIN", "ARG_MAX", "ARG_MIN", "CEIL", "CHAR", "CHR", "CONVERT", "DECODE", "FLOOR", "GAP_FILL", "MATCH",
+    "MAX_BY", "MIN_BY", "OPENJSON", "SAFE_CAST", "TRY_CAST", "TRY_CONVERT", "WEIGHT_STRING",
+})  # fmt: skip
+"""Calls that have a grammar of their own in sqlglot, and none in PostgreSQL."""
+CALLED = "called"
+"""In the ``meta`` of a call: its name as it was written, the number of its arguments or None where its grammar is its
+own, and the offset of the name."""
+WORD = "word"
+"""In the ``meta`` of a type: the word that it was written with."""
+BARE = "bare"
+"""In the ``meta`` of an array that was written in brackets alone."""
+_AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _NOT_WORDS = frozenset({TokenType.NUMBER, TokenType.STRING, TokenType.SENTINEL})
 _LENGTHS = frozenset({TokenType.NUMBER, TokenType.INTERVAL})
 _BALANCE_FROM = 32
@@ -106,6 +120,16 @@ def _to_timestamp(args: list[Any]) -> exp.Expr:
     return exp.Anonymous(this="to_timestamp", expressions=args)
 
 
+def _note_call(found: exp.Expr | None, token: GlotToken, arguments: int | None) -> None:
+    """Notes at the call how its name was written and how many arguments it has, which sqlglot's nodes do not tell."""
+    call = found
+    while isinstance(call, _AROUND_CALLS):
+        call = call.this
+    if isinstance(call, exp.Expr) and CALLED not in call.meta:
+        name = token.text if token.token_type == TokenType.IDENTIFIER else token.text.lower()
+        call.meta[CALLED] = (name, arguments, token.start)
+
+
 def _placed(parse: Any) -> Any:
     """The parser of a constant that sqlglot gives no place."""
 
@@ -127,9 +151,12 @@ class PullParser(PostgresParser):
     _steps = 0
     _types_open = 0
 
-    # Their patterns stay as they were written: sqlglot's own form of them cannot tell Day from DAY.
+    # What PostgreSQL has not stays as it was written, and does not become a function of another name. So do patterns:
+    # sqlglot's own form of them cannot tell Day from DAY.
     FUNCTIONS: ClassVar[dict[str, Any]] = {
-        word: build for word, build in PostgresParser.FUNCTIONS.items() if word not in _AS_WRITTEN
+        word: build
+        for word, build in PostgresParser.FUNCTIONS.items()
+        if word not in _AS_WRITTEN and (word.lower() in pull_functions.table() or word in _GRAMMAR)
     } | {"TO_TIMESTAMP": _to_timestamp}
 
     PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {  # an error may stand at such a constant
@@ -149,7 +176,9 @@ class PullParser(PostgresParser):
     }
     OPTIONAL_ALIAS_TOKEN_CTE = False
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {  # initcap is a macro: sqlglot's spelling of it is not PostgreSQL's
-        word: parse for word, parse in PostgresParser.FUNCTION_PARSERS.items() if word != "INITCAP"
+        word: parse
+        for word, parse in PostgresParser.FUNCTION_PARSERS.items()
+        if word != "INITCAP" and word not in _NOT_POSTGRESQLS
     }
 
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
@@ -219,8 +248,12 @@ class PullParser(PostgresParser):
 
     def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         token = self._curr
+        self._arguments: int | None = None
         try:
-            return super()._parse_function_call(*args, **kwargs)
+            found = super()._parse_function_call(*args, **kwargs)
+            _note_call(found, token, self._arguments)
+            self._arguments = None  # those of an inner call are none of the outer one's
+            return found
         except _WrongArguments as error:
             raise SqlError(
                 sqlstates.UNDEFINED_FUNCTION,
@@ -228,6 +261,22 @@ class PullParser(PostgresParser):
                 hint="No function matches the given name and argument types.",
                 position=token.start + 1,
             ) from None
+
+    def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
+        found = super()._parse_function_args(alias)
+        several = [item for item in found if isinstance(item, exp.Distinct)]
+        self._arguments = len(found) + sum(max(len(item.expressions) - 1, 0) for item in several)
+        return found
+
+    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        bare = this is None and self._curr.token_type == TokenType.L_BRACKET
+        found = super()._parse_bracket(this)
+        array = found
+        while bare and isinstance(array, exp.Bracket):
+            array = array.this
+        if bare and isinstance(array, exp.Array):
+            array.meta[BARE] = True
+        return found
 
     def _parse_date_part(self) -> exp.Expr:
         found = super()._parse_date_part()
@@ -237,11 +286,14 @@ class PullParser(PostgresParser):
     def _parse_types(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         """sqlglot knows no arrays of oid, regclass and their like, and takes any expression for a type's modifier or an
         array's length, which it may then read once more."""
+        word = self._curr
         self._types_open += 1
         try:
             found = super()._parse_types(*args, **kwargs)
         finally:
             self._types_open -= 1
+        if type(found) is exp.DataType and word.token_type != TokenType.IDENTIFIER:
+            found.meta.setdefault(WORD, word.text.lower())
         while isinstance(found, exp.ObjectIdentifier | exp.PseudoType | exp.DataType) and self._is_array_mark():
             self._advance(2)
             found = exp.DataType(this=exp.DataType.Type.ARRAY, expressions=[found], nested=True)
@@ -473,6 +525,8 @@ class PullParser(PostgresParser):
         first = self._curr
         if first.text.lower() in WINDOWS and self._next.token_type == TokenType.L_PAREN:
             raise ContinuousOnly(f"a window ({first.text.upper()})", first.start)
+        if first.token_type == TokenType.STRING:
+            self.raise_error("a name is missing")  # DuckDB takes a text for one, of a file
         table = super()._parse_table(*args, **kwargs)
         if isinstance(table, exp.Table) and isinstance(table.this, exp.Dot):
             name = ".".join(part.name for part in table.parts)

@@ -67,6 +67,7 @@ class Committer:
                 if self._roster.error is None:
                     self._commit(work)
             except Exception as error:  # noqa: BLE001 - ends the generation, which starts again from the ledger
+                self._writer.damage.notice(error)
                 _log.exception("a commit failed")
                 self._roster.error = error
             finally:

@@ -67,6 +67,7 @@ class Filler:
             try:
                 self._turn()
             except Exception as error:  # noqa: BLE001 - shown as the pipeline's state, and tried again
+                self._roster.notice(error)
                 _log.exception("views could not be filled")
                 with self._roster.lock:
                     self._roster.stalled = str(error)
@@ -170,6 +171,7 @@ class Filler:
         return min(records_max, self.size.next(came_in))
 
     def _fill_failed(self, group: list[Subscriber], error: BaseException) -> None:
+        self._roster.notice(error)
         smaller = self._roster.shrink_batches(error)
         cause = self._reader.explain_failure(error, group[0].position)
         if not smaller:

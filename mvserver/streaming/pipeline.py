@@ -266,6 +266,9 @@ class Pipeline:
     def _note_failure(self, error: BaseException) -> None:
         if self._stopping.is_set() or self._roster.shrink_batches(error):
             return
+        if self._roster.notice(error):  # no query is to blame
+            self._roster.stalled = str(error)
+            return
         known = self._roster.known_position()
         if known is None:
             return
@@ -337,6 +340,7 @@ class Pipeline:
         try:
             moved = close_idle(self._roster, self.reader, self._services.writer)
         except Exception as error:  # noqa: BLE001 - the next look tries again, and a batch meets the same cause
+            self._roster.notice(error)
             _log.warning("watermarks of pipeline %s were not moved: %s", self.id, error)
             return
         if moved:

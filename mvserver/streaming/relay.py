@@ -87,6 +87,7 @@ class Relay:
             except Exception as error:  # noqa: BLE001 - shown as the query's state, and tried again
                 if self._stopping.is_set():
                     return
+                self._writer.damage.notice(error)
                 _log.warning("relay of query %s stopped: %s", self._output.outbox.query_id, error)
                 self.problem = str(error)
             if self.failure is not None:

@@ -123,6 +123,10 @@ class Roster:
             _log.warning("queries %s failed: %s", [s.query_id for s in failed], cause)
             self._record_failures(failed)
 
+    def notice(self, error: BaseException) -> bool:
+        """Whether the error is a sign that the views' file is damaged, of which the writer's watch is told."""
+        return self._writer.damage.notice(error)
+
     def _record_failures(self, subscribers: Sequence[Subscriber]) -> None:
         """Durably; not of one that was taken away, since its successor has the same id."""
         self._failed()

@@ -14,6 +14,7 @@ from pathlib import Path
 import duckdb
 
 from mvserver import limits
+from spark_sinks.duckdb.damage import DamageWatch
 
 _log = logging.getLogger(__name__)
 
@@ -21,8 +22,15 @@ _log = logging.getLogger(__name__)
 class WriteAheadLog:
     """That of the database of a cursor; in memory there is none."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, *, bytes_max: int = limits.WRITE_AHEAD_LOG_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        damage: DamageWatch | None = None,
+        *,
+        bytes_max: int = limits.WRITE_AHEAD_LOG_BYTES_MAX,
+    ) -> None:
         self._cursor = cursor
+        self._damage = damage or DamageWatch()
         self._bytes_max = bytes_max
         (file,) = cursor.execute(
             "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
@@ -36,6 +44,8 @@ class WriteAheadLog:
             if self._path is not None and self._path.exists() and self._path.stat().st_size >= self._bytes_max:
                 self._cursor.execute("CHECKPOINT")
         except duckdb.TransactionException as error:  # another transaction is in the way
+            self._damage.notice(error)
             _log.debug("the write-ahead log stays as long as it is: %s", error)
         except (duckdb.Error, OSError) as error:
+            self._damage.notice(error)
             _log.warning("the write-ahead log could not be folded into the file: %s", error)

@@ -10,7 +10,7 @@ import datetime as dt
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from spark_sinks.duckdb.capture import Keeper, capture, shows_closed, take_chang
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.changes import ChangeNotes, StateWatch, Unwatched
 from spark_sinks.duckdb.commits import Commits
+from spark_sinks.duckdb.damage import DamageWatch, user_error
 from spark_sinks.duckdb.group_logs import GroupLog
 from spark_sinks.duckdb.ledger import Ledger, SubscriberRow, create_tables
 from spark_sinks.duckdb.names import qualified, rows_of
@@ -64,7 +65,9 @@ class Writer:
         cursor: Callable[[], duckdb.DuckDBPyConnection],
         translate: Callable[[Exception], SqlError],
         reached: Callable[[str], None] = lambda step: None,
+        damage: DamageWatch | None = None,
     ) -> None:
+        self.damage = damage or DamageWatch()
         self.commits = Commits()
         self._cursor = cursor()
         self._statements = Statements(self._cursor)
@@ -78,7 +81,7 @@ class Writer:
             create_tables(self._cursor)
         self.ledger = Ledger(self._cursor)
         self._shared = SharedStates(self._cursor)
-        self._log = WriteAheadLog(self._cursor)
+        self._log = WriteAheadLog(self._cursor, self.damage)
 
     @contextmanager
     def transaction(self) -> Iterator[Ledger]:
@@ -88,9 +91,22 @@ class Writer:
             try:
                 yield self.ledger
                 self._commit(None)
-            except BaseException:
+            except BaseException as error:
                 self._roll_back()
-                raise
+                told = self._told(error)
+                if told is error:
+                    raise
+                raise told from error
+
+    def _told(self, error: BaseException) -> BaseException:
+        """The error, as a user's where it is a sign of a damaged file."""
+        if not self.damage.notice(error) or not isinstance(error, duckdb.Error):
+            return error
+        return user_error(error) or error
+
+    def _translated(self, error: Exception) -> SqlError:
+        self.damage.notice(error)
+        return self._translate(error)
 
     def _begin(self) -> None:
         self._notes.begin()
@@ -225,7 +241,9 @@ class Writer:
                     self._shared.share(unshared)
             except _NOBODYS as error:
                 raise self._translate(error) from error
-            except duckdb.Error:
+            except duckdb.Error as error:
+                if self.damage.notice(error):
+                    raise self._translate(error) from error
                 _log.exception("states of equal keys keep tables of their own")
                 self._shared.keep_apart(unshared)
 
@@ -256,7 +274,7 @@ class Writer:
             raise
         except duckdb.Error as error:
             self._roll_back()
-            raise self._translate(error) from error
+            raise self._translated(error) from error
         except BaseException:
             self._roll_back()
             raise
@@ -286,6 +304,8 @@ class Writer:
         except _NOBODYS:
             raise
         except duckdb.Error as error:
+            if self.damage.notice(error):
+                raise
             raise _SharedMergeError from error
 
     def _merge_and_keep(self, view: ViewMerge, newest: dt.datetime | None) -> None:
@@ -354,6 +374,8 @@ class Writer:
         except _NOBODYS:
             raise
         except duckdb.Error as error:
+            if self.damage.notice(error):  # no view is to blame
+                raise
             raise MergeError(query_id, self._translate(error)) from error
 
     def _move_watermark(self, advance: Advance) -> bool:
@@ -397,8 +419,13 @@ class Writer:
             return windows.late_rows(cursor, REJECTED_ROWS_SHOWN_MAX)
 
     def _roll_back(self) -> None:
-        with suppress(duckdb.TransactionException):  # the failed statement may have ended the transaction already
+        try:
             self._cursor.execute("ROLLBACK")
+        except duckdb.TransactionException:
+            pass  # the failed statement may have ended the transaction already
+        except duckdb.Error as error:
+            if not self.damage.notice(error):
+                raise
         self._shared.forget()
         self._unregister()  # not before: an aborted transaction takes no statement but ROLLBACK
 

@@ -27,6 +27,11 @@ def test_the_page_of_functions_is_the_table() -> None:
     assert generate.FUNCTIONS.read_text(encoding="utf-8") == generate.functions_page(), "run docs/generate.py"
 
 
+def test_the_page_of_functions_of_pull_queries_is_the_table() -> None:
+    generate = _generator()
+    assert generate.PULL_FUNCTIONS.read_text(encoding="utf-8") == generate.pull_functions_page(), "run docs/generate.py"
+
+
 def test_the_table_of_session_settings_is_the_servers() -> None:
     generate = _generator()
     text = generate.SESSION.read_text(encoding="utf-8")

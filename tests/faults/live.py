@@ -109,7 +109,7 @@ class LiveServer:
             raise AssertionError(f"the server ended with {self._process.returncode}: {self.log_tail()}")
         try:
             self.query("SELECT 1")
-        except psycopg.OperationalError:
+        except (psycopg.OperationalError, psycopg.errors.DataCorrupted):  # or it has met damage, and begins anew
             return False
         return True
 

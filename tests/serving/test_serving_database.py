@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from mvserver.errors import SqlError
 from mvserver.serving.database import Database
 
 
@@ -91,7 +92,7 @@ def test_a_file_held_by_another_process_is_not_damaged(tmp_path: Path) -> None:
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(duckdb.Error):
+        with pytest.raises(SqlError, match=r"58030: .*Could not set lock"):
             Database.open(path)
         assert path.exists()
         assert not list(tmp_path.glob("*.damaged-*"))

@@ -20,10 +20,11 @@ from serving_world import SCOPE, World, rows_of
 from mvserver import limits
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import PlainRows, Result
-from mvserver.serving import guard, volatile
+from mvserver.serving import volatile
 from mvserver.serving.api import NOBODY, PullPlan, PullScope
 from mvserver.serving.shared import _key
 from mvserver.serving.snapshot import DuckSnapshot
+from mvserver.sql import pull_functions
 from mvserver.sql.dialect import parse_pull
 from spark_sinks.duckdb.commits import Commits
 
@@ -165,16 +166,14 @@ def test_only_what_changes_with_its_views_is_shared(world: World, text: str, ste
 
 
 def test_every_function_of_the_engine_that_changes_by_itself_is_known(world: World) -> None:
-    """Or refused. The text is DuckDB's, in which they are looked for."""
+    """Or not to be called. The text is DuckDB's, in which they are looked for."""
     rows = world.writer.execute(
         "SELECT DISTINCT function_name FROM duckdb_functions() WHERE stability <> 'CONSISTENT' "
         "AND function_type IN ('scalar', 'aggregate', 'table')"
     ).fetchall()
     assert len(rows) > 20
-    unknown = {
-        name for (name,) in rows if not volatile.changes(f"SELECT {name}()") and not guard._REFUSED.match(name)
-    } - {"error"}  # ends the query
-    assert not unknown
+    called = pull_functions.table()
+    assert not {name for (name,) in rows if name in called and not volatile.changes(f"SELECT {name}()")}
 
 
 def test_a_streams_rows_are_read_by_each(world: World) -> None:

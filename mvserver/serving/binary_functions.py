@@ -1,0 +1,99 @@
+"""PostgreSQL's functions of bytea, which DuckDB's BLOB has not: ``length``, ``substring``, ``position`` and their like.
+
+They are computed over the hexadecimal digits of the bytes by macros (``pgcatalog.binary_macros``). Which function is
+meant is told by the operand's type, so this is asked where a query does not bind as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from mvserver.sql.pull_parser import CALLED
+
+TypeOf = Callable[[exp.Expr], str]
+
+_BYTES = "BLOB"
+
+
+def add_missing(tree: exp.Expr, type_of: TypeOf) -> bool:
+    """In place, inner calls first; True where there was one."""
+    changed = False
+    for node in reversed(list(tree.walk(bfs=True))):
+        made = _made(node, type_of)
+        if made is not None:
+            node.replace(made)
+            changed = True
+    return changed
+
+
+def _made(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
+    call = _call_of(node)
+    if call is None:
+        return None
+    name, arguments = call
+    if type_of(arguments[0]) != _BYTES:
+        return None
+    if name == "string_agg":
+        return _joined(node)
+    others = [_bytes(part) if name in _OF_BYTES and at else part.copy() for at, part in enumerate(arguments)]
+    return exp.Anonymous(this=f"_bytes_{name}", expressions=others)
+
+
+_OF_BYTES = frozenset({"strpos", "overlay", "btrim", "ltrim", "rtrim"})
+"""Their second argument is bytes too; a text constant is read as them."""
+_TRIMMED = {"": "btrim", "BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+
+
+def _call_of(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
+    """By PostgreSQL's name, with the arguments in the order of the macro."""
+    if isinstance(node, exp.Length) and node.meta.get(CALLED, ("length",))[0] == "length":
+        return "length", [node.this]
+    if isinstance(node, exp.BitLength):
+        return "bit_length", [node.this]
+    if isinstance(node, exp.Substring):
+        return "substring", _present(node.this, node.args.get("start"), node.args.get("length"))
+    if isinstance(node, exp.StrPosition):
+        return "strpos", [node.this, node.args["substr"]]
+    if isinstance(node, exp.Overlay):
+        return "overlay", _present(node.this, node.expression, node.args.get("from_"), node.args.get("for_"))
+    if isinstance(node, exp.Trim) and node.expression is not None:
+        return _TRIMMED[(node.args.get("position") or "").upper()], [node.this, node.expression]
+    if isinstance(node, exp.GroupConcat):
+        first = node.this.this if isinstance(node.this, exp.Order | exp.Distinct) else node.this
+        return "string_agg", [first]
+    if isinstance(node, exp.Anonymous):
+        if node.name == "_substring":
+            return "substring", list(node.expressions)
+        if node.name in ("btrim", "ltrim", "rtrim") and len(node.expressions) == 2:
+            return node.name, list(node.expressions)
+        if node.name == "bit_length" and len(node.expressions) == 1:
+            return "bit_length", list(node.expressions)
+    return None
+
+
+def _present(*parts: exp.Expr | None) -> list[exp.Expr]:
+    return [part for part in parts if part is not None]
+
+
+def _bytes(node: exp.Expr) -> exp.Expr:
+    if isinstance(node, exp.Literal) and node.is_string:
+        return exp.Anonymous(this="_bytea_in", expressions=[node.copy()])
+    return node.copy()
+
+
+def _joined(node: exp.Expr) -> exp.Expr:
+    """``string_agg(bytea, bytea)``: the digits are joined, in the call's own order, by a separator that is constant."""
+    whole = node.copy()
+    order = whole.this if isinstance(whole.this, exp.Order | exp.Distinct) else whole
+    order.this.replace(exp.Anonymous(this="hex", expressions=[order.this.copy()]))
+    separator = whole.args.get("separator")
+    constant = None if separator is None else separator.find(exp.Literal)
+    if separator is not None and constant is not None:
+        separator.replace(exp.Literal.string(_digits(constant.name)))
+    return exp.Anonymous(this="unhex", expressions=[whole])
+
+
+def _digits(text: str) -> str:
+    return text[2:].upper() if text.startswith("\\x") else text.encode("utf-8", "surrogatepass").hex().upper()
