@@ -50,7 +50,7 @@ from mvserver.serving.error_positions import locate
 from mvserver.serving.finished_loader import Loader
 from mvserver.serving.finished_rows import KeptViews
 from mvserver.serving.leaving import LeavableWork, WorkLeft
-from mvserver.serving.memory_watch import IN_USE, MemoryWatch
+from mvserver.serving.memory_watch import MemoryWatch, Process, in_use
 from mvserver.serving.missing import Cause, MissingViews
 from mvserver.serving.names import NameResolver
 from mvserver.serving.plans import plan_of, plan_of_sleep
@@ -76,22 +76,25 @@ class DuckPullService:
         *,
         concurrency: int = limits.PULL_CONCURRENCY,
         query_memory_limit: int = limits.QUERY_MEMORY_DEFAULT,
+        process_memory_limit: int | None = None,
         finished_rows_memory: int = 0,
         why_missing: Cause = lambda view_id: None,
         version: Callable[[Sequence[str]], Version | None] = lambda view_ids: None,
     ) -> None:
-        """``concurrency`` bounds the queries at work at the same time, not those that are open; ``version`` is that of
-        the rows of some views, None where it cannot be told now, and nothing is shared. With finished rows, all that
-        changes the views must be told to ``finished``."""
+        """The memory limits are in bytes; there may be none for the process. ``concurrency`` bounds the queries at work
+        at the same time, not those that are open; ``version`` is that of the rows of some views, None where it cannot
+        be told now, and nothing is shared. With finished rows, all that changes the views must be told to
+        ``finished``."""
         self._database = database
         self._source = source
         self._turns = Turns(concurrency)
         self._missing = MissingViews(source, why_missing)
         self._system = SystemCatalog(database, SYSTEM_CATALOG, source, live or {})
-        self._leavable = LeavableWork()
         self._measuring = database.cursor()
-        self._memory = MemoryWatch(self._memory_in_use, query_memory_limit)
-        self._binders = Binders(database, self._system, self._leavable)
+        process = None if process_memory_limit is None else Process(process_memory_limit)
+        self._memory = MemoryWatch(self._memory_in_use, query_memory_limit, process)
+        self._leavable = LeavableWork(self._memory.admit)
+        self._binders = Binders(database, self._system, self._leavable, self._memory)
         self._lock = threading.Lock()  # of the plans that are kept; nothing is waited for under it
         self._plans: OrderedDict[_Key, PullPlan] = OrderedDict()
         self.gathering = gathering.LookUps(self._snapshot)
@@ -128,10 +131,9 @@ class DuckPullService:
 
     def _memory_in_use(self) -> int | None:
         try:
-            (found,) = self._measuring.execute(IN_USE).fetchone() or (0,)
+            return in_use(self._measuring)
         except duckdb.OutOfMemoryException:  # not even for this; whoever wants more now is refused by DuckDB itself
             return None
-        return int(found)
 
     # --- plans ------------------------------------------------------------------------------------------------------
     @property

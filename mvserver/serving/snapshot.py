@@ -82,6 +82,7 @@ class DuckSnapshot:
         self._pinned = False
         self._closed = False
         self._sleeping: threading.Event | None = None
+        self._watched: Watched | None = None  # of an evaluation that others may wait for
 
     # --- transactions -----------------------------------------------------------------------------------------------
     def begin(self) -> None:
@@ -178,17 +179,22 @@ class DuckSnapshot:
         self._spool()
         self._stopped_at = None
 
+    def leave(self) -> None:
+        """Nobody waits for the evaluation any more."""
+        if self._watched is not None:
+            self._watched.leave()
+
     def evaluate(self, plan: PullPlan, parameters: Sequence[Any]) -> Whole | Begun:
         """On a thread whose work can be left."""
         watched: Watched | None = None
         try:
             with self._turn():
                 self._set_time_zone(plan.time_zone)
-                watched = self._memory.begin(self.interrupt)
+                watched = self._watched = self._memory.begin(self.interrupt, self._owner)
                 found = self._evaluated(plan, list(parameters), watched)
         except BaseException as error:
             if watched is not None:
-                watched.end()
+                watched.ended()  # by its own thread, whether it was left or not
                 watched.check()
             if isinstance(error, duckdb.Error | OSError | pa.ArrowException):
                 raise self._missing.explained(translate(error), plan.view_ids) from error
@@ -199,7 +205,7 @@ class DuckSnapshot:
         if plan.arrow_types and plan.runs.few:
             few = self._few(plan, parameters)
             if few is not None:
-                watched.end()
+                watched.ended()
                 return Whole.of(few)
             plan.runs.few = False
         reader = self._reader(plan, parameters)
@@ -212,6 +218,7 @@ class DuckSnapshot:
                 plan.runs.large = True
                 return Begun(tuple(batches), reader, watched)
         reader.close()
+        watched.ended()
         self._finished(plan, watched, rows)
         return Whole(tuple(batches), few=rows <= limits.FEW_ROWS_MAX)
 
@@ -248,8 +255,12 @@ class DuckSnapshot:
         def carried_out(left: Callable[[], bool]) -> T:
             return work()
 
+        def ended() -> None:
+            self._cursor.close()
+            watched.ended()
+
         try:
-            return self._leavable.run(carried_out, self._owner, overdue, self._cursor.close)
+            return self._leavable.run(carried_out, self._owner, overdue, ended, watched.leave)
         except WorkLeft:
             self._lost = True
             watched.check()
@@ -266,7 +277,7 @@ class DuckSnapshot:
                 watch.stop()
                 return whole(plan, found)
             few = plan.runs.few = False
-        watched = self._memory.begin(self.interrupt)
+        watched = self._memory.begin(self.interrupt, self._owner)
         try:
             if few:
                 found = self._leavable_run(watched, partial(self._few, plan, parameters))
