@@ -108,6 +108,12 @@ def resident() -> int | None:
     return (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
+def allocated() -> int:
+    """Bytes that DuckDB has taken, as far as its library tells."""
+    allocator = duck_allocator()
+    return 0 if allocator is None else allocator.allocated()
+
+
 def give_back() -> None:
     """All allocators hand what is free to the system; some milliseconds."""
     allocator = duck_allocator()

@@ -90,6 +90,7 @@ class Process:
 
     limit: int
     resident: Callable[[], int | None] = allocators.resident
+    allocated: Callable[[], int] = allocators.allocated
     give_back: Callable[[], None] = allocators.give_back
     refuse_large: Callable[[bool], None] = lambda refused: _refuse_large(refused)
 
@@ -107,6 +108,7 @@ class MemoryWatch:
         self._thread: threading.Thread | None = None
         self._gave_back_at = 0.0
         self._least = 0  # bytes of the process when free memory was last given back
+        self._beside = 0  # of those, what is not DuckDB's
         self._ended_last: tuple[Watched, float] | None = None  # for the process, and when
         self._refusing = False
 
@@ -194,27 +196,28 @@ class MemoryWatch:
         resident = process.resident()
         if resident is None:
             return
-        too_large = resident > process.limit
-        if (too_large or not busy) and self._may_give_back(resident):
+        # what DuckDB has taken and not yet written to is going to be resident
+        size = max(resident, self._beside + process.allocated())
+        if (size > process.limit or not busy) and self._may_give_back(resident):
             process.give_back()
             self._gave_back_at = time.monotonic()
-            resident = self._least = process.resident() or resident
-            too_large = resident > process.limit
-        if too_large:
-            self._end_greatest(process.limit, resident)
-        if self._refusing and not too_large:
+            resident = process.resident() or resident
+            self._least, self._beside = resident, max(resident - process.allocated(), 0)
+            size = max(resident, self._beside + process.allocated())
+        if size > process.limit:
+            self._end_greatest(process.limit, size)
+        if self._refusing and size <= process.limit:
             self._refuse_large(process, refused=False)
-        elif busy and resident > process.limit + limits.PROCESS_MEMORY_SLACK_BYTES:
+        elif busy and size > process.limit + limits.PROCESS_MEMORY_SLACK_BYTES:
             self._refuse_large(process, refused=True)
 
     def _may_give_back(self, resident: int) -> bool:
-        if resident < self._least:
-            self._least = resident
+        self._least = min(self._least, resident)
         return (
             resident > self._least + _WORTH_GIVING_BACK and time.monotonic() - self._gave_back_at >= _GIVE_BACK_EVERY_S
         )
 
-    def _end_greatest(self, limit: int, resident: int) -> None:
+    def _end_greatest(self, limit: int, size: int) -> None:
         """One at a time: the next one when that has ended, or has had time to."""
         now = time.monotonic()
         with self._condition:
@@ -230,11 +233,11 @@ class MemoryWatch:
                 return
             greatest = max(ready, key=lambda query: (of_role[query.owner.role], query.taken))
             greatest.over = True
-            greatest.reason = lambda: too_much_together(limit, resident)
+            greatest.reason = lambda: too_much_together(limit, size)
             self._ended_last = greatest, now
             _LOG.warning(
                 "a query of role %s is ended that has taken %d MiB: the process has %d MiB",
-                greatest.owner.role, greatest.taken / 2**20, resident / 2**20,
+                greatest.owner.role, greatest.taken / 2**20, size / 2**20,
             )  # fmt: skip
         greatest.interrupt()
 
@@ -261,11 +264,11 @@ def too_much(limit: int) -> SqlError:
     )
 
 
-def too_much_together(limit: int, resident: int) -> SqlError:
+def too_much_together(limit: int, size: int) -> SqlError:
     return SqlError(
         sqlstates.OUT_OF_MEMORY,
         "out of memory",
-        detail=f"The server has taken {resident // 2**20} MiB of memory (the limit is {limit // 2**20} MiB), "
+        detail=f"The server has taken {size // 2**20} MiB of memory (the limit is {limit // 2**20} MiB), "
         "and this query most of what can be given back.",
         hint="Make shorter texts and lists of fewer rows at a time, send the query again when there is less to do, or "
         "raise the setting process_memory_limit.",
