@@ -61,9 +61,15 @@ QUERY_LEVELS_MAX = 32  # sub-queries and WITH queries that read each other; each
 EXPRESSION_NODES_MAX = 5_000  # operations of a column of a sub-query, which the query around it may use many times
 LOWERED_EXPRESSION_CHARS_MAX = 256 * 1024  # an expression as engine text; lowerings may repeat an argument
 PREPARED_STATEMENTS_MAX = 1_000  # per session
+PREPARED_BYTES_OF_SESSION_MAX = 64 * 2**20  # texts, trees and columns of prepared statements
+PREPARED_BYTES_OF_ROLE_MAX = 192 * 2**20
+PREPARED_BYTES_MAX = 256 * 2**20
+PREPARED_TREE_CHARACTERS_MAX = 1_024  # of a longer text the tree is not kept: it is parsed again when it is needed
 PORTALS_MAX = 200  # per session
 CURSORS_MAX = 200  # per session: DECLARE; each may hold an open result
 CURSOR_ROWS_BYTES_MAX = 128 * 1024 * 1024  # per session: rows that SCROLL and WITH HOLD cursors keep in memory
+CURSOR_ROWS_BYTES_OF_ROLE_MAX = 384 * 2**20
+CURSOR_ROWS_BYTES_OF_SERVER_MAX = 512 * 2**20
 
 # --- COPY FROM ------------------------------------------------------------------------------------------------------
 COPY_LINE_BYTES_MAX = 16 * 1024 * 1024  # of one row; a record of a store may have no more
@@ -117,8 +123,10 @@ REPLACED_TEXT_BYTES_MAX = 256 * 1024  # of what one of those can make at most
 SERIES_ITEMS_MAX = 1_000_000  # of a generate_series that is no source of rows: a list, made before it is used
 SERIES_ITEMS_OF_ROW_MAX = 100_000  # where its bounds are computed for each row: lists of 2,048 rows are made at a time
 PLAN_CACHE_ENTRIES = 512  # bound pull queries kept by text and scope
+PLAN_CACHE_BYTES = 64 * 2**20  # of all of them; one that takes more than an eighth is kept for nobody
 TEMPLATE_CHARACTERS_MAX = 2_000  # a longer text is planned for itself: those that differ in values only are short
-STATEMENT_CACHE_ENTRIES = 64  # parsed DuckDB statements kept per session
+STATEMENT_CACHE_ENTRIES = 64  # parsed DuckDB statements kept per cursor
+STATEMENT_CACHE_CHARACTERS = 32_768  # of all of them; the tree of a text takes some 200 times as many bytes
 STATEMENT_KEPT_CHARACTERS_MAX = 16_384  # DuckDB parses a longer one each time, but keeps nobody waiting for it
 LITERALS_APART_MAX = 500  # of an IN list or of the rows of VALUES: more stand in the tree as one node
 OPERATIONS_CHECKED_MAX = 500  # of a pull query: whether the types of their operands go together

@@ -5,8 +5,6 @@ guard → names → dialect → column names → parameters → types. Nothing i
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -53,6 +51,7 @@ from mvserver.serving.leaving import LeavableWork, WorkLeft
 from mvserver.serving.memory_watch import MemoryWatch, Process, in_use
 from mvserver.serving.missing import Cause, MissingViews
 from mvserver.serving.names import NameResolver
+from mvserver.serving.plan_cache import PlanCache
 from mvserver.serving.plans import plan_of, plan_of_sleep
 from mvserver.serving.shaping import DuckShaper
 from mvserver.serving.shared import SharedReads
@@ -61,8 +60,6 @@ from mvserver.serving.templates import can_stand, stands_for, template_of
 from mvserver.serving.turns import Turns
 from mvserver.sql.dialect import parse_pull
 from mvserver.sql.trees import dismantle
-
-_Key = tuple[str, PullScope, tuple[int, ...], int]
 
 
 class DuckPullService:
@@ -95,12 +92,11 @@ class DuckPullService:
         self._memory = MemoryWatch(self._memory_in_use, query_memory_limit, process)
         self._leavable = LeavableWork(self._memory.admit)
         self._binders = Binders(database, self._system, self._leavable, self._memory)
-        self._lock = threading.Lock()  # of the plans that are kept; nothing is waited for under it
-        self._plans: OrderedDict[_Key, PullPlan] = OrderedDict()
+        self._plans: PlanCache[PullPlan] = PlanCache()
         self.gathering = gathering.LookUps(self._snapshot)
         self.sharing = SharedReads(version, self._leavable)
         self.finished = KeptViews(lambda: Loader(database, reader_settings(self._system)), finished_rows_memory)
-        self._templates: OrderedDict[_Key, PullPlan | None] = OrderedDict()  # None: a text that has to be planned
+        self._templates: PlanCache[PullPlan | None] = PlanCache()  # None: a text that has to be planned
 
     def warm_up(self) -> None:
         """Build the system catalog now (some 0.2 s) instead of at the first query."""
@@ -141,12 +137,7 @@ class DuckPullService:
         return self._source.generation()
 
     def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
-        key = (text, scope, tuple(parameter_oids), self._source.generation())
-        with self._lock:
-            found = self._plans.get(key)
-            if found is not None:
-                self._plans.move_to_end(key)
-            return found
+        return self._plans.get((text, scope, tuple(parameter_oids), self._source.generation()))
 
     def known(self, text: str, scope: PullScope) -> tuple[PullPlan, Sequence[Any]] | None:
         found = self.cached(text, scope)
@@ -155,8 +146,7 @@ class DuckPullService:
         template = template_of(text)
         if template is None:
             return None
-        with self._lock:
-            of_all = self._templates.get((template.text, scope, template.oids, self._source.generation()))
+        of_all = self._templates.get((template.text, scope, template.oids, self._source.generation()))
         return None if of_all is None else (of_all, template.values)
 
     def plan(
@@ -185,9 +175,8 @@ class DuckPullService:
         if template is None:
             return
         key = (template.text, scope, template.oids, exact.generation)
-        with self._lock:
-            if key in self._templates:
-                return
+        if key in self._templates:
+            return
         plan: PullPlan | None = None
         try:
             tree = parse_pull(template.text)
@@ -204,10 +193,7 @@ class DuckPullService:
             plan = None
         if plan is not None and self.cached(template.text, scope, template.oids) is not plan:
             return  # made for this session or catalog alone
-        with self._lock:
-            self._templates[key] = plan
-            while len(self._templates) > limits.PLAN_CACHE_ENTRIES:
-                self._templates.popitem(last=False)
+        self._templates.keep(key, plan)
 
     def _plan_anew(
         self,
@@ -240,10 +226,7 @@ class DuckPullService:
             raise
         dismantle(tree)
         if text is not None and not facts.volatile:
-            with self._lock:
-                self._plans[text, scope, tuple(parameter_oids), snapshot.generation] = plan
-                while len(self._plans) > limits.PLAN_CACHE_ENTRIES:
-                    self._plans.popitem(last=False)
+            self._plans.keep((text, scope, tuple(parameter_oids), snapshot.generation), plan)
         return plan
 
     def _plan(

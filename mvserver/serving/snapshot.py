@@ -75,6 +75,7 @@ class DuckSnapshot:
         for setting in reader_settings(self._system):
             self._cursor.execute(setting)
         self._statements: OrderedDict[str, duckdb.Statement] = OrderedDict()
+        self._statement_characters = 0
         self._time_zone = "UTC"
         self._now: dt.datetime | None = None
         self._streams: tuple[str, ...] = ()  # tables of streams that are registered
@@ -360,8 +361,13 @@ class DuckSnapshot:
         if found is None:
             found = self._cursor.extract_statements(sql)[0]
             self._statements[sql] = found
-            if len(self._statements) > limits.STATEMENT_CACHE_ENTRIES:
-                self._statements.popitem(last=False)
+            self._statement_characters += len(sql)
+            while (
+                len(self._statements) > limits.STATEMENT_CACHE_ENTRIES
+                or self._statement_characters > limits.STATEMENT_CACHE_CHARACTERS
+            ):
+                oldest, _ = self._statements.popitem(last=False)
+                self._statement_characters -= len(oldest)
         else:
             self._statements.move_to_end(sql)
         return found

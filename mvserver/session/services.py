@@ -12,8 +12,11 @@ from mvserver.pgwire.backend import Field, Result
 from mvserver.routing.copying import CopyTarget
 from mvserver.serving.api import PullService
 from mvserver.session.context import SessionContext
+from mvserver.session.cursor_rows import cursor_memory
 from mvserver.session.deadlines import Deadlines
+from mvserver.session.held_memory import HeldMemory
 from mvserver.session.large_texts import LargeTexts
+from mvserver.session.prepared import prepared_memory
 from mvserver.session.watchdog import Watchdog
 from mvserver.sql.statements.base import Statement
 from mvserver.sql.statements.copying import CopyFrom
@@ -110,5 +113,7 @@ class Services:
     deadlines: Deadlines = field(default_factory=Deadlines)
     watchdog: Watchdog = field(default_factory=Watchdog)
     large_texts: LargeTexts = field(default_factory=LargeTexts)
+    prepared_memory: HeldMemory = field(default_factory=prepared_memory)
+    cursor_memory: HeldMemory = field(default_factory=cursor_memory)
     unreserved_connections: int | None = None  # what is left to those who are no superusers; None: all
     setting_defaults: Mapping[str, str] = field(default_factory=dict)  # what the server's settings make of a session's
