@@ -33,6 +33,7 @@ _LOG = logging.getLogger(__name__)
 _LOOK_EVERY_S = 0.025
 _REST_S = 2.0  # between two looks while no query is at work
 _GIVE_BACK_EVERY_S = 2.0
+_ROOM_AGAIN = 0.75  # of the process's limit
 _WORTH_GIVING_BACK = 16 * 2**20  # bytes that have come since the last time
 _WORTH_ENDING = 16 * 2**20  # bytes; queries that have taken less are not why the process is too large
 
@@ -206,9 +207,9 @@ class MemoryWatch:
             size = max(resident, self._beside + process.allocated())
         if size > process.limit:
             self._end_greatest(process.limit, size)
-        if self._refusing and size <= process.limit:
+        if self._refusing and (not busy or size < _ROOM_AGAIN * process.limit):
             self._refuse_large(process, refused=False)
-        elif busy and size > process.limit + limits.PROCESS_MEMORY_SLACK_BYTES:
+        elif busy and size > (1 + limits.PROCESS_MEMORY_SLACK) * process.limit:
             self._refuse_large(process, refused=True)
 
     def _may_give_back(self, resident: int) -> bool:
