@@ -33,6 +33,9 @@ _LOG = logging.getLogger(__name__)
 _LOOK_EVERY_S = 0.025
 _REST_S = 2.0  # between two looks while no query is at work
 _GIVE_BACK_EVERY_S = 2.0
+_GIVE_BACK_BUSY_EVERY_S = 15.0  # it takes some milliseconds, in which whoever needs memory may have to wait
+_GOES_ON_AFTER_S = 0.1  # most that are told to end have ended by then
+_GOES_ON_UNTIL_S = 1.1  # a step that grows needs a block long before
 _ROOM_AGAIN = 0.75  # of the process's limit
 _WORTH_GIVING_BACK = 16 * 2**20  # bytes that have come since the last time
 _WORTH_ENDING = 16 * 2**20  # bytes; queries that have taken less are not why the process is too large
@@ -56,16 +59,21 @@ def in_use(cursor: duckdb.DuckDBPyConnection) -> int:
 class Watched:
     """One query, from its start until its last row is read, or until it ends after it was left."""
 
-    __slots__ = ("_watch", "interrupt", "left", "over", "owner", "reason", "taken")
+    __slots__ = ("_watch", "interrupt", "left", "over_since", "owner", "reason", "taken")
 
     def __init__(self, watch: MemoryWatch, interrupt: Callable[[], None], owner: Owner) -> None:
         self._watch = watch
         self.interrupt = interrupt
         self.owner = owner
         self.taken = 0.0
-        self.over = False
+        self.over_since: float | None = None
         self.left = False
         self.reason: Callable[[], SqlError] = lambda: too_much(watch.limit)
+
+    @property
+    def over(self) -> bool:
+        """Whether it was told to end for what it has taken."""
+        return self.over_since is not None
 
     def end(self) -> None:
         """Safe to call twice. Of one that was left, its own thread calls :meth:`ended` at its end."""
@@ -186,7 +194,7 @@ class MemoryWatch:
                 query.taken = max(0.0, query.taken + share)
             greatest = max(self._queries, key=lambda query: query.taken)
             if greatest.taken > self.limit and not greatest.over:
-                greatest.over = True
+                greatest.over_since = time.monotonic()
                 _LOG.warning("a query is ended that has taken %d MiB of memory", greatest.taken / 2**20)
             for query in self._queries:
                 if query.over:
@@ -197,26 +205,34 @@ class MemoryWatch:
         resident = process.resident()
         if resident is None:
             return
-        # what DuckDB has taken and not yet written to is going to be resident
-        size = max(resident, self._beside + process.allocated())
-        if (size > process.limit or not busy) and self._may_give_back(resident):
+        size = self._size(process, resident)
+        if self._may_give_back(resident, busy=busy and size <= process.limit):
             process.give_back()
             self._gave_back_at = time.monotonic()
             resident = process.resident() or resident
             self._least, self._beside = resident, max(resident - process.allocated(), 0)
-            size = max(resident, self._beside + process.allocated())
+            size = self._size(process, resident)
         if size > process.limit:
             self._end_greatest(process.limit, size)
-        if self._refusing and (not busy or size < _ROOM_AGAIN * process.limit):
-            self._refuse_large(process, refused=False)
-        elif busy and size > (1 + limits.PROCESS_MEMORY_SLACK) * process.limit:
-            self._refuse_large(process, refused=True)
+        much = _ROOM_AGAIN if self._refusing else 1 + limits.PROCESS_MEMORY_SLACK
+        self._refuse_large(process, refused=busy and (size > much * process.limit or self._one_goes_on()))
 
-    def _may_give_back(self, resident: int) -> bool:
+    def _size(self, process: Process, resident: int) -> int:
+        """What DuckDB has taken and not yet written to is going to be resident."""
+        self._beside = min(self._beside, resident)
+        return max(resident, self._beside + process.allocated())
+
+    def _may_give_back(self, resident: int, *, busy: bool) -> bool:
         self._least = min(self._least, resident)
-        return (
-            resident > self._least + _WORTH_GIVING_BACK and time.monotonic() - self._gave_back_at >= _GIVE_BACK_EVERY_S
-        )
+        every_s = _GIVE_BACK_BUSY_EVERY_S if busy else _GIVE_BACK_EVERY_S
+        return resident > self._least + _WORTH_GIVING_BACK and time.monotonic() - self._gave_back_at >= every_s
+
+    def _one_goes_on(self) -> bool:
+        """Whether a query was just told to end, and has not: it may be in the midst of a step that still grows."""
+        now = time.monotonic()
+        with self._condition:
+            told = [query.over_since for query in self._queries if query.over_since is not None]
+        return any(_GOES_ON_AFTER_S <= now - since <= _GOES_ON_UNTIL_S for since in told)
 
     def _end_greatest(self, limit: int, size: int) -> None:
         """One at a time: the next one when that has ended, or has had time to."""
@@ -233,7 +249,7 @@ class MemoryWatch:
             if not ready:
                 return
             greatest = max(ready, key=lambda query: (of_role[query.owner.role], query.taken))
-            greatest.over = True
+            greatest.over_since = now
             greatest.reason = lambda: too_much_together(limit, size)
             self._ended_last = greatest, now
             _LOG.warning(
@@ -244,9 +260,10 @@ class MemoryWatch:
 
     def _refuse_large(self, process: Process, *, refused: bool) -> None:
         if refused and not self._refusing:
-            _LOG.warning("the process takes more memory than it may: large blocks are refused to queries")
+            _LOG.warning("large blocks of memory are refused to queries")
+        if refused or self._refusing:
+            process.refuse_large(refused)
         self._refusing = refused
-        process.refuse_large(refused)
 
 
 def _refuse_large(refused: bool) -> None:

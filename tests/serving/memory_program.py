@@ -24,7 +24,7 @@ def churn(server: Any, views: int) -> None:
     (visits,) = [each for each in before if each.id == VISITS_ID]
     with server.connect() as client:
         for number in range(views):
-            identifier = f"{VISITS_ID[:-6]}{number:06}"
+            identifier = f"{VISITS_ID[:-6]}{100_000 + number}"
             world.writer.execute(f'CREATE TABLE _state."{identifier}" AS SELECT * FROM _state.visits')
             world.writer.execute(f'CREATE VIEW _views."{identifier}" AS SELECT * FROM _state."{identifier}"')
             made = replace(visits, id=identifier, oid=20_000 + number, name=f"v{number}")
