@@ -103,6 +103,7 @@ DATABASE_CLOSE_S = 5.0  # how long statements that are interrupted at the end ma
 QUERY_MEMORY_DEFAULT = 1024**3  # what cannot go to disk: half of DuckDB's, so that one query leaves some to others
 PROCESS_MEMORY_BESIDE = 1024**3  # of the process, beside what DuckDB, one query and the finished rows may have
 PROCESS_MEMORY_SLACK = 1 / 16  # of its limit: so far above it, large blocks are refused to the process
+MERGES_OUT_OF_MEMORY_MAX = 8  # of one view, one after the other, in a minute: then it is FAILED alone
 LARGE_BLOCK_BYTES = 2 * 2**20  # more than DuckDB needs at a time to commit a batch
 WRITE_AHEAD_LOG_BYTES_MAX = 128 << 20  # then it is folded into the file; a start after a kill reads 100 MB a second
 DUCKDB_CHECKPOINT = "1TB"  # DuckDB's own threshold, which is of a guess: see spark_sinks.duckdb.write_ahead_log
