@@ -17,6 +17,7 @@ from mvserver.session.deadlines import Deadlines
 from mvserver.session.held_memory import HeldMemory
 from mvserver.session.large_texts import LargeTexts
 from mvserver.session.prepared import prepared_memory
+from mvserver.session.results import spool_memory
 from mvserver.session.watchdog import Watchdog
 from mvserver.sql.statements.base import Statement
 from mvserver.sql.statements.copying import CopyFrom
@@ -115,5 +116,6 @@ class Services:
     large_texts: LargeTexts = field(default_factory=LargeTexts)
     prepared_memory: HeldMemory = field(default_factory=prepared_memory)
     cursor_memory: HeldMemory = field(default_factory=cursor_memory)
+    spool_memory: HeldMemory = field(default_factory=spool_memory)
     unreserved_connections: int | None = None  # what is left to those who are no superusers; None: all
     setting_defaults: Mapping[str, str] = field(default_factory=dict)  # what the server's settings make of a session's
