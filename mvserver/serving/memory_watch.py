@@ -16,6 +16,7 @@ a role whose queries left so have more than one query may have is refused others
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import Counter
@@ -37,23 +38,42 @@ _GIVE_BACK_BUSY_EVERY_S = 15.0  # it takes some milliseconds, in which whoever n
 _GOES_ON_AFTER_S = 0.1  # most that are told to end have ended by then
 _GOES_ON_UNTIL_S = 1.1  # a step that grows needs a block long before
 _ROOM_AGAIN = 0.75  # of the process's limit
-_WORTH_GIVING_BACK = 16 * 2**20  # bytes that have come since the last time
+_WORTH_GIVING_BACK = 4 * 2**20  # bytes that have come since the last time
 _WORTH_ENDING = 16 * 2**20  # bytes; queries that have taken less are not why the process is too large
 
+_WORTH_ASKING = 8 * 2**20  # bytes more or less than when DuckDB was last asked
+_ASK_AGAIN_S = 0.5
 _KNOWN = (
     "SELECT coalesce(sum(memory_usage_bytes) FILTER (tag = 'ALLOCATOR'), 0), "
     "coalesce(sum(memory_usage_bytes) FILTER (tag <> 'ALLOCATOR'), 0) FROM duckdb_memory()"
 )
 
 
-def in_use(cursor: duckdb.DuckDBPyConnection) -> int:
+class InUse:
     """Bytes of DuckDB's that cannot go to disk. It counts those of its operators itself, and not those of the vectors
-    of its expressions; its allocator knows both."""
-    counted, evictable = cursor.execute(_KNOWN).fetchone() or (0, 0)
-    allocator = allocators.duck_allocator()
-    if allocator is None:
-        return int(counted)
-    return max(int(counted), allocator.allocated() - int(evictable))
+    of its expressions; its allocator knows both. To ask DuckDB takes a millisecond, to ask its allocator next to
+    nothing: so DuckDB is asked when the other has changed, and now and then. For one thread at a time."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        self._cursor = cursor
+        self._asked_at = -math.inf
+        self._allocated = 0
+        self._beside = 0  # what was in use, less what was allocated
+
+    def __call__(self) -> int | None:
+        """None where it cannot be told now: who wants more then is refused by DuckDB itself."""
+        allocated, now = allocators.allocated(), time.monotonic()
+        if not allocated or abs(allocated - self._allocated) > _WORTH_ASKING or now - self._asked_at > _ASK_AGAIN_S:
+            try:
+                counted, evictable = self._cursor.execute(_KNOWN).fetchone() or (0, 0)
+            except duckdb.OutOfMemoryException:
+                return None
+            self._asked_at, self._allocated = now, allocated
+            self._beside = max(int(counted) - allocated, -int(evictable))
+        return allocated + self._beside
+
+    def close(self) -> None:
+        self._cursor.close()
 
 
 class Watched:

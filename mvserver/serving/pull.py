@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import duckdb
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
@@ -48,7 +47,7 @@ from mvserver.serving.error_positions import locate
 from mvserver.serving.finished_loader import Loader
 from mvserver.serving.finished_rows import KeptViews
 from mvserver.serving.leaving import LeavableWork, WorkLeft
-from mvserver.serving.memory_watch import MemoryWatch, Process, in_use
+from mvserver.serving.memory_watch import InUse, MemoryWatch, Process
 from mvserver.serving.missing import Cause, MissingViews
 from mvserver.serving.names import NameResolver
 from mvserver.serving.plan_cache import PlanCache
@@ -87,9 +86,9 @@ class DuckPullService:
         self._turns = Turns(concurrency)
         self._missing = MissingViews(source, why_missing)
         self._system = SystemCatalog(database, SYSTEM_CATALOG, source, live or {})
-        self._measuring = database.cursor()
+        self._measuring = InUse(database.cursor())
         process = None if process_memory_limit is None else Process(process_memory_limit)
-        self._memory = MemoryWatch(self._memory_in_use, query_memory_limit, process)
+        self._memory = MemoryWatch(self._measuring, query_memory_limit, process)
         self._leavable = LeavableWork(self._memory.admit)
         self._binders = Binders(database, self._system, self._leavable, self._memory)
         self._plans: PlanCache[PullPlan] = PlanCache()
@@ -124,12 +123,6 @@ class DuckPullService:
     def left(self) -> int:
         """How many stopped statements are still at work in DuckDB."""
         return self._leavable.left
-
-    def _memory_in_use(self) -> int | None:
-        try:
-            return in_use(self._measuring)
-        except duckdb.OutOfMemoryException:  # not even for this; whoever wants more now is refused by DuckDB itself
-            return None
 
     # --- plans ------------------------------------------------------------------------------------------------------
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -48,10 +49,11 @@ class PreparedStatement:
     @property
     def size(self) -> int:
         """Bytes, about."""
-        texts = len(self.text) + len(self.prepare_text or "")
         query = _query(self.statement)
+        kept = [self.text, self.prepare_text or "", "" if query is None else query.text]
+        texts = sum(map(sys.getsizeof, {id(text): text for text in kept}.values()))  # the same one is there once
         tree = len(self.text) if query is not None and query.has_tree else 0
-        return _STATEMENT_BYTES + 2 * texts + _TREE_BYTES * tree + _FIELD_BYTES * len(self.fields or ())
+        return _STATEMENT_BYTES + texts + _TREE_BYTES * tree + _FIELD_BYTES * len(self.fields or ())
 
 
 class PreparedStatements:

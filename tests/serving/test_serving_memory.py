@@ -85,11 +85,11 @@ def test_a_query_that_takes_too_much_is_ended(limited: World, greedy: str) -> No
     assert "more than 80 MiB" in (raised.value.detail or "")
     assert "query_memory_limit" in (raised.value.hint or "")
     deadline = time.monotonic() + 10
-    in_use = limited.service._memory_in_use()
+    in_use = limited.service._measuring()
     while in_use is None or in_use > LIMIT // 2:
         assert time.monotonic() < deadline, "the memory did not come back"
         time.sleep(0.01)
-        in_use = limited.service._memory_in_use()
+        in_use = limited.service._measuring()
     assert limited.value("SELECT sum(visits) FROM visits") == 6
 
 
