@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 from mvserver import limits
@@ -38,6 +39,10 @@ class PlanCache(Generic[P]):
     @property
     def bytes(self) -> int:
         return self._bytes
+
+    def all(self) -> Sequence[P]:
+        with self._lock:
+            return tuple(self._plans.values())
 
     def get(self, key: Key) -> P | None:
         with self._lock:
