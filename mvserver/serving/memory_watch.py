@@ -68,6 +68,9 @@ class InUse:
                 counted, evictable = self._cursor.execute(_KNOWN).fetchone() or (0, 0)
             except duckdb.OutOfMemoryException:
                 return None
+            except duckdb.Error as error:  # the watch goes on: the process's own size needs no DuckDB
+                _LOG.warning("DuckDB does not tell how much memory it uses: %s", error)
+                return None
             self._asked_at, self._allocated = now, allocated
             self._beside = max(int(counted) - allocated, -int(evictable))
         return allocated + self._beside
