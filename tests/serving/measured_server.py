@@ -16,7 +16,7 @@ import psycopg
 
 PROGRAM = Path(__file__).parent / "memory_program.py"
 MIB = 2**20
-COMES_BACK_S = 60.0
+COMES_BACK_S = 120.0
 QUIET_S = 3.0  # the server looks for what it can give back every two seconds
 
 

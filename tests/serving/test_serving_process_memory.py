@@ -34,11 +34,20 @@ GREEDY = {
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeasuredServer]:
     folder = tmp_path_factory.mktemp("measured")
     with MeasuredServer(folder, query_memory_limit=QUERY_LIMIT, process_memory_limit=LIMIT) as made:
-        with made.connect() as one:
-            for text in GREEDY.values():  # what is loaded and made at the first use of each
-                one.execute(text.replace("100000", "3"))  # type: ignore[arg-type]
+        threads = [threading.Thread(target=warm_up, args=(made,)) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
         made.ask("churn 10")
         yield made
+
+
+def warm_up(server: MeasuredServer) -> None:
+    """What is loaded and made at the first use of each, and the threads of as many sessions."""
+    with server.connect() as one:
+        for text in GREEDY.values():
+            one.execute(text.replace("100000", "3"))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
