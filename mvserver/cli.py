@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from mvserver import config, sqlstates
+from mvserver import allocation, config, sqlstates
 from mvserver.errors import SqlError
 
 _EXIT_REFUSED = 2  # the settings or the machine are not as they must be
@@ -42,6 +42,7 @@ def version() -> str:
 
 def _serve(options: argparse.Namespace) -> NoReturn:
     settings = _settings(options)
+    allocation.prepare()
     from mvserver.server import (  # what it imports takes a second, and the other commands do not need it
         end_at_once,
         run,

@@ -46,6 +46,7 @@ class Settings:
     spark_start_timeout: float
     duckdb_memory_limit: int
     query_memory_limit: int
+    process_memory_limit: int
     duckdb_threads: int
     pull_threads: int
     finished_rows_memory: int
@@ -109,6 +110,8 @@ TABLE: tuple[Row, ...] = (
     Row("duckdb_memory_limit", read.SIZE, "2GB", "Memory for the views' rows and pull queries; the rest is on disk."),
     Row("query_memory_limit", read.SIZE, "1GB",
         "Memory of one pull query that cannot go to disk, such as the items of array_agg; above it is ended (53200)."),
+    Row("process_memory_limit", read.SIZE_OR_ZERO, "0",
+        "Memory of the server's process, without Spark; 0 is the three other limits together and 1 GB."),
     Row("duckdb_threads", read.COUNT_OR_ZERO, "0", "Threads of DuckDB; 0 is one per core."),
     Row("pull_threads", read.COUNT, "16", "Pull queries at work in DuckDB at the same time; further ones take turns."),
     Row("finished_rows_memory", read.SIZE_OR_ZERO, "64MB",

@@ -292,6 +292,7 @@ class Rooms:
             },
             concurrency=settings.pull_threads,
             query_memory_limit=settings.query_memory_limit,
+            process_memory_limit=_process_memory_limit(settings),
             finished_rows_memory=settings.finished_rows_memory,
             why_missing=lambda view_id: _why_missing(view_id, directory, self.engine),
             version=lambda view_ids: _version(view_ids, directory, self.writer.commits),
@@ -349,6 +350,13 @@ class Rooms:
 
     def __exit__(self, *_: object) -> None:
         self._close.close()
+
+
+def _process_memory_limit(settings: config.Settings) -> int:
+    if settings.process_memory_limit:
+        return settings.process_memory_limit
+    named = settings.duckdb_memory_limit + settings.query_memory_limit + settings.finished_rows_memory
+    return named + limits.PROCESS_MEMORY_BESIDE
 
 
 def _session_defaults(settings: config.Settings) -> dict[str, str]:

@@ -26,6 +26,7 @@ from mvserver.serving.direct import StateReader
 from mvserver.serving.duck_errors import translate
 from mvserver.serving.duck_text import last_written, written
 from mvserver.serving.leaving import LeavableWork, WorkLeft
+from mvserver.serving.memory_watch import MemoryWatch
 from mvserver.serving.names import Reads
 from mvserver.serving.operand_checks import OperandChecks
 from mvserver.serving.snapshot import reader_settings
@@ -70,6 +71,9 @@ class Binder:
 
     def close(self) -> None:
         self._cursor.close()
+
+    def interrupt(self) -> None:
+        self._cursor.interrupt()
 
     def bind(self, wanted: Binding) -> BoundTree:
         """Whoever leaves this leaves the tree, too."""
@@ -229,10 +233,11 @@ class Binder:
 class Binders:
     """As many as have been needed at the same time, up to a limit."""
 
-    def __init__(self, database: Database, system: SystemCatalog, leavable: LeavableWork) -> None:
+    def __init__(self, database: Database, system: SystemCatalog, leavable: LeavableWork, memory: MemoryWatch) -> None:
         self._database = database
         self._system = system
         self._leavable = leavable
+        self._memory = memory
         self._turns = Turns(limits.BINDINGS_MAX)  # whoever leaves gives his back: a binding left behind has none
         self._lock = threading.Lock()
         self._free: list[Binder] = [Binder(database, system)]
@@ -240,19 +245,38 @@ class Binders:
 
     def run(self, work: Callable[[Binder], T], owner: Owner, stopped: Callable[[], bool]) -> T:
         """The answer of ``work``; 57014 as soon as ``stopped``, although the work may then go on for a while."""
-        with self._turns.taken(stopped):
-            return self._leavable.run(lambda left: self._with_binder(work, left), owner, stopped)
+        at_work: list[Binder] = []  # one, from the moment that it is at work until it is given back
 
-    def _with_binder(self, work: Callable[[Binder], T], left: Callable[[], bool]) -> T:
+        def interrupt() -> None:
+            with self._lock:
+                for binder in at_work:
+                    binder.interrupt()
+
+        with self._turns.taken(stopped):
+            watched = self._memory.begin(interrupt, owner)
+            try:
+                return self._leavable.run(
+                    lambda left: self._with_binder(work, left, at_work), owner,
+                    lambda: watched.over or stopped(), watched.ended, watched.leave,
+                )  # fmt: skip
+            except SqlError:
+                watched.check()
+                raise
+            finally:
+                watched.end()
+
+    def _with_binder(self, work: Callable[[Binder], T], left: Callable[[], bool], at_work: list[Binder]) -> T:
         with self._lock:
             binder = self._free.pop() if self._free else None
         binder = binder or Binder(self._database, self._system)
         binder.left = left
+        at_work.append(binder)
         try:
             with interrupts.interruptible(binder.go_on):
                 return work(binder)
         finally:
             with self._lock:
+                at_work.clear()
                 kept = not self._closed and len(self._free) < limits.BINDINGS_MAX
                 if kept:
                     self._free.append(binder)

@@ -49,5 +49,5 @@ class Begun:
     watched: Watched
 
     def close(self) -> None:
-        self.watched.end()
+        self.watched.ended()
         self.reader.close()

@@ -34,8 +34,9 @@ class WorkLeft(SqlError):  # noqa: N818 - says what has become of the work
 class Work(Generic[T]):
     """One piece of it, which has begun."""
 
-    def __init__(self, office: LeavableWork, ended: Callable[[], None]) -> None:
+    def __init__(self, office: LeavableWork, ended: Callable[[], None], leaving: Callable[[], None]) -> None:
         self._office = office
+        self.leaving = leaving
         self.left = threading.Event()
         self.done = False
         self.left_by: Owner | None = None
@@ -57,7 +58,9 @@ class Work(Generic[T]):
 
 
 class LeavableWork:
-    def __init__(self) -> None:
+    def __init__(self, admit: Callable[[Owner], None] = lambda owner: None) -> None:
+        """``admit`` raises for whose work there is no room."""
+        self._admit_more = admit
         # what runs at the same time is bounded by those who have it done, and what is left by role and session
         self._threads = ThreadPoolExecutor(limits.ENGINE_THREADS_MAX, thread_name_prefix="engine")
         self._lock = threading.Lock()
@@ -77,10 +80,11 @@ class LeavableWork:
         owner: Owner,
         stopped: Callable[[], bool],
         ended: Callable[[], None] = lambda: None,
+        leaving: Callable[[], None] = lambda: None,
     ) -> T:
         """The answer of ``work``, which is told how to see that it was left. :class:`WorkLeft` as soon as ``stopped``;
-        ``ended`` is then called when the work has ended, by its thread."""
-        begun = self.begin(work, owner, ended)
+        ``leaving`` is called before, and ``ended`` when the work has ended after all, by its thread."""
+        begun = self.begin(work, owner, ended, leaving)
         while not begun.ends_within(_SLICE_S):
             if stopped() and begun.leave(owner):
                 raise WorkLeft
@@ -89,9 +93,16 @@ class LeavableWork:
         finally:
             del begun  # as above
 
-    def begin(self, work: Callable[[Callable[[], bool]], T], owner: Owner, ended: Callable[[], None]) -> Work[T]:
+    def begin(
+        self,
+        work: Callable[[Callable[[], bool]], T],
+        owner: Owner,
+        ended: Callable[[], None],
+        leaving: Callable[[], None] = lambda: None,
+    ) -> Work[T]:
         """The same for whoever waits for it in another way; ``owner`` is refused as there."""
-        begun: Work[T] = Work(self, ended)
+        self._admit_more(owner)
+        begun: Work[T] = Work(self, ended, leaving)
         with self._lock:
             self._admit(owner)
             begun.future = self._threads.submit(self._carried_out, work, begun)
@@ -121,6 +132,7 @@ class LeavableWork:
         with self._lock:
             if work.done:
                 return False
+            work.leaving()
             work.left.set()
             work.left_by = owner
             self._left_by_session[owner] += 1

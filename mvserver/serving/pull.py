@@ -5,13 +5,10 @@ guard → names → dialect → column names → parameters → types. Nothing i
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import duckdb
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
@@ -50,9 +47,10 @@ from mvserver.serving.error_positions import locate
 from mvserver.serving.finished_loader import Loader
 from mvserver.serving.finished_rows import KeptViews
 from mvserver.serving.leaving import LeavableWork, WorkLeft
-from mvserver.serving.memory_watch import IN_USE, MemoryWatch
+from mvserver.serving.memory_watch import InUse, MemoryWatch, Process
 from mvserver.serving.missing import Cause, MissingViews
 from mvserver.serving.names import NameResolver
+from mvserver.serving.plan_cache import PlanCache
 from mvserver.serving.plans import plan_of, plan_of_sleep
 from mvserver.serving.shaping import DuckShaper
 from mvserver.serving.shared import SharedReads
@@ -61,8 +59,6 @@ from mvserver.serving.templates import can_stand, stands_for, template_of
 from mvserver.serving.turns import Turns
 from mvserver.sql.dialect import parse_pull
 from mvserver.sql.trees import dismantle
-
-_Key = tuple[str, PullScope, tuple[int, ...], int]
 
 
 class DuckPullService:
@@ -76,28 +72,30 @@ class DuckPullService:
         *,
         concurrency: int = limits.PULL_CONCURRENCY,
         query_memory_limit: int = limits.QUERY_MEMORY_DEFAULT,
+        process_memory_limit: int | None = None,
         finished_rows_memory: int = 0,
         why_missing: Cause = lambda view_id: None,
         version: Callable[[Sequence[str]], Version | None] = lambda view_ids: None,
     ) -> None:
-        """``concurrency`` bounds the queries at work at the same time, not those that are open; ``version`` is that of
-        the rows of some views, None where it cannot be told now, and nothing is shared. With finished rows, all that
-        changes the views must be told to ``finished``."""
+        """The memory limits are in bytes; there may be none for the process. ``concurrency`` bounds the queries at work
+        at the same time, not those that are open; ``version`` is that of the rows of some views, None where it cannot
+        be told now, and nothing is shared. With finished rows, all that changes the views must be told to
+        ``finished``."""
         self._database = database
         self._source = source
         self._turns = Turns(concurrency)
         self._missing = MissingViews(source, why_missing)
         self._system = SystemCatalog(database, SYSTEM_CATALOG, source, live or {})
-        self._leavable = LeavableWork()
-        self._measuring = database.cursor()
-        self._memory = MemoryWatch(self._memory_in_use, query_memory_limit)
-        self._binders = Binders(database, self._system, self._leavable)
-        self._lock = threading.Lock()  # of the plans that are kept; nothing is waited for under it
-        self._plans: OrderedDict[_Key, PullPlan] = OrderedDict()
+        self._measuring = InUse(database.cursor())
+        process = None if process_memory_limit is None else Process(process_memory_limit)
+        self._memory = MemoryWatch(self._measuring, query_memory_limit, process)
+        self._leavable = LeavableWork(self._memory.admit)
+        self._binders = Binders(database, self._system, self._leavable, self._memory)
+        self._plans: PlanCache[PullPlan] = PlanCache()
         self.gathering = gathering.LookUps(self._snapshot)
         self.sharing = SharedReads(version, self._leavable)
         self.finished = KeptViews(lambda: Loader(database, reader_settings(self._system)), finished_rows_memory)
-        self._templates: OrderedDict[_Key, PullPlan | None] = OrderedDict()  # None: a text that has to be planned
+        self._templates: PlanCache[PullPlan | None] = PlanCache()  # None: a text that has to be planned
 
     def warm_up(self) -> None:
         """Build the system catalog now (some 0.2 s) instead of at the first query."""
@@ -126,25 +124,13 @@ class DuckPullService:
         """How many stopped statements are still at work in DuckDB."""
         return self._leavable.left
 
-    def _memory_in_use(self) -> int | None:
-        try:
-            (found,) = self._measuring.execute(IN_USE).fetchone() or (0,)
-        except duckdb.OutOfMemoryException:  # not even for this; whoever wants more now is refused by DuckDB itself
-            return None
-        return int(found)
-
     # --- plans ------------------------------------------------------------------------------------------------------
     @property
     def generation(self) -> int:
         return self._source.generation()
 
     def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
-        key = (text, scope, tuple(parameter_oids), self._source.generation())
-        with self._lock:
-            found = self._plans.get(key)
-            if found is not None:
-                self._plans.move_to_end(key)
-            return found
+        return self._plans.get((text, scope, tuple(parameter_oids), self._source.generation()))
 
     def known(self, text: str, scope: PullScope) -> tuple[PullPlan, Sequence[Any]] | None:
         found = self.cached(text, scope)
@@ -153,8 +139,7 @@ class DuckPullService:
         template = template_of(text)
         if template is None:
             return None
-        with self._lock:
-            of_all = self._templates.get((template.text, scope, template.oids, self._source.generation()))
+        of_all = self._templates.get((template.text, scope, template.oids, self._source.generation()))
         return None if of_all is None else (of_all, template.values)
 
     def plan(
@@ -183,9 +168,8 @@ class DuckPullService:
         if template is None:
             return
         key = (template.text, scope, template.oids, exact.generation)
-        with self._lock:
-            if key in self._templates:
-                return
+        if key in self._templates:
+            return
         plan: PullPlan | None = None
         try:
             tree = parse_pull(template.text)
@@ -202,10 +186,7 @@ class DuckPullService:
             plan = None
         if plan is not None and self.cached(template.text, scope, template.oids) is not plan:
             return  # made for this session or catalog alone
-        with self._lock:
-            self._templates[key] = plan
-            while len(self._templates) > limits.PLAN_CACHE_ENTRIES:
-                self._templates.popitem(last=False)
+        self._templates.keep(key, plan)
 
     def _plan_anew(
         self,
@@ -239,10 +220,7 @@ class DuckPullService:
             raise
         dismantle(tree)
         if text is not None and not facts.volatile:
-            with self._lock:
-                self._plans[text, scope, tuple(parameter_oids), snapshot.generation] = plan
-                while len(self._plans) > limits.PLAN_CACHE_ENTRIES:
-                    self._plans.popitem(last=False)
+            self._plans.keep((text, scope, tuple(parameter_oids), snapshot.generation), plan)
         return plan
 
     def _plan(

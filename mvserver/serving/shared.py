@@ -141,7 +141,7 @@ class Seat:
         self._gone = True
         self.snapshot = None
         if self._evaluation.deserted:
-            self._evaluation.work.leave(self._owner)
+            self._evaluation.work.leave(self._owner)  # whose memory counts for who began it
         return True
 
 
@@ -213,8 +213,9 @@ class SharedReads:
             evaluation.snapshot.make_ready()
             try:
                 evaluation.work = self._leavable.begin(
-                    lambda left: self._evaluate(key, evaluation, plan, parameters), owner, lambda: None
-                )
+                    lambda left: self._evaluate(key, evaluation, plan, parameters),
+                    owner, lambda: None, evaluation.snapshot.leave,
+                )  # fmt: skip
             except BaseException:
                 del self._evaluations[key]
                 evaluation.snapshot.close()

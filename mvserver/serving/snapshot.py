@@ -76,6 +76,7 @@ class DuckSnapshot:
         for setting in reader_settings(self._system):
             self._cursor.execute(setting)
         self._statements: OrderedDict[str, duckdb.Statement] = OrderedDict()
+        self._statement_characters = 0
         self._time_zone = "UTC"
         self._now: dt.datetime | None = None
         self._streams: tuple[str, ...] = ()  # tables of streams that are registered
@@ -83,6 +84,7 @@ class DuckSnapshot:
         self._pinned = False
         self._closed = False
         self._sleeping: threading.Event | None = None
+        self._watched: Watched | None = None  # of an evaluation that others may wait for
 
     # --- transactions -----------------------------------------------------------------------------------------------
     def begin(self) -> None:
@@ -180,17 +182,22 @@ class DuckSnapshot:
         self._spool()
         self._stopped_at = None
 
+    def leave(self) -> None:
+        """Nobody waits for the evaluation any more."""
+        if self._watched is not None:
+            self._watched.leave()
+
     def evaluate(self, plan: PullPlan, parameters: Sequence[Any]) -> Whole | Begun:
         """On a thread whose work can be left."""
         watched: Watched | None = None
         try:
             with self._turn():
                 self._set_time_zone(plan.time_zone)
-                watched = self._memory.begin(self.interrupt)
+                watched = self._watched = self._memory.begin(self.interrupt, self._owner)
                 found = self._evaluated(plan, list(parameters), watched)
         except BaseException as error:
             if watched is not None:
-                watched.end()
+                watched.ended()  # by its own thread, whether it was left or not
                 watched.check()
             if isinstance(error, duckdb.Error | OSError | pa.ArrowException):
                 self._notice(error)
@@ -202,7 +209,7 @@ class DuckSnapshot:
         if plan.arrow_types and plan.runs.few:
             few = self._few(plan, parameters)
             if few is not None:
-                watched.end()
+                watched.ended()
                 return Whole.of(few)
             plan.runs.few = False
         reader = self._reader(plan, parameters)
@@ -215,6 +222,7 @@ class DuckSnapshot:
                 plan.runs.large = True
                 return Begun(tuple(batches), reader, watched)
         reader.close()
+        watched.ended()
         self._finished(plan, watched, rows)
         return Whole(tuple(batches), few=rows <= limits.FEW_ROWS_MAX)
 
@@ -252,8 +260,12 @@ class DuckSnapshot:
         def carried_out(left: Callable[[], bool]) -> T:
             return work()
 
+        def ended() -> None:
+            self._cursor.close()
+            watched.ended()
+
         try:
-            return self._leavable.run(carried_out, self._owner, overdue, self._cursor.close)
+            return self._leavable.run(carried_out, self._owner, overdue, ended, watched.leave)
         except WorkLeft:
             self._lost = True
             watched.check()
@@ -270,7 +282,7 @@ class DuckSnapshot:
                 watch.stop()
                 return whole(plan, found)
             few = plan.runs.few = False
-        watched = self._memory.begin(self.interrupt)
+        watched = self._memory.begin(self.interrupt, self._owner)
         try:
             if few:
                 found = self._leavable_run(watched, partial(self._few, plan, parameters))
@@ -353,8 +365,13 @@ class DuckSnapshot:
         if found is None:
             found = self._cursor.extract_statements(sql)[0]
             self._statements[sql] = found
-            if len(self._statements) > limits.STATEMENT_CACHE_ENTRIES:
-                self._statements.popitem(last=False)
+            self._statement_characters += len(sql)
+            while (
+                len(self._statements) > limits.STATEMENT_CACHE_ENTRIES
+                or self._statement_characters > limits.STATEMENT_CACHE_CHARACTERS
+            ):
+                oldest, _ = self._statements.popitem(last=False)
+                self._statement_characters -= len(oldest)
         else:
             self._statements.move_to_end(sql)
         return found

@@ -14,12 +14,22 @@ import pyarrow as pa
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.session.held_memory import Bounds, HeldMemory, HeldShare
+
+
+def cursor_memory() -> HeldMemory:
+    """Of all sessions' cursors."""
+    bounds = Bounds(
+        limits.CURSOR_ROWS_BYTES_MAX, limits.CURSOR_ROWS_BYTES_OF_ROLE_MAX, limits.CURSOR_ROWS_BYTES_OF_SERVER_MAX
+    )
+    return HeldMemory("the rows that cursors keep", bounds, "Close other cursors, or declare them WITHOUT HOLD.")
 
 
 class RowBudget:
     """How much the cursors of a session keep in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, share: HeldShare | None = None) -> None:
+        self._share = share if share is not None else cursor_memory().share("")
         self._used = 0
 
     def take(self, size: int) -> None:
@@ -30,9 +40,11 @@ class RowBudget:
                 detail=f"Cursors with SCROLL or WITH HOLD may keep {limits.CURSOR_ROWS_BYTES_MAX >> 20} MiB in all.",
                 hint="Close other cursors, or declare this one WITHOUT HOLD and with NO SCROLL.",
             )
+        self._share.take(size)
         self._used += size
 
     def give_back(self, size: int) -> None:
+        self._share.give_back(size)
         self._used -= size
 
 

@@ -14,6 +14,7 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field
 from mvserver.session.cursor_rows import CursorRows, FetchedRows, RowBudget
+from mvserver.session.held_memory import HeldShare
 
 
 @dataclass
@@ -126,8 +127,8 @@ class Cursor:
 class Cursors:
     """By name; in one name space with the protocol's portals, as in PostgreSQL."""
 
-    def __init__(self) -> None:
-        self.budget = RowBudget()
+    def __init__(self, share: HeldShare | None = None) -> None:
+        self.budget = RowBudget(share)
         self._cursors: dict[str, Cursor] = {}
         self._declared = 0
 

@@ -59,6 +59,8 @@ class LookUps:
         self._read = read
         self._prepared: dict[str, LookUp] = {}
         self._plans: dict[int, LookUp] = {}  # by the identity of the plan that each holds
+        self._generation = 0  # of the catalog that their plans were made with
+        state.prepared.gone = self._forget
 
     def prepared(self, name: str, text: str | None = None, oids: Sequence[int] = ()) -> LookUp | None:
         prepared = self._state.prepared.find(name)
@@ -77,9 +79,12 @@ class LookUps:
             return None
         plan, values = known
         found = self._plans.get(id(plan))
-        if found is None:
-            found = _kept(self._plans, id(plan), LookUp(plan, text, self._state.scope(), self._read))
+        if found is None or found.plan is not plan:
+            found = self._keep(self._plans, id(plan), LookUp(plan, text, self._state.scope(), self._read))
         return found, values
+
+    def _forget(self, name: str) -> None:
+        self._prepared.pop(name, None)
 
     # --- the session's side -----------------------------------------------------------------------------------------
     @property
@@ -104,11 +109,15 @@ class LookUps:
         if plan is None or plan.key_read is None or not same_columns(prepared, plan.fields):
             return None
         made = LookUp(plan, prepared.text, self._state.scope(), self._read, prepared)
-        return _kept(self._prepared, prepared.name, made)
+        return self._keep(self._prepared, prepared.name, made)
 
-
-def _kept(known: dict[Any, LookUp], key: Any, look_up: LookUp) -> LookUp:
-    if len(known) >= limits.PLAN_CACHE_ENTRIES:
-        known.clear()
-    known[key] = look_up
-    return look_up
+    def _keep(self, known: dict[Any, LookUp], key: Any, look_up: LookUp) -> LookUp:
+        """Those of an older catalog are let go: none of them is used again."""
+        if look_up.plan.generation != self._generation:
+            self._generation = look_up.plan.generation
+            self._prepared.clear()
+            self._plans.clear()
+        if len(known) >= limits.PLAN_CACHE_ENTRIES:
+            known.clear()
+        known[key] = look_up
+        return look_up

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -12,7 +13,20 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.static_data import type_spellings
 from mvserver.pgwire.backend import Field
+from mvserver.session.held_memory import Bounds, HeldMemory, HeldShare
 from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.cursors import DeclareCursor
+from mvserver.sql.statements.queries import NO_TREE, Pull
+
+_STATEMENT_BYTES = 1_000  # beside its text
+_FIELD_BYTES = 200
+_TREE_BYTES = 200  # of a character of the text
+
+
+def prepared_memory() -> HeldMemory:
+    """Of all sessions' prepared statements."""
+    bounds = Bounds(limits.PREPARED_BYTES_OF_SESSION_MAX, limits.PREPARED_BYTES_OF_ROLE_MAX, limits.PREPARED_BYTES_MAX)
+    return HeldMemory("prepared statements", bounds, "Use DEALLOCATE for those that are not needed any more.")
 
 
 @dataclass(frozen=True)
@@ -32,10 +46,22 @@ class PreparedStatement:
     prepare_text: str | None = None  # of the PREPARE in SQL that made it
     prepared_at: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
 
+    @property
+    def size(self) -> int:
+        """Bytes, about."""
+        query = _query(self.statement)
+        kept = [self.text, self.prepare_text or "", "" if query is None else query.text]
+        texts = sum(map(sys.getsizeof, {id(text): text for text in kept}.values()))  # the same one is there once
+        tree = len(self.text) if query is not None and query.has_tree else 0
+        return _STATEMENT_BYTES + texts + _TREE_BYTES * tree + _FIELD_BYTES * len(self.fields or ())
+
 
 class PreparedStatements:
-    def __init__(self) -> None:
+    def __init__(self, share: HeldShare | None = None, gone: Callable[[str], None] = lambda name: None) -> None:
+        """``share`` is what the session may hold, all that there is where it is left out."""
         self._statements: dict[str, PreparedStatement] = {}
+        self._share = share if share is not None else prepared_memory().share("")
+        self.gone = gone  # is told the name of each that is given up
 
     def __len__(self) -> int:
         return len(self._statements)
@@ -55,8 +81,12 @@ class PreparedStatements:
             )
 
     def add(self, prepared: PreparedStatement) -> None:
+        """53200 where the session, its role or all sessions hold too much."""
         self.check_free(prepared.name)
-        self._statements[prepared.name] = prepared
+        self.discard(prepared.name)
+        kept = _without_tree(prepared)
+        self._share.take(kept.size)
+        self._statements[prepared.name] = kept
 
     def get(self, name: str) -> PreparedStatement:
         prepared = self._statements.get(name)
@@ -72,14 +102,33 @@ class PreparedStatements:
 
     def discard(self, name: str) -> None:
         """The protocol's Close: no error where there is none."""
-        self._statements.pop(name, None)
+        prepared = self._statements.pop(name, None)
+        if prepared is not None:
+            self._share.give_back(prepared.size)
+            self.gone(name)
 
     def deallocate(self, name: str) -> None:
         self.get(name)
-        del self._statements[name]
+        self.discard(name)
 
     def clear(self) -> None:
-        self._statements.clear()
+        for name in tuple(self._statements):
+            self.discard(name)
+
+
+def _without_tree(prepared: PreparedStatement) -> PreparedStatement:
+    """A tree takes a hundred times as much memory as its text, and is needed only where no plan is known."""
+    statement = prepared.statement
+    query = _query(statement)
+    if query is None or not query.has_tree or len(query.text) <= limits.PREPARED_TREE_CHARACTERS_MAX:
+        return prepared
+    bare = replace(query, select=NO_TREE)
+    return replace(prepared, statement=replace(statement, query=bare) if isinstance(statement, DeclareCursor) else bare)
+
+
+def _query(statement: Statement | None) -> Pull | None:
+    query = statement.query if isinstance(statement, DeclareCursor) else statement
+    return query if isinstance(query, Pull) else None
 
 
 _SCHEMA = pa.schema(

@@ -268,7 +268,9 @@ class PullRunner:
             self._open = [other for other in self._open if other is not watched]
             self._release(snapshot)
 
-        watched = WatchedBatches(result, clock, interrupt=snapshot.interrupt, failed=failed, finished=finished)
+        watched = WatchedBatches(
+            result, clock, interrupt=snapshot.interrupt, failed=failed, finished=finished, share=self._state.spooled
+        )
         self._open.append(watched)
         return dataclasses.replace(result, batches=DiscardOnClose(watched))
 

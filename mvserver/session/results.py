@@ -13,10 +13,19 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError, raise_instead
 from mvserver.pgwire.backend import Field, Result
 from mvserver.session.clock import StatementClock
+from mvserver.session.held_memory import Bounds, HeldMemory, HeldShare
 
 TEXT_OID = 25
 
 _T = TypeVar("_T")
+
+
+def spool_memory() -> HeldMemory:
+    """Of all sessions' open results that were read aside."""
+    bounds = Bounds(
+        limits.SPOOLED_RESULT_BYTES_MAX, limits.SPOOLED_RESULTS_BYTES_OF_ROLE_MAX, limits.SPOOLED_RESULTS_BYTES_MAX
+    )
+    return HeldMemory("open results that are kept aside", bounds, "Read open results to their ends, or close them.")
 
 
 class WatchedBatches:
@@ -34,7 +43,10 @@ class WatchedBatches:
         interrupt: Callable[[], None],
         failed: Callable[[Exception], Exception],
         finished: Callable[[], None],
+        share: HeldShare | None = None,
     ) -> None:
+        """``share`` is what the session may keep of results that it reads aside."""
+        self._share = share if share is not None else spool_memory().share("")
         self._result = result
         self._clock = clock
         self._interrupt = interrupt
@@ -56,7 +68,9 @@ class WatchedBatches:
         if self._revoked:
             raise self._failed(SqlError(sqlstates.INVALID_CURSOR_NAME, "the portal's transaction has ended"))
         if self._spooled:
-            return self._spooled.popleft()
+            batch = self._spooled.popleft()
+            self._share.give_back(batch.nbytes)
+            return batch
         if self._done:
             raise StopIteration
         batch = self.guarded(lambda: next(self._result.batches, None))
@@ -75,22 +89,28 @@ class WatchedBatches:
             raise_instead(self._failed(error), error)
 
     def spool(self) -> None:
-        """Reads the rest into memory, so that the source is free; 53400 when it is too large."""
-        size = 0
+        """Reads the rest into memory, so that the source is free; 53400 when it is too large, 53200 where all are."""
+        size = taken = 0
         rest: list[pa.RecordBatch] = []
-        while not self._done:
-            batch = next(self, None)
-            if batch is None:
-                break
-            size += batch.nbytes
-            if size > limits.SPOOLED_RESULT_BYTES_MAX:
-                self.close()
-                raise SqlError(
-                    sqlstates.CONFIGURATION_LIMIT_EXCEEDED,
-                    "the rest of an open portal is too large to be kept aside",
-                    hint="Read the portal to its end before the next statement, or use READ COMMITTED.",
-                )
-            rest.append(batch)
+        try:
+            while not self._done:
+                batch = next(self, None)
+                if batch is None:
+                    break
+                size += batch.nbytes
+                if size > limits.SPOOLED_RESULT_BYTES_MAX:
+                    raise SqlError(
+                        sqlstates.CONFIGURATION_LIMIT_EXCEEDED,
+                        "the rest of an open portal is too large to be kept aside",
+                        hint="Read the portal to its end before the next statement, or use READ COMMITTED.",
+                    )
+                self._share.take(batch.nbytes)
+                taken = size
+                rest.append(batch)
+        except BaseException:
+            self._share.give_back(taken)
+            self.close()
+            raise
         self._spooled.extend(rest)
 
     def close(self) -> None:
@@ -109,6 +129,7 @@ class WatchedBatches:
 
     def discard(self) -> None:
         """Close, and forget what was spooled."""
+        self._share.give_back(sum(batch.nbytes for batch in self._spooled))
         self._spooled.clear()
         self.close()
 

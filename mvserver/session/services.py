@@ -12,8 +12,12 @@ from mvserver.pgwire.backend import Field, Result
 from mvserver.routing.copying import CopyTarget
 from mvserver.serving.api import PullService
 from mvserver.session.context import SessionContext
+from mvserver.session.cursor_rows import cursor_memory
 from mvserver.session.deadlines import Deadlines
+from mvserver.session.held_memory import HeldMemory
 from mvserver.session.large_texts import LargeTexts
+from mvserver.session.prepared import prepared_memory
+from mvserver.session.results import spool_memory
 from mvserver.session.watchdog import Watchdog
 from mvserver.sql.statements.base import Statement
 from mvserver.sql.statements.copying import CopyFrom
@@ -117,5 +121,8 @@ class Services:
     watchdog: Watchdog = field(default_factory=Watchdog)
     large_texts: LargeTexts = field(default_factory=LargeTexts)
     explain_failure: Callable[[Exception], SqlError | None] = lambda error: None  # of an engine, in a user's words
+    prepared_memory: HeldMemory = field(default_factory=prepared_memory)
+    cursor_memory: HeldMemory = field(default_factory=cursor_memory)
+    spool_memory: HeldMemory = field(default_factory=spool_memory)
     unreserved_connections: int | None = None  # what is left to those who are no superusers; None: all
     setting_defaults: Mapping[str, str] = field(default_factory=dict)  # what the server's settings make of a session's

@@ -265,6 +265,8 @@ class Session:
             self._state.transaction.end()
             try:
                 self._state.cursors.clear()
+                self._state.portals.clear()
+                self._state.prepared.clear()
                 self._dispatch.pushes.end_transaction()
                 self._dispatch.pulls.close()
             finally:

@@ -14,6 +14,7 @@ from mvserver.serving.api import PullScope
 from mvserver.session.clock import StatementClock
 from mvserver.session.context import SessionContext
 from mvserver.session.cursors import Cursors
+from mvserver.session.held_memory import HeldShare
 from mvserver.session.portals import Portals
 from mvserver.session.prepared import PreparedStatements
 from mvserver.session.services import OpenSessions, Services
@@ -32,13 +33,17 @@ class SessionState:
     role: Role  # who has logged in
     sessions: OpenSessions
     transaction: Transaction = field(default_factory=Transaction)
-    prepared: PreparedStatements = field(default_factory=PreparedStatements)
+    prepared: PreparedStatements = field(init=False)
     portals: Portals = field(default_factory=Portals)
-    cursors: Cursors = field(default_factory=Cursors)
+    cursors: Cursors = field(init=False)
+    spooled: HeldShare = field(init=False)
     clock: StatementClock | None = None  # of the statement that runs now
     at_once: bool = False  # the call that runs must not wait: it raises Postponed instead
 
     def __post_init__(self) -> None:
+        self.prepared = PreparedStatements(self.services.prepared_memory.share(self.role.name))
+        self.cursors = Cursors(self.services.cursor_memory.share(self.role.name))
+        self.spooled = self.services.spool_memory.share(self.role.name)
         self._scope: PullScope | None = None
         self._roles_known = self.services.directory.generation()
         self._current_role = self.role  # another one by SET ROLE

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -17,6 +18,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from mvserver import limits
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
 from spark_sinks.duckdb import batch_table, inspection, logs, sessions, windows
@@ -69,6 +71,7 @@ class Writer:
     ) -> None:
         self.damage = damage or DamageWatch()
         self.commits = Commits()
+        self._out_of_memory: Counter[str] = Counter()  # merges of a query that failed so, one after the other
         self._cursor = cursor()
         self._statements = Statements(self._cursor)
         self._translate = translate
@@ -373,10 +376,18 @@ class Writer:
             yield
         except _NOBODYS:
             raise
+        except duckdb.OutOfMemoryException as error:
+            # it may be a reader's doing that all is taken; only a view that never gets through is too large itself
+            self._out_of_memory[query_id] += 1
+            if self._out_of_memory[query_id] < limits.MERGES_OUT_OF_MEMORY_MAX:
+                raise
+            del self._out_of_memory[query_id]
+            raise MergeError(query_id, self._translate(error)) from error
         except duckdb.Error as error:
             if self.damage.notice(error):  # no view is to blame
                 raise
             raise MergeError(query_id, self._translate(error)) from error
+        self._out_of_memory.pop(query_id, None)
 
     def _move_watermark(self, advance: Advance) -> bool:
         """What is removed for its age is not taken back from where the query wrote it: it was right."""

@@ -15,7 +15,7 @@ import pytest
 from serving_world import World, rows_of
 
 from mvserver.errors import SqlError
-from mvserver.serving.memory_watch import MemoryWatch
+from mvserver.serving.memory_watch import InUse, MemoryWatch
 
 # 400,000 rows of 200 bytes, which a sort has to hold: more than the memory
 SORTED = (
@@ -85,11 +85,13 @@ def test_a_query_that_takes_too_much_is_ended(limited: World, greedy: str) -> No
     assert "more than 80 MiB" in (raised.value.detail or "")
     assert "query_memory_limit" in (raised.value.hint or "")
     deadline = time.monotonic() + 10
-    in_use = limited.service._memory_in_use()
+    measured = InUse(limited.database.cursor())
+    in_use = measured()
     while in_use is None or in_use > LIMIT // 2:
         assert time.monotonic() < deadline, "the memory did not come back"
         time.sleep(0.01)
-        in_use = limited.service._memory_in_use()
+        in_use = measured()
+    measured.close()
     assert limited.value("SELECT sum(visits) FROM visits") == 6
 
 

@@ -197,7 +197,7 @@ def test_a_result_is_kept_until_its_views_change(shared: Shared) -> None:
 def test_a_kept_result_of_few_rows_is_answered_on_the_event_loop(shared: Shared) -> None:
     with shared.server.connect() as client:
         client.execute(_TOTAL).fetchall()
-        (plan,) = shared.world.service._plans.values()
+        (plan,) = shared.world.service._plans.all()
         assert plan.runs.kept
         work = shared.server.wire.workers.submit
 

@@ -14,6 +14,7 @@ import pytest
 from streaming_windows import Event, WindowedView, World, target
 from test_streaming_windows import tumble
 
+from mvserver import limits
 from mvserver.errors import SqlError
 from mvserver.streaming.idleness import Idleness
 from mvserver.streaming.push_states import pushed
@@ -90,6 +91,34 @@ def test_a_disk_that_cannot_be_written_ends_no_query(world: World, monkeypatch: 
     full[0] = False
     feed(world, *events)
     feed(world, Event(0, 1, "a", 5, 30 * S), Event(1, 1, "a", 5, 31 * S))
+    assert [row[:4] for row in world.rows(1)] == [(0, 10 * S, "a", 2)]
+
+
+def test_a_reader_that_takes_all_memory_ends_no_query(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch is tried again. A view that never gets through is too large itself, and fails alone."""
+    merge, failing = world.writer._merge_view, [limits.MERGES_OUT_OF_MEMORY_MAX - 1]
+
+    def merge_view(view: Any) -> None:
+        if failing[0] and view.query_id == "q0":
+            failing[0] -= 1
+            raise duckdb.OutOfMemoryException("Out of Memory Error: Failed to allocate block of 16777216 bytes")
+        merge(view)
+
+    monkeypatch.setattr(world.writer, "_merge_view", merge_view)
+    events = (Event(0, 0, "a", 5, 1 * S), Event(1, 0, "a", 5, 2 * S))
+    while failing[0]:
+        with pytest.raises(SqlError, match="53200"):
+            feed(world, *events)
+    feed(world, *events)
+    assert [each.failure for each in world.roster.all()] == [None, None]
+    failing[0] = limits.MERGES_OUT_OF_MEMORY_MAX
+    more = (Event(0, 1, "a", 5, 30 * S), Event(1, 1, "a", 5, 31 * S))
+    while failing[0] > 1:
+        with pytest.raises(SqlError, match="53200"):
+            feed(world, *more)
+    world.failing = frozenset({"q0"})
+    feed(world, *more)
+    assert (world.roster.subscribers["q0"].failure or "").startswith("53200")
     assert [row[:4] for row in world.rows(1)] == [(0, 10 * S, "a", 2)]
 
 
