@@ -46,7 +46,8 @@ class JavaFunction:
         made = call if self.result == "String" else f"{_BOXES[self.result]}.valueOf({call})"
         return (
             f"public static final class {self.name} implements org.apache.spark.sql.api.java.UDF{count} {{\n"
-            f"  public Object call({parameters}) {{\n    if ({missing}) {{ return null; }}\n    return {made};\n  }}\n}}\n"
+            f"  public Object call({parameters}) {{\n"
+            f"    if ({missing}) {{ return null; }}\n    return {made};\n  }}\n}}\n"
         )
 
 
@@ -55,9 +56,7 @@ FUNCTIONS = (
     JavaFunction(bounded.COUNT, "count", ("String", "String"), "int"),
     JavaFunction(bounded.POSITION, "position", ("String", "String"), "int"),
     JavaFunction(bounded.EXTRACT, "extract", ("String", "String", "int"), "String"),
-    JavaFunction(
-        bounded.REPLACE_MATCHES, "replaceMatches", ("String", "String", "String", "boolean", "int"), "String"
-    ),
+    JavaFunction(bounded.REPLACE_MATCHES, "replaceMatches", ("String", "String", "String", "boolean", "int"), "String"),
     JavaFunction(bounded.LIKE, "like", ("String", "String"), "boolean"),
     JavaFunction(bounded.REPEAT, "repeat", ("String", "int", "int"), "String"),
     JavaFunction(bounded.PAD, "pad", ("String", "int", "String", "boolean", "int"), "String"),

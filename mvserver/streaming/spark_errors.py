@@ -28,4 +28,4 @@ def is_too_large(error: BaseException) -> bool:
 
 def is_data_error(error: BaseException) -> bool:
     """True where a record's value and a query's expression are to blame, not the source or Spark."""
-    return sql_error(error).sqlstate.startswith("22")
+    return sql_error(error).sqlstate[:2] in ("22", "54")

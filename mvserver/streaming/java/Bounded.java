@@ -283,6 +283,7 @@ public final class Bounded {
   /** In the replacement, \1 to \9 and \& stand for what was matched, as in PostgreSQL. */
   public static String replaceMatches(String text, String pattern, String replacement, boolean everywhere, int most) {
     Matches matcher = new Matches(text, pattern);
+    most = Math.max(most, text.length());
     StringBuilder made = null;
     int kept = 0;
     int at = 0;
@@ -397,14 +398,14 @@ public final class Bounded {
     if (times <= 0 || text.isEmpty()) {
       return "";
     }
-    if ((long) text.length() * times > most) {
+    if ((long) text.length() * times > Math.max(most, text.length())) {
       throw tooLarge();
     }
     return text.repeat(times);
   }
 
   public static String pad(String text, int length, String fill, boolean left, int most) {
-    if (length > most) {
+    if (length > Math.max(most, text.length())) {
       throw tooLarge();
     }
     if (length <= 0) {
@@ -442,7 +443,7 @@ public final class Bounded {
     for (int found = at; found >= 0; found = text.indexOf(from, found + from.length())) {
       length = length + to.length() - from.length();
     }
-    if (length > most) {
+    if (length > Math.max(most, text.length())) {
       throw tooLarge();
     }
     StringBuilder made = new StringBuilder((int) length);
