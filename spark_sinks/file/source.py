@@ -19,10 +19,12 @@ from urllib.parse import unquote
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.limits import FILE_RECORD_BYTES_MAX
 from spark_sinks.base import METADATA, Position, RecordOrder, SourceHealth
 from spark_sinks.decode.columns import parquet_column, quoted
 from spark_sinks.file.files import VisibleFile, visible_files
 from spark_sinks.file.journal import FileJournal
+from spark_sinks.file.lines import bounded_copy, lines, may_have_long_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,9 +52,20 @@ class FileReader:
     out. ``{"before": [...]}``, a store's answer, is turned into these by :meth:`adopt`.
     """
 
-    def __init__(self, directory: Path, work: Path, parquet: StructType | None, *, poll_s: float = _POLL_S) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        work: Path,
+        parquet: StructType | None,
+        *,
+        poll_s: float = _POLL_S,
+        record_bytes_max: int = FILE_RECORD_BYTES_MAX,
+    ) -> None:
         self._directory = directory
         self._poll_s = poll_s
+        self._record_bytes_max = record_bytes_max
+        self._copies = work / "bounded"
+        self._looked_through: dict[str, Path] = {}  # by name: what Spark reads
         self._inbox = work / "inbox"
         work.mkdir(parents=True, exist_ok=True)
         self._parquet = parquet
@@ -164,7 +177,7 @@ class FileReader:
         entries = [e for e in self._journal.between(int(start["seq"]), int(end["seq"])) if e.name not in left_out]
         for entry in entries:
             self._check_unchanged(entry)
-        paths = [str(self._directory / e.name) for e in entries]
+        paths = [str(self._readable(e)) for e in entries]
         if self._parquet is not None:
             frame = (
                 spark.read.schema(self._parquet).parquet(*paths) if paths else spark.createDataFrame([], self._parquet)
@@ -238,7 +251,11 @@ class FileReader:
                 self._problem = f"directory {self._directory} cannot be read: {error.strerror}"
                 seen_mtime = -1
             else:
-                self._problem = self._show_next(bytes_max) if self._waiting else None
+                try:
+                    self._problem = self._show_next(bytes_max) if self._waiting else None
+                except SqlError as error:
+                    self._problem = f"!{error}"
+                    return
             if self._problem is not None or self._taken:  # no step is shown
                 with self._lock:
                     self._lock.wait_for(lambda: self._stopping, timeout=self._poll_s)
@@ -255,10 +272,29 @@ class FileReader:
         """What hinders it: files that are not shown go on waiting."""
         try:
             with self._lock:
-                self._show(_first(self._waiting.values(), bytes_max))
+                following = _first(self._waiting.values(), bytes_max)
+            for file in following:  # may take long, and nobody is to wait for it
+                self._readable(file)
+            with self._lock:
+                following = [file for file in following if self._waiting.get(file.name) == file]
+                if following and not self._stopping:
+                    self._show(following)
         except OSError as error:
             return f"files of directory {self._directory} cannot be handed to Spark: {error.strerror}"
         return None
+
+    def _readable(self, file: VisibleFile) -> Path:
+        """What Spark reads for a file: itself, or a copy in which marks stand for the lines that are too long."""
+        original, copy = self._directory / file.name, self._copies / file.name
+        if self._parquet is not None or not may_have_long_lines(file.name, file.size, self._record_bytes_max):
+            return original
+        known = self._looked_through.get(file.name)
+        if known is None or not known.exists():
+            made = bounded_copy(original, copy, self._record_bytes_max, lambda: self._stopping)
+            known = copy if made else original
+            if not self._stopping:
+                self._looked_through[file.name] = known
+        return known
 
     def _show(self, files: Sequence[VisibleFile]) -> None:
         step, known = self._step + 1, len(self._journal)
@@ -266,7 +302,7 @@ class FileReader:
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir()
         for file in files:
-            (aside / file.name).symlink_to(self._directory / file.name)
+            (aside / file.name).symlink_to(self._readable(file))
         self._journal.append(files)
         try:
             aside.rename(self._inbox / _step_name(step))
@@ -364,13 +400,13 @@ class FileReader:
         """File and line: Spark's text source does not say which line, so each file is looked through once. Equal lines
         of a file are taken in their order."""
         records = [(unquote(name), raw) for name, raw in records]
-        lines: dict[str, dict[bytes, list[int]]] = {}
+        places: dict[str, dict[bytes, list[int]]] = {}
         if self._parquet is None:
             for name in {position for position, _ in records}:
-                lines[name] = self._line_numbers(name, {raw for at, raw in records if at == name and raw is not None})
+                places[name] = self._line_numbers(name, {raw for at, raw in records if at == name and raw is not None})
         answers: list[str] = []
         for ordinal, (name, raw) in enumerate(records):
-            numbers = lines.get(name, {}).get(raw or b"", [])
+            numbers = places.get(name, {}).get(raw or b"", [])
             answers.append(f"{name}:{numbers.pop(0)}" if numbers else f"{name}:#{ordinal}")
         return answers
 
@@ -378,11 +414,9 @@ class FileReader:
         found: dict[bytes, list[int]] = {line: [] for line in wanted}
         longest = max((len(line) for line in found), default=0)
         try:
-            with (self._directory / name).open("rb") as file:
-                for number, line in enumerate(file, start=1):
-                    places = found.get(line.rstrip(b"\r\n")[:longest])
-                    if places is not None:
-                        places.append(number)
+            for number, (line, _) in enumerate(lines(self._looked_through.get(name, self._directory / name), longest), 1):
+                if line in found:
+                    found[line].append(number)
         except OSError as error:
             _log.warning("cannot look for rejected lines in %s: %s", name, error)
         return found

@@ -64,7 +64,7 @@ def test_examples_that_fail_do_so_with_their_sqlstate(spark: Any, name: str, exa
     with pytest.raises((SqlError, PySparkException, Py4JJavaError)) as caught:
         spark.sql(f"SELECT {lowered(example)}").collect()
     error = caught.value
-    if isinstance(error, PySparkException):
+    if not isinstance(error, SqlError):
         error = translate(error.getCondition() if isinstance(error, PySparkException) else None, str(error)) or error
     assert isinstance(error, SqlError), f"{name}: {error}"
     assert error.sqlstate == example.error
