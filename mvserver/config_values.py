@@ -149,6 +149,8 @@ PATHS = ValueType("paths", _paths)
 PORT = ValueType("port", lambda raw: _integer(raw, 0, _PORT_MAX))
 COUNT = ValueType("whole number", lambda raw: _integer(raw, 1))
 COUNT_OR_ZERO = ValueType("whole number", lambda raw: _integer(raw, 0))
+
+
 def _record_size(raw: object) -> int:
     found = _size(raw)
     if not _RECORD_BYTES_MIN <= found <= _RECORD_BYTES_MAX:

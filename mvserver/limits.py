@@ -63,6 +63,7 @@ LOWERED_EXPRESSION_CHARS_MAX = 256 * 1024  # an expression as engine text; lower
 GROWN_TEXT_CHARACTERS_MAX = 1024 * 1024  # of what a function of a continuous query makes that can grow without bound
 TEXT_COPIES_MAX = 8  # of a column in one value: more are measured before they are made
 TEXT_CONSTANT_CHARACTERS_MAX = 64 * 1024  # of what is no copy of a column in one value: more is measured, too
+BATCH_TIMEOUT_S = 60.0  # of evaluation, before a batch is tried with fewer records
 TASK_ROWS_BYTES_MAX = 128 * 1024 * 1024  # of texts that one task of Spark sends; a batch of more is tried in parts
 VALUE_COPIES_MAX = 64  # of a column in one value, such as an array of it: more are refused
 TEXT_OF_VALUE_CHARACTERS_MAX = 64 * 1024 * 1024  # what the parts of one value may come to, each with its own bound

@@ -56,6 +56,9 @@ class Evaluated:
         return replace(self, merges=merges)
 
 
+NOTHING = Evaluated((), (), {}, 0, None)
+
+
 def combined(parts: Sequence[Evaluated]) -> Evaluated:
     """Several programs over one batch. Rejected records are those of all of them; the ledger keeps each once by its
     position."""

@@ -114,6 +114,10 @@ class FileReader:
                 break
         return self._with_seq(start, seq)
 
+    def divisible(self, start: Position, end: Position, least: int) -> bool:
+        """A file is read as one."""
+        return int(end["seq"]) - int(start["seq"]) > 1
+
     def advance(self, start: Position, end: Position) -> Position:
         """Where a reader that stood at ``start`` stands when it has read up to ``end``."""
         return self._with_seq(start, int(end["seq"]))
@@ -414,7 +418,9 @@ class FileReader:
         found: dict[bytes, list[int]] = {line: [] for line in wanted}
         longest = max((len(line) for line in found), default=0)
         try:
-            for number, (line, _) in enumerate(lines(self._looked_through.get(name, self._directory / name), longest), 1):
+            for number, (line, _) in enumerate(
+                lines(self._looked_through.get(name, self._directory / name), longest), 1
+            ):
                 if line in found:
                     found[line].append(number)
         except OSError as error:

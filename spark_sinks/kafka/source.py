@@ -126,6 +126,9 @@ class KafkaReader:
     def advance(self, start: Position, end: Position) -> Position:
         return positions.furthest(start, end)
 
+    def divisible(self, start: Position, end: Position, least: int) -> bool:
+        return positions.distance(start, end) > least
+
     def initial(self, wanted: Sequence[Position]) -> Position:
         return positions.nearest(wanted)
 
