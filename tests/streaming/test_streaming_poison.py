@@ -13,15 +13,18 @@ from typing import Any
 import pytest
 from streaming_states import target, writer_in
 
+from mvserver.compiler import lower_spark
 from mvserver.compiler.plans import ErrorHandling
+from mvserver.errors import SqlError
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
+from mvserver.streaming.program import build_program
 from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.subscribers import Subscriber
 from spark_sinks.file.source import FileReader
 
 pytestmark = pytest.mark.spark
 WITHIN_S = 240.0
-RECORD_BYTES_MAX = 4 * 1024 * 1024
+RECORD_BYTES_MAX = 1024 * 1024
 BATCH_TIMEOUT_S = 3.0
 
 
@@ -95,7 +98,7 @@ def test_a_line_that_is_too_long_is_rejected_with_its_position_and_size(sources:
     source.view(1, "SELECT k, count(*) AS n, sum(i) AS s FROM events GROUP BY k")
     source.view(2, "SELECT i, upper(k) AS k FROM events WHERE i > 1")
     source.pipeline.start(None)
-    long = b'{"k": "' + b"z" * (40 * 1024 * 1024) + b'", "i": 9}'
+    long = b'{"k": "' + b"z" * (6 * 1024 * 1024) + b'", "i": 9}'
     bad = b'{"k": "a", "i": "no number"}'
     source.feed("1.json", [{"k": "a", "i": 1}, long, {"k": "a", "i": 2}, b"", bad, {"k": "b", "i": 3}])
     source.feed("2.json.gz", [long + b" ", {"k": "b", "i": 4}, long])
@@ -135,17 +138,48 @@ def test_results_that_grow_fail_their_view_alone(sources: tuple[Source, Source])
     source, other = sources
     source.view(1, "SELECT k, sum(i) AS s FROM events GROUP BY k")
     other.view(2, "SELECT sum(i) AS s FROM events")
-    for number, expression in enumerate(GROWING, start=10):
-        source.view(number, f"SELECT length({expression}) AS n FROM events")
-        source.view(100 + number, f"SELECT length({expression}) AS n FROM events WHERE i < 0")
+    poison = source.view(3, "SELECT length(repeat(repeat(k, 4000), i)) AS n FROM events")
+    unwanted = source.view(4, "SELECT length(repeat(repeat(k, 4000), i)) AS n FROM events WHERE i < 5")
     for each in sources:
         each.pipeline.start(None)
-        each.feed("1.json", [{"k": "aaaa", "i": 800}, {"k": "bbbb", "i": 900}])
-        each.feed("2.json", [{"k": "aaaa", "i": 1}])
-    until(lambda: source.rows(1) == [("aaaa", 801), ("bbbb", 900)] and other.rows(2) == [(1701,)])
-    for number in range(10, 10 + len(GROWING)):
-        assert source.views[number].failure == "requested length too large", GROWING[number - 10]
-        assert source.views[100 + number].failure is None
+        each.feed("1.json", [{"k": "aaaa", "i": 800}, {"k": "bbbb", "i": 900}, {"k": "aaaa", "i": 2}])
+    until(lambda: source.rows(1) == [("aaaa", 802), ("bbbb", 900)] and other.rows(2) == [(1702,)])
+    assert poison.failure == "54000: requested length too large"
+    assert unwanted.failure is None
+    assert source.rows(4) == [(32_000,)]
+
+
+@pytest.mark.parametrize("expression", GROWING)
+def test_results_that_grow_are_measured_before_they_are_made(spark: Any, expression: str) -> None:
+    frame = spark.createDataFrame([("aaaa", 800)], "k string, i int").repartition(1)
+    plan = target(f"SELECT {expression} AS v FROM events").plan
+    text = lower_spark.lower(plan.outputs[0].expression, lambda name: name)
+    with pytest.raises(Exception, match="mvserver:54000:requested length too large"):
+        frame.selectExpr(f"{text} AS v").selectExpr("length(v)").collect()
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "upper(k) || '-' || lower(k) || '-' || k",
+        "repeat(k, 5)",
+        "replace(k, 'abc', 'x')",
+        "lpad(k, 20)",
+        "concat(k, i, x, l)",
+        "concat_ws(',', k, i, k)",
+        "array_to_string(string_to_array(k, ','), ';')",
+    ],
+)
+def test_what_cannot_grow_is_left_to_spark(expression: str) -> None:
+    plan = target(f"SELECT {expression} AS v FROM events").plan
+    assert "mv_" not in lower_spark.lower(plan.outputs[0].expression, lambda name: name)
+
+
+def test_an_array_of_many_grown_texts_is_refused() -> None:
+    many = ", ".join(["repeat(k, i)"] * 100)
+    with pytest.raises(SqlError) as caught:
+        build_program([target(f"SELECT ARRAY[{many}] AS v FROM events")])
+    assert caught.value.sqlstate == "54001"
 
 
 def test_patterns_that_backtrack_take_no_time(sources: tuple[Source, Source]) -> None:
@@ -172,7 +206,7 @@ def test_patterns_that_backtrack_take_no_time(sources: tuple[Source, Source]) ->
 def test_a_batch_without_end_fails_its_view_alone_and_a_drop_ends_it(
     sources: tuple[Source, Source], spark: Any
 ) -> None:
-    """A pattern of 6,000 steps over a text of two million characters takes minutes even without backtracking."""
+    """A pattern of 6,000 steps over a text of 900,000 characters takes minutes even without backtracking."""
     source, other = sources
     slow = "SELECT count(*) AS n FROM events WHERE k ~ '(x+x+x+){300}y'"
     source.view(1, "SELECT sum(i) AS s FROM events")
@@ -182,7 +216,7 @@ def test_a_batch_without_end_fails_its_view_alone_and_a_drop_ends_it(
         each.pipeline.start(None)
         each.feed("1.json", [{"k": "a", "i": i} for i in range(100)])
     until(lambda: source.rows(1) == [(4950,)] and other.rows(3) == [(4950,)] and source.rows(2) == [(0,)])
-    source.feed("2.json", [{"k": "a", "i": 1}, {"k": "x" * 2_000_000, "i": 2}, {"k": "a", "i": 3}])
+    source.feed("2.json", [{"k": "a", "i": 1}, {"k": "x" * 900_000, "i": 2}, {"k": "a", "i": 3}])
     stalled: list[str] = []
 
     def failed() -> bool:
