@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from mvserver import sqlstates
 from mvserver.compiler.capabilities import bounded
-from mvserver.compiler.capabilities.build import INTEGER, TEXT, TEXT_CONSTANT, capability, example, on
+from mvserver.compiler.capabilities.build import INTEGER, TEXT, TEXT_CONSTANT, capability, example, fails, on
 from mvserver.compiler.capabilities.model import Capability, Lowered, as_expression
 from mvserver.compiler.capabilities.spark_text import string
 from mvserver.compiler.lengths import grown_length
@@ -128,7 +128,8 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     capability(
         "~", "a part of the text matches a regular expression", [on((TEXT, TEXT), t.BOOLEAN, _matches("s"))],
-        [example("'thomas' ~ 't.*ma'", "true"), example("'thomas' ~ '^h'", "false"), example("'a' !~ 'b'", "true")],
+        [example("'thomas' ~ 't.*ma'", "true"), example("'thomas' ~ '^h'", "false"), example("'a' !~ 'b'", "true"),
+            example("'ab1' ~ '^[[:alpha:]]+[0-9]$'", "true"), fails("'ab' ~ 'a(?!b)'", "0A000", postgres=False)],
         operator=True, note=_NOTE,
     ),
     capability(
