@@ -65,6 +65,7 @@ TEXT_COPIES_MAX = 8  # of a column in one value: more are measured before they a
 TEXT_CONSTANT_CHARACTERS_MAX = 64 * 1024  # of what is no copy of a column in one value: more is measured, too
 BATCH_TIMEOUT_S = 60.0  # of evaluation, before a batch is tried with fewer records
 TASK_ROWS_BYTES_MAX = 128 * 1024 * 1024  # of texts that one task of Spark sends; a batch of more is tried in parts
+NUMBER_TEXT_BYTES_MAX = 1_000  # of a number as text: reading takes the square of its digits
 VALUE_COPIES_MAX = 64  # of a column in one value, such as an array of it: more are refused
 TEXT_OF_VALUE_CHARACTERS_MAX = 64 * 1024 * 1024  # what the parts of one value may come to, each with its own bound
 PREPARED_STATEMENTS_MAX = 1_000  # per session

@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 _LOOK_S = 0.25
 _SHORT_S = 1.0  # a batch of less is not looked at more closely
 _numbers = itertools.count()
+_of_thread = threading.local()
 _T = TypeVar("_T")
 
 
@@ -135,7 +136,9 @@ def run_watched(session: SparkSession, bound: Bound, body: Callable[[], _T]) -> 
     context = session.sparkContext
     watched = _Watched(context, f"mvserver-batch-{next(_numbers)}", bound)
     context.addJobTag(watched.tag)
-    context.setInterruptOnCancel(True)
+    if getattr(_of_thread, "context", None) is not context:  # a call to the JVM, which lasts as long as the thread
+        context.setInterruptOnCancel(True)
+        _of_thread.context = context
     _watch.add(watched)
     try:
         return body()

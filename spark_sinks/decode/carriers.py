@@ -26,6 +26,7 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
+from mvserver.limits import NUMBER_TEXT_BYTES_MAX
 from spark_sinks.decode.columns import quoted, text
 
 # Under its default locale Spark's parser leaves commas out of a quoted decimal: "1,5" would be 15. Under this one,
@@ -213,4 +214,6 @@ def _exactly(value: str, wide_type: str, name: str) -> str:
 
 
 def _is_number(value: str) -> str:
-    return f"{value} RLIKE '^[+-]?([0-9]+\\\\.?[0-9]*|\\\\.[0-9]+)([eE][+-]?[0-9]+)?$'"
+    """A long text is none: the pattern, and the reading of its digits, would take the square of its length."""
+    pattern = "^[+-]?([0-9]+\\\\.?[0-9]*|\\\\.[0-9]+)([eE][+-]?[0-9]+)?$"
+    return f"(octet_length({value}) <= {NUMBER_TEXT_BYTES_MAX} AND {value} RLIKE '{pattern}')"

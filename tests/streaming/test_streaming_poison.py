@@ -16,11 +16,13 @@ from streaming_states import target, writer_in
 from mvserver.compiler import lower_spark
 from mvserver.compiler.plans import ErrorHandling
 from mvserver.errors import SqlError
+from mvserver.streaming.check import check_plan
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.program import build_program
 from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.subscribers import Subscriber
 from spark_sinks.file.source import FileReader
+from spark_sinks.oversize import mark, marked_unless_small, unmarked
 
 pytestmark = pytest.mark.spark
 WITHIN_S = 240.0
@@ -116,6 +118,52 @@ def test_a_line_that_is_too_long_is_rejected_with_its_position_and_size(sources:
     # The same as a new view of what was read before.
     source.view(3, "SELECT count(*) AS n, sum(i) AS s FROM events")
     until(lambda: source.rows(3) == [(5, 15)])
+
+
+def test_a_message_that_is_too_large_is_marked_in_its_place(spark: Any) -> None:
+    frame = spark.createDataFrame([(b"ab",), (b"abcdefgh",), (None,)], "value binary")
+    found = [row[0] for row in frame.selectExpr(f"{marked_unless_small('value', 4)} AS value").collect()]
+    assert bytes(found[0]) == b"ab"
+    assert bytes(found[1]) == mark(b"abcdefgh", 8, 4)
+    assert unmarked(bytes(found[1])) == (
+        b"abcdefgh",
+        8,
+        "the record is too large: it has 8 bytes, and at most 4 are read",
+    )
+    assert found[2] is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sqlstate"),
+    [
+        ("a(", "2201B"),
+        ("((a{100}){100}){100}", "2201B"),
+        ("a{1001}", "2201B"),
+        ("[[:alpha:]]+", None),
+        ("a++", "2201B"),
+    ],
+)
+def test_a_pattern_is_checked_when_the_query_is_made(spark: Any, pattern: str, sqlstate: str | None) -> None:
+    plan = target(f"SELECT i FROM events WHERE k ~ '{pattern}'").plan
+    if sqlstate is None:
+        check_plan(spark, plan)
+        return
+    with pytest.raises(SqlError) as caught:
+        check_plan(spark, plan)
+    assert caught.value.sqlstate == sqlstate
+
+
+@pytest.mark.parametrize("pattern", ["a(?=b)", "a(?!b)", "(?<=a)b", "(?<!a)b", "(a)\\1", "(?>a)b"])
+def test_patterns_that_need_backtracking_are_refused(pattern: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        build_program([target(f"SELECT i FROM events WHERE k ~ '{pattern}'")])
+    assert caught.value.sqlstate == "0A000"
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("pattern", ["[(?=]", "\\\\1", "\\(?", "a[\\]1]"])
+def test_patterns_that_only_look_like_those_are_not(pattern: str) -> None:
+    build_program([target(f"SELECT i FROM events WHERE k ~ '{pattern}'")])
 
 
 GROWING = (
