@@ -195,6 +195,14 @@ def test_results_that_grow_fail_their_view_alone(sources: tuple[Source, Source])
     assert poison.failure == "54000: requested length too large"
     assert unwanted.failure is None
     assert source.rows(4) == [(32_000,)]
+    # Each of them may be made, but not all of a batch together.
+    many = source.view(5, "SELECT repeat(k, i * 300) AS v FROM events WHERE i = 800")
+    until(lambda: [len(row[0]) for row in source.rows(5)] == [960_000])
+    source.feed("2.json", [{"k": "aaaa", "i": 800}] * 400)
+    until(lambda: source.rows(1) == [("aaaa", 320_802), ("bbbb", 900)])
+    assert many.failure is not None
+    assert many.failure.startswith("54000: the rows of a batch come to more bytes than Spark may send")
+    assert len(source.rows(5)) == 1
 
 
 @pytest.mark.parametrize("expression", GROWING)
