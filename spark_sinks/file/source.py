@@ -12,7 +12,7 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -65,6 +65,7 @@ class FileReader:
         self._poll_s = poll_s
         self._record_bytes_max = record_bytes_max
         self._copies = work / "bounded"
+        self._copying = threading.Lock()
         self._looked_through: dict[str, Path] = {}  # by name: what Spark reads
         self._inbox = work / "inbox"
         work.mkdir(parents=True, exist_ok=True)
@@ -278,7 +279,7 @@ class FileReader:
             with self._lock:
                 following = _first(self._waiting.values(), bytes_max)
             for file in following:  # may take long, and nobody is to wait for it
-                self._readable(file)
+                self._readable(file, lambda: self._stopping)
             with self._lock:
                 following = [file for file in following if self._waiting.get(file.name) == file]
                 if following and not self._stopping:
@@ -287,18 +288,20 @@ class FileReader:
             return f"files of directory {self._directory} cannot be handed to Spark: {error.strerror}"
         return None
 
-    def _readable(self, file: VisibleFile) -> Path:
-        """What Spark reads for a file: itself, or a copy in which marks stand for the lines that are too long."""
+    def _readable(self, file: VisibleFile, stopped: Callable[[], bool] = lambda: False) -> Path:
+        """What Spark reads for a file: itself, or a copy in which marks stand for the lines that are too long. A feeder
+        that is ``stopped`` shows nothing more, and so need not know."""
         original, copy = self._directory / file.name, self._copies / file.name
         if self._parquet is not None or not may_have_long_lines(file.name, file.size, self._record_bytes_max):
             return original
-        known = self._looked_through.get(file.name)
-        if known is None or not known.exists():
-            made = bounded_copy(original, copy, self._record_bytes_max, lambda: self._stopping)
-            known = copy if made else original
-            if not self._stopping:
-                self._looked_through[file.name] = known
-        return known
+        with self._copying:
+            known = self._looked_through.get(file.name)
+            if known is None or not known.exists():
+                made = bounded_copy(original, copy, self._record_bytes_max, stopped)
+                known = copy if made else original
+                if not stopped():
+                    self._looked_through[file.name] = known
+            return known
 
     def _show(self, files: Sequence[VisibleFile]) -> None:
         step, known = self._step + 1, len(self._journal)
