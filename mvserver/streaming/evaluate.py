@@ -26,6 +26,7 @@ from spark_sinks.duckdb.windows import JUDGED, ON_TIME, Judging
 
 _RELATION = "mv_batch"
 _TIME = "record_time"
+_LIGHT_BYTES = 256  # of the texts of a row: those of a whole batch come to little, and are not added up
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ def _weighed(frame: DataFrame, program: Program, order: RecordOrder | None) -> D
     if not program.texts:
         return frame
     size = " + ".join(f"coalesce(octet_length({name}), 0L)" for name in program.texts)
-    fits = f"{bounded.FITS}({size}, {limits.TASK_ROWS_BYTES_MAX}L)"
+    fits = f"{size} <= {_LIGHT_BYTES} OR {bounded.FITS}({size}, {limits.TASK_ROWS_BYTES_MAX}L)"
     names = (column.rpartition(" AS ")[2] for column in _row_columns(program, order))
     kept = (name if name != _TIME else f"CASE WHEN {fits} THEN {name} END AS {name}" for name in names)
     return select_expressions(frame, tuple(kept))
