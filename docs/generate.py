@@ -51,6 +51,11 @@ view has other functions: see [pull queries](pull.md).
 
 A function of a NULL is NULL unless its entry says otherwise. Results are shown as PostgreSQL prints them.
 
+No function takes memory or time without bound. `||`, `concat`, `repeat`, `replace`, `lpad` and others whose result can
+be much longer than the record measure it first: more than 1,048,576 characters, and more than the text that they are
+made of, is an error (54000) of that view alone. Regular expressions and `LIKE` take a time that grows with the text and
+the pattern, never with the ways in which they could match; look-around and back-references are refused (0A000).
+
 ## Aggregates
 
 | function | takes | result |

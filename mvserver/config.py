@@ -54,6 +54,8 @@ class Settings:
     store_config_dir: Path
     jar_dir: Path
     records_per_trigger: int
+    max_record_size: int
+    batch_timeout: float
     file_poll_interval: float
     kafka_poll_interval: float
     kafka_request_timeout: float
@@ -122,6 +124,10 @@ TABLE: tuple[Row, ...] = (
         "Folder of the files that the store property 'config_file' may name."),
     Row("jar_dir", read.PATH, "{data_dir}/jars", "Folder in which jars are looked for before the network is asked."),
     Row("records_per_trigger", read.COUNT, "600000", "Most records of one micro-batch, fewer where they are large."),
+    Row("max_record_size", read.RECORD_SIZE, "16MB",
+        "Largest record that is read from a topic or a file of lines; larger ones are rejected."),
+    Row("batch_timeout", read.POSITIVE_DURATION, "60s",
+        "How long Spark may evaluate a batch before it is tried with fewer records, and at last by each view alone."),
     Row("file_poll_interval", read.POSITIVE_DURATION, "50ms", "How often a directory is looked at for new files."),
     Row("kafka_poll_interval", read.POSITIVE_DURATION, "100ms", "How often an idle source is asked for new records."),
     Row("kafka_request_timeout", read.POSITIVE_DURATION, "10s", "When a Kafka broker counts as not answering."),

@@ -18,6 +18,10 @@ _LEAST_INTERVAL_S = 0.001
 _IMPORT = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 
 
+_RECORD_BYTES_MIN = 1024
+_RECORD_BYTES_MAX = 256 * 1024 * 1024  # Spark's memory holds a record several times
+
+
 @dataclass(frozen=True)
 class ValueType:
     """``read`` raises ValueError with a text that follows ``invalid value for setting "x": ``."""
@@ -145,9 +149,19 @@ PATHS = ValueType("paths", _paths)
 PORT = ValueType("port", lambda raw: _integer(raw, 0, _PORT_MAX))
 COUNT = ValueType("whole number", lambda raw: _integer(raw, 1))
 COUNT_OR_ZERO = ValueType("whole number", lambda raw: _integer(raw, 0))
+
+
+def _record_size(raw: object) -> int:
+    found = _size(raw)
+    if not _RECORD_BYTES_MIN <= found <= _RECORD_BYTES_MAX:
+        raise ValueError("it must be between 1KB and 256MB")
+    return found
+
+
 DURATION = ValueType("duration", _duration)
 POSITIVE_DURATION = ValueType("duration", _positive_duration)
 SIZE = ValueType("size", _size)
+RECORD_SIZE = ValueType("size", _record_size)
 SIZE_OR_ZERO = ValueType("size", lambda raw: 0 if raw in (0, "0") else _size(raw))
 PAIRS = ValueType("key=value pairs", _pairs)
 LOG_LEVEL = ValueType("level", _log_level)

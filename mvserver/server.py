@@ -252,6 +252,7 @@ class Rooms:
                 jar_directory=settings.jar_dir,
                 kafka_timeout_s=settings.kafka_request_timeout,
                 file_poll_s=settings.file_poll_interval,
+                record_bytes_max=settings.max_record_size,
             )
         )
         self._close.callback(self.stores.close)
@@ -273,6 +274,7 @@ class Rooms:
                 ),
                 data_directory=data,
                 records_per_trigger=settings.records_per_trigger,
+                batch_timeout_s=settings.batch_timeout,
                 reached=failpoints.reached,
                 health_interval_s=settings.source_check_interval,
             )

@@ -14,6 +14,7 @@ from catalog.model import Relation, Store
 from mvserver import sqlstates
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
+from mvserver.limits import FILE_RECORD_BYTES_MAX
 from mvserver.sql.statements.base import Value
 from mvserver.streaming.csas import TransactionalSink
 from mvserver.streaming.spark_types import spark_schema
@@ -37,6 +38,7 @@ class StoreSettings:
     jar_directory: Path | None
     kafka_timeout_s: float
     file_poll_s: float = 0.05
+    record_bytes_max: int = FILE_RECORD_BYTES_MAX
 
 
 class StoreRegistry:
@@ -101,7 +103,12 @@ class StoreRegistry:
             if plan.scan.value_format == "parquet":
                 parquet = spark_schema(plan.scan.columns)
             return FileReader(
-                options.directory / entity, work, parquet, root=options.root, poll_s=self._settings.file_poll_s
+                options.directory / entity,
+                work,
+                parquet,
+                root=options.root,
+                poll_s=self._settings.file_poll_s,
+                record_bytes_max=self._settings.record_bytes_max,
             )
         return KafkaReader(
             store.name,
@@ -109,6 +116,7 @@ class StoreRegistry:
             entity,
             jar_directory=self._settings.jar_directory,
             timeout_s=self._settings.kafka_timeout_s,
+            record_bytes_max=self._settings.record_bytes_max,
         )
 
     def sink(self, store: Store, stream: Relation, query_id: str) -> Callable[[], TransactionalSink]:

@@ -124,6 +124,9 @@ class SourceReader(Protocol):
     def limit(self, start: Position, end: Position, records: int) -> Position:
         """An end at most about ``records`` after start and not after end: rounds of a backfill."""
 
+    def divisible(self, start: Position, end: Position, least: int) -> bool:
+        """Whether fewer records can be read from start on; a range of at most ``least`` is not divided."""
+
     def advance(self, start: Position, end: Position) -> Position:
         """Where a reader that stood at ``start`` stands when it has read up to ``end``."""
 

@@ -7,7 +7,7 @@ shortest form and in PostgreSQL's notation, and so on. With ``safe`` (TRY_CAST) 
 
 from __future__ import annotations
 
-from mvserver import sqlstates
+from mvserver import limits, sqlstates
 from mvserver.compiler.capabilities.spark_text import failure, spark_type, string
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
@@ -94,6 +94,9 @@ def _from_text(text: str, target: SqlType, cast: str, *, safe: bool) -> str:
             f"WHEN {word} IN ('f','fa','fal','fals','false','n','no','of','off','0') THEN 'false' ELSE {text} END"
         )
         return f"{cast}({spelled} AS BOOLEAN)"
+    if target.is_numeric:
+        # Reading digits takes the square of their number; so long a text is no number of any type here.
+        text = f"IF(octet_length({text}) > {limits.NUMBER_TEXT_BYTES_MAX}, concat(left({text}, 50), '...'), {text})"
     if kind in (Kind.FLOAT, Kind.DOUBLE):
         # Java would also read type suffixes and hexadecimal: a "?" makes the cast refuse them.
         plain = f"regexp_replace({text}, {string(_JAVA_FLOAT)}, '?')"

@@ -32,6 +32,7 @@ _BY_CONDITION = (
     ("DUPLICATED_MAP_KEY", sqlstates.DATA_EXCEPTION, "duplicate key in a map"),
     ("INVALID_FORMAT", "22025", "LIKE pattern must not end with escape character"),
 )
+_SHOWN_CHARACTERS_MAX = 1_000  # of a value that is no number or date
 _SPARK_TYPES = {
     "BOOLEAN": "boolean", "TINYINT": "tinyint", "SMALLINT": "smallint", "INT": "integer", "BIGINT": "bigint",
     "FLOAT": "real", "DOUBLE": "double precision", "DECIMAL": "numeric", "DATE": "date", "TIME": "time",
@@ -70,6 +71,7 @@ def _invalid_input(message: str) -> SqlError:
     if value is None:
         return SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, "invalid input syntax")
     text, name = value.group(1), value.group(2)
+    text = text if len(text) <= _SHOWN_CHARACTERS_MAX else f"{text[:_SHOWN_CHARACTERS_MAX]}..."
     type_ = _SPARK_TYPES.get(name, name.lower())
     if name in _INTEGERS and re.fullmatch(r"\s*[+-]?[0-9]+\s*", text):
         return SqlError(

@@ -6,14 +6,24 @@ The text relies on the session settings named here and on nothing else of Spark'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from mvserver import limits, sqlstates
 from mvserver.compiler.capabilities import overload
 from mvserver.compiler.capabilities.model import Lowered
 from mvserver.compiler.capabilities.spark_text import identifier, literal, spark_type
 from mvserver.compiler.casts import cast_text
-from mvserver.compiler.expressions import Call, Case, Cast, ColumnReference, Expression, FieldAccess, Literal
+from mvserver.compiler.expressions import (
+    Call,
+    Case,
+    Cast,
+    ColumnReference,
+    Expression,
+    FieldAccess,
+    Literal,
+    children,
+)
+from mvserver.compiler.lengths import length_of
 from mvserver.errors import SqlError
 
 REQUIRED_SETTINGS: Mapping[str, str] = {
@@ -30,7 +40,8 @@ Column = Callable[[str], str]
 
 def lower(expression: Expression, column: Column) -> str:
     """Spark SQL text of an expression over a scan; ``column`` says how a column of the scan is written."""
-    text = _lower(expression, column)
+    lowered = _lower(expression, column)
+    text = lowered.text
     if len(text) > limits.LOWERED_EXPRESSION_CHARS_MAX:
         raise SqlError(
             sqlstates.STATEMENT_TOO_COMPLEX,
@@ -38,38 +49,50 @@ def lower(expression: Expression, column: Column) -> str:
             detail=f"Its lowered text has {len(text)} characters; {limits.LOWERED_EXPRESSION_CHARS_MAX} are allowed.",
             hint="Split it over two streams.",
         )
+    if not lowered.length.may_be_made:
+        raise SqlError(
+            sqlstates.STATEMENT_TOO_COMPLEX,
+            "expression is too complex",
+            detail="A value may come to more copies of a column, or to more text, than a record may make.",
+            hint="Split it over two streams.",
+        )
     return text
 
 
-def _lower(node: Expression, column: Column) -> str:
+def _lower(node: Expression, column: Column) -> Lowered:
+    if isinstance(node, Call):
+        return _call(node, column)
+    parts = [_lower(each, column) for each in children(node)]
+    literal_ = node if isinstance(node, Literal) else None
+    text = _text(node, [part.text for part in parts], column)
+    return Lowered(text, node.type, literal_, length_of(node, [part.length for part in parts]))
+
+
+def _text(node: Expression, parts: Sequence[str], column: Column) -> str:
     if isinstance(node, ColumnReference):
         return column(node.name)
     if isinstance(node, Literal):
         return literal(node)
-    if isinstance(node, Call):
-        return _call(node, column)
     if isinstance(node, Cast):
-        return cast_text(_lower(node.operand, column), node.operand.type, node.type, safe=node.safe)
+        return cast_text(parts[0], node.operand.type, node.type, safe=node.safe)
     if isinstance(node, Case):
-        branches = " ".join(f"WHEN {_lower(c, column)} THEN {_lower(v, column)}" for c, v in node.branches)
-        otherwise = f" ELSE {_lower(node.otherwise, column)}" if node.otherwise is not None else ""
+        pairs = zip(parts[0::2], parts[1::2], strict=False)
+        branches = " ".join(f"WHEN {condition} THEN {value}" for condition, value in pairs)
+        otherwise = f" ELSE {parts[-1]}" if node.otherwise is not None else ""
         return f"(CASE {branches}{otherwise} END)"
     if isinstance(node, FieldAccess):
-        return f"{_lower(node.operand, column)}.{identifier(node.field)}"
+        return f"{parts[0]}.{identifier(node.field)}"
     raise SqlError(sqlstates.INTERNAL_ERROR, f"no Spark form for {type(node).__name__}")
 
 
-def _call(node: Call, column: Column) -> str:
-    arguments = [
-        Lowered(_lower(each, column), each.type, each if isinstance(each, Literal) else None) for each in node.arguments
-    ]
+def _call(node: Call, column: Column) -> Lowered:
+    arguments = [_lower(each, column) for each in node.arguments]
     size = sum(len(each.text) for each in arguments)
     if size > limits.LOWERED_EXPRESSION_CHARS_MAX:
         raise SqlError(sqlstates.STATEMENT_TOO_COMPLEX, "expression is too complex")
     template = overload(node.function).spark
-    if isinstance(template, str):
-        return template.format(*arguments)
-    return template(arguments, node.type)
+    text = template.format(*arguments) if isinstance(template, str) else template(arguments, node.type)
+    return Lowered(text, node.type, None, length_of(node, [each.length for each in arguments]))
 
 
 __all__ = ["REQUIRED_SETTINGS", "identifier", "lower", "spark_type"]

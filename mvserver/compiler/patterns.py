@@ -1,20 +1,27 @@
 """LIKE, ILIKE, SIMILAR TO and regular expressions: patterns brought into the form that their lowering expects.
 
 Constant LIKE patterns are rewritten once, with the backslash as the only escape and only where it is needed, which is
-the form Spark accepts. SIMILAR TO becomes a Java regular expression; its pattern must be a constant.
+the form Spark accepts. SIMILAR TO becomes a regular expression of RE2; its pattern must be a constant.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from mvserver import sqlstates
 from mvserver.compiler.capabilities.lookup import call_operator
 from mvserver.compiler.capabilities.refused import needs_constant
 from mvserver.compiler.coercion import coerce
-from mvserver.compiler.expressions import Expression, Literal
+from mvserver.compiler.expressions import Call, Expression, Literal, walk
+from mvserver.compiler.plans import ContinuousPlan, record_expressions
 from mvserver.errors import SqlError
 from mvserver.sql import types as t
 
 _INVALID_ESCAPE_SEQUENCE = "22025"
+_REGULAR = frozenset(
+    {"~", "~*", "similar to", "regexp_like", "regexp_replace", "regexp_substr", "regexp_count", "regexp_instr"}
+    | {"regexp_extract"}
+)
 
 
 def match(
@@ -65,7 +72,7 @@ def like_pattern(pattern: str, escape: str, position: int | None = None) -> str:
 
 
 def similar_pattern(pattern: str, escape: str, position: int | None = None) -> str:
-    """SQL's SIMILAR TO as a Java regular expression, to be matched against the whole text."""
+    """SQL's SIMILAR TO as a regular expression of RE2, to be matched against the whole text."""
     out: list[str] = []
     at = 0
     in_class = False
@@ -93,7 +100,16 @@ def similar_pattern(pattern: str, escape: str, position: int | None = None) -> s
         else:
             out.append(_quoted(char))
         at += 1
-    return "(?s)^(?:" + "".join(out) + ")\\z"
+    return "(?s)^(?:" + "".join(out) + ")$"
+
+
+def constant_patterns(plan: ContinuousPlan) -> Iterator[str]:
+    """The constant regular expressions of a query, as the engine is given them."""
+    for part in (node for expression in record_expressions(plan) for node in walk(expression)):
+        if isinstance(part, Call) and part.function.partition("(")[0] in _REGULAR:
+            pattern = part.arguments[1]
+            if isinstance(pattern, Literal) and isinstance(pattern.value, str):
+                yield pattern.value if pattern.value.startswith("(?s)") else f"(?s){pattern.value}"
 
 
 def _quoted(char: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -176,3 +177,15 @@ class Aggregation:
 
 
 ContinuousPlan = Projection | Aggregation
+
+
+def record_expressions(plan: ContinuousPlan) -> Iterator[Expression]:
+    """All that is evaluated for each record of the scan: the condition, and keys and arguments or outputs."""
+    if plan.where is not None:
+        yield plan.where
+    if isinstance(plan, Projection):
+        yield from (output.expression for output in plan.outputs)
+        return
+    yield from plan.keys
+    for call in plan.aggregates:
+        yield from (each for each in (call.argument, call.filter) if each is not None)

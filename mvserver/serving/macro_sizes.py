@@ -66,7 +66,8 @@ def macros() -> dict[str, Macro]:
 
 def _read(tokens: Sequence[Token], macro: Callable[[str], Macro | None]) -> Macro:
     """``(a, b) AS body, (a, b, c) AS body``."""
-    size, times, query, at = 0, (), False, 0
+    size, query, at = 0, False, 0
+    times: tuple[int, ...] = ()
     while tokens[at].kind is not END:
         names: list[str] = []
         at += 1

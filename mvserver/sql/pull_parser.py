@@ -269,6 +269,14 @@ class PullParser(PostgresParser):
         return found
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        """A list without ARRAY before it is noted as such; a long one of literals behind ARRAY is one node."""
+        if isinstance(this, exp.Column | exp.Identifier) and this.name.lower() == "array":
+            literals = literal_runs.bracketed(self._tokens, self._index, self._tokens_size, _SQUARE)
+            if literals is not None and len(literals[0]) > limits.LITERALS_APART_MAX:
+                self._advance(literals[1] - self._index)
+                return self._parse_bracket(
+                    exp.Array(expressions=literal_runs.items(literals[0]), bracket_notation=True)
+                )
         bare = this is None and self._curr.token_type == TokenType.L_BRACKET
         found = super()._parse_bracket(this)
         array = found
@@ -506,16 +514,6 @@ class PullParser(PostgresParser):
             return super()._parse_in(this, alias)
         self._advance(literals[1] - self._index)
         return exp.In(this=this, expressions=literal_runs.items(literals[0]))
-
-    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
-        if isinstance(this, exp.Column | exp.Identifier) and this.name.lower() == "array":
-            literals = literal_runs.bracketed(self._tokens, self._index, self._tokens_size, _SQUARE)
-            if literals is not None and len(literals[0]) > limits.LITERALS_APART_MAX:
-                self._advance(literals[1] - self._index)
-                return self._parse_bracket(
-                    exp.Array(expressions=literal_runs.items(literals[0]), bracket_notation=True)
-                )
-        return super()._parse_bracket(this)
 
     # --- source properties ------------------------------------------------------------------------------------------
     def _parse_table_hints(self) -> list[exp.Expr] | None:

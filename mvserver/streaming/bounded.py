@@ -21,6 +21,7 @@ from mvserver import limits, sqlstates
 from mvserver.compiler.changelogs import over_changelog
 from mvserver.compiler.plans import ErrorHandling, Projection
 from mvserver.errors import SqlError
+from mvserver.streaming.batch_watch import BatchOverran, BatchUnwanted
 from mvserver.streaming.evaluate import Evaluated
 from mvserver.streaming.evaluator import BatchEvaluator
 from mvserver.streaming.push import PushSubscriber
@@ -41,8 +42,15 @@ _ROUND_MIN = 100  # records: a round is never made smaller than this
 class BoundedReads:
     """Those of the server: so many at a time, since each holds its rows in memory."""
 
-    def __init__(self, session: Callable[[], SparkSession], gate: SparkGate, work_directory: Path) -> None:
+    def __init__(
+        self,
+        session: Callable[[], SparkSession],
+        gate: SparkGate,
+        work_directory: Path,
+        timeout_s: float = limits.BATCH_TIMEOUT_S,
+    ) -> None:
         self._session = session
+        self._timeout_s = timeout_s
         self._gate = gate
         self._work = work_directory
         self._turns = threading.Semaphore(limits.BOUNDED_READS_MAX)
@@ -84,7 +92,9 @@ class BoundedReads:
         stopped: Callable[[], bool],
     ) -> pa.Table:
         with closing(_Versions(plan) if over_changelog(plan) else _Passing(plan)) as rows:
-            evaluator = BatchEvaluator(reader, _fail)
+            evaluator = BatchEvaluator(
+                reader, _fail, timeout_s=self._timeout_s, still_wants=lambda subscriber: not stopped()
+            )
             start, end = span
             records_max = limits.BOUNDED_ROUND_RECORDS_MAX
             if rows_max is not None:
@@ -94,9 +104,14 @@ class BoundedReads:
                 following = reader.advance(start, reader.limit(start, end, records_max))
                 try:
                     evaluated = self._round(rows.target, reader, evaluator, start, following)
+                except BatchUnwanted:
+                    continue  # the next look says why
+                except BatchOverran:
+                    records_max = _ROUND_MIN
+                    continue
                 except Exception as error:
-                    if is_too_large(error) and records_max > _ROUND_MIN:
-                        records_max = max(_ROUND_MIN, records_max // 4)
+                    if is_too_large(error) and records_max > 1:
+                        records_max = max(1, records_max // 4)
                         continue
                     raise reader.explain_failure(error, start) from error
                 reader.confirm(start)

@@ -7,9 +7,11 @@ from pyspark.sql.types import BinaryType, BooleanType, StringType, StructField, 
 
 from mvserver import sqlstates
 from mvserver.compiler.changelogs import over_changelog
+from mvserver.compiler.patterns import constant_patterns
 from mvserver.compiler.plans import Aggregation, Projection
 from mvserver.errors import SqlError
 from mvserver.streaming.evaluate import partial_frame, row_frame
+from mvserver.streaming.java_functions import check_pattern
 from mvserver.streaming.program import build_program
 from mvserver.streaming.spark_errors import sql_error
 from mvserver.streaming.spark_types import spark_type
@@ -34,6 +36,8 @@ def check_plan(session: SparkSession, plan: object) -> None:
         raise SqlError(sqlstates.INTERNAL_ERROR, f"not a continuous plan: {type(plan).__name__}")
     for side in () if plan.scan.derived is None else plan.scan.derived.sides:
         check_plan(session, side.plan)
+    for pattern in constant_patterns(plan):
+        check_pattern(session, pattern)
     fields = list(_RAW.fields)
     if plan.scan.value_format in TYPED_FORMATS:
         fields += [StructField(parquet_column(c.name).strip("`"), spark_type(c.type)) for c in plan.scan.columns]

@@ -19,18 +19,20 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.model import Query
-from mvserver import sqlstates
+from mvserver import limits, sqlstates
 from mvserver.compiler.plans import ContinuousPlan, ErrorHandling, Projection
 from mvserver.errors import SqlError
 from mvserver.sql.types import Kind
 from mvserver.streaming.api import QueryState, QueryStatus
 from mvserver.streaming.attempts import attempts
+from mvserver.streaming.batch_watch import BatchOverran, BatchUnwanted, Bound, run_watched
+from mvserver.streaming.evaluator import GROWTH, HONEST_RECORDS_MIN, RECORDS_MIN
 from mvserver.streaming.generation import run_generation
 from mvserver.streaming.program import build_program
 from mvserver.streaming.rejected import rejected_rows
 from mvserver.streaming.source_watch import health_of
 from mvserver.streaming.spark import SparkGate
-from mvserver.streaming.spark_errors import is_data_error, sql_error
+from mvserver.streaming.spark_errors import blame, is_data_error, is_too_large, sql_error
 from mvserver.streaming.subscribers import Member, Rate, obstacle_of, stands_for
 from mvserver.streaming.targets import build_target
 from spark_sinks.base import Position, SourceReader
@@ -71,6 +73,7 @@ class SinkServices:
     records_per_trigger: int
     reached: Callable[[str], None] = lambda step: None
     health_interval_s: float = _HEALTH_S
+    batch_timeout_s: float = limits.BATCH_TIMEOUT_S
 
 
 class SinkQuery:
@@ -98,6 +101,7 @@ class SinkQuery:
         self._latest: Position | None = None
         self._generation = 0
         self._running = False
+        self._records_max = services.records_per_trigger
         self._failure: str | None = None
         self._stalled: str | None = None
         self._rate_in, self._rate_out = Rate(), Rate()
@@ -151,6 +155,7 @@ class SinkQuery:
 
     def _run_generation(self) -> None:
         session = self._services.session()
+        records_max = self._records_max
         sink = self._open_sink()
         try:
             start = sink.committed_position(expected=self._epoch > 0)
@@ -164,10 +169,14 @@ class SinkQuery:
                 self._reader,
                 start,
                 checkpoint,
-                records_per_trigger=self._services.records_per_trigger,
+                records_per_trigger=records_max,
                 on_batch=lambda frame, batch_id: self._write(sink, frame, batch_id, str(checkpoint)),
                 ended=lambda: (
-                    self._stopping.is_set() or self._failure is not None or self._is_held() or self._renewal_is_due()
+                    self._stopping.is_set()
+                    or self._failure is not None
+                    or self._is_held()
+                    or self._renewal_is_due()
+                    or self._records_max > records_max
                 ),
                 running=self._set_running,
             )
@@ -188,7 +197,7 @@ class SinkQuery:
         assert start is not None  # noqa: S101 - set before the generation runs
         end = self._reader.batch_end(checkpoint, batch_id, start)
         with self._services.gate.admitted():
-            table = self._rows(frame).toArrow()
+            table = self._evaluated(frame, start, end)
         rejected = self._reject(table)
         table = table.filter(table.column("passing"))
         self._reader.confirm(start)
@@ -210,6 +219,30 @@ class SinkQuery:
         self._rate_out.add(table.num_rows)
         self._last_change_at = time.time()
         self._stalled = None
+        if records * 2 >= self._records_max:
+            self._records_max = min(self._services.records_per_trigger, self._records_max * GROWTH)
+
+    def _evaluated(self, frame: DataFrame, start: Position, end: Position) -> pa.Table:
+        records = self._reader.distance(start, end)
+        divisible = self._reader.divisible(start, end, RECORDS_MIN)
+        bound = Bound(
+            records,
+            limit_s=self._services.batch_timeout_s * (1.0 if divisible else max(1.0, records / HONEST_RECORDS_MIN)),
+            notice_s=self._services.batch_timeout_s,
+            noticed=self._noticed,
+            unwanted=self._stopping.is_set,
+        )
+        try:
+            return run_watched(frame.sparkSession, bound, lambda: self._rows(frame).toArrow())
+        except Exception as error:
+            smaller = isinstance(error, BatchOverran) or is_too_large(error)
+            if smaller and self._reader.divisible(start, end, RECORDS_MIN if isinstance(error, BatchOverran) else 1):
+                self._records_max = min(RECORDS_MIN, max(1, records // 4))
+                raise
+            raise blame(error) or error from error
+
+    def _noticed(self, words: str) -> None:
+        self._stalled = words
 
     def _rows(self, frame: DataFrame) -> DataFrame:
         program, plan = self._program, self._plan
@@ -250,7 +283,11 @@ class SinkQuery:
     def _note(self, error: BaseException) -> None:
         if self._stopping.is_set():
             return
-        if is_data_error(error):
+        if isinstance(error, BatchUnwanted):
+            return
+        if isinstance(error, BatchOverran):
+            self._stalled = str(error)
+        elif is_data_error(error) or (isinstance(error, SqlError) and error.sqlstate == sqlstates.QUERY_CANCELED):
             self._failure = str(sql_error(error))
         elif self._position is None:  # the sink could not be opened
             self._stalled = str(error)

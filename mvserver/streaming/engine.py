@@ -51,7 +51,7 @@ class Engine:
         self._failures_lock = threading.Lock()
         self._starter = SessionStarter(services.spark)
         gate, work = SparkGate(), services.work_directory
-        self._bounded = BoundedReads(self._starter.session, gate, work)
+        self._bounded = BoundedReads(self._starter.session, gate, work, services.batch_timeout_s)
         pipeline_services = PipelineServices(
             writer=services.writer,
             gate=gate,
@@ -62,6 +62,7 @@ class Engine:
             failed=self._failed,
             reached=services.reached,
             health_interval_s=services.health_interval_s,
+            batch_timeout_s=services.batch_timeout_s,
         )
         pipelines: dict[str, Pipeline] = {}
         self._pushes = PushQueries(self._lock, services.catalog, services.writer, work, pipelines)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from catalog.model import Query, Relation, Store
 from catalog.store import Catalog
-from mvserver import sqlstates
+from mvserver import limits, sqlstates
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
 from mvserver.streaming.csas import TransactionalSink
@@ -42,6 +42,7 @@ class EngineServices:
     records_per_trigger: int
     reached: Callable[[str], None] = lambda step: None
     health_interval_s: float = HEALTH_INTERVAL_S
+    batch_timeout_s: float = limits.BATCH_TIMEOUT_S
 
     @property
     def work_directory(self) -> Path:

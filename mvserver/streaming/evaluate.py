@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone gives it
 
+from mvserver import limits
+from mvserver.compiler.capabilities import bounded
 from mvserver.streaming.program import Program, ViewInput
 from mvserver.streaming.record_order import SELECTED, ranked, with_order
 from mvserver.streaming.rejected import rejected_rows
@@ -24,6 +26,7 @@ from spark_sinks.duckdb.windows import JUDGED, ON_TIME, Judging
 
 _RELATION = "mv_batch"
 _TIME = "record_time"
+_LIGHT_BYTES = 256  # of the texts of a row: those of a whole batch come to little, and are not added up
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,9 @@ class Evaluated:
         return replace(self, merges=merges)
 
 
+NOTHING = Evaluated((), (), {}, 0, None)
+
+
 def combined(parts: Sequence[Evaluated]) -> Evaluated:
     """Several programs over one batch. Rejected records are those of all of them; the ledger keeps each once by its
     position."""
@@ -75,7 +81,7 @@ def combined(parts: Sequence[Evaluated]) -> Evaluated:
 def evaluate_rows(frame: DataFrame, program: Program, reader: SourceReader) -> Evaluated:
     """Row mode: every record that matters to a view comes to the driver with its evaluated columns."""
     order = reader.record_order if program.ordered else None
-    table = _collected(row_frame(frame, program, order), program, "rows")
+    table = _collected(_weighed(row_frame(frame, program, order), program, order), program, "rows")
     if order is not None:
         table = ranked(table, reader)
     return evaluated_rows(table, program.views, program.rejected, reader)
@@ -130,7 +136,23 @@ def row_frame(frame: DataFrame, program: Program, order: RecordOrder | None = No
         frame = select_expressions(frame, ("*", *stage))
     if program.keep is not None:
         frame = frame.where(program.keep)
-    return select_expressions(frame, (*program.flags, *program.columns, _TIME, *(SELECTED if order else ())))
+    return select_expressions(frame, _row_columns(program, order))
+
+
+def _row_columns(program: Program, order: RecordOrder | None) -> tuple[str, ...]:
+    return (*program.flags, *program.columns, _TIME, *(SELECTED if order else ()))
+
+
+def _weighed(frame: DataFrame, program: Program, order: RecordOrder | None) -> DataFrame:
+    """A task adds up the bytes of its texts, and gives up before they are more than it may send: Spark would collect
+    them in memory first."""
+    if not program.texts:
+        return frame
+    size = " + ".join(f"coalesce(octet_length({name}), 0L)" for name in program.texts)
+    fits = f"{size} <= {_LIGHT_BYTES} OR {bounded.FITS}({size}, {limits.TASK_ROWS_BYTES_MAX}L)"
+    names = (column.rpartition(" AS ")[2] for column in _row_columns(program, order))
+    kept = (name if name != _TIME else f"CASE WHEN {fits} THEN {name} END AS {name}" for name in names)
+    return select_expressions(frame, tuple(kept))
 
 
 def partial_frame(frame: DataFrame, program: Program) -> DataFrame:

@@ -7,11 +7,20 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from mvserver import limits
 from mvserver.errors import SqlError
-from mvserver.streaming.evaluate import Evaluated, WholeProgramNeeded, combined, evaluate_partials, evaluate_rows
+from mvserver.streaming.batch_watch import BatchOverran, BatchUnwanted, Bound, run_watched
+from mvserver.streaming.evaluate import (
+    NOTHING,
+    Evaluated,
+    WholeProgramNeeded,
+    combined,
+    evaluate_partials,
+    evaluate_rows,
+)
 from mvserver.streaming.program import Program, build_program
 from mvserver.streaming.shares import Share
-from mvserver.streaming.spark_errors import is_data_error, sql_error
+from mvserver.streaming.spark_errors import blame, is_too_large
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target
 from mvserver.streaming.windowing import SpreadKey, spread_key
@@ -22,6 +31,9 @@ ROW_MODE_RECORDS_MAX = 20_000  # below, shipping evaluated records is cheaper th
 SINGLE_TASK_RECORDS_MAX = 5_000  # below, starting several tasks costs more than they save (measured)
 REDUCTION_WORTH = 0.1  # partial rows per record above which grouping in Spark does not pay (measured)
 TRIAL_PAUSE_BATCHES = 50  # after a batch that needed the whole decoder, this many go straight to it
+RECORDS_MIN = 100  # a batch that took too long is not made smaller than this: one of so few is somebody's fault
+GROWTH = 16  # by so much the next batch may be larger, once few records were evaluated in time
+HONEST_RECORDS_MIN = 50_000  # of a single file, which cannot be divided: so many may take a whole timeout
 _LOOK_AGAIN_BATCHES = 20
 _PROGRAMS_MAX = 50  # cached; a program belongs to one set of subscribers, and sets change
 
@@ -29,9 +41,22 @@ _PROGRAMS_MAX = 50  # cached; a program belongs to one set of subscribers, and s
 class BatchEvaluator:
     """Of one pipeline. Remembers how well grouping reduced the rows, and whether records need the whole decoder."""
 
-    def __init__(self, reader: SourceReader, fail: Callable[[Subscriber, SqlError], None]) -> None:
+    def __init__(
+        self,
+        reader: SourceReader,
+        fail: Callable[[Subscriber, SqlError], None],
+        *,
+        timeout_s: float = limits.BATCH_TIMEOUT_S,
+        still_wants: Callable[[Subscriber], bool] = lambda subscriber: True,
+        noticed: Callable[[str], None] = lambda words: None,
+    ) -> None:
+        """``still_wants`` says of a subscriber whether a long batch goes on for it; ``noticed`` is told of a batch that
+        takes longer than ``timeout_s``."""
         self._reader = reader
         self._fail = fail
+        self._timeout_s = timeout_s
+        self._still_wants = still_wants
+        self._noticed = noticed
         self._programs: dict[tuple[str, ...], Program] = {}
         self._groupings: dict[tuple[str, ...], _Grouping] = {}
         self._trial_pause = 0
@@ -44,32 +69,67 @@ class BatchEvaluator:
     def evaluate(
         self, frame: DataFrame, shares: list[Share], records: int, *, tasks_max: int | None = None
     ) -> tuple[Evaluated, list[Share]]:
-        """Evaluates all; where a record's value fails an expression, each alone, and the culprits fail alone."""
+        """Evaluates all; where a record's value fails an expression, each alone, and the culprits fail alone.
+
+        A batch that takes too long, or comes to too many bytes, is raised as long as it can be made smaller. A batch of
+        few records cannot: then each view evaluates it alone too, and whoever takes too long or too much fails. So a
+        large and slow, but honest batch is only divided, and nobody is blamed for it.
+        """
         if records <= SINGLE_TASK_RECORDS_MAX:
             frame = frame.coalesce(1)
         elif tasks_max is not None:
             frame = frame.coalesce(tasks_max)
-        try:
-            return self._together(frame, shares, records), shares
-        except Exception as error:
-            if not shares or not is_data_error(error):
-                raise
-            good = []
-            for share in shares:
-                try:
-                    self._together(frame, [share], records)
-                except Exception as own:
-                    if not is_data_error(own):
-                        raise
-                    self._fail(share.subscriber, sql_error(own))
-                else:
-                    good.append(share)
-            return self._together(frame, good, records), good
+        while True:
+            try:
+                return self._watched(frame, shares, records), shares
+            except BatchUnwanted:
+                left = [share for share in shares if self._still_wants(share.subscriber)]
+                if not left or len(left) == len(shares):
+                    raise
+                shares = left
+            except Exception as error:
+                if not shares or self._is_divisible(error, shares) or blame(error) is None:
+                    raise
+                return self._each_alone(frame, shares, records)
+
+    def _each_alone(self, frame: DataFrame, shares: Sequence[Share], records: int) -> tuple[Evaluated, list[Share]]:
+        parts, good = [], []
+        for share in shares:
+            try:
+                parts.append(self._watched(frame, [share], records))
+            except Exception as error:
+                own = blame(error)
+                if own is None:
+                    raise
+                self._fail(share.subscriber, own)
+            else:
+                good.append(share)
+        return (combined(parts) if parts else NOTHING), good
+
+    def _watched(self, frame: DataFrame, shares: Sequence[Share], records: int) -> Evaluated:
+        bound = Bound(
+            records,
+            limit_s=self._timeout_s
+            * max(1.0, records / HONEST_RECORDS_MIN if not self._can_be_halved(shares) else 1.0),
+            notice_s=self._timeout_s,
+            noticed=self._noticed,
+            unwanted=lambda: not all(self._still_wants(share.subscriber) for share in shares),
+        )
+        return run_watched(frame.sparkSession, bound, lambda: self._together(frame, shares, records))
+
+    def _is_divisible(self, error: Exception, shares: Sequence[Share]) -> bool:
+        """Whether fewer records are to be tried after such an error."""
+        if isinstance(error, BatchOverran):
+            return self._can_be_halved(shares)
+        return is_too_large(error) and self._reader.divisible(shares[0].start, shares[0].end, 1)
+
+    def _can_be_halved(self, shares: Sequence[Share]) -> bool:
+        return bool(shares) and self._reader.divisible(shares[0].start, shares[0].end, RECORDS_MIN)
 
     def _together(self, frame: DataFrame, shares: Sequence[Share], records: int) -> Evaluated:
         targets = [share.subscriber.target for share in shares]
         if not targets:
-            return Evaluated((), (), {}, 0, None)
+            return NOTHING
         if self._trial_pause == 0:
             try:
                 return self._run_programs(frame, targets, records, trial=True)

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.streaming.batch_watch import BatchUnwanted
 from mvserver.streaming.committer import Committer
 from mvserver.streaming.evaluator import BatchEvaluator
 from mvserver.streaming.roster import Roster
@@ -151,6 +152,7 @@ class Filler:
             frame = self._reader.batch(session, start, end)
             part = self._evaluator.evaluate(frame, shares, records, tasks_max=tasks_max)
             evaluation_s = time.monotonic() - began
+        self._roster.grow_batches(records)
         work = Work(None, [part])
         self._committer.put(work)
         while not work.done.wait(1.0):
@@ -171,6 +173,11 @@ class Filler:
         return min(records_max, self.size.next(came_in))
 
     def _fill_failed(self, group: list[Subscriber], error: BaseException) -> None:
+        if isinstance(error, BatchUnwanted):
+            with self._roster.lock:
+                for subscriber in group:
+                    subscriber.claimed = subscriber.position
+            return
         self._roster.notice(error)
         smaller = self._roster.shrink_batches(error)
         cause = self._reader.explain_failure(error, group[0].position)

@@ -16,9 +16,10 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from mvserver import sqlstates
+from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.attempts import attempts
+from mvserver.streaming.batch_watch import BatchUnwanted
 from mvserver.streaming.committer import Committer
 from mvserver.streaming.evaluate import Evaluated
 from mvserver.streaming.evaluator import BatchEvaluator
@@ -59,6 +60,7 @@ class PipelineServices:
     failed: Callable[[], None] = lambda: None  # some queries have failed
     reached: Callable[[str], None] = lambda step: None
     health_interval_s: float = HEALTH_INTERVAL_S
+    batch_timeout_s: float = limits.BATCH_TIMEOUT_S
 
 
 class Pipeline:
@@ -68,11 +70,17 @@ class Pipeline:
         self.id = pipeline_id
         self.reader = reader
         self._services = services
+        self._stopping = threading.Event()
         self._roster = Roster(reader, services.writer, records_max=services.records_per_trigger, failed=services.failed)
-        self._evaluator = BatchEvaluator(reader, self._roster.fail)
+        self._evaluator = BatchEvaluator(
+            reader,
+            self._roster.fail,
+            timeout_s=services.batch_timeout_s,
+            still_wants=self._still_wants,
+            noticed=self._noticed,
+        )
         self._log_batches = LogBatches(reader) if isinstance(reader, LogReader) else None
         self._committer = Committer(self._roster, reader, services.writer, services.committed)
-        self._stopping = threading.Event()
         self._watch = SourceWatch(
             self._roster,
             reader,
@@ -242,10 +250,12 @@ class Pipeline:
         def on_batch(frame: Callable[[], DataFrame], batch_id: int) -> None:
             self._take_batch(frame, batch_id, str(checkpoint))
 
-        def ended() -> bool:
-            return self._stopping.is_set() or self._roster.error is not None or not self._roster.wanted()
-
         records_max, running = self._roster.records_max, self._set_running
+
+        def ended() -> bool:
+            grown = self._roster.records_max > records_max  # which a running query of Spark does not learn
+            return self._stopping.is_set() or self._roster.error is not None or grown or not self._roster.wanted()
+
         if isinstance(self.reader, LogReader):
             run_rounds(
                 session, self.reader, position,
@@ -264,7 +274,7 @@ class Pipeline:
         self._roster.running = running
 
     def _note_failure(self, error: BaseException) -> None:
-        if self._stopping.is_set() or self._roster.shrink_batches(error):
+        if self._stopping.is_set() or isinstance(error, BatchUnwanted) or self._roster.shrink_batches(error):
             return
         if self._roster.notice(error):  # no query is to blame
             self._roster.stalled = str(error)
@@ -330,7 +340,16 @@ class Pipeline:
             evaluation_s = time.monotonic() - began
         if not self._is_backlog(records):
             self._filler.size.live_evaluated(evaluation_s)
+        self._roster.grow_batches(records)
         return parts
+
+    def _still_wants(self, subscriber: Subscriber) -> bool:
+        """Whether a batch that takes long goes on for it."""
+        return not self._stopping.is_set() and self._roster.has(subscriber) and not subscriber.query_terminated
+
+    def _noticed(self, words: str) -> None:
+        with self._roster.lock:
+            self._roster.stalled = words
 
     def _is_backlog(self, records: int) -> bool:
         return records * _FULL > self._roster.records_max

@@ -18,7 +18,7 @@ from mvserver.compiler.derived import ROW_MARK, has_marks
 from mvserver.compiler.expressions import ColumnReference, Expression, FieldAccess, Literal, walk
 from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Projection, Scan
 from mvserver.compiler.row_functions import ROW_KEY, ROW_METADATA, ROW_TIME
-from mvserver.sql.types import Kind
+from mvserver.sql.types import Kind, SqlType
 from mvserver.streaming.change_input import ChangeInput, contributed
 from mvserver.streaming.feeds import query_of
 from mvserver.streaming.measures import MeasureCall, keeps_times
@@ -176,6 +176,7 @@ class Program:
     keep: str | None = None  # which records matter to someone; None where all do
     trial: bool = False  # a rejected column then only says that a record needs the whole program
     ordered: bool = False  # the order of the records is needed
+    texts: tuple[str, ...] = ()  # those of the columns that are texts or binary, which may be long
     schemas: dict[str, pa.Schema] = field(default_factory=dict, compare=False)  # of the collected shapes, once known
 
 
@@ -185,6 +186,14 @@ class _Columns:
 
     letter: str
     by_text: dict[str, str] = field(default_factory=dict)
+    texts: set[str] = field(default_factory=set)  # names of those that are texts or binary
+
+    def name_of(self, text: str, type_: SqlType) -> str:
+        """The same, for what is an expression of a type."""
+        name = self.name(text)
+        if type_.kind in (Kind.VARCHAR, Kind.VARBINARY):
+            self.texts.add(name)
+        return name
 
     def name(self, text: str) -> str:
         return self.by_text.setdefault(text, f"{self.letter}{len(self.by_text)}")
@@ -253,6 +262,7 @@ def build_program(targets: Sequence[Target], *, trial: bool = False) -> Program:
         keep=None if whole or set(flag_names) & set(good.values()) else " OR ".join(kept) or "false",
         trial=trial,
         ordered=any(view.is_ordered for view in views),
+        texts=tuple(sorted(values.texts)),
     )
 
 
@@ -329,7 +339,7 @@ def _view_input(
         flag = flags.name(f"coalesce(CASE WHEN {good} THEN {lower_spark.lower(plan.where, resolve)} END, false)")
 
     def value(expression: Expression, condition: str | None = None) -> str:
-        return values.name(_guarded(expression, resolve, flag, condition))
+        return values.name_of(_guarded(expression, resolve, flag, condition), expression.type)
 
     def partial(text: str) -> str:
         return partials.setdefault(text, f"s{len(partials)}")
@@ -367,7 +377,7 @@ def _view_input(
         argument = argument_of(call.call)
         arguments.append(argument)
         partial_names.append(tuple(partial(text) for text in _partial_texts(call, argument, flag)))
-    keys = tuple(values.name(_key(key, resolve, flag)) for key in state_keys(plan))
+    keys = tuple(values.name_of(_key(key, resolve, flag), key.type) for key in state_keys(plan))
     count = partial(f"count(CASE WHEN {flag} THEN 1 END)")
     time = _event_time(plan.scan, resolve)
     kept = tuple(

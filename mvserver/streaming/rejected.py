@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_sinks.base import SourceReader
 from spark_sinks.duckdb.ledger import RejectedRow
+from spark_sinks.oversize import unmarked
 
 
 def rejected_rows(
@@ -23,8 +25,12 @@ def rejected_rows(
         counts[relation_id] = len(records)
         if records:
             places = reader.rejected_positions([(r["position"], r["raw"]) for r in records])
-            rows.extend(
-                RejectedRow(relation_id, place, r["raw"], r["raw_bytes"], r["reason"])
-                for place, r in zip(places, records, strict=True)
-            )
+            rows.extend(_row(relation_id, place, record) for place, record in zip(places, records, strict=True))
     return tuple(rows), counts
+
+
+def _row(relation_id: str, place: str, record: Mapping[str, Any]) -> RejectedRow:
+    too_large = unmarked(record["raw"])
+    if too_large is None:
+        return RejectedRow(relation_id, place, record["raw"], record["raw_bytes"], record["reason"])
+    return RejectedRow(relation_id, place, *too_large)

@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.streaming.batch_watch import BatchOverran
+from mvserver.streaming.evaluator import GROWTH, RECORDS_MIN
 from mvserver.streaming.spark import LIVE_S
-from mvserver.streaming.spark_errors import is_too_large
+from mvserver.streaming.spark_errors import error_line, is_too_large
 from mvserver.streaming.subscribers import Rate, Subscriber
 from spark_sinks.base import Position, SourceReader
 from spark_sinks.duckdb.ledger import encode
@@ -18,7 +20,6 @@ from spark_sinks.duckdb.writer import Writer
 
 _log = logging.getLogger(__name__)
 
-RECORDS_MIN = 100  # a batch is never made smaller than this
 JOIN_RECORDS_MAX = 50_000  # a view this close to a batch's start is taken in with it
 _JOIN_RECORDS = 20_000  # rounds bring it so close, where they can
 
@@ -45,6 +46,8 @@ class Roster:
         self.last_batch_at: float | None = None  # when the last live batch was taken, by time.monotonic
         self.rate = Rate()  # of the records that are committed, each counted once however many views it is for
         self.records_max = records_max
+        self._records_max = records_max
+        self._growing = False  # since a batch took too long
         self._reader = reader
         self._writer = writer
         self._failed = failed
@@ -91,13 +94,25 @@ class Roster:
             return self.changed.wait_for(condition, timeout_s)
 
     def shrink_batches(self, error: BaseException) -> bool:
-        """After a batch that came to more bytes than one may have: True where a smaller one can be tried."""
+        """After a batch that came to more bytes, or took longer, than one may: True where a smaller one can be tried.
+        After one that took too long the next has few records, so that what holds it up is found soon."""
         with self.lock:
-            if not is_too_large(error) or self.records_max <= RECORDS_MIN:
+            if isinstance(error, BatchOverran):
+                self.stalled = str(error)
+                self.records_max, self._growing = min(self.records_max, RECORDS_MIN), True
+            elif is_too_large(error) and self.records_max > 1:
+                self.records_max = max(1, self.records_max // 4)
+            else:
                 return False
-            self.records_max = max(RECORDS_MIN, self.records_max // 4)
-            _log.warning("a batch was too large for the memory: at most %s records from now on", self.records_max)
+            _log.warning("%s: at most %s records from now on", error_line(error), self.records_max)
             return True
+
+    def grow_batches(self, records: int) -> None:
+        """After a batch in good time, the next ones may be larger again, up to the first limit."""
+        with self.lock:
+            if self._growing and records * 2 >= self.records_max:
+                self.records_max = min(self._records_max, self.records_max * GROWTH)
+                self._growing = self.records_max < self._records_max
 
     def fail(self, subscriber: Subscriber, error: SqlError) -> None:
         """A query fails where it stands; its siblings go on."""

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from mvserver import sqlstates
 from mvserver.compiler.lower_spark import REQUIRED_SETTINGS
 from mvserver.errors import SqlError
+from mvserver.streaming import java_functions
 
 _log = logging.getLogger(__name__)
 
@@ -100,6 +101,7 @@ def start_session(options: SparkOptions) -> SparkSession:
         builder = builder.config(key, value)
     try:
         session: SparkSession = builder.getOrCreate()
+        java_functions.install(session, options.work_directory)
     except Exception as error:
         raise SqlError(
             sqlstates.SYSTEM_ERROR,

@@ -7,6 +7,7 @@ from pyspark.errors import PySparkException
 from mvserver import sqlstates
 from mvserver.compiler.failures import translate
 from mvserver.errors import SqlError
+from mvserver.streaming.batch_watch import BatchOverran
 
 
 def sql_error(error: BaseException) -> SqlError:
@@ -17,8 +18,13 @@ def sql_error(error: BaseException) -> SqlError:
     found = translate(condition, str(error))
     if found is not None:
         return found
+    return SqlError(sqlstates.INTERNAL_ERROR, "evaluation failed", detail=error_line(error))
+
+
+def error_line(error: BaseException) -> str:
+    """Its first line, at most 500 characters of it."""
     first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return SqlError(sqlstates.INTERNAL_ERROR, "evaluation failed", detail=first.strip()[:500])
+    return first.strip()[:500]
 
 
 def is_too_large(error: BaseException) -> bool:
@@ -28,4 +34,22 @@ def is_too_large(error: BaseException) -> bool:
 
 def is_data_error(error: BaseException) -> bool:
     """True where a record's value and a query's expression are to blame, not the source or Spark."""
-    return sql_error(error).sqlstate.startswith("22")
+    return sql_error(error).sqlstate[:2] in ("22", "54")
+
+
+def blame(error: BaseException) -> SqlError | None:
+    """What a view fails with that was evaluated alone and met this; None where it is not the view's doing."""
+    if isinstance(error, BatchOverran):
+        return SqlError(
+            sqlstates.QUERY_CANCELED,
+            f"evaluating about {error.records} records took longer than {error.limit_s:g} s",
+            hint="Make the query's expressions simpler, or raise the server's setting batch_timeout.",
+        )
+    if is_too_large(error):
+        return SqlError(
+            sqlstates.PROGRAM_LIMIT_EXCEEDED,
+            "the rows of a batch come to more bytes than Spark may send",
+            detail="The batch could not be made smaller: it is one file, or one record.",
+            hint="Let the query keep less of each record, or divide the source's files.",
+        )
+    return sql_error(error) if is_data_error(error) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.types import DataType, DecimalType, DoubleType, FloatType
 
+from mvserver.limits import NUMBER_TEXT_BYTES_MAX
 from spark_sinks.decode.columns import text
 
 _DIGITS_OF_BIGINT = 19
@@ -24,20 +25,26 @@ def exact_number(kind: DataType, value: str) -> str:
     # As many digits as the type has; after them nothing but zeros.
     fits = rf"^(?=[+-]?\.?[0-9])([+-]?0*+[0-9]{{0,{whole}}}+(?:\z|\.[0-9]{{0,{scale}}}+0?+(?=0*+\z)))"
     digits = f"nullif(regexp_extract(coalesce({_plain(value)}, {value}), {text(fits)}, 1), '')"
-    if isinstance(kind, DecimalType):
-        return f"try_cast({digits} as {kind.simpleString()})"
-    return f"try_cast(try_cast({digits} as decimal({_DIGITS_OF_BIGINT},0)) as {kind.simpleString()})"
+    if not isinstance(kind, DecimalType):
+        digits = f"try_cast({digits} as decimal({_DIGITS_OF_BIGINT},0))"
+    return _if_short(value, f"try_cast({digits} as {kind.simpleString()})")
 
 
 def approximate_number(kind: DataType, value: str) -> str:
     """The number in a text as a FLOAT or DOUBLE in whose range it is, else NULL."""
     number, name = f"try_cast({value} as double)", kind.simpleString()
     not_too_small = f"NOT {value} RLIKE {text(_IS_NOT_ZERO)}"
-    return (
+    return _if_short(
+        value,
         f"CASE WHEN {value} RLIKE {text(_IS_NUMBER)} AND {in_range(kind, number, not_too_small)} "
         f"THEN try_cast({number} as {name}) "
-        f"WHEN lower({value}) IN ('nan', 'infinity', '+infinity', '-infinity') THEN try_cast({value} as {name}) END"
+        f"WHEN lower({value}) IN ('nan', 'infinity', '+infinity', '-infinity') THEN try_cast({value} as {name}) END",
     )
+
+
+def _if_short(value: str, number: str) -> str:
+    """A long text is no number: the patterns, and the reading of its digits, would take the square of its length."""
+    return f"CASE WHEN octet_length({value}) <= {NUMBER_TEXT_BYTES_MAX} THEN {number} END"
 
 
 def in_range(kind: DataType, double: str, if_zero: str) -> str:

@@ -135,6 +135,9 @@ class LogReader:
     def advance(self, start: Position, end: Position) -> Position:
         return {"seq": int(end["seq"])}
 
+    def divisible(self, start: Position, end: Position, least: int) -> bool:
+        return self.distance(start, end) > least
+
     def initial(self, positions: Sequence[Position]) -> Position:
         return {"seq": min(int(position["seq"]) for position in positions)}
 

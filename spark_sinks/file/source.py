@@ -15,17 +15,19 @@ import stat
 import threading
 import time
 from codecs import BOM_UTF8
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.limits import FILE_RECORD_BYTES_MAX
 from spark_sinks.base import METADATA, Position, RecordOrder, SourceHealth
 from spark_sinks.decode.columns import parquet_column, quoted
 from spark_sinks.file.files import VisibleFile, refuse_outside, visible_files
 from spark_sinks.file.journal import FileJournal
+from spark_sinks.file.lines import bounded_copy, lines, may_have_long_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,12 +65,17 @@ class FileReader:
         *,
         root: Path | None = None,
         poll_s: float = _POLL_S,
+        record_bytes_max: int = FILE_RECORD_BYTES_MAX,
     ) -> None:
         """``directory`` is resolved. No link is followed out of ``root``, which is the directory where it is not
         given."""
         self._directory = directory
         self._root = directory.resolve() if root is None else root
         self._poll_s = poll_s
+        self._record_bytes_max = record_bytes_max
+        self._copies = work / "bounded"
+        self._copying = threading.Lock()
+        self._looked_through: dict[str, Path] = {}  # by name: what Spark reads
         self._inbox = work / "inbox"
         work.mkdir(parents=True, exist_ok=True)
         self._parquet = parquet
@@ -116,6 +123,10 @@ class FileReader:
             if room <= 0:
                 break
         return self._with_seq(start, seq)
+
+    def divisible(self, start: Position, end: Position, least: int) -> bool:
+        """A file is read as one."""
+        return int(end["seq"]) - int(start["seq"]) > 1
 
     def advance(self, start: Position, end: Position) -> Position:
         """Where a reader that stood at ``start`` stands when it has read up to ``end``."""
@@ -180,7 +191,7 @@ class FileReader:
         entries = [e for e in self._journal.between(int(start["seq"]), int(end["seq"])) if e.name not in left_out]
         for entry in entries:
             self._check_unchanged(entry)
-        paths = [str(self._directory / e.name) for e in entries]
+        paths = [str(self._readable(e)) for e in entries]
         if self._parquet is not None:
             frame = (
                 spark.read.schema(self._parquet).parquet(*paths) if paths else spark.createDataFrame([], self._parquet)
@@ -256,7 +267,11 @@ class FileReader:
                 self._problem = f"directory {self._directory} cannot be read: {error.strerror}"
                 seen_mtime = -1
             else:
-                self._problem = self._show_next(bytes_max) if self._waiting else None
+                try:
+                    self._problem = self._show_next(bytes_max) if self._waiting else None
+                except SqlError as error:
+                    self._problem = f"!{error}"
+                    return
             if self._problem is not None or self._taken:  # no step is shown
                 with self._lock:
                     self._lock.wait_for(lambda: self._stopping, timeout=self._poll_s)
@@ -273,12 +288,34 @@ class FileReader:
         """What hinders it: files that are not shown go on waiting."""
         try:
             with self._lock:
-                self._show(_first(self._waiting.values(), bytes_max))
+                following = _first(self._waiting.values(), bytes_max)
+            for file in following:  # may take long, and nobody is to wait for it
+                self._readable(file, lambda: self._stopping)
+            with self._lock:
+                following = [file for file in following if self._waiting.get(file.name) == file]
+                if following and not self._stopping:
+                    self._show(following)
         except SqlError as error:
             return self._leads_out(error)
         except OSError as error:
             return f"files of directory {self._directory} cannot be handed to Spark: {error.strerror}"
         return None
+
+    def _readable(self, file: VisibleFile, stopped: Callable[[], bool] = lambda: False) -> Path:
+        """What Spark reads for a file: itself, or a copy in which marks stand for the lines that are too long. A feeder
+        that is ``stopped`` shows nothing more, and so need not know."""
+        original, copy = self._directory / file.name, self._copies / file.name
+        if self._parquet is not None or not may_have_long_lines(file.name, file.size, self._record_bytes_max):
+            return original
+        refuse_outside(original, self._root)
+        with self._copying:
+            known = self._looked_through.get(file.name)
+            if known is None or not known.exists():
+                made = bounded_copy(original, copy, self._record_bytes_max, stopped)
+                known = copy if made else original
+                if not stopped():
+                    self._looked_through[file.name] = known
+            return known
 
     def _show(self, files: Sequence[VisibleFile]) -> None:
         step, known = self._step + 1, len(self._journal)
@@ -286,7 +323,11 @@ class FileReader:
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir()
         for file in files:
-            self._link(file.name, aside)
+            readable = self._readable(file)
+            if readable.parent == self._directory:
+                self._link(file.name, aside)
+            else:
+                (aside / file.name).symlink_to(readable)
         self._journal.append(files)
         try:
             aside.rename(self._inbox / _step_name(step))
@@ -404,13 +445,13 @@ class FileReader:
         """File and line: Spark's text source does not say which line, so each file is looked through once. Equal lines
         of a file are taken in their order."""
         records = [(unquote(name), raw) for name, raw in records]
-        lines: dict[str, dict[bytes, list[int]]] = {}
+        places: dict[str, dict[bytes, list[int]]] = {}
         if self._parquet is None:
             for name in {position for position, _ in records}:
-                lines[name] = self._line_numbers(name, {raw for at, raw in records if at == name and raw is not None})
+                places[name] = self._line_numbers(name, {raw for at, raw in records if at == name and raw is not None})
         answers: list[str] = []
         for ordinal, (name, raw) in enumerate(records):
-            numbers = lines.get(name, {}).get(raw or b"", [])
+            numbers = places.get(name, {}).get(raw or b"", [])
             answers.append(f"{name}:{numbers.pop(0)}" if numbers else f"{name}:#{ordinal}")
         return answers
 
@@ -418,13 +459,14 @@ class FileReader:
         found: dict[bytes, list[int]] = {line: [] for line in wanted}
         longest = max((len(line) for line in found), default=0)
         try:
-            refuse_outside(self._directory / name, self._root)
-            with (self._directory / name).open("rb") as file:
-                file.seek(len(BOM_UTF8) if file.peek(len(BOM_UTF8)).startswith(BOM_UTF8) else 0)  # as Spark does
-                for number, line in enumerate(file, start=1):
-                    places = found.get(line.rstrip(b"\r\n")[:longest])
-                    if places is not None:
-                        places.append(number)
+            path = self._directory / name
+            refuse_outside(path, self._root)
+            read = lines(self._looked_through.get(name, path), longest + len(BOM_UTF8))
+            for number, (line, _) in enumerate(read, start=1):
+                # as Spark does: the mark of the byte order is no part of the first line
+                places = found.get((line.removeprefix(BOM_UTF8) if number == 1 else line)[:longest])
+                if places is not None:
+                    places.append(number)
         except (OSError, SqlError) as error:
             _log.warning("cannot look for rejected lines in %s: %s", name, error)
         return found

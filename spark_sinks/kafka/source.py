@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mvserver.limits import KAFKA_RECORDS_WORTH_SPLITTING, KAFKA_TIMEOUT_S
+from mvserver.limits import KAFKA_RECORD_BYTES_MAX, KAFKA_RECORDS_WORTH_SPLITTING, KAFKA_TIMEOUT_S
 from spark_sinks.base import METADATA, Position, RecordOrder, SourceHealth
 from spark_sinks.kafka import positions
 from spark_sinks.kafka.admin import Cluster
@@ -16,6 +16,7 @@ from spark_sinks.kafka.health import Finding, examine, topic_gone, topic_recreat
 from spark_sinks.kafka.jars import add_kafka_jars
 from spark_sinks.kafka.offset_log import batch_end_offsets
 from spark_sinks.kafka.options import KafkaOptions
+from spark_sinks.oversize import marked_unless_small
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,10 +55,12 @@ class KafkaReader:
         *,
         jar_directory: Path | None = None,
         timeout_s: float = KAFKA_TIMEOUT_S,
+        record_bytes_max: int = KAFKA_RECORD_BYTES_MAX,
     ) -> None:
         self._options = options
         self._topic = topic
         self._jar_directory = jar_directory
+        self._record_bytes_max = record_bytes_max
         self._cluster = Cluster(store, options, timeout_s=timeout_s)
         # The connector keeps consumers, and what they have fetched ahead, for each group; with one of its own for each
         # batch it would fill the memory with those of the batches before.
@@ -78,7 +81,7 @@ class KafkaReader:
         if len(positions.offsets_of(start)) < cores:
             # A limit a task, not a number of tasks: a backlog is spread over the cores, a live batch stays whole.
             options["maxRecordsPerPartition"] = str(max(1, -(-records_per_trigger // cores)))
-        return _columns(spark.readStream.format("kafka").options(**options).load())
+        return _columns(spark.readStream.format("kafka").options(**options).load(), self._record_bytes_max)
 
     def batch(self, spark: SparkSession, start: Position, end: Position) -> DataFrame:
         add_kafka_jars(spark, self._jar_directory)
@@ -99,7 +102,7 @@ class KafkaReader:
         cores = spark.sparkContext.defaultParallelism
         if len(partitions) < cores and positions.distance(start, end) >= KAFKA_RECORDS_WORTH_SPLITTING:
             options["minPartitions"] = str(cores)
-        return _columns(spark.read.format("kafka").options(**options).load())
+        return _columns(spark.read.format("kafka").options(**options).load(), self._record_bytes_max)
 
     def batch_end(self, checkpoint: str, batch_id: int, start: Position) -> Position:
         """Partitions that the batch met for the first time are in the end, too."""
@@ -124,6 +127,9 @@ class KafkaReader:
 
     def advance(self, start: Position, end: Position) -> Position:
         return positions.furthest(start, end)
+
+    def divisible(self, start: Position, end: Position, least: int) -> bool:
+        return positions.distance(start, end) > least
 
     def initial(self, wanted: Sequence[Position]) -> Position:
         return positions.nearest(wanted)
@@ -195,10 +201,10 @@ class KafkaReader:
         }
 
 
-def _columns(raw: DataFrame) -> DataFrame:
+def _columns(raw: DataFrame, record_bytes_max: int) -> DataFrame:
     return raw.selectExpr(
-        "key",
-        "value",
+        f"{marked_unless_small('key', record_bytes_max)} AS key",
+        f"{marked_unless_small('value', record_bytes_max)} AS value",
         "concat(partition, ':', offset) AS position",
         "timestamp AS record_time",
         f"{_METADATA} AS {METADATA}",

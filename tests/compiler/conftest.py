@@ -13,10 +13,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     from mvserver.compiler.lower_spark import REQUIRED_SETTINGS
+    from mvserver.streaming.java_functions import install
 
     builder = SparkSession.builder.master("local[2]").appName("compiler tests")
     for key, value in {
@@ -29,5 +30,6 @@ def spark() -> Iterator[Any]:
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
+    install(session, tmp_path_factory.mktemp("functions"))
     yield session
     session.stop()

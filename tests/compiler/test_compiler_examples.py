@@ -58,12 +58,13 @@ def test_examples_give_what_postgresql_gives(spark: Any) -> None:
     ("name", "example"), FAILURES, ids=lambda value: value if isinstance(value, str) else value.sql
 )
 def test_examples_that_fail_do_so_with_their_sqlstate(spark: Any, name: str, example: Example) -> None:
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
-    with pytest.raises((SqlError, PySparkException)) as caught:
+    with pytest.raises((SqlError, PySparkException, Py4JJavaError)) as caught:
         spark.sql(f"SELECT {lowered(example)}").collect()
     error = caught.value
-    if isinstance(error, PySparkException):
-        error = translate(error.getCondition(), str(error)) or error
+    if not isinstance(error, SqlError):
+        error = translate(error.getCondition() if isinstance(error, PySparkException) else None, str(error)) or error
     assert isinstance(error, SqlError), f"{name}: {error}"
     assert error.sqlstate == example.error

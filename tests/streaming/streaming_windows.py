@@ -106,6 +106,9 @@ class LogReader:
 
     record_order = RecordOrder("cast(partition as string)", "offset", "cast(partition as string)")
 
+    def divisible(self, start: Any, end: Any, least: int) -> bool:
+        return False
+
     def segment_ranks(self, segments: Sequence[str]) -> Sequence[int]:
         return [int(segment) for segment in segments]
 

@@ -43,6 +43,9 @@ class _Reader:
 
     record_order = RecordOrder("cast(partition as string)", "offset", "cast(partition as string)")
 
+    def divisible(self, start: Any, end: Any, least: int) -> bool:
+        return False
+
     def segment_ranks(self, segments: Sequence[str]) -> Sequence[int]:
         return [int(segment) for segment in segments]
 

@@ -194,11 +194,12 @@ def test_what_is_not_worth_grouping_for_all_is_grouped_for_one_that_is_filled(mo
     monkeypatch.setattr(evaluators, "_can_be_grouped", lambda each: True)
     monkeypatch.setattr(evaluators, "spread_key", lambda scan: None)
     monkeypatch.setattr(evaluators, "build_program", lambda targets, trial: targets)
-    evaluator = BatchEvaluator(cast(Any, None), lambda subscriber, error: None)
+    monkeypatch.setattr(evaluators, "run_watched", lambda session, bound, body: body())
+    evaluator = BatchEvaluator(cast(Any, Source()), lambda subscriber, error: None)
 
     def batch(*names: str, records: int = 100_000) -> None:
         shares = [Share(cast(Any, SimpleNamespace(target=target(name))), {}, {}, records) for name in names]
-        evaluator.evaluate(cast(Any, None), shares, records)
+        evaluator.evaluate(cast(Any, SimpleNamespace(sparkSession=None)), shares, records)
 
     nine = [f"v{number}" for number in range(9)]
     batch(*nine)
@@ -216,6 +217,9 @@ def test_what_is_not_worth_grouping_for_all_is_grouped_for_one_that_is_filled(mo
 # --- the filler -----------------------------------------------------------------------------------------------------
 class Source:
     """A source of numbered records; positions are ``{"at": n}``."""
+
+    def divisible(self, start: Any, end: Any, least: int) -> bool:
+        return True
 
     def limit(self, start: Any, end: Any, records: int) -> Any:
         return {"at": min(end["at"], start["at"] + records)}

@@ -62,6 +62,9 @@ def _target(sql: str, number: int = 0, kind: str = "stream") -> Target:
 class _Reader:
     record_order = RecordOrder("'0'", "cast(position as bigint)")
 
+    def divisible(self, start: Any, end: Any, least: int) -> bool:
+        return False
+
     def segment_ranks(self, segments: Sequence[str]) -> Sequence[int]:
         return [0 for _ in segments]
 

@@ -18,11 +18,13 @@ from mvserver.compiler.capabilities.build import (
     on,
     same,
 )
-from mvserver.compiler.capabilities.model import Capability, Lowered, Nulls, Parameter
-from mvserver.compiler.capabilities.spark_text import spark_type, string
+from mvserver.compiler.capabilities.model import Capability, Lowered, Nulls, Parameter, as_expression
+from mvserver.compiler.capabilities.spark_text import guard, spark_type, string
 from mvserver.compiler.casts import to_text
 from mvserver.compiler.expressions import Expression
+from mvserver.compiler.lengths import grown_length
 from mvserver.errors import SqlError
+from mvserver.limits import GROWN_TEXT_CHARACTERS_MAX
 from mvserver.sql import types as t
 from mvserver.sql.types import Kind, SqlType
 
@@ -54,7 +56,15 @@ def _map_of(arguments: Sequence[Expression]) -> SqlType:
 def _joined(a: Sequence[Lowered], result: SqlType) -> str:
     element = a[0].type.element or t.VARCHAR
     texts = str(a[0]) if element.kind is Kind.VARCHAR else f"transform({a[0]}, e -> {to_text('e', element)})"
-    return f"array_join({texts}, {', '.join(map(str, a[1:]))})"
+    joined = f"array_join({texts}, {', '.join(map(str, a[1:]))})"
+    arguments = [as_expression(each) for each in a]
+    grown = grown_length("array_to_string", arguments, [each.length for each in a])
+    if grown is not None and grown.is_short:
+        return joined
+    put = " + ".join(f"char_length({each})" for each in a[1:])
+    items = f"aggregate({texts}, 0L, (sum, e) -> sum + coalesce(char_length(e), 0))"
+    size = f"({items} + CAST(size({a[0]}) AS BIGINT) * ({put}))"
+    return guard(f"{size} > {GROWN_TEXT_CHARACTERS_MAX}", "54000", "requested length too large", joined)
 
 
 def _split(a: Sequence[Lowered], result: SqlType) -> str:

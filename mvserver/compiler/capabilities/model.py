@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from mvserver.compiler.expressions import Expression, Literal
+from mvserver.compiler.lengths import UNKNOWN, Length
 from mvserver.compiler.type_names import postgres_name
 from mvserver.sql.types import Kind, SqlType
 
@@ -22,12 +23,18 @@ class Lowered:
     text: str
     type: SqlType
     literal: Literal | None = None
+    length: Length = UNKNOWN
 
     def __str__(self) -> str:
         return self.text
 
     def constant(self) -> str | int | float | bool | object | None:
         return self.literal.value if self.literal is not None else None
+
+
+def as_expression(argument: Lowered) -> Expression:
+    """What tells whether it is a constant, and which."""
+    return argument.literal or Expression(argument.type)
 
 
 Lowering = str | Callable[[Sequence[Lowered], SqlType], str]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
 
 from mvserver import sqlstates
+from mvserver.compiler.capabilities import bounded
 from mvserver.compiler.capabilities.build import AS_TEXT, BIGINT, BINARY, INTEGER, TEXT, capability, example, fails, on
-from mvserver.compiler.capabilities.model import Capability, Lowered, Nulls
+from mvserver.compiler.capabilities.model import Capability, Lowered, Nulls, as_expression
 from mvserver.compiler.capabilities.spark_text import guard
+from mvserver.compiler.lengths import grown_length, joined_length, together
+from mvserver.limits import GROWN_TEXT_CHARACTERS_MAX
 from mvserver.sql import types as t
 from mvserver.sql.types import SqlType
 
+_GROWING = f"a result of more than {GROWN_TEXT_CHARACTERS_MAX} characters is an error (54000), found before it is made"
 _NEGATIVE_LENGTH = ("22011", "negative substring length not allowed")
 
 
@@ -55,8 +60,60 @@ def _right(a: Sequence[Lowered], result: SqlType) -> str:
     return f"right({a[0]}, IF({a[1]} < 0, greatest(char_length({a[0]}) + {a[1]}, 0), {a[1]}))"
 
 
+def _two(a: Sequence[Lowered], result: SqlType) -> str:
+    if together([each.length for each in a]).is_short:
+        return f"({a[0]} || {a[1]})"
+    return bounded.concat(*a)
+
+
+def _two_binaries(a: Sequence[Lowered], result: SqlType) -> str:
+    joined = f"concat({a[0]}, {a[1]})"
+    if together([each.length for each in a]).is_short:
+        return joined
+    size = f"(CAST(octet_length({a[0]}) AS BIGINT) + octet_length({a[1]}))"
+    return guard(f"{size} > {GROWN_TEXT_CHARACTERS_MAX}", "54000", "requested length too large", joined)
+
+
 def _join(a: Sequence[Lowered], result: SqlType) -> str:
-    return f"concat_ws('', {', '.join(map(str, a))})"
+    if joined_length("concat", [each.length for each in a]).is_short:
+        return f"concat_ws('', {', '.join(map(str, a))})"
+    return reduce(bounded.concat, (f"coalesce({each}, '')" for each in a))
+
+
+def _join_with(a: Sequence[Lowered], result: SqlType) -> str:
+    if joined_length("concat_ws", [each.length for each in a]).is_short:
+        return f"concat_ws({', '.join(map(str, a))})"
+    # Each with the separator in front, then without the first one.
+    parts = (f"coalesce({bounded.concat(a[0], each)}, '')" for each in a[1:])
+    return f"substring({reduce(bounded.concat, parts)}, char_length({a[0]}) + 1)"
+
+
+def _repeat(a: Sequence[Lowered], result: SqlType) -> str:
+    return f"repeat({a[0]}, {a[1]})" if _stays_short("repeat", a) else bounded.repeat(a[0], a[1])
+
+
+def _space(a: Sequence[Lowered], result: SqlType) -> str:
+    return f"repeat(' ', {a[0]})" if _stays_short("space", a) else bounded.repeat("' '", a[0])
+
+
+def _replace(a: Sequence[Lowered], result: SqlType) -> str:
+    return f"replace({a[0]}, {a[1]}, {a[2]})" if _stays_short("replace", a) else bounded.replace(*a)
+
+
+def _pad(name: str) -> Callable[[Sequence[Lowered], SqlType], str]:
+    def lower(a: Sequence[Lowered], result: SqlType) -> str:
+        fill = a[2] if len(a) == 3 else "' '"
+        if _stays_short(name, a):
+            return f"{name}({a[0]}, {a[1]}, {fill})"
+        return bounded.pad(a[0], a[1], fill, left=name == "lpad")
+
+    return lower
+
+
+def _stays_short(name: str, a: Sequence[Lowered]) -> bool:
+    arguments = [as_expression(each) for each in a]
+    grown = grown_length(name, arguments, [each.length for each in a])
+    return grown is not None and grown.is_short
 
 
 def _trim(side: str) -> tuple[str, str]:
@@ -86,6 +143,11 @@ def _overlay(a: Sequence[Lowered], result: SqlType) -> str:
     return guard(f"{a[2]} <= 0 AND {_given(others)}", *_NEGATIVE_LENGTH, put)
 
 
+def _split_index(a: Sequence[Lowered], result: SqlType) -> str:
+    quoted = f"concat('\\\\Q', replace({a[1]}, '\\\\E', '\\\\E\\\\\\\\E\\\\Q'), '\\\\E')"
+    return f"IF({a[2]} < 0 OR {a[0]} = '', NULL, get(split({a[0]}, {quoted}), {a[2]}))"
+
+
 def _split_part(a: Sequence[Lowered], result: SqlType) -> str:
     return guard(
         f"{a[2]} = 0 AND {_given(a[:2])}", sqlstates.INVALID_PARAMETER_VALUE, "field position must not be zero",
@@ -109,10 +171,10 @@ CAPABILITIES: tuple[Capability, ...] = (
     capability(
         "||", "both texts, one after the other; one side may be of another type",
         [
-            on((TEXT, TEXT), t.VARCHAR, "({0} || {1})"),
-            on((TEXT, AS_TEXT), t.VARCHAR, "({0} || {1})"),
-            on((AS_TEXT, TEXT), t.VARCHAR, "({0} || {1})"),
-            on((BINARY, BINARY), t.VARBINARY, "concat({0}, {1})"),
+            on((TEXT, TEXT), t.VARCHAR, _two),
+            on((TEXT, AS_TEXT), t.VARCHAR, _two),
+            on((AS_TEXT, TEXT), t.VARCHAR, _two),
+            on((BINARY, BINARY), t.VARBINARY, _two_binaries),
         ],
         [
             example("'a' || 'b'", "ab"), example("'n=' || 5", "n=5"), example("1.50 || 'x'", "1.50x"),
@@ -128,10 +190,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     capability(
         "concat_ws", "the arguments after the first as text, with the first between them",
         [
-            on(
-                (TEXT, AS_TEXT), t.VARCHAR,
-                lambda a, _: f"concat_ws({', '.join(map(str, a))})", variadic=True,
-            )
+            on((TEXT, AS_TEXT), t.VARCHAR, _join_with, variadic=True)
         ],
         [
             example("concat_ws(',', 'a', NULL, 'b')", "a,b"), example("concat_ws(NULL, 'a', 'b')", None),
@@ -195,8 +254,8 @@ CAPABILITIES: tuple[Capability, ...] = (
     capability(
         "lpad", "filled on the left to n characters, or cut to them",
         [
-            on((TEXT, INTEGER), t.VARCHAR, "lpad({0}, {1}, ' ')"),
-            on((TEXT, INTEGER, TEXT), t.VARCHAR, "lpad({0}, {1}, {2})"),
+            on((TEXT, INTEGER), t.VARCHAR, _pad("lpad")),
+            on((TEXT, INTEGER, TEXT), t.VARCHAR, _pad("lpad")),
         ],
         [
             example("lpad('hi', 5, 'xy')", "xyxhi"), example("lpad('hello', 2)", "he"), example("lpad('a', -1)", ""),
@@ -206,8 +265,8 @@ CAPABILITIES: tuple[Capability, ...] = (
     capability(
         "rpad", "filled on the right to n characters, or cut to them",
         [
-            on((TEXT, INTEGER), t.VARCHAR, "rpad({0}, {1}, ' ')"),
-            on((TEXT, INTEGER, TEXT), t.VARCHAR, "rpad({0}, {1}, {2})"),
+            on((TEXT, INTEGER), t.VARCHAR, _pad("rpad")),
+            on((TEXT, INTEGER, TEXT), t.VARCHAR, _pad("rpad")),
         ],
         [example("rpad('hi', 5, 'xy')", "hixyx"), example("rpad('hello', 2)", "he"), example("rpad('a', 3)", "a  ")],
     ),
@@ -216,7 +275,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     _trim_entry("rtrim", "TRAILING", "without the blanks (or listed characters) at the end", "  ab", "xyab"),
     capability(
         "replace", "with every occurrence of the second text replaced by the third",
-        [on((TEXT, TEXT, TEXT), t.VARCHAR, "replace({0}, {1}, {2})")],
+        [on((TEXT, TEXT, TEXT), t.VARCHAR, _replace)],
         [
             example("replace('abcabc', 'b', 'XX')", "aXXcaXXc"), example("replace('abc', '', 'x')", "abc"),
             example("replace('abc', 'z', 'x')", "abc"),
@@ -227,8 +286,12 @@ CAPABILITIES: tuple[Capability, ...] = (
         [example("reverse('abé')", "éba"), example("reverse('')", "")],
     ),
     capability(
-        "repeat", "n times", [on((TEXT, INTEGER), t.VARCHAR, "repeat({0}, {1})")],
-        [example("repeat('ab', 3)", "ababab"), example("repeat('ab', -1)", "")],
+        "repeat", "n times", [on((TEXT, INTEGER), t.VARCHAR, _repeat)],
+        [
+            example("repeat('ab', 3)", "ababab"), example("repeat('ab', -1)", ""),
+            fails("repeat(repeat('ab', 1000), 1000)", "54000", postgres=False),
+        ],
+        note=_GROWING,
     ),
     capability(
         "position", "where the first text begins in the second; 0 when it does not",
@@ -269,7 +332,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         [
             on(
                 (TEXT, TEXT, INTEGER), t.VARCHAR,
-                "IF({2} < 0 OR {0} = '', NULL, get(split({0}, concat('\\\\Q', {1}, '\\\\E')), {2}))",
+                _split_index,
             )
         ],
         [
@@ -335,7 +398,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         ],
     ),
     capability(
-        "space", "n blanks", [on((INTEGER,), t.VARCHAR, "repeat(' ', {0})")],
+        "space", "n blanks", [on((INTEGER,), t.VARCHAR, _space)],
         [example("length(space(3))", "3", postgres=False), example("space(0)", "", postgres=False)],
     ),
 )  # fmt: skip

@@ -1,0 +1,34 @@
+"""Records that are larger than the server reads: what stands in their place, and what is said of them.
+
+No decoder may see such a record, and Spark's memory may not hold it. A source puts a short *mark* in its place: bytes
+that are no UTF-8, so that every decoder of text rejects it, then the record's size and its first bytes.
+"""
+
+from __future__ import annotations
+
+import re
+
+_MARK = b"\xff\xfemvserver oversize "
+_MARKED = re.compile(re.escape(_MARK) + rb"([0-9]+) of ([0-9]+)\xff", re.DOTALL)
+KEPT_BYTES = 65_000  # of a record: what the rejected row shows, with the mark within what is kept of any
+
+
+def mark(first: bytes, size: int, most: int) -> bytes:
+    """``first`` is how the record begins, or all of it."""
+    return _MARK + b"%d of %d\xff" % (size, most) + first[:KEPT_BYTES]
+
+
+def marked_unless_small(column: str, most: int) -> str:
+    """Spark SQL: a binary column, or the mark of what is larger than ``most`` bytes."""
+    words = f"concat(cast(octet_length({column}) as string), ' of {most}')"
+    made = f"concat(X'{_MARK.hex()}', cast({words} as binary), X'FF', substring({column}, 1, {KEPT_BYTES}))"
+    return f"CASE WHEN octet_length({column}) > {most} THEN {made} ELSE {column} END"
+
+
+def unmarked(raw: bytes | None) -> tuple[bytes, int, str] | None:
+    """First bytes, size and reason of a marked record; None of any other."""
+    found = None if raw is None else _MARKED.match(raw)
+    if raw is None or found is None:
+        return None
+    size, most = int(found.group(1)), int(found.group(2))
+    return raw[found.end() :], size, f"the record is too large: it has {size} bytes, and at most {most} are read"
