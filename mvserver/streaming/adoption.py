@@ -58,6 +58,7 @@ class Adoption:
             records_per_trigger=pipeline_services.records_per_trigger,
             reached=pipeline_services.reached,
             health_interval_s=pipeline_services.health_interval_s,
+            guard=pipeline_services.guard,
         )
 
     def adopt(self, query: Query, row: SubscriberRow | None) -> RunningQuery:

@@ -23,10 +23,12 @@ from mvserver.compiler.plans import ErrorHandling, Projection
 from mvserver.errors import SqlError
 from mvserver.streaming.evaluate import Evaluated
 from mvserver.streaming.evaluator import BatchEvaluator
+from mvserver.streaming.isolation import READ
 from mvserver.streaming.push import PushSubscriber
 from mvserver.streaming.shares import Share
 from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.spark_errors import is_too_large
+from mvserver.streaming.spark_guard import Range, SparkGuard
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target, build_target
 from spark_sinks.base import Position, SourceReader
@@ -41,7 +43,14 @@ _ROUND_MIN = 100  # records: a round is never made smaller than this
 class BoundedReads:
     """Those of the server: so many at a time, since each holds its rows in memory."""
 
-    def __init__(self, session: Callable[[], SparkSession], gate: SparkGate, work_directory: Path) -> None:
+    def __init__(
+        self,
+        session: Callable[[Callable[[], bool]], SparkSession],
+        gate: SparkGate,
+        work_directory: Path,
+        guard: SparkGuard,
+    ) -> None:
+        self._guard = guard
         self._session = session
         self._gate = gate
         self._work = work_directory
@@ -93,7 +102,7 @@ class BoundedReads:
                 _refuse_stopped(stopped)
                 following = reader.advance(start, reader.limit(start, end, records_max))
                 try:
-                    evaluated = self._round(rows.target, reader, evaluator, start, following)
+                    evaluated = self._round(rows.target, reader, evaluator, start, following, stopped)
                 except Exception as error:
                     if is_too_large(error) and records_max > _ROUND_MIN:
                         records_max = max(_ROUND_MIN, records_max // 4)
@@ -104,17 +113,28 @@ class BoundedReads:
                 start = following
                 records_max = min(limits.BOUNDED_ROUND_RECORDS_MAX, records_max * 4)
             if rows.columns_unknown:
-                rows.take(self._round(rows.target, reader, evaluator, start, start))
+                rows.take(self._round(rows.target, reader, evaluator, start, start, stopped))
             whole = rows.table()
         return whole if rows_max is None else whole.slice(0, rows_max)
 
     def _round(
-        self, target: Target, reader: SourceReader, evaluator: BatchEvaluator, start: Position, end: Position
+        self,
+        target: Target,
+        reader: SourceReader,
+        evaluator: BatchEvaluator,
+        start: Position,
+        end: Position,
+        stopped: Callable[[], bool],
     ) -> Evaluated:
         subscriber = PushSubscriber(target, 1, start, target.plan.scan.error_handling, filled=True)
         records = reader.distance(start, end)
-        with self._gate.admitted():
-            frame = reader.batch(self._session(), start, end)
+        session = self._session(stopped)
+        whole = Range(READ + target.plan.scan.relation_id, reader, start, end)
+        with (
+            self._guard.noticing(session),
+            self._guard.evaluating(session, whole, self._gate.admitted(), stopped),
+        ):
+            frame = reader.batch(session, start, end)
             evaluated, _ = evaluator.evaluate(frame, [Share(subscriber, start, end, records)], records)
         if subscriber.policy is ErrorHandling.TERMINATE and evaluated.rejected:
             first = evaluated.rejected[0]
