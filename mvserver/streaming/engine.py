@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 import pyarrow as pa
@@ -40,6 +41,9 @@ from mvserver.streaming.spark_guard import Guarded
 from mvserver.streaming.status import ViewName, unavailable, wait_filled
 from mvserver.streaming.supervisor import SparkSupervisor
 from mvserver.streaming.sweeping import Sweeping
+
+
+_LOOK_S = 1.0  # how long a look at the queries waits for a statement that changes them
 
 
 class Engine:
@@ -161,12 +165,12 @@ class Engine:
             group_applications(self._running.values())
 
     def status(self, query_id: str) -> QueryStatus:
-        with self._lock:
+        with self._looking():
             return self._known(query_id).status(self._spark.state)
 
     def statuses(self) -> Sequence[QueryStatus]:
-        with self._lock:
-            return [known.status(self._spark.state) for known in self._running.values()]
+        with self._looking():
+            return [known.status(self._spark.state) for known in list(self._running.values())]
 
     def resolve_position(self, store: Store, entity: str, starting: str) -> str:
         return json.dumps(self._services.stores.client(store).position(entity, starting), sort_keys=True)
@@ -223,7 +227,7 @@ class Engine:
         return min(known, default=None) if len(known) == len(moments) else None
 
     def pipelines(self) -> Sequence[PipelineStatus]:
-        with self._lock:
+        with self._looking():
             running = list(self._running.values())
         return pipeline_statuses(running, self._spark.state)
 
@@ -233,6 +237,17 @@ class Engine:
             check_plan(session, plan)
 
     # --- look-ups ---------------------------------------------------------------------------------------------------
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        """Under the lock, but not for long: a statement that ends a query may hold it as long as Spark hangs, and views
+        are read meanwhile."""
+        held = self._lock.acquire(timeout=_LOOK_S)
+        try:
+            yield
+        finally:
+            if held:
+                self._lock.release()
+
     def _known(self, query_id: str) -> RunningQuery:
         known = self._running.get(query_id)
         if known is None:
@@ -240,8 +255,8 @@ class Engine:
         return known
 
     def _of_view(self, view_id: str) -> RunningQuery | None:
-        with self._lock:
-            return next((r for r in self._running.values() if r.query.sink_id == view_id), None)
+        with self._looking():
+            return next((r for r in list(self._running.values()) if r.query.sink_id == view_id), None)
 
     def _kept(self, view_id: str) -> KeptView | None:
         known = self._of_view(view_id)

@@ -24,6 +24,7 @@ from mvserver.streaming.evaluate import Evaluated
 from mvserver.streaming.evaluator import BatchEvaluator
 from mvserver.streaming.filler import Filler
 from mvserver.streaming.generation import run_generation, run_rounds
+from mvserver.streaming.isolation import IsolatedError
 from mvserver.streaming.log_batches import LogBatches
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.shares import Share, Work
@@ -285,6 +286,8 @@ class Pipeline:
         if isinstance(error, SparkLostError):  # all queries show it as long as Spark is not there
             _log.info("pipeline %s stopped: %s", self.id, error.detail)
             return
+        if isinstance(error, IsolatedError):
+            self._committer.settle()  # the batches before it count; the queries fail behind them
         known = self._roster.known_position()
         if known is None:
             return
