@@ -42,7 +42,6 @@ from mvserver.streaming.status import ViewName, unavailable, wait_filled
 from mvserver.streaming.supervisor import SparkSupervisor
 from mvserver.streaming.sweeping import Sweeping
 
-
 _LOOK_S = 1.0  # how long a look at the queries waits for a statement that changes them
 
 
