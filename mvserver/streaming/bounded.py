@@ -77,9 +77,7 @@ class BoundedReads:
                 return self._rows(plan, reader, (start, end), rows_max, stopped)
             finally:
                 reader.close_stream()
-                close = getattr(reader, "close", None)
-                if close is not None:
-                    close()
+                reader.close()
         finally:
             shutil.rmtree(work, ignore_errors=True)
             self._turns.release()

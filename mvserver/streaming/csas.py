@@ -142,6 +142,7 @@ class SinkQuery:
         for thread in self._threads:
             thread.join()
         self._threads = []
+        self._reader.close()
 
     def _run(self) -> None:
         for _ in attempts(self._stopping):

@@ -130,7 +130,7 @@ class Pipeline:
         self._committer.finish()
         for thread in self._threads:
             thread.join()
-        self.reader.close_stream()
+        self.reader.close()
 
     @property
     def subscribers(self) -> Sequence[Subscriber]:
