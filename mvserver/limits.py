@@ -151,10 +151,10 @@ BOUNDED_ROUND_RECORDS_MAX = 100_000  # read by Spark at a time; a cancel is seen
 PUSH_BUFFER_BYTES_MAX = 64 * 1024 * 1024  # what one more piece may make of them; above, the push query ends
 
 # --- Spark's JVM -----------------------------------------------------------------------------------------------------
-SPARK_JVM_START_S = 120.0  # for the process to be up; on a busy machine some ten times what it takes alone
-SPARK_START_S = 300.0  # for a whole start, with the session and its warming up; a JVM that takes longer is ended
+SPARK_JVM_START_S = 300.0  # for the process to be up; on a busy machine a hundred times what it takes alone
+SPARK_START_S = 600.0  # for a whole start, with the session and its warming up; a JVM that takes longer is ended
 SPARK_PING_S = 1.0  # between two questions to the JVM
-SPARK_SILENT_S = 5.0  # without an answer for so long, Spark counts as standing still
+SPARK_SILENT_S = 8.0  # without an answer for so long, Spark counts as standing still
 SPARK_RESTARTS_PERIOD_S = 3_600.0  # in which the setting spark_restarts counts
 SPARK_LASTED_S = 120.0  # a JVM that has run for so long is started again without a pause
 SPARK_ENDING_S = 5.0  # how long a JVM that answers no more may take to end by itself

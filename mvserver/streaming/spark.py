@@ -107,12 +107,18 @@ def start_session(options: SparkOptions, environment: Mapping[str, str] | None =
         raise SqlError(
             sqlstates.SYSTEM_ERROR,
             "Spark could not be started",
-            detail=str(error).splitlines()[0][:500],
+            detail=f"{_words(error)}.",
             hint=START_HINT,
         ) from error
     if not _log.isEnabledFor(logging.DEBUG):
         _leave_failures_to_us(session)
     return session
+
+
+def _words(error: Exception) -> str:
+    """What Java says is behind the name of the call, on a line that begins with a colon."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return next((line[1:].strip() for line in lines if line.startswith(":")), lines[0])[:500].rstrip(".")
 
 
 @contextmanager

@@ -182,7 +182,7 @@ def test_one_that_does_not_answer_is_shown_and_ended_after_a_while(make: Callabl
     world.lives[0].silent_s = limits.SPARK_SILENT_S + 2
     until(lambda: world.spark.state.interruption is not None)
     assert world.spark.state.interruption == (
-        "Spark has not answered for 7 s (its process is stopped), and is ended and started again after 20 s"
+        "Spark has not answered for 10 s (its process is stopped), and is ended and started again after 20 s"
     )
     assert world.spark.is_current(first)  # what it computes is still waited for
     world.lives[0].silent_s = 0.0
