@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import mmap
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +21,8 @@ from mvserver import limits
 from mvserver.errors import SqlError
 from spark_sinks.base import Position, SourceReader
 from spark_sinks.duckdb.ledger import encode
+
+_log = logging.getLogger(__name__)
 
 _SLOT_BYTES = 1024
 _EMPTY = b"\0"
@@ -57,10 +61,7 @@ class BatchRegister:
 
     def __init__(self, path: Path) -> None:
         size = limits.BATCHES_IN_PROGRESS_MAX * _SLOT_BYTES
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a+b") as file:
-            file.truncate(size)
-            self._map = mmap.mmap(file.fileno(), size)
+        self._map = _mapped(path, size)
         self.left = self._read()
         """Those that were under way when the former server ended."""
         self._map[:] = bytes(size)
@@ -110,6 +111,19 @@ class BatchRegister:
                     known = json.loads(text)
                     found.append(Batch(str(known["source"]), str(known["place"]), known["start"]))
         return found
+
+
+def _mapped(path: Path, size: int) -> mmap.mmap:
+    """The file in memory. Its space is taken now: a write into a page for which the disk has no room ends the process.
+    Where there is no room the register lasts as long as the process."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a+b") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+            return mmap.mmap(file.fileno(), size)
+    except OSError as error:
+        _log.warning("%s cannot be used: %s", path, error.strerror)
+        return mmap.mmap(-1, size)
 
 
 def _noted(batch: Batch) -> bytes:
