@@ -119,7 +119,8 @@ def _mapped(path: Path, size: int) -> mmap.mmap:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a+b") as file:
-            os.posix_fallocate(file.fileno(), 0, size)
+            file.write(bytes(max(0, size - os.fstat(file.fileno()).st_size)))
+            file.flush()
             return mmap.mmap(file.fileno(), size)
     except OSError as error:
         _log.warning("%s cannot be used: %s", path, error.strerror)
