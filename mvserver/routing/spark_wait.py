@@ -11,6 +11,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext
+from mvserver.streaming.spark_state import SparkLostError
 
 T = TypeVar("T")
 
@@ -30,8 +31,8 @@ def with_spark(context: SessionContext, services: Services, work: Callable[[], T
         _wait(context, services, deadline)
         try:
             return _aside(context, work)
-        except SqlError as error:
-            if error.sqlstate != sqlstates.CANNOT_CONNECT_NOW or time.monotonic() > deadline:
+        except SparkLostError:
+            if time.monotonic() > deadline:
                 raise
 
 
