@@ -23,16 +23,16 @@ def wait_for_spark(context: SessionContext, services: Services) -> None:
     _wait(context, services, time.monotonic() + services.spark_start_timeout_s)
 
 
-def with_spark(context: SessionContext, services: Services, work: Callable[[], T]) -> T:
-    """What ``work`` returns, which calls Spark and changes nothing: where Spark ends meanwhile it is done again. A
-    cancel is seen although Spark hangs; what was called then ends with that Spark."""
+def with_spark(context: SessionContext, services: Services, work: Callable[[], T], *, again: bool = True) -> T:
+    """What ``work`` returns, which calls Spark and changes nothing: where Spark ends meanwhile it is done ``again``.
+    A cancel is seen although Spark hangs; what was called then ends with that Spark."""
     deadline = time.monotonic() + services.spark_start_timeout_s
     while True:
         _wait(context, services, deadline)
         try:
             return _aside(context, work)
         except SparkLostError:
-            if time.monotonic() > deadline:
+            if not again or time.monotonic() > deadline:
                 raise
 
 
