@@ -50,7 +50,8 @@ def for_each_batch(writer: DataStreamWriter, function: Callable[[DataFrame, int]
 
 def close_idle_callbacks(session: SparkSession) -> None:
     """After a query has ended. py4j keeps the connection by which the thread of a query called us, with one of our
-    threads behind it, although that thread is no more. Queries that are idle just now connect again for their next batch."""
+    threads behind it, although that thread is no more. Queries that are idle just now connect again for their next
+    batch."""
     gateway = session.sparkContext._gateway
     assert gateway is not None  # noqa: S101 - a session has one
     JavaObject("GATEWAY_SERVER", gateway._gateway_client).getCallbackClient().periodicCleanup()
