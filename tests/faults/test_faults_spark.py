@@ -215,3 +215,25 @@ def test_a_batch_that_ended_spark_twice_is_left_out_and_tried_again_when_asked(
     assert states["by_url"][0] == "RUNNING"
     server.run(*(f"RESTART QUERY '{positions[sink][0]}'" for sink in ("words", "copied")))
     load.check(kafka_broker.bootstrap)
+
+
+@pytest.mark.night
+def test_views_over_a_topic_that_are_made_and_dropped_leave_nothing(load: Load) -> None:
+    server, pid = load.server, load.server.process.pid
+    load.clicks.produce(100)
+
+    def look() -> tuple[int, int]:
+        """Handles and threads of the server."""
+        return len(list(Path(f"/proc/{pid}/fd").iterdir())), len(list(Path(f"/proc/{pid}/task").iterdir()))
+
+    server.run("DROP MATERIALIZED VIEW by_url", "DROP MATERIALIZED VIEW by_device", "DROP MATERIALIZED VIEW by_user")
+    seen = []
+    for _ in range(20):
+        server.run("CREATE MATERIALIZED VIEW one AS SELECT url, count(*) AS n FROM clicks GROUP BY url")
+        assert server.query("SELECT sum(n) FROM one") == [(100,)]
+        server.run("DROP MATERIALIZED VIEW one")
+        seen.append(look())
+    early = max(handles for handles, _ in seen[2:6]), max(threads for _, threads in seen[2:6])
+    server.wait_for(
+        lambda: all(now <= before + 3 for now, before in zip(look(), early, strict=True)), 60, f"{early}, then {seen}"
+    )
