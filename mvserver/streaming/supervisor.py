@@ -181,6 +181,8 @@ class SparkSupervisor:
             process = self._make(self._options, self._news)
             with self._changed:
                 self._process = process
+                if self._stopped:  # by somebody who did not see it
+                    break
             failure = self._start(process, began)
             if failure is None:
                 was_up, attempt = True, 0

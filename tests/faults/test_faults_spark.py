@@ -170,7 +170,6 @@ def test_spark_is_killed_and_stopped_under_load(load: Load, kafka_broker: KafkaB
     assert server.query("SELECT n FROM later") == [(sum(load.lines.values()),)]
     assert len(list((server.data / "spark").glob("jvm-*"))) == 1
     assert server.stop() == 0
-    assert not list((server.data / "spark").glob("jvm-*"))
 
 
 @pytest.mark.night
