@@ -21,7 +21,7 @@ def test_queries_that_have_ended_keep_no_connection(spark: Any, tmp_path: Path) 
     directory.mkdir()
     (directory / "a.json").write_text(json.dumps({"a": 1}) + "\n")
     left = []
-    for number in range(3):
+    for number in range(2):
         reader = FileReader(directory, tmp_path / f"work-{number}", None, poll_s=0.02)
         done = threading.Event()
         run_generation(
