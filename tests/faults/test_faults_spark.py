@@ -25,6 +25,7 @@ from mvserver.demo.kafka_broker import KafkaBroker
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 RESTART_TIMEOUT_S = 240.0
+KILLS = int(os.environ.get("MVSERVER_TEST_KILLS", "10"))
 TRUE_CAUSES = ("Spark ended (signal 9)", "Spark has not answered for ", "Spark does not answer any more: ")
 
 
@@ -65,7 +66,7 @@ class Load:
         stop = threading.Event()
 
         def run() -> None:
-            while not stop.wait(0.1):
+            while not stop.wait(0.4):
                 self.feed()
 
         thread = threading.Thread(target=run)
@@ -81,6 +82,13 @@ class Load:
         self.server.wait_equal("SELECT word, n FROM words", self.lines)
         copies = [row["n"] for row in topic_values(bootstrap, self.copy, self.clicks.fed, timeout_s=180)]
         assert sorted(copies) == list(range(1, self.clicks.fed + 1))
+
+    def visible(self) -> int:
+        """Clicks and lines."""
+        ((found,),) = self.server.query(
+            "SELECT (SELECT coalesce(sum(visits), 0) FROM by_url) + (SELECT coalesce(sum(n), 0) FROM words)"
+        )
+        return int(found)
 
     # --- Spark ------------------------------------------------------------------------------------------------------
     def jvm(self) -> int:
@@ -176,9 +184,12 @@ def test_spark_is_killed_and_stopped_under_load(load: Load, kafka_broker: KafkaB
 def test_ten_kills_of_spark(load: Load, kafka_broker: KafkaBroker, seed: int) -> None:
     chance = random.Random(seed)
     with load.flowing():
-        for _ in range(10):
+        for number in range(KILLS):
             load.wait_running()
-            more = load.clicks.fed + chance.randint(0, 2000)
+            if number % 2 == 0:  # else it may come amid the first batch
+                seen = load.visible()
+                load.server.wait_for(lambda seen=seen: load.visible() > seen, 240, "no batch is committed")
+            more = load.clicks.fed + chance.randint(0, 500)
             load.server.wait_for(lambda more=more: load.clicks.fed >= more, 240, "the clicks do not flow")
             load.kill_spark()
         load.wait_running()
