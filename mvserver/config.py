@@ -44,6 +44,8 @@ class Settings:
     spark_driver_memory: int
     spark_conf: tuple[tuple[str, str], ...]
     spark_start_timeout: float
+    spark_restarts: int
+    spark_answer_timeout: float
     duckdb_memory_limit: int
     query_memory_limit: int
     process_memory_limit: int
@@ -109,6 +111,10 @@ TABLE: tuple[Row, ...] = (
     Row("spark_driver_memory", read.SIZE, "2GB", "Heap of Spark's driver, which is a child of the server."),
     Row("spark_conf", read.PAIRS, "", "Further Spark settings, as key=value separated by semicolons; a table in TOML."),
     Row("spark_start_timeout", read.DURATION, "120s", "How long a statement that needs Spark waits for it to start."),
+    Row("spark_restarts", read.COUNT_OR_ZERO, "20",
+        "How often Spark is started again within an hour when it has ended; 0 never starts it again."),
+    Row("spark_answer_timeout", read.DURATION, "60s",
+        "After how long without an answer Spark is ended and started again; 0 waits for ever."),
     Row("duckdb_memory_limit", read.SIZE, "2GB", "Memory for the views' rows and pull queries; the rest is on disk."),
     Row("query_memory_limit", read.SIZE, "1GB",
         "Memory of one pull query that cannot go to disk, such as the items of array_agg; above it is ended (53200)."),

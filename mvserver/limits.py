@@ -180,6 +180,21 @@ BOUNDED_READ_BYTES_MAX = 256 * 1024 * 1024  # rows of one such stream
 BOUNDED_ROUND_RECORDS_MAX = 100_000  # read by Spark at a time; a cancel is seen between two rounds
 PUSH_BUFFER_BYTES_MAX = 64 * 1024 * 1024  # what one more piece may make of them; above, the push query ends
 
+# --- Spark's JVM -----------------------------------------------------------------------------------------------------
+SPARK_JVM_START_S = 300.0  # for the process to be up; on a busy machine a hundred times what it takes alone
+SPARK_START_S = 600.0  # for a whole start, with the session and its warming up; a JVM that takes longer is ended
+SPARK_PING_S = 1.0  # between two questions to the JVM
+SPARK_SILENT_S = 8.0  # without an answer for so long, Spark counts as standing still
+SPARK_RESTARTS_PERIOD_S = 3_600.0  # in which the setting spark_restarts counts
+SPARK_LASTED_S = 120.0  # a JVM that has run for so long is started again without a pause
+SPARK_ENDING_S = 5.0  # how long a JVM that answers no more may take to end by itself
+SPARK_NOTICED_S = 10.0  # how long a failed call waits for word that the JVM has ended
+SPARK_CRASHES_OF_A_BATCH_MAX = 2  # of the JVM, by itself, at the same batch: its source is isolated
+SPARK_KILLS_OF_A_BATCH_MAX = 3  # the same where somebody else may have ended the JVM
+SPARK_READ_REFUSED_S = 600.0  # after the last of these, where a statement had read them
+PROBATION_RECORDS_MAX = 10_000  # of a batch at which the JVM has ended before
+BATCHES_IN_PROGRESS_MAX = 256  # that are noted for the next start of the server; more are not
+
 # --- the catalog ----------------------------------------------------------------------------------------------------
 CATALOG_BUSY_TIMEOUT_S = 10.0  # another program (a backup) may hold the file's lock for a moment
 

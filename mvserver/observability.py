@@ -78,6 +78,12 @@ def _one_line(text: str) -> str:
     )
 
 
+def _of_our_choice(record: logging.LogRecord) -> bool:
+    """py4j logs each call that fails because the JVM has ended to the root logger, with its stack. What that means is
+    logged in one line by whoever made the call."""
+    return "py4j" not in record.pathname
+
+
 def set_up_logging(level: str = "INFO", stream: TextIO | None = None) -> logging.Handler:
     """Sends all logs as lines to ``stream`` (stderr by default); replaces what an earlier call set up."""
     number = logging.getLevelNamesMapping().get(level.upper())
@@ -91,6 +97,7 @@ def set_up_logging(level: str = "INFO", stream: TextIO | None = None) -> logging
     handler.setFormatter(LineFormatter())
     root.addHandler(handler)
     root.setLevel(number)
+    root.addFilter(_of_our_choice)
     for noisy in ("py4j", "sqlglot", "botocore", "urllib3"):
         logging.getLogger(noisy).setLevel(max(number, logging.WARNING))
     return handler

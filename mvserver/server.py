@@ -57,7 +57,7 @@ from mvserver.session.prepared import prepared_table
 from mvserver.session.services import Services as SessionServices
 from mvserver.session.setting_values import duration
 from mvserver.session.settings_rows import settings_table
-from mvserver.spark_java import SparkJava
+from mvserver.spark_java import jvm_command
 from mvserver.sql import parse
 from mvserver.sql.dialect import parse_select
 from mvserver.stores import StoreRegistry, StoreSettings
@@ -65,6 +65,7 @@ from mvserver.streaming.engine import Engine
 from mvserver.streaming.engine_services import EngineServices
 from mvserver.streaming.live_relations import finished_relation, live_relations
 from mvserver.streaming.spark import SparkOptions
+from mvserver.streaming.supervisor import Supervision
 from spark_sinks.duckdb.commits import Commits
 from spark_sinks.duckdb.damage import user_error
 from spark_sinks.duckdb.writer import Writer
@@ -155,6 +156,7 @@ async def _serve(rooms: Rooms, settings: config.Settings, tls: Tls | None) -> in
     except TimeoutError:
         # Spark or a source hangs. What is committed is safe, and the rest is read again: as after any unclean stop.
         _log.warning("batches did not end within %g s; they are given up", limits.ENGINE_STOP_S)
+        rooms.engine.abandon()
         end_at_once(START_ANEW if anew else 0)
     await _wait_for_left_work(rooms, START_ANEW if anew else 0)
     return START_ANEW if anew else 0
@@ -256,8 +258,6 @@ class Rooms:
             )
         )
         self._close.callback(self.stores.close)
-        java = SparkJava()
-        self._close.callback(java.close)
         self.engine = Engine(
             EngineServices(
                 catalog=self.catalog,
@@ -270,8 +270,9 @@ class Rooms:
                     polling_delay_ms=max(1, round(settings.kafka_poll_interval * 1000)),
                     work_directory=data / "spark",
                     extra=settings.spark_conf,
-                    prepare=java.prepare,
+                    command=jvm_command,
                 ),
+                supervision=Supervision(settings.spark_restarts, settings.spark_answer_timeout),
                 data_directory=data,
                 records_per_trigger=settings.records_per_trigger,
                 batch_timeout_s=settings.batch_timeout,

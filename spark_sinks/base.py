@@ -112,6 +112,9 @@ class SourceReader(Protocol):
     def close_stream(self) -> None:
         """Frees what ``stream`` holds; the Spark query is stopped already."""
 
+    def close(self) -> None:
+        """Lets go of all that is held of the source. It is opened again where the reader is used again."""
+
     def batch(self, spark: SparkSession, start: Position, end: Position) -> DataFrame: ...
 
     def batch_end(self, checkpoint: str, batch_id: int, start: Position) -> Position:

@@ -22,6 +22,7 @@ from mvserver.demo.terminal import (
     positive_number,
     psql_command,
     run_statement,
+    run_with_spark,
     tell_port,
 )
 from mvserver.demo.watch import FreshnessWatch
@@ -74,7 +75,7 @@ def _show(server: Server, seconds: float | None, stop: Stop) -> int:
         run_statement(connection, clicks.STREAM.format(store=STORE))
         print("(the first view waits until Spark is up)")
         for view in clicks.VIEWS:
-            run_statement(connection, view)
+            run_with_spark(connection, view, stop.asked)
             if stop.asked():
                 return 0
         feeder = Feeder(topic, seed=int(os.environ.get("DEMO_SEED", "42")))

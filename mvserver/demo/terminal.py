@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -11,6 +13,7 @@ import psycopg
 from mvserver.demo.server import HOST, PORT_DEFAULT, Server
 
 REPORT_EVERY_S = 2.0
+WAITING_EVERY_S = 10.0
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -20,6 +23,33 @@ def run_statement(connection: Connection, statement: str) -> None:
     print(f"\n{statement}")
     began = time.monotonic()
     connection.execute(statement)
+    print(f"  -- done in {time.monotonic() - began:.2f} s")
+
+
+def run_with_spark(connection: Connection, statement: str, asked_to_stop: Callable[[], bool]) -> None:
+    """The same for a statement that waits for Spark. It is sent again as long as Spark is starting, which takes minutes
+    on a busy machine, and it is told how long that has been."""
+    print(f"\n{statement}")
+    began = time.monotonic()
+    done = threading.Event()
+
+    def tell() -> None:
+        while not done.wait(WAITING_EVERY_S):
+            print(f"  -- waiting for Spark, {time.monotonic() - began:.0f} s", flush=True)
+
+    teller = threading.Thread(target=tell, name="waiting", daemon=True)
+    teller.start()
+    try:
+        while True:
+            try:
+                connection.execute(statement)
+                break
+            except psycopg.errors.CannotConnectNow:
+                if asked_to_stop():
+                    raise
+    finally:
+        done.set()
+        teller.join()
     print(f"  -- done in {time.monotonic() - began:.2f} s")
 
 

@@ -17,7 +17,7 @@ from mvserver.compiler.view_properties import view_properties
 from mvserver.errors import SqlError
 from mvserver.routing import lookup
 from mvserver.routing.ports import Services
-from mvserver.routing.spark_wait import wait_for_spark
+from mvserver.routing.spark_wait import with_spark
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.definitions import select_text
@@ -84,8 +84,7 @@ def attach(planned: PlannedQuery, context: SessionContext, services: Services, w
     """Spark's word on the plan, and the exact position at which the query begins."""
     if work.rehearsal:
         return "{}"
-    wait_for_spark(context, services)
-    services.engine.check_plan(planned.plan)
+    with_spark(context, services, lambda: services.engine.check_plan(planned.plan))
     positions = _positions(planned.plan.scan, iter(planned.inputs), services)
     if planned.plan.scan.derived is None:
         return positions[0]

@@ -59,6 +59,7 @@ class Adoption:
             reached=pipeline_services.reached,
             health_interval_s=pipeline_services.health_interval_s,
             batch_timeout_s=pipeline_services.batch_timeout_s,
+            guard=pipeline_services.guard,
         )
 
     def adopt(self, query: Query, row: SubscriberRow | None) -> RunningQuery:

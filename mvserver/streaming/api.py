@@ -15,7 +15,7 @@ from mvserver.errors import SqlError
 class PipelineState(enum.Enum):
     STARTING = "STARTING"  # Spark is not up, or its query is being made
     RUNNING = "RUNNING"
-    STALLED = "STALLED"  # the source does not answer; will resume by itself
+    STALLED = "STALLED"  # the source or Spark does not answer; will resume by itself
     FAILED = "FAILED"  # Spark cannot start, or the query that is its only one has failed
     IDLE = "IDLE"  # none of its queries wants records
 
@@ -24,7 +24,7 @@ class QueryState(enum.Enum):
     STARTING = "STARTING"  # Spark is not up, or the pipeline is being built
     FILLING = "FILLING"  # reading its source's history
     RUNNING = "RUNNING"
-    STALLED = "STALLED"  # the source does not answer; will resume by itself
+    STALLED = "STALLED"  # the source or Spark does not answer; will resume by itself
     FAILED = "FAILED"  # needs RESTART QUERY, REFRESH or a new definition
     TERMINATED = "TERMINATED"
 
@@ -128,7 +128,7 @@ class StreamingEngine(Protocol):
         """``earliest`` or ``latest`` as exact JSON positions, asked of the store now."""
 
     def wait_until_ready(self, timeout_s: float) -> None:
-        """Wait for Spark; 57P03 when it is not up in time, and the cause when it cannot start."""
+        """Wait for Spark; 57P03 when it is not up in time, 58000 with the cause when waiting does not help."""
 
     def refuse_empty(self, view_ids: Sequence[str]) -> None:
         """55000 with the cause where the query of one of them failed before it took anything."""

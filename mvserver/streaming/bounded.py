@@ -24,10 +24,12 @@ from mvserver.errors import SqlError
 from mvserver.streaming.batch_watch import BatchOverran, BatchUnwanted
 from mvserver.streaming.evaluate import Evaluated
 from mvserver.streaming.evaluator import BatchEvaluator
+from mvserver.streaming.isolation import READ
 from mvserver.streaming.push import PushSubscriber
 from mvserver.streaming.shares import Share
 from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.spark_errors import is_too_large
+from mvserver.streaming.spark_guard import Range, SparkGuard
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target, build_target
 from spark_sinks.base import Position, SourceReader
@@ -44,11 +46,13 @@ class BoundedReads:
 
     def __init__(
         self,
-        session: Callable[[], SparkSession],
+        session: Callable[[Callable[[], bool]], SparkSession],
         gate: SparkGate,
         work_directory: Path,
+        guard: SparkGuard,
         timeout_s: float = limits.BATCH_TIMEOUT_S,
     ) -> None:
+        self._guard = guard
         self._session = session
         self._timeout_s = timeout_s
         self._gate = gate
@@ -76,9 +80,7 @@ class BoundedReads:
                 return self._rows(plan, reader, (start, end), rows_max, stopped)
             finally:
                 reader.close_stream()
-                close = getattr(reader, "close", None)
-                if close is not None:
-                    close()
+                reader.close()
         finally:
             shutil.rmtree(work, ignore_errors=True)
             self._turns.release()
@@ -103,7 +105,7 @@ class BoundedReads:
                 _refuse_stopped(stopped)
                 following = reader.advance(start, reader.limit(start, end, records_max))
                 try:
-                    evaluated = self._round(rows.target, reader, evaluator, start, following)
+                    evaluated = self._round(rows.target, reader, evaluator, start, following, stopped)
                 except BatchUnwanted:
                     continue  # the next look says why
                 except BatchOverran:
@@ -119,17 +121,28 @@ class BoundedReads:
                 start = following
                 records_max = min(limits.BOUNDED_ROUND_RECORDS_MAX, records_max * 4)
             if rows.columns_unknown:
-                rows.take(self._round(rows.target, reader, evaluator, start, start))
+                rows.take(self._round(rows.target, reader, evaluator, start, start, stopped))
             whole = rows.table()
         return whole if rows_max is None else whole.slice(0, rows_max)
 
     def _round(
-        self, target: Target, reader: SourceReader, evaluator: BatchEvaluator, start: Position, end: Position
+        self,
+        target: Target,
+        reader: SourceReader,
+        evaluator: BatchEvaluator,
+        start: Position,
+        end: Position,
+        stopped: Callable[[], bool],
     ) -> Evaluated:
         subscriber = PushSubscriber(target, 1, start, target.plan.scan.error_handling, filled=True)
         records = reader.distance(start, end)
-        with self._gate.admitted():
-            frame = reader.batch(self._session(), start, end)
+        session = self._session(stopped)
+        whole = Range(READ + target.plan.scan.relation_id, reader, start, end)
+        with (
+            self._guard.noticing(session),
+            self._guard.evaluating(session, whole, self._gate.admitted(), stopped),
+        ):
+            frame = reader.batch(session, start, end)
             evaluated, _ = evaluator.evaluate(frame, [Share(subscriber, start, end, records)], records)
         if subscriber.policy is ErrorHandling.TERMINATE and evaluated.rejected:
             first = evaluated.rejected[0]

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -28,11 +28,14 @@ from mvserver.streaming.attempts import attempts
 from mvserver.streaming.batch_watch import BatchOverran, BatchUnwanted, Bound, run_watched
 from mvserver.streaming.evaluator import GROWTH, HONEST_RECORDS_MIN, RECORDS_MIN
 from mvserver.streaming.generation import run_generation
+from mvserver.streaming.isolation import IsolatedError
 from mvserver.streaming.program import build_program
 from mvserver.streaming.rejected import rejected_rows
 from mvserver.streaming.source_watch import health_of
 from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.spark_errors import blame, is_data_error, is_too_large, sql_error
+from mvserver.streaming.spark_guard import Range, SparkGuard, Unguarded
+from mvserver.streaming.spark_state import SparkLostError, SparkState
 from mvserver.streaming.subscribers import Member, Rate, obstacle_of, stands_for
 from mvserver.streaming.targets import build_target
 from spark_sinks.base import Position, SourceReader
@@ -66,7 +69,7 @@ class TransactionalSink(Protocol):
 
 @dataclass(frozen=True)
 class SinkServices:
-    session: Callable[[], SparkSession]
+    session: Callable[[Callable[[], bool]], SparkSession]
     gate: SparkGate
     writer: Writer
     work_directory: Path
@@ -74,6 +77,7 @@ class SinkServices:
     reached: Callable[[str], None] = lambda step: None
     health_interval_s: float = _HEALTH_S
     batch_timeout_s: float = limits.BATCH_TIMEOUT_S
+    guard: SparkGuard = field(default_factory=Unguarded)
 
 
 class SinkQuery:
@@ -142,6 +146,7 @@ class SinkQuery:
         for thread in self._threads:
             thread.join()
         self._threads = []
+        self._reader.close()
 
     def _run(self) -> None:
         for _ in attempts(self._stopping):
@@ -154,8 +159,13 @@ class SinkQuery:
                 return
 
     def _run_generation(self) -> None:
-        session = self._services.session()
-        records_max = self._records_max
+        session = self._services.session(self._stopping.is_set)
+        with self._services.guard.noticing(session):
+            self._run_generation_in(session)
+
+    def _run_generation_in(self, session: SparkSession) -> None:
+        guard, query_id = self._services.guard, self._query.id
+        records_max = guard.records_max(query_id, self._records_max)
         sink = self._open_sink()
         try:
             start = sink.committed_position(expected=self._epoch > 0)
@@ -170,13 +180,14 @@ class SinkQuery:
                 start,
                 checkpoint,
                 records_per_trigger=records_max,
-                on_batch=lambda frame, batch_id: self._write(sink, frame, batch_id, str(checkpoint)),
+                on_batch=lambda frame, batch_id: self._write(session, sink, frame, batch_id, str(checkpoint)),
                 ended=lambda: (
                     self._stopping.is_set()
                     or self._failure is not None
                     or self._is_held()
                     or self._renewal_is_due()
-                    or self._records_max > records_max
+                    or not guard.is_current(session)
+                    or records_max < guard.records_max(query_id, self._records_max)
                 ),
                 running=self._set_running,
             )
@@ -192,11 +203,14 @@ class SinkQuery:
     def _set_running(self, running: bool) -> None:
         self._running = running
 
-    def _write(self, sink: TransactionalSink, frame: DataFrame, batch_id: int, checkpoint: str) -> None:
+    def _write(
+        self, session: SparkSession, sink: TransactionalSink, frame: DataFrame, batch_id: int, checkpoint: str
+    ) -> None:
         start = self._position
         assert start is not None  # noqa: S101 - set before the generation runs
         end = self._reader.batch_end(checkpoint, batch_id, start)
-        with self._services.gate.admitted():
+        services, whole = self._services, Range(self._query.id, self._reader, start, end)
+        with services.guard.evaluating(session, whole, services.gate.admitted(), self._stopping.is_set):
             table = self._evaluated(frame, start, end)
         rejected = self._reject(table)
         table = table.filter(table.column("passing"))
@@ -285,9 +299,13 @@ class SinkQuery:
             return
         if isinstance(error, BatchUnwanted):
             return
+        if isinstance(error, SparkLostError):  # all queries show it as long as Spark is not there
+            _log.info("query %s stopped: %s", self._query.id, error.detail)
+            return
+        is_cancelled = isinstance(error, SqlError) and error.sqlstate == sqlstates.QUERY_CANCELED
         if isinstance(error, BatchOverran):
             self._stalled = str(error)
-        elif is_data_error(error) or (isinstance(error, SqlError) and error.sqlstate == sqlstates.QUERY_CANCELED):
+        elif is_data_error(error) or isinstance(error, IsolatedError) or is_cancelled:
             self._failure = str(sql_error(error))
         elif self._position is None:  # the sink could not be opened
             self._stalled = str(error)
@@ -314,10 +332,10 @@ class SinkQuery:
                 self._stalled = None
             self._stopping.wait(self._services.health_interval_s)
 
-    def status(self) -> QueryStatus:
+    def status(self, spark: SparkState) -> QueryStatus:
         position = self._position or {}
         lag = None if self._latest is None or not position else self._reader.distance(position, self._latest)
-        state, error = self._state()
+        state, error = self._state(spark)
         return QueryStatus(
             query_id=self._query.id,
             state=state,
@@ -334,7 +352,7 @@ class SinkQuery:
             epoch=self._epoch,
         )
 
-    def _state(self) -> tuple[QueryState, str | None]:
+    def _state(self, spark: SparkState) -> tuple[QueryState, str | None]:
         if not self._threads:
             return QueryState.TERMINATED, None
         if self._failure is not None:
@@ -342,6 +360,10 @@ class SinkQuery:
         others = obstacle_of(self.application)
         if others is not None:
             return QueryState.FAILED, others
+        if spark.problem is not None:
+            return QueryState.FAILED, spark.problem
+        if spark.interruption is not None:
+            return QueryState.STALLED, spark.interruption
         if self._stalled is not None:
             return QueryState.STALLED, self._stalled
         return (QueryState.RUNNING if self._running else QueryState.STARTING), None

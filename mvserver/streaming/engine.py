@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 import pyarrow as pa
@@ -29,15 +30,19 @@ from mvserver.streaming.check import check_plan
 from mvserver.streaming.derived import DerivedSources
 from mvserver.streaming.engine_services import EngineServices
 from mvserver.streaming.freshness import KeptView, SourceEnds
+from mvserver.streaming.isolation import Isolation
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.push import PushQueries
 from mvserver.streaming.push_states import PushStates, is_plain
 from mvserver.streaming.running import RunningQuery, group_applications, pipeline_statuses
-from mvserver.streaming.session_starter import SessionStarter
 from mvserver.streaming.source_pipelines import SourcePipelines
 from mvserver.streaming.spark import SparkGate
+from mvserver.streaming.spark_guard import Guarded
 from mvserver.streaming.status import ViewName, refuse_empty, unavailable, wait_filled
+from mvserver.streaming.supervisor import SparkSupervisor
 from mvserver.streaming.sweeping import Sweeping
+
+_LOOK_S = 1.0  # how long a look at the queries waits for a statement that changes them
 
 
 class Engine:
@@ -49,13 +54,16 @@ class Engine:
         self._running: dict[str, RunningQuery] = {}
         self._failures = 0  # of queries, since the start; under a lock of its own, since those who fail hold others
         self._failures_lock = threading.Lock()
-        self._starter = SessionStarter(services.spark)
+        self._isolation = Isolation(services.spark.work_directory)
+        self._spark = SparkSupervisor(services.spark, services.supervision, self._isolation)
         gate, work = SparkGate(), services.work_directory
-        self._bounded = BoundedReads(self._starter.session, gate, work, services.batch_timeout_s)
+        guard = self._guard = Guarded(self._spark, self._isolation)
+        self._bounded = BoundedReads(self._spark.session, gate, work, guard, services.batch_timeout_s)
         pipeline_services = PipelineServices(
             writer=services.writer,
             gate=gate,
-            session=self._starter.session,
+            session=self._spark.session,
+            guard=guard,
             work_directory=work,
             records_per_trigger=services.records_per_trigger,
             committed=self._committed,
@@ -75,7 +83,7 @@ class Engine:
     # --- life -------------------------------------------------------------------------------------------------------
     def start(self) -> None:
         """Takes up what the catalog says; Spark starts in the background."""
-        self._starter.start()
+        self._spark.start()
         self.reconcile()
 
     def stop(self) -> None:
@@ -90,7 +98,12 @@ class Engine:
             thread.start()
         for thread in threads:
             thread.join()
-        self._starter.stop()
+        self._spark.stop()
+        self._isolation.close()
+
+    def abandon(self) -> None:
+        """Where ``stop`` takes too long: nothing is to live on behind the server."""
+        self._spark.abandon()
 
     # --- StreamingEngine --------------------------------------------------------------------------------------------
     def reconcile(self) -> None:
@@ -99,7 +112,9 @@ class Engine:
             self._push_states.reconcile()
             wanted = {query.id: query for query in self._services.catalog.queries.all()}
             for query_id in [q for q in self._running if q not in wanted]:
-                self._sweeping.drop(self._running.pop(query_id))
+                dropped = self._running.pop(query_id)
+                self._sweeping.drop(dropped)
+                self._isolation.pardon([each for each in dropped.sources if not self._sources.is_in_use(each)])
             rows = {row.query_id: row for row in self._services.writer.ledger_subscribers()}
             for query in wanted.values():
                 known = self._running.get(query.id)
@@ -119,6 +134,7 @@ class Engine:
         with self._lock:
             known = self._known(query_id)
             known.refuse_held()
+            self._isolation.pardon(known.sources)
             if known.query.desired_state == "terminated":
                 with self._services.catalog.transaction():
                     self._services.catalog.queries.set_desired_state(query_id, "running")
@@ -152,12 +168,12 @@ class Engine:
             group_applications(self._running.values())
 
     def status(self, query_id: str) -> QueryStatus:
-        with self._lock:
-            return self._known(query_id).status(self._starter.problem_or_none())
+        with self._looking():
+            return self._known(query_id).status(self._spark.state)
 
     def statuses(self) -> Sequence[QueryStatus]:
-        with self._lock:
-            return [known.status(self._starter.problem_or_none()) for known in self._running.values()]
+        with self._looking():
+            return [known.status(self._spark.state) for known in list(self._running.values())]
 
     def resolve_position(self, store: Store, entity: str, starting: str) -> str:
         return json.dumps(self._services.stores.client(store).position(entity, starting), sort_keys=True)
@@ -187,7 +203,7 @@ class Engine:
         self._push_states.end_all(error)
 
     def wait_until_ready(self, timeout_s: float) -> None:
-        self._starter.wait(timeout_s)
+        self._spark.wait(timeout_s)
 
     def wait_while_filling(self, view_ids: Sequence[str], timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
@@ -199,7 +215,7 @@ class Engine:
     def refuse_empty(self, view_ids: Sequence[str]) -> None:
         for known in filter(None, map(self._of_view, view_ids)):
             if known.subscriber is not None:
-                refuse_empty(self._view_name(known), known.subscriber, self._starter.problem_or_none()[1])
+                refuse_empty(self._view_name(known), known.subscriber, self._spark.state.problem)
 
     def failures(self) -> int:
         return self._failures
@@ -211,10 +227,9 @@ class Engine:
         subscriber, view = known.subscriber, self._view_name(known)
         if subscriber is None or known.pipeline is None:
             raise unavailable(view, QueryState.FAILED, known.broken or "it could not be set up")
-        _, spark_problem = self._starter.problem_or_none()
-        if spark_problem is not None and not subscriber.filled:
-            raise unavailable(view, QueryState.FAILED, spark_problem)
-        wait_filled(view, subscriber, known.pipeline, deadline)
+        if self._spark.state.problem is not None and not subscriber.filled:
+            raise unavailable(view, QueryState.FAILED, self._spark.state.problem)
+        wait_filled(view, subscriber, known.pipeline, deadline, lambda: self._spark.state)
 
     def present_ends(self, view_ids: Sequence[str]) -> PresentEnds:
         return SourceEnds([partial(self._kept, view_id) for view_id in view_ids])
@@ -226,14 +241,27 @@ class Engine:
         return min(known, default=None) if len(known) == len(moments) else None
 
     def pipelines(self) -> Sequence[PipelineStatus]:
-        with self._lock:
-            running, spark = list(self._running.values()), self._starter.problem_or_none()
-        return pipeline_statuses(running, spark)
+        with self._looking():
+            running = list(self._running.values())
+        return pipeline_statuses(running, self._spark.state)
 
     def check_plan(self, plan: object) -> None:
-        check_plan(self._starter.session(), plan)
+        session = self._spark.session()
+        with self._guard.noticing(session):
+            check_plan(session, plan)
 
     # --- look-ups ---------------------------------------------------------------------------------------------------
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        """Under the lock, but not for long: a statement that ends a query may hold it as long as Spark hangs, and views
+        are read meanwhile."""
+        held = self._lock.acquire(timeout=_LOOK_S)
+        try:
+            yield
+        finally:
+            if held:
+                self._lock.release()
+
     def _known(self, query_id: str) -> RunningQuery:
         known = self._running.get(query_id)
         if known is None:
@@ -241,15 +269,14 @@ class Engine:
         return known
 
     def _of_view(self, view_id: str) -> RunningQuery | None:
-        with self._lock:
-            return next((r for r in self._running.values() if r.query.sink_id == view_id), None)
+        with self._looking():
+            return next((r for r in list(self._running.values()) if r.query.sink_id == view_id), None)
 
     def _kept(self, view_id: str) -> KeptView | None:
         known = self._of_view(view_id)
         if known is None:
             return None
-        _, spark_problem = self._starter.problem_or_none()
-        return known.kept_view(lambda: self._services.relation(view_id).name, spark_problem)
+        return known.kept_view(lambda: self._services.relation(view_id).name, self._spark.state)
 
     def _failed(self) -> None:
         with self._failures_lock:

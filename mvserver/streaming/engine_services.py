@@ -15,6 +15,7 @@ from mvserver.errors import SqlError
 from mvserver.streaming.csas import TransactionalSink
 from mvserver.streaming.pipeline import HEALTH_INTERVAL_S
 from mvserver.streaming.spark import SparkOptions
+from mvserver.streaming.supervisor import Supervision
 from spark_sinks.base import SourceReader, StoreClient
 from spark_sinks.duckdb.ledger import SubscriberRow
 from spark_sinks.duckdb.writer import Writer
@@ -38,6 +39,7 @@ class EngineServices:
     stores: Stores
     writer: Writer
     spark: SparkOptions
+    supervision: Supervision
     data_directory: Path
     records_per_trigger: int
     reached: Callable[[str], None] = lambda step: None

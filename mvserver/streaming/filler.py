@@ -23,6 +23,8 @@ from mvserver.streaming.roster import Roster
 from mvserver.streaming.rounds import RoundSize
 from mvserver.streaming.shares import Share, Work
 from mvserver.streaming.spark import SparkGate
+from mvserver.streaming.spark_guard import Range, SparkGuard, Unguarded
+from mvserver.streaming.spark_state import SparkLostError
 from mvserver.streaming.subscribers import Subscriber
 from spark_sinks.base import Position, SourceReader
 from spark_sinks.duckdb.ledger import encode
@@ -46,11 +48,15 @@ class Filler:
         evaluator: BatchEvaluator,
         committer: Committer,
         *,
-        session: Callable[[], SparkSession],
+        session: Callable[[Callable[[], bool]], SparkSession],
         gate: SparkGate,
         end_of_look: Callable[[int], Position | None],
         stopping: threading.Event,
+        pipeline_id: str = "",
+        guard: SparkGuard | None = None,
     ) -> None:
+        self._pipeline_id = pipeline_id
+        self._guard = Unguarded() if guard is None else guard
         self._roster = roster
         self._reader = reader
         self._evaluator = evaluator
@@ -134,7 +140,11 @@ class Filler:
 
     def _fill_round(self, group: list[Subscriber]) -> float:
         """Returns how many seconds are to be left to live batches now."""
-        session = self._session()
+        session = self._session(self._stopping.is_set)
+        with self._guard.noticing(session):
+            return self._fill_round_in(session, group)
+
+    def _fill_round_in(self, session: SparkSession, group: list[Subscriber]) -> float:
         start, target = group[0].claimed, self._roster.position
         assert target is not None  # noqa: S101 - rounds begin only when the pipeline stands somewhere
         beside = self._gate.has_live_work()
@@ -147,7 +157,8 @@ class Filler:
             for subscriber in group:
                 subscriber.claimed = end
                 subscriber.left_by_round = self._reader.distance(end, target)
-        with self._gate.admitted_round():
+        whole = Range(self._pipeline_id, self._reader, start, end)
+        with self._guard.evaluating(session, whole, self._gate.admitted_round(), self._stopping.is_set):
             began = time.monotonic()
             frame = self._reader.batch(session, start, end)
             part = self._evaluator.evaluate(frame, shares, records, tasks_max=tasks_max)
@@ -165,7 +176,8 @@ class Filler:
 
     def _records_max(self, first: Subscriber, target: Position, *, beside: bool) -> int:
         """Of the next round for ``first`` and those that stand with it."""
-        records_max = min(self._roster.records_max, first.records_max or maxsize)
+        wanted = self._guard.records_max(self._pipeline_id, self._roster.records_max)
+        records_max = min(wanted, first.records_max or maxsize)
         if not beside or not first.kept:
             return records_max
         left = first.left_by_round
@@ -178,10 +190,13 @@ class Filler:
                 for subscriber in group:
                     subscriber.claimed = subscriber.position
             return
+        if self._stopping.is_set():
+            return
         self._roster.notice(error)
         smaller = self._roster.shrink_batches(error)
+        lost = isinstance(error, SparkLostError)  # which all queries show as long as Spark is not there
         cause = self._reader.explain_failure(error, group[0].position)
-        if not smaller:
+        if not smaller and not lost:
             _log.warning("filling %s failed: %s", [s.query_id for s in group], cause)
         with self._roster.lock:
             for subscriber in group:
@@ -190,10 +205,10 @@ class Filler:
         if isinstance(cause, SqlError) and cause.sqlstate == sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
             for subscriber in group:
                 self._roster.fail(subscriber, cause)
-        elif not smaller:
+        elif not smaller and not lost:
             with self._roster.lock:
                 self._roster.stalled = str(cause)
-        if not smaller:
+        if not smaller and not lost:
             self._stopping.wait(_RETRY_S)
 
     def _settle_targets(self) -> None:

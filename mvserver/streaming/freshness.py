@@ -27,6 +27,7 @@ class KeptView:
     subscriber: Subscriber | None = None
     broken: str | None = None
     derived: DerivedSource | None = None
+    interruption: str | None = None  # why Spark does not compute at the moment
 
     def running(self) -> tuple[Pipeline, Subscriber]:
         """Raises 55000 where nothing keeps the view up to date: waiting would not help."""
@@ -144,7 +145,9 @@ class _ViewEnd:
             records = pipeline.reader.distance(kept.subscriber.position, self._end)
             sentence = f'"{name}" lags {records} {"record" if records == 1 else "records"} behind the end that its '
             sentence += "source had when the query arrived."
-        if pipeline.stalled:
+        if kept.interruption is not None:
+            sentence += f" {kept.interruption}."
+        elif pipeline.stalled:
             sentence += f" The source does not answer: {pipeline.stalled}."
         elif not pipeline.running:
             sentence += " It is not being read at this moment: Spark is starting, or the pipeline is."

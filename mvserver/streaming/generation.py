@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.streaming.spark_calls import for_each_batch
+from mvserver.streaming.spark_calls import close_idle_callbacks, for_each_batch
 from spark_sinks.base import Position, SourceReader
 from spark_sinks.duckdb.log_reader import LogReader
 
@@ -73,6 +73,7 @@ def run_generation(
             with callback:
                 pass  # a running callback ends first; later ones return at once
             query.stop()
+            close_idle_callbacks(session)
     finally:
         reader.close_stream()
     if failed:

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,11 +25,14 @@ from mvserver.streaming.evaluate import Evaluated
 from mvserver.streaming.evaluator import BatchEvaluator
 from mvserver.streaming.filler import Filler
 from mvserver.streaming.generation import run_generation, run_rounds
+from mvserver.streaming.isolation import IsolatedError
 from mvserver.streaming.log_batches import LogBatches
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.shares import Share, Work
 from mvserver.streaming.source_watch import SourceWatch, health_of
 from mvserver.streaming.spark import SparkGate
+from mvserver.streaming.spark_guard import Range, SparkGuard, Unguarded
+from mvserver.streaming.spark_state import SparkLostError
 from mvserver.streaming.standings import close_idle
 from mvserver.streaming.subscribers import Subscriber
 from spark_sinks.base import Position, SourceReader
@@ -53,7 +56,7 @@ class PipelineServices:
 
     writer: Writer
     gate: SparkGate
-    session: Callable[[], SparkSession]  # waits until Spark is up
+    session: Callable[[Callable[[], bool]], SparkSession]  # waits for Spark, or until it need not
     work_directory: Path
     records_per_trigger: int
     committed: Callable[[Sequence[str]], None]  # query ids whose views changed
@@ -61,6 +64,7 @@ class PipelineServices:
     reached: Callable[[str], None] = lambda step: None
     health_interval_s: float = HEALTH_INTERVAL_S
     batch_timeout_s: float = limits.BATCH_TIMEOUT_S
+    guard: SparkGuard = field(default_factory=Unguarded)
 
 
 class Pipeline:
@@ -93,8 +97,10 @@ class Pipeline:
             reader,
             self._evaluator,
             self._committer,
+            pipeline_id=pipeline_id,
             session=services.session,
             gate=services.gate,
+            guard=services.guard,
             end_of_look=self._watch.answer,
             stopping=self._stopping,
         )
@@ -133,7 +139,7 @@ class Pipeline:
         self._committer.finish()
         for thread in self._threads:
             thread.join()
-        self.reader.close_stream()
+        self.reader.close()
 
     @property
     def subscribers(self) -> Sequence[Subscriber]:
@@ -229,7 +235,12 @@ class Pipeline:
                 self._roster.changed.wait(_LOOK_S)
 
     def _run_generation(self) -> None:
-        session = self._services.session()
+        session = self._services.session(self._stopping.is_set)
+        with self._services.guard.noticing(session):
+            self._run_generation_in(session)
+
+    def _run_generation_in(self, session: SparkSession) -> None:
+        guard = self._services.guard
         self._committer.settle()  # what was evaluated is committed or given up: the ledger is the truth from here
         self._roster.verify_new()
         with self._roster.lock:
@@ -248,13 +259,13 @@ class Pipeline:
         checkpoint = self._services.work_directory / self.id / f"checkpoint-{self._generation}"
 
         def on_batch(frame: Callable[[], DataFrame], batch_id: int) -> None:
-            self._take_batch(frame, batch_id, str(checkpoint))
+            self._take_batch(session, frame, batch_id, str(checkpoint))
 
-        records_max, running = self._roster.records_max, self._set_running
+        records_max, running = guard.records_max(self.id, self._roster.records_max), self._set_running
 
         def ended() -> bool:
-            grown = self._roster.records_max > records_max  # which a running query of Spark does not learn
-            return self._stopping.is_set() or self._roster.error is not None or grown or not self._roster.wanted()
+            over = self._stopping.is_set() or self._roster.error is not None or not self._roster.wanted()
+            return over or not guard.is_current(session) or self._may_have_more(records_max)
 
         if isinstance(self.reader, LogReader):
             run_rounds(
@@ -270,6 +281,11 @@ class Pipeline:
         if self._roster.error is not None:
             raise self._roster.error
 
+    def _may_have_more(self, records_max: int) -> bool:
+        """Whether batches were kept small for a time that is over."""
+        wanted = self._roster.records_max
+        return records_max < wanted and records_max < self._services.guard.records_max(self.id, wanted)
+
     def _set_running(self, running: bool) -> None:
         self._roster.running = running
 
@@ -279,6 +295,11 @@ class Pipeline:
         if self._roster.notice(error):  # no query is to blame
             self._roster.stalled = str(error)
             return
+        if isinstance(error, SparkLostError):  # all queries show it as long as Spark is not there
+            _log.info("pipeline %s stopped: %s", self.id, error.detail)
+            return
+        if isinstance(error, IsolatedError):
+            self._committer.settle()  # the batches before it count; the queries fail behind them
         known = self._roster.known_position()
         if known is None:
             return
@@ -295,7 +316,9 @@ class Pipeline:
         elif isinstance(cause, SqlError) and cause.sqlstate in LASTING:
             self._roster.fail_at(known, str(cause))
 
-    def _take_batch(self, frame: Callable[[], DataFrame], batch_id: int, checkpoint: str) -> None:
+    def _take_batch(
+        self, session: SparkSession, frame: Callable[[], DataFrame], batch_id: int, checkpoint: str
+    ) -> None:
         start = self._roster.next
         end = self.reader.batch_end(checkpoint, batch_id, start)
         with self._roster.lock:
@@ -312,7 +335,7 @@ class Pipeline:
                 share.subscriber.claimed = share.end
             self._roster.next = end
             self._roster.last_batch_at = time.monotonic()
-        parts = self._evaluated(frame, shares, others, records)
+        parts = self._evaluated(session, frame, shares, others, Range(self.id, self.reader, start, end))
         entry = LedgerEntry(self.id, self._generation, batch_id, start, end, records)
         self._services.reached("after spark")
         self._committer.pace.evaluated()
@@ -324,18 +347,24 @@ class Pipeline:
         self._services.reached("before spark commit")
 
     def _evaluated(
-        self, frame: Callable[[], DataFrame], shares: list[Share], others: Sequence[Share], records: int
+        self,
+        session: SparkSession,
+        frame: Callable[[], DataFrame],
+        shares: list[Share],
+        others: Sequence[Share],
+        whole: Range,
     ) -> list[tuple[Evaluated, list[Share]]]:
         """Each of the ``others`` has a range of its own."""
         in_duckdb = None if self._log_batches is None else self._log_batches.evaluate([*shares, *others])
         if in_duckdb is not None:
             return in_duckdb
-        with self._services.gate.admitted():
+        records, services = self.reader.distance(whole.start, whole.end), self._services
+        with services.guard.evaluating(session, whole, services.gate.admitted(), self._stopping.is_set):
             began = time.monotonic()
             parts = [self._evaluator.evaluate(frame(), shares, records)]
             for share in others:
                 span = self.reader.distance(share.start, share.end)
-                own = self.reader.batch(self._services.session(), share.start, share.end)
+                own = self.reader.batch(session, share.start, share.end)
                 parts.append(self._evaluator.evaluate(own, [share], span))
             evaluation_s = time.monotonic() - began
         if not self._is_backlog(records):

@@ -19,6 +19,7 @@ from mvserver.streaming.freshness import KeptView
 from mvserver.streaming.outputs import output_status
 from mvserver.streaming.pipeline import Pipeline
 from mvserver.streaming.relay import Relay
+from mvserver.streaming.spark_state import SparkState
 from mvserver.streaming.status import pipeline_status, sink_pipeline_status, view_status
 from mvserver.streaming.subscribers import Subscriber, obstacle_of
 
@@ -90,14 +91,19 @@ class RunningQuery:
         if self.relay is not None and (along or self.query.id in query_ids):
             self.relay.committed()
 
-    def kept_view(self, name: Callable[[], str], spark_problem: str | None) -> KeptView:
-        broken = self.broken or spark_problem
-        return KeptView(name, self.query, self.pipeline, self.subscriber, broken, self.derived)
+    def kept_view(self, name: Callable[[], str], spark: SparkState) -> KeptView:
+        broken = self.broken or spark.problem
+        return KeptView(name, self.query, self.pipeline, self.subscriber, broken, self.derived, spark.interruption)
 
-    def status(self, spark: tuple[bool, str | None]) -> QueryStatus:
-        """``spark``: whether it is still starting, and why it will not start."""
+    @property
+    def sources(self) -> Sequence[str]:
+        """The ids under which its batches are evaluated."""
+        pipelines = [*(feed.pipeline for feed in self.feeds), *([] if self.pipeline is None else [self.pipeline])]
+        return [self.query.id, *(pipeline.id for pipeline in pipelines)]
+
+    def status(self, spark: SparkState) -> QueryStatus:
         if self.sink is not None:
-            return self.sink.status()
+            return self.sink.status(spark)
         if self.subscriber is None or self.pipeline is None:
             return QueryStatus(self.query.id, QueryState.FAILED, error=self.broken)
         status = view_status(self.query.id, self.subscriber, self.pipeline, spark)
@@ -106,13 +112,13 @@ class RunningQuery:
         return status if self.derived is None else self.derived.status(status, self.subscriber)
 
 
-def pipeline_statuses(running: Iterable[RunningQuery], spark: tuple[bool, str | None]) -> Sequence[PipelineStatus]:
-    """What reads the sources now; a query that could not be set up reads nothing. ``spark``: as for a query."""
+def pipeline_statuses(running: Iterable[RunningQuery], spark: SparkState) -> Sequence[PipelineStatus]:
+    """What reads the sources now; a query that could not be set up reads nothing."""
     found: dict[str, PipelineStatus] = {}
     for known in running:
         source_id = known.query.source_ids[0]
         if known.sink is not None:
-            status = known.sink.status()
+            status = known.sink.status(spark)
             found[known.query.id] = sink_pipeline_status(status, source_id, known.sink.generation)
         elif known.derived is not None:
             for pipeline in known.derived.pipelines:

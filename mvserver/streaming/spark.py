@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from mvserver import sqlstates
 from mvserver.compiler.lower_spark import REQUIRED_SETTINGS
 from mvserver.errors import SqlError
+from mvserver.spark_jvm import submit_command
 from mvserver.streaming import java_functions
 
 _log = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ _SETTINGS = {
     # A stop that meets a running callback parses a deep error text with a regular expression.
     "spark.driver.extraJavaOptions": "-Xss8m -XX:+UseParallelGC",
 }
+START_HINT = "See the server's log; `mvserver check` says what is missing."
 LIVE_S = 2.0  # so long after a live batch the next one is expected
 _TASK_LOGGERS = ("org.apache.spark.executor.Executor", "org.apache.spark.scheduler.TaskSetManager")
 _ERROR_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")  # PySpark's own
@@ -69,19 +71,19 @@ class SparkOptions:
     polling_delay_ms: int = 100
     work_directory: Path = Path("spark")
     extra: tuple[tuple[str, str], ...] = ()
-    prepare: Callable[[SparkOptions], None] = lambda options: None  # sees to it that there is a Java, or says why not
+    command: Callable[[Mapping[str, str]], Sequence[str]] = submit_command  # starts the JVM with these settings
 
 
-def jvm_settings(options: SparkOptions) -> dict[str, str]:
-    """What only the start of the JVM can take, for whoever starts it instead of PySpark."""
+def jvm_settings(options: SparkOptions, folder: Path) -> dict[str, str]:
+    """What only the start of the JVM can take. ``folder`` is where it keeps its temporary files."""
     name = "spark.driver.extraJavaOptions"
-    wanted = {name: _SETTINGS[name], "spark.driver.memory": options.driver_memory}
-    return {**wanted, **{key: value for key, value in options.extra if key in wanted}}
+    settings = {name: _SETTINGS[name], "spark.driver.memory": options.driver_memory, **dict(options.extra)}
+    return {**settings, name: f'{settings[name]} "-Djava.io.tmpdir={folder}"'}
 
 
-def start_session(options: SparkOptions) -> SparkSession:
-    """Starts the JVM as a child and makes the session. Raises SqlError 58000 where Spark cannot start."""
-    options.prepare(options)
+def start_session(options: SparkOptions, environment: Mapping[str, str] | None = None) -> SparkSession:
+    """Makes the session in the JVM that ``environment`` names; without it PySpark starts one as a child. Raises
+    SqlError 58000 where Spark cannot start."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     options.work_directory.mkdir(parents=True, exist_ok=True)
@@ -100,18 +102,36 @@ def start_session(options: SparkOptions) -> SparkSession:
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        session: SparkSession = builder.getOrCreate()
+        with _joining(environment or {}):
+            session: SparkSession = builder.getOrCreate()
         java_functions.install(session, options.work_directory)
     except Exception as error:
         raise SqlError(
             sqlstates.SYSTEM_ERROR,
             "Spark could not be started",
-            detail=str(error).splitlines()[0][:500],
-            hint="See the server's log; `mvserver check` says what is missing.",
+            detail=f"{_words(error)}.",
+            hint=START_HINT,
         ) from error
     if not _log.isEnabledFor(logging.DEBUG):
         _leave_failures_to_us(session)
     return session
+
+
+def _words(error: Exception) -> str:
+    """What Java says is behind the name of the call, on a line that begins with a colon."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return next((line[1:].strip() for line in lines if line.startswith(":")), lines[0])[:500].rstrip(".")
+
+
+@contextmanager
+def _joining(environment: Mapping[str, str]) -> Iterator[None]:
+    """PySpark looks there for a JVM that is up already; nobody else is to find it."""
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        for name in environment:
+            os.environ.pop(name, None)
 
 
 def _leave_failures_to_us(session: SparkSession) -> None:

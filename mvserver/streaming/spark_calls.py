@@ -14,6 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
+from py4j.java_gateway import JavaObject
 from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
@@ -45,6 +46,15 @@ def for_each_batch(writer: DataStreamWriter, function: Callable[[DataFrame, int]
     helper.callForeachBatch(writer._jwrite, _BatchFunction(writer._spark, function))
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     return writer
+
+
+def close_idle_callbacks(session: SparkSession) -> None:
+    """After a query has ended. py4j keeps the connection by which the thread of a query called us, with one of our
+    threads behind it, although that thread is no more. Queries that are idle just now connect again for their next
+    batch."""
+    gateway = session.sparkContext._gateway
+    assert gateway is not None  # noqa: S101 - a session has one
+    JavaObject("GATEWAY_SERVER", gateway._gateway_client).getCallbackClient().periodicCleanup()
 
 
 def select_expressions(frame: DataFrame, expressions: tuple[str, ...]) -> DataFrame:

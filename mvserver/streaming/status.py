@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.api import Backfill, PipelineState, PipelineStatus, QueryState, QueryStatus
 from mvserver.streaming.pipeline import Pipeline
+from mvserver.streaming.spark_state import SparkState
 from mvserver.streaming.subscribers import Subscriber
 from spark_sinks.base import Position
 
@@ -22,10 +24,7 @@ class ViewName:
     query_id: str
 
 
-def view_status(
-    query_id: str, subscriber: Subscriber, pipeline: Pipeline, spark: tuple[bool, str | None]
-) -> QueryStatus:
-    """``spark``: whether it is still starting, and why it will not start."""
+def view_status(query_id: str, subscriber: Subscriber, pipeline: Pipeline, spark: SparkState) -> QueryStatus:
     state, error = _state(subscriber, pipeline, spark)
     latest = pipeline.latest
     lag = lag_of(subscriber, pipeline)
@@ -58,8 +57,7 @@ def rows_in_of(subscriber: Subscriber, pipeline: Pipeline) -> int | None:
     return subscriber.records_in if pipeline.reader.counts_records else None
 
 
-def pipeline_status(pipeline: Pipeline, source_id: str, spark: tuple[bool, str | None]) -> PipelineStatus:
-    """``spark``: as for a view."""
+def pipeline_status(pipeline: Pipeline, source_id: str, spark: SparkState) -> PipelineStatus:
     subscribers = pipeline.subscribers
     state, error = _pipeline_state(pipeline, any(s.wants_batches for s in subscribers), spark)
     return PipelineStatus(
@@ -91,7 +89,9 @@ def sink_pipeline_status(status: QueryStatus, source_id: str, generation: int) -
     )
 
 
-def wait_filled(view: ViewName, subscriber: Subscriber, pipeline: Pipeline, deadline: float) -> None:
+def wait_filled(
+    view: ViewName, subscriber: Subscriber, pipeline: Pipeline, deadline: float, spark: Callable[[], SparkState]
+) -> None:
     """Returns when the view has had its source's whole history once; ``deadline`` by the monotonic clock."""
     left_s = max(0.0, deadline - time.monotonic())
     pipeline.wait(lambda: subscriber.filled or subscriber.cause is not None or subscriber.terminated, left_s)
@@ -104,7 +104,9 @@ def wait_filled(view: ViewName, subscriber: Subscriber, pipeline: Pipeline, dead
         raise unavailable(view, QueryState.FAILED, subscriber.cause)
     backfill = _backfill(subscriber, pipeline)
     share = 0.0 if backfill is None else backfill.share
+    interruption = spark().interruption
     cause = f" The source does not answer: {pipeline.stalled}." if pipeline.stalled else ""
+    cause = cause if interruption is None else f" {interruption}."
     raise SqlError(
         sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
         f'materialized view "{view.name}" is still being filled',
@@ -131,16 +133,17 @@ def unavailable(view: ViewName, state: QueryState, cause: str | None) -> SqlErro
     )
 
 
-def _state(subscriber: Subscriber, pipeline: Pipeline, spark: tuple[bool, str | None]) -> tuple[QueryState, str | None]:
-    is_starting, spark_problem = spark
+def _state(subscriber: Subscriber, pipeline: Pipeline, spark: SparkState) -> tuple[QueryState, str | None]:
     if subscriber.terminated:
         return QueryState.TERMINATED, None
     if subscriber.cause is not None:
         return QueryState.FAILED, subscriber.cause
-    if spark_problem is not None:
-        return QueryState.FAILED, spark_problem
-    if is_starting:
+    if spark.problem is not None:
+        return QueryState.FAILED, spark.problem
+    if spark.starting:
         return QueryState.STARTING, None
+    if spark.interruption is not None:
+        return QueryState.STALLED, spark.interruption
     if pipeline.stalled is not None:
         return QueryState.STALLED, pipeline.stalled
     if not pipeline.running:
@@ -148,16 +151,15 @@ def _state(subscriber: Subscriber, pipeline: Pipeline, spark: tuple[bool, str | 
     return (QueryState.RUNNING if subscriber.filled else QueryState.FILLING), None
 
 
-def _pipeline_state(
-    pipeline: Pipeline, wanted: bool, spark: tuple[bool, str | None]
-) -> tuple[PipelineState, str | None]:
-    is_starting, spark_problem = spark
-    if spark_problem is not None:
-        return PipelineState.FAILED, spark_problem
+def _pipeline_state(pipeline: Pipeline, wanted: bool, spark: SparkState) -> tuple[PipelineState, str | None]:
+    if spark.problem is not None:
+        return PipelineState.FAILED, spark.problem
     if not wanted:
         return PipelineState.IDLE, None
-    if is_starting:
+    if spark.starting:
         return PipelineState.STARTING, None
+    if spark.interruption is not None:
+        return PipelineState.STALLED, spark.interruption
     if pipeline.stalled is not None:
         return PipelineState.STALLED, pipeline.stalled
     return (PipelineState.RUNNING if pipeline.running else PipelineState.STARTING), None

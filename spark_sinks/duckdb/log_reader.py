@@ -113,6 +113,9 @@ class LogReader:
         with self._lock:
             self._cursor.close()
 
+    def close(self) -> None:
+        self.close_stream()
+
     # --- positions --------------------------------------------------------------------------------------------------
     def _bounds(self) -> tuple[int, int]:
         with self._lock:

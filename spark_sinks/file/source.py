@@ -239,6 +239,9 @@ class FileReader:
         feeder.join()
         self._feeder = None
 
+    def close(self) -> None:
+        self.close_stream()
+
     # --- the feeder -------------------------------------------------------------------------------------------------
     def _feed(self, bytes_max: int) -> None:
         seen_mtime, since_sweep = -1, 0.0

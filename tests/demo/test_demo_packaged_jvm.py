@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mvserver.packaged_jvm import PackagedJvmError, packaged_java, start_packaged_jvm
+from mvserver.packaged_jvm import packaged_command, packaged_java
+from mvserver.spark_jvm import JvmStartError, exit_signal, exit_text, start_jvm
 
 # As Spark's launcher does: print the command that the stand-in for the JVM is, in the launcher's own form.
 LAUNCHER = """#!{python}
@@ -39,7 +40,10 @@ def stand_in(folder: Path, code: str) -> Path:
 
 
 def test_the_jvm_is_joined_by_port_and_secret_and_ends_with_its_input(tmp_path: Path) -> None:
-    jvm = start_packaged_jvm(stand_in(tmp_path, JVM), {"spark.driver.memory": "1g"})
+    told: list[int] = []
+    command = packaged_command(stand_in(tmp_path, JVM), {"spark.driver.memory": "1g"})
+    jvm = start_jvm(command, started=lambda process: told.append(process.pid))
+    assert told == [jvm.process.pid]
     assert jvm.environment == {"PYSPARK_GATEWAY_PORT": "4711", "PYSPARK_GATEWAY_SECRET": "secret"}
     assert jvm.process.poll() is None
     jvm.stop()
@@ -47,18 +51,29 @@ def test_the_jvm_is_joined_by_port_and_secret_and_ends_with_its_input(tmp_path: 
 
 
 def test_a_jvm_that_ends_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(PackagedJvmError, match="the JVM ended with code 5"):
-        start_packaged_jvm(stand_in(tmp_path, "import sys; sys.exit(5)"), {})
+    with pytest.raises(JvmStartError, match="the JVM ended with code 5") as raised:
+        start_jvm([sys.executable, "-c", "import sys; sys.exit(5)"])
+    assert raised.value.signal is None
+    with pytest.raises(JvmStartError, match="the JVM ended with signal 9") as raised:
+        start_jvm([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"])
+    assert raised.value.signal == 9
+    with pytest.raises(JvmStartError, match="could not be started"):
+        start_jvm([str(tmp_path / "nothing")])
+
+
+def test_the_end_of_a_process_in_words() -> None:
+    assert [exit_text(code) for code in (0, 52, -9, 143)] == ["code 0", "code 52", "signal 9", "signal 15"]
+    assert [exit_signal(code) for code in (1, -6, 134, 255)] == [None, 6, 6, None]
 
 
 def test_a_jvm_that_says_nothing_is_ended(tmp_path: Path) -> None:
-    with pytest.raises(PackagedJvmError, match=r"was not up within 0\.3 s"):
-        start_packaged_jvm(stand_in(tmp_path, "import sys; sys.stdin.read()"), {}, timeout_s=0.3)
+    with pytest.raises(JvmStartError, match=r"was not up within 0\.3 s"):
+        start_jvm([sys.executable, "-c", "import sys; sys.stdin.read()"], timeout_s=0.3)
 
 
 def test_a_java_that_does_not_run_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(PackagedJvmError, match="Spark's launcher does not run on"):
-        start_packaged_jvm(tmp_path / "no-java", {})
+    with pytest.raises(JvmStartError, match="Spark's launcher does not run on"):
+        packaged_command(tmp_path / "no-java", {})
 
 
 def test_without_the_package_there_is_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +86,7 @@ def test_without_the_package_there_is_no_java(monkeypatch: pytest.MonkeyPatch) -
 def test_spark_runs_on_it(tmp_path: Path) -> None:
     java = packaged_java()
     assert java is not None
-    jvm = start_packaged_jvm(java, {"spark.driver.memory": "600m"})
+    jvm = start_jvm(packaged_command(java, {"spark.driver.memory": "600m"}))
     code = (
         "from pyspark.sql import SparkSession; s = SparkSession.builder.master('local[1]').getOrCreate(); "
         "print('rows', s.range(7).toArrow().num_rows); s.stop()"

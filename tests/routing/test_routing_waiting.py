@@ -11,6 +11,7 @@ from routing_fakes import Bench
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.routing import lookup
+from mvserver.streaming.spark_state import SparkLostError
 
 VIEW = "CREATE MATERIALIZED VIEW v AS SELECT url, COUNT(*) AS n FROM clicks GROUP BY url"
 
@@ -58,6 +59,40 @@ def test_it_goes_on_when_spark_is_up(filled: Bench, monkeypatch: pytest.MonkeyPa
     filled.run(VIEW)
     timer.join()
     assert [query.kind for query in filled.catalog.queries.all()] == ["materialized_view"]
+
+
+def test_what_spark_lost_is_asked_again(filled: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def check_plan(plan: object) -> None:
+        asked.append(plan)
+        if len(asked) < 3:
+            raise SparkLostError("Spark ended (signal 9)")
+
+    monkeypatch.setattr(filled.engine, "check_plan", check_plan)
+    filled.run(VIEW)
+    assert len(asked) == 3
+    object.__setattr__(filled.services, "spark_start_timeout_s", -1.0)
+    asked.clear()
+    error = filled.error(VIEW.replace("VIEW v", "VIEW w"))
+    assert (error.sqlstate, error.detail) == ("57P03", "Spark ended (signal 9).")
+    assert len(filled.catalog.queries.all()) == 1
+
+
+def test_a_cancel_is_seen_although_spark_hangs(filled: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    hangs, asked = threading.Event(), threading.Event()
+
+    def check_plan(plan: object) -> None:
+        asked.set()
+        hangs.wait(60)
+
+    monkeypatch.setattr(filled.engine, "check_plan", check_plan)
+    filled.context.cancelled = asked.is_set
+    began = time.monotonic()
+    assert filled.error(VIEW).sqlstate == "57014"
+    assert time.monotonic() - began < 30
+    assert not filled.catalog.queries.all()
+    hangs.set()
 
 
 def test_a_name_means_later_what_it_meant_when_the_view_was_made(filled: Bench) -> None:

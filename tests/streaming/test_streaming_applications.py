@@ -13,6 +13,7 @@ from mvserver.streaming.api import QueryState
 from mvserver.streaming.csas import SinkQuery
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.running import RunningQuery, group_applications
+from mvserver.streaming.spark_state import SparkState
 from mvserver.streaming.status import ViewName, view_status, wait_filled
 from mvserver.streaming.subscribers import Subscriber
 
@@ -46,7 +47,7 @@ def main(known: RunningQuery) -> Subscriber:
 
 def shown(known: RunningQuery) -> tuple[QueryState, str | None]:
     assert known.pipeline is not None
-    status = view_status(known.query.id, main(known), known.pipeline, (False, None))
+    status = view_status(known.query.id, main(known), known.pipeline, SparkState())
     return status.state, status.error
 
 
@@ -139,7 +140,7 @@ def test_a_select_on_a_view_that_will_not_be_filled_is_told_at_once(how: str, de
         main(known if how == "own" else other).failure = BY_ZERO
     began = time.monotonic()
     with pytest.raises(SqlError) as caught:
-        wait_filled(ViewName("v", "q_v"), main(known), known.pipeline, began + 60)  # type: ignore[arg-type]
+        wait_filled(ViewName("v", "q_v"), main(known), known.pipeline, began + 60, SparkState)  # type: ignore[arg-type]
     assert time.monotonic() - began < 10
     error = caught.value
     assert (error.sqlstate, error.message) == ("55000", 'materialized view "v" has no complete content')

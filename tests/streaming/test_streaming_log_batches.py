@@ -269,7 +269,7 @@ def test_a_pipeline_over_a_log_asks_nothing_of_spark(two_writers: list[Writer], 
     side = Side(two_writers[0], f"SELECT a.k, count(*) AS n {PAIRS} GROUP BY a.k")
     changed = threading.Event()
     services = PipelineServices(
-        side.writer, SparkGate(), cast(Any, lambda: None), tmp_path, 3, lambda query_ids: changed.set()
+        side.writer, SparkGate(), cast(Any, lambda given_up: None), tmp_path, 3, lambda query_ids: changed.set()
     )
     pipeline = Pipeline("reader", side.reader, services)
     pipeline.add(Subscriber(side.target, 1, {"seq": 0}, side.target.plan.scan.error_handling, filled=True))

@@ -43,7 +43,7 @@ class Source:
             PipelineServices(
                 writer=writer,
                 gate=SparkGate(),
-                session=lambda: spark,
+                session=lambda given_up: spark,
                 work_directory=folder / "pipelines",
                 records_per_trigger=100_000,
                 committed=lambda ids: None,

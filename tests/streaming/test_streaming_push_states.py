@@ -100,7 +100,7 @@ class World:
             ),
         )
         pipeline_services = PipelineServices(
-            writer, SparkGate(), cast(Any, lambda: None), folder, 1_000, lambda query_ids: None
+            writer, SparkGate(), cast(Any, lambda given_up: None), folder, 1_000, lambda query_ids: None
         )
         self.writer = writer
         self.pipelines: dict[str, Any] = {}

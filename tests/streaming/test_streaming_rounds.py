@@ -317,7 +317,7 @@ def test_a_view_is_filled_in_rounds_by_what_is_live(monkeypatch: pytest.MonkeyPa
         cast(Any, Source()),
         cast(BatchEvaluator, evaluator),
         cast(Committer, Commits()),
-        session=lambda: cast(Any, session),
+        session=lambda given_up: cast(Any, session),
         gate=gate,
         end_of_look=lambda number: roster.latest if number == 7 and answered else None,
         stopping=cast(Any, SimpleNamespace(is_set=lambda: False, wait=rests.append)),

@@ -10,7 +10,7 @@ from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
 from mvserver.routing import continuous
 from mvserver.routing.ports import Services
-from mvserver.routing.spark_wait import wait_for_spark
+from mvserver.routing.spark_wait import with_spark
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.queries import BoundedRead
@@ -26,7 +26,11 @@ def run(statement: BoundedRead, context: SessionContext, services: Services, wor
             f'reading {planned.source.kind} "{planned.source.name}" to its present end is not supported',
             hint="Create a materialized view over it.",
         )
-    wait_for_spark(context, services)
-    table = services.engine.read_bounded(planned.plan, statement.limit, context.cancelled)
+    projection = planned.plan
+
+    def read() -> pa.Table:
+        return services.engine.read_bounded(projection, statement.limit, context.cancelled)
+
+    table = with_spark(context, services, read, again=False)  # it may be what has ended Spark
     batches = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
     return Result("SELECT ", None, iter(batches))

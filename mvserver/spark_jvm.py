@@ -1,0 +1,131 @@
+"""The process of Spark's JVM: started from a command, joined by PySpark, ended and reaped by whoever started it.
+
+PySpark would start it itself, but it keeps no hold of the process while that comes up, and waits without a bound.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mvserver import limits
+
+_LOOK_S = 0.05
+_STOP_S = 5.0  # how long a JVM may take to end after its input was closed
+
+
+class JvmStartError(Exception):
+    """The JVM did not start. ``signal`` is what ended it, where a signal did."""
+
+    def __init__(self, message: str, signal_number: int | None = None) -> None:
+        super().__init__(message)
+        self.signal = signal_number
+
+
+@dataclass(frozen=True)
+class SparkJvm:
+    """A JVM that PySpark may join by ``port`` and ``secret``. It ends by itself when this process does."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    secret: str
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What PySpark must find in the environment to join."""
+        return {"PYSPARK_GATEWAY_PORT": str(self.port), "PYSPARK_GATEWAY_SECRET": self.secret}
+
+    def stop(self) -> None:
+        """Ends and reaps it; at once where it does not end by itself."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()  # what the JVM waits for
+        try:
+            self.process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def pyspark_home() -> Path:
+    """The Spark that came with PySpark."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise JvmStartError("pyspark is not installed")
+    return Path(spec.origin).parent
+
+
+def submit_command(settings: Mapping[str, str]) -> list[str]:
+    """Spark's own program for a JVM that waits to be joined, on the Java that it finds."""
+    home = Path(os.environ.get("SPARK_HOME") or pyspark_home())
+    options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+    return [str(home / "bin" / "spark-submit"), *options, *arguments]
+
+
+def start_jvm(
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    *,
+    timeout_s: float = limits.SPARK_JVM_START_S,
+    started: Callable[[subprocess.Popen[bytes]], None] = lambda process: None,
+) -> SparkJvm:
+    """Starts it and waits until it can be joined. ``started`` is told of the process at once. Raises JvmStartError."""
+    folder = Path(tempfile.mkdtemp(prefix="mvserver-jvm-"))
+    told = folder / "connection"
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            env={
+                **(os.environ if environment is None else environment),
+                "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
+                "SPARK_CONNECT_MODE": "0",
+            },
+            start_new_session=True,  # Ctrl-C is the server's to handle
+        )
+        started(process)
+        deadline = time.monotonic() + timeout_s
+        while not told.exists():  # it appears whole, by a rename
+            code = process.poll()
+            if code is not None:
+                raise JvmStartError(f"the JVM ended with {exit_text(code)}", exit_signal(code))
+            if time.monotonic() > deadline:
+                process.kill()
+                process.wait()
+                raise JvmStartError(f"the JVM was not up within {timeout_s:g} s")
+            time.sleep(_LOOK_S)
+        port, secret = _connection(told.read_bytes())
+    except OSError as error:
+        raise JvmStartError(f"the JVM could not be started: {error}") from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return SparkJvm(process, port, secret)
+
+
+def exit_signal(code: int) -> int | None:
+    """The signal that ended a process with this code, also where the JVM or a shell turned it into a code."""
+    if code < 0:
+        return -code
+    return code - 128 if 128 < code <= 128 + signal.NSIG else None
+
+
+def exit_text(code: int) -> str:
+    """``signal 9`` or ``code 1``."""
+    number = exit_signal(code)
+    return f"code {code}" if number is None else f"signal {number}"
+
+
+def _connection(told: bytes) -> tuple[int, str]:
+    """Two values as Java writes them: an int, then a length and that many bytes."""
+    port, length = struct.unpack_from(">ii", told)
+    return port, told[8 : 8 + length].decode()

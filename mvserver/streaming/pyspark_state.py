@@ -1,0 +1,66 @@
+"""PySpark's own memory of its one JVM, forgotten when that has ended, so that another one can be joined.
+
+It reaches into PySpark's classic classes, whose version is pinned exactly.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext, SparkFiles
+from pyspark.sql import SparkSession, SQLContext
+
+_ENDING = (
+    "SparkContext was shut down",
+    "stopped SparkContext",
+    "SparkContext has been shutdown",
+    "Shutdown in progress",
+)
+
+
+def forget_jvm() -> None:
+    """After the JVM has ended: the context, the session, the gateway and what serves its callbacks go."""
+    with SparkContext._lock:
+        context, gateway = SparkContext._active_spark_context, SparkContext._gateway
+        SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    SQLContext._instantiatedContext = None
+    if context is not None:
+        context._jsc = None  # of a session that somebody still holds: its JVM is no more
+        server = getattr(context, "_accumulatorServer", None)
+        if server is not None:
+            server.shutdown()
+        _forget_files(context)
+    if gateway is not None:
+        gateway.shutdown()  # ends the threads that serve callbacks and free objects; the JVM need not answer
+
+
+def _forget_files(context: SparkContext) -> None:
+    """The folder of the context's files, which is not there any more, leaves the path of modules."""
+    if SparkFiles._sc is not context:
+        return
+    folder = SparkFiles._root_directory
+    SparkFiles._sc = SparkFiles._root_directory = None
+    if folder in sys.path:
+        sys.path.remove(folder)
+
+
+def is_gateway_error(error: BaseException) -> bool:
+    """Whether a call did not reach the JVM, or had no whole answer: it may be ending, or may have ended."""
+    for each in _chain(error):
+        if isinstance(each, (ConnectionError, EOFError)):
+            return True
+        if isinstance(each, Py4JError) and not isinstance(each, Py4JJavaError):  # the latter was thrown in the JVM
+            return True
+        if any(words in str(each) for words in _ENDING):
+            return True
+    return False
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        seen = seen.__cause__ or seen.__context__

@@ -1,0 +1,67 @@
+"""What a query leaves behind when it has ended: no connection by which it called back, and none to its cluster."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from mvserver.streaming.generation import run_generation
+from mvserver.streaming.pipeline import Pipeline, PipelineServices
+from spark_sinks.file.source import FileReader
+
+
+@pytest.mark.spark
+def test_queries_that_have_ended_keep_no_connection(spark: Any, tmp_path: Path) -> None:
+    directory = tmp_path / "lines"
+    directory.mkdir()
+    (directory / "a.json").write_text(json.dumps({"a": 1}) + "\n")
+    left = []
+    for number in range(2):
+        reader = FileReader(directory, tmp_path / f"work-{number}", None, poll_s=0.02)
+        done = threading.Event()
+        run_generation(
+            spark,
+            reader,
+            reader.adopt({"seq": 0}, fresh=True),
+            tmp_path / f"work-{number}" / "checkpoint-1",
+            records_per_trigger=100,
+            on_batch=lambda frame, batch_id, done=done: done.set(),  # type: ignore[misc]
+            ended=done.is_set,
+            running=lambda running: None,
+        )
+        left.append(_callbacks(spark))
+    assert max(left) <= 1, left  # that of the JVM's own thread, which lets go of our objects, may be among them
+
+
+def _callbacks(spark: Any) -> int:
+    """How many connections there are by which the JVM calls us, when those that were closed have been noticed."""
+    server = spark.sparkContext._gateway._callback_server
+    deadline = time.monotonic() + 30
+    while len(server.connections) > 1 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return len(server.connections)
+
+
+def test_a_pipeline_that_ends_lets_go_of_its_source() -> None:
+    class Reader:
+        closed = 0
+
+        def close(self) -> None:
+            self.closed += 1
+
+    reader = Reader()
+    services = PipelineServices(
+        writer=cast(Any, None),
+        gate=cast(Any, None),
+        session=cast(Any, None),
+        work_directory=Path(),
+        records_per_trigger=100,
+        committed=lambda query_ids: None,
+    )
+    Pipeline("p", cast(Any, reader), services).stop()
+    assert reader.closed == 1

@@ -1,0 +1,209 @@
+"""Who is held to blame for the end of Spark's JVM, what is refused of it, and what the next start knows."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from mvserver import limits
+from mvserver.errors import SqlError
+from mvserver.streaming import isolation as isolations
+from mvserver.streaming.batch_register import Batch, BatchRegister
+from mvserver.streaming.isolation import READ, IsolatedError, Isolation
+
+Position = Mapping[str, Any]
+
+
+class Reader:
+    """Of a source whose position is a number."""
+
+    def reached(self, position: Position, target: Position) -> bool:
+        return bool(position["seq"] >= target["seq"])
+
+
+READER = cast(Any, Reader())
+
+
+def at(seq: int) -> Position:
+    return {"seq": seq}
+
+
+def ends(isolation: Isolation, *sources: tuple[str, int], crashed: bool = True) -> None:
+    """Spark ends while batches of these are evaluated."""
+    if not sources:
+        isolation.spark_ended("Spark ended (code 52)", crashed=crashed)
+        return
+    (source, seq), *others = sources
+    with contextlib.suppress(EOFError), isolation.evaluating(source, at(seq), lambda error: None):
+        ends(isolation, *others, crashed=crashed)
+        raise EOFError
+
+
+def refused(isolation: Isolation, source: str, start: int, end: int) -> bool:
+    try:
+        isolation.check(source, READER, at(start), at(end))
+    except IsolatedError:
+        return True
+    return False
+
+
+def succeeds(isolation: Isolation, source: str, seq: int) -> None:
+    with isolation.evaluating(source, at(seq), lambda error: None):
+        pass
+
+
+def test_a_batch_at_which_spark_ended_twice_is_refused(tmp_path: Path) -> None:
+    isolation = Isolation(tmp_path)
+    ends(isolation, ("a", 5))
+    assert isolation.on_probation("a")
+    assert not isolation.on_probation("b")
+    assert not refused(isolation, "a", 5, 9)
+    ends(isolation, ("a", 5))
+    with pytest.raises(IsolatedError, match="Spark ended each time that it evaluated the next records") as raised:
+        isolation.check("a", READER, at(5), at(9))
+    assert raised.value.sqlstate == "55000"
+    assert (raised.value.detail or "").startswith(
+        "It ended 2 times, the last time with this cause: Spark ended (code 52)"
+    )
+    assert refused(isolation, "a", 0, 6)  # of a new view, which reads them too
+    assert not refused(isolation, "a", 0, 5)
+    assert not refused(isolation, "a", 6, 9)
+    assert not refused(isolation, "b", 5, 9)
+    assert not isolation.on_probation("a")
+    isolation.pardon(["a"])
+    assert not refused(isolation, "a", 5, 9)
+
+
+def test_only_the_same_batch_counts_and_success_clears(tmp_path: Path) -> None:
+    isolation = Isolation(tmp_path)
+    for seq in range(5):
+        ends(isolation, ("a", seq))
+        succeeds(isolation, "a", seq)
+        assert not isolation.on_probation("a")
+    assert not refused(isolation, "a", 0, 9)
+
+
+def test_kills_from_outside_need_one_more(tmp_path: Path) -> None:
+    isolation = Isolation(tmp_path)
+    ends(isolation, ("a", 5), crashed=False)
+    assert not isolation.on_probation("a")  # a single one is nobody's fault
+    ends(isolation, ("a", 5), crashed=False)
+    assert isolation.on_probation("a")
+    assert not refused(isolation, "a", 5, 9)
+    ends(isolation, ("a", 5), crashed=False)
+    assert refused(isolation, "a", 5, 9)
+
+
+def test_of_several_the_culprit_is_found_by_taking_turns(tmp_path: Path) -> None:
+    isolation = Isolation(tmp_path)
+    ends(isolation, ("a", 1), ("b", 1), ("c", 1))
+    order: list[str] = []
+    waits, goes = threading.Event(), threading.Event()
+
+    def second() -> None:
+        waits.set()
+        with isolation.turn("b", lambda: False):
+            order.append("b")
+            succeeds(isolation, "b", 1)
+
+    with isolation.turn("a", lambda: False):
+        thread = threading.Thread(target=second)
+        thread.start()
+        waits.wait()
+        with isolation.turn("d", lambda: False):  # is no suspect, and does not wait
+            order.append("d")
+        ends(isolation, ("a", 1))
+        order.append("a")
+        goes.set()
+    thread.join()
+    assert order == ["d", "a", "b"]
+    assert refused(isolation, "a", 1, 2)
+    assert not refused(isolation, "b", 1, 2)
+
+
+def test_who_waits_for_his_turn_can_be_stopped(tmp_path: Path) -> None:
+    isolation = Isolation(tmp_path)
+    ends(isolation, ("a", 1), ("b", 1))
+    with isolation.turn("a", lambda: False), pytest.raises(SqlError), isolation.turn("b", lambda: True):
+        raise AssertionError
+
+
+def test_a_verdict_outlives_the_server(tmp_path: Path) -> None:
+    isolation = Isolation(tmp_path)
+    ends(isolation, ("a", 5))
+    ends(isolation, ("a", 5))
+    isolation.close()
+    again = Isolation(tmp_path)
+    assert refused(again, "a", 5, 6)
+    again.pardon(["a"])
+    assert not refused(Isolation(tmp_path), "a", 5, 6)
+
+
+def test_a_server_that_ends_again_and_again_at_a_batch_leaves_it_out(tmp_path: Path) -> None:
+    """Nothing is written before a batch: a file in memory says what was under way when the process was gone."""
+    for _ in range(limits.SPARK_KILLS_OF_A_BATCH_MAX):
+        isolation = Isolation(tmp_path)
+        assert not refused(isolation, "a", 5, 6)
+        isolation._register.begin(Batch.of("a", at(5)))  # and it is killed
+    assert refused(Isolation(tmp_path), "a", 5, 6)
+
+
+def test_a_server_that_ends_in_order_blames_nobody(tmp_path: Path) -> None:
+    isolation = Isolation(tmp_path)
+    isolation._register.begin(Batch.of("a", at(5)))
+    isolation.close()
+    assert BatchRegister(tmp_path / "batches").left == []
+
+
+def test_a_read_for_a_statement_is_tried_again_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    isolation = Isolation(tmp_path)
+    ends(isolation, (f"{READ}r", 5))
+    ends(isolation, (f"{READ}r", 5))
+    assert refused(isolation, f"{READ}r", 5, 6)
+    monkeypatch.setattr(limits, "SPARK_READ_REFUSED_S", -1.0)
+    assert not refused(isolation, f"{READ}r", 5, 6)
+
+
+def test_positions_that_are_too_long_are_known_by_their_digest(tmp_path: Path) -> None:
+    register = BatchRegister(tmp_path / "batches")
+    long = {"partitions": {str(n): n for n in range(1000)}}
+    register.begin(Batch.of("a", long))
+    register.begin(Batch.of("b", at(1)))
+    ended = register.begin(Batch.of("c", at(1)))
+    register.end(ended)
+    left = BatchRegister(tmp_path / "batches").left
+    assert {(each.source, each.place) for each in left} == {
+        ("a", Batch.of("a", long).place),
+        ("b", Batch.of("b", at(1)).place),
+    }
+    assert next(each for each in left if each.source == "a").is_in(READER, long, at(1))
+
+
+def test_more_batches_than_there_is_room_for_are_counted_all_the_same(tmp_path: Path) -> None:
+    register = BatchRegister(tmp_path / "batches")
+    numbers = [register.begin(Batch.of("a", at(n))) for n in range(limits.BATCHES_IN_PROGRESS_MAX + 5)]
+    assert len(register.under_way()) == limits.BATCHES_IN_PROGRESS_MAX + 5
+    for number in numbers:
+        register.end(number)
+    assert not register.under_way()
+
+
+def test_without_a_file_there_is_a_register_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "batches").mkdir()
+    register = BatchRegister(tmp_path / "batches")
+    register.begin(Batch.of("a", at(1)))
+    assert register.under_way() == [Batch.of("a", at(1))]
+
+
+@pytest.mark.parametrize("text", ["", "[{}]", "{", "[1]", '[{"source": 1}]'])
+def test_notes_that_cannot_be_read_are_left_out(tmp_path: Path, text: str) -> None:
+    (tmp_path / "suspects.json").write_text(text)
+    (tmp_path / "batches").write_bytes(b"\x01not json\0" * 1000)
+    isolation = Isolation(tmp_path)
+    assert not refused(isolation, "a", 0, 9)
+    assert isolations._read(tmp_path / "suspects.json") == {}

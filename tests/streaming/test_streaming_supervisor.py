@@ -1,0 +1,247 @@
+"""Spark's supervisor over stand-ins for its process: what is started when, and what whoever waits or fails is told."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
+
+from mvserver import limits
+from mvserver.errors import SqlError
+from mvserver.spark_jvm import JvmStartError
+from mvserver.streaming import supervisor as supervisors
+from mvserver.streaming.isolation import Isolation
+from mvserver.streaming.spark import SparkOptions
+from mvserver.streaming.spark_state import SparkLostError, SparkState
+from mvserver.streaming.supervisor import SparkSupervisor, Supervision
+
+
+class Life:
+    """One life of Spark that a test ends."""
+
+    def __init__(self, changed: Callable[[], None], failure: Exception | None) -> None:
+        self._changed = changed
+        self._failure = failure
+        self.session: Any = None
+        self.broken: str | None = None
+        self.ended = threading.Event()
+        self.silent_s = 0.0
+        self.is_stopped = False
+        self.crashed: bool | None = False
+        self.end = "signal 9"
+        self.forgotten = False
+
+    def start(self) -> Any:
+        if self._failure is not None:
+            raise self._failure
+        self.session = type("Session", (), {"version": "4"})()
+        return self.session
+
+    def ends(self) -> None:
+        self.ended.set()
+        self._changed()
+
+    def kill(self, reason: str) -> None:
+        self.end = reason
+        self.ends()
+
+    def stop(self) -> None:
+        self.ends()
+
+    def forget(self) -> None:
+        self.session, self.forgotten = None, True
+
+
+class World:
+    def __init__(self, folder: Path, supervision: Supervision, failures: list[Exception | None]) -> None:
+        self.lives: list[Life] = []
+        self.isolation = Isolation(folder)
+        self.spark = SparkSupervisor(SparkOptions(), supervision, self.isolation, cast(Any, self._make))
+        self._failures = failures
+
+    def _make(self, options: SparkOptions, changed: Callable[[], None]) -> Life:
+        life = Life(changed, self._failures.pop(0) if self._failures else None)
+        self.lives.append(life)
+        return life
+
+    def session(self) -> Any:
+        return self.spark.session()
+
+
+def until(condition: Callable[[], bool], timeout_s: float = 60) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
+    monkeypatch.setattr(supervisors, "_PAUSES_S", (0.0,))
+    monkeypatch.setattr(supervisors, "_LOOK_S", 0.01)
+    made: list[World] = []
+
+    def make(restarts: int = 20, timeout_s: float = 60.0, failures: list[Exception | None] | None = None) -> World:
+        world = World(tmp_path / "spark", Supervision(restarts, timeout_s), failures or [])
+        made.append(world)
+        world.spark.start()
+        return world
+
+    yield make
+    for world in made:
+        world.spark.stop()
+
+
+def test_one_that_ends_is_started_again_and_its_sessions_are_told_apart(make: Callable[..., World]) -> None:
+    world = make()
+    first = world.session()
+    assert world.spark.state == SparkState()
+    assert world.spark.is_current(first)
+    world.lives[0].ends()
+    until(lambda: not world.spark.is_current(first))
+    second = world.session()
+    assert second is not first
+    assert world.lives[0].forgotten
+    lost = world.spark.lost(first, Py4JNetworkError("Answer from Java side is empty"))
+    assert isinstance(lost, SparkLostError)
+    assert (lost.sqlstate, lost.detail) == ("57P03", "Spark ended (signal 9).")
+    assert world.spark.lost(second, ValueError("another matter")) is None
+
+
+def test_a_call_that_fails_before_the_end_is_known_waits_for_it(make: Callable[..., World]) -> None:
+    world = make()
+    session = world.session()
+    found: list[SqlError | None] = []
+    error = Py4JError("An error occurred while calling o83.sc")
+    thread = threading.Thread(target=lambda: found.append(world.spark.lost(session, error)))
+    thread.start()
+    world.lives[0].ends()
+    thread.join()
+    assert isinstance(found[0], SparkLostError)
+
+
+def test_while_it_is_started_again_its_end_is_the_cause(
+    make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisors, "_PAUSES_S", (0.0, 3600.0))
+    world = make()
+    world.session()
+    world.lives[0].ends()
+    until(lambda: len(world.lives) == 2)
+    world.session()
+    world.lives[1].end = "code 52"
+    world.lives[1].ends()
+    until(lambda: "started again at" in (world.spark.state.interruption or ""))
+    assert world.spark.state.interruption is not None
+    assert world.spark.state.interruption.startswith("Spark ended (code 52); it is started again at ")
+    assert world.spark.state.interruption.endswith(" UTC, attempt 1")
+    with pytest.raises(SqlError, match="Spark is not available at the moment") as raised:
+        world.spark.wait(0.01)
+    assert raised.value.sqlstate == "57P03"
+    with pytest.raises(SqlError) as raised:
+        world.spark.session(lambda: True)  # who needs it no longer does not wait
+    assert raised.value.sqlstate == "57014"
+
+
+def test_it_is_started_so_often_within_an_hour(make: Callable[..., World]) -> None:
+    world = make(restarts=2)
+    for number in range(3):
+        until(lambda number=number: len(world.lives) == number + 1)  # type: ignore[misc]
+        world.session()
+        world.lives[number].ends()
+    until(lambda: "it was started again 2 times within an hour" in (world.spark.state.interruption or ""))
+    began = time.monotonic()
+    with pytest.raises(SqlError, match="Spark has ended too often") as raised:
+        world.spark.wait(60)  # there is no waiting for it
+    assert raised.value.sqlstate == "58000"
+    assert "Restarting the server starts Spark at once" in (raised.value.hint or "")
+    assert time.monotonic() - began < 30
+
+
+def test_with_no_restarts_it_stays_down(make: Callable[..., World]) -> None:
+    world = make(restarts=0)
+    world.session()
+    world.lives[0].ends()
+    until(lambda: world.spark.state.problem is not None)
+    with pytest.raises(SqlError, match="Spark has ended and is not started again") as raised:
+        world.spark.wait(60)
+    assert raised.value.sqlstate == "58000"
+    assert len(world.lives) == 1
+
+
+def test_one_that_does_not_answer_is_shown_and_ended_after_a_while(make: Callable[..., World]) -> None:
+    world = make(timeout_s=20.0)
+    first = world.session()
+    world.lives[0].is_stopped = True
+    world.lives[0].silent_s = limits.SPARK_SILENT_S + 2
+    until(lambda: world.spark.state.interruption is not None)
+    assert world.spark.state.interruption == (
+        "Spark has not answered for 10 s (its process is stopped), and is ended and started again after 20 s"
+    )
+    assert world.spark.is_current(first)  # what it computes is still waited for
+    world.lives[0].silent_s = 0.0
+    until(lambda: world.spark.state == SparkState())
+    assert world.session() is first
+    world.lives[0].silent_s = 21.0
+    until(lambda: len(world.lives) == 2)
+    assert world.session() is not first
+    assert world.lives[0].end == "it had not answered for 20 s"
+
+
+def test_one_whose_gateway_is_broken_is_ended(make: Callable[..., World], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SPARK_ENDING_S", 0.01)
+    world = make()
+    first = world.session()
+    world.lives[0].broken = "its gateway is broken: Py4JNetworkError"
+    until(lambda: not world.spark.is_current(first))
+    world.session()
+    assert world.lives[0].ended.is_set()
+
+
+def test_a_first_start_that_fails_is_final_unless_it_was_killed(make: Callable[..., World]) -> None:
+    world = make(failures=[JvmStartError("the JVM ended with signal 9", 9), JvmStartError("code 1")])
+    until(lambda: world.spark.state.problem is not None)
+    assert len(world.lives) == 2
+    with pytest.raises(SqlError, match="Spark could not be started") as raised:
+        world.spark.wait(60)
+    assert (raised.value.sqlstate, raised.value.detail) == ("58000", "code 1.")
+
+
+def test_a_later_start_that_fails_is_tried_again(make: Callable[..., World]) -> None:
+    world = make(failures=[None, JvmStartError("code 1"), SqlError("58000", "no Java"), None])
+    first = world.session()
+    world.lives[0].ends()
+    until(lambda: len(world.lives) == 4)
+    assert world.session() is not first
+
+
+@pytest.mark.parametrize(("crashed", "noted"), [(True, (1, 0)), (False, (0, 1)), (None, None)])
+def test_what_was_evaluated_when_it_ended_is_suspect(
+    make: Callable[..., World], tmp_path: Path, crashed: bool | None, noted: tuple[int, int] | None
+) -> None:
+    world = make()
+    session = world.session()
+    world.lives[0].crashed = crashed
+
+    def verdict(error: Exception) -> None:
+        lost = world.spark.lost(session, error)
+        if lost is not None:
+            raise lost
+
+    def evaluate() -> None:
+        with world.isolation.evaluating("p", {"seq": 3}, verdict):
+            world.lives[0].ends()
+            raise Py4JError("An error occurred while calling o83.toArrow")
+
+    with pytest.raises(SparkLostError):
+        evaluate()
+    notes = tmp_path / "spark" / "suspects.json"
+    found = [(each["start"], each["crashes"], each["kills"]) for each in json.loads(notes.read_text())] if noted else []
+    assert found == ([] if noted is None else [({"seq": 3}, *noted)])
+    assert notes.exists() is (noted is not None)
