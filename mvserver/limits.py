@@ -137,6 +137,7 @@ REPEATED_TEXT_BYTES_MAX = 64 * 1024  # of one such value otherwise; DuckDB makes
 REPLACED_TEXT_GROWTH_MAX = 64  # by all replace and regexp_replace of a query; where it can be more, each is measured
 REPLACED_TEXT_BYTES_MAX = 256 * 1024  # of what one of those can make at most
 MACRO_REPEATS_MAX = 5_000  # tokens that a call of a macro repeats of its arguments; of more, it binds them once
+REPEATED_NODES_MAX = 400  # of an operand that a rewriting copies, as each part of to_char's pattern does
 EXPANDED_TOKENS_MAX = 300_000  # of an expression with its macros: DuckDB binds some 100,000 a second
 SERIES_ITEMS_MAX = 1_000_000  # of a generate_series that is no source of rows: a list, made before it is used
 SERIES_ITEMS_OF_ROW_MAX = 100_000  # where its bounds are computed for each row: lists of 2,048 rows are made at a time

@@ -35,6 +35,21 @@ def last_written(tree: exp.Expr) -> str:
     return trees.last_written(tree, BoundOnce())
 
 
+def refuse_repeating(value: exp.Expr) -> None:
+    """54001 for an operand that is too large to be put into the tree several times."""
+    if sum(1 for _ in value.walk()) > limits.REPEATED_NODES_MAX:
+        raise _too_complex()
+
+
+def _too_complex() -> SqlError:
+    return SqlError(
+        sqlstates.STATEMENT_TOO_COMPLEX,
+        "stack depth limit exceeded",
+        detail="A function that needs its arguments several times is nested in others of the kind.",
+        hint="Compute the inner part in a sub-query or WITH query of its own, as MATERIALIZED.",
+    )
+
+
 def _calls(tree: exp.Expr) -> int:
     found = 0
     for at, node in enumerate(tree.walk()):
@@ -104,12 +119,7 @@ class _Generator(DuckDBGenerator):
                 for each, times in zip(arguments, (*macro.times, *[1] * len(arguments)), strict=False)
             )
         if size > limits.EXPANDED_TOKENS_MAX:
-            raise SqlError(
-                sqlstates.STATEMENT_TOO_COMPLEX,
-                "stack depth limit exceeded",
-                detail="A function that names its arguments several times is nested in others of the kind.",
-                hint="Compute the inner part in a sub-query or WITH query of its own, as MATERIALIZED.",
-            )
+            raise _too_complex()
         self._sizes[id(node)] = size
         return size
 

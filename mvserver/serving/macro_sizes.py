@@ -66,7 +66,7 @@ def macros() -> dict[str, Macro]:
 
 def _read(tokens: Sequence[Token], macro: Callable[[str], Macro | None]) -> Macro:
     """``(a, b) AS body, (a, b, c) AS body``."""
-    size, query, at = 0, False, 0
+    size, query, at, repeated = 0, False, 0, _operands_of_cases(tokens)
     times: tuple[int, ...] = ()
     while tokens[at].kind is not END:
         names: list[str] = []
@@ -76,14 +76,18 @@ def _read(tokens: Sequence[Token], macro: Callable[[str], Macro | None]) -> Macr
                 names.append(tokens[at].text)
             at += 1
         at += 2  # the bracket and AS
-        own_size, own_times, own_query, at = _body(tokens, at, names, macro)
+        own_size, own_times, own_query, at = _body(tokens, at, names, macro, repeated)
         size, query = max(size, own_size), query or own_query
         times = tuple(max(pair) for pair in zip((*times, *[0] * 9), (*own_times, *[0] * 9), strict=False))[:9]
     return Macro(size, times, query)
 
 
 def _body(
-    tokens: Sequence[Token], at: int, names: Sequence[str], macro: Callable[[str], Macro | None]
+    tokens: Sequence[Token],
+    at: int,
+    names: Sequence[str],
+    macro: Callable[[str], Macro | None],
+    repeated: Sequence[int],
 ) -> tuple[int, tuple[int, ...], bool, int]:
     """Its size, how often it has each argument, whether there is a query in it, and where it ends."""
     size, times, query = 0, dict.fromkeys(names, 0), False
@@ -110,12 +114,30 @@ def _body(
                 weight[-1] = weight[-2] * _times(called, number[0])
         elif token.kind in (WORD, IDENTIFIER):
             if token.text in times and tokens[at - 1].text != "." and tokens[at + 1].text not in (":=", "("):
-                times[token.text] += weight[-1]
+                times[token.text] += weight[-1] * repeated[at]
             query = query or token.text in _NOT_IN_LAMBDAS
             size += weight[-1] * _QUERY_SIZE * (token.text == "select")
         size += weight[-1]
         at += 1
     return size, tuple(times.values()), query, at
+
+
+def _operands_of_cases(tokens: Sequence[Token]) -> list[int]:
+    """For each token how often it is meant: DuckDB makes ``CASE x WHEN 1 .. WHEN 2 ..`` a comparison for each WHEN."""
+    repeated = [1] * len(tokens)
+    open_: list[list[int]] = []  # where the operand begins, each WHEN
+    for at, token in enumerate(tokens):
+        if token.kind is not WORD:
+            continue
+        if token.text == "case":
+            open_.append([at + 1])
+        elif token.text == "when" and open_:
+            open_[-1].append(at)
+        elif token.text == "end" and open_:
+            begin, first, *others = open_.pop()
+            for operand in range(begin, first):
+                repeated[operand] *= 1 + len(others)
+    return repeated
 
 
 def _times(called: Macro | None, number: int) -> int:

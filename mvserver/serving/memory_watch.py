@@ -65,7 +65,7 @@ class InUse:
         allocated, now = allocators.allocated(), time.monotonic()
         if not allocated or abs(allocated - self._allocated) > _WORTH_ASKING or now - self._asked_at > _ASK_AGAIN_S:
             try:
-                counted, evictable = self._cursor.execute(_KNOWN).fetchone() or (0, 0)
+                ((counted, evictable),) = self._cursor.execute(_KNOWN).fetchall()  # an open result would pin a snapshot
             except duckdb.OutOfMemoryException:
                 return None
             except duckdb.Error as error:  # the watch goes on: the process's own size needs no DuckDB

@@ -28,7 +28,7 @@ from mvserver.serving import (
 )
 from mvserver.serving.aggregates import with_sources
 from mvserver.serving.arrays import array_literal
-from mvserver.serving.duck_text import written
+from mvserver.serving.duck_text import refuse_repeating, written
 from mvserver.serving.to_char import call
 from mvserver.sql.trees import dismantle
 
@@ -223,6 +223,7 @@ class TypedRewriting:
         return node if changed else None
 
     def _to_char(self, value: exp.Expr, pattern: str) -> exp.Expr:
+        refuse_repeating(value)  # each part of a pattern has a copy of it
         kind = self._type(value)
         if kind == "TIME":
             return to_char.interval_text(call("_time_interval", value.copy()), pattern)

@@ -65,7 +65,9 @@ def test_others_are_answered_or_refused_and_go_on(tmp_path: Path, greedy: str, s
 # --- one query's share ----------------------------------------------------------------------------------------------
 
 LIMIT = 80 * 2**20
-ITEMS = "SELECT len(array_agg(repeat(md5(g::text), 20))) FROM generate_series(1, 400000) AS s(g)"  # some 300 MB
+ITEMS = (
+    "SELECT array_length(array_agg(repeat(md5(g::text), 20)), 1) FROM generate_series(1, 400000) AS s(g)"  # some 300 MB
+)
 STREAMED = f"SELECT url, ({ITEMS}) AS n FROM visits, generate_series(1, 1000)"
 
 

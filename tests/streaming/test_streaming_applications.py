@@ -27,6 +27,7 @@ class Source:
     def __init__(self) -> None:
         self.roster = Roster(None, None, records_max=1)  # type: ignore[arg-type]
         self.wait, self.latest, self.stalled, self.running = self.roster.wait, None, None, True
+        self.reader = SimpleNamespace(counts_records=True)
 
     def confirmed_at(self, subscriber: Subscriber) -> float | None:
         return None
@@ -178,4 +179,4 @@ def test_a_view_whose_query_failed_at_the_first_that_came_is_no_answer(fails: st
 
 
 def look(known: RunningQuery) -> None:
-    wait_filled(ViewName("v", "q_v"), main(known), known.pipeline, time.monotonic())  # type: ignore[arg-type]
+    wait_filled(ViewName("v", "q_v"), main(known), known.pipeline, time.monotonic(), SparkState)  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from mvserver.streaming import filler
 from mvserver.streaming.filler import Filler
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.subscribers import Subscriber
+from spark_sinks.duckdb.damage import DamageWatch
 
 WITHIN_S = 10.0
 
@@ -26,6 +27,7 @@ class Full:
     def __init__(self) -> None:
         self.refused = threading.Event()
         self.filled: list[str] = []
+        self.damage = DamageWatch()
 
     def transaction(self) -> Any:
         return self
@@ -74,6 +76,7 @@ class Failures:
 
     def __init__(self) -> None:
         self.recorded: dict[str, str | None] = {}
+        self.damage = DamageWatch()
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:
