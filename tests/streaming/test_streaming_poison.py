@@ -46,7 +46,7 @@ class Source:
             PipelineServices(
                 writer=writer,
                 gate=gate,
-                session=lambda: spark,
+                session=lambda given_up: spark,
                 work_directory=folder / f"{name}-pipelines",
                 records_per_trigger=100_000,
                 committed=lambda ids: None,
