@@ -20,9 +20,8 @@ def test_queries_that_have_ended_keep_no_connection(spark: Any, tmp_path: Path) 
     directory = tmp_path / "lines"
     directory.mkdir()
     (directory / "a.json").write_text(json.dumps({"a": 1}) + "\n")
-    most = max(1, len(_server(spark).connections))  # tests that share this Spark may have left some
-    left = []
-    for number in range(2):
+    left: list[int] = []
+    for number in range(3):
         reader = FileReader(directory, tmp_path / f"work-{number}", None, poll_s=0.02)
         done = threading.Event()
         run_generation(
@@ -35,18 +34,15 @@ def test_queries_that_have_ended_keep_no_connection(spark: Any, tmp_path: Path) 
             ended=done.is_set,
             running=lambda running: None,
         )
-        left.append(_callbacks(spark, most))
-    assert max(left) <= most, left  # that of the JVM's own thread, which lets go of our objects, may be among them
-
-
-def _server(spark: Any) -> Any:
-    return spark.sparkContext._gateway._callback_server
+        left.append(_callbacks(spark, left[0] if left else 1))
+    # the JVM's own thread, which lets go of our objects, may have one, and so may tests that share this Spark
+    assert max(left) == left[0], left
 
 
 def _callbacks(spark: Any, most: int) -> int:
     """How many connections there are by which the JVM calls us, when those that were closed have been noticed."""
-    server = _server(spark)
-    deadline = time.monotonic() + 30
+    server = spark.sparkContext._gateway._callback_server
+    deadline = time.monotonic() + 10
     while len(server.connections) > most and time.monotonic() < deadline:
         time.sleep(0.01)
     return len(server.connections)

@@ -259,6 +259,7 @@ def test_patterns_that_backtrack_take_no_time(sources: tuple[Source, Source]) ->
     assert all(view.failure is None for view in source.views.values())
 
 
+@pytest.mark.night
 def test_a_batch_without_end_fails_its_view_alone_and_a_drop_ends_it(
     sources: tuple[Source, Source], spark: Any
 ) -> None:
