@@ -23,7 +23,7 @@ from typing import NoReturn
 
 from catalog.model import Query
 from catalog.store import Catalog
-from mvserver import config, data_identity, first_password, limits, sqlstates
+from mvserver import config, first_password, limits, sqlstates
 from mvserver.collector import Collector
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.explain import explain
@@ -41,6 +41,7 @@ from mvserver.plugins import load_extensions, load_rewriter
 from mvserver.private_files import keep_private
 from mvserver.routing import lookup, ports
 from mvserver.routing.router import Router
+from mvserver.serving import data_identity
 from mvserver.serving.api import Version
 from mvserver.serving.database import FILE_NAME as VIEWS_FILE
 from mvserver.serving.database import Database

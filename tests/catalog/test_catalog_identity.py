@@ -13,8 +13,8 @@ import pytest
 from catalog_objects import query, relation
 
 from catalog.store import Catalog
-from mvserver import data_identity
 from mvserver.errors import SqlError
+from mvserver.serving import data_identity
 from mvserver.serving.database import Database
 from spark_sinks.duckdb import identity
 from spark_sinks.duckdb.ledger import create_tables
