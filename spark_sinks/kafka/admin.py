@@ -203,7 +203,12 @@ class Cluster:
             isolation_level=isolation,
             request_timeout=self._timeout_s,
         )
-        return {place.partition: found.offset for place, found in self._requests(topic, asked.items())}
+        offsets = {place.partition: found.offset for place, found in self._requests(topic, asked.items())}
+        untold = [partition for partition, offset in offsets.items() if offset < 0]
+        if untold:  # so librdkafka reports a leader that did not answer in time, without an error
+            detail = f'The leader of partition {min(untold)} of topic "{topic}" did not answer'
+            raise could_not_connect(self.store, self.connection_error() or detail)
+        return offsets
 
     def _requests(self, topic: str, asked: Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, Any]]:
         for key, future in asked:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import random
+import threading
 import time
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from services.kafka import create_topic
 
+from mvserver import sqlstates
 from mvserver.demo.kafka_broker import KafkaBroker
 from mvserver.errors import SqlError
 from spark_sinks.base import SourceHealth
+from spark_sinks.kafka.admin import Cluster, Offsets, Topic
 from spark_sinks.kafka.client import KafkaClient
+from spark_sinks.kafka.health import examine
 from spark_sinks.kafka.options import KafkaOptions
 from spark_sinks.kafka.positions import make_position
 from spark_sinks.kafka.source import KafkaReader
@@ -166,3 +171,57 @@ def test_broker_that_is_paused_killed_and_comes_back(own_kafka_broker: KafkaBrok
     stalled()
     own_kafka_broker.start()
     recovers()
+
+
+def test_an_answer_is_right_or_an_error_while_the_broker_stops_at_random(own_kafka_broker: KafkaBroker) -> None:
+    """librdkafka ends a request for offsets that had no answer with offset -1001 and no error."""
+    seed = random.randrange(2**32)
+    print("seed", seed)
+    chance = random.Random(seed)
+    topic = create_topic(own_kafka_broker, "t")
+    fill(own_kafka_broker, topic, [3])
+    commit_note(own_kafka_broker, "g", topic)
+    cluster = Cluster("k", options(own_kafka_broker), timeout_s=0.5)
+    identity = cluster.topic(topic).id
+    asked: tuple[tuple[Callable[[], object], object], ...] = (
+        (lambda: cluster.offsets(topic, (0,)), Offsets({0: 0}, {0: 3})),
+        (lambda: cluster.ends(topic, (0,)), {0: 3}),
+        (lambda: cluster.group_notes("g", topic, (0,)), {0: "a note"}),
+        (lambda: cluster.topic(topic), Topic(topic, identity, (0,), 1, False)),
+        (lambda: examine(cluster, topic, make_position(identity, {0: 3})).state, "ok"),
+    )
+    for question, answer in asked:
+        assert question() == answer
+        for _ in range(3):
+            unanswered_by_a_stopping_broker(own_kafka_broker, question, answer, chance.random() * 0.05)
+
+
+def unanswered_by_a_stopping_broker(
+    broker: KafkaBroker, question: Callable[[], object], answer: object, after_s: float
+) -> None:
+    """Asks again and again, also while the broker stops ``after_s`` from now, until there is no answer."""
+    stopping = threading.Timer(after_s, broker.pause)
+    stopping.start()
+    deadline = time.monotonic() + 20
+    try:
+        while (said := asked_once(question)) == answer:
+            assert time.monotonic() < deadline, "the broker did not stop"
+        assert said in ("stalled", sqlstates.CONNECTION_FAILURE), said
+    finally:
+        stopping.join()
+        broker.resume()
+    while asked_once(question) != answer:
+        assert time.monotonic() < deadline, "the broker did not come back"
+
+
+def asked_once(question: Callable[[], object]) -> object:
+    try:
+        return question()
+    except SqlError as error:
+        return error.sqlstate
+
+
+def commit_note(broker: KafkaBroker, group: str, topic: str) -> None:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 1, "a note")], asynchronous=False)
+    consumer.close()
