@@ -72,7 +72,7 @@ class Store:
     id: str
     oid: int
     name: str
-    type: str  # "KAFKA", "FILE"
+    type: str  # the name of its kind, upper case
     properties: tuple[tuple[str, str], ...]
     owner: str
     created_at: float  # seconds since the epoch, UTC

@@ -61,7 +61,7 @@ from mvserver.session.settings_rows import settings_table
 from mvserver.spark_java import jvm_command
 from mvserver.sql import parse
 from mvserver.sql.dialect import parse_select
-from mvserver.stores import StoreRegistry, StoreSettings
+from mvserver.stores import StoreRegistry
 from mvserver.streaming.engine import Engine
 from mvserver.streaming.engine_services import EngineServices
 from mvserver.streaming.live_relations import finished_relation, live_relations
@@ -70,6 +70,8 @@ from mvserver.streaming.supervisor import Supervision
 from spark_sinks.duckdb.commits import Commits
 from spark_sinks.duckdb.damage import user_error
 from spark_sinks.duckdb.writer import Writer
+from spark_sinks.kinds import spark_settings
+from spark_sinks.store_kind import StoreSettings
 
 _log = logging.getLogger(__name__)
 
@@ -250,11 +252,9 @@ class Rooms:
         self._close.callback(self.writer.close)
         self.stores = StoreRegistry(
             StoreSettings(
-                file_roots=settings.file_roots,
+                values=settings.stores,
                 certificate_folders=(settings.store_config_dir,),
                 jar_directory=settings.jar_dir,
-                kafka_timeout_s=settings.kafka_request_timeout,
-                file_poll_s=settings.file_poll_interval,
                 record_bytes_max=settings.max_record_size,
             )
         )
@@ -272,6 +272,7 @@ class Rooms:
                     work_directory=data / "spark",
                     extra=settings.spark_conf,
                     command=jvm_command,
+                    stores=spark_settings(),
                 ),
                 supervision=Supervision(settings.spark_restarts, settings.spark_answer_timeout),
                 data_directory=data,

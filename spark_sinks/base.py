@@ -171,3 +171,23 @@ class SourceReader(Protocol):
 
     def explain_failure(self, error: BaseException, position: Position) -> Exception:
         """The named error (SqlError) behind Spark's own."""
+
+
+class TransactionalSink(Protocol):
+    """A sink that keeps the source's position in the transaction of the records."""
+
+    def committed_position(self, *, expected: bool = False) -> Position | None:
+        """``expected``: the query has written before, so that none would be a loss and is an error."""
+
+    def renew(self, position: Position) -> None:
+        """Keeps the position from being forgotten while nothing is written."""
+
+    def write(
+        self,
+        keys: Sequence[bytes | None],
+        values: Sequence[bytes | None],
+        timestamps_ms: Sequence[int | None],
+        position: Position,
+    ) -> None: ...
+
+    def close(self) -> None: ...

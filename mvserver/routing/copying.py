@@ -43,6 +43,12 @@ def plan(statement: CopyFrom, context: SessionContext, services: Services) -> Co
         )
     store, entity = lookup.store_of(stream, services)
     privileges.require_write(stream, store, statement.name.position, context, services)
+    if not services.stores.kind(store.type).takes_copies:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"COPY to a stream in a store of type {store.type} is not supported",
+            position=statement.name.position,
+        )
     value_format = stream.property("value.format") or "json"
     stream_declaration.check_format(value_format, _FORMATS, f"{store.type} that COPY writes to")
     services.stores.client(store).describe_entity(entity)  # raises when there is none

@@ -10,10 +10,9 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -38,33 +37,13 @@ from mvserver.streaming.spark_guard import Range, SparkGuard, Unguarded
 from mvserver.streaming.spark_state import SparkLostError, SparkState
 from mvserver.streaming.subscribers import Member, Rate, obstacle_of, stands_for
 from mvserver.streaming.targets import build_target
-from spark_sinks.base import Position, SourceReader
+from spark_sinks.base import Position, SourceReader, TransactionalSink
 from spark_sinks.decode.columns import text
 from spark_sinks.duckdb.writer import Writer
 
 _log = logging.getLogger(__name__)
 _HEALTH_S = 3.0
 _RENEW_S = 86_400.0  # brokers forget a group's position some days after its last commit
-
-
-class TransactionalSink(Protocol):
-    """A sink that keeps the source's position in the transaction of the records."""
-
-    def committed_position(self, *, expected: bool = False) -> Position | None:
-        """``expected``: the query has written before, so that none would be a loss and is an error."""
-
-    def renew(self, position: Position) -> None:
-        """Keeps the position from being forgotten while nothing is written."""
-
-    def write(
-        self,
-        keys: Sequence[bytes | None],
-        values: Sequence[bytes | None],
-        timestamps_ms: Sequence[int | None],
-        position: Position,
-    ) -> None: ...
-
-    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,10 @@ from catalog.store import Catalog
 from mvserver import limits, sqlstates
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
-from mvserver.streaming.csas import TransactionalSink
 from mvserver.streaming.pipeline import HEALTH_INTERVAL_S
 from mvserver.streaming.spark import SparkOptions
 from mvserver.streaming.supervisor import Supervision
-from spark_sinks.base import SourceReader, StoreClient
+from spark_sinks.base import SourceReader, StoreClient, TransactionalSink
 from spark_sinks.duckdb.ledger import SubscriberRow
 from spark_sinks.duckdb.writer import Writer
 

@@ -12,11 +12,11 @@ from mvserver.compiler import lower_duckdb
 from mvserver.compiler.changelogs import CHANGELOG, result_key
 from mvserver.errors import SqlError
 from mvserver.streaming.api import QueryState, QueryStatus
-from mvserver.streaming.csas import TransactionalSink
 from mvserver.streaming.record_encoding import RecordEncoder
 from mvserver.streaming.relay import Output, Relay
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target
+from spark_sinks.base import TransactionalSink
 from spark_sinks.duckdb.changelog import KeyedRows
 from spark_sinks.duckdb.ledger import SubscriberRow
 from spark_sinks.duckdb.outbox import Outbox

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.attempts import attempts
-from mvserver.streaming.csas import TransactionalSink
 from mvserver.streaming.record_encoding import RecordEncoder
 from mvserver.streaming.subscribers import Rate
-from spark_sinks.base import Position
+from spark_sinks.base import Position, TransactionalSink
 from spark_sinks.duckdb import outbox as outboxes
 from spark_sinks.duckdb.outbox import Outbox, Pending
 from spark_sinks.duckdb.writer import Writer

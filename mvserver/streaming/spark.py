@@ -47,11 +47,6 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.locality.wait": "0",
     "spark.driver.maxResultSize": "512m",  # a batch of larger rows is tried again with fewer
-    # Of queries that have ended; a consumer holds some megabytes that it has fetched ahead.
-    "spark.kafka.consumer.cache.timeout": "1m",
-    "spark.kafka.consumer.cache.evictorThreadRunInterval": "20s",
-    "spark.kafka.consumer.fetchedData.cache.timeout": "1m",
-    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "20s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
@@ -72,6 +67,7 @@ class SparkOptions:
     work_directory: Path = Path("spark")
     extra: tuple[tuple[str, str], ...] = ()
     command: Callable[[Mapping[str, str]], Sequence[str]] = submit_command  # starts the JVM with these settings
+    stores: tuple[tuple[str, str], ...] = ()  # what the kinds of stores need
 
 
 def jvm_settings(options: SparkOptions, folder: Path) -> dict[str, str]:
@@ -90,6 +86,7 @@ def start_session(options: SparkOptions, environment: Mapping[str, str] | None =
     builder = SparkSession.builder.appName("mvserver").master(options.master)
     settings = {
         **_SETTINGS,
+        **dict(options.stores),
         "spark.driver.memory": options.driver_memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -22,24 +22,19 @@ from urllib.parse import unquote
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.limits import FILE_RECORD_BYTES_MAX
 from spark_sinks.base import METADATA, Position, RecordOrder, SourceHealth
 from spark_sinks.decode.columns import parquet_column, quoted
 from spark_sinks.file.files import VisibleFile, refuse_outside, visible_files
 from spark_sinks.file.journal import FileJournal
+from spark_sinks.file.limits import FILE_RECORD_BYTES_MAX
 from spark_sinks.file.lines import bounded_copy, lines, may_have_long_lines
+from spark_sinks.file.metadata import METADATA_EXPRESSION, SPARK_TYPE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 _log = logging.getLogger(__name__)
-METADATA_TYPE = "STRUCT<file VARCHAR, timestamp BIGINT>"
-_METADATA_TYPE = METADATA_TYPE.replace("VARCHAR", "STRING")  # its fields may be NULL, for Arrow
-_METADATA = (  # Spark gives names as in a URL, but leaves a plus sign as it is
-    "cast(named_struct('file', url_decode(replace(_metadata.file_name, '+', '%2B')), "
-    f"'timestamp', unix_millis(_metadata.file_modification_time)) AS {_METADATA_TYPE})"
-)
 _POLL_S = 0.05
 _SWEEP_S = 30.0  # how often all known files are looked at for changes
 _TICK_NS = 10_000_000  # how coarse the time of a directory's last change may be: a second one may not show in it
@@ -205,7 +200,7 @@ class FileReader:
         meta = (
             "_metadata.file_name AS position",
             "_metadata.file_modification_time AS record_time",
-            f"{_METADATA} AS {METADATA}",
+            f"{METADATA_EXPRESSION} AS {METADATA}",
         )
         if self._parquet is not None:
             return frame.selectExpr(
@@ -480,7 +475,7 @@ _EMPTY_RAW = (
     "cast(NULL as binary) AS value",
     "cast(NULL as string) AS position",
     "cast(NULL as timestamp) AS record_time",
-    f"cast(NULL AS {_METADATA_TYPE}) AS {METADATA}",
+    f"cast(NULL AS {SPARK_TYPE}) AS {METADATA}",
 )
 
 

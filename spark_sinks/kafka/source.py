@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mvserver.limits import KAFKA_RECORD_BYTES_MAX, KAFKA_RECORDS_WORTH_SPLITTING, KAFKA_TIMEOUT_S
 from spark_sinks.base import METADATA, Position, RecordOrder, SourceHealth
 from spark_sinks.kafka import positions
 from spark_sinks.kafka.admin import Cluster
 from spark_sinks.kafka.failures import explain
 from spark_sinks.kafka.health import Finding, examine, topic_gone, topic_recreated
-from spark_sinks.kafka.jars import add_kafka_jars
+from spark_sinks.kafka.jars import CONNECTOR
+from spark_sinks.kafka.limits import KAFKA_RECORD_BYTES_MAX, KAFKA_RECORDS_WORTH_SPLITTING, KAFKA_TIMEOUT_S
+from spark_sinks.kafka.metadata import METADATA_EXPRESSION
 from spark_sinks.kafka.offset_log import batch_end_offsets
 from spark_sinks.kafka.options import KafkaOptions
 from spark_sinks.oversize import marked_unless_small
@@ -21,12 +22,6 @@ from spark_sinks.oversize import marked_unless_small
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-METADATA_TYPE = "STRUCT<topic VARCHAR, partition INTEGER, offset BIGINT, timestamp BIGINT, timestamp_type VARCHAR>"
-_METADATA = (
-    "cast(named_struct('topic', topic, 'partition', partition, 'offset', offset, 'timestamp', unix_millis(timestamp), "
-    "'timestamp_type', CASE timestampType WHEN 0 THEN 'CreateTime' WHEN 1 THEN 'LogAppendTime' END) "
-    f"AS {METADATA_TYPE.replace('VARCHAR', 'STRING')})"  # whose fields may be NULL, for Arrow
-)
 # Measured: the Java client's defaults cost 40 % and more of the rate of a scan.
 _FETCHING = {
     "kafka.max.poll.records": "20000",
@@ -68,7 +63,7 @@ class KafkaReader:
 
     def stream(self, spark: SparkSession, start: Position, *, records_per_trigger: int) -> DataFrame:
         """Raises the named error at once where the topic cannot be read from ``start`` on."""
-        add_kafka_jars(spark, self._jar_directory)
+        CONNECTOR.add_to(spark, self._jar_directory)
         # The connector wants a start for every partition there is, so those added since are looked up.
         start = self._readable(start)
         options = {
@@ -84,7 +79,7 @@ class KafkaReader:
         return _columns(spark.readStream.format("kafka").options(**options).load(), self._record_bytes_max)
 
     def batch(self, spark: SparkSession, start: Position, end: Position) -> DataFrame:
-        add_kafka_jars(spark, self._jar_directory)
+        CONNECTOR.add_to(spark, self._jar_directory)
         self._readable(start)
         spans = positions.ranges(start, end)
         topic_id = positions.topic_id_of(start)
@@ -207,7 +202,7 @@ def _columns(raw: DataFrame, record_bytes_max: int) -> DataFrame:
         f"{marked_unless_small('value', record_bytes_max)} AS value",
         "concat(partition, ':', offset) AS position",
         "timestamp AS record_time",
-        f"{_METADATA} AS {METADATA}",
+        f"{METADATA_EXPRESSION} AS {METADATA}",
         "partition",
         "offset",
     )

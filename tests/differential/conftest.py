@@ -15,9 +15,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from mvserver.streaming.spark import SparkOptions, start_session
+    from spark_sinks.kinds import spark_settings
 
     work = tmp_path_factory.mktemp("spark")
-    session = start_session(SparkOptions("local[2]", "1g", 50, work))
+    session = start_session(SparkOptions("local[2]", "1g", 50, work, stores=spark_settings()))
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mvserver import config, limits
+from spark_sinks.file.limits import FILE_RECORD_BYTES_MAX
 
 ROOT = Path(__file__).resolve().parents[2]
 OPERATIONS = ROOT / "docs" / "operations.md"
@@ -35,7 +36,7 @@ def test_the_limits_that_are_named_are_the_servers() -> None:
     assert f"so a parameter | {limits.MESSAGE_BYTES_MAX >> 20} MiB |" in text
     assert f"text | {limits.STATEMENT_BYTES_MAX >> 20} MiB |" in text
     assert f"CASEs | {limits.STATEMENT_DEPTH_MAX} |" in text
-    assert f"writes | {limits.FILE_RECORD_BYTES_MAX >> 20} MiB |" in text
+    assert f"writes | {FILE_RECORD_BYTES_MAX >> 20} MiB |" in text
     assert f"ended after {limits.IDLE_IN_TRANSACTION_TIMEOUT_S:.0f} s" in text
 
 

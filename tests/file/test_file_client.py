@@ -104,19 +104,6 @@ def test_names_that_are_no_directory_names(client: StoreClient, name: str) -> No
 
 
 @pytest.mark.parametrize(
-    "key", ["topic.partitions", "topic.replicas", "kafka.topic.retention.ms", "kafka.partitions", "topic.shards"]
-)
-def test_topic_properties_are_refused_with_a_hint(root: Path, client: StoreClient, key: str) -> None:
-    error = refused(lambda: client.create_entity("clicks", {key: 3}))
-    assert (error.sqlstate, error.message) == (
-        "0A000",
-        f'property "{key}" is not supported for a store of type FILE',
-    )
-    assert error.hint is not None
-    assert list(root.iterdir()) == []
-
-
-@pytest.mark.parametrize(
     ("properties", "message"),
     [
         ({"x": 1}, 'property "x" is not known for DROP ENTITY in a store of type FILE'),

@@ -8,7 +8,7 @@ import pytest
 from mvserver.errors import SqlError
 from spark_sinks.kafka import positions
 from spark_sinks.kafka.carried import pack, unpack
-from spark_sinks.kafka.jars import KAFKA_JARS, missing_jars
+from spark_sinks.kafka.jars import CONNECTOR
 from spark_sinks.kafka.offset_log import batch_end_offsets
 from spark_sinks.kafka.properties import TopicProperties
 
@@ -136,8 +136,6 @@ def test_topic_properties() -> None:
 @pytest.mark.parametrize(
     ("properties", "message"),
     [
-        ({"topic.shards": 1}, 'property "topic.shards" is not known for an entity of a store of type KAFKA'),
-        ({"kafka.topic.": 1}, 'property "kafka.topic." is not known for an entity of a store of type KAFKA'),
         ({"topic.partitions": 0}, 'property "topic.partitions" must be a number from 1 to 2147483647, not "0"'),
         ({"topic.replicas": "x"}, 'property "topic.replicas" must be a number from 1 to 32767, not "x"'),
         (
@@ -155,14 +153,14 @@ def test_wrong_topic_properties(properties: dict[str, object], message: str) -> 
 def test_missing_jars_looks_in_folder_and_cache(tmp_path: Path) -> None:
     cache, folder = tmp_path / "ivy", tmp_path / "jars"
     folder.mkdir()
-    assert missing_jars(None, ivy_home=cache) == tuple(jar.file_name for jar in KAFKA_JARS)
+    assert CONNECTOR.missing(None, ivy_home=cache) == tuple(jar.file_name for jar in CONNECTOR.jars)
     (folder / "spark-sql-kafka-0-10_2.13-4.2.0.jar").touch()
     (folder / "org.apache.kafka_kafka-clients-3.9.2.jar").touch()
-    assert missing_jars(folder, ivy_home=cache) == (
+    assert CONNECTOR.missing(folder, ivy_home=cache) == (
         "spark-token-provider-kafka-0-10_2.13-4.0.0.jar",
         "commons-pool2-2.13.1.jar",
     )
     cached = cache / "cache" / "org.apache.commons" / "commons-pool2" / "jars"
     cached.mkdir(parents=True)
     (cached / "commons-pool2-2.13.1.jar").touch()
-    assert missing_jars(folder, ivy_home=cache) == ("spark-token-provider-kafka-0-10_2.13-4.0.0.jar",)
+    assert CONNECTOR.missing(folder, ivy_home=cache) == ("spark-token-provider-kafka-0-10_2.13-4.0.0.jar",)

@@ -20,12 +20,12 @@ from mvserver.errors import SqlError
 from mvserver.sql.types import parse_type
 from mvserver.streaming.spark_types import spark_type
 from spark_sinks.base import Position
-from spark_sinks.kafka import jars
+from spark_sinks.jars import Connector, Jar, default_ivy_home
 from spark_sinks.kafka.client import KafkaClient
-from spark_sinks.kafka.jars import KAFKA_JARS, add_kafka_jars, default_ivy_home, missing_jars
+from spark_sinks.kafka.jars import CONNECTOR
 from spark_sinks.kafka.options import KafkaOptions
 from spark_sinks.kafka.positions import offsets_of
-from spark_sinks.kafka.sink import TransactionalSink
+from spark_sinks.kafka.sink import KafkaSink
 from spark_sinks.kafka.source import METADATA_TYPE, KafkaReader
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -167,7 +167,7 @@ def test_gaps_of_compaction_and_transactions(
     client = KafkaClient("k", options(kafka_broker))
     reader = KafkaReader("k", options(kafka_broker), topic)
     start = client.position(topic, "earliest")
-    sink = TransactionalSink("k", options(kafka_broker), topic, uuid.uuid4().hex)
+    sink = KafkaSink("k", options(kafka_broker), topic, uuid.uuid4().hex)
     follower = Follower(kafka_spark, reader, start, tmp_path / "c", 1000)
     for number in range(3):
         sink.write([None], [str(number).encode()], [None], start)
@@ -306,32 +306,30 @@ def test_errors_that_are_not_the_sources(kafka_spark: SparkSession, kafka_broker
 
 
 def test_jars_are_added_once(kafka_spark: SparkSession) -> None:
-    add_kafka_jars(kafka_spark, None)
+    CONNECTOR.add_to(kafka_spark, None)
     before = kafka_spark.sql("LIST JARS").count()
     started = time.monotonic()
-    add_kafka_jars(kafka_spark, None)
+    CONNECTOR.add_to(kafka_spark, None)
     assert time.monotonic() - started < 0.1
     assert kafka_spark.sql("LIST JARS").count() == before
 
 
 def test_jars_from_a_folder(kafka_spark: SparkSession, tmp_path: Path) -> None:
-    add_kafka_jars(kafka_spark, None)  # so that they are in the cache
-    for jar in KAFKA_JARS:
+    CONNECTOR.add_to(kafka_spark, None)  # so that they are in the cache
+    for jar in CONNECTOR.jars:
         cached = default_ivy_home() / "cache" / jar.group / jar.artifact / "jars" / jar.file_name
         (tmp_path / jar.file_name).symlink_to(cached)
     session = kafka_spark.newSession()
-    add_kafka_jars(session, tmp_path)
+    CONNECTOR.add_to(session, tmp_path)
     added = " ".join(str(row[0]) for row in session.sql("LIST JARS").collect())
-    assert all(jar.file_name in added for jar in KAFKA_JARS)
-    assert missing_jars(tmp_path, ivy_home=tmp_path) == ()
+    assert all(jar.file_name in added for jar in CONNECTOR.jars)
+    assert CONNECTOR.missing(tmp_path, ivy_home=tmp_path) == ()
 
 
-def test_jars_that_cannot_be_had_are_named(
-    kafka_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(jars, "KAFKA_JARS", (jars.Jar("no group", "no-artifact", "1"),))
+def test_jars_that_cannot_be_had_are_named(kafka_spark: SparkSession, tmp_path: Path) -> None:
+    unknown = Connector(CONNECTOR.name, (Jar("no group", "no-artifact", "1"),))
     with pytest.raises(SqlError) as caught:
-        add_kafka_jars(kafka_spark.newSession(), tmp_path)
+        unknown.add_to(kafka_spark.newSession(), tmp_path)
     assert (caught.value.sqlstate, caught.value.message) == ("58000", "the Kafka connector of Spark is not available")
     assert caught.value.detail is not None
     assert caught.value.detail.startswith("Missing: no-artifact-1.jar. The attempt to fetch them said: ")

@@ -19,7 +19,7 @@ from mvserver.errors import SqlError
 from spark_sinks.kafka.client import KafkaClient
 from spark_sinks.kafka.options import KafkaOptions
 from spark_sinks.kafka.positions import make_position
-from spark_sinks.kafka.sink import TransactionalSink
+from spark_sinks.kafka.sink import KafkaSink
 
 pytestmark = pytest.mark.kafka
 MakeTopic = Callable[..., str]
@@ -29,8 +29,8 @@ def options(broker: KafkaBroker) -> KafkaOptions:
     return KafkaOptions.from_properties({"uris": broker.bootstrap})
 
 
-def sink_on(broker: KafkaBroker, topic: str, query: str, **more: float) -> TransactionalSink:
-    return TransactionalSink("k", options(broker), topic, query, **more)
+def sink_on(broker: KafkaBroker, topic: str, query: str, **more: float) -> KafkaSink:
+    return KafkaSink("k", options(broker), topic, query, **more)
 
 
 def at(offset: int) -> dict[str, object]:
@@ -72,7 +72,7 @@ def numbered(first: int, last: int) -> list[bytes]:
     return [str(number).encode() for number in range(first, last)]
 
 
-def write(sink: TransactionalSink, first: int, last: int) -> None:
+def write(sink: KafkaSink, first: int, last: int) -> None:
     values = numbered(first, last)
     sink.write([None] * len(values), values, [None] * len(values), at(last))
 
@@ -160,7 +160,7 @@ def test_long_position_is_spread_over_partitions(kafka_broker: KafkaBroker, kafk
 CHILD = textwrap.dedent("""
     import sys, time
     from spark_sinks.kafka.options import KafkaOptions
-    from spark_sinks.kafka.sink import TransactionalSink
+    from spark_sinks.kafka.sink import KafkaSink
 
     bootstrap, topic, query, step = sys.argv[1:]
 
@@ -168,7 +168,7 @@ CHILD = textwrap.dedent("""
         print("reached", flush=True)
         time.sleep(600)
 
-    class Hanging(TransactionalSink):
+    class Hanging(KafkaSink):
         def _carry(self, producer, notes):
             if step == "after produce":
                 producer.flush(10)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from mvserver.sql import parse_one
 from mvserver.sql.statements.base import Value
 from mvserver.streaming.api import QueryState, QueryStatus
 from spark_sinks.base import Entity, EntityRecord, Position
+from spark_sinks.kinds import KINDS
+from spark_sinks.store_kind import StoreKind
 
 
 class FakeEngine:
@@ -153,14 +155,11 @@ class MemoryStores:
     def place(self, kind: str, uris: str) -> MemoryClient:
         return self.places.setdefault(uris, MemoryClient(uris, kind, fails=self.fails))
 
-    def kinds(self) -> Sequence[str]:
-        return ("FILE", "KAFKA")
+    def kinds(self) -> Sequence[StoreKind[Any]]:
+        return [replace(kind, metadata="STRUCT<place VARCHAR>") for kind in KINDS]
 
-    def formats(self, kind: str) -> Sequence[str]:
-        return ("json", "csv", "parquet") if kind == "FILE" else ("json", "csv")
-
-    def metadata(self, kind: str) -> str:
-        return "STRUCT<place VARCHAR>"
+    def kind(self, name: str) -> StoreKind[Any]:
+        return next(kind for kind in self.kinds() if kind.name == name)
 
     def check_properties(self, kind: str, properties: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
         for key in properties:

@@ -30,13 +30,11 @@ def run(statement: CreateChangelog, context: SessionContext, services: Services,
     columns = stream_declaration.check_columns(statement.columns)
     typed = [(c.name, c.type) for c in statement.columns]
     changelog_declaration.check_primary_key(typed, statement.primary_key)
-    declaration = changelog_declaration.read(statement.properties, typed)
+    declaration = changelog_declaration.read(statement.properties, typed, services.stores.kinds())
     store = lookup.store(declaration.stream.store, Privilege.USAGE, context, services)
-    formats = services.stores.formats(store.type)
-    value_format = stream_declaration.required_format(
-        declaration.stream.value_format, formats, lookup.CHANGELOG, store.type
-    )
-    key = changelog_declaration.record_key(declaration, typed, statement.primary_key, store.type)
+    kind = services.stores.kind(store.type)
+    value_format = stream_declaration.required_format(declaration.stream.value_format, kind, lookup.CHANGELOG)
+    key = changelog_declaration.record_key(declaration, typed, statement.primary_key, kind)
     entity = declaration.stream.entity or name.lower()
     relation = Relation(
         id=str(uuid.uuid4()),
@@ -57,7 +55,7 @@ def run(statement: CreateChangelog, context: SessionContext, services: Services,
         old = None
         if statement.or_replace:
             old = replacing.redeclared(relation, statement.name, schema, context, services)
-        made = declaration.compacted(store.type)
+        made = declaration.compacted(kind)
         stream_entity.ensure(store, entity, made, declaration.given, context, services, work)
         replacing.put(relation, old, services, work)
     return done(TAG)

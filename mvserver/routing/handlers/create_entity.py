@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catalog.acl import Privilege
 from mvserver.pgwire.backend import Result
-from mvserver.routing import lookup
+from mvserver.routing import lookup, stream_entity
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -16,6 +16,7 @@ FIELDS = None
 
 def run(statement: CreateEntity, context: SessionContext, services: Services, work: Work) -> Result:
     store = lookup.store(statement.store, Privilege.CREATE, context, services)
+    stream_entity.check_properties(store, statement.properties, services)
     client = services.stores.client(store)
     client.check_create_entity(statement.name, statement.properties)
     work.effect(

@@ -29,7 +29,7 @@ def run(statement: CreateStore, context: SessionContext, services: Services, wor
     kind = store_kinds.kind(PropertyReader(statement.properties, "a store"), services)
     properties = store_kinds.checked(kind, statement.properties, {}, services)
     now = services.clock()
-    store = Store(str(uuid.uuid4()), 0, statement.name, kind, properties, context.role, now, now)
+    store = Store(str(uuid.uuid4()), 0, statement.name, kind.name, properties, context.role, now, now)
     store_kinds.answers(store, services, work)
     try:
         with catalog.transaction():

@@ -28,10 +28,12 @@ def run(statement: CreateStream, context: SessionContext, services: Services, wo
     else:
         catalog.relations.check_new(schema.id, name)
     columns = stream_declaration.check_columns(statement.columns)
-    declaration = stream_declaration.read(statement.properties, [(c.name, c.type) for c in statement.columns])
+    declaration = stream_declaration.read(
+        statement.properties, [(c.name, c.type) for c in statement.columns], services.stores.kinds()
+    )
     store = lookup.store(declaration.store, Privilege.USAGE, context, services)
-    formats = services.stores.formats(store.type)
-    value_format = stream_declaration.required_format(declaration.value_format, formats, lookup.STREAM, store.type)
+    kind = services.stores.kind(store.type)
+    value_format = stream_declaration.required_format(declaration.value_format, kind, lookup.STREAM)
     entity = declaration.entity or name.lower()
     relation = Relation(
         id=str(uuid.uuid4()),

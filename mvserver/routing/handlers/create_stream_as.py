@@ -47,5 +47,5 @@ def run(statement: CreateStreamAs, context: SessionContext, services: Services, 
         catalog.queries.add(query)
     work.after_commit(services.engine.reconcile)
     context.notice(f'query {query.id} writes to stream "{stream.name}"')
-    sinks.at_least_once(planned.query, context)
+    sinks.at_least_once(planned.query, context, services)
     return done(TAG)

@@ -17,22 +17,21 @@ from mvserver.sql.statements.stores import UpdateStore
 FIELDS = None
 TAG = "UPDATE STORE"
 
-_FIXED = ("type", "access.region", "access_region", "availability_zone")
-
 
 def run(statement: UpdateStore, context: SessionContext, services: Services, work: Work) -> Result:
     catalog = services.catalog
     store = catalog.stores.get(statement.name)
     privileges.require_owner(store, context, services)
+    kind = services.stores.kind(store.type)
     for key in statement.properties:
-        if key in _FIXED:
+        if key == "type" or key in kind.fixed_keys:
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
                 f'property "{key}" of a store cannot be changed',
                 hint="Create another store.",
                 position=statement.properties.position(key),
             )
-    properties = store_kinds.checked(store.type, statement.properties, dict(store.properties), services)
+    properties = store_kinds.checked(kind, statement.properties, dict(store.properties), services)
     updated = replace(store, properties=properties, updated_at=max(services.clock(), store.updated_at + 1e-6))
     try:
         store_kinds.answers(updated, services, work)
