@@ -18,6 +18,7 @@ from mvserver.routing.properties import text_of
 from mvserver.sql.statements.base import Value
 from mvserver.streaming.spark_types import spark_schema
 from spark_sinks.base import SourceReader, StoreClient, TransactionalSink
+from spark_sinks.decode import format_of
 from spark_sinks.kinds import KINDS
 from spark_sinks.store_kind import Source, StoreKind, StoreSettings, Target
 
@@ -68,7 +69,7 @@ class StoreRegistry:
             known[1].close()
 
     def reader(self, store: Store, stream: Relation, plan: ContinuousPlan, work: Path) -> SourceReader:
-        schema = spark_schema(plan.scan.columns) if plan.scan.value_format == "parquet" else None
+        schema = spark_schema(plan.scan.columns) if format_of(plan.scan.value_format).typed_by_spark else None
         source = Source(store.name, self._options(store), stream.entity or "", work, schema)
         return self.kind(store.type).reader(source, self._settings)
 

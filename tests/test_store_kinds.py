@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mvserver.errors import SqlError
+from spark_sinks.decode.formats import VALUE_FORMATS
 from spark_sinks.file.kind import FILE
 from spark_sinks.kafka.kind import KAFKA
 from spark_sinks.kinds import KINDS, PLANNED, entity_properties, secret_keys
@@ -49,5 +50,5 @@ def test_secret_keys_are_those_of_all_kinds() -> None:
 
 def test_what_can_be_written_can_be_read() -> None:
     for kind in KINDS:
-        assert set(kind.written_formats) <= set(kind.formats)
+        assert set(kind.written_formats) <= set(kind.formats) <= set(VALUE_FORMATS)
         assert bool(kind.written_formats) == (kind.sink is not None)

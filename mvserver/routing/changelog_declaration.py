@@ -100,17 +100,10 @@ def check_primary_key(columns: Columns, primary_key: Sequence[str]) -> None:
 
 def _format(reader: PropertyReader, types: dict[str, SqlType]) -> str:
     """What is not said follows from the primary key: a single text or integer is primitive."""
-    given = reader.choice(KEY_FORMAT, ("primitive", "json", "avro", "protobuf"))
+    given = stream_declaration.key_format(reader)
     primitive = len(types) == 1 and next(iter(types.values())).kind in PRIMITIVES
     if given is None:
         return "primitive" if primitive else "json"
-    if given in ("avro", "protobuf"):
-        raise reader.error(
-            KEY_FORMAT,
-            f'key.format "{given}" is not supported',
-            hint="Formats of a key are primitive and json.",
-            sqlstate=sqlstates.FEATURE_NOT_SUPPORTED,
-        )
     if given == "primitive" and not primitive:
         raise reader.error(
             KEY_FORMAT,

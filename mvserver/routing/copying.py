@@ -26,7 +26,6 @@ from mvserver.session.context import SessionContext
 from mvserver.sql.statements.copying import CopyFrom, CopyOptions
 from mvserver.sql.types import parse_type
 
-_FORMATS = ("json", "csv")
 _LENGTH = struct.Struct("!I")
 _QUOTE, _CSV_SPECIAL = '"', frozenset('",')
 
@@ -50,7 +49,7 @@ def plan(statement: CopyFrom, context: SessionContext, services: Services) -> Co
             position=statement.name.position,
         )
     value_format = stream.property("value.format") or "json"
-    stream_declaration.check_format(value_format, _FORMATS, f"{store.type} that COPY writes to")
+    stream_declaration.check_format(value_format, tuple(_RECORDS), f"{store.type} that COPY writes to")
     services.stores.client(store).describe_entity(entity)  # raises when there is none
     known = {column.name: at for at, column in enumerate(stream.columns)}
     names = statement.columns or tuple(known)
@@ -134,7 +133,7 @@ class CopyTarget:
         )
         by_name = {field.name: field for field in self._fields}
         self._oids = tuple(by_name[name].form.oid for name in names)
-        self._record = _json_record(self._fields) if value_format == "json" else _csv_record()
+        self._record = _RECORDS[value_format](self._fields)
         self._kept = tempfile.SpooledTemporaryFile(max_size=limits.COPY_MEMORY_BYTES)  # noqa: SIM115 - close() does
 
     def feed(self, data: bytes) -> None:
@@ -250,7 +249,7 @@ def _json_record(fields: Sequence[_Field]) -> _RecordForm:
     return _RecordForm(ValueForm.json, record)
 
 
-def _csv_record() -> _RecordForm:
+def _csv_record(fields: Sequence[_Field]) -> _RecordForm:
     def value(form: ValueForm, value: Any) -> str:
         text = form.plain(value)
         if "\n" in text or "\r" in text:
@@ -264,3 +263,6 @@ def _csv_record() -> _RecordForm:
         return text
 
     return _RecordForm(value, lambda texts: ",".join(text or "" for text in texts).encode())
+
+
+_RECORDS = {"json": _json_record, "csv": _csv_record}  # by the stream's format

@@ -12,6 +12,7 @@ from mvserver.errors import SqlError
 from mvserver.routing.properties import PropertyReader, text_of
 from mvserver.sql.statements.base import ColumnDefinition, Properties, Value
 from mvserver.sql.types import Kind, SqlType, parse_type
+from spark_sinks.decode.formats import KEY_FORMATS, NAMES_OF_KEYS, NAMES_OF_VALUES, PLANNED, VALUE_FORMATS
 from spark_sinks.kinds import entity_properties, planned_entity_properties
 from spark_sinks.store_kind import EntityProperty, StoreKind
 
@@ -20,7 +21,6 @@ _ERRORS = "source.deserialization.error.handling"
 
 _KEY_KINDS = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE, Kind.VARCHAR)
 _EVENT_TIME_KINDS = (Kind.BIGINT, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ)
-_ALL_FORMATS = ("json", "csv", "parquet", "avro", "protobuf", "primitive")
 _ERROR_HANDLING = ("TERMINATE", "IGNORE", "IGNORE_AND_LOG")
 
 
@@ -73,7 +73,7 @@ def read(
         value_format=_format(reader, "value.format", kinds),
         timestamp=_timestamp(reader, columns),
         timestamp_format=reader.choice("timestamp.format", ("sql", "iso8601")),
-        key_format=_key_format(reader),
+        key_format=key_format(reader),
         key_type=reader.text("key.type"),
         entity_properties=_entity_properties(reader, of_entities),
         error_handling=reader.choice(_ERRORS, _ERROR_HANDLING),
@@ -82,7 +82,7 @@ def read(
         reader.refuse(key, "The key of written records cannot be chosen.")
     for kind, planned in planned_entity_properties(kinds):
         reader.refuse(planned.name, f"There are no stores of type {kind} yet.")
-    for key in ("key.descriptor.name", "value.descriptor.name"):
+    for key in (key for format_ in PLANNED for key in format_.properties):
         reader.refuse(key, _formats_hint(kinds))
     reader.refuse("enable.upsert.mode", "It is a property of changelogs.")
     reader.end(tuple(dict.fromkeys((*_OWN, *(known.name for known in of_entities), _ERRORS, *also_known))))
@@ -156,8 +156,8 @@ def _formats_hint(kinds: Sequence[StoreKind[Any]]) -> str:
 
 
 def _format(reader: PropertyReader, key: str, kinds: Sequence[StoreKind[Any]]) -> str | None:
-    value = reader.choice(key, _ALL_FORMATS)
-    if value in ("avro", "protobuf", "primitive"):
+    value = reader.choice(key, NAMES_OF_VALUES)
+    if value is not None and value not in VALUE_FORMATS:
         raise reader.error(
             key,
             f'{key} "{value}" is not supported',
@@ -167,13 +167,13 @@ def _format(reader: PropertyReader, key: str, kinds: Sequence[StoreKind[Any]]) -
     return value
 
 
-def _key_format(reader: PropertyReader) -> str | None:
-    value = reader.choice("key.format", ("primitive", "json", "avro", "protobuf"))
-    if value in ("avro", "protobuf"):
+def key_format(reader: PropertyReader) -> str | None:
+    value = reader.choice("key.format", NAMES_OF_KEYS)
+    if value is not None and value not in KEY_FORMATS:
         raise reader.error(
             "key.format",
             f'key.format "{value}" is not supported',
-            hint="Formats of a key are primitive and json.",
+            hint=f"Formats of a key are {' and '.join(KEY_FORMATS)}.",
             sqlstate=sqlstates.FEATURE_NOT_SUPPORTED,
         )
     return value

@@ -17,7 +17,7 @@ from mvserver.streaming.spark_errors import sql_error
 from mvserver.streaming.spark_types import spark_type
 from mvserver.streaming.targets import build_target
 from spark_sinks.base import METADATA
-from spark_sinks.decode import TYPED_FORMATS, parquet_column
+from spark_sinks.decode import format_of, parquet_column
 from spark_sinks.duckdb.record_columns import DELETED
 
 _RAW = StructType(
@@ -39,7 +39,7 @@ def check_plan(session: SparkSession, plan: object) -> None:
     for pattern in constant_patterns(plan):
         check_pattern(session, pattern)
     fields = list(_RAW.fields)
-    if plan.scan.value_format in TYPED_FORMATS:
+    if format_of(plan.scan.value_format).typed_by_spark:
         fields += [StructField(parquet_column(c.name).strip("`"), spark_type(c.type)) for c in plan.scan.columns]
     if plan.scan.metadata is not None:
         fields.append(StructField(METADATA, spark_type(plan.scan.metadata)))

@@ -27,7 +27,7 @@ from mvserver.streaming.targets import Target
 from mvserver.streaming.unnesting import UnnestedRows, unnest_rows
 from mvserver.streaming.windowing import WindowColumns, event_us, state_keys
 from spark_sinks.base import METADATA
-from spark_sinks.decode import TYPED_FORMATS, parquet_column
+from spark_sinks.decode import format_of, parquet_column
 from spark_sinks.decode.columns import NUL
 from spark_sinks.duckdb import value_tables
 from spark_sinks.duckdb.batch_plans import ViewMerge
@@ -310,7 +310,7 @@ def _with_deletions(
 
 
 def _rejected_column(scan: Scan, reason: str, name: str) -> str:
-    if scan.value_format in TYPED_FORMATS:
+    if format_of(scan.value_format).typed_by_spark:
         fields = ", ".join(parquet_column(c.name) for c in scan.columns)
         raw = f"cast(to_json(struct({fields})) as binary)"
     else:

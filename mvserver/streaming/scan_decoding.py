@@ -12,7 +12,6 @@ from itertools import zip_longest
 from mvserver.compiler.plans import Scan, ScanColumn
 from mvserver.streaming.spark_types import spark_type
 from spark_sinks.decode import DecodeColumn, decode
-from spark_sinks.decode.keys import decode_key
 from spark_sinks.duckdb.record_columns import DELETED
 
 Stages = tuple[tuple[str, ...], ...]
@@ -46,9 +45,8 @@ def decode_scan(scan: Scan, prefix: str, *, trial: bool) -> DecodedScan:
         key = tuple(columns[name] for name in scan.primary_key)
         return DecodedScan(decoded.stages, columns, decoded.good, decoded.good, decoded.reason, key)
     declared = {c.name: c for c in scan.columns}
-    keyed = decode_key(
-        scan.key_format, [_column(declared[name]) for name in scan.primary_key], f"{prefix}k", trial=trial
-    )
+    of_key = [_column(declared[name]) for name in scan.primary_key]
+    keyed = decode(scan.key_format, of_key, "key", f"{prefix}k", trial=trial)
     key_columns = dict(keyed.columns)
     stages = side_by_side(decoded.stages, keyed.stages)
     deleted = "value IS NULL"

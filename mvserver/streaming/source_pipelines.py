@@ -15,6 +15,7 @@ from mvserver.compiler.plans import ContinuousPlan, Projection, Scan
 from mvserver.streaming.engine_services import EngineServices
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.push import PushQueries
+from spark_sinks.decode import format_of
 
 _NAMESPACE = uuid.UUID("6a1f9f0e-5a0c-4b7e-9a52-0d2a5b1c6e11")  # of pipeline ids, which are derived
 
@@ -41,8 +42,8 @@ class SourcePipelines:
     def of_source(self, store: Store, stream: Relation, plan: ContinuousPlan) -> tuple[Pipeline, bool]:
         """The pipeline of a source, and whether nothing has been read by it yet."""
         entity = stream.entity or ""
-        # A Parquet file is typed by its reader: each relation over it needs a scan of its own.
-        own = stream.id if plan.scan.value_format == "parquet" else ""
+        # Where Spark types the records, by what is declared, each relation needs a scan of its own.
+        own = stream.id if format_of(plan.scan.value_format).typed_by_spark else ""
         pipeline_id = str(uuid.uuid5(_NAMESPACE, f"{store.id}/{entity}/{own}"))
         found = self._pipelines.get(pipeline_id)
         if found is not None:
