@@ -23,10 +23,11 @@ from spark_sinks.base import Position
 from spark_sinks.jars import Connector, Jar, default_ivy_home
 from spark_sinks.kafka.client import KafkaClient
 from spark_sinks.kafka.jars import CONNECTOR
+from spark_sinks.kafka.metadata import METADATA_TYPE
 from spark_sinks.kafka.options import KafkaOptions
 from spark_sinks.kafka.positions import offsets_of
 from spark_sinks.kafka.sink import KafkaSink
-from spark_sinks.kafka.source import METADATA_TYPE, KafkaReader
+from spark_sinks.kafka.source import KafkaReader
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 MakeTopic = Callable[..., str]

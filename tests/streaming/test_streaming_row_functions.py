@@ -27,7 +27,8 @@ from mvserver.streaming.targets import build_target
 from spark_sinks.base import METADATA
 from spark_sinks.file.files import visible_files
 from spark_sinks.file.journal import FileJournal
-from spark_sinks.file.source import METADATA_TYPE, FileReader
+from spark_sinks.file.metadata import METADATA_TYPE
+from spark_sinks.file.source import FileReader
 
 RECORD_TIME = dt.datetime(2024, 5, 17, 12, 0, 0, 123_456, tzinfo=dt.UTC)
 RECORDS = [
