@@ -188,7 +188,7 @@ class Adoption:
         """A new definition version of a view, with an empty state, from what the source still has."""
         query_id = known.query.id
         first = pipeline.reader.adopt(json.loads(known.query.start_position), fresh=False)
-        position, note = pipeline.reader.remaining(first)
+        position, note = pipeline.reader.health.remaining(first)
         query = self._services.next_version(known.query)
         version = query.definition_version
         pipeline.remove(query_id)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from mvserver import limits
 from mvserver.errors import SqlError
-from spark_sinks.base import Position, SourceReader
+from spark_sinks.base import Position, Positions
 from spark_sinks.duckdb.ledger import encode
 
 _log = logging.getLogger(__name__)
@@ -43,12 +43,12 @@ class Batch:
     def of(cls, source: str, start: Position) -> Batch:
         return cls(source, hashlib.blake2b(encode(start).encode(), digest_size=16).hexdigest(), start)
 
-    def is_in(self, reader: SourceReader, start: Position, end: Position) -> bool:
+    def is_in(self, positions: Positions, start: Position, end: Position) -> bool:
         """Whether a batch from ``start`` to ``end`` has the first of these records in it."""
         if self.start is None:
             return self.place == Batch.of(self.source, start).place
         try:
-            return reader.reached(self.start, start) and not reader.reached(self.start, end)
+            return positions.reached(self.start, start) and not positions.reached(self.start, end)
         except SqlError:  # of a topic that was made anew: they are not there any more
             return False
 

@@ -79,7 +79,6 @@ class BoundedReads:
                 start = reader.adopt(json.loads(positions[0]), fresh=False)
                 return self._rows(plan, reader, (start, end), rows_max, stopped)
             finally:
-                reader.close_stream()
                 reader.close()
         finally:
             shutil.rmtree(work, ignore_errors=True)
@@ -101,9 +100,9 @@ class BoundedReads:
             records_max = limits.BOUNDED_ROUND_RECORDS_MAX
             if rows_max is not None:
                 records_max = max(_ROUND_MIN, min(records_max, rows_max))
-            while not reader.reached(start, end) and (rows_max is None or rows.count < rows_max):
+            while not reader.positions.reached(start, end) and (rows_max is None or rows.count < rows_max):
                 _refuse_stopped(stopped)
-                following = reader.advance(start, reader.limit(start, end, records_max))
+                following = reader.positions.advance(start, reader.positions.limit(start, end, records_max))
                 try:
                     evaluated = self._round(rows.target, reader, evaluator, start, following, stopped)
                 except BatchUnwanted:
@@ -115,7 +114,7 @@ class BoundedReads:
                     if is_too_large(error) and records_max > 1:
                         records_max = max(1, records_max // 4)
                         continue
-                    raise reader.explain_failure(error, start) from error
+                    raise reader.health.explain_failure(error, start) from error
                 reader.confirm(start)
                 rows.take(evaluated)
                 start = following
@@ -135,9 +134,9 @@ class BoundedReads:
         stopped: Callable[[], bool],
     ) -> Evaluated:
         subscriber = PushSubscriber(target, 1, start, target.plan.scan.error_handling, filled=True)
-        records = reader.distance(start, end)
+        records = reader.positions.distance(start, end)
         session = self._session(stopped)
-        whole = Range(READ + target.plan.scan.relation_id, reader, start, end)
+        whole = Range(READ + target.plan.scan.relation_id, reader.positions, start, end)
         with (
             self._guard.noticing(session),
             self._guard.evaluating(session, whole, self._gate.admitted(), stopped),

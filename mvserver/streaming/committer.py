@@ -179,7 +179,7 @@ class Committer:
         if subscriber.policy is not ErrorHandling.TERMINATE or not evaluated.rejected_counts.get(relation_id):
             return None
         skip = subscriber.skip_rejected_until
-        if skip is not None and self._reader.reached(skip, share.end):
+        if skip is not None and self._reader.positions.reached(skip, share.end):
             return None
         first = next(row for row in evaluated.rejected if row.relation_id == relation_id)
         return SqlError(

@@ -188,7 +188,7 @@ class SinkQuery:
         start = self._position
         assert start is not None  # noqa: S101 - set before the generation runs
         end = self._reader.batch_end(checkpoint, batch_id, start)
-        services, whole = self._services, Range(self._query.id, self._reader, start, end)
+        services, whole = self._services, Range(self._query.id, self._reader.positions, start, end)
         with services.guard.evaluating(session, whole, services.gate.admitted(), self._stopping.is_set):
             table = self._evaluated(frame, start, end)
         rejected = self._reject(table)
@@ -204,7 +204,7 @@ class SinkQuery:
         self._written_at = time.monotonic()
         self._services.reached("after sink")
         self._position = end
-        records = self._reader.distance(start, end)
+        records = self._reader.positions.distance(start, end)
         self._records_in += records
         self._rejected += rejected
         self._epoch += 1
@@ -216,8 +216,8 @@ class SinkQuery:
             self._records_max = min(self._services.records_per_trigger, self._records_max * GROWTH)
 
     def _evaluated(self, frame: DataFrame, start: Position, end: Position) -> pa.Table:
-        records = self._reader.distance(start, end)
-        divisible = self._reader.divisible(start, end, RECORDS_MIN)
+        records = self._reader.positions.distance(start, end)
+        divisible = self._reader.positions.divisible(start, end, RECORDS_MIN)
         bound = Bound(
             records,
             limit_s=self._services.batch_timeout_s * (1.0 if divisible else max(1.0, records / HONEST_RECORDS_MIN)),
@@ -229,7 +229,9 @@ class SinkQuery:
             return run_watched(frame.sparkSession, bound, lambda: self._rows(frame).toArrow())
         except Exception as error:
             smaller = isinstance(error, BatchOverran) or is_too_large(error)
-            if smaller and self._reader.divisible(start, end, RECORDS_MIN if isinstance(error, BatchOverran) else 1):
+            if smaller and self._reader.positions.divisible(
+                start, end, RECORDS_MIN if isinstance(error, BatchOverran) else 1
+            ):
                 self._records_max = min(RECORDS_MIN, max(1, records // 4))
                 raise
             raise blame(error) or error from error
@@ -293,7 +295,7 @@ class SinkQuery:
             if health.state == "failed":
                 self._failure = health.cause
             else:
-                self._stalled = health.cause or str(self._reader.explain_failure(error, self._position))
+                self._stalled = health.cause or str(self._reader.health.explain_failure(error, self._position))
         _log.warning("query %s stopped: %s", self._query.id, self._failure or self._stalled)
 
     def _watch(self) -> None:
@@ -313,7 +315,7 @@ class SinkQuery:
 
     def status(self, spark: SparkState) -> QueryStatus:
         position = self._position or {}
-        lag = None if self._latest is None or not position else self._reader.distance(position, self._latest)
+        lag = None if self._latest is None or not position else self._reader.positions.distance(position, self._latest)
         state, error = self._state(spark)
         return QueryStatus(
             query_id=self._query.id,
@@ -321,7 +323,7 @@ class SinkQuery:
             error=error,
             rows_in_per_s=self._rate_in.per_second(),
             rows_out_per_s=self._rate_out.per_second(),
-            rows_in=self._records_in if self._reader.counts_records else None,
+            rows_in=self._records_in if self._reader.positions.counts_records else None,
             rejected=self._rejected,
             position=json.dumps(position, sort_keys=True),
             latest_position=json.dumps(self._latest or {}, sort_keys=True),

@@ -104,7 +104,7 @@ class DerivedSource:
         readers = {pipeline.id: reader for pipeline, reader in zip(self.pipelines, self.readers, strict=True)}
         through = [(readers[feed.pipeline.id], feed.subscriber) for feed in self.inner]
         through.append((self.readers[0], query))
-        if len(known) == len(moments) and all(r.reached(s.position, r.end()) for r, s in through):
+        if len(known) == len(moments) and all(r.positions.reached(s.position, r.end()) for r, s in through):
             query.last_confirmed_at = max(query.last_confirmed_at or 0.0, min(known))
         return query.last_confirmed_at
 
@@ -203,7 +203,7 @@ class DerivedSources:
             if node.sides[index].scan.derived is None:
                 position = pipeline.reader.adopt(next(starts), fresh=fresh)
                 if rebuilt:
-                    position, note = pipeline.reader.remaining(position)
+                    position, note = pipeline.reader.health.remaining(position)
                     notes += [] if note is None else [note]
             policy = side.plan.scan.error_handling
             # Either new, or its state was lost: then the source must still have all that it was made of.

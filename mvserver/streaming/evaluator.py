@@ -121,10 +121,10 @@ class BatchEvaluator:
         """Whether fewer records are to be tried after such an error."""
         if isinstance(error, BatchOverran):
             return self._can_be_halved(shares)
-        return is_too_large(error) and self._reader.divisible(shares[0].start, shares[0].end, 1)
+        return is_too_large(error) and self._reader.positions.divisible(shares[0].start, shares[0].end, 1)
 
     def _can_be_halved(self, shares: Sequence[Share]) -> bool:
-        return bool(shares) and self._reader.divisible(shares[0].start, shares[0].end, RECORDS_MIN)
+        return bool(shares) and self._reader.positions.divisible(shares[0].start, shares[0].end, RECORDS_MIN)
 
     def _together(self, frame: DataFrame, shares: Sequence[Share], records: int) -> Evaluated:
         targets = [share.subscriber.target for share in shares]

@@ -124,7 +124,7 @@ class Filler:
                 and not s.unverified
                 and encode(s.claimed) == encode(s.position)
                 and encode(s.claimed) != encode(self._roster.next)
-                and not self._reader.reached(s.claimed, self._roster.position)
+                and not self._reader.positions.reached(s.claimed, self._roster.position)
                 and not self._roster.leaves_to_batch(s)
             ]
             if not behind:
@@ -149,15 +149,15 @@ class Filler:
         assert target is not None  # noqa: S101 - rounds begin only when the pipeline stands somewhere
         beside = self._gate.has_live_work()
         tasks_max = max(1, session.sparkContext.defaultParallelism // _SLOTS_SHARE) if beside else None
-        end = self._reader.limit(start, target, self._records_max(group[0], target, beside=beside))
-        end = self._reader.advance(start, end)
-        records = self._reader.distance(start, end)
+        end = self._reader.positions.limit(start, target, self._records_max(group[0], target, beside=beside))
+        end = self._reader.positions.advance(start, end)
+        records = self._reader.positions.distance(start, end)
         shares = [Share(s, start, end, records) for s in group]
         with self._roster.lock:
             for subscriber in group:
                 subscriber.claimed = end
-                subscriber.left_by_round = self._reader.distance(end, target)
-        whole = Range(self._pipeline_id, self._reader, start, end)
+                subscriber.left_by_round = self._reader.positions.distance(end, target)
+        whole = Range(self._pipeline_id, self._reader.positions, start, end)
         with self._guard.evaluating(session, whole, self._gate.admitted_round(), self._stopping.is_set):
             began = time.monotonic()
             frame = self._reader.batch(session, start, end)
@@ -181,7 +181,7 @@ class Filler:
         if not beside or not first.kept:
             return records_max
         left = first.left_by_round
-        came_in = 0 if left is None else max(0, self._reader.distance(first.claimed, target) - left)
+        came_in = 0 if left is None else max(0, self._reader.positions.distance(first.claimed, target) - left)
         return min(records_max, self.size.next(came_in))
 
     def _fill_failed(self, group: list[Subscriber], error: BaseException) -> None:
@@ -195,7 +195,7 @@ class Filler:
         self._roster.notice(error)
         smaller = self._roster.shrink_batches(error)
         lost = isinstance(error, SparkLostError)  # which all queries show as long as Spark is not there
-        cause = self._reader.explain_failure(error, group[0].position)
+        cause = self._reader.health.explain_failure(error, group[0].position)
         if not smaller and not lost:
             _log.warning("filling %s failed: %s", [s.query_id for s in group], cause)
         with self._roster.lock:
@@ -221,6 +221,6 @@ class Filler:
                 end = self._end_of_look(subscriber.fill_look)
                 if end is not None:
                     subscriber.fill_target = end
-                    subscriber.fill_records = self._reader.distance(subscriber.position, end)
+                    subscriber.fill_records = self._reader.positions.distance(subscriber.position, end)
             done = [s for s in waiting if self._roster.is_filled(s)]
         self._roster.set_filled(done)

@@ -122,7 +122,7 @@ class _ViewEnd:
         def there() -> bool:
             if self._end is None:
                 self._end = pipeline.end_answered(self._number)
-            return self._end is not None and pipeline.reader.reached(subscriber.position, self._end)
+            return self._end is not None and pipeline.reader.positions.reached(subscriber.position, self._end)
 
         pipeline.wait(lambda: there() or not subscriber.wants_batches, max(0.0, deadline - time.monotonic()))
         self._there = there()
@@ -142,7 +142,7 @@ class _ViewEnd:
         if self._end is None:
             sentence = f'The source of "{name}" has not said yet where it ends.'
         else:
-            records = pipeline.reader.distance(kept.subscriber.position, self._end)
+            records = pipeline.reader.positions.distance(kept.subscriber.position, self._end)
             sentence = f'"{name}" lags {records} {"record" if records == 1 else "records"} behind the end that its '
             sentence += "source had when the query arrived."
         if kept.interruption is not None:

@@ -13,8 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.spark_calls import close_idle_callbacks, for_each_batch
-from spark_sinks.base import Position, SourceReader
-from spark_sinks.duckdb.log_reader import LogReader
+from spark_sinks.base import NotifiedRows, Position, SourceReader
 
 _LOOK_S = 1
 
@@ -55,8 +54,7 @@ def run_generation(
             except Exception as error:  # noqa: BLE001 - raised below; through Spark it would lose its type
                 failed.append(error)
 
-    frame = reader.stream(session, position, records_per_trigger=records_per_trigger)
-    try:
+    with reader.stream(session, position, records_per_trigger=records_per_trigger) as frame:
         query = (
             for_each_batch(frame.writeStream, guarded)
             .option("checkpointLocation", str(checkpoint))
@@ -74,8 +72,6 @@ def run_generation(
                 pass  # a running callback ends first; later ones return at once
             query.stop()
             close_idle_callbacks(session)
-    finally:
-        reader.close_stream()
     if failed:
         raise failed[0]
     if not over.is_set():
@@ -84,7 +80,8 @@ def run_generation(
 
 def run_rounds(
     session: SparkSession,
-    reader: LogReader,
+    reader: SourceReader,
+    rows: NotifiedRows,
     position: Position,
     *,
     records_per_trigger: int,
@@ -92,15 +89,15 @@ def run_rounds(
     ended: Callable[[], bool],
     running: Callable[[bool], None],
 ) -> None:
-    """The same over a log, of which Spark has no stream: bounded batches, one as soon as there are rows for it. They
-    are handed to Spark only where ``on_batch`` asks for it."""
+    """The same over the ``rows`` of the reader, of which Spark has no stream: bounded batches, one as soon as there are
+    rows for it. They are handed to Spark only where ``on_batch`` asks for it."""
     running(True)
     try:
         batch_id = 0
         while not ended():
-            end = reader.next_batch(position, records_per_trigger)
-            if reader.reached(position, end):
-                reader.wait(_LOOK_S)
+            end = rows.next_batch(position, records_per_trigger)
+            if reader.positions.reached(position, end):
+                rows.wait(_LOOK_S)
                 continue
             on_batch(partial(reader.batch, session, position, end), batch_id)
             position = end

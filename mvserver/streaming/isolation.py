@@ -21,7 +21,7 @@ from pathlib import Path
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.batch_register import Batch, BatchRegister
-from spark_sinks.base import Position, SourceReader
+from spark_sinks.base import Position, Positions
 
 _log = logging.getLogger(__name__)
 
@@ -112,14 +112,14 @@ class Isolation:
         with self._lock:
             return any(each.on_probation and not each.is_guilty for each in self._of(source))
 
-    def check(self, source: str, reader: SourceReader, start: Position, end: Position) -> None:
+    def check(self, source: str, positions: Positions, start: Position, end: Position) -> None:
         """55000 for a batch that has the records at which the JVM has ended too often."""
         if not self._suspicions:
             return
         with self._lock:
             guilty = [each for each in self._of(source) if each.is_guilty]
         for each in guilty:
-            if each.batch.is_in(reader, start, end):
+            if each.batch.is_in(positions, start, end):
                 raise each.error()
 
     @contextmanager

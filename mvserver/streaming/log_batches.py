@@ -15,9 +15,9 @@ from mvserver.streaming.evaluate import Evaluated, evaluated_rows
 from mvserver.streaming.program import ViewInput
 from mvserver.streaming.shares import Share
 from mvserver.streaming.targets import Target
+from spark_sinks.base import NotifiedRows, SourceReader
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.join_sides import FeedState
-from spark_sinks.duckdb.log_reader import LogReader
 from spark_sinks.duckdb.record_columns import DELETED, PARTITION, PLACE, RANK, SEGMENT
 
 _FLAG, _KNOWN = "f", "known"
@@ -62,8 +62,9 @@ def log_program(target: Target) -> LogProgram | None:
 class LogBatches:
     """Of one log's pipeline."""
 
-    def __init__(self, reader: LogReader) -> None:
+    def __init__(self, reader: SourceReader, rows: NotifiedRows) -> None:
         self._reader = reader
+        self._rows = rows
         self._programs: dict[tuple[str, str], LogProgram | None] = {}
 
     def evaluate(self, shares: Sequence[Share]) -> list[tuple[Evaluated, list[Share]]] | None:
@@ -83,7 +84,7 @@ class LogBatches:
         if key not in self._programs:
             self._programs[key] = log_program(target)
         program = self._programs[key]
-        table = None if program is None else self._reader.evaluated(program.query, share.start, share.end)
+        table = None if program is None else self._rows.evaluated(program.query, share.start, share.end)
         return None if program is None or table is None else evaluated_rows(table, (program.view,), (), self._reader)
 
 

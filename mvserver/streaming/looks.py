@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.base import Position, SourceReader
+from spark_sinks.base import Position, Positions
 from spark_sinks.duckdb.ledger import encode
 
 LOOKS_MAX = 64  # of a view that does not keep up; beyond, every other one is forgotten
@@ -16,8 +16,8 @@ LOOKS_MAX = 64  # of a view that does not keep up; beyond, every other one is fo
 class Looks:
     """Guarded by its pipeline's lock. Moments are seconds since the epoch."""
 
-    def __init__(self, reader: SourceReader) -> None:
-        self._reader = reader
+    def __init__(self, positions: Positions) -> None:
+        self._positions = positions
         self._seen: list[tuple[float, Position]] = []  # oldest first, and so the nearest end first
 
     def __len__(self) -> int:
@@ -47,7 +47,7 @@ class Looks:
 
     def _reached(self, position: Position, end: Position) -> bool:
         try:
-            return self._reader.reached(position, end)
+            return self._positions.reached(position, end)
         except SqlError as error:
             if error.sqlstate != sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
                 raise

@@ -37,7 +37,6 @@ from mvserver.streaming.standings import close_idle
 from mvserver.streaming.subscribers import Subscriber
 from spark_sinks.base import Position, SourceReader
 from spark_sinks.duckdb.ledger import LedgerEntry, encode
-from spark_sinks.duckdb.log_reader import LogReader
 from spark_sinks.duckdb.writer import Writer
 
 _log = logging.getLogger(__name__)
@@ -83,7 +82,7 @@ class Pipeline:
             still_wants=self._still_wants,
             noticed=self._noticed,
         )
-        self._log_batches = LogBatches(reader) if isinstance(reader, LogReader) else None
+        self._log_batches = None if reader.notified is None else LogBatches(reader, reader.notified)
         self._committer = Committer(self._roster, reader, services.writer, services.committed)
         self._watch = SourceWatch(
             self._roster,
@@ -248,7 +247,7 @@ class Pipeline:
             if not wanted:
                 return  # those who were waited for cannot be read for
             if self._roster.position is None:
-                self._roster.position = self.reader.initial(wanted)
+                self._roster.position = self.reader.positions.initial(wanted)
             position = self._roster.next = self._roster.position
             self._roster.error = None
             for subscriber in self._roster.subscribers.values():
@@ -267,9 +266,10 @@ class Pipeline:
             over = self._stopping.is_set() or self._roster.error is not None or not self._roster.wanted()
             return over or not guard.is_current(session) or self._may_have_more(records_max)
 
-        if isinstance(self.reader, LogReader):
+        rows = self.reader.notified
+        if rows is not None:
             run_rounds(
-                session, self.reader, position,
+                session, self.reader, rows, position,
                 records_per_trigger=records_max, on_batch=on_batch, ended=ended, running=running,
             )  # fmt: skip
         else:
@@ -303,7 +303,7 @@ class Pipeline:
         known = self._roster.known_position()
         if known is None:
             return
-        cause = self.reader.explain_failure(self._roster.error or error, known)
+        cause = self.reader.health.explain_failure(self._roster.error or error, known)
         health = health_of(self.reader, known)
         _log.warning("pipeline %s stopped: %s (source %s: %s)", self.id, cause, health.state, health.cause)
         with self._roster.lock:
@@ -319,23 +319,23 @@ class Pipeline:
     def _take_batch(
         self, session: SparkSession, frame: Callable[[], DataFrame], batch_id: int, checkpoint: str
     ) -> None:
-        start = self._roster.next
+        positions, start = self.reader.positions, self._roster.next
         end = self.reader.batch_end(checkpoint, batch_id, start)
         with self._roster.lock:
-            records = self.reader.distance(start, end)
+            records = positions.distance(start, end)
             live = [s for s in self._roster.subscribers.values() if self._takes(s, start) and s.takes(records)]
             joining = [
                 s
                 for s in self._roster.subscribers.values()
-                if s not in live and self._roster.joins(s, start) and s.takes(self.reader.distance(s.claimed, end))
+                if s not in live and self._roster.joins(s, start) and s.takes(positions.distance(s.claimed, end))
             ]
             shares = [Share(s, start, end, records) for s in live]
-            others = [Share(s, s.claimed, self.reader.advance(s.claimed, end), records) for s in joining]
+            others = [Share(s, s.claimed, positions.advance(s.claimed, end), records) for s in joining]
             for share in (*shares, *others):
                 share.subscriber.claimed = share.end
             self._roster.next = end
             self._roster.last_batch_at = time.monotonic()
-        parts = self._evaluated(session, frame, shares, others, Range(self.id, self.reader, start, end))
+        parts = self._evaluated(session, frame, shares, others, Range(self.id, positions, start, end))
         entry = LedgerEntry(self.id, self._generation, batch_id, start, end, records)
         self._services.reached("after spark")
         self._committer.pace.evaluated()
@@ -358,12 +358,12 @@ class Pipeline:
         in_duckdb = None if self._log_batches is None else self._log_batches.evaluate([*shares, *others])
         if in_duckdb is not None:
             return in_duckdb
-        records, services = self.reader.distance(whole.start, whole.end), self._services
+        records, services = self.reader.positions.distance(whole.start, whole.end), self._services
         with services.guard.evaluating(session, whole, services.gate.admitted(), self._stopping.is_set):
             began = time.monotonic()
             parts = [self._evaluator.evaluate(frame(), shares, records)]
             for share in others:
-                span = self.reader.distance(share.start, share.end)
+                span = self.reader.positions.distance(share.start, share.end)
                 own = self.reader.batch(session, share.start, share.end)
                 parts.append(self._evaluator.evaluate(own, [share], span))
             evaluation_s = time.monotonic() - began

@@ -33,5 +33,5 @@ def ranked(table: pa.Table, reader: SourceReader) -> pa.Table:
     """Adds the number of each record's segment."""
     segments = pc.dictionary_encode(table.column(SEGMENT)).combine_chunks()
     names = segments.dictionary.to_pylist()
-    ranks = pa.array(reader.segment_ranks(names), pa.int64())
+    ranks = pa.array(reader.positions.segment_ranks(names), pa.int64())
     return table.append_column(RANK, ranks.take(segments.indices))

@@ -73,13 +73,13 @@ class Roster:
         """Whether a batch that begins at ``start`` reads what a subscriber lacks before it."""
         if not subscriber.wants_batches or subscriber.busy or subscriber.unverified:
             return False
-        return self._reader.distance(subscriber.claimed, start) <= JOIN_RECORDS_MAX
+        return self._reader.positions.distance(subscriber.claimed, start) <= JOIN_RECORDS_MAX
 
     def leaves_to_batch(self, subscriber: Subscriber) -> bool:
         """Whether the next batch will take it in, and another round would not bring it nearer."""
         if not subscriber.kept or not self.is_live() or not self.joins(subscriber, self.next):
             return False
-        near = self._reader.distance(subscriber.claimed, self.next) <= _JOIN_RECORDS
+        near = self._reader.positions.distance(subscriber.claimed, self.next) <= _JOIN_RECORDS
         return near or subscriber.left_by_round == 0
 
     def known_position(self) -> Position | None:
@@ -155,7 +155,7 @@ class Roster:
         """A view whose state was lost is rebuilt only where its source still has all that it was made of."""
         for subscriber in [s for s in self.wanted() if s.unverified]:
             try:
-                self._reader.check_history(subscriber.position)
+                self._reader.health.check_history(subscriber.position)
             except SqlError as error:
                 if error.sqlstate != sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
                     raise
@@ -164,7 +164,7 @@ class Roster:
 
     def is_filled(self, subscriber: Subscriber) -> bool:
         target = subscriber.fill_target
-        return target is not None and self._reader.reached(subscriber.position, target)
+        return target is not None and self._reader.positions.reached(subscriber.position, target)
 
     def set_filled(self, subscribers: Sequence[Subscriber]) -> None:
         """They have the whole history: durable, since reads no longer wait for them."""

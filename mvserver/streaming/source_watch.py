@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 def health_of(reader: SourceReader, position: Position) -> SourceHealth:
     """What a source says of itself. One that cannot be asked has stalled: whoever looks must not end of it."""
     try:
-        return reader.health(position)
+        return reader.health.look(position)
     except SqlError as error:
         return SourceHealth("failed" if error.sqlstate == sqlstates.DATA_CORRUPTED else "stalled", str(error))
     except Exception as error:  # noqa: BLE001 - shown as the pipeline's state, and asked again
@@ -52,7 +52,7 @@ class SourceWatch:
         self._wake = threading.Event()
         self._begun = 0  # number of the last look that has begun
         self._answered = 0  # number of the last look to which the source gave its end
-        self._looks = Looks(reader)
+        self._looks = Looks(reader.positions)
 
     # --- asked by queries -------------------------------------------------------------------------------------------
     def ask(self) -> int:

@@ -13,7 +13,7 @@ from mvserver.errors import raise_instead
 from mvserver.limits import PROBATION_RECORDS_MAX
 from mvserver.streaming.isolation import Isolation
 from mvserver.streaming.supervisor import SparkSupervisor
-from spark_sinks.base import Position, SourceReader
+from spark_sinks.base import Position, Positions
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Range:
     """The records of a source that are evaluated together. ``source`` is the id of a pipeline or of a query."""
 
     source: str
-    reader: SourceReader
+    positions: Positions
     start: Position
     end: Position
 
@@ -98,7 +98,7 @@ class Guarded:
         place: AbstractContextManager[None],
         stopped: Callable[[], bool],
     ) -> Iterator[None]:
-        self.isolation.check(records.source, records.reader, records.start, records.end)
+        self.isolation.check(records.source, records.positions, records.start, records.end)
         with (
             self.isolation.turn(records.source, stopped),
             place,

@@ -9,7 +9,6 @@ from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target
 from spark_sinks.base import Position, SourceReader
 from spark_sinks.duckdb.batch_plans import Advance
-from spark_sinks.duckdb.log_reader import LogReader
 from spark_sinks.duckdb.state import State, watched
 from spark_sinks.duckdb.windows import Standing
 from spark_sinks.duckdb.writer import MergeError, Writer
@@ -22,13 +21,14 @@ def watched_state(target: Target) -> State | None:
 
 def standing(subscriber: Subscriber, end: Position, reader: SourceReader, latest: Position | None) -> Standing:
     """When the view has read up to ``end``. Under the pipeline's lock."""
-    if isinstance(reader, LogReader) and reader.log.marked:
-        return Standing(subscriber.query_id, (), log=reader.log, seq=int(end["seq"]))
+    rows = reader.notified
+    if rows is not None and rows.log.marked:
+        return Standing(subscriber.query_id, (), log=rows.log, seq=int(end["seq"]))
     if subscriber.idleness is None:
         timeout_ms = subscriber.target.plan.scan.idle_timeout_ms
         subscriber.idleness = Idleness(None if timeout_ms is None else timeout_ms / 1000)
-    read = reader.partitions(end)
-    ends = None if latest is None else reader.partitions(latest)
+    read = reader.positions.partitions(end)
+    ends = None if latest is None else reader.positions.partitions(latest)
     return Standing(subscriber.query_id, tuple(sorted(read)), subscriber.idleness.idle(read, ends))
 
 

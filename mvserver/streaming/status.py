@@ -54,7 +54,7 @@ def view_status(query_id: str, subscriber: Subscriber, pipeline: Pipeline, spark
 
 def rows_in_of(subscriber: Subscriber, pipeline: Pipeline) -> int | None:
     """Records since the server's start; None where the source does not count them."""
-    return subscriber.records_in if pipeline.reader.counts_records else None
+    return subscriber.records_in if pipeline.reader.positions.counts_records else None
 
 
 def pipeline_status(pipeline: Pipeline, source_id: str, spark: SparkState) -> PipelineStatus:
@@ -171,7 +171,7 @@ def lag_of(subscriber: Subscriber, pipeline: Pipeline) -> int | None:
     if latest is None:
         return None
     try:
-        return pipeline.reader.distance(subscriber.position, latest)
+        return pipeline.reader.positions.distance(subscriber.position, latest)
     except SqlError as error:
         if error.sqlstate != sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
             raise
@@ -181,7 +181,7 @@ def lag_of(subscriber: Subscriber, pipeline: Pipeline) -> int | None:
 def _backfill(subscriber: Subscriber, pipeline: Pipeline) -> Backfill | None:
     if subscriber.filled or subscriber.fill_target is None:
         return None
-    left = pipeline.reader.distance(subscriber.position, subscriber.fill_target)
+    left = pipeline.reader.positions.distance(subscriber.position, subscriber.fill_target)
     whole = max(subscriber.fill_records or 0, left)
     rate = subscriber.rate_in.per_second()
     return Backfill(whole, whole - left, left / rate if rate > 0 else None)

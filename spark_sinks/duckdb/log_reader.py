@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -28,12 +29,72 @@ if TYPE_CHECKING:
 LOOK_S = 1.0
 
 
-class LogReader:
-    """A :class:`spark_sinks.base.SourceReader`. ``complete`` says whether all that the log is made from has been read
-    once up to its end: until then nobody can say where the log ends. ``look`` is called at
-    intervals while a pipeline asks for rows."""
+class LogPositions:
+    """:class:`spark_sinks.base.Positions` of any log."""
 
     counts_records = True
+
+    def distance(self, start: Position, end: Position) -> int:
+        return max(0, int(end["seq"]) - int(start["seq"]))
+
+    def reached(self, position: Position, target: Position) -> bool:
+        return int(position["seq"]) >= int(target["seq"])
+
+    def limit(self, start: Position, end: Position, records: int) -> Position:
+        return {"seq": min(int(start["seq"]) + records, int(end["seq"]))}
+
+    def divisible(self, start: Position, end: Position, least: int) -> bool:
+        return self.distance(start, end) > least
+
+    def advance(self, start: Position, end: Position) -> Position:
+        return {"seq": int(end["seq"])}
+
+    def initial(self, positions: Sequence[Position]) -> Position:
+        return {"seq": min(int(position["seq"]) for position in positions)}
+
+    def partitions(self, position: Position) -> Mapping[str, int]:
+        return {"0": int(position["seq"])}
+
+    def segment_ranks(self, segments: Sequence[str]) -> Sequence[int]:
+        return [0 for _ in segments]
+
+
+class LogHealth:
+    """A :class:`spark_sinks.base.Health`. ``bounds`` are the numbers of the first row that is kept and of the end."""
+
+    def __init__(self, bounds: Callable[[], tuple[int, int]], complete: Callable[[], bool]) -> None:
+        self._bounds = bounds
+        self._complete = complete
+
+    def look(self, position: Position) -> SourceHealth:
+        return SourceHealth("ok", latest={"seq": self._bounds()[1]} if self._complete() else None)
+
+    def explain_failure(self, error: BaseException, position: Position) -> Exception:
+        if isinstance(error, SqlError):
+            return error
+        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        return SqlError(sqlstates.IO_ERROR, "reading an intermediate result failed", detail=first[:500])
+
+    def remaining(self, start: Position) -> tuple[Position, str | None]:
+        return start, None  # what is left of a log is not asked: it is made anew with what it is made from
+
+    def check_history(self, start: Position) -> None:
+        first, _ = self._bounds()
+        if int(start["seq"]) < first:
+            raise SqlError(
+                sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
+                f"rows from {start['seq']} of an intermediate result are gone",
+                detail=f"It begins at {first}: what all its readers have read is removed.",
+                hint="REFRESH MATERIALIZED VIEW rebuilds a view from its sources.",
+            )
+
+
+class LogReader:
+    """A :class:`spark_sinks.base.SourceReader`, and its own rows as they come. ``complete`` says whether all that the
+    log is made from has been read once up to its end: until then nobody can say where the log ends. ``look`` is called
+    at intervals while a pipeline asks for rows."""
+
+    positions = LogPositions()
 
     def __init__(
         self,
@@ -48,14 +109,18 @@ class LogReader:
         self._schema = schema
         self._cursor = cursor()
         self._cursor.execute("SET TimeZone = 'UTC'")
-        self._complete = complete
         self._look = look
         self._looked_at = time.monotonic()
         self._lock = threading.Lock()  # of the cursor
         self._appended = threading.Event()
         self._batch_end: Position = {"seq": 0}
+        self.health = LogHealth(self._bounds, complete)
 
     # --- rows as they come ------------------------------------------------------------------------------------------
+    @property
+    def notified(self) -> LogReader:
+        return self
+
     def notify(self) -> None:
         """Rows may have been committed."""
         self._appended.set()
@@ -70,7 +135,7 @@ class LogReader:
         if time.monotonic() - self._looked_at >= LOOK_S:
             self._look()
             self._looked_at = time.monotonic()
-        self._batch_end = self.limit(start, self.end(), records)
+        self._batch_end = self.positions.limit(start, self.end(), records)
         return self._batch_end
 
     def batch_end(self, checkpoint: str, batch_id: int, start: Position) -> Position:
@@ -101,20 +166,18 @@ class LogReader:
             return None
 
     def _read(self, query: str, start: Position, end: Position) -> pa.Table:
-        self._check_kept(start)
+        self.health.check_history(start)
         with self._lock:
             return self._cursor.sql(query, params=[int(start["seq"]), int(end["seq"])]).to_arrow_table()
 
-    def stream(self, spark: SparkSession, start: Position, *, records_per_trigger: int) -> DataFrame:
+    def stream(
+        self, spark: SparkSession, start: Position, *, records_per_trigger: int
+    ) -> AbstractContextManager[DataFrame]:
         raise SqlError(sqlstates.INTERNAL_ERROR, "a log has no Spark stream", detail=f"Log {self.log.table}.")
 
-    def close_stream(self) -> None:
-        """When its pipeline has ended."""
+    def close(self) -> None:
         with self._lock:
             self._cursor.close()
-
-    def close(self) -> None:
-        self.close_stream()
 
     # --- positions --------------------------------------------------------------------------------------------------
     def _bounds(self) -> tuple[int, int]:
@@ -132,58 +195,9 @@ class LogReader:
     def confirm(self, position: Position) -> None:
         """A log has no other identity than its name."""
 
-    def limit(self, start: Position, end: Position, records: int) -> Position:
-        return {"seq": min(int(start["seq"]) + records, int(end["seq"]))}
-
-    def advance(self, start: Position, end: Position) -> Position:
-        return {"seq": int(end["seq"])}
-
-    def divisible(self, start: Position, end: Position, least: int) -> bool:
-        return self.distance(start, end) > least
-
-    def initial(self, positions: Sequence[Position]) -> Position:
-        return {"seq": min(int(position["seq"]) for position in positions)}
-
-    def remaining(self, start: Position) -> tuple[Position, str | None]:
-        return start, None  # what is left of a log is not asked: it is made anew with what it is made from
-
-    def check_history(self, start: Position) -> None:
-        self._check_kept(start)
-
-    def _check_kept(self, start: Position) -> None:
-        first, _ = self._bounds()
-        if int(start["seq"]) < first:
-            raise SqlError(
-                sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
-                f"rows from {start['seq']} of an intermediate result are gone",
-                detail=f"It begins at {first}: what all its readers have read is removed.",
-                hint="REFRESH MATERIALIZED VIEW rebuilds a view from its sources.",
-            )
-
     @property
     def record_order(self) -> RecordOrder:
         return RecordOrder("'0'", "cast(position as bigint)")
 
-    def segment_ranks(self, segments: Sequence[str]) -> Sequence[int]:
-        return [0 for _ in segments]
-
-    def partitions(self, position: Position) -> Mapping[str, int]:
-        return {"0": int(position["seq"])}
-
     def rejected_positions(self, records: Sequence[tuple[str, bytes | None]]) -> Sequence[str]:
         return [position for position, _ in records]
-
-    def distance(self, start: Position, end: Position) -> int:
-        return max(0, int(end["seq"]) - int(start["seq"]))
-
-    def reached(self, position: Position, target: Position) -> bool:
-        return int(position["seq"]) >= int(target["seq"])
-
-    def health(self, position: Position) -> SourceHealth:
-        return SourceHealth("ok", latest=self.end() if self._complete() else None)
-
-    def explain_failure(self, error: BaseException, position: Position) -> Exception:
-        if isinstance(error, SqlError):
-            return error
-        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        return SqlError(sqlstates.IO_ERROR, "reading an intermediate result failed", detail=first[:500])

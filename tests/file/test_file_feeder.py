@@ -6,6 +6,7 @@ import errno
 import os
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -24,7 +25,13 @@ def reader(tmp_path: Path) -> Iterator[FileReader]:
     (tmp_path / "clicks").mkdir()
     made = FileReader(tmp_path / "clicks", tmp_path / "work", None, poll_s=0.005)
     yield made
-    made.close_stream()
+    made.close()
+
+
+@pytest.fixture
+def streams() -> Iterator[ExitStack]:
+    with ExitStack() as opened:
+        yield opened
 
 
 def add(folder: Path, name: str) -> None:
@@ -43,20 +50,22 @@ def shown(folder: Path, step: int) -> list[str]:
     return sorted(path.name for path in inbox.iterdir())
 
 
-def test_a_file_that_comes_within_the_tick_of_the_last_change_is_found(tmp_path: Path, reader: FileReader) -> None:
+def test_a_file_that_comes_within_the_tick_of_the_last_change_is_found(
+    tmp_path: Path, reader: FileReader, streams: ExitStack
+) -> None:
     add(tmp_path, "a.json")
     tick = time.time_ns() + 60_000_000_000  # a tick that does not end during the test
     os.utime(tmp_path / "clicks", ns=(tick, tick))
-    reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=1000)
+    streams.enter_context(reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=1000))
     assert shown(tmp_path, 1) == ["a.json"]
     add(tmp_path, "b.json")
     os.utime(tmp_path / "clicks", ns=(tick, tick))
     assert reader.batch_end("", 0, {"seq": 0}) == {"seq": 1}  # the step is taken: the feeder looks again
     assert shown(tmp_path, 2) == ["b.json"]
-    assert reader.health({"seq": 1}).latest == {"seq": 2}
+    assert reader.health.look({"seq": 1}).latest == {"seq": 2}
 
 
-def test_a_step_goes_while_its_successor_is_read(tmp_path: Path, reader: FileReader) -> None:
+def test_a_step_goes_while_its_successor_is_read(tmp_path: Path, reader: FileReader, streams: ExitStack) -> None:
     """Not when another one is shown: Spark may be listing the inbox then, and fails where a directory goes."""
 
     def steps() -> list[int]:
@@ -64,7 +73,7 @@ def test_a_step_goes_while_its_successor_is_read(tmp_path: Path, reader: FileRea
 
     for name in "abc":
         add(tmp_path, f"{name}.json")
-    reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0)  # a file a step
+    streams.enter_context(reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0))  # a file a step
     for step in (1, 2, 3):
         assert shown(tmp_path, step) == [f"{'abc'[step - 1]}.json"]
         assert steps() == [step - 1, step]
@@ -73,25 +82,25 @@ def test_a_step_goes_while_its_successor_is_read(tmp_path: Path, reader: FileRea
 
 
 def test_files_that_cannot_be_handed_on_are_shown_as_the_cause_and_go_on_waiting(
-    tmp_path: Path, reader: FileReader
+    tmp_path: Path, reader: FileReader, streams: ExitStack
 ) -> None:
     add(tmp_path, "a.json")
-    reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0)
+    streams.enter_context(reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0))
     assert shown(tmp_path, 1) == ["a.json"]
     in_the_way = tmp_path / "work" / "inbox" / ".000000000002"
     in_the_way.write_text("")
     add(tmp_path, "b.json")
     assert reader.batch_end("", 0, {"seq": 0}) == {"seq": 1}
     deadline = time.monotonic() + FOUND_WITHIN_S
-    while reader.health({"seq": 1}).state != "stalled":
+    while reader.health.look({"seq": 1}).state != "stalled":
         assert time.monotonic() < deadline
         time.sleep(0.002)
     cause = f"files of directory {tmp_path / 'clicks'} cannot be handed to Spark: File exists"
-    assert reader.health({"seq": 1}).cause == cause
+    assert reader.health.look({"seq": 1}).cause == cause
     in_the_way.unlink()
     assert shown(tmp_path, 2) == ["b.json"]
     assert reader.batch_end("", 1, {"seq": 1}) == {"seq": 2}
-    assert reader.health({"seq": 2}).latest == {"seq": 2}
+    assert reader.health.look({"seq": 2}).latest == {"seq": 2}
 
 
 def test_an_entry_that_could_not_be_written_leaves_the_journal_as_it_was(
@@ -113,65 +122,74 @@ def test_an_entry_that_could_not_be_written_leaves_the_journal_as_it_was(
     assert FileJournal(tmp_path / "files.journal").between(0, 9) == [files[0], files[2]]
 
 
-def test_the_end_that_was_told_is_that_of_the_files_that_were_there(tmp_path: Path, reader: FileReader) -> None:
+def test_the_end_that_was_told_is_that_of_the_files_that_were_there(
+    tmp_path: Path, reader: FileReader, streams: ExitStack
+) -> None:
     """A file that comes later does not go before them, even where its time is earlier: the n-th file stays the n-th."""
     add(tmp_path, "a.json")
-    reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0)  # a file a step
+    streams.enter_context(reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0))  # a file a step
     assert shown(tmp_path, 1) == ["a.json"]
     add(tmp_path, "b.json")
-    assert reader.health({"seq": 0}).latest == {"seq": 2}
+    assert reader.health.look({"seq": 0}).latest == {"seq": 2}
     add(tmp_path, "c.json")
     os.utime(tmp_path / "clicks" / "c.json", ns=(1, 1))
     assert reader.batch_end("", 0, {"seq": 0}) == {"seq": 1}
     assert shown(tmp_path, 2) == ["b.json"]
-    assert reader.health({"seq": 1}).latest == {"seq": 3}
-    reader.stream(MagicMock(), {"seq": 1}, records_per_trigger=0)  # step 2 was not committed
-    assert reader.health({"seq": 1}).latest == {"seq": 3}
+    assert reader.health.look({"seq": 1}).latest == {"seq": 3}
+    streams.enter_context(reader.stream(MagicMock(), {"seq": 1}, records_per_trigger=0))  # step 2 was not committed
+    assert reader.health.look({"seq": 1}).latest == {"seq": 3}
     assert shown(tmp_path, 1) == ["b.json"]
     assert reader.batch_end("", 0, {"seq": 1}) == {"seq": 2}
     assert shown(tmp_path, 2) == ["c.json"]
 
 
-def test_a_link_that_leads_out_is_never_shown_and_named_as_the_cause(tmp_path: Path, reader: FileReader) -> None:
+def test_a_link_that_leads_out_is_never_shown_and_named_as_the_cause(
+    tmp_path: Path, reader: FileReader, streams: ExitStack
+) -> None:
     secret = tmp_path / "secret.json"
     secret.write_text('{"secret":1}\n')
     (tmp_path / "clicks" / "link.json").symlink_to(secret)
     add(tmp_path, "a.json")
-    reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=1000)
+    streams.enter_context(reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=1000))
     wanted = f'files of directory {tmp_path}/clicks are not read: "link.json" leads out of the directories'
-    health = reader.health({"seq": 0})
+    health = reader.health.look({"seq": 0})
     assert (health.state, str(health.cause).startswith(wanted)) == ("stalled", True)
     assert list((tmp_path / "work" / "inbox").glob("0*1")) == []
     (tmp_path / "clicks" / "link.json").unlink()
     assert shown(tmp_path, 1) == ["a.json"]
-    assert reader.health({"seq": 0}).state == "ok"
+    assert reader.health.look({"seq": 0}).state == "ok"
 
 
-def test_what_is_put_in_place_of_a_file_is_not_read(tmp_path: Path, reader: FileReader) -> None:
+def test_what_is_put_in_place_of_a_file_is_not_read(tmp_path: Path, reader: FileReader, streams: ExitStack) -> None:
     secret, file = tmp_path / "secret.json", tmp_path / "clicks" / "a.json"
     secret.write_text('{"b":1}\n')
     file.write_text('{"a":1}\n')
     status = file.stat()
     os.utime(secret, ns=(status.st_atime_ns, status.st_mtime_ns))
-    reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=1000)
+    streams.enter_context(reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=1000))
     assert shown(tmp_path, 1) == ["a.json"]
     file.unlink()
     file.symlink_to(secret)  # of the same size and time
     assert (tmp_path / "work" / "inbox" / f"{1:012d}" / "a.json").read_text() == '{"a":1}\n'
-    for call in (lambda: reader.batch(MagicMock(), {"seq": 0}, {"seq": 1}), lambda: reader.check_history({"seq": 0})):
+    for call in (
+        lambda: reader.batch(MagicMock(), {"seq": 0}, {"seq": 1}),
+        lambda: reader.health.check_history({"seq": 0}),
+    ):
         with pytest.raises(SqlError) as caught:
             call()
         assert caught.value.sqlstate == "42501"
     assert reader.rejected_positions([("a.json", b'{"b":1}')]) == ["a.json:#0"]
 
 
-def test_a_directory_that_becomes_a_link_out_of_the_root_is_not_read(tmp_path: Path, reader: FileReader) -> None:
+def test_a_directory_that_becomes_a_link_out_of_the_root_is_not_read(
+    tmp_path: Path, reader: FileReader, streams: ExitStack
+) -> None:
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret" / "a.json").write_text("{}\n")
     (tmp_path / "clicks").rmdir()
     (tmp_path / "clicks").symlink_to(tmp_path / "secret")
-    reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=1000)
-    health = reader.health({"seq": 0})
+    streams.enter_context(reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=1000))
+    health = reader.health.look({"seq": 0})
     assert (health.state, '"clicks" leads out of the directories' in str(health.cause)) == ("stalled", True)
 
 

@@ -63,14 +63,14 @@ def test_retention_has_passed_the_position(kafka_broker: KafkaBroker, kafka_topi
     delete_before(kafka_broker, topic, 1, 50)
     reader = KafkaReader("k", options(kafka_broker), topic)
     identity = topic_id(kafka_broker, topic)
-    health = reader.health(make_position(identity, {0: 0, 1: 10}))
+    health = reader.health.look(make_position(identity, {0: 0, 1: 10}))
     assert health.state == "failed"
     assert health.cause == (
         f'offsets 10 to 49 are gone from partition 1 of topic "{topic}" in store "k": '
         "The query's next offset is 10; the first one still there is 50."
     )
-    assert reader.health(make_position(identity, {0: 0, 1: 50})).state == "ok"
-    one = reader.health(make_position(identity, {0: 0, 1: 49}))
+    assert reader.health.look(make_position(identity, {0: 0, 1: 50})).state == "ok"
+    one = reader.health.look(make_position(identity, {0: 0, 1: 49}))
     assert one.cause is not None
     assert one.cause.startswith("offset 49 is gone from partition 1")
 
@@ -96,7 +96,9 @@ def test_open_transaction_does_not_look_like_loss(kafka_broker: KafkaBroker, kaf
     producer.flush()
     identity = topic_id(kafka_broker, topic)
     reader = KafkaReader("k", options(kafka_broker), topic)
-    assert reader.health(make_position(identity, {0: 5})) == SourceHealth("ok", None, make_position(identity, {0: 4}))
+    assert reader.health.look(make_position(identity, {0: 5})) == SourceHealth(
+        "ok", None, make_position(identity, {0: 4})
+    )
     producer.abort_transaction(10)
 
 
@@ -107,7 +109,7 @@ def test_new_partitions_are_read_from_their_beginning(kafka_broker: KafkaBroker,
     admin.create_partitions([NewPartitions(topic, 3)])[topic].result(10)
     reader = KafkaReader("k", options(kafka_broker), topic)
     deadline = time.monotonic() + 10
-    while (health := reader.health(make_position(identity, {0: 0}))).latest != make_position(
+    while (health := reader.health.look(make_position(identity, {0: 0}))).latest != make_position(
         identity, {0: 0, 1: 0, 2: 0}
     ):
         assert time.monotonic() < deadline
@@ -115,7 +117,7 @@ def test_new_partitions_are_read_from_their_beginning(kafka_broker: KafkaBroker,
     assert health.state == "ok"
     fill(kafka_broker, topic, [0, 0, 6])
     delete_before(kafka_broker, topic, 2, 4)
-    lost = reader.health(make_position(identity, {0: 0}))
+    lost = reader.health.look(make_position(identity, {0: 0}))
     assert lost.cause is not None
     assert lost.cause.startswith(f'offsets 0 to 3 are gone from partition 2 of topic "{topic}"')
 
@@ -128,7 +130,7 @@ def test_topic_made_anew_is_noticed_by_its_id(kafka_broker: KafkaBroker, kafka_t
     reader = KafkaReader("k", options(kafka_broker), topic)
     reader.confirm(position)
     client.drop_entity(topic, {})
-    gone = reader.health(position)
+    gone = reader.health.look(position)
     assert (gone.state, gone.latest) == ("failed", None)
     assert gone.cause == f'topic "{topic}" does not exist in store "k": It was there when the query was created.'
     with pytest.raises(SqlError) as caught:
@@ -136,7 +138,7 @@ def test_topic_made_anew_is_noticed_by_its_id(kafka_broker: KafkaBroker, kafka_t
     assert caught.value.sqlstate == "42704"
     create_topic(kafka_broker, topic, 2)
     fill(kafka_broker, topic, [3, 30])  # longer than before: offsets alone would not show it
-    again = reader.health(position)
+    again = reader.health.look(position)
     assert again.state == "failed"
     assert again.cause is not None
     assert again.cause.startswith(f'topic "{topic}" in store "k" was deleted and created again: The query reads ')
@@ -150,17 +152,17 @@ def test_broker_that_is_paused_killed_and_comes_back(own_kafka_broker: KafkaBrok
     fill(own_kafka_broker, topic, [3])
     position = make_position(topic_id(own_kafka_broker, topic), {0: 1})
     reader = KafkaReader("k", options(own_kafka_broker), topic, timeout_s=0.5)
-    assert reader.health(position).state == "ok"
+    assert reader.health.look(position).state == "ok"
 
     def stalled() -> None:
         started = time.monotonic()
-        health = reader.health(position)
+        health = reader.health.look(position)
         assert (health.state, (health.cause or "").split(": ")[0]) == ("stalled", 'could not connect to store "k"')
         assert time.monotonic() - started < 5
 
     def recovers() -> None:
         deadline = time.monotonic() + 20
-        while reader.health(position).state != "ok":
+        while reader.health.look(position).state != "ok":
             assert time.monotonic() < deadline
 
     own_kafka_broker.pause()

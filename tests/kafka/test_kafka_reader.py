@@ -67,7 +67,7 @@ class Follower:
         self.values: list[str] = []
         self.ranges: list[tuple[Position, Position, int]] = []
         self.position = start
-        frame = reader.stream(spark, start, records_per_trigger=limit)
+        frame = reader.stream(spark, start, records_per_trigger=limit).__enter__()
 
         def take(batch: DataFrame, batch_id: int) -> None:
             end = reader.batch_end(str(checkpoint), batch_id, self.position)
@@ -125,10 +125,10 @@ def test_columns_and_bounded_range(
         partition, offset = map(int, row["position"].split(":"))
         assert tuple(row["metadata"]) == (topic, partition, offset, 1_700_000_000_000, "CreateTime")
     assert frame.selectExpr("CAST(record_time AS DOUBLE) AS t").distinct().collect()[0]["t"] == 1_700_000_000.0
-    middle = reader.limit(start, end, 6)
-    assert reader.distance(start, middle) + reader.distance(middle, end) == 13
-    assert reader.batch(kafka_spark, start, middle).count() == reader.distance(start, middle)
-    assert reader.batch(kafka_spark, middle, end).count() == reader.distance(middle, end)
+    middle = reader.positions.limit(start, end, 6)
+    assert reader.positions.distance(start, middle) + reader.positions.distance(middle, end) == 13
+    assert reader.batch(kafka_spark, start, middle).count() == reader.positions.distance(start, middle)
+    assert reader.batch(kafka_spark, middle, end).count() == reader.positions.distance(middle, end)
     assert reader.batch(kafka_spark, end, end).count() == 0
 
 
@@ -155,7 +155,7 @@ def test_restarts_with_new_checkpoints_lose_and_double_nothing(
         values += follower.values
         position = follower.position
     last = Follower(kafka_spark, reader, position, tmp_path / "last", 1000)
-    last.until(lambda: reader.reached(last.position, client.position(topic, "latest")))
+    last.until(lambda: reader.positions.reached(last.position, client.position(topic, "latest")))
     last.query.stop()
     values += last.values
     assert sorted(map(int, values)) == list(range(1000, sent))
@@ -228,6 +228,7 @@ def test_backlog_of_one_partition_is_spread_over_the_cores(
 
     query = (
         reader.stream(kafka_spark, start, records_per_trigger=150)
+        .__enter__()
         .writeStream.foreachBatch(take)
         .option("checkpointLocation", str(tmp_path / "c"))
         .trigger(availableNow=True)
@@ -250,7 +251,7 @@ def test_lost_range_is_named_at_the_start(
         future.result(10)
     reader = KafkaReader("k", options(kafka_broker), topic)
     for read in (
-        lambda: reader.stream(kafka_spark, start, records_per_trigger=10),
+        lambda: reader.stream(kafka_spark, start, records_per_trigger=10).__enter__(),
         lambda: reader.batch(kafka_spark, start, client.position(topic, "latest")),
     ):
         with pytest.raises(SqlError) as caught:
@@ -267,14 +268,14 @@ def test_range_lost_while_running_fails_by_name(
     reader = KafkaReader("k", options(kafka_broker), topic)
     start = client.position(topic, "earliest")
     produce(kafka_broker, topic, 0, 0, 100)
-    frame = reader.stream(kafka_spark, start, records_per_trigger=1000)
+    frame = reader.stream(kafka_spark, start, records_per_trigger=1000).__enter__()
     admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
     for future in admin.delete_records([TopicPartition(topic, 0, 40)]).values():
         future.result(10)
     query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c")).start()
     with pytest.raises(Exception) as caught:
         query.awaitTermination(90)
-    explained = reader.explain_failure(caught.value, start)
+    explained = reader.health.explain_failure(caught.value, start)
     assert isinstance(explained, SqlError)
     assert explained.message == f'offsets 0 to 39 are gone from partition 0 of topic "{topic}" in store "k"'
 
@@ -289,7 +290,7 @@ def test_topic_deleted_while_running_fails_by_name(
     follower = Follower(kafka_spark, reader, client.position(topic, "earliest"), tmp_path / "c", 1000)
     follower.until(lambda: len(follower.values) == 10)
     client.drop_entity(topic, {})
-    explained = reader.explain_failure(follower.failure(), follower.position)
+    explained = reader.health.explain_failure(follower.failure(), follower.position)
     assert isinstance(explained, SqlError)
     assert (explained.sqlstate, explained.message) == ("42704", f'topic "{topic}" does not exist in store "k"')
 
@@ -299,9 +300,11 @@ def test_errors_that_are_not_the_sources(kafka_spark: SparkSession, kafka_broker
     own = SqlError("22012", "division by zero")
     other = ValueError("something else")
     nowhere = {"topic_id": "x", "partitions": {"0": 0}}
-    assert reader.explain_failure(own, nowhere) is own
-    assert reader.explain_failure(other, nowhere) is other
-    missing = reader.explain_failure(Exception("[KAFKA_DATA_SOURCE_NOT_ENABLED] Failed ... SQLSTATE: 42K02"), nowhere)
+    assert reader.health.explain_failure(own, nowhere) is own
+    assert reader.health.explain_failure(other, nowhere) is other
+    missing = reader.health.explain_failure(
+        Exception("[KAFKA_DATA_SOURCE_NOT_ENABLED] Failed ... SQLSTATE: 42K02"), nowhere
+    )
     assert isinstance(missing, SqlError)
     assert missing.sqlstate == "58000"
 

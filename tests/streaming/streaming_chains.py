@@ -90,7 +90,7 @@ class Chain:
             node.path: LogReader(node.tables.log, spark_schema(node.scan.columns), writer.read_cursor)
             for node in self._nodes
         }
-        self._batches = {path: LogBatches(reader) for path, reader in self._readers.items()}
+        self._batches = {path: LogBatches(reader, reader) for path, reader in self._readers.items()}
         self._leaves: dict[str, list[_Side]] = {}
         self._inner: list[tuple[str, _Side]] = []
         with writer.transaction() as ledger:
@@ -163,7 +163,7 @@ class Chain:
 
     def _read(self, path: str, side: _Side, rows_max: int) -> None:
         reader = self._readers[path]
-        while side.read < (end := reader.limit({"seq": side.read}, reader.end(), rows_max)["seq"]):
+        while side.read < (end := reader.positions.limit({"seq": side.read}, reader.end(), rows_max)["seq"]):
             subscriber: Any = SimpleNamespace(target=side.target)
             share = Share(subscriber, {"seq": side.read}, {"seq": end}, end - side.read)
             parts = self._batches[path].evaluate([share])

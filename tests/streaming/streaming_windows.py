@@ -105,6 +105,11 @@ class LogReader:
     """What evaluation and commit ask of a source; positions are {"0": next offset, ...}."""
 
     record_order = RecordOrder("cast(partition as string)", "offset", "cast(partition as string)")
+    notified = None
+
+    @property
+    def positions(self) -> Any:
+        return self
 
     def divisible(self, start: Any, end: Any, least: int) -> bool:
         return False

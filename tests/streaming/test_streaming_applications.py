@@ -27,7 +27,7 @@ class Source:
     def __init__(self) -> None:
         self.roster = Roster(None, None, records_max=1)  # type: ignore[arg-type]
         self.wait, self.latest, self.stalled, self.running = self.roster.wait, None, None, True
-        self.reader = SimpleNamespace(counts_records=True)
+        self.reader = SimpleNamespace(positions=SimpleNamespace(counts_records=True))
 
     def confirmed_at(self, subscriber: Subscriber) -> float | None:
         return None

@@ -9,9 +9,15 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from streaming_states import target
 
+from catalog.model import Query
+from mvserver.errors import SqlError
+from mvserver.streaming.bounded import BoundedReads
+from mvserver.streaming.csas import SinkQuery, SinkServices
 from mvserver.streaming.generation import run_generation
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
+from mvserver.streaming.spark_guard import Unguarded
 from spark_sinks.file.source import FileReader
 
 
@@ -48,13 +54,23 @@ def _callbacks(spark: Any, most: int) -> int:
     return len(server.connections)
 
 
+class Reader:
+    """Counts how often it is let go of. Whatever else is asked of it fails."""
+
+    notified = positions = None
+
+    def __init__(self) -> None:
+        self.closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def no_spark(given_up: Any) -> Any:
+    raise SqlError("58000", "Spark could not be started")
+
+
 def test_a_pipeline_that_ends_lets_go_of_its_source() -> None:
-    class Reader:
-        closed = 0
-
-        def close(self) -> None:
-            self.closed += 1
-
     reader = Reader()
     services = PipelineServices(
         writer=cast(Any, None),
@@ -65,4 +81,34 @@ def test_a_pipeline_that_ends_lets_go_of_its_source() -> None:
         committed=lambda query_ids: None,
     )
     Pipeline("p", cast(Any, reader), services).stop()
+    assert reader.closed == 1
+
+
+def test_a_query_that_writes_lets_go_of_its_source() -> None:
+    reader = Reader()
+    query = Query("q0", "insert_into", "", ("postgres", "public"), ("s",), "t", "postgres", 0.0, "{}")
+    services = SinkServices(
+        session=no_spark,
+        gate=cast(Any, None),
+        writer=cast(Any, None),
+        work_directory=Path(),
+        records_per_trigger=100,
+    )
+    running = SinkQuery(query, target("SELECT i FROM events").plan, cast(Any, reader), cast(Any, None), services)
+    running.start()
+    assert reader.closed == 0
+    running.stop()
+    assert reader.closed == 1
+
+
+def test_a_bounded_read_lets_go_of_its_source(tmp_path: Path) -> None:
+    class Adopting(Reader):
+        def adopt(self, position: Any, *, fresh: bool) -> Any:
+            raise SqlError("55000", "the source is gone")
+
+    reader = Adopting()
+    reads = BoundedReads(cast(Any, no_spark), cast(Any, None), tmp_path, Unguarded())
+    plan = cast(Any, target("SELECT i FROM events").plan)
+    with pytest.raises(SqlError, match="the source is gone"):
+        reads.read(plan, ("{}", "{}"), lambda work: cast(Any, reader), None, lambda: False)
     assert reader.closed == 1

@@ -43,6 +43,10 @@ class _Reader:
 
     record_order = RecordOrder("cast(partition as string)", "offset", "cast(partition as string)")
 
+    @property
+    def positions(self) -> Any:
+        return self
+
     def divisible(self, start: Any, end: Any, least: int) -> bool:
         return False
 

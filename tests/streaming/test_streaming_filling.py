@@ -44,9 +44,10 @@ class Full:
 
 def test_a_view_is_filled_once_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filler, "_RETRY_S", 0.05)
-    reader: Any = SimpleNamespace(
+    positions = SimpleNamespace(
         reached=lambda position, target: position["at"] >= target["at"], distance=lambda start, end: 0
     )
+    reader: Any = SimpleNamespace(positions=positions)
     writer, stopping = Full(), threading.Event()
     roster = Roster(reader, cast(Any, writer), records_max=1)
     view = Subscriber(cast(Any, SimpleNamespace(query_id="q")), 1, {"at": 3}, cast(Any, None))
@@ -87,7 +88,7 @@ def test_a_history_that_is_gone_is_a_failure_that_outlives_the_server(monkeypatc
     monkeypatch.setattr(filler, "_RETRY_S", 0.05)
     gone = SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, 'file "a" of directory d is gone')
 
-    reader: Any = SimpleNamespace(explain_failure=lambda error, position: error)
+    reader: Any = SimpleNamespace(health=SimpleNamespace(explain_failure=lambda error, position: error))
     writer = Failures()
     roster = Roster(reader, cast(Any, writer), records_max=1)
     views = {
@@ -106,7 +107,7 @@ def test_a_history_that_is_gone_is_a_failure_that_outlives_the_server(monkeypatc
 
 def test_a_source_that_does_not_answer_fails_no_view(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filler, "_RETRY_S", 0.05)
-    reader: Any = SimpleNamespace(explain_failure=lambda error, position: error)
+    reader: Any = SimpleNamespace(health=SimpleNamespace(explain_failure=lambda error, position: error))
     writer = Failures()
     roster = Roster(reader, cast(Any, writer), records_max=1)
     view = Subscriber(cast(Any, SimpleNamespace(query_id="q")), 1, {"at": 0}, cast(Any, None))

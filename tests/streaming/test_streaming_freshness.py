@@ -37,6 +37,16 @@ class Reader:
         self.begun = threading.Semaphore(0)
         self.looks = 0
 
+    notified = None
+
+    @property
+    def positions(self) -> Any:
+        return self
+
+    @property
+    def health(self) -> Any:
+        return self
+
     def reached(self, position: Position, target: Position) -> bool:
         if position["topic"] != target["topic"]:
             raise SqlError("55000", "positions belong to different topics of the same name")
@@ -45,7 +55,7 @@ class Reader:
     def distance(self, start: Position, end: Position) -> int:
         return max(0, int(end["at"]) - int(start["at"]))
 
-    def health(self, position: Position) -> SourceHealth:
+    def look(self, position: Position) -> SourceHealth:
         self.looks += 1
         end = self.end
         self.begun.release()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +40,7 @@ class _Query:
 
 class _Reader:
     def stream(self, session: Any, position: Any, *, records_per_trigger: int) -> Any:
-        return type("Frame", (), {"writeStream": None})
-
-    def close_stream(self) -> None:
-        pass
+        return nullcontext(type("Frame", (), {"writeStream": None}))
 
 
 def test_nothing_is_taken_behind_a_batch_that_nobody_wanted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -218,6 +218,10 @@ def test_what_is_not_worth_grouping_for_all_is_grouped_for_one_that_is_filled(mo
 class Source:
     """A source of numbered records; positions are ``{"at": n}``."""
 
+    @property
+    def positions(self) -> Any:
+        return self
+
     def divisible(self, start: Any, end: Any, least: int) -> bool:
         return True
 

@@ -45,16 +45,16 @@ def test_the_log_is_looked_after_while_rows_come(tmp_path: Path) -> None:
     assert looks[1] - looks[0] >= LOOK_S
     world.commit(0, [Row(1, "a", 5, "0")])
     assert reader.next_batch({"seq": 0}, 10) == {"seq": 1}
-    assert reader.health({"seq": 0}).latest == {"seq": 1}
-    reader.close_stream()
+    assert reader.health.look({"seq": 0}).latest == {"seq": 1}
+    reader.close()
 
 
 def test_where_a_log_ends_is_not_known_before_its_sources_are_read(tmp_path: Path) -> None:
     world = World(tmp_path, TABLES)
     reader = LogReader(LOG, StructType([]), world.database.cursor, complete=lambda: False)
-    assert reader.health({"seq": 0}).latest is None
+    assert reader.health.look({"seq": 0}).latest is None
     world.commit(0, [Row(1, "a", 5, "0")])
     world.take()
     world.commit(0, [Row(2, "b", 6, "0")])
     with pytest.raises(SqlError, match="rows from 0 of an intermediate result are gone"):
-        reader.check_history({"seq": 0})
+        reader.health.check_history({"seq": 0})

@@ -62,6 +62,10 @@ def _target(sql: str, number: int = 0, kind: str = "stream") -> Target:
 class _Reader:
     record_order = RecordOrder("'0'", "cast(position as bigint)")
 
+    @property
+    def positions(self) -> Any:
+        return self
+
     def divisible(self, start: Any, end: Any, least: int) -> bool:
         return False
 
