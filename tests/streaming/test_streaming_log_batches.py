@@ -188,7 +188,7 @@ def test_the_view_is_what_spark_would_have_made_of_it(
 ) -> None:
     own, other = (Side(writer, sql) for writer in two_writers)
     chance = random.Random(f"{seed} {sql}")
-    batches = LogBatches(own.reader)
+    batches = LogBatches(own.reader, own.reader)
     evaluator = BatchEvaluator(other.reader, lambda subscriber, error: pytest.fail(str(error)))
     for _ in range(3):
         rows = _random_rows(chance, own.log, 40)
@@ -215,7 +215,7 @@ def test_a_side_takes_what_spark_would_have_made_of_its_log(
     rows = _random_rows(random.Random(f"{seed} {sql}"), own.log, 40)
     own.append(rows)
     other.append(rows)
-    parts = LogBatches(own.reader).evaluate([own.share])
+    parts = LogBatches(own.reader, own.reader).evaluate([own.share])
     assert parts is not None
     own.commit(parts[0][0])
     evaluator = BatchEvaluator(other.reader, lambda subscriber, error: pytest.fail(str(error)))
@@ -234,7 +234,7 @@ def test_what_duckdb_is_not_trusted_with_is_sparks(sql: str) -> None:
 def test_rows_are_counted_once_in_whatever_batches(two_writers: list[Writer]) -> None:
     side = Side(two_writers[0], f"SELECT a.k, count(*) AS n, sum(b.i) AS s {PAIRS} WHERE b.i > 1 GROUP BY a.k")
     names = [column.name for column in side.target.plan.scan.columns]
-    batches = LogBatches(side.reader)
+    batches = LogBatches(side.reader, side.reader)
 
     def row(k: str | None, i: int) -> tuple[Any, ...]:
         given = {"a.k": k, "b.i": i, "rowtime": _moment(i)}
@@ -256,7 +256,7 @@ def test_a_value_that_fails_is_left_to_spark_which_says_whose_it_is(two_writers:
     def row(k: str, i: int) -> tuple[Any, ...]:
         return (_moment(1), *({"a.k": k, "b.i": i, "rowtime": _moment(1)}[name] for name in names))
 
-    batches = LogBatches(side.reader)
+    batches = LogBatches(side.reader, side.reader)
     side.append([row("a", 4), row("z", 0)])
     (part,) = batches.evaluate([side.share]) or []
     side.commit(part[0])
