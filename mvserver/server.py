@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from catalog.model import Query
 from catalog.store import Catalog
@@ -70,8 +70,8 @@ from mvserver.streaming.supervisor import Supervision
 from spark_sinks.duckdb.commits import Commits
 from spark_sinks.duckdb.damage import user_error
 from spark_sinks.duckdb.writer import Writer
-from spark_sinks.kinds import spark_settings
-from spark_sinks.store_kind import StoreSettings
+from spark_sinks.kinds import KINDS, spark_settings
+from spark_sinks.store_kind import StoreKind, StoreSettings
 
 _log = logging.getLogger(__name__)
 
@@ -222,15 +222,15 @@ def _stopper(stop: asyncio.Event, number: int, signals: list[int]) -> Callable[[
 class Rooms:
     """All rooms, opened in the order of the start and closed in the reverse."""
 
-    def __init__(self, settings: config.Settings) -> None:
+    def __init__(self, settings: config.Settings, kinds: Sequence[StoreKind[Any]] = KINDS) -> None:
         self._close = contextlib.ExitStack()
         try:
-            self._open(settings)
+            self._open(settings, kinds)
         except BaseException:
             self._close.close()
             raise
 
-    def _open(self, settings: config.Settings) -> None:
+    def _open(self, settings: config.Settings, kinds: Sequence[StoreKind[Any]]) -> None:
         rewriter, extensions = load_rewriter(settings.rewriter), load_extensions(settings.extensions)
         data = settings.data_dir
         for folder in (data / "files", settings.store_config_dir, settings.jar_dir):
@@ -256,7 +256,8 @@ class Rooms:
                 certificate_folders=(settings.store_config_dir,),
                 jar_directory=settings.jar_dir,
                 record_bytes_max=settings.max_record_size,
-            )
+            ),
+            kinds,
         )
         self._close.callback(self.stores.close)
         self.engine = Engine(
@@ -272,7 +273,7 @@ class Rooms:
                     work_directory=data / "spark",
                     extra=settings.spark_conf,
                     command=jvm_command,
-                    stores=spark_settings(),
+                    stores=spark_settings(kinds),
                 ),
                 supervision=Supervision(settings.spark_restarts, settings.spark_answer_timeout),
                 data_directory=data,

@@ -152,16 +152,21 @@ class Health(Protocol):
         missing in words (None: nothing)."""
 
 
-class NotifiedRows(Protocol):
-    """Rows that other queries of the server make. A commit says that there are some; Spark has no stream of them."""
-
-    log: Log
+class Rounds(Protocol):
+    """How records come from a source of which Spark has no stream: in bounded batches, each asked for."""
 
     def wait(self, timeout_s: float) -> None:
-        """Until rows may have been committed."""
+        """Until there may be records, at most so long."""
 
     def next_batch(self, start: Position, records: int) -> Position:
-        """The end of what is there now, at most so many records; ``start`` where there is nothing."""
+        """The end of what is there now, at most so many records; ``start`` where there is nothing. It is what
+        :meth:`SourceReader.batch_end` answers until it is asked again."""
+
+
+class LoggedRows(Protocol):
+    """Rows that other queries of the server make, in a log that DuckDB has."""
+
+    log: Log
 
     def evaluated(self, query: Callable[[str], str], start: Position, end: Position) -> pa.Table | None:
         """What a query over these rows, which it is given as text, makes of them; None where one of them fails its
@@ -181,8 +186,12 @@ class SourceReader(Protocol):
     def health(self) -> Health: ...
 
     @property
-    def notified(self) -> NotifiedRows | None:
-        """How its batches come where Spark has no stream over it; None for a source that :meth:`stream` reads."""
+    def rounds(self) -> Rounds | None:
+        """None for a source that :meth:`stream` reads."""
+
+    @property
+    def logged(self) -> LoggedRows | None:
+        """None for a source outside of the server."""
 
     @property
     def record_order(self) -> RecordOrder: ...

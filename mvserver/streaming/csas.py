@@ -26,7 +26,7 @@ from mvserver.streaming.api import QueryState, QueryStatus
 from mvserver.streaming.attempts import attempts
 from mvserver.streaming.batch_watch import BatchOverran, BatchUnwanted, Bound, run_watched
 from mvserver.streaming.evaluator import GROWTH, HONEST_RECORDS_MIN, RECORDS_MIN
-from mvserver.streaming.generation import run_generation
+from mvserver.streaming.generation import run_batches
 from mvserver.streaming.isolation import IsolatedError
 from mvserver.streaming.program import build_program
 from mvserver.streaming.rejected import rejected_rows
@@ -153,7 +153,7 @@ class SinkQuery:
             self._position = start
             self._generation += 1
             checkpoint = self._services.work_directory / self._query.id / f"checkpoint-{self._generation}"
-            run_generation(
+            run_batches(
                 session,
                 self._reader,
                 start,
@@ -183,14 +183,19 @@ class SinkQuery:
         self._running = running
 
     def _write(
-        self, session: SparkSession, sink: TransactionalSink, frame: DataFrame, batch_id: int, checkpoint: str
+        self,
+        session: SparkSession,
+        sink: TransactionalSink,
+        frame: Callable[[], DataFrame],
+        batch_id: int,
+        checkpoint: str,
     ) -> None:
         start = self._position
         assert start is not None  # noqa: S101 - set before the generation runs
         end = self._reader.batch_end(checkpoint, batch_id, start)
         services, whole = self._services, Range(self._query.id, self._reader.positions, start, end)
         with services.guard.evaluating(session, whole, services.gate.admitted(), self._stopping.is_set):
-            table = self._evaluated(frame, start, end)
+            table = self._evaluated(frame(), start, end)
         rejected = self._reject(table)
         table = table.filter(table.column("passing"))
         self._reader.confirm(start)

@@ -13,9 +13,34 @@ from pyspark.sql import DataFrame, SparkSession
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.spark_calls import close_idle_callbacks, for_each_batch
-from spark_sinks.base import NotifiedRows, Position, SourceReader
+from spark_sinks.base import Position, Rounds, SourceReader
 
 _LOOK_S = 1
+
+
+def run_batches(
+    session: SparkSession,
+    reader: SourceReader,
+    position: Position,
+    checkpoint: Path,
+    *,
+    records_per_trigger: int,
+    on_batch: Callable[[Callable[[], DataFrame], int], None],
+    ended: Callable[[], bool],
+    running: Callable[[bool], None],
+) -> None:
+    """Reads from ``position`` on, as the source is to be read. ``on_batch`` gets a batch's frame by calling for it."""
+    if reader.rounds is not None:
+        run_rounds(
+            session, reader, reader.rounds, position,
+            records_per_trigger=records_per_trigger, on_batch=on_batch, ended=ended, running=running,
+        )  # fmt: skip
+    else:
+        run_generation(
+            session, reader, position, checkpoint,
+            records_per_trigger=records_per_trigger,
+            on_batch=lambda frame, batch_id: on_batch(lambda: frame, batch_id), ended=ended, running=running,
+        )  # fmt: skip
 
 
 def run_generation(
@@ -81,7 +106,7 @@ def run_generation(
 def run_rounds(
     session: SparkSession,
     reader: SourceReader,
-    rows: NotifiedRows,
+    rounds: Rounds,
     position: Position,
     *,
     records_per_trigger: int,
@@ -89,15 +114,15 @@ def run_rounds(
     ended: Callable[[], bool],
     running: Callable[[bool], None],
 ) -> None:
-    """The same over the ``rows`` of the reader, of which Spark has no stream: bounded batches, one as soon as there are
-    rows for it. They are handed to Spark only where ``on_batch`` asks for it."""
+    """The same in rounds, one as soon as there are records for it. They are handed to Spark only where ``on_batch``
+    asks for it."""
     running(True)
     try:
         batch_id = 0
         while not ended():
-            end = rows.next_batch(position, records_per_trigger)
+            end = rounds.next_batch(position, records_per_trigger)
             if reader.positions.reached(position, end):
-                rows.wait(_LOOK_S)
+                rounds.wait(_LOOK_S)
                 continue
             on_batch(partial(reader.batch, session, position, end), batch_id)
             position = end

@@ -15,7 +15,7 @@ from mvserver.streaming.evaluate import Evaluated, evaluated_rows
 from mvserver.streaming.program import ViewInput
 from mvserver.streaming.shares import Share
 from mvserver.streaming.targets import Target
-from spark_sinks.base import NotifiedRows, SourceReader
+from spark_sinks.base import LoggedRows, SourceReader
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.join_sides import FeedState
 from spark_sinks.duckdb.record_columns import DELETED, PARTITION, PLACE, RANK, SEGMENT
@@ -62,7 +62,7 @@ def log_program(target: Target) -> LogProgram | None:
 class LogBatches:
     """Of one log's pipeline."""
 
-    def __init__(self, reader: SourceReader, rows: NotifiedRows) -> None:
+    def __init__(self, reader: SourceReader, rows: LoggedRows) -> None:
         self._reader = reader
         self._rows = rows
         self._programs: dict[tuple[str, str], LogProgram | None] = {}

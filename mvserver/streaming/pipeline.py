@@ -24,7 +24,7 @@ from mvserver.streaming.committer import Committer
 from mvserver.streaming.evaluate import Evaluated
 from mvserver.streaming.evaluator import BatchEvaluator
 from mvserver.streaming.filler import Filler
-from mvserver.streaming.generation import run_generation, run_rounds
+from mvserver.streaming.generation import run_batches
 from mvserver.streaming.isolation import IsolatedError
 from mvserver.streaming.log_batches import LogBatches
 from mvserver.streaming.roster import Roster
@@ -82,7 +82,7 @@ class Pipeline:
             still_wants=self._still_wants,
             noticed=self._noticed,
         )
-        self._log_batches = None if reader.notified is None else LogBatches(reader, reader.notified)
+        self._log_batches = None if reader.logged is None else LogBatches(reader, reader.logged)
         self._committer = Committer(self._roster, reader, services.writer, services.committed)
         self._watch = SourceWatch(
             self._roster,
@@ -266,18 +266,10 @@ class Pipeline:
             over = self._stopping.is_set() or self._roster.error is not None or not self._roster.wanted()
             return over or not guard.is_current(session) or self._may_have_more(records_max)
 
-        rows = self.reader.notified
-        if rows is not None:
-            run_rounds(
-                session, self.reader, rows, position,
-                records_per_trigger=records_max, on_batch=on_batch, ended=ended, running=running,
-            )  # fmt: skip
-        else:
-            run_generation(
-                session, self.reader, position, checkpoint,
-                records_per_trigger=records_max, on_batch=lambda frame, batch_id: on_batch(lambda: frame, batch_id),
-                ended=ended, running=running,
-            )  # fmt: skip
+        run_batches(
+            session, self.reader, position, checkpoint,
+            records_per_trigger=records_max, on_batch=on_batch, ended=ended, running=running,
+        )  # fmt: skip
         if self._roster.error is not None:
             raise self._roster.error
 

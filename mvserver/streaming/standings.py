@@ -21,7 +21,7 @@ def watched_state(target: Target) -> State | None:
 
 def standing(subscriber: Subscriber, end: Position, reader: SourceReader, latest: Position | None) -> Standing:
     """When the view has read up to ``end``. Under the pipeline's lock."""
-    rows = reader.notified
+    rows = reader.logged
     if rows is not None and rows.log.marked:
         return Standing(subscriber.query_id, (), log=rows.log, seq=int(end["seq"]))
     if subscriber.idleness is None:

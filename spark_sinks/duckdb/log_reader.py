@@ -118,7 +118,11 @@ class LogReader:
 
     # --- rows as they come ------------------------------------------------------------------------------------------
     @property
-    def notified(self) -> LogReader:
+    def rounds(self) -> LogReader:
+        return self
+
+    @property
+    def logged(self) -> LogReader:
         return self
 
     def notify(self) -> None:

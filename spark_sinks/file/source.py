@@ -49,7 +49,7 @@ class FileReader:
     out. ``{"before": [...]}``, a store's answer, is turned into these by :meth:`adopt`.
     """
 
-    notified = None
+    rounds = logged = None
 
     def __init__(
         self,

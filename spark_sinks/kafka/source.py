@@ -81,7 +81,7 @@ class KafkaReader:
     """
 
     positions = KafkaPositions()
-    notified = None
+    rounds = logged = None
 
     def __init__(
         self,

@@ -53,7 +53,7 @@ def test_well(kafka_broker: KafkaBroker, kafka_topic: MakeTopic) -> None:
     topic = kafka_topic(2)
     fill(kafka_broker, topic, [3, 5])
     identity = topic_id(kafka_broker, topic)
-    health = KafkaReader("k", options(kafka_broker), topic).health(make_position(identity, {0: 0, 1: 5}))
+    health = KafkaReader("k", options(kafka_broker), topic).health.look(make_position(identity, {0: 0, 1: 5}))
     assert health == SourceHealth("ok", None, make_position(identity, {0: 3, 1: 5}))
 
 
@@ -78,7 +78,9 @@ def test_retention_has_passed_the_position(kafka_broker: KafkaBroker, kafka_topi
 def test_position_beyond_the_end(kafka_broker: KafkaBroker, kafka_topic: MakeTopic) -> None:
     topic = kafka_topic()
     fill(kafka_broker, topic, [4])
-    health = KafkaReader("k", options(kafka_broker), topic).health(make_position(topic_id(kafka_broker, topic), {0: 9}))
+    health = KafkaReader("k", options(kafka_broker), topic).health.look(
+        make_position(topic_id(kafka_broker, topic), {0: 9})
+    )
     assert health.state == "failed"
     assert health.cause is not None
     assert health.cause.startswith(

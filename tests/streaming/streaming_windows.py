@@ -105,7 +105,7 @@ class LogReader:
     """What evaluation and commit ask of a source; positions are {"0": next offset, ...}."""
 
     record_order = RecordOrder("cast(partition as string)", "offset", "cast(partition as string)")
-    notified = None
+    rounds = logged = None
 
     @property
     def positions(self) -> Any:

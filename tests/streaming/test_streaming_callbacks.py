@@ -57,7 +57,7 @@ def _callbacks(spark: Any, most: int) -> int:
 class Reader:
     """Counts how often it is let go of. Whatever else is asked of it fails."""
 
-    notified = positions = None
+    logged = positions = None
 
     def __init__(self) -> None:
         self.closed = 0

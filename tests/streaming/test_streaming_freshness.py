@@ -37,7 +37,7 @@ class Reader:
         self.begun = threading.Semaphore(0)
         self.looks = 0
 
-    notified = None
+    rounds = logged = None
 
     @property
     def positions(self) -> Any:
