@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import tokenize
+from pathlib import Path
+
 import pytest
 
 from mvserver.errors import SqlError
@@ -52,3 +56,29 @@ def test_what_can_be_written_can_be_read() -> None:
     for kind in KINDS:
         assert set(kind.written_formats) <= set(kind.formats) <= set(VALUE_FORMATS)
         assert bool(kind.written_formats) == (kind.sink is not None)
+
+
+# --- nobody outside of spark_sinks names a kind that there is -------------------------------------------------------
+ROOT = Path(__file__).resolve().parents[1]
+# FILE stands there for any file's name, in a usage line and in a command of openssl: no store is meant.
+PLACEHOLDERS = ('metavar="FILE"', "openssl pkey -in FILE -out FILE.")
+WORDS = (tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
+
+
+def named_kinds(path: Path) -> list[str]:
+    """The lines in which a text or a comment has a kind's name as a word of its own."""
+    names = re.compile(rf"\b({'|'.join(kind.name for kind in KINDS)})\b")
+    found = []
+    with path.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            placeholder = any(words in token.line for words in PLACEHOLDERS)
+            if token.type in WORDS and names.search(token.string) and not placeholder:
+                found.append(f"{path.relative_to(ROOT)}:{token.start[0]}: {token.line.strip()}")
+    return found
+
+
+def test_no_kind_is_named_outside_of_its_folder() -> None:
+    rooms = [path for room in ("mvserver", "catalog") for path in sorted((ROOT / room).rglob("*.py"))]
+    watched = [path for path in rooms if ROOT / "mvserver" / "demo" not in path.parents]
+    assert [line for path in watched for line in named_kinds(path)] == []
+    assert named_kinds(ROOT / "spark_sinks" / "kafka" / "kind.py")
