@@ -174,6 +174,7 @@ class PullParser(PostgresParser):
     RANGE_PARSERS: ClassVar[dict[Any, Any]] = {  # x FOR y IN z makes a list in other dialects
         kind: parse for kind, parse in PostgresParser.RANGE_PARSERS.items() if kind != TokenType.FOR
     }
+    TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = {}  # json '…' is a cast, as every type before a text
     OPTIONAL_ALIAS_TOKEN_CTE = False
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {  # initcap is a macro: sqlglot's spelling of it is not PostgreSQL's
         word: parse

@@ -219,3 +219,17 @@ def test_what_bytes_have_not(world: World, expression: str, answer: str) -> None
     with pytest.raises(SqlError) as raised:
         world.value(f"SELECT {expression}")
     assert raised.value.sqlstate == answer
+
+
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [("json '{\"b\": 1,  \"a\":2}'", '{"b": 1,  "a":2}'), ("jsonb '[1]'", "[1]"),
+     ("bytea '\\x00ff'", "\\x00ff"),
+     ("uuid 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+     ("timestamptz '2020-01-01'", "2020-01-01 00:00:00+00"), ("timestamp '2020-01-01'", "2020-01-01 00:00:00"),
+     ("timestamp without time zone '2020-01-01'", "2020-01-01 00:00:00"), ("time '10:00'", "10:00:00"),
+     ("date '2020-01-01'", "2020-01-01"), ("interval '1 day'", "1 day"), ("numeric '1.50'", "1.50"), ("int2 '3'", "3"),
+     ("varchar 'a'", "a"), ("float8 '1.5'", "1.5"), ("real '1.5'", "1.5"), ("bool 't'", "true")],
+)  # fmt: skip
+def test_a_typed_text_is_a_cast(world: World, literal: str, value: str) -> None:
+    assert world.value(f"SELECT ({literal})::text") == value
