@@ -134,19 +134,24 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         # and its digits first; a string is followed by an empty one, and that is taken away again.
         r"""_json_with_digits(j) AS replace(regexp_replace(CAST(j AS VARCHAR),
             '("(?:[^"\\]|\\.)*")|(-?[0-9][0-9.eE+-]*)', '\1"N\2"', 'g'), '""N"', '"')""",
-        r"""_json_text(j, p, r) AS CASE
-            WHEN regexp_matches(r, '^-?[0-9.]+(e[+-]?[0-9]+)?$') AND regexp_matches(r, '[.e]')
-                AND json_type(j, p) = 'DOUBLE'
+        # p is the place as a JSON pointer, d the same as DuckDB's path: only the latter tells the key "0" from item 0.
+        r"""_json_text(j, p, d) AS CASE
+            WHEN regexp_matches(json_extract_string(j, d), '^-?[0-9.]+(e[+-]?[0-9]+)?$')
+                AND regexp_matches(json_extract_string(j, d), '[.e]') AND json_type(j, p) = 'DOUBLE'
             THEN substr(json_extract_string({system}.fn._json_with_digits(j), p), 2)
-            WHEN contains(r, chr(0)) THEN error('unsupported Unicode escape sequence')
-            ELSE r END""",
-        # A number of jsonb has no exponent.
+            WHEN contains(json_extract_string(j, d), chr(0)) THEN error('unsupported Unicode escape sequence')
+            ELSE json_extract_string(j, d) END""",
+        # A number of jsonb has no exponent: the point is moved in its digits i and f before and behind it.
+        """_point_moved(i, f, e) AS CASE WHEN length(i) + e <= 0 THEN '0'
+                ELSE coalesce(nullif(ltrim(substr(i || f || repeat('0', greatest(0, e)), 1, length(i) + e), '0'), ''),
+                    '0') END || CASE WHEN length(f) <= e THEN ''
+                ELSE '.' || right(repeat('0', greatest(0, -length(i) - e)) || i || f, length(f) - e) END""",
         r"""_without_exponent(t, j, p) AS CASE
-            WHEN regexp_matches(t, '^-?[0-9.]+[eE][+-]?[0-9]+$') AND json_type(j, p) = 'DOUBLE'
-            THEN coalesce(nullif(rtrim(rtrim(CAST(TRY_CAST(t AS DECIMAL(38, 18)) AS VARCHAR), '0'), '.'), '0'),
-                CAST(TRY_CAST(t AS DECIMAL(38, 0)) AS VARCHAR), t)
+            WHEN regexp_matches(t, '^-?[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]{1,3}$') AND json_type(j, p) = 'DOUBLE'
+            THEN regexp_extract(t, '^-') || {system}.fn._point_moved(regexp_extract(t, '^-?([0-9]+)', 1),
+                regexp_extract(t, '\.([0-9]+)', 1), coalesce(TRY_CAST(regexp_extract(t, '[eE](.*)$', 1) AS INTEGER), 0))
             ELSE t END""",
-        r"""_jsonb_text(j, p, r) AS {system}.fn._without_exponent({system}.fn._json_text(j, p, r), j, p)""",
+        r"""_jsonb_text(j, p, d) AS {system}.fn._without_exponent({system}.fn._json_text(j, p, d), j, p)""",
         "_json_timestamp(x) AS replace(CAST(x AS VARCHAR), ' ', 'T')",
         """_json_timestamptz(x) AS regexp_replace(replace(CAST(x AS VARCHAR), ' ', 'T'), '([+-]\\d\\d)$', '\\1:00')""",
         """_json_length(j) AS CASE json_type(j) WHEN 'ARRAY' THEN CAST(json_array_length(j) AS INTEGER)

@@ -64,7 +64,8 @@ _OTHERS = """
 in no form here."""
 
 UNDEFINED = "_undefined_"
-"""Before the name of a call that is not to be found: DuckDB then says so, once the types of its arguments are known."""
+"""Before the name of a call that is not to be found: DuckDB then says so, once the types of its arguments are known.
+The name follows as the hexadecimal digits of its UTF-8 form: users may quote any text as a name."""
 
 
 def check_node(node: exp.Expr) -> bool:
@@ -82,9 +83,18 @@ def check_node(node: exp.Expr) -> bool:
 
 def make_undefined(node: exp.Expr) -> None:
     """In place of the call: one whose name nothing has."""
-    call = exp.Anonymous(this=f"{UNDEFINED}{node.meta[CALLED][0]}", expressions=arguments_of(node))
+    call = exp.Anonymous(
+        this=UNDEFINED + str(node.meta[CALLED][0]).encode(errors="surrogatepass").hex(), expressions=arguments_of(node)
+    )
     call.meta.update(node.meta)
     node.replace(call)
+
+
+def undefined_name(called: str) -> str:
+    """The user's name of a function that :func:`make_undefined` has hidden; every other name as it is."""
+    if not called.lower().startswith(UNDEFINED):
+        return called
+    return bytes.fromhex(called[len(UNDEFINED) :]).decode(errors="surrogatepass")
 
 
 def arguments_of(call: exp.Expr) -> list[exp.Expr]:
@@ -160,14 +170,17 @@ def _not_supported(name: str, start: int) -> SqlError:
 
 
 # --- forms that other dialects have -----------------------------------------------------------------------------------
-_NO_TYPES = frozenset({
-    "bignum", "blob", "datetime", "enum", "geometry", "guid", "hugeint", "int1", "int16", "int32", "int64", "int128",
-    "list", "long", "map", "null", "number", "nvarchar", "object", "short", "struct", "time_ns", "uhugeint", "uint128",
-    "union", "variant", "mediumint", "tinyblob", "mediumblob", "longblob", "tinytext", "mediumtext", "longtext",
-    "nested", "nullable",
+_TYPES = frozenset({
+    "bigint", "binary", "bit", "bool", "boolean", "box", "bpchar", "bytea", "bytes", "char", "character", "cidr",
+    "circle", "date", "datemultirange", "daterange", "dec", "decimal", "double", "float", "float4", "float8", "inet",
+    "int", "int2", "int4", "int4multirange", "int4range", "int8", "int8multirange", "int8range", "integer", "interval",
+    "json", "jsonb", "line", "lseg", "money", "name", "national", "nchar", "numeric", "nummultirange", "numrange",
+    "oid", "path", "point", "polygon", "real", "smallint", "string", "text", "time", "timestamp", "timestamp_ltz",
+    "timestamptz", "timetz", "tinyint", "tsmultirange", "tsquery", "tsrange", "tstzmultirange", "tstzrange", "tsvector",
+    "uuid", "varbinary", "varbit", "varchar", "varying", "xml",
 })  # fmt: skip
-"""Words for types that sqlglot knows and PostgreSQL does not, but for those that this server has (docs/sql/types.md).
-Other words are looked up when casts are adapted."""
+"""First words of PostgreSQL's types, and of this server's own (docs/sql/types.md), that sqlglot reads as a type. Names
+that it does not know are looked up when casts are adapted, where some of these are refused."""
 
 
 _NO_ARGUMENTS: dict[type[exp.Expr], tuple[str, ...]] = {
@@ -176,10 +189,14 @@ _NO_ARGUMENTS: dict[type[exp.Expr], tuple[str, ...]] = {
 """Of calls with a grammar of their own, whose arguments are not counted."""
 
 
+def _is_no_type(node: exp.DataType) -> bool:
+    return node.this != exp.DataType.Type.USERDEFINED and node.meta.get(WORD, "text") not in _TYPES
+
+
 def _check_form(node: exp.Expr) -> None:
     if isinstance(node, exp.Star):
         _check_star(node)
-    elif isinstance(node, exp.DataType) and node.meta.get(WORD) in _NO_TYPES:
+    elif isinstance(node, exp.DataType) and _is_no_type(node):
         raise SqlError(sqlstates.UNDEFINED_OBJECT, f'type "{node.meta[WORD]}" does not exist', position=_position(node))
     elif isinstance(node, exp.Table):
         _check_source(node)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import duckdb
 from sqlglot import exp
 
-from mvserver import limits
+from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving import duck_types
 from mvserver.serving.arrays import compared_array
@@ -23,6 +23,7 @@ from mvserver.serving.duck_text import last_written, written
 
 UNKNOWN = "UNKNOWN"
 _PARAMETER = re.compile(r"\$(\d+)")
+_QUOTED_OR_SEMICOLON = re.compile(r"""'[^']*'|"[^"]*"|;""")
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,12 @@ def bind(cursor: duckdb.DuckDBPyConnection, sql: str) -> Bound:
     """Raises SqlError for what does not bind."""
     try:
         if len(sql) > limits.STATEMENT_KEPT_CHARACTERS_MAX and _PARAMETER.search(sql) is None:
+            _refuse_several(sql)
             return _from_describe(cursor, sql)  # all others wait while extract_statements parses
-        statement = cursor.extract_statements(sql)[0]
+        statements = cursor.extract_statements(sql)
+        if len(statements) != 1:
+            raise _several()
+        statement = statements[0]
         private = getattr(cursor, "_bind", None)
         if private is not None:
             found = _from_private(private(statement))
@@ -46,6 +51,16 @@ def bind(cursor: duckdb.DuckDBPyConnection, sql: str) -> Bound:
         return _from_describe(cursor, sql)
     except duckdb.Error as error:
         raise translate(error) from error
+
+
+def _refuse_several(sql: str) -> None:
+    """DuckDB runs all statements of a text. No text of ours has a semicolon outside of quotes."""
+    if any(found[0] == ";" for found in _QUOTED_OR_SEMICOLON.finditer(sql)):
+        raise _several()
+
+
+def _several() -> SqlError:
+    return SqlError(sqlstates.INTERNAL_ERROR, "a query became several statements")
 
 
 def _from_private(answer: object) -> Bound | None:

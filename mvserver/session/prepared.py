@@ -60,6 +60,7 @@ class PreparedStatements:
     def __init__(self, share: HeldShare | None = None, gone: Callable[[str], None] = lambda name: None) -> None:
         """``share`` is what the session may hold, all that there is where it is left out."""
         self._statements: dict[str, PreparedStatement] = {}
+        self._sizes: dict[str, int] = {}  # as they were taken: Python's texts grow when they are encoded
         self._share = share if share is not None else prepared_memory().share("")
         self.gone = gone  # is told the name of each that is given up
 
@@ -85,8 +86,10 @@ class PreparedStatements:
         self.check_free(prepared.name)
         self.discard(prepared.name)
         kept = _without_tree(prepared)
-        self._share.take(kept.size)
+        size = kept.size
+        self._share.take(size)
         self._statements[prepared.name] = kept
+        self._sizes[prepared.name] = size
 
     def get(self, name: str) -> PreparedStatement:
         prepared = self._statements.get(name)
@@ -104,7 +107,7 @@ class PreparedStatements:
         """The protocol's Close: no error where there is none."""
         prepared = self._statements.pop(name, None)
         if prepared is not None:
-            self._share.give_back(prepared.size)
+            self._share.give_back(self._sizes.pop(name))
             self.gone(name)
 
     def deallocate(self, name: str) -> None:

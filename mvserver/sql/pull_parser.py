@@ -60,7 +60,7 @@ _JOIN_WORDS = frozenset(
         TokenType.OUTER,
     }
 )
-_TYPE_ARGUMENTS = frozenset({TokenType.L_PAREN, TokenType.NUMBER, TokenType.COMMA, TokenType.DASH, TokenType.R_PAREN})
+_TYPE_ARGUMENTS = frozenset({TokenType.NUMBER, TokenType.COMMA, TokenType.DASH})
 _BEHIND_MODIFIER = frozenset({TokenType.COMMA, TokenType.R_PAREN})
 _SQUARE = (TokenType.L_BRACKET, TokenType.R_BRACKET)
 _COMPARISONS = frozenset({exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE})
@@ -214,8 +214,12 @@ class PullParser(PostgresParser):
         """Whether a type's name is followed by a text, behind ``(numbers)`` and WITH TIME ZONE where they stand."""
         tokens, at, size = self._tokens, self._index + 1, self._tokens_size
         if at < size and tokens[at].token_type == TokenType.L_PAREN:
+            at += 1
             while at < size and tokens[at].token_type in _TYPE_ARGUMENTS:
                 at += 1
+            if at == size or tokens[at].token_type != TokenType.R_PAREN:
+                return False
+            at += 1
         if at + 2 < size and tokens[at].text in ("with", "without") and tokens[at + 1].text == "time":
             at += 3
         return at < size and tokens[at].token_type == TokenType.STRING
@@ -301,8 +305,8 @@ class PullParser(PostgresParser):
             found = super()._parse_types(*args, **kwargs)
         finally:
             self._types_open -= 1
-        if type(found) is exp.DataType and word.token_type != TokenType.IDENTIFIER:
-            found.meta.setdefault(WORD, word.text.lower())
+        if type(found) is exp.DataType:
+            found.meta.setdefault(WORD, word.text if word.token_type == TokenType.IDENTIFIER else word.text.lower())
         while isinstance(found, exp.ObjectIdentifier | exp.PseudoType | exp.DataType) and self._is_array_mark():
             self._advance(2)
             found = exp.DataType(this=exp.DataType.Type.ARRAY, expressions=[found], nested=True)

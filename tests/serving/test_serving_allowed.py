@@ -9,12 +9,15 @@ import duckdb
 import pytest
 from serving_world import World
 from sqlglot import exp
+from sqlglot.dialects import Postgres
 
 from mvserver.errors import SqlError
+from mvserver.pgcatalog.static_data import type_spellings
 from mvserver.serving import guard
 from mvserver.serving.allowed import UNDEFINED
 from mvserver.sql.dialect import parse_pull
 from mvserver.sql.pull_functions import table
+from mvserver.sql.pull_parser import PullParser
 
 _REFUSALS = {"42883", "0A000", "42601", "42809"}
 _SPECIAL_GRAMMAR = {"case", "cast", "coalesce", "nullif", "exists", "array", "row"}
@@ -151,19 +154,24 @@ def test_meanings_of_duckdb_alone_are_errors(world: World, text: str, answer: st
 
 def test_each_type_of_duckdb_is_postgresqls_or_does_not_exist(world: World, engine: duckdb.DuckDBPyConnection) -> None:
     names = {name for (name,) in engine.execute("SELECT DISTINCT type_name FROM duckdb_types()").fetchall()}
+    names |= {word for word, kind in Postgres.Tokenizer.KEYWORDS.items() if kind in PullParser.TYPE_TOKENS}
+    names |= {kind.value for kind in exp.DType}
     accepted = set()
-    for name in sorted(name for name in names if re.fullmatch(r"\w+", name)):
-        try:
-            world.plan(f"SELECT NULL::{name}")
-        except SqlError as error:
-            assert error.sqlstate in ("42704", "0A000", "42601"), name  # noqa: PT017
-            continue
-        accepted.add(name)
-    assert {name.lower() for name in accepted} <= {
+    for name in sorted({name.lower() for name in names if re.fullmatch(r"\w+", name)}):
+        for written in (name, f'"{name}"', f"{name}[]", f"pg_catalog.{name}"):
+            try:
+                world.plan(f"SELECT NULL::{written}")
+            except SqlError as error:
+                assert error.sqlstate in ("42704", "0A000", "42601", "42P01"), written  # noqa: PT017
+                continue
+            accepted.add(name)
+    # spellings of PostgreSQL's grammar, and this server's own
+    assert sorted(accepted - set(type_spellings().values()) - {
         "bigint", "bool", "boolean", "bytea", "char", "date", "dec", "decimal", "double", "float", "float4", "float8",
         "int", "int2", "int4", "int8", "integer", "interval", "json", "numeric", "oid", "real", "smallint", "text",
         "time", "timestamp", "timestamptz", "uuid", "varchar", "bpchar", "string", "tinyint", "varbinary", "binary",
-    }  # fmt: skip
+        "nchar", "timestamp_ltz",
+    }) == []  # fmt: skip
 
 
 @pytest.mark.parametrize(

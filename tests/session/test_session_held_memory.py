@@ -14,7 +14,7 @@ from mvserver.session.clock import StatementClock
 from mvserver.session.cursor_rows import CursorRows, RowBudget, cursor_memory
 from mvserver.session.deadlines import Deadlines
 from mvserver.session.held_memory import Bounds, HeldMemory
-from mvserver.session.prepared import PreparedStatement, PreparedStatements, prepared_memory
+from mvserver.session.prepared import PreparedStatement, PreparedStatements, prepared_memory, prepared_table
 from mvserver.session.results import WatchedBatches
 from mvserver.sql import parse
 from mvserver.sql.statements.queries import Pull
@@ -109,3 +109,16 @@ def test_only_small_statements_keep_their_trees(form: str) -> None:
         statement = statements.get(name).statement
         query = statement if isinstance(statement, Pull) else statement.query  # type: ignore[union-attr]
         assert query.has_tree is kept
+
+
+def test_a_statement_gives_back_what_it_took_also_when_its_text_has_grown() -> None:
+    held = prepared_memory()
+    other, own = held.share("a"), held.share("a")
+    other.take(1000)
+    statements = PreparedStatements(own)
+    for number in range(5):
+        text = f"SELECT '{number}é{'x' * 100_000}'"
+        statements.add(PreparedStatement("s", text, parse(text)[0], prepare_text=text))
+        prepared_table(statements.named())  # Python keeps the UTF-8 form of a text beside it
+        statements.discard("s")
+    assert (own.held, held.total) == (0, 1000)

@@ -131,6 +131,9 @@ SAME = {
         "SELECT CAST('1.5' AS DECIMAL(10, 2)), CAST('2024-01-02' AS TIMESTAMPTZ), CAST('1' AS DOUBLE PRECISION)"
     ),
     "SELECT date(a), time, date FROM t": "SELECT DATE(a), time, date FROM t",
+    "SELECT date('2020-01' || '-01'), date('2020-01-01'::text), time((('10:00')))": (
+        "SELECT DATE('2020-01' || '-01'), DATE(CAST('2020-01-01' AS TEXT)), TIME((('10:00')))"
+    ),
     "SELECT interval '1 day', interval FROM t": "SELECT INTERVAL '1 DAY', interval FROM t",
     "SELECT a::int[], a::int[3], '{}'::text[][]": "SELECT CAST(a AS INT[]), CAST(a AS INT)[3], CAST('{}' AS TEXT[][])",
     "SELECT 1 LIMIT (SELECT 2) OFFSET (SELECT 3)": "SELECT 1 LIMIT (SELECT 2) OFFSET (SELECT 3)",
