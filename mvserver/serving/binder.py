@@ -259,6 +259,9 @@ class Binders:
                     lambda left: self._with_binder(work, left, at_work), owner,
                     lambda: watched.over or stopped(), watched.ended, watched.leave,
                 )  # fmt: skip
+            except WorkLeft:
+                watched.check_left()
+                raise
             except SqlError:
                 watched.check()
                 raise

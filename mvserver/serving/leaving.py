@@ -25,10 +25,13 @@ T = TypeVar("T")
 
 
 class WorkLeft(SqlError):  # noqa: N818 - says what has become of the work
-    """57014: nobody waits for the work any more, and what it uses is its own until it ends."""
+    """Nobody waits for the work any more, and what it uses is its own until it ends. 57014, or what ``reason`` says."""
 
-    def __init__(self) -> None:
-        super().__init__(sqlstates.QUERY_CANCELED, "canceling statement due to user request")
+    def __init__(self, reason: SqlError | None = None) -> None:
+        if reason is None:
+            super().__init__(sqlstates.QUERY_CANCELED, "canceling statement due to user request")
+        else:
+            super().__init__(reason.sqlstate, reason.message, detail=reason.detail, hint=reason.hint)
 
 
 class Work(Generic[T]):

@@ -29,6 +29,7 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving import allocators
 from mvserver.serving.api import NOBODY, Owner
+from mvserver.serving.leaving import WorkLeft
 
 _LOG = logging.getLogger(__name__)
 _LOOK_EVERY_S = 0.025
@@ -114,6 +115,11 @@ class Watched:
         """53200 when it has taken too much."""
         if self.over:
             raise self.reason()
+
+    def check_left(self) -> None:
+        """The same for work that was left: it is still a WorkLeft, since what the work uses is still its own."""
+        if self.over:
+            raise WorkLeft(self.reason())
 
 
 @dataclass(frozen=True)

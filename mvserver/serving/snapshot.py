@@ -268,7 +268,7 @@ class DuckSnapshot:
             return self._leavable.run(carried_out, self._owner, overdue, ended, watched.leave)
         except WorkLeft:
             self._lost = True
-            watched.check()
+            watched.check_left()
             raise
         except Exception:
             watched.check()
