@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import duckdb
 from sqlglot import exp
 
-from mvserver import sqlstates
+from mvserver import interrupts, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving import (
     argument_rules,
@@ -100,7 +100,7 @@ class TypedRewriting:
         """In place, inner expressions first; True when something was rewritten. ``with_enums``: whether any operand
         may be of an enum type."""
         changed = False
-        for node in reversed(list(self._tree.walk(bfs=True))):
+        for node in interrupts.asking(reversed(list(self._tree.walk(bfs=True)))):
             replacement = None
             if with_enums and enum_operands.concerns(node):
                 replacement = enum_operands.rewritten(node, self._type)

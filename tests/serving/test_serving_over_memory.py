@@ -101,7 +101,7 @@ def test_a_reader_that_was_left_is_not_closed() -> None:
     assert closed == ["query"]
 
 
-class no_turn:  # noqa: N801 - stands for a function
+class no_turn:
     def __enter__(self) -> None: ...
 
     def __exit__(self, *error: object) -> None: ...
