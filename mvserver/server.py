@@ -359,8 +359,7 @@ class Rooms:
 def _process_memory_limit(settings: config.Settings) -> int:
     if settings.process_memory_limit:
         return settings.process_memory_limit
-    named = settings.duckdb_memory_limit + settings.query_memory_limit + settings.finished_rows_memory
-    return named + limits.PROCESS_MEMORY_BESIDE
+    return config.memory_of_parts(settings) + limits.PROCESS_MEMORY_BESIDE
 
 
 def _session_defaults(settings: config.Settings) -> dict[str, str]:

@@ -148,6 +148,7 @@ class MemoryWatch:
         self._least = 0  # bytes of the process when free memory was last given back
         self._beside = 0  # of those, what is not DuckDB's
         self._ended_last: tuple[Watched, float] | None = None  # for the process, and when
+        self._above = False  # whether the process was above its limit, and is not yet well below it
         self._refusing = False
 
     def begin(self, interrupt: Callable[[], None], owner: Owner = NOBODY) -> Watched:
@@ -243,8 +244,9 @@ class MemoryWatch:
             size = self._size(process, resident)
         if size > process.limit:
             self._end_greatest(process.limit, size)
-        much = _ROOM_AGAIN if self._refusing else 1 + limits.PROCESS_MEMORY_SLACK
-        self._refuse_large(process, refused=busy and (size > much * process.limit or self._one_goes_on()))
+        much = _ROOM_AGAIN if self._above else 1 + limits.PROCESS_MEMORY_SLACK
+        self._above = busy and size > much * process.limit
+        self._refuse_large(process, refused=self._above or (busy and self._one_goes_on()))
 
     def _size(self, process: Process, resident: int) -> int:
         """What DuckDB has taken and not yet written to is going to be resident."""

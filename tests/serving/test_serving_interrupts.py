@@ -39,6 +39,7 @@ ITEM = (
     "WHERE visits - total = 3 GROUP BY url UNION SELECT concat('a', btrim('b')))"
 )
 ITEMS = interrupts.EVERY + 10
+PLAIN = f"SELECT {', '.join(['visits + total'] * 1_600)} FROM visits"
 LARGE = f"SELECT {', '.join([ITEM] * ITEMS)}"
 PASS = Callable[[exp.Expr, World], object]
 FACTS = SessionFacts(catalog_snapshot(), "postgres", ("public",), "postgres", {}, 1, "postgres")
@@ -82,7 +83,6 @@ PASSES: dict[str, PASS] = {
     "text": lambda tree, world: duck_text.written(tree),
     "text of plain columns": lambda tree, world: duck_text.written(parse_pull(PLAIN)),
 }
-PLAIN = f"SELECT {', '.join(['visits + total'] * 1_600)} FROM visits"
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from serving_world import World
 
 from mvserver.errors import SqlError
 from mvserver.serving import constants
-from mvserver.serving.api import NOBODY
+from mvserver.serving.api import NOBODY, Owner
 from mvserver.serving.leaving import WorkLeft
 from mvserver.serving.memory_watch import MemoryWatch, Watched
 from mvserver.serving.results import StreamedBatches, Watch
@@ -99,6 +99,27 @@ def test_a_reader_that_was_left_is_not_closed() -> None:
         next(batches)
     batches.close()
     assert closed == ["query"]
+
+
+def test_open_results_go_on_when_another_query_of_the_role_was_left(world: World) -> None:
+    """Their role is refused new queries until that has ended."""
+    owner, memory = Owner("greedy", 7), world.service._memory
+    reading, other = (world.service.snapshot(owner=owner) for _ in range(2))
+    plan = world.plan("SELECT g, url FROM visits, generate_series(1, 20000) AS s(g)")
+    result = reading.run(plan, [])
+    assert next(result.batches).num_rows
+    left = memory.begin(lambda: None, owner)
+    left.taken = 2.0**50
+    left.leave()
+    try:
+        with pytest.raises(SqlError, match="canceled statements") as raised:
+            other.run(plan, [])
+        assert raised.value.sqlstate == "53200"
+        assert sum(batch.num_rows for batch in result.batches) > 30_000
+    finally:
+        left.ended()
+        reading.close()
+        other.close()
 
 
 class no_turn:
