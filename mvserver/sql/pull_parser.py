@@ -333,6 +333,7 @@ class PullParser(PostgresParser):
             parse_method = self._parse_array_length
         first = parse_method()
         items = [] if first is None else [first]
+        literals = len(first.expressions) if isinstance(first, exp.Tuple) else 0
         while self._curr.token_type == sep:
             if first is None:
                 self.raise_error("something is missing before the comma")
@@ -341,7 +342,11 @@ class PullParser(PostgresParser):
             if item is None:
                 self.raise_error("something is missing behind the comma")
             items.append(item)
-            if len(items) > limits.LITERALS_APART_MAX and isinstance(item, exp.Tuple):
+            if not isinstance(item, exp.Tuple):
+                continue
+            literals += len(item.expressions)
+            wide = literals > limits.ROW_LITERALS_APART_MAX and parse_method == self._parse_value
+            if wide or len(items) > limits.LITERALS_APART_MAX:
                 run = literal_runs.rows(self._tokens, self._index, self._tokens_size, len(item.expressions))
                 if run is not None:
                     items.append(run[0])
