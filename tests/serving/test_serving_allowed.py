@@ -125,6 +125,47 @@ def test_grammar_of_duckdb_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "answer"),
+    [  # answers of PostgreSQL, where a word of the grammar is a function's name if it is quoted or behind a schema
+        ("array(1, 2)", "42601"), ("array((1))", "42601"), ('"array"(1)', "42883"), ("pg_catalog.array(1)", "42883"),
+        ('"coalesce"(1, 2)', "42883"), ("pg_catalog.coalesce(1, 2)", "42883"), ('"nullif"(1, 2)', "42883"),
+        ("pg_catalog.nullif(1, 2)", "42883"), ('"row"(1, 2)', "42883"), ("pg_catalog.row(1, 2)", "42883"),
+        ('"any"(1)', "42883"), ('1 = "any"(ARRAY[1])', "42883"), ('1 = "some"(ARRAY[1])', "42883"),
+        ('1 < "all"(ARRAY[1])', "42883"), ('"greatest"(1, 2)', "42883"), ("pg_catalog.least(1, 2)", "42883"),
+        ("\"trim\"('a')", "42883"), ('"case"(1)', "42883"), ('"exists"(SELECT 1)', "42601"),
+        ("pg_catalog.exists(SELECT 1)", "42601"), ('"cast"(1 AS int)', "42601"), ("pg_catalog.cast(1 AS int)", "42601"),
+        ("concat(VARIADIC ARRAY['a'])", "0A000"), ('"variadic"(1)', "42883"),
+    ],
+)  # fmt: skip
+def test_words_of_the_grammar_are_no_functions(world: World, text: str, answer: str) -> None:
+    with pytest.raises(SqlError) as raised:
+        world.rows(f"SELECT {text}")
+    assert raised.value.sqlstate == answer
+    if answer == "42883":
+        name = text.partition("(")[0].split()[-1].replace('"', "")
+        assert raised.value.message.startswith(f"function {name}")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('SELECT a."array"[1] FROM (SELECT ARRAY[7, 8] AS "array") a', 7),
+        ('SELECT "array"[2] FROM (SELECT ARRAY[7, 8] AS "array") a', 8),
+        ("SELECT a.array[1] FROM (SELECT ARRAY[7, 8] AS array) a", 7),
+        ('SELECT "array"[1:1] FROM (SELECT ARRAY[7, 8] AS "array") a', [7]),
+        ("SELECT list[2] FROM (SELECT ARRAY[7, 8] AS list) a", 8),
+        ("SELECT a.list[1] FROM (SELECT ARRAY[7, 8] AS list) a", 7),
+        ("SELECT ARRAY[7, 8][2]", 8),
+        ("SELECT (ARRAY[[1, 2], [3, 4]])[2][1]", 3),
+        ("SELECT array((SELECT 1))", [1]),
+        ("SELECT 1 = SOME(ARRAY[1])", True),
+    ],
+)
+def test_what_stands_before_brackets_may_be_a_column(world: World, text: str, value: object) -> None:
+    assert world.value(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
     [
         ("SELECT len(t) FROM all_types", "42883"),
         ("SELECT i4 AS q, q + 1 AS r FROM all_types", "42703"),
