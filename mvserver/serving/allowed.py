@@ -11,7 +11,7 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, procedure_names
-from mvserver.sql.pull_functions import Called, table
+from mvserver.sql.pull_functions import MANY, Called, other_forms, table
 from mvserver.sql.pull_parser import BARE, CALLED, GRAMMAR_WORDS, WORD
 
 _GRAMMAR = frozenset({
@@ -113,7 +113,10 @@ def _check_call(node: exp.Expr, name: str, arguments: int | None, start: int) ->
         if name in _OTHERS or name in procedure_names():
             raise _not_supported(name, start)
         return False
-    if arguments is not None and not known.least <= arguments <= known.most:
+    if arguments is not None and not known.takes(arguments):
+        other = other_forms().get(name)
+        if other is not None and other.takes(arguments):
+            raise _form_not_supported(known, arguments, start)
         return False
     _check_place(node, known, start)
     return True
@@ -172,6 +175,17 @@ def _not_supported(name: str, start: int) -> SqlError:
     if name == "regexp_matches":
         hint = "Use regexp_match for the first match, or ~ for a test."
     return SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"function {name} is not supported", hint=hint, position=start + 1)
+
+
+def _form_not_supported(known: Called, arguments: int, start: int) -> SqlError:
+    most = "or more" if known.most == MANY else f"to {known.most}"
+    takes = str(known.least) if known.least == known.most else f"{known.least} {most}"
+    return SqlError(
+        sqlstates.FEATURE_NOT_SUPPORTED,
+        f"function {known.name} with {arguments} arguments is not supported",
+        hint=f"In pull queries it takes {takes}.",
+        position=start + 1,
+    )
 
 
 # --- forms that other dialects have -----------------------------------------------------------------------------------

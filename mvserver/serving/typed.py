@@ -94,7 +94,16 @@ class TypedRewriting:
         """What DuckDB does not bind; True when there was some."""
         periods_added = periods.add_missing(self._tree, self._type)
         binary_added = binary_functions.add_missing(self._tree, self._type)
-        return operand_types.add_missing(self._tree, self._type) or periods_added or binary_added
+        texts_added = self._add_texts()
+        return operand_types.add_missing(self._tree, self._type) or periods_added or binary_added or texts_added
+
+    def _add_texts(self) -> bool:
+        """Arrays among the arguments of concat, which DuckDB would join to arrays."""
+        changed = False
+        for node in interrupts.asking(reversed(list(self._tree.walk(bfs=True)))):
+            if isinstance(node, exp.Concat | exp.ConcatWs):
+                changed |= self._joined(node) is not None
+        return changed
 
     def apply(self, *, with_enums: bool) -> bool:
         """In place, inner expressions first; True when something was rewritten. ``with_enums``: whether any operand

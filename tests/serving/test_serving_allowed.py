@@ -14,7 +14,7 @@ from mvserver.errors import SqlError
 from mvserver.serving import guard
 from mvserver.serving.allowed import UNDEFINED
 from mvserver.sql.dialect import parse_pull
-from mvserver.sql.pull_functions import table
+from mvserver.sql.pull_functions import other_forms, table
 
 _REFUSALS = {"42883", "0A000", "42601", "42809"}
 _SPECIAL_GRAMMAR = {"case", "cast", "coalesce", "nullif", "exists", "array", "row"}
@@ -88,6 +88,52 @@ def test_each_number_of_arguments_that_postgresql_has_not_is_refused() -> None:
             pytest.fail(f"{name} with {called.most + 1} arguments")
         if called.least > 0 and _answer(f"SELECT {name}()") not in _REFUSALS:
             pytest.fail(f"{name} without arguments")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "regexp_split_to_array('aXb', 'x', 'i')", "regexp_match('aXb', 'x', 'i')", "regexp_count('aXb', 'x', 1)",
+        "regexp_count('aXb', 'x', 1, 'i')", "regexp_replace('a', 'b', 'c', 1, 2)", "array_position(ARRAY[1], 1, 2)",
+        "regexp_replace('a', 'b', 'c', 1, 2, 'i')", "width_bucket(5, ARRAY[1, 3])", "array_to_json(ARRAY[1], true)",
+        "parse_ident('a', false)", "row_to_json(ROW(1), true)", "length('a'::bytea, 'UTF8')",
+        "string_to_table('a', ',', 'b')", "regexp_split_to_table('a', 'b', 'i')", "random(1, 2)",
+    ],
+)  # fmt: skip
+def test_what_postgresql_has_in_more_forms_is_not_supported_there(call: str) -> None:
+    """It exists, so 42883 would be false."""
+    with pytest.raises(SqlError) as raised:
+        guard.check(parse_pull(f"SELECT {call}"))
+    assert raised.value.sqlstate == "0A000"
+    assert "arguments is not supported" in raised.value.message
+    assert "it takes" in (raised.value.hint or "")
+
+
+def test_other_forms_are_none_that_are_supported() -> None:
+    for name, other in other_forms().items():
+        assert not any(table()[name].takes(count) for count in range(other.least, min(other.most, 9) + 1)), name
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [  # answers of PostgreSQL
+        ("num_nonnulls(1, 2, 3)", 3),
+        ("num_nulls(1, NULL, 3)", 1),
+        ("num_nulls(NULL)", 1),
+        ("num_nonnulls('a', 1 = 1, ARRAY[1], NULL)", 3),
+        ("pg_typeof(num_nulls(1))", "integer"),
+        ("concat(ARRAY[1, 2], 'x')", "{1,2}x"),
+        ("concat('x', ARRAY[1, 2])", "x{1,2}"),
+        ("concat(ARRAY[1.5, NULL], 'x', NULL, ARRAY['a b'])", '{1.5,NULL}x{"a b"}'),
+        ("concat(ARRAY[true, false], 'x')", "{t,f}x"),
+        ("concat(ARRAY[[1, 2], [3, 4]], 'x')", "{{1,2},{3,4}}x"),
+        ("concat(concat(ARRAY[1], 'x'), ARRAY[2])", "{1}x{2}"),
+        ("concat_ws(',', ARRAY[1, 2], 'x')", "{1,2},x"),
+        ("concat(true, ARRAY[1], 'y', 1.0::float8)", "t{1}y1"),
+    ],
+)
+def test_functions_of_any_arguments(world: World, expression: str, value: object) -> None:
+    assert world.value(f"SELECT {expression}") == value
 
 
 @pytest.mark.parametrize(
