@@ -9,9 +9,9 @@ the limit.
 The process as a whole has a limit, too. Where it is reached, free memory is given back to the system first. Then the
 query that has taken most is ended, of the role that has taken most. DuckDB looks for an interrupt between two steps
 only. So large blocks are refused to it where the process is further above its limit, until it is well below, and for
-about a second where a query that was told to end goes on. Whoever needs such a block then is told 53200: most likely the
-same query, but a merge may be refused as well. A query that was canceled and left at work counts until it has really
-ended, and a role whose queries left so have more than one query may have is refused new ones.
+about a second where a query that was told to end goes on. Whoever needs such a block then is told 53200: most likely
+the same query, but a merge may be refused as well. A query that was canceled and left at work counts until it has
+really ended, and a role whose queries left so have more than one query may have is refused new ones.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ class Dispatcher:
         if statement is not None:
             self._refuse_in_failed(statement)
         query = statement.query if isinstance(statement, DeclareCursor) else statement
-        if isinstance(query, Pull):
+        if statement is not None and isinstance(query, Pull):
             try:
                 oids, fields = self._described(query, declared)
                 kept = without_tree(statement)
