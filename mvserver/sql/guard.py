@@ -35,6 +35,7 @@ _BOUNDARIES = frozenset(
 # and whether several follow each other, as the rows of VALUES do.
 _LISTS = {"in": ("(", ")", False), "array": ("[", "]", False), "values": ("(", ")", True)}
 _BEFORE_NAMES = frozenset({".", "::", "as"})
+_BEFORE_OPERANDS = frozenset({"all", "by", "distinct"})  # words of no operand, behind which one begins
 _OPENING, _ITEM, _NEGATIVE, _BEHIND_ITEM, _BEHIND_ROW = range(5)  # what a list waits for, or has just had
 _LITERALS = frozenset({NUMBER, STRING, PARAMETER})
 _SET_OPERATIONS = frozenset({"union", "intersect", "except"})
@@ -284,7 +285,7 @@ def check_tokens(tokens: Sequence[Token]) -> None:
 def _is_no_list(word: Token, before: str, level: _Level, operand_before: bool) -> bool:
     """Whether the word is none of those before a list where it stands: a type, a column or an argument's clause."""
     if word.text == "array":
-        return operand_before or before in _BEFORE_NAMES
+        return before in _BEFORE_NAMES or (operand_before and before not in _BEFORE_OPERANDS)
     return word.text == "in" and level.of_position
 
 

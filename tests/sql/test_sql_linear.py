@@ -214,6 +214,7 @@ CHEAP: dict[str, str] = {
     "IN": _many("SELECT 1 IN (*)", "1") + _many(" AND 'a' NOT IN (*)", "'a'"),
     "negative": _many("SELECT 1 IN (*) IN (1)", "-1"),
     "ARRAY": _many("SELECT ARRAY[*]", "1") + _many(" || ARRAY[*]", "'a'"),
+    "ARRAY behind words": _many("SELECT DISTINCT ARRAY[*]", "1", 4_000) + _many(" ORDER BY ARRAY[*]", "1"),
     "VALUES": _many("SELECT 1 FROM (VALUES *) AS v", "(1, -2)", MANY // 2),
     "VALUES behind IN": _many("SELECT 1 IN (VALUES *)", "('a')"),
     "wide VALUES": _many("VALUES *", _many("(*)", "1", 1_000), 100),
