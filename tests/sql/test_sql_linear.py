@@ -170,7 +170,7 @@ def test_literals_count_where_each_is_a_node(text: str) -> None:
     assert caught.value.sqlstate == sqlstates.PROGRAM_LIMIT_EXCEEDED
 
 
-MANY = 40_000
+MANY = 20_000
 
 
 def _many(text: str, piece: str, times: int = MANY) -> str:
