@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from catalog.model import Query
 from mvserver import limits, sqlstates
 from mvserver.compiler.plans import ContinuousPlan, ErrorHandling, Projection
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from mvserver.sql.types import Kind
 from mvserver.streaming.api import QueryState, QueryStatus
 from mvserver.streaming.attempts import attempts
@@ -154,7 +154,7 @@ class SinkQuery:
                 if not self._is_held():
                     self._run_generation()
             except Exception as error:  # noqa: BLE001 - whatever ended the query is shown as its cause
-                self._note(error)
+                self._noted(error)
             if self._failure is not None:
                 return
 
@@ -294,6 +294,14 @@ class SinkQuery:
                 ledger.reject(rows)
         return sum(counts.values())
 
+    def _noted(self, error: Exception) -> None:
+        """The thread goes on whatever hinders it in telling whose failure it was."""
+        try:
+            self._note(error)
+        except Exception:
+            self._stalled = words_of(error)
+            _log.exception("what ended query %s could not be noted: %s", self._query.id, self._stalled)
+
     def _note(self, error: BaseException) -> None:
         if self._stopping.is_set():
             return
@@ -304,17 +312,17 @@ class SinkQuery:
             return
         is_cancelled = isinstance(error, SqlError) and error.sqlstate == sqlstates.QUERY_CANCELED
         if isinstance(error, BatchOverran):
-            self._stalled = str(error)
+            self._stalled = words_of(error)
         elif is_data_error(error) or isinstance(error, IsolatedError) or is_cancelled:
             self._failure = str(sql_error(error))
         elif self._position is None:  # the sink could not be opened
-            self._stalled = str(error)
+            self._stalled = words_of(error)
         else:
             health = health_of(self._reader, self._position)
             if health.state == "failed":
                 self._failure = health.cause
             else:
-                self._stalled = health.cause or str(self._reader.explain_failure(error, self._position))
+                self._stalled = health.cause or words_of(self._reader.explain_failure(error, self._position))
         _log.warning("query %s stopped: %s", self._query.id, self._failure or self._stalled)
 
     def _watch(self) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from mvserver.streaming.attempts import attempts
 from mvserver.streaming.batch_watch import BatchUnwanted
 from mvserver.streaming.committer import Committer
@@ -226,7 +226,7 @@ class Pipeline:
             try:
                 self._run_generation()
             except Exception as error:  # noqa: BLE001 - whatever ended the query is shown as its cause
-                self._note_failure(error)
+                self._noted(error)
 
     def _await_reader(self) -> None:
         """Until somebody wants what is read."""
@@ -289,14 +289,26 @@ class Pipeline:
     def _set_running(self, running: bool) -> None:
         self._roster.running = running
 
+    def _noted(self, error: Exception) -> None:
+        """The thread goes on whatever hinders it in telling whose failure it was."""
+        try:
+            self._note_failure(error)
+        except Exception as hindrance:  # noqa: BLE001 - shown as the cause, and the generation is tried again
+            self._roster.notice(hindrance)
+            _log.exception("what ended pipeline %s could not be noted: %s", self.id, words_of(error))
+            with self._roster.lock:
+                self._roster.stalled = words_of(error)
+
     def _note_failure(self, error: BaseException) -> None:
-        if self._stopping.is_set() or isinstance(error, BatchUnwanted) or self._roster.shrink_batches(error):
-            return
-        if self._roster.notice(error):  # no query is to blame
-            self._roster.stalled = str(error)
+        if self._stopping.is_set() or isinstance(error, BatchUnwanted):
             return
         if isinstance(error, SparkLostError):  # all queries show it as long as Spark is not there
             _log.info("pipeline %s stopped: %s", self.id, error.detail)
+            return
+        if self._roster.shrink_batches(error):
+            return
+        if self._roster.notice(error):  # no query is to blame
+            self._roster.stalled = words_of(error)
             return
         if isinstance(error, IsolatedError):
             self._committer.settle()  # the batches before it count; the queries fail behind them
@@ -310,11 +322,11 @@ class Pipeline:
             if health.state == "stalled":
                 self._roster.stalled = health.cause
             elif health.state == "ok":
-                self._roster.stalled = str(cause)  # tried again; a cause that stays is shown as long
+                self._roster.stalled = words_of(cause)  # tried again; a cause that stays is shown as long
         if health.state == "failed":
-            self._roster.fail_at(known, health.cause or str(cause))
+            self._roster.fail_at(known, health.cause or words_of(cause))
         elif isinstance(cause, SqlError) and cause.sqlstate in LASTING:
-            self._roster.fail_at(known, str(cause))
+            self._roster.fail_at(known, words_of(cause))
 
     def _take_batch(
         self, session: SparkSession, frame: Callable[[], DataFrame], batch_id: int, checkpoint: str

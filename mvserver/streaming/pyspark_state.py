@@ -12,6 +12,8 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext, SparkFiles
 from pyspark.sql import SparkSession, SQLContext
 
+from mvserver.errors import words_of
+
 _ENDING = (
     "SparkContext was shut down",
     "stopped SparkContext",
@@ -54,7 +56,8 @@ def is_gateway_error(error: BaseException) -> bool:
             return True
         if isinstance(each, Py4JError) and not isinstance(each, Py4JJavaError):  # the latter was thrown in the JVM
             return True
-        if any(words in str(each) for words in _ENDING):
+        text = words_of(each)
+        if any(words in text for words in _ENDING):
             return True
     return False
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import SparkSession
 
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from mvserver.spark_jvm import JvmStartError
 from mvserver.streaming.isolation import Isolation
 from mvserver.streaming.pyspark_state import is_gateway_error
@@ -218,7 +218,7 @@ class SparkSupervisor:
         except Exception as error:  # noqa: BLE001 - shown to whoever waits for Spark
             if not process.ended.is_set() and not is_gateway_error(error):
                 _log.exception("Spark could not be started")
-            return _StartFailure(f"{type(error).__name__}: {error}", is_gateway_error(error))
+            return _StartFailure(f"{type(error).__name__}: {words_of(error)}", is_gateway_error(error))
         finally:
             deadline.cancel()
         _log.info("Spark %s is ready after %.1f s", session.version, time.monotonic() - began)

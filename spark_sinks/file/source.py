@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from mvserver import sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from mvserver.limits import FILE_RECORD_BYTES_MAX
 from spark_sinks.base import METADATA, Position, RecordOrder, SourceHealth
 from spark_sinks.decode.columns import parquet_column, quoted
@@ -416,7 +416,7 @@ class FileReader:
         """Spark's own words are at the end of a chain of causes."""
         if isinstance(error, SqlError):
             return error
-        text = str(error)
+        text = words_of(error)
         causes = [line.split(":", 2)[-1].strip() for line in text.splitlines() if line.startswith("Caused by:")]
         first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
         cause = (causes[-1] if causes else first)[:500]
