@@ -298,7 +298,7 @@ class SinkQuery:
         """The thread goes on whatever hinders it in telling whose failure it was."""
         try:
             self._note(error)
-        except Exception:
+        except Exception:  # noqa: BLE001 - shown as the cause, and tried again
             self._stalled = words_of(error)
             _log.exception("what ended query %s could not be noted: %s", self._query.id, self._stalled)
 

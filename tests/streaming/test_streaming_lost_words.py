@@ -62,7 +62,7 @@ def _gone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @LOST
 def test_whatever_asks_for_its_text_gets_one(error: Exception) -> None:
-    with pytest.raises(Exception):  # noqa: B017, PT011 - as PySpark and py4j do
+    with pytest.raises(Exception):  # noqa: B017 - as PySpark and py4j do
         str(error)
     wrapped = ValueError("outer")
     wrapped.__cause__ = error
