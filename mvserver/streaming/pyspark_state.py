@@ -5,6 +5,7 @@ It reaches into PySpark's classic classes, whose version is pinned exactly.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 
@@ -20,6 +21,7 @@ _ENDING = (
     "SparkContext has been shutdown",
     "Shutdown in progress",
 )
+_FATAL = re.compile(r"\bjava\.lang\.(?:OutOfMemoryError|StackOverflowError|InternalError|UnknownError)\b")
 
 
 def forget_jvm() -> None:
@@ -56,10 +58,20 @@ def is_gateway_error(error: BaseException) -> bool:
             return True
         if isinstance(each, Py4JError) and not isinstance(each, Py4JJavaError):  # the latter was thrown in the JVM
             return True
-        text = words_of(each)
-        if any(words in text for words in _ENDING):
+        if _is_ending(words_of(each)):
             return True
     return False
+
+
+def is_dying(error: BaseException) -> bool:
+    """Whether the JVM is about to end by the error's own words: its context was shut down, or a task met an error
+    after which the executor ends the process. The job has failed before the process has ended."""
+    texts = map(words_of, _chain(error))
+    return any(_is_ending(text) or _FATAL.search(text) is not None for text in texts)
+
+
+def _is_ending(text: str) -> bool:
+    return any(words in text for words in _ENDING)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

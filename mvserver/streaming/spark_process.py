@@ -43,6 +43,7 @@ class SparkProcess:
         self._asked_at: float | None = None  # a question that has no answer yet
         self._killed_for: str | None = None
         self._was_stopped = False
+        self.answers = 0  # to questions, as long as it is well
         self.session: SparkSession | None = None
         self.broken: str | None = None  # why it cannot be talked to although the process may be there
         self.ended = threading.Event()
@@ -158,6 +159,7 @@ class SparkProcess:
             else:
                 self._asked_at = None
                 if not stopped:
+                    self.answers += 1
                     continue
                 self.broken = "its context has stopped by itself"
             self._changed()

@@ -32,6 +32,7 @@ class Life:
         self.broken: str | None = None
         self.ended = threading.Event()
         self.silent_s = 0.0
+        self.answers = 0
         self.is_stopped = False
         self.crashed: bool | None = False
         self.end = "signal 9"
@@ -245,3 +246,60 @@ def test_what_was_evaluated_when_it_ended_is_suspect(
     found = [(each["start"], each["crashes"], each["kills"]) for each in json.loads(notes.read_text())] if noted else []
     assert found == ([] if noted is None else [({"seq": 3}, *noted)])
     assert notes.exists() is (noted is not None)
+
+
+OUT_OF_MEMORY = RuntimeError("Lost task 0.0 in stage 1.0: java.lang.OutOfMemoryError: Java heap space")
+
+
+def test_after_an_error_that_ends_the_jvm_its_end_is_waited_for(make: Callable[..., World], tmp_path: Path) -> None:
+    """The job has failed before the process ends: the batch is under way until then, and is the one to blame."""
+    world = make()
+    session = world.session()
+    life = world.lives[0]
+    life.crashed, life.end = True, "code 52"
+    found: list[BaseException] = []
+
+    def verdict(error: Exception) -> None:
+        lost = world.spark.lost(session, error)
+        if lost is not None:
+            raise lost
+
+    def evaluate() -> None:
+        try:
+            with world.isolation.evaluating("poisoned", {"seq": 3}, verdict):
+                raise OUT_OF_MEMORY
+        except SparkLostError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=evaluate)
+    thread.start()
+    life.answers += 3  # while its shutdown hooks run
+    thread.join(0.3)
+    assert thread.is_alive()
+    life.ends()
+    thread.join()
+    assert found
+    (noted,) = json.loads((tmp_path / "spark" / "suspects.json").read_text())
+    assert (noted["source"], noted["crashes"]) == ("poisoned", 1)
+
+
+@pytest.mark.parametrize("error", [OUT_OF_MEMORY, Py4JError("An error occurred"), EOFError(), ConnectionResetError()])
+def test_a_jvm_that_answers_again_is_not_waited_for(make: Callable[..., World], error: Exception) -> None:
+    world = make()
+    session = world.session()
+    stop = threading.Event()
+
+    def answer() -> None:
+        while not stop.wait(0.01):
+            world.lives[0].answers += 1
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    began = time.monotonic()
+    try:
+        assert world.spark.lost(session, error) is None
+    finally:
+        stop.set()
+        thread.join()
+    assert world.spark.lost(session, error) is None  # asked again, by whoever is around the first
+    assert time.monotonic() - began < limits.SPARK_NOTICED_S
