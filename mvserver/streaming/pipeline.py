@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -371,7 +371,8 @@ class Pipeline:
         if in_duckdb is not None:
             return in_duckdb
         records, services = self.reader.distance(whole.start, whole.end), self._services
-        with services.guard.evaluating(session, whole, services.gate.admitted(), self._stopping.is_set):
+        read = replace(whole, start=_least(self.reader, [whole.start, *(share.start for share in others)]))
+        with services.guard.evaluating(session, read, services.gate.admitted(), self._stopping.is_set):
             began = time.monotonic()
             parts = [self._evaluator.evaluate(frame(), shares, records)]
             for share in others:
@@ -410,3 +411,12 @@ class Pipeline:
         """Not while a round of its history is under way, which could be committed after this batch."""
         ready = subscriber.wants_batches and not subscriber.unverified and not subscriber.busy
         return ready and encode(subscriber.claimed) == encode(start)
+
+
+def _least(reader: SourceReader, starts: Sequence[Position]) -> Position:
+    """Where the earliest of these begins: all that is read together is behind it."""
+    least = starts[0]
+    for start in starts[1:]:
+        if reader.reached(least, start):
+            least = start
+    return least

@@ -73,7 +73,8 @@ class Roster:
         """Whether a batch that begins at ``start`` reads what a subscriber lacks before it."""
         if not subscriber.wants_batches or subscriber.busy or subscriber.unverified:
             return False
-        return self._reader.distance(subscriber.claimed, start) <= JOIN_RECORDS_MAX
+        most = JOIN_RECORDS_MAX if self.records_max >= self._records_max else min(JOIN_RECORDS_MAX, self.records_max)
+        return self._reader.distance(subscriber.claimed, start) <= most
 
     def leaves_to_batch(self, subscriber: Subscriber) -> bool:
         """Whether the next batch will take it in, and another round would not bring it nearer."""

@@ -125,8 +125,8 @@ class FileReader:
         return self._with_seq(start, seq)
 
     def divisible(self, start: Position, end: Position, least: int) -> bool:
-        """A file is read as one."""
-        return int(end["seq"]) - int(start["seq"]) > 1
+        """A file is read as one, and small files are read together up to ``least``."""
+        return int(self.limit(start, end, least)["seq"]) < int(end["seq"])
 
     def advance(self, start: Position, end: Position) -> Position:
         """Where a reader that stood at ``start`` stands when it has read up to ``end``."""

@@ -129,7 +129,7 @@ class KafkaReader:
         return positions.furthest(start, end)
 
     def divisible(self, start: Position, end: Position, least: int) -> bool:
-        return positions.distance(start, end) > least
+        return positions.divisible(start, end, least)
 
     def initial(self, wanted: Sequence[Position]) -> Position:
         return positions.nearest(wanted)

@@ -14,7 +14,7 @@ import pytest
 from mvserver.errors import SqlError
 from spark_sinks.file.files import VisibleFile
 from spark_sinks.file.journal import FileJournal
-from spark_sinks.file.source import FileReader
+from spark_sinks.file.source import _BYTES_PER_RECORD, FileReader, _first
 
 FOUND_WITHIN_S = 10.0
 
@@ -179,3 +179,18 @@ def test_the_lines_of_a_file_with_a_byte_order_mark_are_counted(tmp_path: Path, 
     (tmp_path / "clicks" / "a.json").write_bytes(b"\xef\xbb\xbfone\ntwo\r\none\n")
     wanted = [("a.json", b"one"), ("a.json", b"one"), ("a.json", b"two")]
     assert reader.rejected_positions(wanted) == ["a.json:1", "a.json:3", "a.json:2"]
+
+
+@pytest.mark.parametrize("sizes", [(300,) * 20, (1,), (90_000,) * 3, (0,) * 50, (20_000, 10, 10), (4,) * 2000])
+@pytest.mark.parametrize("least", [1, 100])
+def test_a_range_that_is_divisible_gets_shorter_by_a_bound_and_one_that_is_not_does_not(
+    reader: FileReader, sizes: tuple[int, ...], least: int
+) -> None:
+    """Else a batch of small files that takes too long would be tried again for ever, and nobody be to blame."""
+    reader._journal.append([VisibleFile(f"{number:05}.json", size, 1) for number, size in enumerate(sizes)])
+    start, end = {"seq": 0}, {"seq": len(sizes)}
+    bounded = reader.limit(start, end, least)
+    assert reader.divisible(start, end, least) is (bounded["seq"] < end["seq"])
+    assert not reader.divisible(start, bounded, least)
+    shown = _first(reader._journal.between(0, len(sizes)), least * _BYTES_PER_RECORD)  # as the feeder shows them
+    assert len(shown) == bounded["seq"]
