@@ -98,11 +98,12 @@ class Guarded:
         place: AbstractContextManager[None],
         stopped: Callable[[], bool],
     ) -> Iterator[None]:
-        self.isolation.check(records.source, records.reader, records.start, records.end)
+        of = records.source, records.reader, records.start, records.end
+        self.isolation.check(*of)
         with (
             self.isolation.turn(records.source, stopped),
             place,
-            self.isolation.evaluating(records.source, records.start, lambda error: self._raise_lost(session, error)),
+            self.isolation.evaluating(*of, lambda error: self._raise_lost(session, error)),
         ):
             yield
 

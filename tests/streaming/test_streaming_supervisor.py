@@ -21,6 +21,8 @@ from mvserver.streaming.spark import SparkOptions
 from mvserver.streaming.spark_state import SparkLostError, SparkState
 from mvserver.streaming.supervisor import SparkSupervisor, Supervision
 
+READER = cast(Any, object())  # which is asked of suspects that succeed only
+
 
 class Life:
     """One life of Spark that a test ends."""
@@ -236,7 +238,7 @@ def test_what_was_evaluated_when_it_ended_is_suspect(
             raise lost
 
     def evaluate() -> None:
-        with world.isolation.evaluating("p", {"seq": 3}, verdict):
+        with world.isolation.evaluating("p", READER, {"seq": 3}, {"seq": 4}, verdict):
             world.lives[0].ends()
             raise Py4JError("An error occurred while calling o83.toArrow")
 
@@ -266,7 +268,7 @@ def test_after_an_error_that_ends_the_jvm_its_end_is_waited_for(make: Callable[.
 
     def evaluate() -> None:
         try:
-            with world.isolation.evaluating("poisoned", {"seq": 3}, verdict):
+            with world.isolation.evaluating("poisoned", READER, {"seq": 3}, {"seq": 4}, verdict):
                 raise OUT_OF_MEMORY
         except SparkLostError as error:
             found.append(error)
