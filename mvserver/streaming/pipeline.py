@@ -151,6 +151,11 @@ class Pipeline:
         return self._roster.stalled
 
     @property
+    def standstill(self) -> str | None:
+        """The same as a sentence."""
+        return self._roster.standstill()
+
+    @property
     def latest(self) -> Position | None:
         """The source's end when it was last asked."""
         return self._roster.latest
@@ -320,7 +325,7 @@ class Pipeline:
         _log.warning("pipeline %s stopped: %s (source %s: %s)", self.id, cause, health.state, health.cause)
         with self._roster.lock:
             if health.state == "stalled":
-                self._roster.stalled = health.cause
+                self._roster.stalled = self._roster.silence = health.cause
             elif health.state == "ok":
                 self._roster.stalled = words_of(cause)  # tried again; a cause that stays is shown as long
         if health.state == "failed":

@@ -41,6 +41,7 @@ class Roster:
         self.next: Position = {}
         self.error: BaseException | None = None
         self.stalled: str | None = None
+        self.silence: str | None = None  # as the source's last look at itself said it
         self.latest: Position | None = None
         self.running = False
         self.last_batch_at: float | None = None  # when the last live batch was taken, by time.monotonic
@@ -93,6 +94,16 @@ class Roster:
         """Until the condition holds, looked at whenever something changes."""
         with self.lock:
             return self.changed.wait_for(condition, timeout_s)
+
+    def standstill(self) -> str | None:
+        """What stands in the way, as a sentence; None where nothing does."""
+        with self.lock:
+            cause = None if self.stalled is None else self.stalled.rstrip(".")
+            if not cause:
+                return None
+            if self.stalled == self.silence:
+                return f"The source does not answer: {cause}."
+            return f"{cause[0].upper()}{cause[1:]}."
 
     def shrink_batches(self, error: BaseException) -> bool:
         """After a batch that came to more bytes, or took longer, than one may: True where a smaller one can be tried.

@@ -109,6 +109,7 @@ class SourceWatch:
         with self._roster.lock:
             if health.latest is not None or health.state == "failed":
                 self._roster.latest = health.latest  # of a source that has failed the former end means nothing
+            self._roster.silence = health.cause if health.state == "stalled" else None
             if health.state == "stalled":
                 self._roster.stalled = health.cause
             elif health.state == "ok":
