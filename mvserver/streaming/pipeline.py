@@ -128,6 +128,7 @@ class Pipeline:
     def stop(self) -> None:
         """Between batches; what was evaluated is committed."""
         self._stopping.set()
+        self.reader.give_up()
         self._watch.stop()
         self._committer.pace.wake()
         with self._roster.lock:

@@ -113,6 +113,9 @@ class LogReader:
         with self._lock:
             self._cursor.close()
 
+    def give_up(self) -> None:
+        """A batch is made without a long wait."""
+
     def close(self) -> None:
         self.close_stream()
 

@@ -179,6 +179,9 @@ class KafkaReader:
     def explain_failure(self, error: BaseException, position: Position) -> Exception:
         return explain(error, self._cluster, self._topic, position, self._jar_directory)
 
+    def give_up(self) -> None:
+        """A batch is made without a long wait."""
+
     def close(self) -> None:
         self._cluster.close()
 
