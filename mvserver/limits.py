@@ -189,6 +189,7 @@ SPARK_SILENT_S = 8.0  # without an answer for so long, Spark counts as standing 
 SPARK_RESTARTS_PERIOD_S = 3_600.0  # in which the setting spark_restarts counts
 SPARK_LASTED_S = 120.0  # a JVM that has run for so long is started again without a pause
 SPARK_ENDING_S = 5.0  # how long a JVM that answers no more may take to end by itself
+SPARK_REAPED_S = 1.0  # how long a JVM that was killed may take to be gone, where the server is about to end
 SPARK_NOTICED_S = 10.0  # how long a failed call waits for word that the JVM has ended
 SPARK_DYING_S = 30.0  # the same where the error says that the JVM is about to end
 SPARK_CRASHES_OF_A_BATCH_MAX = 2  # of the JVM, by itself, at the same batch: its source is isolated

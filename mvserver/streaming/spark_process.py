@@ -151,13 +151,14 @@ class SparkProcess:
     def _ask(self, session: SparkSession) -> None:
         context = session.sparkContext._jsc
         while not self.ended.wait(limits.SPARK_PING_S):
-            self._asked_at = time.monotonic()
+            kills, self._asked_at = oom_kills(), time.monotonic()
             try:
                 stopped = context.sc().isStopped()
             except Exception as error:  # noqa: BLE001 - it is what this thread is there to find out
                 self.broken = f"its gateway is broken: {type(error).__name__}"
             else:
                 self._asked_at = None
+                self._oom_kills = kills  # those of before were not of this process
                 if not stopped:
                     self.answers += 1
                     continue

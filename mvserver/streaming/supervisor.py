@@ -186,6 +186,7 @@ class SparkSupervisor:
             process = self._process
         if process is not None:
             process.kill(SHUTTING_DOWN)
+            process.ended.wait(limits.SPARK_REAPED_S)  # what takes this process's place would have a zombie
 
     def _news(self) -> None:
         with self._changed:
@@ -198,6 +199,19 @@ class SparkSupervisor:
 
     # --- the thread -------------------------------------------------------------------------------------------------
     def _run(self) -> None:
+        try:
+            self._supervise()
+        except Exception as error:  # noqa: BLE001 - whatever it is, who waits for Spark has to know
+            _log.exception("Spark is not looked after any more")
+            self._problem = SqlError(
+                sqlstates.SYSTEM_ERROR,
+                "Spark is not started again",
+                detail=f"Its supervision has failed: {words_of(error)}.",
+                hint="Restart the server. Existing views can be read meanwhile.",
+            )
+            self._set(SparkState(problem=str(self._problem)))
+
+    def _supervise(self) -> None:
         attempt = 1  # of starts, since Spark was up last
         short_lives = 0
         was_up = False
@@ -301,7 +315,10 @@ class SparkSupervisor:
             self._set(SparkState(interruption=self._last_end))
         if failure is not None:
             process.kill("it could not be started")
-        process.forget()
+        try:
+            process.forget()
+        except Exception:  # noqa: BLE001 - what is left of it hinders the next one less than none would
+            _log.exception("not all of the former Spark was let go of")
 
     def _give_up(self, failure: _StartFailure) -> None:
         """It has never been up: what hinders it is a matter of the installation or the settings."""

@@ -107,6 +107,8 @@ class Hindered:
     def transaction(self) -> Any:
         raise OSError("no space left on device")
 
+    def give_up(self) -> None: ...
+
     def close(self) -> None: ...
 
 

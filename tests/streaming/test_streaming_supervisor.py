@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -14,7 +16,8 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 
 from mvserver import limits
 from mvserver.errors import SqlError
-from mvserver.spark_jvm import JvmStartError
+from mvserver.spark_jvm import JvmStartError, start_jvm
+from mvserver.streaming import spark_process
 from mvserver.streaming import supervisor as supervisors
 from mvserver.streaming.isolation import Isolation
 from mvserver.streaming.spark import SparkOptions
@@ -305,3 +308,73 @@ def test_a_jvm_that_answers_again_is_not_waited_for(make: Callable[..., World], 
         thread.join()
     assert world.spark.lost(session, error) is None  # asked again, by whoever is around the first
     assert time.monotonic() - began < limits.SPARK_NOTICED_S
+
+
+def test_a_start_that_takes_too_long_is_tried_again(
+    make: Callable[..., World], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(JvmStartError) as late:
+        start_jvm([sys.executable, "-c", "import sys; sys.stdin.read()"], timeout_s=0.1)
+    world = make(failures=[late.value, late.value])
+    until(lambda: len(world.lives) == 3)
+    assert world.session() is world.lives[2].session
+    assert world.spark.state == SparkState()
+
+
+def test_a_former_life_that_cannot_be_let_go_of_hinders_nobody(
+    make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(life: Life) -> None:
+        life.forgotten = True
+        raise OSError("device or resource busy")
+
+    world = make()
+    first = world.session()
+    with monkeypatch.context() as patched:
+        patched.setattr(Life, "forget", fails)
+        world.lives[0].ends()
+        until(lambda: world.lives[0].forgotten and len(world.lives) == 2)
+    assert world.session() is not first
+
+
+def test_supervision_that_fails_says_so(make: Callable[..., World], monkeypatch: pytest.MonkeyPatch) -> None:
+    world = make()
+    world.session()
+    monkeypatch.setattr(world.isolation, "spark_ended", lambda cause, crashed: 1 / 0)
+    world.lives[0].ends()
+    until(lambda: world.spark.state.problem is not None)
+    assert "Its supervision has failed: division by zero." in (world.spark.state.problem or "")
+    with pytest.raises(SqlError, match="Spark is not started again"):
+        world.session()
+
+
+def test_an_abandoned_jvm_is_waited_for_so_that_it_is_reaped(make: Callable[..., World]) -> None:
+    world = make()
+    world.session()
+    life = world.lives[0]
+    reaped: list[float | None] = []
+    ended: Any = SimpleNamespace(is_set=life.ended.is_set, wait=lambda limit_s=None: reaped.append(limit_s))
+    life.ended, real = ended, life.ended
+    life.ends = real.set  # type: ignore[method-assign]
+    world.spark.abandon()
+    assert reaped[-1:] == [limits.SPARK_REAPED_S]
+    life.ended = real
+
+
+def test_an_oom_kill_of_another_process_long_ago_is_not_this_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    kills = [3]
+    monkeypatch.setattr(spark_process, "oom_kills", lambda: kills[0])
+    monkeypatch.setattr(limits, "SPARK_PING_S", 0.001)
+    process = spark_process.SparkProcess(SparkOptions(), lambda: None)
+    process._process = cast(Any, SimpleNamespace(returncode=-9))
+    well: Any = SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: False))
+    session: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=well))
+    kills[0] += 1  # of another process
+    thread = threading.Thread(target=process._ask, args=(session,))
+    thread.start()
+    until(lambda: process.answers > 1)
+    process.ended.set()
+    thread.join()
+    assert (process.crashed, process.end) == (False, "signal 9")
+    kills[0] += 1
+    assert (process.crashed, process.end) == (True, "signal 9, the system was out of memory")
