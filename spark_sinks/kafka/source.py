@@ -207,7 +207,7 @@ class KafkaReader:
 def _columns(raw: DataFrame, record_bytes_max: int) -> DataFrame:
     return raw.selectExpr(
         f"{marked_unless_small('key', record_bytes_max)} AS key",
-        f"{marked_unless_small('value', record_bytes_max)} AS value",
+        f"{marked_unless_small('value', record_bytes_max, 'key')} AS value",
         "concat(partition, ':', offset) AS position",
         "timestamp AS record_time",
         f"{_METADATA} AS {METADATA}",
