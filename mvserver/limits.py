@@ -195,6 +195,7 @@ SPARK_DYING_S = 30.0  # the same where the error says that the JVM is about to e
 SPARK_CRASHES_OF_A_BATCH_MAX = 2  # of the JVM, by itself, at the same batch: its source is isolated
 SPARK_KILLS_OF_A_BATCH_MAX = 3  # the same where somebody else may have ended the JVM
 SPARK_READ_REFUSED_S = 600.0  # after the last of these, where a statement had read them
+SPARK_SUSPECTED_S = 21_600.0  # a suspicion that is not confirmed ends; longer than the pause of a Spark that ends often
 PROBATION_RECORDS_MAX = 10_000  # of a batch at which the JVM has ended before
 BATCHES_IN_PROGRESS_MAX = 256  # that are noted for the next start of the server; more are not
 

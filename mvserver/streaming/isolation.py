@@ -45,8 +45,12 @@ class Suspicion:
 
     @property
     def is_over(self) -> bool:
-        """A read for a statement is tried again after a while: nobody else can say that it may."""
-        return self.batch.source.startswith(READ) and time.time() - self.at > limits.SPARK_READ_REFUSED_S
+        """A read for a statement is tried again after a while: nobody else can say that it may. And a suspicion ends
+        whose records nobody has evaluated for long, as those of a view that was dropped."""
+        age_s = time.time() - self.at
+        if self.batch.source.startswith(READ) and age_s > limits.SPARK_READ_REFUSED_S:
+            return True
+        return not self.is_guilty and age_s > limits.SPARK_SUSPECTED_S
 
     @property
     def is_guilty(self) -> bool:
@@ -144,6 +148,13 @@ class Isolation:
             return False
         with self._lock:
             return any(each.on_probation and not each.is_guilty for each in self._of(source))
+
+    def is_suspect(self, source: str) -> bool:
+        """Whether records of a source are suspect or refused."""
+        if not self._suspicions:
+            return False
+        with self._lock:
+            return any(each.on_probation or each.is_guilty for each in self._of(source))
 
     def check(self, source: str, reader: SourceReader, start: Position, end: Position) -> None:
         """55000 for a batch that has the records at which the JVM has ended too often."""

@@ -75,7 +75,13 @@ class Pipeline:
         self.reader = reader
         self._services = services
         self._stopping = threading.Event()
-        self._roster = Roster(reader, services.writer, records_max=services.records_per_trigger, failed=services.failed)
+        self._roster = Roster(
+            reader,
+            services.writer,
+            records_max=services.records_per_trigger,
+            failed=services.failed,
+            is_suspect=lambda: services.guard.is_suspect(pipeline_id),
+        )
         self._evaluator = BatchEvaluator(
             reader,
             self._roster.fail,

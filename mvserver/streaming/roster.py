@@ -32,7 +32,13 @@ class Roster:
     """
 
     def __init__(
-        self, reader: SourceReader, writer: Writer, *, records_max: int, failed: Callable[[], None] = lambda: None
+        self,
+        reader: SourceReader,
+        writer: Writer,
+        *,
+        records_max: int,
+        failed: Callable[[], None] = lambda: None,
+        is_suspect: Callable[[], bool] = lambda: False,
     ) -> None:
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
@@ -52,6 +58,7 @@ class Roster:
         self._reader = reader
         self._writer = writer
         self._failed = failed
+        self._is_suspect = is_suspect
 
     def all(self) -> Sequence[Subscriber]:
         with self.lock:
@@ -71,8 +78,9 @@ class Roster:
         return self.last_batch_at is not None and time.monotonic() - self.last_batch_at < LIVE_S
 
     def joins(self, subscriber: Subscriber, start: Position) -> bool:
-        """Whether a batch that begins at ``start`` reads what a subscriber lacks before it."""
-        if not subscriber.wants_batches or subscriber.busy or subscriber.unverified:
+        """Whether a batch that begins at ``start`` reads what a subscriber lacks before it. Not where that may be what
+        Spark ends of, or what takes too long: the others would have to wait for it."""
+        if not subscriber.wants_batches or subscriber.busy or subscriber.unverified or self._is_suspect():
             return False
         most = JOIN_RECORDS_MAX if self.records_max >= self._records_max else min(JOIN_RECORDS_MAX, self.records_max)
         return self._reader.distance(subscriber.claimed, start) <= most

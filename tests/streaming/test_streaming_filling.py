@@ -134,3 +134,14 @@ def test_a_view_is_not_read_along_with_a_batch_that_was_made_small() -> None:
 def test_what_is_read_together_begins_with_the_earliest() -> None:
     reader: Any = SimpleNamespace(reached=lambda position, target: position["at"] >= target["at"])
     assert pipeline._least(reader, [{"at": 7}, {"at": 9}, {"at": 3}, {"at": 5}]) == {"at": 3}
+
+
+def test_a_view_is_not_read_along_where_spark_may_end_of_what_it_lacks() -> None:
+    """The batch would be refused for all, or be the one to blame."""
+    reader: Any = SimpleNamespace(distance=lambda start, end: end["at"] - start["at"])
+    suspect = [False]
+    roster = Roster(reader, cast(Any, Failures()), records_max=600_000, is_suspect=lambda: suspect[0])
+    view = Subscriber(cast(Any, SimpleNamespace(query_id="q")), 1, {"at": 3}, cast(Any, None))
+    assert roster.joins(view, {"at": 20_000})
+    suspect[0] = True
+    assert not roster.joins(view, {"at": 20_000})

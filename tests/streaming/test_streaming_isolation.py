@@ -137,6 +137,24 @@ def test_probation_ends_behind_the_suspect_batch_and_not_elsewhere(tmp_path: Pat
     assert not isolation.on_probation("a")
 
 
+def test_a_suspicion_that_nobody_looks_into_ends_and_a_verdict_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of a view that was dropped: its records are evaluated by nobody."""
+    isolation = Isolation(tmp_path)
+    ends(isolation, ("a", 5))
+    ends(isolation, ("b", 5))
+    ends(isolation, ("b", 5))
+    assert isolation.is_suspect("a")
+    assert isolation.is_suspect("b")
+    assert not isolation.is_suspect("c")
+    monkeypatch.setattr(limits, "SPARK_SUSPECTED_S", -1.0)
+    assert not isolation.is_suspect("a")
+    assert not isolation.on_probation("a")
+    assert refused(isolation, "b", 5, 6)
+    assert isolation.is_suspect("b")
+
+
 def test_kills_from_outside_need_one_more(tmp_path: Path) -> None:
     isolation = Isolation(tmp_path)
     ends(isolation, ("a", 5), crashed=False)
