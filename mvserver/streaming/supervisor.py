@@ -63,7 +63,7 @@ class SparkSupervisor:
         self._process: SparkProcess | None = None
         self._state = SparkState(starting=True)
         self._problem: SqlError | None = None
-        self._waits_long = False  # for the next start
+        self._waits_long = False  # all starts of this hour are used up, so that nobody waits for the next one
         self._stopped = False
         self._restarts: deque[float] = deque()  # when Spark was started again
         self._last_end = ""
