@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from pyspark import SparkContext
 from pyspark.errors.exceptions.captured import AnalysisException, StreamingQueryException
 
 from mvserver.errors import SqlError, words_of
+from mvserver.observability import LineFormatter
 from mvserver.streaming import filler
 from mvserver.streaming.csas import SinkQuery
 from mvserver.streaming.filler import Filler
@@ -201,3 +203,12 @@ def test_a_query_that_writes_goes_on(error: Exception) -> None:
     query._noted(error)
     assert "SparkContext was shut down" in (query._stalled or "")
     assert query._failure is None
+
+
+@LOST
+def test_a_line_of_the_log_is_written_all_the_same(error: Exception) -> None:
+    record = logging.LogRecord("name", logging.WARNING, "", 0, "query %s stopped: %s", ("q", error), None)
+    assert "WARNING name query q stopped: " in LineFormatter().format(record)
+    assert "SparkContext was shut down" in LineFormatter().format(record)
+    plain = logging.LogRecord("name", logging.INFO, "", 0, "100% done", None, None)
+    assert LineFormatter().format(plain).endswith("INFO name 100% done")
