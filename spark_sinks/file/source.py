@@ -254,6 +254,13 @@ class FileReader:
 
     # --- the feeder -------------------------------------------------------------------------------------------------
     def _feed(self, bytes_max: int) -> None:
+        try:
+            self._show_steps(bytes_max)
+        except Exception as error:  # noqa: BLE001 - else the source would stand still without a cause
+            _log.exception("the feeder of directory %s has ended", self._directory)
+            self._problem = f"!reading directory {self._directory} failed: {type(error).__name__}: {words_of(error)}"
+
+    def _show_steps(self, bytes_max: int) -> None:
         seen_mtime, since_sweep = -1, 0.0
         while True:
             with self._lock:

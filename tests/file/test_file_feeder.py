@@ -273,6 +273,18 @@ def test_a_batch_whose_files_are_being_copied_can_be_given_up(
     spark.read.text.assert_called_once_with([str(tmp_path / "clicks" / "a.gz")])
 
 
+def test_a_feeder_that_ends_leaves_its_cause(
+    tmp_path: Path, reader: FileReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(tmp_path, "a.json")
+    monkeypatch.setattr(source, "visible_files", lambda *_: 1 / 0)
+    reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0)
+    until(lambda: reader._problem is not None)
+    health = reader.health({"seq": 0})
+    assert health.state == "failed"
+    assert health.cause == f"reading directory {tmp_path / 'clicks'} failed: ZeroDivisionError: division by zero"
+
+
 def until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + FOUND_WITHIN_S
     while not condition():
