@@ -312,6 +312,9 @@ class SinkQuery:
         if isinstance(error, SparkLostError):  # all queries show it as long as Spark is not there
             _log.info("query %s stopped: %s", self._query.id, error.detail)
             return
+        if isinstance(error, IsolatedError) and error.ahead and self._size.was_too_large():
+            _log.info("query %s goes on with at most %s records a batch", self._query.id, self._size.records_max)
+            return
         is_cancelled = isinstance(error, SqlError) and error.sqlstate == sqlstates.QUERY_CANCELED
         if isinstance(error, (BatchOverran, BatchTooLarge)):
             self._stalled = words_of(error)

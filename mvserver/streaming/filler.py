@@ -203,7 +203,8 @@ class Filler:
         cause = self._reader.explain_failure(error, group[0].position)
         if not smaller and not lost:
             _log.warning("filling %s failed: %s", [s.query_id for s in group], words_of(cause))
-        if isinstance(cause, SqlError) and cause.sqlstate == sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
+        lasts = isinstance(cause, SqlError) and cause.sqlstate == sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE
+        if isinstance(cause, SqlError) and lasts and not smaller:
             for subscriber in group:
                 self._roster.fail(subscriber, cause)
         elif not smaller and not lost:

@@ -90,7 +90,7 @@ class Suspicion:
         except SqlError:  # of a topic that was made anew: they are not there any more
             return None
 
-    def error(self) -> IsolatedError:
+    def error(self, *, ahead: bool) -> IsolatedError:
         again = "try again later" if self.batch.source.startswith(READ) else "RESTART QUERY tries again"
         times = self.crashes + self.kills
         who = "Spark" if times >= self.server_ends else "the server"
@@ -101,11 +101,17 @@ class Suspicion:
             "They are not evaluated again, so that other queries go on.",
             hint="Give Spark more memory (spark_driver_memory), or take away the record that is too much for it; then "
             f"{again}.",
+            ahead=ahead,
         )
 
 
 class IsolatedError(SqlError):
-    """A batch is not evaluated, since Spark would end of it."""
+    """A batch is not evaluated, since Spark would end of it. ``ahead``: the records before those can be, in a smaller
+    batch."""
+
+    def __init__(self, sqlstate: str, message: str, *, detail: str, hint: str, ahead: bool) -> None:
+        super().__init__(sqlstate, message, detail=detail, hint=hint)
+        self.ahead = ahead
 
 
 class Isolation:
@@ -164,7 +170,8 @@ class Isolation:
             guilty = [each for each in self._of(source) if each.is_guilty]
         for each in guilty:
             if each.batch.is_in(reader, start, end):
-                raise each.error()
+                began = each.batch.start
+                raise each.error(ahead=began is not None and not reader.reached(start, began))
 
     @contextmanager
     def turn(self, source: str, stopped: Callable[[], bool]) -> Iterator[None]:

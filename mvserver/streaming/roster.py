@@ -11,6 +11,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.batch_size import BatchSize
 from mvserver.streaming.batch_watch import BatchOverran
+from mvserver.streaming.isolation import IsolatedError
 from mvserver.streaming.spark import LIVE_S
 from mvserver.streaming.spark_errors import error_line, is_too_large
 from mvserver.streaming.subscribers import Rate, Subscriber
@@ -116,12 +117,13 @@ class Roster:
             return f"{cause[0].upper()}{cause[1:]}."
 
     def shrink_batches(self, error: BaseException) -> bool:
-        """After a batch that came to more bytes, or took longer, than it may: True where a smaller one can be tried."""
+        """After a batch that came to more bytes, or took longer, than it may, or has refused records at its end: True
+        where a smaller one can be tried."""
         with self.lock:
             if isinstance(error, BatchOverran):
                 self.stalled = str(error)
                 self._size.overran()
-            elif not is_too_large(error) or not self._size.was_too_large():
+            elif not _is_for_size(error) or not self._size.was_too_large():
                 return False
             _log.warning("%s: at most %s records from now on", error_line(error), self.records_max)
             return True
@@ -194,3 +196,7 @@ class Roster:
             for subscriber in subscribers:
                 subscriber.filled = True
             self.changed.notify_all()
+
+
+def _is_for_size(error: BaseException) -> bool:
+    return is_too_large(error) or (isinstance(error, IsolatedError) and error.ahead)

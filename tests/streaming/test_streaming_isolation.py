@@ -17,6 +17,7 @@ from mvserver.streaming import isolation as isolations
 from mvserver.streaming.batch_register import Batch, BatchRegister
 from mvserver.streaming.engine import Engine
 from mvserver.streaming.isolation import READ, IsolatedError, Isolation
+from mvserver.streaming.roster import Roster
 from mvserver.streaming.spark_guard import Guarded
 
 Position = Mapping[str, Any]
@@ -153,6 +154,28 @@ def test_a_suspicion_that_nobody_looks_into_ends_and_a_verdict_does_not(
     assert not isolation.on_probation("a")
     assert refused(isolation, "b", 5, 6)
     assert isolation.is_suspect("b")
+
+
+@pytest.mark.parametrize(("guilty", "position"), [(599_990, 0), (5, 0), (155_000, 3), (0, 0)])
+def test_the_records_before_those_that_are_refused_are_taken(tmp_path: Path, guilty: int, position: int) -> None:
+    """As by a new view: its queries fail where the refused records begin, and not where the batch did."""
+    isolation = Isolation(tmp_path)
+    ends(isolation, ("a", guilty))
+    ends(isolation, ("a", guilty))
+    roster, tries = Roster(READER, cast(Any, None), records_max=600_000), 0
+    while True:
+        records = roster.records_max
+        try:
+            isolation.check("a", READER, at(position), at(position + records))
+        except IsolatedError as error:
+            tries += 1
+            if not roster.shrink_batches(error):
+                break
+        else:
+            position += records
+            roster.grow_batches(records)
+    assert position == guilty
+    assert tries < 40
 
 
 def test_kills_from_outside_need_one_more(tmp_path: Path) -> None:
