@@ -248,14 +248,16 @@ class SinkQuery:
         try:
             return run_watched(frame.sparkSession, bound, lambda: self._rows(frame).toArrow())
         except Exception as error:
-            if not can_be_smaller(error, self._reader, start, end):
-                raise blame(error) or error from error
-            if isinstance(error, BatchOverran):
-                self._size.overran()
+            if can_be_smaller(error, self._reader, start, end):
+                if isinstance(error, BatchOverran):
+                    self._size.overran()
+                    raise
+                if self._size.was_too_large(records):
+                    raise BatchTooLarge(records, self._size.records_max) from error
+            own = blame(error)
+            if own is None:
                 raise
-            if not self._size.was_too_large(records):
-                raise blame(error) or error from error
-            raise BatchTooLarge(records, self._size.records_max) from error
+            raise own from error
 
     def _noticed(self, words: str) -> None:
         self._stalled = words

@@ -75,7 +75,10 @@ def _is_ending(text: str) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        seen = seen.__cause__ or seen.__context__
+    """The error and its causes, each once: one that is raised from itself is its own cause."""
+    known: set[int] = set()
+    each: BaseException | None = error
+    while each is not None and id(each) not in known:
+        known.add(id(each))
+        yield each
+        each = each.__cause__ or each.__context__

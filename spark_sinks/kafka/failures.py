@@ -84,7 +84,9 @@ def _whole_text(error: BaseException) -> str:
     """The error's text with the causes that Python and Java keep."""
     texts = []
     seen: BaseException | None = error
-    while seen is not None:
+    known: set[int] = set()  # one that is raised from itself is its own cause
+    while seen is not None and id(seen) not in known:
+        known.add(id(seen))
         texts.append(f"{type(seen).__name__}: {words_of(seen)}")
         trace = getattr(seen, "_stackTrace", None) or getattr(seen, "stackTrace", None)
         if isinstance(trace, str):

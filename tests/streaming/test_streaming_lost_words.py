@@ -15,11 +15,11 @@ from pyspark.errors.exceptions.captured import AnalysisException, StreamingQuery
 
 from mvserver.errors import SqlError, words_of
 from mvserver.observability import LineFormatter
-from mvserver.streaming import filler
+from mvserver.streaming import csas, filler
 from mvserver.streaming.csas import SinkQuery
 from mvserver.streaming.filler import Filler
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
-from mvserver.streaming.pyspark_state import is_gateway_error
+from mvserver.streaming.pyspark_state import is_dying, is_gateway_error
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.source_watch import SourceWatch
 from mvserver.streaming.spark import SparkGate
@@ -212,3 +212,35 @@ def test_a_line_of_the_log_is_written_all_the_same(error: Exception) -> None:
     assert "SparkContext was shut down" in LineFormatter().format(record)
     plain = logging.LogRecord("name", logging.INFO, "", 0, "100% done", None, None)
     assert LineFormatter().format(plain).endswith("INFO name 100% done")
+
+
+def test_an_error_that_is_its_own_cause_is_looked_at_once() -> None:
+    error, other = ValueError("another matter"), ValueError("a second one")
+    error.__cause__, other.__cause__ = other, error
+    alone = ValueError("alone")
+    alone.__cause__ = alone
+    for each in (error, other, alone):
+        assert not is_gateway_error(each)
+        assert not is_dying(each)
+        assert "ValueError: " in _whole_text(each)
+        assert DamageWatch().notice(each) is False
+
+
+def test_a_failure_that_is_nobodys_is_raised_as_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not as its own cause."""
+    reader: Any = SimpleNamespace(distance=lambda start, end: 7, divisible=lambda start, end, least: False)
+    query = object.__new__(SinkQuery)
+    query._reader, query._services, query._stopping = (
+        reader,
+        cast(Any, SimpleNamespace(batch_timeout_s=1.0)),
+        threading.Event(),
+    )
+    failure = OSError("no route to host")
+
+    def fails(*_: Any) -> Any:
+        raise failure
+
+    monkeypatch.setattr(csas, "run_watched", fails)
+    with pytest.raises(OSError, match="no route") as raised:
+        query._evaluated(cast(Any, SimpleNamespace(sparkSession=None)), {"seq": 0}, {"seq": 7})
+    assert raised.value.__cause__ is None
