@@ -190,10 +190,13 @@ SPARK_SILENT_S = 8.0  # without an answer for so long, Spark counts as standing 
 SPARK_RESTARTS_PERIOD_S = 3_600.0  # in which the setting spark_restarts counts
 SPARK_LASTED_S = 120.0  # a JVM that has run for so long is started again without a pause
 SPARK_ENDING_S = 5.0  # how long a JVM that answers no more may take to end by itself
+SPARK_REAPED_S = 1.0  # how long a JVM that was killed may take to be gone, where the server is about to end
 SPARK_NOTICED_S = 10.0  # how long a failed call waits for word that the JVM has ended
+SPARK_DYING_S = 30.0  # the same where the error says that the JVM is about to end
 SPARK_CRASHES_OF_A_BATCH_MAX = 2  # of the JVM, by itself, at the same batch: its source is isolated
 SPARK_KILLS_OF_A_BATCH_MAX = 3  # the same where somebody else may have ended the JVM
 SPARK_READ_REFUSED_S = 600.0  # after the last of these, where a statement had read them
+SPARK_SUSPECTED_S = 21_600.0  # a suspicion that is not confirmed ends; longer than the pause of a Spark that ends often
 PROBATION_RECORDS_MAX = 10_000  # of a batch at which the JVM has ended before
 BATCHES_IN_PROGRESS_MAX = 256  # that are noted for the next start of the server; more are not
 
