@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
@@ -140,6 +141,11 @@ class PullPlan:
     reads_now: bool = False  # now() and its like
     steady: bool = False  # equal texts have equal answers, to whomever, until a view that they read is changed
     sleep_s: float | None = None  # pg_sleep's constant argument, where ``kind`` is "sleep"
+
+    @cached_property
+    def rows_alone(self) -> bool:
+        """Whether a run of it asks DuckDB for rows, and the session for nothing else."""
+        return not (self.sets or self.signals or self.streams)
 
 
 @dataclass(eq=False, slots=True)

@@ -38,7 +38,7 @@ class SessionState:
     cursors: Cursors = field(init=False)
     spooled: HeldShare = field(init=False)
     clock: StatementClock | None = None  # of the statement that runs now
-    at_once: bool = False  # the call that runs must not wait: it raises Postponed instead
+    at_once: bool = False  # the call that runs must not wait: it answers Postponed instead
 
     def __post_init__(self) -> None:
         self.prepared = PreparedStatements(self.services.prepared_memory.share(self.role.name))
