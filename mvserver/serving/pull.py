@@ -1,6 +1,6 @@
 """Pull queries: from sqlglot's tree of PostgreSQL text to a bound plan over DuckDB.
 
-guard → names → dialect → column names → parameters → types. Nothing is executed here.
+guard → names → rewrites by text (``shim``) → rewrites by type (``typed_passes``). Nothing is executed here.
 """
 
 from __future__ import annotations
@@ -16,18 +16,7 @@ from mvserver.errors import SqlError, raise_instead
 from mvserver.pgcatalog.session_functions import SessionFacts
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
 from mvserver.pgcatalog.system import LiveRelations, SystemCatalog
-from mvserver.serving import (
-    casts,
-    classify,
-    enums,
-    gathering,
-    guard,
-    jsonb,
-    long_texts,
-    naming,
-    shim,
-    signals,
-)
+from mvserver.serving import classify, enums, gathering, guard, shim, signals
 from mvserver.serving.api import (
     NOBODY,
     Owner,
@@ -41,7 +30,7 @@ from mvserver.serving.api import (
     owner_of,
     refuse_if_stopped,
 )
-from mvserver.serving.binder import Binders, Binding
+from mvserver.serving.binder import Binders
 from mvserver.serving.database import SYSTEM_CATALOG, Database
 from mvserver.serving.error_positions import locate
 from mvserver.serving.finished_loader import Loader
@@ -52,6 +41,7 @@ from mvserver.serving.missing import Cause, MissingViews
 from mvserver.serving.names import NameResolver
 from mvserver.serving.plan_cache import PlanCache
 from mvserver.serving.plans import plan_of, plan_of_sleep
+from mvserver.serving.query import Query
 from mvserver.serving.shaping import DuckShaper
 from mvserver.serving.shared import SharedReads
 from mvserver.serving.snapshot import DuckSnapshot, Engine, reader_settings
@@ -246,23 +236,18 @@ class DuckPullService:
         tree = resolver_root.this.pop()
         reads = resolver.reads
         refuse_if_stopped(stopped)
-        naming.name_outputs(tree)
-        signalled = signals.take(tree, facts)
-        jsonb.arrows(tree)
-        documents, declared = jsonb.documents(tree), casts.declared_parameters(tree)
-        tree = shim.adapt(jsonb.adapt(tree), facts, catalog=bool(reads.system))
-        long_texts.bound(tree)
         kind = classify.kind_of(original, reads.views)
-        wanted = Binding(tree, oids, enums.types_of(oids, snapshot.enums), reads, scope.time_zone, kind, text)
+        query = Query(tree, facts, reads, oids, enums.types_of(oids, snapshot.enums), scope.time_zone, kind, text)
+        shim.rewrite(query)
         try:
-            made = self._binders.run(lambda binder: binder.bind(wanted), owner_of(scope), stopped)
+            made = self._binders.run(lambda binder: binder.bind(query), owner_of(scope), stopped)
         except SqlError as error:
             raise_instead(self._missing.explained(error, reads.views), error)
-        plan = plan_of(made.tree, made.direct, made.bound, scope, oids, reads, facts, kind, documents, declared)
+        plan = plan_of(query, made)
         dismantle(made.tree)
         if made.direct is not None:
             dismantle(made.direct)
-        return signals.signalling(plan, signalled)
+        return signals.signalling(plan, query.signalled)
 
     # --- push queries -----------------------------------------------------------------------------------------------
     def shaper(self, columns: Sequence[tuple[str, str]]) -> RowShaper:
