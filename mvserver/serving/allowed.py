@@ -11,8 +11,9 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, procedure_names
-from mvserver.sql.pull_functions import Called, table
+from mvserver.sql.pull_functions import table
 from mvserver.sql.pull_parser import BARE, CALLED, WORD
+from mvserver.sql.pull_table.model import PullFunction
 
 _GRAMMAR = frozenset({
     # queries
@@ -129,7 +130,7 @@ def _check_schema(dot: exp.Dot, name: str, start: int) -> None:
         )
 
 
-def _check_place(node: exp.Expr, known: Called, start: int) -> None:
+def _check_place(node: exp.Expr, known: PullFunction, start: int) -> None:
     around = node.parent
     ordered = isinstance(around, exp.WithinGroup) and around.this is node
     if ordered and known.kind != "ordered":
