@@ -28,7 +28,7 @@ from mvserver.serving.duck_text import written
 from mvserver.serving.leaving import LeavableWork, WorkLeft
 from mvserver.serving.memory_watch import MemoryWatch
 from mvserver.serving.operand_checks import OperandChecks
-from mvserver.serving.query import Query, TypedQuery
+from mvserver.serving.pull_query import PullQuery, TypedPullQuery
 from mvserver.serving.snapshot import reader_settings
 from mvserver.serving.streams import register_empty
 from mvserver.serving.turns import Turns
@@ -45,7 +45,7 @@ class BoundTree:
     direct: exp.Expr | None
 
 
-class Binder:
+class DuckBinder:
     """One cursor, for one thread at a time."""
 
     def __init__(self, database: Database, system: SystemCatalog) -> None:
@@ -62,13 +62,13 @@ class Binder:
     def interrupt(self) -> None:
         self._cursor.interrupt()
 
-    def bind(self, query: Query) -> BoundTree:
+    def bind(self, query: PullQuery) -> BoundTree:
         """Whoever leaves this leaves the tree, too."""
         try:
             constants.check(self._cursor, query.tree)
             self.go_on()
             self._register(query.reads.live, query.reads.streams)
-            typing = TypedQuery(query, self._cursor, self.go_on)
+            typing = TypedPullQuery(query, self._cursor, self.go_on)
             try:
                 bound = typed(typing)
             except SqlError as error:
@@ -79,7 +79,7 @@ class Binder:
             if self.left():
                 dismantle(query.tree)
 
-    def _explained(self, error: SqlError, query: Query) -> SqlError:
+    def _explained(self, error: SqlError, query: PullQuery) -> SqlError:
         if query.reads.system:
             return error
         return explained(error, OperandChecks(self._cursor, query.tree, {}, query.text))
@@ -103,7 +103,7 @@ class Binder:
         if self.left():
             raise WorkLeft
 
-    def _direct(self, tree: exp.Expr, bound: Bound, query: Query) -> exp.Expr | None:
+    def _direct(self, tree: exp.Expr, bound: Bound, query: PullQuery) -> exp.Expr | None:
         """A look-up over the view's state; None where it cannot be made, or would not mean the same types."""
         if query.kind not in (classify.POINT, classify.RANGE):
             return None
@@ -116,7 +116,7 @@ class Binder:
         return made if found.types == bound.types and found.parameters == bound.parameters else None
 
 
-class Binders:
+class DuckBinders:
     """As many as have been needed at the same time, up to a limit."""
 
     def __init__(self, database: Database, system: SystemCatalog, leavable: LeavableWork, memory: MemoryWatch) -> None:
@@ -126,12 +126,12 @@ class Binders:
         self._memory = memory
         self._turns = Turns(limits.BINDINGS_MAX)  # whoever leaves gives his back: a binding left behind has none
         self._lock = threading.Lock()
-        self._free: list[Binder] = [Binder(database, system)]
+        self._free: list[DuckBinder] = [DuckBinder(database, system)]
         self._closed = False
 
-    def run(self, work: Callable[[Binder], T], owner: Owner, stopped: Callable[[], bool]) -> T:
+    def run(self, work: Callable[[DuckBinder], T], owner: Owner, stopped: Callable[[], bool]) -> T:
         """The answer of ``work``; 57014 as soon as ``stopped``, although the work may then go on for a while."""
-        at_work: list[Binder] = []  # one, from the moment that it is at work until it is given back
+        at_work: list[DuckBinder] = []  # one, from the moment that it is at work until it is given back
 
         def interrupt() -> None:
             with self._lock:
@@ -151,10 +151,10 @@ class Binders:
             finally:
                 watched.end()
 
-    def _with_binder(self, work: Callable[[Binder], T], left: Callable[[], bool], at_work: list[Binder]) -> T:
+    def _with_binder(self, work: Callable[[DuckBinder], T], left: Callable[[], bool], at_work: list[DuckBinder]) -> T:
         with self._lock:
             binder = self._free.pop() if self._free else None
-        binder = binder or Binder(self._database, self._system)
+        binder = binder or DuckBinder(self._database, self._system)
         binder.left = left
         at_work.append(binder)
         try:

@@ -24,7 +24,7 @@ from mvserver.serving.duck_types import OutputType
 from mvserver.serving.key_reads import key_read
 from mvserver.serving.names import Reads
 from mvserver.serving.origins import origins
-from mvserver.serving.query import Query
+from mvserver.serving.pull_query import PullQuery
 from mvserver.serving.volatile import changes
 
 _SYSTEM_PREFIXES = (
@@ -33,7 +33,7 @@ _SYSTEM_PREFIXES = (
 )  # fmt: skip
 
 
-def plan_of(query: Query, made: BoundTree) -> PullPlan:
+def plan_of(query: PullQuery, made: BoundTree) -> PullPlan:
     tree, direct, bound = made.tree, made.direct, made.bound
     reads, facts, kind, oids = query.reads, query.facts, query.kind, query.oids
     outputs = [duck_types.output_type(kind_name) for kind_name in bound.types]

@@ -30,7 +30,7 @@ from mvserver.serving.api import (
     owner_of,
     refuse_if_stopped,
 )
-from mvserver.serving.binder import Binders
+from mvserver.serving.binder import DuckBinders
 from mvserver.serving.database import SYSTEM_CATALOG, Database
 from mvserver.serving.error_positions import locate
 from mvserver.serving.finished_loader import Loader
@@ -41,10 +41,10 @@ from mvserver.serving.missing import Cause, MissingViews
 from mvserver.serving.names import NameResolver
 from mvserver.serving.plan_cache import PlanCache
 from mvserver.serving.plans import plan_of, plan_of_sleep
-from mvserver.serving.query import Query
+from mvserver.serving.pull_query import PullQuery
 from mvserver.serving.shaping import DuckShaper
 from mvserver.serving.shared import SharedReads
-from mvserver.serving.snapshot import DuckSnapshot, Engine, reader_settings
+from mvserver.serving.snapshot import DuckSnapshot, PullEngine, reader_settings
 from mvserver.serving.templates import can_stand, stands_for, template_of
 from mvserver.serving.turns import Turns
 from mvserver.sql.dialect import parse_pull
@@ -80,9 +80,9 @@ class DuckPullService:
         process = None if process_memory_limit is None else Process(process_memory_limit)
         self._memory = MemoryWatch(self._measuring, query_memory_limit, process)
         self._leavable = LeavableWork(self._memory.admit)
-        self._binders = Binders(database, self._system, self._leavable, self._memory)
+        self._binders = DuckBinders(database, self._system, self._leavable, self._memory)
         self._plans: PlanCache[PullPlan] = PlanCache()
-        self.gathering = gathering.LookUps(self._snapshot)
+        self.gathering = gathering.GatheredLookUps(self._snapshot)
         self.sharing = SharedReads(version, self._leavable)
         self.finished = KeptViews(lambda: Loader(database, reader_settings(self._system)), finished_rows_memory)
         self._templates: PlanCache[PullPlan | None] = PlanCache()  # None: a text that has to be planned
@@ -106,7 +106,7 @@ class DuckPullService:
     def _snapshot(
         self, own: Mapping[str, Callable[[], Any]] = MappingProxyType({}), owner: Owner = NOBODY
     ) -> DuckSnapshot:
-        engine = Engine(self._database, self._system, self._turns, self._missing, self._leavable, self._memory)
+        engine = PullEngine(self._database, self._system, self._turns, self._missing, self._leavable, self._memory)
         return DuckSnapshot(engine, own, owner)
 
     @property
@@ -237,7 +237,7 @@ class DuckPullService:
         reads = resolver.reads
         refuse_if_stopped(stopped)
         kind = classify.kind_of(original, reads.views)
-        query = Query(tree, facts, reads, oids, enums.types_of(oids, snapshot.enums), scope.time_zone, kind, text)
+        query = PullQuery(tree, facts, reads, oids, enums.types_of(oids, snapshot.enums), scope.time_zone, kind, text)
         shim.rewrite(query)
         try:
             made = self._binders.run(lambda binder: binder.bind(query), owner_of(scope), stopped)

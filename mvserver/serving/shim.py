@@ -22,41 +22,41 @@ from mvserver.serving.clauses import check_clause
 from mvserver.serving.edges import adapt_constant, interval_constant, interval_quotient, overlaps
 from mvserver.serving.functions import adapt_function
 from mvserver.serving.json_operators import adapt_operator
-from mvserver.serving.query import Query
+from mvserver.serving.pull_query import PullQuery
 from mvserver.serving.row_values import compared_rows
 
-Pass = Callable[[Query], None]
+Pass = Callable[[PullQuery], None]
 
 
-def rewrite(query: Query) -> None:
+def rewrite(query: PullQuery) -> None:
     for each in BY_TEXT:
         each(query)
 
 
 # --- what is seen of the query as it was written ----------------------------------------------------------------------
-def _name_outputs(query: Query) -> None:
+def _name_outputs(query: PullQuery) -> None:
     naming.name_outputs(query.tree)
 
 
-def _take_signals(query: Query) -> None:
+def _take_signals(query: PullQuery) -> None:
     query.signalled = signals.take(query.tree, query.facts)
 
 
-def _json_arrows(query: Query) -> None:
+def _json_arrows(query: PullQuery) -> None:
     jsonb.arrows(query.tree)
 
 
-def _note_types(query: Query) -> None:
+def _note_types(query: PullQuery) -> None:
     """Those that DuckDB has no names for."""
     query.documents, query.declared = jsonb.documents(query.tree), declared_parameters(query.tree)
 
 
-def _json_changes(query: Query) -> None:
+def _json_changes(query: PullQuery) -> None:
     query.tree = jsonb.adapt(query.tree)
 
 
 # --- nodes of one kind after the other --------------------------------------------------------------------------------
-def _catalog_vectors(query: Query) -> None:
+def _catalog_vectors(query: PullQuery) -> None:
     """int2vector and oidvector are lists here, regproc an oid; clients read ``1 2`` and the function's name."""
     tree = query.tree
     if not query.reads.system:
@@ -73,7 +73,7 @@ def _catalog_vectors(query: Query) -> None:
             item.replace(exp.alias_(shown, item.alias_or_name, quoted=True))
 
 
-def _nodes(query: Query) -> None:
+def _nodes(query: PullQuery) -> None:
     catalog = bool(query.reads.system)  # there a text like ``'{0}'`` may mean an array
     with query.rooted() as root:
         for node in list(root.walk(bfs=False)):
@@ -84,35 +84,35 @@ def _nodes(query: Query) -> None:
                 node.replace(replacement)
 
 
-def _casts(query: Query) -> None:
+def _casts(query: PullQuery) -> None:
     _replace_each(query, exp.Cast, lambda cast: adapt_cast(cast, query.facts))
 
 
-def _rows(query: Query) -> None:
+def _rows(query: PullQuery) -> None:
     _replace_each(query, exp.Predicate, compared_rows)
 
 
-def _operators(query: Query) -> None:
+def _operators(query: PullQuery) -> None:
     _replace_each(query, exp.Binary, lambda node: _containment(node) or adapt_operator(node) or _unknown_array(node))
 
 
-def _patterns(query: Query) -> None:
+def _patterns(query: PullQuery) -> None:
     _replace_each(query, exp.Like, _escaped_by_backslash)
     _replace_each(query, exp.ILike, _escaped_by_backslash)
 
 
-def _functions(query: Query) -> None:
+def _functions(query: PullQuery) -> None:
     _replace_each(query, exp.Func, lambda function: adapt_function(function, query.facts))
 
 
-def _identifiers(query: Query) -> None:
+def _identifiers(query: PullQuery) -> None:
     for identifier in query.tree.find_all(exp.Identifier):
         if not identifier.quoted:
             identifier.set("this", str(identifier.this).lower())
             identifier.set("quoted", True)
 
 
-def _long_texts(query: Query) -> None:
+def _long_texts(query: PullQuery) -> None:
     long_texts.bound(query.tree)
 
 
@@ -135,7 +135,7 @@ BY_TEXT: tuple[Pass, ...] = (
 """The rewrites that need no types, in their order; those of ``typed_passes`` follow."""
 
 
-def _replace_each(query: Query, kind: type[exp.Expr], replacing: Callable[[exp.Expr], exp.Expr | None]) -> None:
+def _replace_each(query: PullQuery, kind: type[exp.Expr], replacing: Callable[[exp.Expr], exp.Expr | None]) -> None:
     """Inner ones first; None leaves a node as it is."""
     with query.rooted() as root:
         for node in [node for node in reversed(list(root.walk(bfs=True))) if isinstance(node, kind)]:

@@ -16,14 +16,14 @@ from mvserver.serving import aggregates, binding, division, enum_operands, set_c
 from mvserver.serving.binding import Bound
 from mvserver.serving.duck_text import last_written, written
 from mvserver.serving.operand_checks import OperandChecks
-from mvserver.serving.query import TypedQuery
+from mvserver.serving.pull_query import TypedPullQuery
 from mvserver.serving.typed import concerns, concerns_always
 from mvserver.sql.trees import dismantle
 
-TypedPass = Callable[[TypedQuery], None]
+TypedPass = Callable[[TypedPullQuery], None]
 
 
-def typed(query: TypedQuery) -> Bound:
+def typed(query: TypedPullQuery) -> Bound:
     """All passes over the query; the names and types of what they have made of it."""
     for rewrite in BY_TYPE:
         query.go_on()
@@ -32,26 +32,26 @@ def typed(query: TypedQuery) -> Bound:
 
 
 # --- before the first binding -----------------------------------------------------------------------------------------
-def _type_values(query: TypedQuery) -> None:
+def _type_values(query: TypedPullQuery) -> None:
     """Columns of VALUES with constants of enum types, on which types of parameters may depend."""
     query.with_enums = bool(query.query.own_types) or enum_operands.present(query.tree)
     if query.with_enums:
         query.rewriting().unify_rows()
 
 
-def _type_inner_set_columns(query: TypedQuery) -> None:
+def _type_inner_set_columns(query: TypedPullQuery) -> None:
     if _has_sets(query):
         set_columns.unify(query.cursor, query.tree, inner=True)
 
 
 # --- checks and parameters --------------------------------------------------------------------------------------------
-def _check_operands(query: TypedQuery) -> None:
+def _check_operands(query: TypedPullQuery) -> None:
     bound = query.bound  # also where nothing is checked: what is wrong is said of the query as it was written
     if not query.query.reads.system:
         OperandChecks(query.cursor, query.tree, bound.parameters, query.query.text).check()
 
 
-def _cast_parameters(query: TypedQuery) -> None:
+def _cast_parameters(query: TypedPullQuery) -> None:
     """As the client has declared them; those of unknown type by the first guess that binds."""
     numbers, bound = binding.parameter_numbers(query.tree), query.bound
     if not numbers:
@@ -75,7 +75,7 @@ def _with_casts(tree: exp.Expr, types: dict[int, str]) -> exp.Expr:
     return root.this.pop()  # type: ignore[no-any-return]
 
 
-def _not_inferred(query: TypedQuery, casts: Mapping[int, str], unknown: list[int]) -> list[int]:
+def _not_inferred(query: TypedPullQuery, casts: Mapping[int, str], unknown: list[int]) -> list[int]:
     """Those of the unknown parameters whose type DuckDB does not find either when it knows the others: one that it
     cannot find keeps it from finding any."""
     if not 1 < len(unknown) <= limits.PARAMETERS_INFERRED_SINGLY_MAX:
@@ -94,7 +94,7 @@ def _not_inferred(query: TypedQuery, casts: Mapping[int, str], unknown: list[int
     return left
 
 
-def _guess(query: TypedQuery, casts: dict[int, str], unknown: Sequence[int]) -> None:
+def _guess(query: TypedPullQuery, casts: dict[int, str], unknown: Sequence[int]) -> None:
     failure: SqlError | None = None
     for guess in binding.guessed_types(query.tree, unknown):
         candidate = _with_casts(query.tree.copy(), {**guess, **casts})
@@ -116,18 +116,18 @@ def _guess(query: TypedQuery, casts: dict[int, str], unknown: Sequence[int]) -> 
 
 
 # --- rewrites by type -------------------------------------------------------------------------------------------------
-def _type_aggregates(query: TypedQuery) -> None:
+def _type_aggregates(query: TypedPullQuery) -> None:
     if query.tree.find(exp.Sum, exp.Avg) is not None and aggregates.type_aggregates(query.cursor, query.tree):
         query.changed()
 
 
-def _type_divisions(query: TypedQuery) -> None:
+def _type_divisions(query: TypedPullQuery) -> None:
     if query.tree.find(exp.Div) is not None and division.type_divisions(query.cursor, query.tree):
         query.changed()
         _type_aggregates(query)  # those of quotients
 
 
-def _by_operands(query: TypedQuery) -> None:
+def _by_operands(query: TypedPullQuery) -> None:
     """What PostgreSQL does differently for different types of an operand."""
     if not (query.with_enums or _needs_types(query)):
         return
@@ -137,12 +137,12 @@ def _by_operands(query: TypedQuery) -> None:
         query.changed(complete=True)
 
 
-def _type_set_columns(query: TypedQuery) -> None:
+def _type_set_columns(query: TypedPullQuery) -> None:
     if _has_sets(query) and set_columns.unify(query.cursor, query.tree):
         query.changed()
 
 
-def _open_parameters(query: TypedQuery) -> None:
+def _open_parameters(query: TypedPullQuery) -> None:
     """NULLs stand for parameters that are still of unknown type."""
     bound = query.bound
     if binding.UNKNOWN not in bound.parameters.values() and bound.types:
@@ -167,11 +167,11 @@ BY_TYPE: tuple[TypedPass, ...] = (
 )
 
 
-def _has_sets(query: TypedQuery) -> bool:
+def _has_sets(query: TypedPullQuery) -> bool:
     return not query.query.reads.system and query.tree.find(exp.SetOperation) is not None
 
 
-def _needs_types(query: TypedQuery) -> bool:
+def _needs_types(query: TypedPullQuery) -> bool:
     """Clients' own queries of the catalog are many and long, and cast what DuckDB writes as PostgreSQL does."""
     reads = query.query.reads
     wanted = concerns if reads.views or not reads.system else concerns_always

@@ -230,6 +230,12 @@ class Bench:
         )
         self.router = Router(self.services)
         self.context = SessionContext("postgres", "postgres")
+        self.context.scope = lambda: PullScope(
+            self.context.database,
+            self.context.search_path,
+            self.context.role,
+            reads_streams=self.context.settings.get("mv.stream_reads") == "bounded",
+        )
         self.notices: list[str] = []
 
     def result(self, text: str) -> Result:

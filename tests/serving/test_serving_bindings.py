@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from serving_world import World, key_visits
 
-from mvserver.serving import binder, binding, query, typed_passes
+from mvserver.serving import binder, binding, pull_query, typed_passes
 
 _INT4, _TEXT, _OID = 23, 25, 26
-_OF_THE_QUERY = frozenset(module.__file__ for module in (binder, binding, query, typed_passes))
+_OF_THE_QUERY = frozenset(module.__file__ for module in (binder, binding, pull_query, typed_passes))
 
 
 @pytest.fixture(scope="module")

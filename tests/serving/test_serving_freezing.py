@@ -20,7 +20,7 @@ from mvserver import limits
 from mvserver.errors import SqlError
 from mvserver.serving import binding
 from mvserver.serving.api import NOBODY
-from mvserver.serving.binder import Binder
+from mvserver.serving.binder import DuckBinder
 from mvserver.sql.dialect import parse_pull
 
 ANSWERED_WITHIN_S = 1.0
@@ -134,7 +134,7 @@ def test_what_is_left_behind_ends_at_its_next_step_and_its_cursor_is_used_again(
             time.sleep(0.005)
         assert [sql for sql in gate.bound if "4711" in sql] == gate.bound[:1]  # the first step and no other
         (binder,) = binders._free
-        assert isinstance(binder, Binder)
+        assert isinstance(binder, DuckBinder)
         assert world.value("SELECT sum(visits) FROM visits") == 6
         assert binders._free == [binder]
     finally:

@@ -18,7 +18,7 @@ from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Result, Startup
 from mvserver.serving.api import NOBODY, Owner, PullPlan, PullScope, never
 from mvserver.session.backend import SessionBackend
-from mvserver.session.services import Services
+from mvserver.session.services import SessionServices
 from mvserver.session.session import Session
 from mvserver.sql import parse
 from mvserver.sql.statements.base import Statement
@@ -285,7 +285,7 @@ class World:
         self.router = FakeRouter()
         self.views = FakeViews()
         self.directory = FakeDirectory()
-        self.services = Services(parse, self.router, self.pulls, self.views, self.directory, **services)
+        self.services = SessionServices(parse, self.router, self.pulls, self.views, self.directory, **services)
         self.backend = SessionBackend(self.services)
 
     def open(self, user: str = "postgres", database: str = "postgres", **parameters: str) -> Session:

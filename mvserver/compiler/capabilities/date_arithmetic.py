@@ -18,8 +18,6 @@ from mvserver.compiler.capabilities.model import Overload
 from mvserver.sql import types as t
 from mvserver.sql.worked_examples import Example
 
-MICROS = "unix_micros(CAST({0} AS TIMESTAMP_LTZ))"
-
 
 def _difference(left: str, right: str) -> str:
     """Days and the rest, as PostgreSQL makes an interval of two timestamps."""

@@ -22,7 +22,7 @@ from mvserver.serving.typed import TypedRewriting
 
 
 @dataclass(eq=False)
-class Query:
+class PullQuery:
     """``tree`` is changed in place by each pass."""
 
     tree: exp.Expr
@@ -45,10 +45,10 @@ class Query:
         self.tree = cast(exp.Expr, root.this.pop())
 
 
-class TypedQuery:
+class TypedPullQuery:
     """The same with a cursor to bind it by. A binding lasts until a pass says that it has changed the tree."""
 
-    def __init__(self, query: Query, cursor: duckdb.DuckDBPyConnection, go_on: Callable[[], None]) -> None:
+    def __init__(self, query: PullQuery, cursor: duckdb.DuckDBPyConnection, go_on: Callable[[], None]) -> None:
         """``go_on`` raises where nobody waits for the query any more."""
         self.query = query
         self.tree = query.tree
