@@ -266,6 +266,27 @@ def refuse_if_stopped(stopped: Callable[[], bool]) -> None:
         raise SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to user request")
 
 
+@dataclass(frozen=True, eq=False)
+class PlanRequest:
+    """A SELECT to be planned. ``select`` is left as it is; ``stopped`` may be asked from any thread.
+
+    With the statement's ``text``, which begins at ``start`` of what the client sent, the plan is cached by text, scope
+    and catalog generation.
+    """
+
+    select: exp.Expression
+    scope: PullScope
+    parameter_oids: Sequence[int] = ()  # 0 for one that the client leaves open
+    text: str | None = None
+    start: int = 0
+    stopped: Callable[[], bool] = never
+
+    @property
+    def sent(self) -> str | None:
+        """The text where it stood in what the client sent: places are counted from the beginning of that."""
+        return None if self.text is None else " " * self.start + self.text
+
+
 class ReadsStream(SqlError):  # noqa: N818 - also a finding: the query is of another kind
     """The query names a relation whose rows are not kept: it is no pull query, but perhaps a push query."""
 
@@ -325,19 +346,9 @@ class PullService(Protocol):
     def generation(self) -> int:
         """Of the catalog: that of the plans that are made now."""
 
-    def plan(
-        self,
-        select: exp.Expression,
-        scope: PullScope,
-        parameter_oids: Sequence[int] = (),
-        *,
-        text: str | None = None,
-        start: int = 0,
-        stopped: Callable[[], bool] = never,
-    ) -> PullPlan:
-        """Binds names and types without running; SqlError with SQLSTATE and position for what is wrong, 57014 as soon
-        as ``stopped``. With the statement's ``text``, which begins at ``start`` of what the client sent, the plan is
-        cached by text, scope and catalog generation. ``select`` is left as it is."""
+    def plan(self, request: PlanRequest) -> PullPlan:
+        """Binds names and types without running. SqlError with SQLSTATE and position for what is wrong, 57014 as soon
+        as the request is stopped."""
 
     def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
         """The plan of an equal text, without parsing it; None when there is none."""

@@ -6,6 +6,7 @@ guard → names → rewrites by text (``shim``) → rewrites by type (``typed_pa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -20,6 +21,7 @@ from mvserver.serving import classify, enums, gathering, guard, shim, signals
 from mvserver.serving.api import (
     NOBODY,
     Owner,
+    PlanRequest,
     PullPlan,
     PullScope,
     RowShaper,
@@ -132,32 +134,24 @@ class DuckPullService:
         of_all = self._templates.get((template.text, scope, template.oids, self._source.generation()))
         return None if of_all is None else (of_all, template.values)
 
-    def plan(
-        self,
-        select: exp.Expression,
-        scope: PullScope,
-        parameter_oids: Sequence[int] = (),
-        *,
-        text: str | None = None,
-        start: int = 0,
-        stopped: Callable[[], bool] = never,
-    ) -> PullPlan:
+    def plan(self, request: PlanRequest) -> PullPlan:
+        text, scope = request.text, request.scope
         if text is None:
-            return self._plan_anew(select, scope, parameter_oids, None, stopped)
-        found = self.cached(text, scope, parameter_oids)
+            return self._plan_anew(request)
+        found = self.cached(text, scope, request.parameter_oids)
         if found is not None:
             return found
-        plan = self._plan_anew(select, scope, parameter_oids, text, stopped, start)
+        plan = self._plan_anew(request)
         if plan.kind in (classify.POINT, classify.RANGE) and not plan.parameter_oids:
-            self._learn(text, plan, scope, stopped)
+            self._learn(text, plan, request)
         return plan
 
-    def _learn(self, text: str, exact: PullPlan, scope: PullScope, stopped: Callable[[], bool]) -> None:
+    def _learn(self, text: str, exact: PullPlan, request: PlanRequest) -> None:
         """The plan of all texts that differ from this one in their constants, once."""
         template = template_of(text)
         if template is None:
             return
-        key = (template.text, scope, template.oids, exact.generation)
+        key = (template.text, request.scope, template.oids, exact.generation)
         if key in self._templates:
             return
         plan: PullPlan | None = None
@@ -165,7 +159,9 @@ class DuckPullService:
             tree = parse_pull(template.text)
             try:
                 if can_stand(template, tree):
-                    plan = self._plan_anew(tree, scope, template.oids, template.text, stopped)
+                    plan = self._plan_anew(
+                        replace(request, select=tree, parameter_oids=template.oids, text=template.text, start=0)
+                    )
             finally:
                 dismantle(tree)
         except SqlError as error:
@@ -174,21 +170,12 @@ class DuckPullService:
             # the text itself is right: it is only none of those that parameters can stand in for
         if plan is not None and not stands_for(template, plan, exact):
             plan = None
-        if plan is not None and self.cached(template.text, scope, template.oids) is not plan:
+        if plan is not None and self.cached(template.text, request.scope, template.oids) is not plan:
             return  # made for this session or catalog alone
         self._templates.keep(key, plan)
 
-    def _plan_anew(
-        self,
-        select: exp.Expression,
-        scope: PullScope,
-        parameter_oids: Sequence[int],
-        text: str | None,
-        stopped: Callable[[], bool],
-        start: int = 0,
-    ) -> PullPlan:
-        # places are counted from the beginning of all that the client sent
-        within = None if text is None else " " * start + text
+    def _plan_anew(self, request: PlanRequest) -> PullPlan:
+        select, scope, stopped = request.select, request.scope, request.stopped
         self._system.build(stopped)
         self._system.learn({table.name for table in select.find_all(exp.Table)}, stopped)
         snapshot = self._source.snapshot()
@@ -198,33 +185,24 @@ class DuckPullService:
         )  # fmt: skip
         tree = select.copy()
         try:
-            plan = self._plan(tree, select, scope, tuple(parameter_oids), snapshot, facts, stopped, within)
+            plan = self._plan(tree, request, snapshot, facts)
         except WorkLeft:
             raise  # whoever is still binding the tree takes it apart
         except SqlError as error:
             self._database.damage.notice(error)
             dismantle(tree)
             located = select.copy()
-            locate(error, located, within)
+            locate(error, located, request.sent)
             dismantle(located)
             raise
         dismantle(tree)
-        if text is not None and not facts.volatile:
-            self._plans.keep((text, scope, tuple(parameter_oids), snapshot.generation), plan)
+        if request.text is not None and not facts.volatile:
+            self._plans.keep((request.text, scope, tuple(request.parameter_oids), snapshot.generation), plan)
         return plan
 
-    def _plan(
-        self,
-        tree: exp.Expr,
-        original: exp.Expr,
-        scope: PullScope,
-        oids: tuple[int, ...],
-        snapshot: CatalogSnapshot,
-        facts: SessionFacts,
-        stopped: Callable[[], bool],
-        text: str | None,
-    ) -> PullPlan:
-        """``tree`` is changed, ``original`` is as the user has written it."""
+    def _plan(self, tree: exp.Expr, request: PlanRequest, snapshot: CatalogSnapshot, facts: SessionFacts) -> PullPlan:
+        """``tree`` is a copy of the request's, and is changed."""
+        scope, stopped, oids = request.scope, request.stopped, tuple(request.parameter_oids)
         guard.check(tree)
         asleep = classify.sleep_argument(tree)
         if asleep is not None:
@@ -236,8 +214,9 @@ class DuckPullService:
         tree = resolver_root.this.pop()
         reads = resolver.reads
         refuse_if_stopped(stopped)
-        kind = classify.kind_of(original, reads.views)
-        query = PullQuery(tree, facts, reads, oids, enums.types_of(oids, snapshot.enums), scope.time_zone, kind, text)
+        kind = classify.kind_of(request.select, reads.views)
+        own_types = enums.types_of(oids, snapshot.enums)
+        query = PullQuery(tree, facts, reads, oids, own_types, scope.time_zone, kind, request.sent)
         shim.rewrite(query)
         try:
             made = self._binders.run(lambda binder: binder.bind(query), owner_of(scope), stopped)

@@ -13,7 +13,7 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Postponed, Result
-from mvserver.serving.api import PullPlan, ReadsStream
+from mvserver.serving.api import PlanRequest, PullPlan, ReadsStream
 from mvserver.session import kinds
 from mvserver.session.clock import StatementClock
 from mvserver.session.commands import Commands
@@ -263,7 +263,7 @@ class Dispatcher:
         ]
         with clock.working():
             plan = self._state.services.pulls.plan(
-                exp.select(*columns), self._state.scope(), stopped=self._state.context.cancelled
+                PlanRequest(exp.select(*columns), self._state.scope(), stopped=self._state.context.cancelled)
             )
         result = self.pulls.run(plan, (), clock)
         try:

@@ -9,7 +9,7 @@ from typing import Any
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Postponed, Result
-from mvserver.serving.api import PullPlan, refuse_continuous
+from mvserver.serving.api import PlanRequest, PullPlan, refuse_continuous
 from mvserver.session.clock import StatementClock
 from mvserver.session.filling import ViewWatch
 from mvserver.session.freshness import FreshnessGate
@@ -54,10 +54,10 @@ class PullRunner:
             if known is not None:
                 return known
             with services.large_texts.working(statement.text), self._with_tree(statement) as parsed:
+                stopped = self._state.context.cancelled
                 return services.pulls.plan(
-                    parsed.select, scope, parameter_oids, text=statement.text,
-                    start=statement.start, stopped=self._state.context.cancelled,
-                )  # fmt: skip
+                    PlanRequest(parsed.select, scope, parameter_oids, statement.text, statement.start, stopped)
+                )
         except SqlError as error:
             self._refuse_reading_queued(error)
             if rewritten:

@@ -14,7 +14,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import TEXT, fields, result
 from mvserver.routing.views import plan_view
 from mvserver.routing.work import Work
-from mvserver.serving.api import ReadsStream, owner_of, refuse_continuous
+from mvserver.serving.api import PlanRequest, ReadsStream, owner_of, refuse_continuous
 from mvserver.session.context import SessionContext
 from mvserver.sql.push import push_query
 from mvserver.sql.statements.queries import Explain, Pull, PushQuery
@@ -38,7 +38,7 @@ def _lines(statement: Explain, context: SessionContext, services: Services) -> S
             scope = context.scope()
             refuse_continuous(inner, scope)
             planned = services.pulls.plan(
-                inner.select, scope, text=inner.text, start=inner.start, stopped=context.cancelled
+                PlanRequest(inner.select, scope, text=inner.text, start=inner.start, stopped=context.cancelled)
             )
             return services.pulls.explain(planned, owner=owner_of(scope), stopped=context.cancelled)
         except ReadsStream:
