@@ -1,4 +1,4 @@
-"""What sessions may ask of the serving room. No duckdb here."""
+"""The serving room as sessions see it: requests, plans and the services that answer them. No duckdb here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mvserver.sql.statements.queries import Pull
 
 @dataclass(frozen=True)
 class PullScope:
-    """By what a pull query's names are resolved: session's database, schema search path, role, settings."""
+    """A session's names for a pull query: database, schema search path, role and settings."""
 
     database: str
     search_path: tuple[str, ...]
@@ -34,7 +34,7 @@ class PullScope:
 
 @dataclass(frozen=True)
 class Owner:
-    """Who answers for work: a role, and one of its sessions."""
+    """A role and one of its sessions, which answer for work."""
 
     role: str = ""
     session: int = 0

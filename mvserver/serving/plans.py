@@ -1,4 +1,4 @@
-"""What a plan says of a bound query: its columns as the wire has them, its parameters, and the ways to answer it."""
+"""From a bound query to its plan: columns as the wire has them, parameters, and the ways to answer it."""
 
 from __future__ import annotations
 

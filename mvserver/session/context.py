@@ -1,4 +1,4 @@
-"""What a statement's handler may know and change of the session it runs in."""
+"""The session as the handlers of its statements see it."""
 
 from __future__ import annotations
 
