@@ -55,7 +55,7 @@ from mvserver.session.large_texts import LargeTexts
 from mvserver.session.parsing import RememberingParser
 from mvserver.session.password_source import CatalogPasswords
 from mvserver.session.prepared import prepared_table
-from mvserver.session.services import Services as SessionServices
+from mvserver.session.services import SessionServices
 from mvserver.session.setting_values import duration
 from mvserver.session.settings_rows import settings_table
 from mvserver.spark_java import jvm_command

@@ -11,8 +11,9 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, procedure_names
-from mvserver.sql.pull_functions import MANY, Called, other_forms, table
+from mvserver.sql.pull_functions import other_forms, table
 from mvserver.sql.pull_parser import BARE, CALLED, GRAMMAR_WORDS, WORD
+from mvserver.sql.pull_table.model import MANY, PullFunction
 
 _GRAMMAR = frozenset({
     # queries
@@ -123,9 +124,9 @@ def _check_call(node: exp.Expr, name: str, arguments: int | None, start: int) ->
         if name in _OTHERS or name in procedure_names():
             raise _not_supported(name, start)
         return False
-    if arguments is not None and not known.takes(arguments):
+    if arguments is not None and not known.accepts(arguments):
         other = other_forms().get(name)
-        if other is not None and other.takes(arguments):
+        if other is not None and other.accepts(arguments):
             raise _form_not_supported(known, arguments, start)
         return False
     _check_place(node, known, start)
@@ -157,7 +158,7 @@ def _check_schema(dot: exp.Dot, name: str, start: int) -> None:
         )
 
 
-def _check_place(node: exp.Expr, known: Called, start: int) -> None:
+def _check_place(node: exp.Expr, known: PullFunction, start: int) -> None:
     around = node.parent
     ordered = isinstance(around, exp.WithinGroup) and around.this is node
     if ordered and known.kind != "ordered":
@@ -187,7 +188,7 @@ def _not_supported(name: str, start: int) -> SqlError:
     return SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"function {name} is not supported", hint=hint, position=start + 1)
 
 
-def _form_not_supported(known: Called, arguments: int, start: int) -> SqlError:
+def _form_not_supported(known: PullFunction, arguments: int, start: int) -> SqlError:
     most = "or more" if known.most == MANY else f"to {known.most}"
     takes = str(known.least) if known.least == known.most else f"{known.least} {most}"
     return SqlError(

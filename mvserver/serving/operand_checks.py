@@ -105,11 +105,6 @@ class OperandChecks:
             return None if bare.is_string else number(bare.name)
         return self._known.get(id(node))
 
-    @cached_property
-    def _text(self) -> str | None:
-        """Where places can be looked for: for errors only, since long texts take long."""
-        return self._whole if self._whole is not None and operators.is_of(self.tree, self._whole) else None
-
     def shown(self, operand: exp.Expr) -> str:
         """Its type as messages show it."""
         if needs_binding(operand) and id(operand) not in self._known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -51,7 +52,7 @@ def _signal(node: exp.Expr) -> Signal | None:
     return _FUNCTIONS.get(node.name.lower())
 
 
-def signalling(plan: PullPlan, signals: dict[int, Signal]) -> PullPlan:
+def signalling(plan: PullPlan, signals: Mapping[int, Signal]) -> PullPlan:
     """The plan whose columns at these places are sent to the processes that they name."""
     if not signals:
         return plan

@@ -47,7 +47,7 @@ def reader_settings(system: SystemCatalog) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Engine:
+class PullEngine:
     """What all snapshots share."""
 
     database: Database
@@ -61,7 +61,7 @@ class Engine:
 class DuckSnapshot:
     """Implements ``serving.api.Snapshot``. One statement at a time; ``interrupt`` may come from any thread."""
 
-    def __init__(self, engine: Engine, own: Mapping[str, Callable[[], Any]], owner: Owner) -> None:
+    def __init__(self, engine: PullEngine, own: Mapping[str, Callable[[], Any]], owner: Owner) -> None:
         self._system = engine.system
         self._own = own
         self._owner = owner

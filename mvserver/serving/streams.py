@@ -15,8 +15,8 @@ from catalog.model import Relation
 from mvserver import interrupts, sqlstates
 from mvserver.compiler.lower_duckdb import duckdb_type
 from mvserver.errors import SqlError
+from mvserver.quoting import quoted
 from mvserver.serving.api import StreamRead
-from mvserver.sql.quoting import quoted
 from mvserver.sql.statements.base import Properties, Value
 from mvserver.sql.types import parse_type
 

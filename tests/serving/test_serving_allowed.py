@@ -114,7 +114,7 @@ def test_what_postgresql_has_in_more_forms_is_not_supported_there(call: str) -> 
 
 def test_other_forms_are_none_that_are_supported() -> None:
     for name, other in other_forms().items():
-        assert not any(table()[name].takes(count) for count in range(other.least, min(other.most, 9) + 1)), name
+        assert not any(table()[name].accepts(count) for count in range(other.least, min(other.most, 9) + 1)), name
 
 
 @pytest.mark.parametrize(

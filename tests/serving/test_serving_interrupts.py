@@ -29,8 +29,10 @@ from mvserver.serving import (
     shim,
     signals,
 )
-from mvserver.serving.names import NameResolver
+from mvserver.serving.api import PlanRequest
+from mvserver.serving.names import NameResolver, Reads
 from mvserver.serving.operand_checks import OperandChecks
+from mvserver.serving.pull_query import PullQuery
 from mvserver.serving.typed import TypedRewriting
 from mvserver.sql.dialect import parse_pull
 
@@ -42,6 +44,7 @@ ITEMS = interrupts.EVERY + 10
 PLAIN = f"SELECT {', '.join(['visits + total'] * 1_600)} FROM visits"
 LARGE = f"SELECT {', '.join([ITEM] * ITEMS)}"
 PASS = Callable[[exp.Expr, World], object]
+NO_READS = Reads()
 FACTS = SessionFacts(catalog_snapshot(), "postgres", ("public",), "postgres", {}, 1, "postgres")
 
 
@@ -68,7 +71,7 @@ PASSES: dict[str, PASS] = {
     "signals": lambda tree, world: signals.take(tree, FACTS),
     "jsonb": lambda tree, world: jsonb.adapt(tree),
     "declared parameters": lambda tree, world: casts.declared_parameters(tree),
-    "shim": lambda tree, world: shim.adapt(tree, FACTS, catalog=False),
+    "shim": lambda tree, world: shim.rewrite(PullQuery(tree, FACTS, NO_READS, (), {}, "UTC", "other")),
     "long texts": lambda tree, world: long_texts.bound(tree),
     "enums": lambda tree, world: enum_operands.present(tree),
     "operand checks": lambda tree, world: OperandChecks(world.writer, tree, {}, LARGE).check(),
@@ -118,7 +121,7 @@ def test_planning_can_be_stopped_at_any_time(world: World, large: exp.Expr) -> N
     tree = parse_pull(text)
     nodes = sum(1 for _ in tree.walk())
     with interrupts.interruptible(count):
-        world.service.plan(tree, SCOPE)
+        world.service.plan(PlanRequest(tree, SCOPE))
     assert asked > 3 * nodes / interrupts.EVERY
 
     for number in (1, asked // 2, asked - 1):
@@ -131,6 +134,6 @@ def test_planning_can_be_stopped_at_any_time(world: World, large: exp.Expr) -> N
                 raise SqlError("57014", "canceling statement due to user request")
 
         with interrupts.interruptible(stop), pytest.raises(SqlError) as raised:
-            world.service.plan(tree, SCOPE)
+            world.service.plan(PlanRequest(tree, SCOPE))
         assert raised.value.sqlstate == "57014"
     assert sum(1 for _ in tree.walk()) == nodes
