@@ -217,6 +217,9 @@ class SourceReader(Protocol):
         """Where rejected records stand, for people and as their identity ("partition:offset", "file:line"), given the
         frame's ``position`` and the first bytes of each."""
 
+    def give_up(self) -> None:
+        """Before ``close``: a ``batch`` that is being made ends soon, and raises 57014."""
+
     def close(self) -> None:
         """Lets go of all that is held of the source, when the pipeline, the query or the read ends. It is opened again
         where the reader is used again."""

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from mvserver.compiler import lower_duckdb
 from mvserver.compiler.changelogs import CHANGE_KIND, over_changelog
 from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, Projection
+from mvserver.quoting import quoted
 from mvserver.streaming.measures import MOMENTS, ORDERED, MeasureCall, index_of, measures_of, values_of
 from spark_sinks.duckdb.capture import CHANGED_KEYS
 from spark_sinks.duckdb.change_outbox import ChangeOutbox
 from spark_sinks.duckdb.changelog import KeyedRows
 from spark_sinks.duckdb.group_logs import GroupLog
 from spark_sinks.duckdb.logs import Log
-from spark_sinks.duckdb.names import qualified, quoted
+from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state import StateMeasure, average_exact, source_text, variance
 from spark_sinks.duckdb.value_tables import OrderedValue, ordered_values
 from spark_sinks.duckdb.windows import shown

@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from mvserver import sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from spark_sinks.base import Position, RecordOrder, SourceHealth
 from spark_sinks.decode import parquet_column
 from spark_sinks.duckdb.logs import Log, bounds_query, read_query, rows_text
@@ -72,7 +72,7 @@ class LogHealth:
     def explain_failure(self, error: BaseException, position: Position) -> Exception:
         if isinstance(error, SqlError):
             return error
-        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        first = next((line for line in words_of(error).splitlines() if line.strip()), type(error).__name__)
         return SqlError(sqlstates.IO_ERROR, "reading an intermediate result failed", detail=first[:500])
 
     def remaining(self, start: Position) -> tuple[Position, str | None]:
@@ -178,6 +178,9 @@ class LogReader:
         self, spark: SparkSession, start: Position, *, records_per_trigger: int
     ) -> AbstractContextManager[DataFrame]:
         raise SqlError(sqlstates.INTERNAL_ERROR, "a log has no Spark stream", detail=f"Log {self.log.table}.")
+
+    def give_up(self) -> None:
+        """A batch is made without a long wait."""
 
     def close(self) -> None:
         with self._lock:

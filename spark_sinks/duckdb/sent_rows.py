@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spark_sinks.duckdb.names import qualified, quoted
+from mvserver.quoting import quoted
+from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.outbox import Outbox
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mvserver import sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from spark_sinks.base import Position, SourceHealth
 from spark_sinks.file.files import VisibleFile, refuse_outside
 from spark_sinks.file.journal import FileJournal
@@ -59,7 +59,7 @@ class DirectoryHealth:
         """Spark's own words are at the end of a chain of causes."""
         if isinstance(error, SqlError):
             return error
-        text = str(error)
+        text = words_of(error)
         causes = [line.split(":", 2)[-1].strip() for line in text.splitlines() if line.startswith("Caused by:")]
         first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
         cause = (causes[-1] if causes else first)[:500]

@@ -43,8 +43,8 @@ class FilePositions:
         return self._with_seq(start, seq)
 
     def divisible(self, start: Position, end: Position, least: int) -> bool:
-        """A file is read as one."""
-        return int(end["seq"]) - int(start["seq"]) > 1
+        """A file is read as one, and small files are read together up to ``least``."""
+        return int(self.limit(start, end, least)["seq"]) < int(end["seq"])
 
     def advance(self, start: Position, end: Position) -> Position:
         return self._with_seq(start, int(end["seq"]))

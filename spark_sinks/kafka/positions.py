@@ -29,7 +29,7 @@ class KafkaPositions:
         return limited(start, end, records)
 
     def divisible(self, start: Position, end: Position, least: int) -> bool:
-        return distance(start, end) > least
+        return divisible(start, end, least)
 
     def advance(self, start: Position, end: Position) -> Position:
         return furthest(start, end)
@@ -97,6 +97,11 @@ def limited(start: Position, end: Position, records: int) -> Position:
         for partition, (first, last) in spans.items()
     }
     return make_position(topic_id_of(start), shares)
+
+
+def divisible(start: Position, end: Position, least: int) -> bool:
+    """Whether a bound of ``least`` records makes it fewer: each partition moves, so that one more may come of each."""
+    return distance(start, end) > least + len(ranges(start, end)) - 1
 
 
 def reached(position: Position, target: Position) -> bool:

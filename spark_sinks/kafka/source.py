@@ -167,6 +167,9 @@ class KafkaReader:
     def rejected_positions(self, records: Sequence[tuple[str, bytes | None]]) -> Sequence[str]:
         return [position for position, _ in records]
 
+    def give_up(self) -> None:
+        """A batch is made without a long wait."""
+
     def close(self) -> None:
         self._cluster.close()
 
@@ -183,7 +186,7 @@ class KafkaReader:
 def _columns(raw: DataFrame, record_bytes_max: int) -> DataFrame:
     return raw.selectExpr(
         f"{marked_unless_small('key', record_bytes_max)} AS key",
-        f"{marked_unless_small('value', record_bytes_max)} AS value",
+        f"{marked_unless_small('value', record_bytes_max, 'key')} AS value",
         "concat(partition, ':', offset) AS position",
         "timestamp AS record_time",
         f"{METADATA_EXPRESSION} AS {METADATA}",

@@ -112,6 +112,8 @@ class ToyReader:
     def rejected_positions(self, records: Sequence[tuple[str, bytes | None]]) -> Sequence[str]:
         return [position for position, _ in records]
 
+    def give_up(self) -> None: ...
+
     def close(self) -> None:
         ToyReader.closed += 1
 

@@ -60,7 +60,10 @@ class Reader:
     logged = positions = None
 
     def __init__(self) -> None:
-        self.closed = 0
+        self.closed = self.given_up = 0
+
+    def give_up(self) -> None:
+        self.given_up += 1
 
     def close(self) -> None:
         self.closed += 1
@@ -81,7 +84,7 @@ def test_a_pipeline_that_ends_lets_go_of_its_source() -> None:
         committed=lambda query_ids: None,
     )
     Pipeline("p", cast(Any, reader), services).stop()
-    assert reader.closed == 1
+    assert (reader.given_up, reader.closed) == (1, 1)
 
 
 def test_a_query_that_writes_lets_go_of_its_source() -> None:
