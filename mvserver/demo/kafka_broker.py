@@ -27,6 +27,7 @@ _CLUSTER_ID = "bXZzZXJ2ZXItZGVtby1rZg"  # any 16 bytes; one cluster never meets 
 _START_TIMEOUT_S = 600.0  # on a busy machine; one that ends is noticed at once
 _STOP_TIMEOUT_S = 20.0
 _FORMAT_TIMEOUT_S = 60.0
+_PAUSE_LOOK_S = 0.002
 _ATTEMPTS = 3  # a port found free can be taken by another process before the broker listens on it
 _LOG_LINES_SHOWN = 20
 
@@ -126,8 +127,12 @@ class KafkaBroker:
         self.start(timeout_s)
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open and nothing answers."""
+        """SIGSTOP: connections stay open and nothing answers, from the return on where the system tells of threads."""
         self._signal(signal.SIGSTOP)
+        if self._process is not None:
+            threads = Path(f"/proc/{self._process.pid}/task")
+            while not all(_is_stopped(thread) for thread in threads.glob("*/stat")):
+                time.sleep(_PAUSE_LOOK_S)
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
@@ -261,3 +266,11 @@ appender.out.layout.pattern=[%d] %p %m (%c)%n
 rootLogger.level=warn
 rootLogger.appenderRef.out.ref=out
 """
+
+
+def _is_stopped(stat: Path) -> bool:
+    """A thread of which Linux says that it has stopped, or that has ended."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] in "TtZX"
+    except OSError:
+        return True

@@ -328,13 +328,16 @@ class PullParser(PostgresParser):
     def _parse_types(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         """sqlglot knows no arrays of oid, regclass and their like, and takes any expression for a type's modifier or an
         array's length, which it may then read once more."""
-        word = self._curr
+        start = self._index
         self._types_open += 1
         try:
             found = super()._parse_types(*args, **kwargs)
         finally:
             self._types_open -= 1
         if type(found) is exp.DataType:
+            while start + 2 < self._tokens_size and self._tokens[start + 1].token_type == TokenType.DOT:
+                start += 2  # behind the schema
+            word = self._tokens[start]
             found.meta.setdefault(WORD, word.text if word.token_type == TokenType.IDENTIFIER else word.text.lower())
         while isinstance(found, exp.ObjectIdentifier | exp.PseudoType | exp.DataType) and self._is_array_mark():
             self._advance(2)

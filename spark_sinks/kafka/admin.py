@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -131,23 +130,6 @@ class Cluster:
     def ends(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
         """The ends with what is in open transactions."""
         return self._list_offsets(topic, partitions, _LATEST, IsolationLevel.READ_UNCOMMITTED)
-
-    def group_notes(self, group: str, topic: str, partitions: Sequence[int]) -> dict[int, str] | None:
-        """The metadata of a group's committed offsets; None while some of them belong to a transaction that has not
-        ended."""
-        request = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition) for partition in partitions])
-        asked = self._admin().list_consumer_group_offsets(
-            [request], require_stable=True, request_timeout=self._timeout_s
-        )
-        notes: dict[int, str] = {}
-        for place in self._request(topic, asked[group]).topic_partitions:
-            if place.error is not None:
-                if place.error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
-                    return None
-                raise self._reported(topic, place.error)
-            if place.metadata:
-                notes[place.partition] = place.metadata
-        return notes
 
     def create_topic(
         self, name: str, partitions: int, replicas: int, configs: Mapping[str, str], *, validate_only: bool = False

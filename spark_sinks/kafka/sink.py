@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 _QUEUE_FULL_POLL_S = 0.05
 _RETRY_PAUSE_S = 0.1
 _ATTEMPT_S = 2.0  # one call into the client; the deadline is kept over several
-_UNSTABLE_S = 3.0  # by the protocol it takes no time once the sink is open
+_UNSTABLE_S = 10.0  # by the protocol it takes no time once the sink is open, but for a coordinator that is starting
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
 # said of records that are thrown away because of another error
 _PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
@@ -182,7 +182,7 @@ class KafkaSink:
         repair_at: float | None = time.monotonic() + min(_UNSTABLE_S, self._timeout_s)
         deadline = time.monotonic() + min(_UNSTABLE_S, self._timeout_s) + self._timeout_s
         while True:
-            notes = self._cluster.group_notes(self._identity, self._topic, self._partitions)
+            notes = self._committed_notes()
             if notes is not None:
                 return notes
             now = time.monotonic()
@@ -192,6 +192,29 @@ class KafkaSink:
             elif now > deadline:
                 raise could_not_connect(self._store, "An earlier transaction of this query does not end")
             time.sleep(_RETRY_PAUSE_S)
+
+    def _committed_notes(self) -> dict[int, str] | None:
+        """The metadata of the group's committed offsets; None while they are not decided: some of them belong to a
+        transaction that has not ended, or their coordinator is only starting.
+
+        A consumer asks, since librdkafka's admin client reads through a null pointer where the broker asked is not
+        the coordinator any more (its issue 5040), which ends the process.
+        """
+        self.open()
+        assert self._group is not None  # noqa: S101 - open() makes it
+        places = [TopicPartition(self._topic, partition) for partition in self._partitions]
+        try:
+            found = self._group.committed(places, min(_ATTEMPT_S, self._timeout_s))
+        except KafkaException as error:
+            refused = kafka_error(error)
+            if refused.code() not in (KafkaError._TIMED_OUT, KafkaError.UNSTABLE_OFFSET_COMMIT):
+                raise self._named(refused) from error
+            self._cluster.topic(self._topic)  # raises where nobody answers
+            return None
+        for place in found:
+            if place.error is not None:
+                raise self._named(place.error)
+        return {place.partition: place.metadata for place in found if place.metadata}
 
     def _end_hanging_transaction(self) -> None:
         """Aborts what a broker has left open though its coordinator counts it as ended.

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from services.kafka import create_topic
 
@@ -184,13 +184,11 @@ def test_an_answer_is_right_or_an_error_while_the_broker_stops_at_random(own_kaf
     chance = random.Random(seed)
     topic = create_topic(own_kafka_broker, "t")
     fill(own_kafka_broker, topic, [3])
-    commit_note(own_kafka_broker, "g", topic)
     cluster = Cluster("k", options(own_kafka_broker), timeout_s=0.5)
     identity = cluster.topic(topic).id
     asked: tuple[tuple[Callable[[], object], object], ...] = (
         (lambda: cluster.offsets(topic, (0,)), Offsets({0: 0}, {0: 3})),
         (lambda: cluster.ends(topic, (0,)), {0: 3}),
-        (lambda: cluster.group_notes("g", topic, (0,)), {0: "a note"}),
         (lambda: cluster.topic(topic), Topic(topic, identity, (0,), 1, False)),
         (lambda: examine(cluster, topic, make_position(identity, {0: 3})).state, "ok"),
     )
@@ -223,9 +221,3 @@ def asked_once(question: Callable[[], object]) -> object:
         return question()
     except SqlError as error:
         return error.sqlstate
-
-
-def commit_note(broker: KafkaBroker, group: str, topic: str) -> None:
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
-    consumer.commit(offsets=[TopicPartition(topic, 0, 1, "a note")], asynchronous=False)
-    consumer.close()

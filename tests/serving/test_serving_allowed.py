@@ -324,6 +324,8 @@ def test_what_bytes_have_not(world: World, expression: str, answer: str) -> None
      ("timestamptz '2020-01-01'", "2020-01-01 00:00:00+00"), ("timestamp '2020-01-01'", "2020-01-01 00:00:00"),
      ("timestamp without time zone '2020-01-01'", "2020-01-01 00:00:00"), ("time '10:00'", "10:00:00"),
      ("date '2020-01-01'", "2020-01-01"), ("interval '1 day'", "1 day"), ("numeric '1.50'", "1.50"), ("int2 '3'", "3"),
+     ("'1'::pg_catalog.int4", "1"), ("'1'::pg_catalog.\"int2\"", "1"),
+     ("'1.5'::double precision", "1.5"), ("'ab'::character varying(1)", "a"), ("'{1}'::double precision[]", "{1}"),
      ("varchar 'a'", "a"), ("float8 '1.5'", "1.5"), ("real '1.5'", "1.5"), ("bool 't'", "true")],
 )  # fmt: skip
 def test_a_typed_text_is_a_cast(world: World, literal: str, value: str) -> None:
