@@ -17,6 +17,7 @@ from mvserver.errors import SqlError
 from mvserver.streaming.csas import SinkQuery, SinkServices
 from mvserver.streaming.derived import DerivedSource, DerivedSources
 from mvserver.streaming.engine_services import EngineServices
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.outputs import (
     OutputSubscriber,
     keeps_rows,
@@ -91,10 +92,11 @@ class Adoption:
         if view_id_of(query) != sink.id:
             target = with_outbox(target)
             running.relay = self._relay(query, target, sink)
+        known = row is not None and row.version == query.definition_version and self._is_stored(target)
         pipeline, fresh = self._sources.of_source(*self._services.stored(query.source_ids[0]), plan)
-        known = self._services.writer.has_tables(target.tables)
-        if row is not None and row.version == query.definition_version and known:
-            subscriber = self._known(row, target, running.relay)
+        subscriber: Subscriber
+        if row is not None and known:
+            subscriber = known_subscriber(row, target, running.relay)
         else:
             subscriber = self._new(query, target, pipeline, fresh=fresh, relay=running.relay)
         subscriber.terminated = query.desired_state == "terminated"
@@ -104,18 +106,20 @@ class Adoption:
         if running.relay is not None:
             running.relay.start()
 
-    def _known(self, row: SubscriberRow, target: Target, relay: Relay | None) -> Subscriber:
-        subscriber = known_subscriber(row, target, relay)
-        writer = self._services.writer
+    def _is_stored(self, target: Target) -> bool:
+        """Whether DuckDB has the whole state. Its view is then made anew, and can be read whatever its source does."""
+        layout, writer = layout_of(target), self._services.writer
+        if not writer.has_tables(layout.tables):
+            return False
         with writer.transaction():
-            writer.execute(target.view_statement)  # its text may have changed with the version of the server
-        return subscriber
+            writer.replace_view(layout)
+        return True
 
     def _new(self, query: Query, target: Target, pipeline: Pipeline, *, fresh: bool, relay: Relay | None) -> Subscriber:
         version, writer = query.definition_version, self._services.writer
         position = pipeline.reader.adopt(json.loads(query.start_position), fresh=fresh)
         with writer.transaction() as ledger:
-            writer.create_state(target.state, target.view_statement, target.outbox)
+            writer.create_state(target.state, layout_of(target), target.outbox)
             ledger.add_subscriber(query.id, version, pipeline.id, position)
         # Either new, or its state was lost: then the source must still have all that it was made of.
         policy = target.plan.scan.error_handling
@@ -195,7 +199,7 @@ class Adoption:
         target = build_target(query_id, old.view_id, version, old.plan)
         writer = self._services.writer
         with writer.transaction() as ledger:
-            writer.create_state(target.state, target.view_statement)
+            writer.create_state(target.state, layout_of(target))
             writer.drop_state(old.state.tables, None)
             ledger.add_subscriber(query_id, version, pipeline.id, position, note)
         subscriber = Subscriber(target, version, position, target.plan.scan.error_handling, note=note)

@@ -17,6 +17,7 @@ from catalog.model import Query
 from mvserver.compiler.plans import Scan
 from mvserver.streaming.api import QueryState, QueryStatus
 from mvserver.streaming.feeds import Node, log_pipeline, nodes
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.outputs import Outlet, OutputSubscriber, known_subscriber
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.spark_types import spark_schema
@@ -165,11 +166,12 @@ class DerivedSources:
         )
         writer, version = self._services.writer, query.definition_version
         targets = [target, *(side for _, _, side in sides)]
-        whole = writer.has_tables((*target.tables, *made.tables))
+        layout = layout_of(target)
+        whole = writer.has_tables((*layout.tables, *made.tables))
         main: Subscriber
         if whole and all(each.query_id in rows and rows[each.query_id].version == version for each in targets):
             with writer.transaction():
-                writer.execute(target.view_statement)
+                writer.replace_view(layout)
                 for node in made.nodes:
                     if node.join is not None:
                         writer.execute(join_sides.wake_statement(node.join))
@@ -213,7 +215,7 @@ class DerivedSources:
         kept = None if isinstance(target.state, SentRows) else target.outbox
         with writer.transaction() as ledger:
             writer.drop_state(made.tables, None)
-            writer.create_state(target.state, target.view_statement, kept)
+            writer.create_state(target.state, layout_of(target), kept)
             for node in made.nodes:
                 for statement in node.tables.create_statements():
                     writer.execute(statement)

@@ -24,7 +24,7 @@ from mvserver.compiler.plans import ContinuousPlan, ErrorHandling, Projection
 from mvserver.errors import SqlError
 from mvserver.streaming.derived import DerivedSources
 from mvserver.streaming.engine_services import EngineServices
-from mvserver.streaming.finished import change_outbox
+from mvserver.streaming.finished import change_outbox, layout_of
 from mvserver.streaming.outputs import OutputSubscriber
 from mvserver.streaming.pipeline import Pipeline
 from mvserver.streaming.push import lost_source, push_error
@@ -145,7 +145,7 @@ class PushStates:
         pipeline, fresh = self._sources.of_source(*self._services.stored(query.source_ids[0]), target.plan)
         position = pipeline.reader.adopt(json.loads(query.start_position), fresh=fresh)
         with writer.transaction() as ledger:
-            writer.create_state(target.state, target.view_statement, target.outbox)
+            writer.create_state(target.state, layout_of(target), target.outbox)
             ledger.add_subscriber(query.id, 1, pipeline.id, position)
         policy = target.plan.scan.error_handling
         return pipeline, OutputSubscriber(target, 1, position, policy, unverified=True, relay=rows)
@@ -238,7 +238,7 @@ def pushed(target: Target) -> Target:
 
 
 def _tables(running: RunningQuery) -> Sequence[str]:
-    own = () if running.subscriber is None else running.subscriber.target.tables
+    own = () if running.subscriber is None else layout_of(running.subscriber.target).tables
     return list(dict.fromkeys((*own, *(() if running.derived is None else running.derived.tables))))
 
 

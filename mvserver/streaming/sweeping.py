@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from catalog.model import Query
 from mvserver.streaming.engine_services import EngineServices
 from mvserver.streaming.feeds import query_of
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.outputs import view_id_of
 from mvserver.streaming.running import RunningQuery
 from mvserver.streaming.source_pipelines import SourcePipelines
@@ -43,7 +44,7 @@ class Sweeping:
                 ledger.drop_subscriber(query_id)
             if known.subscriber is not None:
                 target, tables = known.subscriber.target, () if known.derived is None else known.derived.tables
-                writer.drop_state((*target.tables, *tables), target.view_id)
+                writer.drop_state((*layout_of(target).tables, *tables), target.view_id)
         for feed in feeds:
             self._sources.leave(feed.pipeline, feed.subscriber.target.plan.scan.relation_id)
         if known.pipeline is not None and known.subscriber is not None:

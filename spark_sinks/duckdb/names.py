@@ -16,6 +16,11 @@ def rows_of(tables: Sequence[str]) -> str:
     return f"SELECT {counts or 0}"
 
 
+def qualified_view(view_id: str) -> str:
+    """A view of the schema in which all views of the user's columns are."""
+    return f'"_views"."{view_id}"'
+
+
 def qualified(table: str) -> str:
     """A table of the schema in which all states are; the names of tables are our own."""
     return f'"_state"."{table}"'

@@ -17,7 +17,7 @@ import pyarrow as pa
 from spark_sinks.duckdb.capture import AFTER, BEFORE, CHANGED_KEYS
 from spark_sinks.duckdb.changelog import Register
 from spark_sinks.duckdb.logs import same_values
-from spark_sinks.duckdb.names import qualified, quoted
+from spark_sinks.duckdb.names import qualified, qualified_view, quoted
 from spark_sinks.duckdb.state import OUTBOX
 
 
@@ -51,7 +51,7 @@ class Outbox:
 
     def shown(self, *, changed_only: bool) -> str:
         """A row with a NULL in its key has no key to be sent under."""
-        view = f'"_views"."{self.view_id}"'
+        view = qualified_view(self.view_id)
         if not changed_only:
             known = " AND ".join(f"v.{quoted(key)} IS NOT NULL" for key in self.key)
             return f"SELECT v.* FROM {view} AS v WHERE {known}"

@@ -30,8 +30,9 @@ from spark_sinks.duckdb.changes import ChangeNotes, StateWatch, Unwatched
 from spark_sinks.duckdb.commits import Commits
 from spark_sinks.duckdb.damage import DamageWatch, user_error
 from spark_sinks.duckdb.group_logs import GroupLog
+from spark_sinks.duckdb.layout import ViewLayout, ViewLayouts
 from spark_sinks.duckdb.ledger import Ledger, SubscriberRow, create_tables
-from spark_sinks.duckdb.names import qualified, rows_of
+from spark_sinks.duckdb.names import qualified, qualified_view, rows_of
 from spark_sinks.duckdb.outbox import Outbox, forget_statement
 from spark_sinks.duckdb.shared_states import Arrangement, SharedMerge, SharedStates
 from spark_sinks.duckdb.state import State, UpsertState, create_statements, watched
@@ -68,8 +69,11 @@ class Writer:
         translate: Callable[[Exception], SqlError],
         reached: Callable[[str], None] = lambda step: None,
         damage: DamageWatch | None = None,
+        layouts: ViewLayouts | None = None,
     ) -> None:
         self.damage = damage or DamageWatch()
+        self.layouts = layouts or ViewLayouts()
+        self._new_layouts: dict[str, ViewLayout | None] = {}  # of the transaction that is under way
         self.commits = Commits()
         self._out_of_memory: Counter[str] = Counter()  # merges of a query that failed so, one after the other
         self._cursor = cursor()
@@ -113,6 +117,7 @@ class Writer:
 
     def _begin(self) -> None:
         self._notes.begin()
+        self._new_layouts.clear()
         self._cursor.execute("BEGIN TRANSACTION")
 
     def _commit(self, query_ids: Collection[str] | None) -> None:
@@ -121,6 +126,8 @@ class Writer:
         try:
             with self.commits.making(query_ids):
                 self._cursor.execute("COMMIT")
+            if self._new_layouts:
+                self.layouts.change(self._new_layouts)  # before the watch is told: who it wakes asks for them
         finally:
             self.watch.changed()
 
@@ -140,17 +147,25 @@ class Writer:
         with self.transaction():
             self._cursor.execute(forget_statement(outbox, until))
 
-    def create_state(self, state: State, view_statement: str, kept: Outbox | None = None) -> None:
+    def create_state(self, state: State, layout: ViewLayout, kept: Outbox | None = None) -> None:
+        """An empty state, and the view over it."""
         self._notes.rows(state.table)
         more = [] if kept is None else kept.create_statements()
         self._drop_tables(state.tables)
-        for statement in (*create_statements(state), view_statement, *more):
+        for statement in (*create_statements(state), layout.statement, *more):
             self._cursor.execute(statement)
+        self._new_layouts[layout.view_id] = layout
+
+    def replace_view(self, layout: ViewLayout) -> None:
+        """The view anew over the state that is there: its text may differ with the version of the server."""
+        self.execute(layout.statement)
+        self._new_layouts[layout.view_id] = layout
 
     def drop_state(self, tables: Sequence[str], view_id: str | None) -> None:
         if view_id is not None:
             self._notes.rows(view_id)
-            self._cursor.execute(f'DROP VIEW IF EXISTS "_views"."{view_id}"')
+            self._cursor.execute(f"DROP VIEW IF EXISTS {qualified_view(view_id)}")
+            self._new_layouts[view_id] = None
         for table in tables:
             self._notes.rows(table)
         self._drop_tables(tables)

@@ -29,6 +29,7 @@ from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
 from mvserver.sql.dialect import parse_select
 from mvserver.streaming.evaluate import Evaluated, WholeProgramNeeded, evaluate_partials, evaluate_rows
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.program import build_program
 from mvserver.streaming.spark_types import spark_type
 from mvserver.streaming.targets import Target, build_target
@@ -95,7 +96,7 @@ class World:
         number = len(self.views)
         target = build_target(f"q{number}", f"00000000-0000-0000-0000-{number:012}", 1, plan)
         with self.writer.transaction():
-            self.writer.create_state(target.state, target.view_statement)
+            self.writer.create_state(target.state, layout_of(target))
         view = View(query, target)
         self.views.append(view)
         return view

@@ -16,6 +16,7 @@ from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.program import build_program
 from mvserver.streaming.targets import Target, build_target
 from spark_sinks.duckdb.batch_plans import Commit, TableMerge, ViewMerge
@@ -57,7 +58,7 @@ class Changes:
         with self.writer.transaction() as ledger:
             ledger.begin_generation("p", {"at": 0})
             for each in targets:
-                self.writer.create_state(each.state, each.view_statement, each.outbox)
+                self.writer.create_state(each.state, layout_of(each), each.outbox)
 
     def _open(self) -> None:
         self._database = Database.open(self._folder / "views.duckdb")

@@ -20,6 +20,7 @@ from mvserver.sql.types import parse_type
 from mvserver.streaming import log_values
 from mvserver.streaming.evaluate import Evaluated
 from mvserver.streaming.feeds import Node, nodes
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.log_batches import LogBatches
 from mvserver.streaming.program import ViewInput
 from mvserver.streaming.shares import Share
@@ -94,7 +95,7 @@ class Chain:
         self._leaves: dict[str, list[_Side]] = {}
         self._inner: list[tuple[str, _Side]] = []
         with writer.transaction() as ledger:
-            writer.create_state(self.target.state, self.target.view_statement)
+            writer.create_state(self.target.state, layout_of(self.target))
             ledger.add_subscriber(self._query, 1, self._nodes[0].tables.log.reader, {"seq": 0})
             for node in self._nodes:
                 for statement in node.tables.create_statements():

@@ -17,6 +17,7 @@ from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.program import build_program
 from mvserver.streaming.targets import Target, build_target
 from spark_sinks.duckdb.batch_plans import Commit, TableMerge, ViewMerge
@@ -73,7 +74,7 @@ class Fed:
         self._batch = 0
         with writer.transaction():
             for each in targets:
-                writer.create_state(each.state, each.view_statement, each.outbox)
+                writer.create_state(each.state, layout_of(each), each.outbox)
 
     def feed(self, rows: Sequence[dict[str, Any]], *, partial: bool = False) -> None:
         table = _table(rows)

@@ -26,6 +26,7 @@ from mvserver.sql.types import parse_type
 from mvserver.streaming.committer import Committer
 from mvserver.streaming.evaluate import Evaluated, _judged
 from mvserver.streaming.evaluator import BatchEvaluator
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.program import build_program
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.shares import Share, Work
@@ -144,7 +145,7 @@ class World:
         with self.writer.transaction() as ledger:
             ledger.begin_generation("p", self.position)
             for target in self.targets:
-                self.writer.create_state(target.state, target.view_statement, target.outbox)
+                self.writer.create_state(target.state, layout_of(target), target.outbox)
                 ledger.add_subscriber(target.query_id, 1, "p", self.position)
         self._subscribe()
 

@@ -10,6 +10,7 @@ import pytest
 from streaming_states import target, writer_in
 
 from mvserver.serving.database import Database
+from mvserver.streaming.finished import layout_of
 from spark_sinks.duckdb import batch_table
 from spark_sinks.duckdb.batch_plans import Commit, TableMerge, ViewMerge
 from spark_sinks.duckdb.batch_table import BATCH
@@ -29,7 +30,7 @@ class Views:
         self.batches = 0
         with writer.transaction():
             for each in self.targets:
-                writer.create_state(each.state, each.view_statement)
+                writer.create_state(each.state, layout_of(each))
 
     def commit(self, *tables: pa.Table, failing: int | None = None) -> None:
         """In one transaction: several tables where a view catches up beside a batch."""

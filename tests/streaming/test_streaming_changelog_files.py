@@ -17,6 +17,7 @@ from mvserver.serving.duck_errors import translate
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
 from mvserver.streaming.evaluate import evaluate_rows
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.program import build_program
 from mvserver.streaming.targets import build_target
 from spark_sinks.duckdb.batch_plans import Commit
@@ -54,7 +55,7 @@ def test_the_last_line_of_the_last_file_counts(spark: Any, tmp_path: Path) -> No
     database = Database.open(tmp_path / "views.duckdb")
     writer = Writer(database.cursor, translate)
     with writer.transaction():
-        writer.create_state(target.state, target.view_statement)
+        writer.create_state(target.state, layout_of(target))
     for shape in (frame, frame.coalesce(1)):
         writer.commit(Commit(None, evaluate_rows(shape, build_program([target], trial=True), reader).merges))
         with database.cursor() as cursor:

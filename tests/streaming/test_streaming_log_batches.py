@@ -24,6 +24,7 @@ from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
 from mvserver.streaming.evaluator import BatchEvaluator
 from mvserver.streaming.feeds import nodes
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.log_batches import LogBatches, log_program
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.shares import Share
@@ -88,7 +89,7 @@ class Side:
         self.writer, self.target = writer, target(sql)
         node, *below = nodes(self.target, "v_1", "reader")
         with writer.transaction():
-            writer.create_state(self.target.state, self.target.view_statement)
+            writer.create_state(self.target.state, layout_of(self.target))
             for each in (node, *below):
                 for statement in each.tables.create_statements():
                     writer.execute(statement)

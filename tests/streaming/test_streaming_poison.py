@@ -17,6 +17,7 @@ from mvserver.compiler import lower_spark
 from mvserver.compiler.plans import ErrorHandling
 from mvserver.errors import SqlError
 from mvserver.streaming.check import check_plan
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.program import build_program
 from mvserver.streaming.spark import SparkGate
@@ -59,7 +60,7 @@ class Source:
         made = target(sql, number)
         position = self.reader.adopt({"before": []}, fresh=True)
         with self.writer.transaction() as ledger:
-            self.writer.create_state(made.state, made.view_statement)
+            self.writer.create_state(made.state, layout_of(made))
             ledger.add_subscriber(made.query_id, 1, self.name, position)
         self.views[number] = Subscriber(made, 1, position, ErrorHandling.IGNORE_AND_LOG)
         self.pipeline.add(self.views[number])

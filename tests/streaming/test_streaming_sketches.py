@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from streaming_states import Fed, target, writer_in
 
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.program import build_program
 from spark_sinks.duckdb.batch_plans import Commit, TableMerge, ViewMerge
 from spark_sinks.duckdb.ledger import LedgerEntry
@@ -59,7 +60,7 @@ def test_approximations_are_as_near_as_promised(spark: Any, tmp_path: Path) -> N
     table = frame.selectExpr(program.flags[0], *texts).toArrow()
     with writer_in(tmp_path) as (database, writer):
         with writer.transaction():
-            writer.create_state(view.state, view.view_statement)
+            writer.create_state(view.state, layout_of(view))
         for number, batch in enumerate(table.to_batches(max_chunksize=20_000)):
             part = pa.Table.from_batches([batch])
             merge = ViewMerge(

@@ -23,6 +23,7 @@ from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
 from mvserver.streaming.evaluate import Evaluated, WholeProgramNeeded, evaluate_partials, evaluate_rows
 from mvserver.streaming.evaluator import BatchEvaluator, _programs
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.program import build_program
 from mvserver.streaming.shares import Share
 from mvserver.streaming.subscribers import Subscriber
@@ -84,7 +85,7 @@ class World:
         with self.writer.transaction() as ledger:
             ledger.begin_generation("p", {"at": 0})
             for each in targets:
-                self.writer.create_state(each.state, each.view_statement)
+                self.writer.create_state(each.state, layout_of(each))
 
     def close(self) -> None:
         self.writer.close()
