@@ -15,7 +15,9 @@ from mvserver.streaming.windowing import aging_of, state_keys, windowing_of
 from spark_sinks.duckdb.capture import Keeper
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.group_logs import GroupLog
+from spark_sinks.duckdb.join_sides import FeedState
 from spark_sinks.duckdb.outbox import Outbox
+from spark_sinks.duckdb.sent_rows import SentRows
 from spark_sinks.duckdb.state import ROWS, AppendState, State, UpsertState
 
 
@@ -40,6 +42,11 @@ class Target:
         state = self.state.groups if isinstance(self.state, RetractedState) else self.state
         assert isinstance(state, UpsertState)  # noqa: S101 - built together
         return state
+
+    @property
+    def row_taker(self) -> AppendState | SentRows | FeedState | None:
+        """The state, where it takes the rows of a batch as they are."""
+        return self.state if isinstance(self.state, AppendState | SentRows | FeedState) else None
 
     @property
     def keeper(self) -> Keeper | None:

@@ -100,10 +100,10 @@ class JoinTables(FeedTables, Protocol):
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of a side in ``relation``. ``columns`` are those of keys, values, event time in microseconds and record
-    time; those of the record order are there too. ``taken`` tells the rows that count, ``passing`` those of them that
-    are not deletions, which only a changelog has, as it has a ``primary_key``. ``query_id`` is that of the whole
-    query."""
+    """Rows for a state that takes them as they are, in ``relation``. ``columns`` are those of the state; of a side
+    those of keys, values, event time in microseconds and record time. Those of the record order are there too.
+    ``taken`` tells the rows that count, ``passing`` those of them that are not deletions, which only a changelog has,
+    as it has a ``primary_key``. ``query_id`` is that of the whole query."""
 
     relation: str
     taken: str
@@ -111,7 +111,7 @@ class Batch:
     columns: tuple[str, ...]
     query_id: str
     primary_key: tuple[str, ...] = ()
-    event: str | None = None  # the event time of each record, for a side whose watermark is kept
+    event: str | None = None  # the event time of each record, where a watermark is kept
     mark: str | None = None  # of a side that reads a log: the mark that each row brings
 
 
@@ -136,6 +136,9 @@ class FeedState:
 
     def create_statements(self) -> list[str]:
         return self.join.create_statements()
+
+    def take_statements(self, batch: Batch) -> list[str]:
+        return self.join.feed_statements(self.index, batch)
 
 
 def with_marks(side: Side, batch: Batch) -> Batch:

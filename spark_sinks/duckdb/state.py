@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spark_sinks.duckdb import value_tables
-from spark_sinks.duckdb.join_sides import FeedState
+from spark_sinks.duckdb.join_sides import Batch, FeedState
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.value_tables import ValueTable
-from spark_sinks.duckdb.windows import Aging, Removal, Watch, Windowing
+from spark_sinks.duckdb.windows import Aging, Removal, Watch, Windowing, carry_statement
 
 NULLS = "_nulls"  # the table of keys with a NULL, beside the state's own
 JOIN = "_join"  # of the tables of a join that a view reads, before their own words
@@ -129,6 +129,12 @@ class AppendState:
         """All columns of the table and their types."""
         times = ((EVENT_US, "BIGINT"),) if self.aging is not None else ()
         return (*((f"c{i}", kind) for i, kind in enumerate(self.types)), *times)
+
+    def take_statements(self, batch: Batch) -> list[str]:
+        """The last of the batch's columns is the event time, where rows age."""
+        insert = f"INSERT INTO {qualified(self.table)} SELECT {', '.join(batch.columns)} FROM {batch.relation}"
+        carried = [] if batch.event is None else [carry_statement(batch.query_id, batch.event, batch.relation)]
+        return [f"{insert} WHERE {batch.passing}", *carried]
 
 
 def watched(state: State) -> Watch | None:

@@ -358,16 +358,11 @@ class Writer:
             self._notes.rows(state.table)
 
     def _merge_view(self, view: ViewMerge) -> None:
-        if view.append is not None:
-            self._statements.execute(view.append)
-            if view.event is not None:
-                windows.carry(self._cursor, view.query_id, view.event, BATCH)
-            return
         if view.statements:
             for text in view.statements:
                 self._statements.execute(text)
             return
-        assert isinstance(view.state, UpsertState)  # noqa: S101 - an append view has an INSERT
+        assert isinstance(view.state, UpsertState)  # noqa: S101 - others have statements
         windowing = view.state.windowing
         if windowing is not None and windowing.gap_us is not None:
             sessions.put(self._cursor, view.state, windowing)

@@ -196,8 +196,8 @@ class Chain:
         outputs, keys = tuple(names[: len(values) + 2]), tuple(names[len(values) + 2 :])
         known = "known" if scan.kind == "changelog" else ""
         event = outputs[-2] if state.side.watched is not None else None
-        view = ViewInput(target, "f", (), (), "", (), outputs=outputs, known=known, primary_key=keys, event=event)
-        return TableMerge(table, (ViewMerge(target.query_id, state, statements=view.own_statements("mv_batch")),))
+        view = ViewInput(target, "f", outputs=outputs, known=known, primary_key=keys, event=event)
+        return TableMerge(table, (ViewMerge(target.query_id, state, statements=view.take_statements("mv_batch")),))
 
 
 def _table(records: Sequence[Record], first: int) -> pa.Table:
