@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 
 from mvserver.compiler import lower_duckdb
 from mvserver.compiler.changelogs import over_changelog
-from mvserver.compiler.derived import Groups
 from mvserver.compiler.nested import goes_along
-from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Projection, Scan
+from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Groups, Projection, Scan
 from mvserver.streaming.contributions import Contributions
 from mvserver.streaming.measures import MeasureCall, keeps_times, measures, value_calls_of, value_table
 from mvserver.streaming.windowing import aging_of, state_keys, windowing_of

@@ -12,8 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from mvserver.compiler.compile import compile_select
-from mvserver.compiler.derived import JoinSide
-from mvserver.compiler.plans import ScanColumn
+from mvserver.compiler.plans import JoinSide, ScanColumn
 from mvserver.compiler.shape import RelationShape
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
