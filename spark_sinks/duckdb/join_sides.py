@@ -99,6 +99,24 @@ class JoinTables(FeedTables, Protocol):
 
 
 @dataclass(frozen=True)
+class MarkedSides:
+    """The tables of two sides that wait for each other, how far each has come, and the log of the joined rows."""
+
+    left: Side
+    right: Side
+    marks: str
+    log: Log
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.left, self.right
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return (self.left.table, self.right.table, self.marks, *self.log.tables)
+
+
+@dataclass(frozen=True)
 class Batch:
     """Rows for a state that takes them as they are, in ``relation``. ``columns`` are those of the state; of a side
     those of keys, values, event time in microseconds and record time. Those of the record order are there too.
@@ -169,10 +187,12 @@ def and_residual(residual: str | None, left: str, right: str) -> str:
     return "" if residual is None else f" AND ({residual.format(l=left, r=right)})"
 
 
-def common_statements(join: JoinTables) -> list[str]:
-    """Creates the marks and the log."""
+def create_statements(join: JoinTables, left: Sequence[str], right: Sequence[str]) -> list[str]:
+    """Creates the tables of the sides, each with the columns that stand beside its own, the marks and the log."""
     marks = qualified_marks(join)
+    beside = zip(join.sides, (left, right), strict=True)
     return [
+        *(f"CREATE TABLE {side.qualified} ({', '.join([*side.typed, *columns])})" for side, columns in beside),
         f"CREATE TABLE {marks} (side UTINYINT, part VARCHAR, mark BIGINT NOT NULL, seen_at TIMESTAMPTZ NOT NULL, "
         "idle BOOLEAN NOT NULL, PRIMARY KEY (side, part))",
         # A side of which nothing is known yet holds the other one back, until it counts as idle.
