@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class Adoption:
-    """All calls are made under the engine's lock."""
+    """All calls are made in the turn of a statement."""
 
     def __init__(
         self,

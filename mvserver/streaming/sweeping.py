@@ -21,7 +21,7 @@ from spark_sinks.duckdb.state import main_table
 
 
 class Sweeping:
-    """All calls are made under the engine's lock."""
+    """All calls are made in the turn of a statement."""
 
     def __init__(self, services: EngineServices, sources: SourcePipelines) -> None:
         self._services = services

@@ -11,10 +11,16 @@ import os
 import tarfile
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from server_program import Program
+import pytest
+from server_program import Program, without_java
+
+from mvserver import config
+from mvserver.server import Rooms
 
 ARCHIVE = Path(__file__).with_name("kept_directory.tar.xz")
 ANSWERS = "answers.json"
@@ -132,6 +138,21 @@ def answers(connection: Any) -> dict[str, list[str]]:
         name: sorted(str(row) for row in connection.execute(f"SELECT * FROM {name}".encode()).fetchall())
         for name in VIEWS
     }
+
+
+def unpack(folder: Path) -> None:
+    """The directory as ``data`` in a folder."""
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(folder / "data", filter="data")
+
+
+@contextmanager
+def opened_rooms(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Rooms]:
+    """All rooms of a server over the directory, in this process. No Java is found, so no Spark is started."""
+    patch.setattr("os.environ", without_java())
+    with Rooms(config.load({"data_dir": str(folder / "data"), "port": "0"})) as rooms:
+        yield rooms
+        rooms.engine.stop()
 
 
 if __name__ == "__main__":

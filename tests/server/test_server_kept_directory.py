@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kept_directory import ANSWERS, ARCHIVE, VIEWS, answers
-from server_program import Program, without_java
+from kept_directory import ANSWERS, VIEWS, answers, opened_rooms, unpack
+from server_program import Program
 
 from catalog.model import Relation
-from mvserver import config
 from mvserver.server import Rooms
 from mvserver.serving.api import PullScope
 from mvserver.serving.finished_loader import CannotBeKept, Loader
@@ -32,17 +30,14 @@ _ROWS_NOT_KEPT = _SHARED | {"final", "instants", "sessions"}  # by a watermark, 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(tmp_path / "data", filter="data")
+    unpack(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def rooms(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rooms]:
-    monkeypatch.setattr("os.environ", without_java())
-    with Rooms(config.load({"data_dir": str(folder / "data"), "port": "0"})) as opened:
+    with opened_rooms(folder, monkeypatch) as opened:
         yield opened
-        opened.engine.stop()
 
 
 def _views(rooms: Rooms) -> dict[str, Relation]:
