@@ -22,7 +22,7 @@ class Share:
 
 
 @dataclass
-class Work:
+class EvaluatedBatch:
     """An evaluated batch on its way to the commit thread."""
 
     entry: LedgerEntry | None

@@ -63,7 +63,7 @@ class Advance:
 
 
 @dataclass(frozen=True)
-class Commit:
+class BatchCommit:
     """Everything of one transaction; ``entry`` is None for a round of a backfill, which moves only its views."""
 
     entry: LedgerEntry | None

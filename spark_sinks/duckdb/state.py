@@ -20,7 +20,7 @@ from spark_sinks.duckdb import value_tables
 from spark_sinks.duckdb.join_sides import Batch, FeedState
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.value_tables import ValueTable
-from spark_sinks.duckdb.windows import Aging, Removal, Watch, Windowing, carry_statement
+from spark_sinks.duckdb.windows import Aging, Removal, WatermarkRule, Windowing, carry_statement
 
 NULLS = "_nulls"  # the table of keys with a NULL, beside the state's own
 JOIN = "_join"  # of the tables of a join that a view reads, before their own words
@@ -137,19 +137,19 @@ class AppendState:
         return [f"{insert} WHERE {batch.passing}", *carried]
 
 
-def watched(state: State) -> Watch | None:
+def watermark_rule(state: State) -> WatermarkRule | None:
     """None where there is no watermark."""
     if isinstance(state, AppendState) and state.aging is not None:
         aging = state.aging
-        return Watch(aging.delay_us, Removal(state.tables, EVENT_US, aging.retention_us))
+        return WatermarkRule(aging.delay_us, Removal(state.tables, EVENT_US, aging.retention_us))
     if isinstance(state, FeedState) and state.side.watched is not None:
-        return Watch(state.side.delay_us, moved=tuple(state.join.low_statements()))
+        return WatermarkRule(state.side.delay_us, moved=tuple(state.join.low_statements()))
     if not isinstance(state, UpsertState) or state.windowing is None:
         return None
     windowing, removal = state.windowing, None
     if windowing.retention_us is not None:
         removal = Removal(state.tables, f"epoch_us(k{windowing.end_key})", windowing.retention_us)
-    return Watch(windowing.delay_us, removal)
+    return WatermarkRule(windowing.delay_us, removal)
 
 
 class OtherState(Protocol):

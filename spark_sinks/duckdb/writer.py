@@ -22,7 +22,7 @@ from mvserver import limits
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
 from spark_sinks.duckdb import batch_table, inspection, logs, sessions, windows
-from spark_sinks.duckdb.batch_plans import Advance, Commit, TableMerge, ViewMerge
+from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, TableMerge, ViewMerge
 from spark_sinks.duckdb.batch_table import BATCH
 from spark_sinks.duckdb.capture import Keeper, capture, shows_closed, take_changes, turned_keys
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
@@ -35,7 +35,7 @@ from spark_sinks.duckdb.ledger import Ledger, SubscriberRow, create_tables
 from spark_sinks.duckdb.names import qualified, qualified_view, rows_of
 from spark_sinks.duckdb.outbox import Outbox, forget_statement
 from spark_sinks.duckdb.shared_states import Arrangement, SharedMerge, SharedStates
-from spark_sinks.duckdb.state import State, UpsertState, create_statements, watched
+from spark_sinks.duckdb.state import State, UpsertState, create_statements, watermark_rule
 from spark_sinks.duckdb.statements import Statements
 from spark_sinks.duckdb.value_tables import new_values_relation
 from spark_sinks.duckdb.window_batches import take_in
@@ -239,7 +239,7 @@ class Writer:
             ).fetchall()
         return [row[0] for row in rows]
 
-    def commit(self, batch: Commit) -> bool:
+    def commit(self, batch: BatchCommit) -> bool:
         """False when the ledger has this batch already. Raises MergeError for a view's own error, SqlError else."""
         with self.commit_lock:
             self._share(batch)
@@ -248,7 +248,7 @@ class Writer:
             except _SharedMergeError:
                 return self._commit_batch(batch, together=False)  # whose merge it is that fails is found out
 
-    def _share(self, batch: Commit) -> None:
+    def _share(self, batch: BatchCommit) -> None:
         """Before the batch, in a transaction of its own: states that are merged together from then on."""
         for merge in batch.merges:
             unshared = self._shared.unshared(merge.views)
@@ -265,7 +265,7 @@ class Writer:
                 _log.exception("states of equal keys keep tables of their own")
                 self._shared.keep_apart(unshared)
 
-    def _commit_batch(self, batch: Commit, *, together: bool) -> bool:
+    def _commit_batch(self, batch: BatchCommit, *, together: bool) -> bool:
         self._reached("before begin")
         self._begin()
         try:
@@ -401,9 +401,9 @@ class Writer:
 
     def _move_watermark(self, advance: Advance) -> bool:
         """What is removed for its age is not taken back from where the query wrote it: it was right."""
-        query_id, watch = advance.standing.query_id, watched(advance.state)
-        passage = None if watch is None else windows.passage(self._cursor, advance.standing, watch)
-        if watch is None or passage is None:
+        query_id, rule = advance.standing.query_id, watermark_rule(advance.state)
+        passage = None if rule is None else windows.passage(self._cursor, advance.standing, rule)
+        if rule is None or passage is None:
             return False
         self._notes.rows(advance.state.table)  # some are shown, hidden or removed
         self._note_others(advance.keeper)
@@ -415,12 +415,12 @@ class Writer:
             else:
                 capture(self._cursor, self._register, advance.keeper, shown, move)
                 self._unregister()
-        for statement in watch.moved if passage.moves else ():
+        for statement in rule.moved if passage.moves else ():
             self._cursor.execute(statement)
-        if watch.removal is not None:
-            windows.remove(self._cursor, watch.removal, passage.after)
+        if rule.removal is not None:
+            windows.remove(self._cursor, rule.removal, passage.after)
             if isinstance(advance.keeper, GroupLog):
-                advance.keeper.settle(self._cursor, passage.after - watch.removal.retention_us)
+                advance.keeper.settle(self._cursor, passage.after - rule.removal.retention_us)
         return passage.moves
 
     def advance(self, advance: Advance) -> bool:

@@ -33,7 +33,7 @@ from mvserver.streaming.finished import layout_of
 from mvserver.streaming.program import build_program
 from mvserver.streaming.spark_types import spark_type
 from mvserver.streaming.targets import Target, build_target
-from spark_sinks.duckdb.batch_plans import Commit
+from spark_sinks.duckdb.batch_plans import BatchCommit
 from spark_sinks.duckdb.ledger import LedgerEntry
 from spark_sinks.duckdb.writer import MergeError, Writer
 
@@ -155,7 +155,7 @@ class World:
             merges = tuple(merge for part in kept for merge in part.merges)
             rejected = tuple(row for part in kept for row in part.rejected)
             try:
-                assert self.writer.commit(Commit(entry, merges, rejected))
+                assert self.writer.commit(BatchCommit(entry, merges, rejected))
                 return
             except MergeError as error:
                 failed.add(error.query_id)

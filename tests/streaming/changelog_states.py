@@ -19,7 +19,7 @@ from mvserver.sql.types import parse_type
 from mvserver.streaming.finished import layout_of
 from mvserver.streaming.program import build_program
 from mvserver.streaming.targets import Target, build_target
-from spark_sinks.duckdb.batch_plans import Commit, TableMerge, ViewMerge
+from spark_sinks.duckdb.batch_plans import BatchCommit, TableMerge, ViewMerge
 from spark_sinks.duckdb.ledger import LedgerEntry
 from spark_sinks.duckdb.record_columns import PLACE, RANK
 from spark_sinks.duckdb.writer import Writer
@@ -79,7 +79,7 @@ class Changes:
         merges = tuple(self._merge(table, each) for each in self._targets)
         number, self._batch = self._batch, self._batch + 1
         entry = LedgerEntry("p", 1, number, {"at": number}, {"at": number + 1}, len(records))
-        assert self.writer.commit(Commit(entry, merges))
+        assert self.writer.commit(BatchCommit(entry, merges))
 
     def merge(self, records: Sequence[dict[str, Any]], number: int = 0) -> TableMerge:
         """What a batch of them is for one of the views."""

@@ -26,12 +26,12 @@ from mvserver.streaming.shares import Share
 from mvserver.streaming.spark_types import spark_schema
 from mvserver.streaming.targets import Target, build_target
 from spark_sinks.duckdb import join_sides
-from spark_sinks.duckdb.batch_plans import Advance, Commit, Move, TableMerge, ViewMerge
+from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, Move, TableMerge, ViewMerge
 from spark_sinks.duckdb.changelog_joins import ChangelogTables
 from spark_sinks.duckdb.join_sides import FeedState
 from spark_sinks.duckdb.log_reader import LogReader
 from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK, SEGMENT
-from spark_sinks.duckdb.state import watched
+from spark_sinks.duckdb.state import watermark_rule
 from spark_sinks.duckdb.windows import Standing
 from spark_sinks.duckdb.writer import Writer
 
@@ -120,9 +120,9 @@ class Chain:
             side.read += len(records)
             merges.append(self._leaf_merge(side, table))
             moves.append(Move((side.target.query_id,), {"n": side.read}))
-            if watched(side.target.state) is not None:
+            if watermark_rule(side.target.state) is not None:
                 advances.append(Advance(Standing(side.target.query_id, self._partitions), side.target.state))
-        assert self.writer.commit(Commit(None, tuple(merges), moves=tuple(moves), advances=tuple(advances)))
+        assert self.writer.commit(BatchCommit(None, tuple(merges), moves=tuple(moves), advances=tuple(advances)))
 
     def run(self, rows_max: int = 1_000_000) -> None:
         for path, side in (*self._inner, ("", self._main)):
@@ -170,7 +170,7 @@ class Chain:
             assert parts is not None, "DuckDB is trusted with it"
             evaluated: Evaluated = parts[0][0]
             moves = (Move((side.target.query_id,), {"seq": end}),)
-            assert self.writer.commit(Commit(None, evaluated.merges, moves=moves))
+            assert self.writer.commit(BatchCommit(None, evaluated.merges, moves=moves))
             side.read = end
 
     def _leaf_merge(self, side: _Side, records: pa.Table) -> TableMerge:

@@ -29,7 +29,7 @@ from mvserver.streaming.evaluator import BatchEvaluator
 from mvserver.streaming.finished import layout_of
 from mvserver.streaming.program import build_program
 from mvserver.streaming.roster import Roster
-from mvserver.streaming.shares import Share, Work
+from mvserver.streaming.shares import EvaluatedBatch, Share
 from mvserver.streaming.standings import close_idle
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target, build_target
@@ -217,7 +217,7 @@ class World:
             row = ledger.pipeline("p")
         assert row is not None
         entry = LedgerEntry("p", row.generation, self.batch, start, end, records)
-        self.committer._commit(Work(entry, parts))
+        self.committer._commit(EvaluatedBatch(entry, parts))
         failures = {s.query_id: s.failure for s in self.roster.all() if s.failure is not None}
         assert failures.keys() == self.failing, failures
         self.position = end

@@ -12,7 +12,7 @@ from streaming_states import target, writer_in
 from mvserver.serving.database import Database
 from mvserver.streaming.finished import layout_of
 from spark_sinks.duckdb import batch_table
-from spark_sinks.duckdb.batch_plans import Commit, TableMerge, ViewMerge
+from spark_sinks.duckdb.batch_plans import BatchCommit, TableMerge, ViewMerge
 from spark_sinks.duckdb.batch_table import BATCH
 from spark_sinks.duckdb.ledger import LedgerEntry
 from spark_sinks.duckdb.roll_ups import MeasureInput, RollUp
@@ -37,7 +37,7 @@ class Views:
         merges = tuple(self._merge(i, failing=i == failing) for i in range(len(self.targets)))
         number = self.batches
         entry = LedgerEntry("p", 1, number, {"at": number}, {"at": number + 1}, sum(table.num_rows for table in tables))
-        assert self.writer.commit(Commit(entry, tuple(TableMerge(table, merges) for table in tables)))
+        assert self.writer.commit(BatchCommit(entry, tuple(TableMerge(table, merges) for table in tables)))
         self.batches += 1
 
     def _merge(self, index: int, *, failing: bool) -> ViewMerge:

@@ -32,7 +32,7 @@ from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.spark_types import spark_schema
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target, build_target
-from spark_sinks.duckdb.batch_plans import Commit
+from spark_sinks.duckdb.batch_plans import BatchCommit
 from spark_sinks.duckdb.log_reader import LogReader
 from spark_sinks.duckdb.logs import Log
 from spark_sinks.duckdb.writer import Writer
@@ -114,7 +114,7 @@ class Side:
             cursor.execute('UPDATE "_ledger".logs SET next_seq = ?', [end["seq"]])
 
     def commit(self, evaluated: Any) -> None:
-        assert self.writer.commit(Commit(None, evaluated.merges))
+        assert self.writer.commit(BatchCommit(None, evaluated.merges))
 
     @property
     def taken(self) -> list[tuple[Any, ...]]:

@@ -17,7 +17,7 @@ from streaming_states import writer_in
 from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
 from spark_sinks.duckdb import shared_states
-from spark_sinks.duckdb.batch_plans import Commit, TableMerge, ViewMerge
+from spark_sinks.duckdb.batch_plans import BatchCommit, TableMerge, ViewMerge
 from spark_sinks.duckdb.batch_table import BATCH
 from spark_sinks.duckdb.capture import AFTER, BEFORE
 from spark_sinks.duckdb.layout import ViewLayout
@@ -115,7 +115,7 @@ class World:
         merges = tuple(self._merge(view, table, partial=partial, **more) for view in views)
         number = self.batches
         entry = LedgerEntry("p", 1, number, {"at": number}, {"at": number + 1}, len(rows))
-        assert self.writer.commit(Commit(entry, (TableMerge(table, merges),)))
+        assert self.writer.commit(BatchCommit(entry, (TableMerge(table, merges),)))
         self.batches += 1
         for view in views:
             view.records += rows

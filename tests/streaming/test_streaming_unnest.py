@@ -29,7 +29,7 @@ from mvserver.streaming.shares import Share
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target, build_target
 from spark_sinks.base import RecordOrder
-from spark_sinks.duckdb.batch_plans import Commit
+from spark_sinks.duckdb.batch_plans import BatchCommit
 from spark_sinks.duckdb.ledger import LedgerEntry
 from spark_sinks.duckdb.writer import Writer
 
@@ -107,7 +107,7 @@ class World:
         merges = tuple(merge for each in found for merge in each.merges)
         number, self._batch = self._batch, self._batch + 1
         entry = LedgerEntry("p", 1, number, {"at": number}, {"at": number + 1}, len(records))
-        commit = Commit(entry, merges, found[0].rejected)
+        commit = BatchCommit(entry, merges, found[0].rejected)
         assert self.writer.commit(commit)
         assert not self.writer.commit(commit), "the same batch again changes nothing"
         return found
