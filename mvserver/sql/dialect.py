@@ -146,7 +146,7 @@ from mvserver.sql import guard
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.lexer import tokenize
 from mvserver.sql.nodes import data_type, default_name, position_of, sql_type_of
-from mvserver.sql.pull import MvDialect, pull_expression, pull_query
+from mvserver.sql.pull import MvDialect, pull_query
 from mvserver.sql.select import continuous_select
 from mvserver.sql.split import StatementTokens, split
 
@@ -163,11 +163,6 @@ def parse_select(text: str) -> exp.Select | exp.Union:
 def parse_pull(text: str) -> exp.Expression:
     """The pull tree of one SELECT, VALUES or TABLE."""
     return pull_query(_only_statement(text))
-
-
-def parse_pull_expression(text: str) -> exp.Expression:
-    """One expression, in the pull tree's nodes."""
-    return pull_expression(_only_statement(text))
 
 
 def _only_statement(text: str) -> StatementTokens:
@@ -187,7 +182,6 @@ __all__ = [
     "data_type",
     "default_name",
     "parse_pull",
-    "parse_pull_expression",
     "parse_select",
     "position_of",
     "sql_type_of",

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as spark_types
 
 from mvserver.compiler.capabilities import all_capabilities
-from mvserver.compiler.compile import compile_select, plan_columns
+from mvserver.compiler.compile import compile_select
 from mvserver.compiler.expressions import Call, Expression, walk
 from mvserver.compiler.plans import ContinuousPlan, Projection
 from mvserver.compiler.shape import RelationShape
@@ -240,7 +240,7 @@ def _roots(plan: ContinuousPlan) -> Iterator[Expression]:
 def type_differences(query: Query, plan: ContinuousPlan) -> list[str]:
     return [
         f"{column.name} is {found.type}, not {column.type}"
-        for column, found in zip(query.columns, plan_columns(plan), strict=True)
+        for column, found in zip(query.columns, plan.outputs, strict=True)
         if column.type is not None and str(dataclasses.replace(found.type, length=None)) != column.type
     ]
 

@@ -40,7 +40,6 @@ ARRAY = Parameter(variable="ELEMENT", container="array")
 MAP = Parameter(container="map", variable="MAP")
 
 INTEGERS = (TINYINT, SMALLINT, INTEGER, BIGINT)
-APPROXIMATE = (FLOAT, DOUBLE)
 _SCALAR = frozenset(set(Kind) - {Kind.ARRAY, Kind.MAP, Kind.STRUCT, Kind.INTERVAL, Kind.NULL})
 SCALAR_ELEMENT = Parameter(variable="ELEMENT", allowed=_SCALAR)
 
