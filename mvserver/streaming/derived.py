@@ -29,6 +29,7 @@ from spark_sinks.duckdb import join_sides
 from spark_sinks.duckdb.group_logs import GroupTables
 from spark_sinks.duckdb.ledger import SubscriberRow
 from spark_sinks.duckdb.log_reader import LogReader
+from spark_sinks.duckdb.names import state_name
 from spark_sinks.duckdb.sent_rows import SentRows
 from spark_sinks.duckdb.writer import MergeError
 
@@ -153,7 +154,7 @@ class DerivedSources:
     ) -> tuple[DerivedSource, Subscriber]:
         """Takes up a query; what is not in DuckDB is made, whole. Nothing runs yet. ``rebuilt``: from what the sources
         still have."""
-        table = f"{target.view_id}_{query.definition_version}"
+        table = state_name(target.view_id, query.definition_version)
         made = DerivedSource(nodes=list(nodes(target, table, _reader_id(query))))
         for node in made.nodes:
             self._add_log(made, query, node)

@@ -85,8 +85,8 @@ def _named(columns: Sequence[NamedText]) -> str:
 
 
 def group_log(target: Target, log: Log, window_end: int | None) -> GroupLog:
-    """What another query sees of the groups: their keys, what is selected, and their event time, the last moment of
-    their window. One without a window has the same as all others, so that no order is made up."""
+    """The groups as another query reads them: their keys, the selected columns, and as event time the last moment of
+    their window. Groups without a window all have the same time, so that no order is made up."""
     plan = target.plan
     assert isinstance(plan, Aggregation)  # noqa: S101 - it has groups
     keys = target.groups.identity
@@ -97,7 +97,7 @@ def group_log(target: Target, log: Log, window_end: int | None) -> GroupLog:
 
 
 def change_outbox(target: Target) -> ChangeOutbox:
-    """What a push query tells of the rows, and how they are told apart."""
+    """The outbox of a push query, whose rows are told apart by their keys."""
     plan, names = target.plan, [f"c{i}" for i in range(len(target.plan.outputs))]
     columns = tuple((name, lower_duckdb.duckdb_type(o.type)) for name, o in zip(names, plan.outputs, strict=True))
     if isinstance(plan, Projection):

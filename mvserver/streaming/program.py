@@ -1,4 +1,4 @@
-"""What one micro-batch computes for a set of subscribers: one Spark projection, shared where expressions are equal.
+"""The program of a micro-batch for a set of subscribers: one Spark projection, shared where expressions are equal.
 
 A batch comes to the driver in one of two shapes. In *row* mode each row is a record with the evaluated keys,
 arguments and filters: cheapest for small batches. In *partial* mode Spark aggregates at the finest grain that serves

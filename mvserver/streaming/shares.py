@@ -1,4 +1,4 @@
-"""What goes from the evaluation of a batch to its commit."""
+"""An evaluated batch on its way to its commit, and the shares that subscribers have in it."""
 
 from __future__ import annotations
 

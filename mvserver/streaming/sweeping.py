@@ -17,6 +17,7 @@ from mvserver.streaming.finished import layout_of
 from mvserver.streaming.outputs import view_id_of
 from mvserver.streaming.running import RunningQuery
 from mvserver.streaming.source_pipelines import SourcePipelines
+from spark_sinks.duckdb.names import state_name
 from spark_sinks.duckdb.state import main_table
 
 
@@ -58,7 +59,7 @@ class Sweeping:
 
     def _drop_states(self, wanted: Mapping[str, Query]) -> None:
         writer = self._services.writer
-        versions = {f"{view_id_of(q)}_{q.definition_version}" for q in wanted.values()}
+        versions = {state_name(view_id_of(q), q.definition_version) for q in wanted.values()}
         sinks = {view_id_of(q) for q in wanted.values()}
         tables = [t for t in writer.state_tables() if main_table(t) not in versions]
         views = [v for v in writer.view_ids() if v not in sinks]

@@ -15,6 +15,7 @@ from spark_sinks.duckdb.capture import Keeper
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.group_logs import GroupLog
 from spark_sinks.duckdb.join_sides import FeedState
+from spark_sinks.duckdb.names import state_name
 from spark_sinks.duckdb.outbox import Outbox
 from spark_sinks.duckdb.sent_rows import SentRows
 from spark_sinks.duckdb.state import ROWS, AppendState, State, UpsertState
@@ -55,7 +56,7 @@ class Target:
 
 def build_target(query_id: str, view_id: str, version: int, plan: ContinuousPlan) -> Target:
     """The state's tables are named by the view's UUID and definition version."""
-    return target_of(query_id, view_id, f"{view_id}_{version}", plan)
+    return target_of(query_id, view_id, state_name(view_id, version), plan)
 
 
 def target_of(query_id: str, view_id: str, table: str, plan: ContinuousPlan) -> Target:
