@@ -232,7 +232,12 @@ class Binder:
         made = direct(tree, layout, self._database, view.key_columns, point=kind == classify.POINT)
         if made is None:
             return None
-        found = self._bound(made)
+        try:
+            found = self._bound(made)
+        except SqlError as error:
+            if error.sqlstate != sqlstates.UNDEFINED_TABLE:
+                raise
+            return None  # the state is just being made anew
         return made if found.types == bound.types and found.parameters == bound.parameters else None
 
 
