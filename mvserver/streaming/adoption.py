@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from catalog.model import Query, Relation
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
-from mvserver.streaming.csas import SinkQuery, SinkServices
+from mvserver.streaming.csas import SinkQuery
 from mvserver.streaming.derived import DerivedSource, DerivedSources
 from mvserver.streaming.engine_services import EngineServices
 from mvserver.streaming.finished import layout_of
@@ -51,17 +51,7 @@ class Adoption:
         self._services = services
         self._sources = sources
         self._derived = derived
-        self._sink_services = SinkServices(
-            session=pipeline_services.session,
-            gate=pipeline_services.gate,
-            writer=pipeline_services.writer,
-            work_directory=pipeline_services.work_directory,
-            records_per_trigger=pipeline_services.records_per_trigger,
-            reached=pipeline_services.reached,
-            health_interval_s=pipeline_services.health_interval_s,
-            batch_timeout_s=pipeline_services.batch_timeout_s,
-            guard=pipeline_services.guard,
-        )
+        self._pipeline_services = pipeline_services
 
     def adopt(self, query: Query, row: SubscriberRow | None) -> RunningQuery:
         """``row``: what the ledger has of it. A query that cannot be set up is recorded with the cause."""
@@ -155,7 +145,7 @@ class Adoption:
         sink_store, sink_stream = self._services.stored(query.sink_id)
         reader = self._services.stores.reader(store, stream, plan, self._services.work_directory / query.id)
         sink = self._services.stores.sink(sink_store, sink_stream, query.id)
-        running.sink = SinkQuery(query, plan, reader, sink, self._sink_services)
+        running.sink = SinkQuery(query, plan, reader, sink, self._pipeline_services)
         if query.desired_state != "terminated":
             running.sink.start()
 
