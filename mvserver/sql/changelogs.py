@@ -8,8 +8,9 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads
-from mvserver.sql.names import identifier, listed
-from mvserver.sql.relations import column_definition, created, describe_parser, drop_parser, list_parser
+from mvserver.sql.names import identifier, if_not_exists, listed, object_name
+from mvserver.sql.properties import optional_properties
+from mvserver.sql.relations import column_definition, describe_parser, drop_parser, list_parser, only_declared
 from mvserver.sql.select import continuous_select
 from mvserver.sql.statements.base import ColumnDefinition, Statement
 from mvserver.sql.statements.relations import CreateChangelog, CreateChangelogAs
@@ -37,18 +38,34 @@ class _Columns:
 
 
 def _create(cursor: Cursor, *, or_replace: bool = False) -> Statement:
-    found = created(cursor, "CHANGELOG", "column type, ..., PRIMARY KEY (column)", _columns, or_replace=or_replace)
-    name, columns, properties = found.name, found.columns, found.properties
-    if columns is None:
-        return CreateChangelogAs(name, properties, continuous_select(cursor), found.guarded)
-    if columns.key is None:
-        raise SqlError(
-            sqlstates.INVALID_TABLE_DEFINITION,
-            "a changelog needs a primary key",
-            hint="Add PRIMARY KEY (column, ...) behind the columns, or use CREATE STREAM for rows that are only added.",
-            position=name.position,
+    guarded = if_not_exists(cursor, or_replace=or_replace)
+    name = object_name(cursor)
+    if cursor.at_operator("("):
+        columns = _columns(cursor)
+        properties = optional_properties(cursor)
+        if cursor.at_word("as"):
+            raise cursor.syntax_error(
+                hint="The columns of CREATE CHANGELOG AS come from its SELECT; name them there with AS."
+            )
+        if columns.key is None:
+            raise SqlError(
+                sqlstates.INVALID_TABLE_DEFINITION,
+                "a changelog needs a primary key",
+                hint="Add PRIMARY KEY (column, ...) behind the columns, or use CREATE STREAM for rows that are only "
+                "added.",
+                position=name.position,
+            )
+        return CreateChangelog(name, tuple(columns.definitions), columns.key, properties, guarded, or_replace)
+    properties = optional_properties(cursor)
+    if cursor.at_end and properties:
+        raise cursor.not_supported(
+            "CREATE CHANGELOG without columns is not supported",
+            hint="Declare the columns: CREATE CHANGELOG name (column type, ..., PRIMARY KEY (column)) WITH (...).",
         )
-    return CreateChangelog(name, tuple(columns.definitions), columns.key, properties, found.guarded, or_replace)
+    if or_replace:
+        raise only_declared(cursor, "CHANGELOG")
+    cursor.expect_word("as")
+    return CreateChangelogAs(name, properties, continuous_select(cursor), guarded)
 
 
 def _replace(cursor: Cursor) -> Statement:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
@@ -15,7 +13,7 @@ from mvserver.sql.lexer import WORD
 from mvserver.sql.names import cascade, identifier, if_exists, if_not_exists, object_name
 from mvserver.sql.properties import optional_properties
 from mvserver.sql.select import continuous_select
-from mvserver.sql.statements.base import ColumnDefinition, ObjectName, Properties, Statement
+from mvserver.sql.statements.base import ColumnDefinition, ObjectName, Statement
 from mvserver.sql.statements.relations import (
     CreateMaterializedView,
     CreateStream,
@@ -32,56 +30,38 @@ _INSERT_HINT = "Use INSERT INTO ENTITY name VALUE ('...') to write a record, or 
 
 
 # --- CREATE ---------------------------------------------------------------------------------------------------------
-Columns = TypeVar("Columns")
-
-
-@dataclass(frozen=True)
-class Created(Generic[Columns]):
-    """What CREATE says up to its columns and properties. Without ``columns`` a SELECT follows."""
-
-    name: ObjectName
-    columns: Columns | None
-    properties: Properties
-    guarded: bool
-
-
-def created(
-    cursor: Cursor, what: str, form: str, columns: Callable[[Cursor], Columns], *, or_replace: bool
-) -> Created[Columns]:
-    """``what`` is created, with columns of this ``form`` in brackets or with AS."""
+def _create_stream(cursor: Cursor, *, or_replace: bool = False) -> Statement:
     guarded = if_not_exists(cursor, or_replace=or_replace)
     name = object_name(cursor)
     if cursor.at_operator("("):
-        found, properties = columns(cursor), optional_properties(cursor)
+        columns = _columns(cursor)
+        properties = optional_properties(cursor)
         if cursor.at_word("as"):
             raise cursor.syntax_error(
-                hint=f"The columns of CREATE {what} AS come from its SELECT; name them there with AS."
+                hint="The columns of CREATE STREAM AS come from its SELECT; name them there with AS."
             )
-        return Created(name, found, properties, guarded)
+        return CreateStream(name, columns, properties, guarded, or_replace)
     properties = optional_properties(cursor)
     if cursor.at_end and properties:
         raise cursor.not_supported(
-            f"CREATE {what} without columns is not supported",
-            hint=f"Declare the columns: CREATE {what} name ({form}) WITH (...).",
+            "CREATE STREAM without columns is not supported",
+            hint="Declare the columns: CREATE STREAM name (column type, ...) WITH (...).",
         )
     if or_replace:
-        raise cursor.not_supported(
-            f"CREATE OR REPLACE {what} AS is not supported",
-            hint="What has been written stays in the entity, and would not fit another query. Choose another name.",
-        )
+        raise only_declared(cursor, "STREAM")
     cursor.expect_word("as")
-    return Created(name, None, properties, guarded)
-
-
-def _create_stream(cursor: Cursor, *, or_replace: bool = False) -> Statement:
-    found = created(cursor, "STREAM", "column type, ...", _columns, or_replace=or_replace)
-    if found.columns is None:
-        return CreateStreamAs(found.name, found.properties, continuous_select(cursor), found.guarded)
-    return CreateStream(found.name, found.columns, found.properties, found.guarded, or_replace)
+    return CreateStreamAs(name, properties, continuous_select(cursor), guarded)
 
 
 def _replace_stream(cursor: Cursor) -> Statement:
     return _create_stream(cursor, or_replace=True)
+
+
+def only_declared(cursor: Cursor, what: str) -> SqlError:
+    return cursor.not_supported(
+        f"CREATE OR REPLACE {what} AS is not supported",
+        hint="What has been written stays in the entity, and would not fit another query. Choose another name.",
+    )
 
 
 def _columns(cursor: Cursor) -> tuple[ColumnDefinition, ...]:
