@@ -17,6 +17,8 @@ from mvserver.compiler.capabilities.build import (
 from mvserver.compiler.capabilities.model import Example, Overload
 from mvserver.sql import types as t
 
+MICROS = "unix_micros(CAST({0} AS TIMESTAMP_LTZ))"
+
 
 def _difference(left: str, right: str) -> str:
     """Days and the rest, as PostgreSQL makes an interval of two timestamps."""
