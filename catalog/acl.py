@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.quoting import quoted
 
 PUBLIC = 0
 
@@ -221,4 +222,4 @@ def _name(role: int, names: Mapping[int, str]) -> str:
         return ""
     name = names.get(role, str(role))
     plain = name.replace("_", "a").isalnum() and name.isascii()
-    return name if plain else '"' + name.replace('"', '""') + '"'
+    return name if plain else quoted(name)

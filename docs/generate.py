@@ -1,8 +1,8 @@
 """Writes the parts of the documents that are tables of the code: `.venv/bin/python docs/generate.py`.
 
-docs/sql/functions.md is made whole, from the capability table, as docs/sql/pull-functions.md is from the list of what
-pull queries may call; the session's settings stand between two marks in
-docs/sql/session.md. tests/docs compares what is committed with what this makes.
+docs/sql/functions.md is made whole, from the capability table, as docs/sql/pull-functions.md is from the table of what
+pull queries may call. The session's settings stand between two marks in docs/sql/session.md. tests/docs
+compares what is committed with what this makes.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from itertools import groupby
 from pathlib import Path
 
 from mvserver.compiler.capabilities import Capability, all_capabilities
-from mvserver.compiler.capabilities.model import Example, Nulls
+from mvserver.compiler.capabilities.model import Nulls
 from mvserver.compiler.type_names import postgres_name
 from mvserver.session.setting_table import SETTINGS, Change
 from mvserver.sql import pull_functions
+from mvserver.sql.pull_table.model import PullFunction
 from mvserver.sql.types import SqlType
+from mvserver.sql.worked_examples import Example
 
 SQL = Path(__file__).resolve().parent / "sql"
 FUNCTIONS = SQL / "functions.md"
@@ -185,9 +187,10 @@ _PULL_HEAD = """\
 This page is made by `docs/generate.py` from the table that pull queries are checked against; do not edit it.
 
 These are PostgreSQL's functions, with its meaning, as far as a [pull query](pull.md) may call them. Where one differs,
-it says so under [differences](postgresql.md). Numbers in brackets are how many arguments a function takes. Any other
-name is 42883, or 0A000 where PostgreSQL has such a function. Functions, types and grammar that DuckDB alone has are
-refused as well. The functions of continuous queries have [a page of their own](functions.md).
+it says so under [differences](postgresql.md). Types in brackets are those of the arguments; `number` is any of the
+numeric types, and `anyarray` any array. Results are shown as PostgreSQL prints them. Any other name or number
+of arguments is 42883, or 0A000 where PostgreSQL has it. Functions, types and grammar that DuckDB alone has are refused
+as well. The functions of continuous queries have [a page of their own](functions.md).
 """
 _PULL_NOTES = {
     "Aggregates": "All may have `FILTER (WHERE condition)`, `DISTINCT`, `ORDER BY` among their arguments, and `OVER`. "
@@ -199,18 +202,20 @@ _PULL_NOTES = {
 
 def pull_functions_page() -> str:
     parts = [_PULL_HEAD]
-    for title, text in pull_functions.GROUPS.items():
-        names = [entry.split(" ")[0] for entry in " ".join(text.split()).split(", ")]
-        shown = (_pull_function(pull_functions.table()[name]) for name in names if not name.startswith("_"))
-        lines = textwrap.fill(", ".join(shown), 120, break_long_words=False, break_on_hyphens=False)
+    for title, functions in pull_functions.GROUPS.items():
+        lines = ["| function | meaning | examples |", "|---|---|---|"]
+        lines += [_pull_function(each) for each in functions if each.shown]
         note = _PULL_NOTES.get(title)
-        parts.append(f"\n## {title}\n\n" + (f"{textwrap.fill(note, 120)}\n\n" if note else "") + f"{lines}\n")
+        parts.append(
+            f"\n## {title}\n\n" + (f"{textwrap.fill(note, 120)}\n\n" if note else "") + "\n".join(lines) + "\n"
+        )
     return "".join(parts)
 
 
-def _pull_function(called: pull_functions.Called) -> str:
-    most = "" if called.most == called.least else "…" if called.most == pull_functions.MANY else f"–{called.most}"
-    return f"`{called.name}`\u00a0({called.least}{most})"
+def _pull_function(function: PullFunction) -> str:
+    names = [function.name if form.startswith("(") else f"{function.name} " for form in function.forms]
+    forms = "<br>".join(f"`{_cell(name + form)}`" for name, form in zip(names, function.forms, strict=True))
+    return f"| {forms} | {_cell(function.meaning)} | {'<br>'.join(_examples_of(function.examples))} |"
 
 
 def main() -> None:

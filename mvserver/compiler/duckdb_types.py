@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.sql.quoting import quoted
+from mvserver.quoting import quoted
 from mvserver.sql.types import Kind, SqlType
 
 _TYPES = {

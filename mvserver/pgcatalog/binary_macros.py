@@ -21,8 +21,5 @@ BINARY_MACROS: tuple[str, ...] = tuple(
         f"""_bytes_rtrim(b, c) AS unhex(hex(b)[: length(hex(b)) - length(regexp_extract(
             array_to_string(list_reverse(regexp_extract_all(hex(b), '..')), ''), '^(?:' || {_DIGITS} || ')+'))])""",
         "_bytes_btrim(b, c) AS {system}.fn._bytes_ltrim({system}.fn._bytes_rtrim(b, c), c)",
-        """get_byte(b, n) AS CASE WHEN n < 0 OR n >= length(hex(b)) // 2
-            THEN error('index ' || n || ' out of valid range, 0..' || (length(hex(b)) // 2 - 1))
-            ELSE CAST('0x' || substring(hex(b), 2 * n + 1, 2) AS INTEGER) END""",
     )
 )

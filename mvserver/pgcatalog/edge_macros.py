@@ -60,24 +60,11 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         *map(_quotient, QUOTIENT_SCALES),
         # --- periods of time -----------------------------------------------------------------------------------------
         f"_now() AS coalesce(CAST(getvariable('{TRANSACTION_TIME}') AS TIMESTAMP WITH TIME ZONE), now())",
-        "transaction_timestamp() AS {system}.fn._now()",
-        # DuckDB has no other clock than that of the transaction, but for the one in its UUIDs, in whole milliseconds.
-        """clock_timestamp() AS greatest(CAST(now() AS TIMESTAMP WITH TIME ZONE) + INTERVAL 1 MICROSECOND,
-            CAST(uuid_extract_timestamp(uuidv7()) AS TIMESTAMP WITH TIME ZONE))""",
         """_interval_us(i) AS date_part('day', i) * 86400000000 + date_part('hour', i) * 3600000000
             + date_part('minute', i) * 60000000 + date_part('microseconds', i)""",
         "_interval_months(i) AS date_part('year', i) * 12 + date_part('month', i)",
         "_towards_zero(a, b) AS sign(a) * (abs(a) // b)",
-        """justify_hours(i) AS to_months(CAST({system}.fn._interval_months(i) AS INTEGER))
-            + to_days(CAST({system}.fn._towards_zero({system}.fn._interval_us(i), 86400000000) AS INTEGER))
-            + to_microseconds({system}.fn._interval_us(i)
-                - {system}.fn._towards_zero({system}.fn._interval_us(i), 86400000000) * 86400000000)""",
         "_interval_days(i) AS {system}.fn._interval_months(i) * 30 + date_part('day', i)",
-        """justify_days(i) AS to_months(CAST({system}.fn._towards_zero({system}.fn._interval_days(i), 30) AS INTEGER))
-            + to_days(CAST({system}.fn._interval_days(i)
-                - {system}.fn._towards_zero({system}.fn._interval_days(i), 30) * 30 AS INTEGER))
-            + (i - to_months(CAST({system}.fn._interval_months(i) AS INTEGER))
-                - to_days(CAST(date_part('day', i) AS INTEGER)))""",
         "_interval_quotient(i, n) AS CASE WHEN n = 0 AND i IS NOT NULL THEN error('Division by zero') "
         "ELSE i / CAST(n AS DOUBLE) END",
         "_time_interval(t) AS to_microseconds(epoch_us(t))",
@@ -104,8 +91,6 @@ EDGE_MACROS: tuple[str, ...] = tuple(
             WHEN {system}.fn._period_end(a, b) IS NOT NULL AND {system}.fn._period_end(c, d) IS NOT NULL
                 AND least(a, b) = least(c, d) THEN true END""",
         # --- arrays: their DuckDB type has a pair of brackets for each dimension ------------------------------------
-        """array_ndims(a) AS CASE WHEN len(a) > 0
-            THEN CAST((length(typeof(a)) - length(rtrim(typeof(a), '[]'))) // 2 AS INTEGER) END""",
         """_array_length(a, d) AS CASE WHEN d = 1 THEN CAST(nullif(len(a), 0) AS INTEGER)
             WHEN d > 1 AND typeof(a) LIKE '%[][]'
             THEN CAST(nullif(json_array_length(to_json(a), '$' || repeat('[0]', d - 1)), 0) AS INTEGER) END""",
@@ -114,14 +99,6 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         "_upper_bound(i) AS CASE WHEN i < 1 THEN 0 ELSE i END",
         "_array_cat(a, b) AS CASE WHEN a IS NOT NULL OR b IS NOT NULL THEN list_concat(a, b) END",
         "_array_contains(a, b) AS list_has_all(a, b) AND list_count(b) = len(b)",
-        "array_upper(a, d) AS {system}.fn._array_length(a, d)",
-        "array_lower(a, d) AS CASE WHEN {system}.fn._array_length(a, d) > 0 THEN 1 END",
-        """array_dims(a) AS CASE WHEN len(a) > 0 THEN array_to_string(list_transform(
-            generate_series(1, {system}.fn.array_ndims(a)),
-            lambda d: '[1:' || {system}.fn._array_length(a, CAST(d AS INTEGER)) || ']'), '') END""",
-        """cardinality(a) AS CAST(CASE WHEN len(a) > 0 AND typeof(a) LIKE '%[][]' THEN list_product(list_transform(
-            generate_series(1, {system}.fn.array_ndims(a)),
-            lambda d: {system}.fn._array_length(a, CAST(d AS INTEGER)))) ELSE len(a) END AS INTEGER)""",
         # --- items of arrays -----------------------------------------------------------------------------------------
         "_bool_items(a) AS list_transform(a, lambda e: {system}.fn._bool_out(e))",
         "_float8_items(a) AS list_transform(a, lambda e: {system}.fn._float8_out(e))",
@@ -134,19 +111,24 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         # and its digits first; a string is followed by an empty one, and that is taken away again.
         r"""_json_with_digits(j) AS replace(regexp_replace(CAST(j AS VARCHAR),
             '("(?:[^"\\]|\\.)*")|(-?[0-9][0-9.eE+-]*)', '\1"N\2"', 'g'), '""N"', '"')""",
-        r"""_json_text(j, p, r) AS CASE
-            WHEN regexp_matches(r, '^-?[0-9.]+(e[+-]?[0-9]+)?$') AND regexp_matches(r, '[.e]')
-                AND json_type(j, p) = 'DOUBLE'
+        # p is the place as a JSON pointer, d the same as DuckDB's path: only the latter tells the key "0" from item 0.
+        r"""_json_text(j, p, d) AS CASE
+            WHEN regexp_matches(json_extract_string(j, d), '^-?[0-9.]+(e[+-]?[0-9]+)?$')
+                AND regexp_matches(json_extract_string(j, d), '[.e]') AND json_type(j, p) = 'DOUBLE'
             THEN substr(json_extract_string({system}.fn._json_with_digits(j), p), 2)
-            WHEN contains(r, chr(0)) THEN error('unsupported Unicode escape sequence')
-            ELSE r END""",
-        # A number of jsonb has no exponent.
+            WHEN contains(json_extract_string(j, d), chr(0)) THEN error('unsupported Unicode escape sequence')
+            ELSE json_extract_string(j, d) END""",
+        # A number of jsonb has no exponent: the point is moved in its digits i and f before and behind it.
+        """_point_moved(i, f, e) AS CASE WHEN length(i) + e <= 0 THEN '0'
+                ELSE coalesce(nullif(ltrim(substr(i || f || repeat('0', greatest(0, e)), 1, length(i) + e), '0'), ''),
+                    '0') END || CASE WHEN length(f) <= e THEN ''
+                ELSE '.' || right(repeat('0', greatest(0, -length(i) - e)) || i || f, length(f) - e) END""",
         r"""_without_exponent(t, j, p) AS CASE
-            WHEN regexp_matches(t, '^-?[0-9.]+[eE][+-]?[0-9]+$') AND json_type(j, p) = 'DOUBLE'
-            THEN coalesce(nullif(rtrim(rtrim(CAST(TRY_CAST(t AS DECIMAL(38, 18)) AS VARCHAR), '0'), '.'), '0'),
-                CAST(TRY_CAST(t AS DECIMAL(38, 0)) AS VARCHAR), t)
+            WHEN regexp_matches(t, '^-?[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]{1,3}$') AND json_type(j, p) = 'DOUBLE'
+            THEN regexp_extract(t, '^-') || {system}.fn._point_moved(regexp_extract(t, '^-?([0-9]+)', 1),
+                regexp_extract(t, '\.([0-9]+)', 1), coalesce(TRY_CAST(regexp_extract(t, '[eE](.*)$', 1) AS INTEGER), 0))
             ELSE t END""",
-        r"""_jsonb_text(j, p, r) AS {system}.fn._without_exponent({system}.fn._json_text(j, p, r), j, p)""",
+        r"""_jsonb_text(j, p, d) AS {system}.fn._without_exponent({system}.fn._json_text(j, p, d), j, p)""",
         "_json_timestamp(x) AS replace(CAST(x AS VARCHAR), ' ', 'T')",
         """_json_timestamptz(x) AS regexp_replace(replace(CAST(x AS VARCHAR), ' ', 'T'), '([+-]\\d\\d)$', '\\1:00')""",
         """_json_length(j) AS CASE json_type(j) WHEN 'ARRAY' THEN CAST(json_array_length(j) AS INTEGER)

@@ -1,5 +1,8 @@
 """PostgreSQL functions that DuckDB lacks or answers differently, as DuckDB macros in the attached database's ``fn``.
 
+Those that users call with their values are rows of ``sql.pull_functions``. Here are the functions that look into the
+catalog, and the helpers that rewritten calls name; a helper's name begins with an underscore.
+
 ``{system}`` stands for the attached database's name, ``{started}`` for the time of the server's start. Functions that
 depend on the session (current_user, the search path) are not here: ``session_functions`` puts their values into the
 statement.
@@ -13,6 +16,7 @@ from mvserver.pgcatalog.binary_macros import BINARY_MACROS
 from mvserver.pgcatalog.edge_macros import EDGE_MACROS
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA_OID
 from mvserver.pgcatalog.text_search import TOKEN_TYPES
+from mvserver.sql.pull_functions import table
 
 # A macro's arguments are put into its text as they are: a column ``oid`` of the query would be taken for a column of
 # the macro's own sub-query. So macros look things up in these views only, whose columns nobody else has.
@@ -245,30 +249,8 @@ MACROS: tuple[str, ...] = tuple(
             for kind in ("sequence", "function", "language", "type", "tablespace", "foreign_data_wrapper")
         ),
         # --- text ----------------------------------------------------------------------------------------------------
-        """quote_ident(s) AS CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*') THEN s
-            ELSE '"' || replace(s, '"', '""') || '"' END""",
-        "quote_literal(s) AS '''' || replace(CAST(s AS VARCHAR), '''', '''''') || ''''",
-        "quote_nullable(s) AS coalesce('''' || replace(CAST(s AS VARCHAR), '''', '''''') || '''', 'NULL')",
-        "btrim(s) AS trim(s), (s, c) AS trim(s, c)",
-        """initcap(s) AS array_to_string(list_transform(
-            regexp_extract_all(lower(s), '[\\p{L}\\p{N}]+|[^\\p{L}\\p{N}]+'),
-            lambda w: upper(w[1:1]) || w[2:]), '')""",
-        "parse_ident(s) AS string_split(replace(s, '\"', ''), '.')",
-        "to_hex(n) AS lower(printf('%x', CAST(n AS BIGINT)))",
-        "octet_length(s) AS CAST(length(hex(s)) // 2 AS INTEGER)",
         "_encode_hex(b) AS lower(hex(b))",
         "_encode_base64(b) AS regexp_replace(to_base64(b), '(.{76})', '\\1' || chr(10), 'g')",
-        "regexp_count(s, p) AS len(regexp_extract_all(s, p))",
-        "regexp_like(s, p) AS regexp_matches(s, p), (s, p, f) AS regexp_matches(s, p, f)",
-        "num_nulls(a) AS CAST(a IS NULL AS INTEGER), (a, b) AS CAST(a IS NULL AS INTEGER) + CAST(b IS NULL AS INTEGER)",
-        "num_nonnulls(a) AS CAST(a IS NOT NULL AS INTEGER), "
-        "(a, b) AS CAST(a IS NOT NULL AS INTEGER) + CAST(b IS NOT NULL AS INTEGER)",
-        "regexp_match(s, p) AS CASE WHEN regexp_matches(s, p) THEN [CASE WHEN p LIKE '%(%' "
-        "THEN regexp_extract(s, p, 1) ELSE regexp_extract(s, p, 0) END] END",
-        """_pg_expandarray(a) AS unnest(list_transform(list_zip(a, generate_series(1, len(a))),
-            lambda e: {'x': e[1], 'n': CAST(e[2] AS INTEGER)}))""",
-        "array_remove(a, v) AS list_filter(a, lambda e: e IS DISTINCT FROM v)",
-        "array_replace(a, f, t) AS list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM f THEN t ELSE e END)",
         # --- numbers and dates ---------------------------------------------------------------------------------------
         f"""_repeat(s, n) AS list_transform([{{'s': s, 'n': n}}], lambda _each: repeat(_each['s'], CASE
             WHEN _each['n'] > {limits.REPEATED_TEXT_BYTES_MAX} // greatest(strlen(_each['s']), 1)
@@ -293,15 +275,9 @@ MACROS: tuple[str, ...] = tuple(
         "_not_negative(x) AS CASE WHEN x < 0 THEN error('cannot take square root of a negative number') ELSE x END",
         """_positive(x) AS CASE WHEN x < 0 THEN error('cannot take logarithm of a negative number')
             WHEN x = 0 THEN error('cannot take logarithm of zero') ELSE x END""",
-        "div(a, b) AS CAST(trunc(a / b) AS DECIMAL(38, 0))",
-        """width_bucket(v, lo, hi, n) AS CASE WHEN v < lo THEN 0 WHEN v >= hi THEN n + 1
-            ELSE CAST(floor((CAST(v AS DOUBLE) - lo) / (CAST(hi AS DOUBLE) - lo) * n) AS INTEGER) + 1 END""",
         "_extract_epoch(v) AS epoch(v)",
         "_extract_second(v) AS date_part('microseconds', v) / CAST(1000000.0 AS DOUBLE)",
         "_extract_milliseconds(v) AS date_part('microseconds', v) / CAST(1000.0 AS DOUBLE)",
-        "date_bin(stride, source, origin) AS time_bucket(stride, source, origin)",
-        "statement_timestamp() AS now()",
-        "timeofday() AS strftime(now(), '%a %b %d %H:%M:%S.%f %Y UTC')",
         # to_char's parts (serving.to_char)
         "_zero_padded(n, width) AS printf('%0' || width || 'd', CAST(n AS BIGINT))",
         """_ordinal_suffix(n) AS CASE WHEN n % 100 BETWEEN 11 AND 13 THEN 'th' WHEN n % 10 = 1 THEN 'st'
@@ -379,12 +355,6 @@ MACROS: tuple[str, ...] = tuple(
         """_trunc_years(v, n) AS date_trunc('year', v)
             - to_years(CAST((date_part('year', v) - 1) % n AS INTEGER))""",
         # --- JSON ----------------------------------------------------------------------------------------------------
-        "json_typeof(j) AS CASE WHEN json_type(j) IS NULL THEN NULL ELSE CASE json_type(j) "
-        "WHEN 'VARCHAR' THEN 'string' WHEN 'OBJECT' THEN 'object' "
-        "WHEN 'ARRAY' THEN 'array' WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' ELSE 'number' END END",
-        "json_array_elements(j) AS unnest(CAST(j AS JSON[]))",
-        "json_array_elements_text(j) AS unnest(list_transform(CAST(j AS JSON[]), lambda e: e ->> '$'))",
-        "json_object_keys(j) AS unnest(json_keys(j))",
         "_json_items(j) AS CASE WHEN json_type(j) = 'ARRAY' THEN CAST(j AS JSON[]) ELSE CAST([] AS JSON[]) END",
         """_json_has_text(j, t) AS list_contains(list_transform(list_filter({system}.fn._json_items(j),
             lambda e: json_type(e) = 'VARCHAR'), lambda e: e ->> '$'), t)""",
@@ -397,7 +367,6 @@ MACROS: tuple[str, ...] = tuple(
             WHEN 'OBJECT' THEN list_contains(json_keys(j), k)
             WHEN 'ARRAY' THEN {system}.fn._json_has_text(j, k) WHEN 'VARCHAR' THEN (j ->> '$') = k
             ELSE false END END""",
-        "to_jsonb(v) AS to_json(v)",
     )
 )
 
@@ -417,13 +386,15 @@ TABLE_MACROS: tuple[str, ...] = tuple(
         "pg_listening_channels() AS TABLE SELECT '' AS pg_listening_channels WHERE false",
         "_json_each(j) AS TABLE SELECT k AS key, json_extract(j, '/' || replace(replace(k, '~', '~0'), '/', '~1')) "
         "AS value FROM (SELECT unnest(json_keys(j)) AS k)",
-        "json_each_text(j) AS TABLE SELECT k AS key, "
-        "json_extract_string(j, '/' || replace(replace(k, '~', '~0'), '/', '~1')) AS value "
-        "FROM (SELECT unnest(json_keys(j)) AS k)",
-        "string_to_table(s, d) AS TABLE SELECT unnest(string_split(s, d)) AS string_to_table",
-        "regexp_split_to_table(s, d) AS TABLE SELECT unnest(regexp_split_to_array(s, d)) AS regexp_split_to_table",
     )
 )
+
+FUNCTION_MACROS: tuple[str, ...] = tuple(
+    f"CREATE OR REPLACE MACRO {{system}}.fn.{function.name}{function.macro}"
+    for function in table().values()
+    if function.macro
+)
+"""Those of the table of pull queries' functions."""
 
 STATEMENTS: tuple[str, ...] = (
     *LOOKUPS,
@@ -433,6 +404,7 @@ STATEMENTS: tuple[str, ...] = (
     *MACROS,
     *EDGE_MACROS,
     *BINARY_MACROS,
+    *FUNCTION_MACROS,
     *privilege_functions.MACROS,
     *privilege_functions.ACL_MACROS,
     *TABLE_MACROS,

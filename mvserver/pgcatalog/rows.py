@@ -17,7 +17,7 @@ from catalog.model import Relation
 from mvserver.pgcatalog import enum_rows, pgtypes, privilege_functions, role_rows, static_data
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, index_oid, row_type_oid
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, INFORMATION_SCHEMA_OID, PG_CATALOG, PG_CATALOG_OID
-from mvserver.sql.quoting import quoted
+from mvserver.quoting import quoted
 from mvserver.sql.types import parse_type
 
 Row = Mapping[str, Any]

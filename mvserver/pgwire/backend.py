@@ -161,6 +161,15 @@ class Startup:
     process: int = 0  # the number in BackendKeyData, which pg_backend_pid() shows; 0 where the wire does not say
 
 
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """In place of an answer: a call on the event loop would have to wait. Nothing has happened, and the call is to be
+    made again on a worker. With ``together`` the call waits for others of its kind: it is to be made again on the event
+    loop, after ``together`` was called, which is when all that can be read has been read."""
+
+    together: Callable[[], None] | None = None
+
+
 class WireSession(Protocol):
     """One client's session. Errors are raised as ``mvserver.errors.SqlError``."""
 
@@ -172,7 +181,7 @@ class WireSession(Protocol):
 
     def take_notices(self) -> Sequence[Notice]: ...
 
-    def simple_query(self, text: str) -> Iterator[Result]:
+    def simple_query(self, text: str) -> Iterator[Result | Postponed]:
         """The statements of a text, one result each, run as they are pulled; an error ends the iteration."""
 
     def parse(self, name: str, text: str, parameter_oids: Sequence[int]) -> None: ...
@@ -185,7 +194,7 @@ class WireSession(Protocol):
 
     def describe_portal(self, portal: str) -> tuple[Field, ...] | None: ...
 
-    def execute(self, portal: str, max_rows: int | None = None) -> Result:
+    def execute(self, portal: str, max_rows: int | None = None) -> Result | Postponed:
         """Runs the portal, None for all rows. The wire keeps the Result and what a row limit leaves of it, except where
         it is a part."""
 
@@ -215,7 +224,7 @@ class FailsWithTheWire(Protocol):
 class StopsReading(Protocol):
     """What a session may offer besides: a cancel and its statement_timeout end the reading of large parameters, too."""
 
-    def reading(self, read: Callable[[Callable[[], None]], list[Any]]) -> list[Any]:
+    def reading(self, read: Callable[[Callable[[], None]], list[Any]]) -> list[Any] | Postponed:
         """What ``read`` makes; it calls what it is given now and then, which raises when it is to stop."""
 
 
@@ -227,26 +236,13 @@ class EndsByItself(Protocol):
     """Called from any thread with the FATAL error to send; what the session holds is free by then."""
 
 
-class Postponed(Exception):  # noqa: N818 - not an error
-    """A call that was to be answered at once would have to wait. Nothing has happened: call again on a worker."""
-
-
-class Gathered(Postponed):
-    """The call waits for others of its kind, to be answered together with them. To be called again after ``answer``,
-    which is to be called when all that can be read has been read."""
-
-    def __init__(self, answer: Callable[[], None]) -> None:
-        super().__init__()
-        self.answer = answer
-
-
 @runtime_checkable
 class AnswersAtOnce(Protocol):
     """What a session may offer besides: to answer short statements on the event loop, which costs no change of
     threads."""
 
     at_once: bool
-    """Set by the wire around calls on the event loop: one that would wait raises Postponed instead."""
+    """Set by the wire around calls on the event loop: one that would wait answers Postponed."""
 
     def is_short(self, statement: str) -> bool:
         """Whether Bind and Execute of a prepared statement are worth trying at once."""

@@ -22,7 +22,7 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire import replies
 from mvserver.pgwire.actions import Action, CancelOther, Signal, Work
-from mvserver.pgwire.backend import AnswersAtOnce, EndsByItself, Gathered, Postponed
+from mvserver.pgwire.backend import AnswersAtOnce, EndsByItself, Postponed
 from mvserver.pgwire.codec import fatal
 from mvserver.pgwire.machine import Machine, State
 from mvserver.pgwire.tls import Tls
@@ -192,13 +192,15 @@ class Connection(asyncio.Protocol):
         session.at_once = True
         try:
             while isinstance(action, Work):
-                action = machine.perform(action)
-        except Gathered as gathered:
-            self._busy = True
-            self._host.gather(gathered.answer, partial(self._go_on, session, action))
-            return None
-        except Postponed:
-            pass  # the action is still to be done, by a worker
+                done = machine.attempt(action)
+                if not isinstance(done, Postponed):
+                    action = done
+                elif done.together is None:
+                    break  # the action is still to be done, by a worker
+                else:
+                    self._busy = True
+                    self._host.gather(done.together, partial(self._go_on, session, action))
+                    return None
         finally:
             session.at_once = False
         return action

@@ -20,7 +20,7 @@ from mvserver.pgwire.copy_out import copy_framer
 from mvserver.pgwire.failures import as_sql_error
 from mvserver.pgwire.outbox import Outbox
 from mvserver.pgwire.parameters import read_all
-from mvserver.pgwire.streams import FramedRows, Portal, RowStream, row_stream
+from mvserver.pgwire.streams import FramedRows, RowStream, WirePortal, row_stream
 from mvserver.pgwire.types.registry import depends_on_zone
 from mvserver.pgwire.types.rows import all_formats, check_formats, row_framer
 
@@ -42,7 +42,7 @@ class Conversation:
         self._out = out
         self._next_frame = next_frame
         self._wake = wake
-        self._portals: dict[str, Portal] = {}
+        self._portals: dict[str, WirePortal] = {}
         self._running: Iterator[Result] | None = None  # a simple query's results
         self._result: Result | None = None  # the one of them that is being sent
         self._reported: dict[str, str] = {}
@@ -289,7 +289,7 @@ class Conversation:
         stale = self._portals.get(message.portal)  # one that CLOSE has ended in SQL
         if stale is not None:
             yield Work(stale.close)
-        self._portals[message.portal] = Portal(message.portal, message.result_formats)
+        self._portals[message.portal] = WirePortal(message.portal, message.result_formats)
         self._out.add(replies.BIND_COMPLETE)
 
     def _describe(self, body: bytes) -> Steps:
@@ -309,7 +309,7 @@ class Conversation:
 
     def _execute(self, body: bytes) -> Steps:
         message = messages.read_execute(body)
-        portal = self._portals.get(message.portal) or Portal(message.portal, NO_FORMATS)
+        portal = self._portals.get(message.portal) or WirePortal(message.portal, NO_FORMATS)
         if portal.complete and portal.stream is None:
             raise SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, f'portal "{portal.name}" cannot be run')
         most = message.max_rows if message.max_rows > 0 else None
@@ -341,7 +341,7 @@ class Conversation:
             yield Work(result.close)
         yield from self._complete(result, sent)
 
-    def _start(self, portal: Portal, most: int | None) -> Steps:
+    def _start(self, portal: WirePortal, most: int | None) -> Steps:
         result: Result = yield Work(partial(self._session.execute, portal.name, most))
         portal.result = result
         if result.fields is not None and result.copy is None:

@@ -116,14 +116,19 @@ class Machine:
             return Signal.DONE
 
     def perform(self, work: Work) -> Action:
-        """Runs the Work here and now. Postponed leaves it to be done."""
+        """Runs the Work here and now, on a worker."""
+        done = self.attempt(work)
+        if isinstance(done, Postponed):
+            raise RuntimeError("a call on a worker cannot be postponed")
+        return done
+
+    def attempt(self, work: Work) -> Action | Postponed:
+        """The same on the event loop. Postponed leaves it to be done."""
         try:
             value = work.call()
-        except Postponed:
-            raise
         except Exception as error:  # noqa: BLE001 - every failure is the engine's to report
             return self.fail(error)
-        return self._step(value)
+        return value if isinstance(value, Postponed) else self._step(value)
 
     def _step(self, value: Any) -> Action:
         try:

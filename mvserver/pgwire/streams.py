@@ -101,7 +101,7 @@ def row_stream(result: Result, framer: RowFramer) -> RowStream | FramedRows:
 
 
 @dataclass
-class Portal:
+class WirePortal:
     """The wire's side of a portal: its formats, and its result once Execute has started it."""
 
     name: str

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import duckdb
 from sqlglot import exp
 
+from mvserver import interrupts
 from mvserver.errors import SqlError
 from mvserver.serving import binding, periods
 from mvserver.serving.duck_text import last_written
@@ -25,14 +26,16 @@ _INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "U
 _TYPED = "typed aggregate"
 
 
-def type_aggregates(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> None:
+def type_aggregates(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> bool:
     """Wrap SUM and AVG calls in the cast that gives PostgreSQL's type, in place, inner ones first; those that have one
-    stay as they are."""
+    stay as they are. True when there was one without."""
+    found = False
     outer = tree.args.get("with_")
-    for select in reversed(list(tree.find_all(exp.Select))):
+    for select in interrupts.asking(reversed(list(tree.find_all(exp.Select)))):
         seen: list[exp.Expr] = []
         while calls := _innermost(select, seen):
             seen += calls
+            found = True
             types = _argument_types(cursor, select, calls, outer)
             for call, argument_type in zip(calls, types, strict=True):
                 if periods.is_period(argument_type):
@@ -46,6 +49,7 @@ def type_aggregates(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> None:
                     call.meta[_TYPED] = True
                     whole = periods.whole_call(call)
                     whole.replace(exp.Cast(this=whole.copy(), to=exp.DataType.build(target, dialect="duckdb")))
+    return found
 
 
 def _innermost(select: exp.Select, seen: Sequence[exp.Expr]) -> list[exp.Expr]:

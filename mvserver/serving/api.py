@@ -1,10 +1,11 @@
-"""What sessions may ask of the serving room. No duckdb here."""
+"""The serving room as sessions see it: requests, plans and the services that answer them. No duckdb here."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
@@ -18,7 +19,7 @@ from mvserver.sql.statements.queries import Pull
 
 @dataclass(frozen=True)
 class PullScope:
-    """By what a pull query's names are resolved: session's database, schema search path, role, settings."""
+    """A session's names for a pull query: database, schema search path, role and settings."""
 
     database: str
     search_path: tuple[str, ...]
@@ -33,7 +34,7 @@ class PullScope:
 
 @dataclass(frozen=True)
 class Owner:
-    """Who answers for work: a role, and one of its sessions."""
+    """A role and one of its sessions, which answer for work."""
 
     role: str = ""
     session: int = 0
@@ -140,6 +141,11 @@ class PullPlan:
     reads_now: bool = False  # now() and its like
     steady: bool = False  # equal texts have equal answers, to whomever, until a view that they read is changed
     sleep_s: float | None = None  # pg_sleep's constant argument, where ``kind`` is "sleep"
+
+    @cached_property
+    def rows_alone(self) -> bool:
+        """Whether a run of it asks DuckDB for rows, and the session for nothing else."""
+        return not (self.sets or self.signals or self.streams)
 
 
 @dataclass(eq=False, slots=True)
@@ -260,6 +266,27 @@ def refuse_if_stopped(stopped: Callable[[], bool]) -> None:
         raise SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to user request")
 
 
+@dataclass(frozen=True, eq=False)
+class PlanRequest:
+    """A SELECT to be planned. ``select`` is left as it is; ``stopped`` may be asked from any thread.
+
+    With the statement's ``text``, which begins at ``start`` of what the client sent, the plan is cached by text, scope
+    and catalog generation.
+    """
+
+    select: exp.Expression
+    scope: PullScope
+    parameter_oids: Sequence[int] = ()  # 0 for one that the client leaves open
+    text: str | None = None
+    start: int = 0
+    stopped: Callable[[], bool] = never
+
+    @property
+    def sent(self) -> str | None:
+        """The text where it stood in what the client sent: places are counted from the beginning of that."""
+        return None if self.text is None else " " * self.start + self.text
+
+
 class ReadsStream(SqlError):  # noqa: N818 - also a finding: the query is of another kind
     """The query names a relation whose rows are not kept: it is no pull query, but perhaps a push query."""
 
@@ -319,19 +346,9 @@ class PullService(Protocol):
     def generation(self) -> int:
         """Of the catalog: that of the plans that are made now."""
 
-    def plan(
-        self,
-        select: exp.Expression,
-        scope: PullScope,
-        parameter_oids: Sequence[int] = (),
-        *,
-        text: str | None = None,
-        start: int = 0,
-        stopped: Callable[[], bool] = never,
-    ) -> PullPlan:
-        """Binds names and types without running; SqlError with SQLSTATE and position for what is wrong, 57014 as soon
-        as ``stopped``. With the statement's ``text``, which begins at ``start`` of what the client sent, the plan is
-        cached by text, scope and catalog generation. ``select`` is left as it is."""
+    def plan(self, request: PlanRequest) -> PullPlan:
+        """Binds names and types without running. SqlError with SQLSTATE and position for what is wrong, 57014 as soon
+        as the request is stopped."""
 
     def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
         """The plan of an equal text, without parsing it; None when there is none."""

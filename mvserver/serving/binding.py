@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import duckdb
 from sqlglot import exp
 
-from mvserver import limits
+from mvserver import interrupts, limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving import duck_types
 from mvserver.serving.arrays import compared_array
@@ -23,6 +23,7 @@ from mvserver.serving.duck_text import last_written, written
 
 UNKNOWN = "UNKNOWN"
 _PARAMETER = re.compile(r"\$(\d+)")
+_QUOTED_OR_SEMICOLON = re.compile(r"""'[^']*'|"[^"]*"|;""")
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,12 @@ def bind(cursor: duckdb.DuckDBPyConnection, sql: str) -> Bound:
     """Raises SqlError for what does not bind."""
     try:
         if len(sql) > limits.STATEMENT_KEPT_CHARACTERS_MAX and _PARAMETER.search(sql) is None:
+            _refuse_several(sql)
             return _from_describe(cursor, sql)  # all others wait while extract_statements parses
-        statement = cursor.extract_statements(sql)[0]
+        statements = cursor.extract_statements(sql)
+        if len(statements) != 1:
+            raise _several()
+        statement = statements[0]
         private = getattr(cursor, "_bind", None)
         if private is not None:
             found = _from_private(private(statement))
@@ -46,6 +51,16 @@ def bind(cursor: duckdb.DuckDBPyConnection, sql: str) -> Bound:
         return _from_describe(cursor, sql)
     except duckdb.Error as error:
         raise translate(error) from error
+
+
+def _refuse_several(sql: str) -> None:
+    """DuckDB runs all statements of a text. No text of ours has a semicolon outside of quotes."""
+    if any(found[0] == ";" for found in _QUOTED_OR_SEMICOLON.finditer(sql)):
+        raise _several()
+
+
+def _several() -> SqlError:
+    return SqlError(sqlstates.INTERNAL_ERROR, "a query became several statements")
 
 
 def _from_private(answer: object) -> Bound | None:
@@ -74,7 +89,7 @@ def bind_with_nulls(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: dic
 def guessed_types(tree: exp.Expr, numbers: Sequence[int]) -> tuple[dict[int, str], ...]:
     """What parameters of unknown type may be, best guess first: PostgreSQL takes the other operand's type."""
     first = dict.fromkeys(numbers, "VARCHAR")
-    for node in tree.find_all(exp.Parameter):
+    for node in interrupts.asking(tree.find_all(exp.Parameter)):
         if not node.name.isdigit() or int(node.name) not in first:
             continue
         parent = node.parent.parent if isinstance(node.parent, exp.Paren) else node.parent
@@ -91,7 +106,7 @@ def array_types(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> dict[int, 
     """
     root = exp.Paren(this=tree.copy())
     asked = False
-    for node in list(root.find_all(exp.Any, exp.All, exp.Anonymous)):
+    for node in interrupts.asking(list(root.find_all(exp.Any, exp.All, exp.Anonymous))):
         inner, comparison = compared_array(node), node.parent
         if isinstance(inner, exp.Parameter) and isinstance(comparison, exp.Binary) and comparison.expression is node:
             comparison.replace(exp.Anonymous(this="list_contains", expressions=[inner.copy(), comparison.this.copy()]))
@@ -130,7 +145,7 @@ def parameter_numbers(tree: exp.Expr) -> list[int]:
 
 def cast_parameters(tree: exp.Expr, types: dict[int, str]) -> None:
     """``$n`` becomes ``CAST($n AS type)`` in place, except where it is cast to that already."""
-    for node in list(tree.find_all(exp.Parameter)):
+    for node in interrupts.asking(list(tree.find_all(exp.Parameter))):
         if not node.name.isdigit():
             continue
         wanted = types.get(int(node.name))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from mvserver import limits, sqlstates
 from mvserver.compiler.failures import raised
 from mvserver.errors import SqlError
-from mvserver.serving.allowed import UNDEFINED
+from mvserver.serving.allowed import undefined_name
 from mvserver.serving.from_text import SEPARATOR
 from mvserver.serving.long_texts import too_large
 from spark_sinks.duckdb import damage
@@ -32,7 +32,7 @@ def _rule(pattern: str, build: Callable[[re.Match[str]], SqlError]) -> _Rule:
 def _undefined_function(match: re.Match[str]) -> SqlError:
     return SqlError(
         sqlstates.UNDEFINED_FUNCTION,
-        f"function {match['name'].replace(UNDEFINED, '')} does not exist",
+        f"function {undefined_name(match['name'])} does not exist",
         hint="No function matches the given name and argument types. You might need to add explicit type casts.",
     )
 

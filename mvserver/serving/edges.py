@@ -24,7 +24,7 @@ def _call(name: str, *arguments: exp.Expr | None) -> exp.Expr:
 def edged(node: exp.Func) -> exp.Expr | None:
     """What stands for the function; None where DuckDB's own is right."""
     if isinstance(node, exp.Substring):
-        return _substring(node)
+        return _bounded_substring(node)
     if isinstance(node, exp.SplitPart):
         return _call("_split_part", node.this, node.args.get("delimiter"), node.args.get("part_index"))
     if isinstance(node, exp.StringToArray):
@@ -59,7 +59,7 @@ def _int4(node: exp.Expr) -> exp.Expr:
     return exp.cast(node.copy(), "INT", dialect="duckdb")
 
 
-def _substring(node: exp.Substring) -> exp.Expr | None:
+def _bounded_substring(node: exp.Substring) -> exp.Expr | None:
     start, length = node.args.get("start"), node.args.get("length")
     if start is None:
         return None

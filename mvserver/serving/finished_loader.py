@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from mvserver.quoting import quoted
 from mvserver.serving import duck_types, few_rows
 from mvserver.serving.database import VIEW_SCHEMA, Database
 from mvserver.serving.finished_view import Budget, FinishedView, Row
@@ -78,7 +79,7 @@ class Loader:
             raise CannotBeKept
         view = FinishedView(source.columns, source.types, source.key_types, budget)
         try:
-            order = ", ".join(_quoted(name) for name in source.columns[: len(source.key_types)])
+            order = ", ".join(quoted(name) for name in source.columns[: len(source.key_types)])
             self._cursor.execute(f"{self._select(source)} ORDER BY {order}")
             while piece := self._cursor.fetchmany(_PIECE_ROWS):
                 if stopped() or not view.add(piece):
@@ -99,7 +100,7 @@ class Loader:
             columns = [table.column(name).to_pylist() for name in names]
             keys += columns[0] if width == 1 else zip(*columns, strict=True)
         same = " AND ".join(
-            f"v.{_quoted(name)} IS NOT DISTINCT FROM g.g{at}" for at, name in enumerate(source.columns[:width])
+            f"v.{quoted(name)} IS NOT DISTINCT FROM g.g{at}" for at, name in enumerate(source.columns[:width])
         )
         together = pa.concat_tables([table.select(names) for table in changes], promote_options="permissive")
         self._cursor.register(_CHANGED, together)
@@ -110,11 +111,11 @@ class Loader:
         return list(set(keys)), rows
 
     def _select(self, source: Source) -> str:
-        columns = ", ".join(f"v.{_quoted(name)}" for name in source.columns)
+        columns = ", ".join(f"v.{quoted(name)}" for name in source.columns)
         return f"SELECT {columns} FROM {self._view(source.view_id)} AS v"
 
     def _view(self, view_id: str) -> str:
-        return f'{_quoted(self._database)}.{VIEW_SCHEMA}."{view_id}"'
+        return f'{quoted(self._database)}.{VIEW_SCHEMA}."{view_id}"'
 
     def _all(self, text: str) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = self._cursor.execute(text).fetchall()
@@ -124,7 +125,3 @@ class Loader:
 def _is_plain(kind: str) -> bool:
     arrow = duck_types.arrow_type(kind)
     return duck_types.output_type(kind).cast is None and arrow is not None and bool(few_rows.plain_types([arrow]))
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -13,19 +13,7 @@ from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
 from mvserver.serving.edges import edged
 from mvserver.serving.from_text import from_text
 from mvserver.serving.guard import function_name
-
-_RENAMED: dict[str, str] = {
-    "json_build_object": "json_object", "jsonb_build_object": "json_object", "json_build_array": "json_array",
-    "jsonb_build_array": "json_array", "json_agg": "json_group_array", "jsonb_agg": "json_group_array",
-    "json_object_agg": "json_group_object", "jsonb_object_agg": "json_group_object", "jsonb_typeof": "json_typeof",
-    "json_extract_path_text": "json_extract_string", "jsonb_extract_path_text": "json_extract_string",
-    "jsonb_array_length": "_json_length", "json_array_length": "_json_length",
-    "jsonb_array_elements": "json_array_elements",
-    "jsonb_array_elements_text": "json_array_elements_text", "jsonb_object_keys": "json_object_keys",
-    "json_each": "_json_each", "jsonb_each": "_json_each", "jsonb_each_text": "json_each_text",
-    "row_to_json": "to_json", "regexp_like": "regexp_matches", "every": "bool_and",
-    "gen_random_uuid": "uuid", "uuid_generate_v4": "uuid",
-}  # fmt: skip
+from mvserver.sql.pull_functions import table
 
 
 def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
@@ -44,12 +32,12 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
             return replacement
         if name == "format" and node.expressions:  # with a schema before its name
             return _format(node.expressions[0], node.expressions[1:])
+        if name in ("num_nulls", "num_nonnulls"):
+            return _counted(node.expressions, nulls=name == "num_nulls")
         if name == "array_position":
             return exp.Anonymous(this="list_position", expressions=node.expressions)
-        if name in _RENAMED:
-            node.set("this", _RENAMED[name])
-        else:
-            node.set("this", name)
+        known = table().get(name)
+        node.set("this", name if known is None else known.duckdb or name)
     if isinstance(node, exp.ArraySize) and node.args.get("expression") is not None:  # array_length(array, dimension)
         return exp.Anonymous(this="_array_length", expressions=[node.this.copy(), node.expression.copy()])
     if isinstance(node, _INT4_FUNCTIONS):
@@ -236,6 +224,15 @@ def _document_of_rows(node: exp.Anonymous) -> exp.Expr | None:
     if isinstance(node.parent, exp.Filter | exp.Window):
         return None
     return exp.Anonymous(this="to_json", expressions=[exp.ArrayAgg(this=node.expressions[0].copy())])
+
+
+def _counted(arguments: Sequence[exp.Expr], *, nulls: bool) -> exp.Expr:
+    """How many of the arguments are NULL, or are not."""
+    tests: list[exp.Expr] = [exp.Is(this=exp.Paren(this=each.copy()), expression=exp.Null()) for each in arguments]
+    wanted = tests if nulls else [exp.Not(this=test) for test in tests]
+    ones = [exp.cast(exp.Paren(this=each), "INT", dialect="duckdb") for each in wanted]
+    total = exp.Anonymous(this="list_sum", expressions=[exp.Array(expressions=ones)])
+    return exp.cast(total, "INT", dialect="duckdb")
 
 
 def _enum_range(node: exp.Anonymous) -> exp.Expr:

@@ -70,7 +70,7 @@ def _text(direct: exp.Select, size: int) -> str:
     return last_written(made)
 
 
-class LookUps:
+class GatheredLookUps:
     """Implements ``serving.api.Gathering``."""
 
     def __init__(self, snapshot: Callable[[], DuckSnapshot]) -> None:

@@ -71,7 +71,8 @@ def adapt_operator(node: exp.Expr) -> exp.Expr | None:
 
 def _text_of(node: exp.JSONExtractScalar) -> exp.Expr | None:
     """``d -> 'a' ->> 'b'`` by one path from the document, since each step takes numbers out of it as doubles. Where a
-    step is no constant, all are left as they are."""
+    step is no constant, all are left as they are. The document stands once in what is made, or nested operators would
+    double it at each level."""
     steps: list[exp.Expr] = []
     whole: exp.Expr = node
     while isinstance(whole, exp.JSONExtract | exp.JSONExtractScalar):
@@ -86,7 +87,8 @@ def _text_of(node: exp.JSONExtractScalar) -> exp.Expr | None:
         whole = whole.this.unnest()
     keys = [str(step.this) for step in steps]
     shown = "_jsonb_text" if node.meta.get(OF_JSONB) else "_json_text"
-    return _call(shown, document(whole), _text(pointer(keys)), exp.Paren(this=node.copy()))
+    path = exp.JSONPath(expressions=[exp.JSONPathRoot(), *(step.copy() for step in steps)])
+    return _call(shown, document(whole), _text(pointer(keys)), path)
 
 
 def document(node: exp.Expr) -> exp.Expr:

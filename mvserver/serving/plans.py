@@ -1,4 +1,4 @@
-"""What a plan says of a bound query: its columns as the wire has them, its parameters, and the ways to answer it."""
+"""From a bound query to its plan: columns as the wire has them, parameters, and the ways to answer it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from mvserver import limits, sqlstates
+from mvserver import interrupts, limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog import pgtypes
 from mvserver.pgcatalog.edge_macros import NOW_MACROS
@@ -16,13 +16,15 @@ from mvserver.pgcatalog.pgtypes import PgType
 from mvserver.pgcatalog.session_functions import SessionFacts
 from mvserver.pgwire.backend import Field
 from mvserver.serving import binding, casts, classify, duck_types, few_rows, gathering
-from mvserver.serving.api import KeyRead, PlanRuns, PullPlan, PullScope, Together
+from mvserver.serving.api import KeyRead, PlanRuns, PullPlan, Together
+from mvserver.serving.binder import BoundTree
 from mvserver.serving.binding import Bound
 from mvserver.serving.duck_text import written
 from mvserver.serving.duck_types import OutputType
 from mvserver.serving.key_reads import key_read
 from mvserver.serving.names import Reads
 from mvserver.serving.origins import origins
+from mvserver.serving.pull_query import PullQuery
 from mvserver.serving.volatile import changes
 
 _SYSTEM_PREFIXES = (
@@ -31,22 +33,13 @@ _SYSTEM_PREFIXES = (
 )  # fmt: skip
 
 
-def plan_of(
-    tree: exp.Expr,
-    direct: exp.Expr | None,
-    bound: Bound,
-    scope: PullScope,
-    oids: Sequence[int],
-    reads: Reads,
-    facts: SessionFacts,
-    kind: str,
-    documents: Sequence[bool],
-    declared: Mapping[int, int],
-) -> PullPlan:
+def plan_of(query: PullQuery, made: BoundTree) -> PullPlan:
+    tree, direct, bound = made.tree, made.direct, made.bound
+    reads, facts, kind, oids = query.reads, query.facts, query.kind, query.oids
     outputs = [duck_types.output_type(kind_name) for kind_name in bound.types]
     if len(outputs) > limits.COLUMNS_MAX:
         raise SqlError(sqlstates.TOO_MANY_COLUMNS, f"target lists can have at most {limits.COLUMNS_MAX} entries")
-    outputs = _declared(tree, outputs, documents)
+    outputs = _declared(tree, outputs, query.documents)
     arrow = [duck_types.arrow_type(output.cast or name) for name, output in zip(bound.types, outputs, strict=True)]
     fields = tuple(
         Field(name, output.pg.oid, output.pg.size, output.pg.typmod if keeps else -1, *origin)
@@ -60,12 +53,12 @@ def plan_of(
         sql=text,
         direct=None if direct is None else _text(direct, outputs),
         fields=fields,
-        parameter_oids=tuple(_parameter_oid(number, oids, bound, declared) for number in range(1, count + 1)),
+        parameter_oids=tuple(_parameter_oid(number, oids, bound, query.declared) for number in range(1, count + 1)),
         view_ids=tuple(reads.views),
         generation=facts.snapshot.generation,
         catalog_only=bool(reads.system) and not reads.views,
         kind=kind,
-        time_zone=scope.time_zone,
+        time_zone=query.time_zone,
         reads_system=bool(reads.system) or _uses_system_functions(tree),
         live_relations=tuple(sorted(reads.live)),
         streams=tuple(reads.streams),
@@ -163,11 +156,13 @@ def _parameter_oid(number: int, oids: Sequence[int], bound: Bound, declared: Map
 
 
 def _reads_now(tree: exp.Expr) -> bool:
-    return any(node.name.lower() in NOW_MACROS for node in tree.find_all(exp.Anonymous))
+    return any(node.name.lower() in NOW_MACROS for node in interrupts.asking(tree.find_all(exp.Anonymous)))
 
 
 def _uses_system_functions(tree: exp.Expr) -> bool:
-    return any(node.name.lower().startswith(_SYSTEM_PREFIXES) for node in tree.find_all(exp.Anonymous))
+    return any(
+        node.name.lower().startswith(_SYSTEM_PREFIXES) for node in interrupts.asking(tree.find_all(exp.Anonymous))
+    )
 
 
 def plan_of_sleep(argument: exp.Expr) -> PullPlan:

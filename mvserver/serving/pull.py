@@ -1,11 +1,12 @@
 """Pull queries: from sqlglot's tree of PostgreSQL text to a bound plan over DuckDB.
 
-guard → names → dialect → column names → parameters → types. Nothing is executed here.
+guard → names → rewrites by text (``shim``) → rewrites by type (``typed_passes``). Nothing is executed here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -16,21 +17,11 @@ from mvserver.errors import SqlError, raise_instead
 from mvserver.pgcatalog.session_functions import SessionFacts
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
 from mvserver.pgcatalog.system import LiveRelations, SystemCatalog
-from mvserver.serving import (
-    casts,
-    classify,
-    enums,
-    gathering,
-    guard,
-    jsonb,
-    long_texts,
-    naming,
-    shim,
-    signals,
-)
+from mvserver.serving import classify, enums, gathering, guard, shim, signals
 from mvserver.serving.api import (
     NOBODY,
     Owner,
+    PlanRequest,
     PullPlan,
     PullScope,
     RowShaper,
@@ -41,7 +32,7 @@ from mvserver.serving.api import (
     owner_of,
     refuse_if_stopped,
 )
-from mvserver.serving.binder import Binders, Binding
+from mvserver.serving.binder import DuckBinders
 from mvserver.serving.database import SYSTEM_CATALOG, Database
 from mvserver.serving.error_positions import locate
 from mvserver.serving.finished_loader import Loader
@@ -52,9 +43,10 @@ from mvserver.serving.missing import Cause, MissingViews
 from mvserver.serving.names import NameResolver
 from mvserver.serving.plan_cache import PlanCache
 from mvserver.serving.plans import plan_of, plan_of_sleep
+from mvserver.serving.pull_query import PullQuery
 from mvserver.serving.shaping import DuckShaper
 from mvserver.serving.shared import SharedReads
-from mvserver.serving.snapshot import DuckSnapshot, Engine, reader_settings
+from mvserver.serving.snapshot import DuckSnapshot, PullEngine, reader_settings
 from mvserver.serving.templates import can_stand, stands_for, template_of
 from mvserver.serving.turns import Turns
 from mvserver.sql.dialect import parse_pull
@@ -93,9 +85,9 @@ class DuckPullService:
         process = None if process_memory_limit is None else Process(process_memory_limit)
         self._memory = MemoryWatch(self._measuring, query_memory_limit, process)
         self._leavable = LeavableWork(self._memory.admit)
-        self._binders = Binders(database, self._system, layouts, self._leavable, self._memory)
+        self._binders = DuckBinders(database, self._system, layouts, self._leavable, self._memory)
         self._plans: PlanCache[PullPlan] = PlanCache()
-        self.gathering = gathering.LookUps(self._snapshot)
+        self.gathering = gathering.GatheredLookUps(self._snapshot)
         self.sharing = SharedReads(version, self._leavable)
         self.finished = KeptViews(
             lambda: Loader(database, layouts, reader_settings(self._system)), finished_rows_memory
@@ -121,7 +113,7 @@ class DuckPullService:
     def _snapshot(
         self, own: Mapping[str, Callable[[], Any]] = MappingProxyType({}), owner: Owner = NOBODY
     ) -> DuckSnapshot:
-        engine = Engine(self._database, self._system, self._turns, self._missing, self._leavable, self._memory)
+        engine = PullEngine(self._database, self._system, self._turns, self._missing, self._leavable, self._memory)
         return DuckSnapshot(engine, own, owner)
 
     @property
@@ -147,32 +139,24 @@ class DuckPullService:
         of_all = self._templates.get((template.text, scope, template.oids, self._source.generation()))
         return None if of_all is None else (of_all, template.values)
 
-    def plan(
-        self,
-        select: exp.Expression,
-        scope: PullScope,
-        parameter_oids: Sequence[int] = (),
-        *,
-        text: str | None = None,
-        start: int = 0,
-        stopped: Callable[[], bool] = never,
-    ) -> PullPlan:
+    def plan(self, request: PlanRequest) -> PullPlan:
+        text, scope = request.text, request.scope
         if text is None:
-            return self._plan_anew(select, scope, parameter_oids, None, stopped)
-        found = self.cached(text, scope, parameter_oids)
+            return self._plan_anew(request)
+        found = self.cached(text, scope, request.parameter_oids)
         if found is not None:
             return found
-        plan = self._plan_anew(select, scope, parameter_oids, text, stopped, start)
+        plan = self._plan_anew(request)
         if plan.kind in (classify.POINT, classify.RANGE) and not plan.parameter_oids:
-            self._learn(text, plan, scope, stopped)
+            self._learn(text, plan, request)
         return plan
 
-    def _learn(self, text: str, exact: PullPlan, scope: PullScope, stopped: Callable[[], bool]) -> None:
+    def _learn(self, text: str, exact: PullPlan, request: PlanRequest) -> None:
         """The plan of all texts that differ from this one in their constants, once."""
         template = template_of(text)
         if template is None:
             return
-        key = (template.text, scope, template.oids, exact.generation)
+        key = (template.text, request.scope, template.oids, exact.generation)
         if key in self._templates:
             return
         plan: PullPlan | None = None
@@ -180,7 +164,9 @@ class DuckPullService:
             tree = parse_pull(template.text)
             try:
                 if can_stand(template, tree):
-                    plan = self._plan_anew(tree, scope, template.oids, template.text, stopped)
+                    plan = self._plan_anew(
+                        replace(request, select=tree, parameter_oids=template.oids, text=template.text, start=0)
+                    )
             finally:
                 dismantle(tree)
         except SqlError as error:
@@ -189,21 +175,12 @@ class DuckPullService:
             # the text itself is right: it is only none of those that parameters can stand in for
         if plan is not None and not stands_for(template, plan, exact):
             plan = None
-        if plan is not None and self.cached(template.text, scope, template.oids) is not plan:
+        if plan is not None and self.cached(template.text, request.scope, template.oids) is not plan:
             return  # made for this session or catalog alone
         self._templates.keep(key, plan)
 
-    def _plan_anew(
-        self,
-        select: exp.Expression,
-        scope: PullScope,
-        parameter_oids: Sequence[int],
-        text: str | None,
-        stopped: Callable[[], bool],
-        start: int = 0,
-    ) -> PullPlan:
-        # places are counted from the beginning of all that the client sent
-        within = None if text is None else " " * start + text
+    def _plan_anew(self, request: PlanRequest) -> PullPlan:
+        select, scope, stopped = request.select, request.scope, request.stopped
         self._system.build(stopped)
         self._system.learn({table.name for table in select.find_all(exp.Table)}, stopped)
         snapshot = self._source.snapshot()
@@ -213,33 +190,24 @@ class DuckPullService:
         )  # fmt: skip
         tree = select.copy()
         try:
-            plan = self._plan(tree, select, scope, tuple(parameter_oids), snapshot, facts, stopped, within)
+            plan = self._plan(tree, request, snapshot, facts)
         except WorkLeft:
             raise  # whoever is still binding the tree takes it apart
         except SqlError as error:
             self._database.damage.notice(error)
             dismantle(tree)
             located = select.copy()
-            locate(error, located, within)
+            locate(error, located, request.sent)
             dismantle(located)
             raise
         dismantle(tree)
-        if text is not None and not facts.volatile:
-            self._plans.keep((text, scope, tuple(parameter_oids), snapshot.generation), plan)
+        if request.text is not None and not facts.volatile:
+            self._plans.keep((request.text, scope, tuple(request.parameter_oids), snapshot.generation), plan)
         return plan
 
-    def _plan(
-        self,
-        tree: exp.Expr,
-        original: exp.Expr,
-        scope: PullScope,
-        oids: tuple[int, ...],
-        snapshot: CatalogSnapshot,
-        facts: SessionFacts,
-        stopped: Callable[[], bool],
-        text: str | None,
-    ) -> PullPlan:
-        """``tree`` is changed, ``original`` is as the user has written it."""
+    def _plan(self, tree: exp.Expr, request: PlanRequest, snapshot: CatalogSnapshot, facts: SessionFacts) -> PullPlan:
+        """``tree`` is a copy of the request's, and is changed."""
+        scope, stopped, oids = request.scope, request.stopped, tuple(request.parameter_oids)
         guard.check(tree)
         asleep = classify.sleep_argument(tree)
         if asleep is not None:
@@ -251,23 +219,19 @@ class DuckPullService:
         tree = resolver_root.this.pop()
         reads = resolver.reads
         refuse_if_stopped(stopped)
-        naming.name_outputs(tree)
-        signalled = signals.take(tree, facts)
-        jsonb.arrows(tree)
-        documents, declared = jsonb.documents(tree), casts.declared_parameters(tree)
-        tree = shim.adapt(jsonb.adapt(tree), facts, catalog=bool(reads.system))
-        long_texts.bound(tree)
-        kind = classify.kind_of(original, reads.views)
-        wanted = Binding(tree, oids, enums.types_of(oids, snapshot.enums), reads, scope.time_zone, kind, text)
+        kind = classify.kind_of(request.select, reads.views)
+        own_types = enums.types_of(oids, snapshot.enums)
+        query = PullQuery(tree, facts, reads, oids, own_types, scope.time_zone, kind, request.sent)
+        shim.rewrite(query)
         try:
-            made = self._binders.run(lambda binder: binder.bind(wanted), owner_of(scope), stopped)
+            made = self._binders.run(lambda binder: binder.bind(query), owner_of(scope), stopped)
         except SqlError as error:
             raise_instead(self._missing.explained(error, reads.views), error)
-        plan = plan_of(made.tree, made.direct, made.bound, scope, oids, reads, facts, kind, documents, declared)
+        plan = plan_of(query, made)
         dismantle(made.tree)
         if made.direct is not None:
             dismantle(made.direct)
-        return signals.signalling(plan, signalled)
+        return signals.signalling(plan, query.signalled)
 
     # --- push queries -----------------------------------------------------------------------------------------------
     def shaper(self, columns: Sequence[tuple[str, str]]) -> RowShaper:

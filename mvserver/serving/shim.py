@@ -1,70 +1,67 @@
 """PostgreSQL's dialect in DuckDB's words: functions, casts, identifiers and operators that sqlglot leaves different.
 
-Works on the tree in place, after names are resolved. What DuckDB already does like PostgreSQL is not touched; what it
-lacks is either a macro (``pgcatalog.macros``) or rewritten here.
+Each pass changes the query's tree in place, after names are resolved. What DuckDB already does like PostgreSQL is not
+touched. What it lacks is either a macro (``pgcatalog.macros``) or rewritten here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
-from mvserver import sqlstates
+from mvserver import interrupts, sqlstates
 from mvserver.compiler.patterns import similar_pattern
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
 from mvserver.pgcatalog.static_data import procedure_columns
+from mvserver.serving import jsonb, long_texts, naming, signals
 from mvserver.serving.arrays import array_literal, check_shape, compared_array
-from mvserver.serving.casts import adapt_cast
+from mvserver.serving.casts import adapt_cast, declared_parameters
 from mvserver.serving.clauses import check_clause
 from mvserver.serving.edges import adapt_constant, interval_constant, interval_quotient, overlaps
 from mvserver.serving.functions import adapt_function
 from mvserver.serving.json_operators import adapt_operator
+from mvserver.serving.pull_query import PullQuery
 from mvserver.serving.row_values import compared_rows
 
-
-def adapt(tree: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Expr:
-    """``catalog``: the query reads catalog relations, where text like ``'{0}'`` may mean an array."""
-    if catalog:
-        _vectors_as_text(tree)
-    root = exp.Paren(this=tree)  # so that the root itself may be replaced
-    for node in list(root.walk(bfs=False)):
-        if node is root or _detached(node, root):
-            continue
-        replacement = _adapt_node(node, facts, catalog=catalog)
-        if replacement is not None and replacement is not node:
-            node.replace(replacement)
-    for cast in _inner_first(root, exp.Cast):
-        replacement = adapt_cast(cast, facts)
-        if replacement is not cast:
-            cast.replace(replacement)
-    for comparison in _inner_first(root, exp.Predicate):
-        by_fields = compared_rows(comparison)
-        if by_fields is not None:
-            comparison.replace(by_fields)
-    for operator in _inner_first(root, exp.Binary):
-        replacement = _containment(operator) or adapt_operator(operator) or _unknown_array(operator)
-        if replacement is not None:
-            operator.replace(replacement)
-    for like in _inner_first(root, exp.Like) + _inner_first(root, exp.ILike):
-        _escape_by_backslash(like)
-    for function in _inner_first(root, exp.Func):
-        replacement = adapt_function(function, facts)
-        if replacement is not None:
-            function.replace(replacement)
-    for identifier in root.find_all(exp.Identifier):
-        if not identifier.quoted:
-            identifier.set("this", str(identifier.this).lower())
-            identifier.set("quoted", True)
-    result: exp.Expr = root.this.pop()
-    return result
+Pass = Callable[[PullQuery], None]
 
 
-_VECTORS = frozenset({"indkey", "indoption", "indclass", "indcollation", "proargtypes", "tgattr", "partattrs"})
+def rewrite(query: PullQuery) -> None:
+    for each in BY_TEXT:
+        each(query)
 
 
-def _vectors_as_text(tree: exp.Expr) -> None:
+# --- what is seen of the query as it was written ----------------------------------------------------------------------
+def _name_outputs(query: PullQuery) -> None:
+    naming.name_outputs(query.tree)
+
+
+def _take_signals(query: PullQuery) -> None:
+    query.signalled = signals.take(query.tree, query.facts)
+
+
+def _json_arrows(query: PullQuery) -> None:
+    jsonb.arrows(query.tree)
+
+
+def _note_types(query: PullQuery) -> None:
+    """Those that DuckDB has no names for."""
+    query.documents, query.declared = jsonb.documents(query.tree), declared_parameters(query.tree)
+
+
+def _json_changes(query: PullQuery) -> None:
+    query.tree = jsonb.adapt(query.tree)
+
+
+# --- nodes of one kind after the other --------------------------------------------------------------------------------
+def _catalog_vectors(query: PullQuery) -> None:
     """int2vector and oidvector are lists here, regproc an oid; clients read ``1 2`` and the function's name."""
-    for cast in list(tree.find_all(exp.Cast)):
+    tree = query.tree
+    if not query.reads.system:
+        return
+    for cast in interrupts.asking(list(tree.find_all(exp.Cast))):
         shown = _shown(cast.this) if cast.to.is_type(*exp.DataType.TEXT_TYPES) else None
         if shown is not None:
             cast.set("this", shown)
@@ -74,6 +71,81 @@ def _vectors_as_text(tree: exp.Expr) -> None:
         shown = _shown(item.unalias())
         if shown is not None:
             item.replace(exp.alias_(shown, item.alias_or_name, quoted=True))
+
+
+def _nodes(query: PullQuery) -> None:
+    catalog = bool(query.reads.system)  # there a text like ``'{0}'`` may mean an array
+    with query.rooted() as root:
+        for node in interrupts.asking(list(root.walk(bfs=False))):
+            if node is root or _detached(node, root):
+                continue
+            replacement = _adapt_node(node, query.facts, catalog=catalog)
+            if replacement is not None and replacement is not node:
+                node.replace(replacement)
+
+
+def _casts(query: PullQuery) -> None:
+    _replace_each(query, exp.Cast, lambda cast: adapt_cast(cast, query.facts))
+
+
+def _rows(query: PullQuery) -> None:
+    _replace_each(query, exp.Predicate, compared_rows)
+
+
+def _operators(query: PullQuery) -> None:
+    _replace_each(query, exp.Binary, lambda node: _containment(node) or adapt_operator(node) or _unknown_array(node))
+
+
+def _patterns(query: PullQuery) -> None:
+    _replace_each(query, exp.Like, _escaped_by_backslash)
+    _replace_each(query, exp.ILike, _escaped_by_backslash)
+
+
+def _functions(query: PullQuery) -> None:
+    _replace_each(query, exp.Func, lambda function: adapt_function(function, query.facts))
+
+
+def _identifiers(query: PullQuery) -> None:
+    for identifier in interrupts.asking(query.tree.find_all(exp.Identifier)):
+        if not identifier.quoted:
+            identifier.set("this", str(identifier.this).lower())
+            identifier.set("quoted", True)
+
+
+def _long_texts(query: PullQuery) -> None:
+    long_texts.bound(query.tree)
+
+
+BY_TEXT: tuple[Pass, ...] = (
+    _name_outputs,
+    _take_signals,
+    _json_arrows,
+    _note_types,
+    _json_changes,
+    _catalog_vectors,
+    _nodes,
+    _casts,
+    _rows,
+    _operators,
+    _patterns,
+    _functions,
+    _identifiers,
+    _long_texts,
+)
+"""The rewrites that need no types, in their order; those of ``typed_passes`` follow."""
+
+
+def _replace_each(query: PullQuery, kind: type[exp.Expr], replacing: Callable[[exp.Expr], exp.Expr | None]) -> None:
+    """Inner ones first; None leaves a node as it is."""
+    with query.rooted() as root:
+        found = [node for node in reversed(list(root.walk(bfs=True))) if isinstance(node, kind)]
+        for node in interrupts.asking(found):
+            replacement = replacing(node)
+            if replacement is not None and replacement is not node:
+                node.replace(replacement)
+
+
+_VECTORS = frozenset({"indkey", "indoption", "indclass", "indcollation", "proargtypes", "tgattr", "partattrs"})
 
 
 def _shown(column: exp.Expr) -> exp.Expr | None:
@@ -91,10 +163,6 @@ def _detached(node: exp.Expr, root: exp.Expr) -> bool:
     while node.parent is not None:
         node = node.parent
     return node is not root
-
-
-def _inner_first(root: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
-    return [node for node in reversed(list(root.walk(bfs=True))) if isinstance(node, kind)]
 
 
 def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Expr | None:
@@ -185,15 +253,15 @@ def _contains_all(whole: exp.Expr, part: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="_contains_all", expressions=[whole.copy(), part.copy()])
 
 
-def _escape_by_backslash(like: exp.Expr) -> None:
+def _escaped_by_backslash(like: exp.Expr) -> exp.Expr | None:
     """PostgreSQL's LIKE has the backslash for its escape character, DuckDB's has none unless it is told."""
     if isinstance(like.parent, exp.Escape):
-        return
+        return None
     pattern = like.args["expression"]
     bare = pattern.unnest()
     if isinstance(bare, exp.Any | exp.All) or (isinstance(bare, exp.Literal) and "\\" not in bare.name):
-        return
-    like.replace(exp.Escape(this=like.copy(), expression=exp.Literal.string("\\")))
+        return None
+    return exp.Escape(this=like.copy(), expression=exp.Literal.string("\\"))
 
 
 def _operator(node: exp.Operator) -> exp.Expr:

@@ -14,10 +14,10 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.quoting import quoted
 from mvserver.sql import parse_one
 from mvserver.sql.definitions import select_text
 from mvserver.sql.lexer import WORD, tokenize
-from mvserver.sql.quoting import quoted
 from mvserver.sql.statements.base import Statement
 from mvserver.sql.statements.relations import (
     CreateChangelog,

@@ -8,7 +8,7 @@ from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Startup
 from mvserver.session.context import SessionContext
 from mvserver.session.registry import ConnectionLimits, SessionRegistry
-from mvserver.session.services import Services
+from mvserver.session.services import SessionServices
 from mvserver.session.session import Session
 from mvserver.session.settings import Settings, parse_options
 from mvserver.session.state import SessionState
@@ -19,7 +19,7 @@ _NOT_SETTINGS = frozenset({"user", "database", "options", "replication"})
 class SessionBackend:
     """Implements ``mvserver.pgwire.backend.Backend``."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: SessionServices) -> None:
         self._services = services
         self.registry = SessionRegistry()
 

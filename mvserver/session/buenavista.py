@@ -16,7 +16,7 @@ from buenavista.core import Session as CoreSession
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Backend, Field, Result, Startup, WireSession
+from mvserver.pgwire.backend import Backend, Field, Postponed, Result, Startup, WireSession
 from mvserver.session.buenavista_types import arrow_type_of, bv_type_of, convert, oid_of
 
 
@@ -153,8 +153,9 @@ class BuenavistaConnection(Connection):  # type: ignore[misc]
         return dict(self._parameters)
 
 
-def _collect(result: Result) -> BuenavistaQueryResult:
+def _collect(result: Result | Postponed) -> BuenavistaQueryResult:
     """buenavista's results have no end of their own, so they are read whole, within a bound."""
+    assert not isinstance(result, Postponed)  # noqa: S101 - nobody here asks for an answer at once
     batches: list[pa.RecordBatch] = []
     size = 0
     rows = 0

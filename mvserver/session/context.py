@@ -1,4 +1,4 @@
-"""What a statement's handler may know and change of the session it runs in."""
+"""The session as the handlers of its statements see it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mvserver.pgwire.backend import Notice
+from mvserver.serving.api import PullScope
 from mvserver.session.setting_values import split_identifiers
+
+
+def _no_session() -> PullScope:
+    raise AssertionError("no session has said how its pull queries are read")
 
 
 @dataclass
@@ -22,6 +27,7 @@ class SessionContext:
     cancelled: Callable[[], bool] = lambda: False
     application: str | None = None  # whose statements are being carried out
     session_role: str = ""  # who has logged in; SET ROLE makes ``role`` another
+    scope: Callable[[], PullScope] = _no_session  # by which its pull queries are planned now
 
     @property
     def search_path(self) -> tuple[str, ...]:

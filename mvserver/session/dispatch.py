@@ -12,8 +12,8 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Result
-from mvserver.serving.api import PullPlan, ReadsStream
+from mvserver.pgwire.backend import Field, Postponed, Result
+from mvserver.serving.api import PlanRequest, PullPlan, ReadsStream
 from mvserver.session import kinds
 from mvserver.session.clock import StatementClock
 from mvserver.session.commands import Commands
@@ -22,7 +22,7 @@ from mvserver.session.cursor_commands import CursorCommands
 from mvserver.session.cursors import Cursor
 from mvserver.session.parameter_types import oid_of_name, type_of_oid
 from mvserver.session.portals import Portal
-from mvserver.session.prepared import PreparedStatement
+from mvserver.session.prepared import PreparedStatement, without_tree
 from mvserver.session.pulls import PullRunner, bare, refuse_changed
 from mvserver.session.pushes import PushRunner
 from mvserver.session.routed import RoutedRunner
@@ -78,13 +78,14 @@ class Dispatcher:
             )
         return plan
 
-    def run_known(self, text: str, new_clock: Callable[[], StatementClock]) -> Result | None:
+    def run_known(self, text: str, new_clock: Callable[[], StatementClock]) -> Result | Postponed | None:
         """Of a text that is one SELECT without parameters and was planned before, or one that differs in values."""
         known = self.pulls.known(bare(text))
         if known is None:
             return None
         self._state.transaction.refuse_if_failed()
-        return self.pulls.run(*known, new_clock())
+        run = self.pulls.run_at_once if self._state.at_once else self.pulls.run
+        return run(*known, new_clock())
 
     def is_short(self, prepared: PreparedStatement | None) -> bool:
         """Whether a prepared statement is worth trying on the event loop."""
@@ -101,6 +102,7 @@ class Dispatcher:
         return self.pulls.may_run_at_once(self.pulls.cached(bare(text), parameter_oids))
 
     def run_prepared(self, prepared: PreparedStatement, parameters: Sequence[Any], clock: StatementClock) -> Result:
+        """Postponed on the event loop alone."""
         statement = prepared.statement
         if statement is None:
             return Result("", empty=True)
@@ -131,6 +133,20 @@ class Dispatcher:
                 pass  # a push query: its rows come as they happen, whatever was asked for
         portal.ran = True
         return self.run_prepared(portal.prepared, portal.parameters, clock)
+
+    def run_portal_at_once(self, portal: Portal, clock: StatementClock) -> Result | Postponed:
+        """All rows of its query, on the event loop."""
+        query = portal.prepared.statement
+        if portal.cursor is not None or not isinstance(query, Pull):
+            return Postponed()
+        self._refuse_in_failed(query)
+        try:
+            with clock.working():
+                plan = self.pulls.plan_prepared(portal.prepared, query)
+        except ReadsStream:
+            return Postponed()
+        portal.ran = True
+        return self.pulls.run_at_once(plan, portal.parameters, clock)
 
     def read_cursor(self, cursor: Cursor, max_rows: int | None) -> Result:
         """The protocol's Execute of a cursor."""
@@ -170,15 +186,13 @@ class Dispatcher:
         if statement is not None:
             self._refuse_in_failed(statement)
         query = statement.query if isinstance(statement, DeclareCursor) else statement
-        if isinstance(query, Pull):
+        if statement is not None and isinstance(query, Pull):
             try:
                 oids, fields = self._described(query, declared)
-            except SqlError:
+                kept = without_tree(statement)
+            finally:
                 services.large_texts.free(query)
-                raise
-            if query is not statement:
-                return PreparedStatement(name, text, statement, declared, oids)
-            return PreparedStatement(name, text, services.large_texts.kept(query), declared, oids, fields)
+            return PreparedStatement(name, text, kept, declared, oids, fields if query is statement else None)
         if statement is None:
             return PreparedStatement(name, text, None)
         if any(declared):
@@ -247,7 +261,7 @@ class Dispatcher:
         ]
         with clock.working():
             plan = self._state.services.pulls.plan(
-                exp.select(*columns), self._state.scope(), stopped=self._state.context.cancelled
+                PlanRequest(exp.select(*columns), self._state.scope(), stopped=self._state.context.cancelled)
             )
         result = self.pulls.run(plan, (), clock)
         try:

@@ -20,7 +20,7 @@ from mvserver.session.state import SessionState
 from mvserver.session.transactions import State
 from mvserver.sql.statements.queries import Pull
 
-Read = Callable[["LookUp", Sequence[Any], str | None], KeptRows | None]
+ReadKept = Callable[["LookUp", Sequence[Any], str | None], KeptRows | None]
 
 
 @dataclass(eq=False, slots=True)
@@ -30,7 +30,7 @@ class LookUp:
     plan: PullPlan
     text: str
     scope: PullScope
-    read: Read
+    read: ReadKept
     prepared: PreparedStatement | None = None
     wire: Any = None
 
@@ -53,14 +53,14 @@ class LookUp:
 class LookUps:
     """Those of one session. Implements ``pgwire.backend.KeptReads``."""
 
-    def __init__(self, state: SessionState, pulls: PullRunner, read: Read) -> None:
+    def __init__(self, state: SessionState, pulls: PullRunner, read: ReadKept) -> None:
         self._state = state
         self._pulls = pulls
         self._read = read
         self._prepared: dict[str, LookUp] = {}
         self._plans: dict[int, LookUp] = {}  # by the identity of the plan that each holds
         self._generation = 0  # of the catalog that their plans were made with
-        state.prepared.gone = self._forget
+        state.prepared.on_gone(self._forget)
 
     def prepared(self, name: str, text: str | None = None, oids: Sequence[int] = ()) -> LookUp | None:
         prepared = self._state.prepared.find(name)

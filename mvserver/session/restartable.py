@@ -1,4 +1,4 @@
-"""The results of a text, which may begin again: a generator that raised Postponed could not go on."""
+"""The results of a text, which may begin again: a generator that has ended could not go on."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from mvserver.pgwire.backend import Postponed, Result
 
 
 class Restartable:
-    """``make`` must have had no effect when its iterator raises Postponed."""
+    """``make`` must have had no effect when its iterator answers Postponed, which is then its last answer."""
 
-    def __init__(self, make: Callable[[], Iterator[Result]]) -> None:
+    def __init__(self, make: Callable[[], Iterator[Result | Postponed]]) -> None:
         self._make = make
         self._results = make()
 
-    def __iter__(self) -> Iterator[Result]:
+    def __iter__(self) -> Iterator[Result | Postponed]:
         return self
 
-    def __next__(self) -> Result:
-        try:
-            return next(self._results)
-        except Postponed:
+    def __next__(self) -> Result | Postponed:
+        found = next(self._results)
+        if isinstance(found, Postponed):
+            next(self._results, None)  # to its end
             self._results = self._make()
-            raise
+        return found
 
     def close(self) -> None:
         close = getattr(self._results, "close", None)

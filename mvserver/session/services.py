@@ -109,7 +109,7 @@ class TextRewriter(Protocol):
 
 
 @dataclass(frozen=True)
-class Services:
+class SessionServices:
     parse: Callable[[str], Sequence[Statement]]
     router: StatementRouter
     pulls: PullService

@@ -113,10 +113,10 @@ class Session:
             self._lock.release()
 
     # --- simple protocol --------------------------------------------------------------------------------------------
-    def simple_query(self, text: str) -> Iterator[Result]:
+    def simple_query(self, text: str) -> Iterator[Result | Postponed]:
         return Restartable(partial(self._answers, text))
 
-    def _answers(self, text: str) -> Iterator[Result]:
+    def _answers(self, text: str) -> Iterator[Result | Postponed]:
         statements: Sequence[Statement] = ()
         try:
             with self._call(text):
@@ -127,7 +127,9 @@ class Session:
                     statements = self._parse(text, self._new_clock())
                 if len(statements) > 1:
                     self._begin_implicit(of_text=True)
-            if single is not None:
+            if isinstance(single, Postponed):
+                yield single
+            elif single is not None:
                 yield single
                 single.close()
             elif not statements:
@@ -147,12 +149,13 @@ class Session:
             for statement in statements:
                 self._state.services.large_texts.free(statement)
 
-    def _without_parsing(self, text: str) -> Result | None:
+    def _without_parsing(self, text: str) -> Result | Postponed | None:
         """The answer of an extension, or of a SELECT whose plan is known by its text."""
         called = self._extensions.run(text)
         if called is not None:
             return called
-        return self._dispatch.run_known(text, self._new_clock)
+        known = self._dispatch.run_known(text, self._new_clock)
+        return Postponed() if known is None and self.at_once else known
 
     def _parse(self, text: str, clock: StatementClock) -> Sequence[Statement]:
         with clock.working(), self._state.services.large_texts.parsing(text, lambda: clock.cancelled):
@@ -190,9 +193,9 @@ class Session:
             prepared = self._state.prepared.get(name)
             return StatementDescription(prepared.parameter_oids, self._dispatch.described(prepared))
 
-    def reading(self, read: Callable[[Callable[[], None]], list[Any]]) -> list[Any]:
+    def reading(self, read: Callable[[Callable[[], None]], list[Any]]) -> list[Any] | Postponed:
         if self.at_once:
-            raise Postponed
+            return Postponed()
         with self._call():
             clock = self._new_clock()
             with clock.working():
@@ -210,14 +213,16 @@ class Session:
                 return cursor.fields
             return self._dispatch.described(self._state.portals.get(portal).prepared)
 
-    def execute(self, portal: str, max_rows: int | None = None) -> Result:
+    def execute(self, portal: str, max_rows: int | None = None) -> Result | Postponed:
         with self._call():
             cursor = self._state.cursors.find(portal)
             if cursor is not None:
-                return self._dispatch.read_cursor(cursor, max_rows)
+                return Postponed() if self.at_once else self._dispatch.read_cursor(cursor, max_rows)
             found = self._state.portals.get(portal)
             self.activity.query(found.prepared.text)
             self._begin_implicit()
+            if self.at_once:
+                return self._dispatch.run_portal_at_once(found, self._new_clock())
             return self._dispatch.run_portal(found, max_rows, self._new_clock())
 
     def close_statement(self, name: str) -> None:
@@ -304,8 +309,6 @@ class Session:
                 yield
                 if self._cancel_reason is not None and not self._is_cancelled():
                     raise SqlError(sqlstates.QUERY_CANCELED, self._cancel_reason)
-            except Postponed:
-                raise
             except Exception as error:  # noqa: BLE001 - raised again
                 raise_instead(self._fail(error), error)
             finally:

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.sql.quoting import quoted
+from mvserver.quoting import quoted
 
 Checker = Callable[[str, str], str]
 

@@ -10,6 +10,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.settings_table import DEFAULTS
 from mvserver.pgwire.backend import Startup
+from mvserver.quoting import quoted
 from mvserver.serving.api import PullScope
 from mvserver.session.clock import StatementClock
 from mvserver.session.context import SessionContext
@@ -17,16 +18,15 @@ from mvserver.session.cursors import Cursors
 from mvserver.session.held_memory import HeldShare
 from mvserver.session.portals import Portals
 from mvserver.session.prepared import PreparedStatements
-from mvserver.session.services import OpenSessions, Services
+from mvserver.session.services import OpenSessions, SessionServices
 from mvserver.session.settings import Settings
 from mvserver.session.transactions import Place, Restore, Transaction
-from mvserver.sql.quoting import quoted
 
 
 @dataclass
 class SessionState:
     session_id: int
-    services: Services
+    services: SessionServices
     startup: Startup
     settings: Settings
     context: SessionContext
@@ -38,13 +38,14 @@ class SessionState:
     cursors: Cursors = field(init=False)
     spooled: HeldShare = field(init=False)
     clock: StatementClock | None = None  # of the statement that runs now
-    at_once: bool = False  # the call that runs must not wait: it raises Postponed instead
+    at_once: bool = False  # the call that runs must not wait: it answers Postponed instead
 
     def __post_init__(self) -> None:
         self.prepared = PreparedStatements(self.services.prepared_memory.share(self.role.name))
         self.cursors = Cursors(self.services.cursor_memory.share(self.role.name))
         self.spooled = self.services.spool_memory.share(self.role.name)
         self._scope: PullScope | None = None
+        self.context.scope = self.scope
         self._roles_known = self.services.directory.generation()
         self._current_role = self.role  # another one by SET ROLE
         self.follow_search_path()

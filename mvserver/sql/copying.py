@@ -6,12 +6,12 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.quoting import quoted
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads
 from mvserver.sql.lexer import END, IDENTIFIER, NUMBER, STRING, WORD, Token
 from mvserver.sql.names import identifier, label, listed, object_name
 from mvserver.sql.pull import query_statement
-from mvserver.sql.quoting import quoted
 from mvserver.sql.split import StatementTokens
 from mvserver.sql.statements.base import ObjectName, Statement
 from mvserver.sql.statements.copying import CopyFrom, CopyOptions, CopyTo

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from mvserver.quoting import quoted
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads, StatementParser
 from mvserver.sql.lexer import END, IDENTIFIER, NUMBER, STRING, WORD, Token
 from mvserver.sql.names import NOT_A_NAME, identifier, label
 from mvserver.sql.pull import pull_expression
-from mvserver.sql.quoting import quoted
 from mvserver.sql.split import StatementTokens
 from mvserver.sql.statements.base import Statement
 from mvserver.sql.statements.queries import Pull

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.quoting import quoted
 from mvserver.sql.lexer import fold
-from mvserver.sql.quoting import quoted
 
 
 class Kind(enum.Enum):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from mvserver.compiler import lower_duckdb
 from mvserver.compiler.changelogs import CHANGE_KIND, over_changelog
 from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, Projection
+from mvserver.quoting import quoted
 from mvserver.streaming.measures import MOMENTS, ORDERED, MeasureCall, index_of, measures_of, values_of
 from mvserver.streaming.targets import Target
 from spark_sinks.duckdb.capture import CHANGED_KEYS
@@ -16,7 +17,7 @@ from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.group_logs import GroupLog
 from spark_sinks.duckdb.layout import Finishing, NamedText, ViewLayout
 from spark_sinks.duckdb.logs import Log
-from spark_sinks.duckdb.names import qualified, quoted
+from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.sent_rows import SentRows
 from spark_sinks.duckdb.state import AppendState, StateMeasure, average_exact, source_text, variance
 from spark_sinks.duckdb.value_tables import OrderedValue, ordered_values

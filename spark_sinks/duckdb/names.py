@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def quoted(name: str) -> str:
-    """Any name as an identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def rows_of(tables: Sequence[str]) -> str:
     """A query of how many rows these tables of states have together."""
     counts = " + ".join(f"(SELECT count(*) FROM {qualified(table)})" for table in tables)

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
+from mvserver.quoting import quoted
 from spark_sinks.duckdb.capture import AFTER, BEFORE, CHANGED_KEYS
 from spark_sinks.duckdb.changelog import Register
 from spark_sinks.duckdb.logs import same_values
-from spark_sinks.duckdb.names import qualified, qualified_view, quoted
+from spark_sinks.duckdb.names import qualified, qualified_view
 from spark_sinks.duckdb.state import OUTBOX
 
 

@@ -8,11 +8,12 @@ import duckdb
 import pyarrow as pa
 
 from mvserver import limits
+from mvserver.quoting import quoted
 from spark_sinks.duckdb.batch_plans import TableMerge
 from spark_sinks.duckdb.batch_table import BATCH
 from spark_sinks.duckdb.capture import take_changes
 from spark_sinks.duckdb.changelog import KeyedRows
-from spark_sinks.duckdb.names import qualified, quoted
+from spark_sinks.duckdb.names import qualified
 
 
 class RowsNow:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mvserver.quoting import quoted
 from spark_sinks.duckdb.join_sides import Batch
-from spark_sinks.duckdb.names import qualified, quoted
+from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.outbox import Outbox
 
 

@@ -18,7 +18,7 @@ from mvserver.compiler.compile import compile_select
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.pgwire.server import PgWireServer
-from mvserver.routing.ports import Services as RoutingServices
+from mvserver.routing.ports import Services
 from mvserver.routing.router import Router
 from mvserver.serving.database import Database
 from mvserver.serving.pull import DuckPullService
@@ -27,7 +27,7 @@ from mvserver.session.backend import SessionBackend
 from mvserver.session.catalog_directory import CatalogDirectory
 from mvserver.session.cursors import cursors_table
 from mvserver.session.prepared import prepared_table
-from mvserver.session.services import Services
+from mvserver.session.services import SessionServices
 from mvserver.session.settings_rows import settings_table
 from mvserver.sql import parse
 from mvserver.stores import StoreRegistry, StoreSettings
@@ -116,7 +116,7 @@ class LiveServer:
             },
         )
         self.router = Router(
-            RoutingServices(
+            Services(
                 catalog=self.catalog,
                 engine=self.engine,
                 stores=self.stores,
@@ -126,7 +126,7 @@ class LiveServer:
                 store_config_dir=folder,
             )
         )
-        services = Services(
+        services = SessionServices(
             parse,
             self.router,
             self.pulls,

@@ -181,3 +181,16 @@ def test_errors_keep_the_session(connection: psycopg.Connection[Any]) -> None:
             connection.execute(sql)
         assert caught.value.diag.sqlstate == sqlstate, (sql, caught.value)
     assert value(connection, "SELECT 1") == 1
+
+
+def test_explain_shows_the_plan_of_this_session(connection: psycopg.Connection[Any]) -> None:
+    def plan(text: str) -> str:
+        return "\n".join(line for (line,) in connection.execute(f"EXPLAIN {text}").fetchall())
+
+    connection.execute("SET application_name = 'explained'")
+    assert "explained" in plan("SELECT current_setting('application_name') AS x")
+    own = connection.execute("SELECT pg_backend_pid()").fetchone()
+    assert own is not None
+    assert str(own[0]) in plan("SELECT pg_backend_pid() AS x")
+    connection.execute("SET search_path = elsewhere, public")
+    assert "Pull query" in plan("SELECT url FROM visits")

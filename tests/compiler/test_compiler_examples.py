@@ -9,10 +9,10 @@ from compiler_harness import bound_text
 
 from mvserver.compiler.capabilities import all_capabilities
 from mvserver.compiler.capabilities.cast_examples import CAST_EXAMPLES
-from mvserver.compiler.capabilities.model import Example
 from mvserver.compiler.failures import translate
 from mvserver.compiler.lower_spark import lower
 from mvserver.errors import SqlError
+from mvserver.sql.worked_examples import Example
 
 EXAMPLES = [
     *((entry.name, each) for entry in all_capabilities() for each in entry.examples),

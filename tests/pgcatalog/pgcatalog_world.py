@@ -11,7 +11,7 @@ from catalog.model import Column, Relation, Schema, Store
 from catalog.model import Database as CatalogDatabase
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, Role
 from mvserver.pgwire.backend import Field
-from mvserver.serving.api import PullScope
+from mvserver.serving.api import PlanRequest, PullScope
 from mvserver.serving.database import Database
 from mvserver.serving.pull import DuckPullService
 from mvserver.session.settings_rows import settings_table
@@ -68,7 +68,7 @@ class CatalogWorld:
     def ask(
         self, text: str, parameters: Sequence[str] = (), scope: PullScope = SCOPE
     ) -> tuple[tuple[Field, ...], list[tuple[Any, ...]]]:
-        plan = self.service.plan(parse_pull(text), scope)
+        plan = self.service.plan(PlanRequest(parse_pull(text), scope))
         values = [_typed(value, oid) for value, oid in zip(parameters, plan.parameter_oids, strict=False)]
         result = self._snapshot.run(plan, values)
         rows = [

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlglot import exp
-
 from catalog.model import Store
 from catalog.store import Catalog
 from mvserver import sqlstates
@@ -19,7 +17,7 @@ from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Result
 from mvserver.routing.ports import Services
 from mvserver.routing.router import Router
-from mvserver.serving.api import NOBODY, Owner, PullPlan, PullScope, Snapshot, never
+from mvserver.serving.api import NOBODY, Owner, PlanRequest, PullPlan, PullScope, Snapshot, never
 from mvserver.session.context import SessionContext
 from mvserver.sql import parse_one
 from mvserver.sql.statements.base import Value
@@ -183,17 +181,8 @@ class MemoryStores:
 
 
 class FakePulls:
-    def plan(
-        self,
-        select: exp.Expression,
-        scope: PullScope,
-        parameter_oids: Sequence[int] = (),
-        *,
-        text: str | None = None,
-        start: int = 0,
-        stopped: Callable[[], bool] = never,
-    ) -> PullPlan:
-        return PullPlan(select.sql(), (), (), ())
+    def plan(self, request: PlanRequest) -> PullPlan:
+        return PullPlan(request.select.sql(), (), (), ())
 
     def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
         return None
@@ -230,6 +219,12 @@ class Bench:
         )
         self.router = Router(self.services)
         self.context = SessionContext("postgres", "postgres")
+        self.context.scope = lambda: PullScope(
+            self.context.database,
+            self.context.search_path,
+            self.context.role,
+            reads_streams=self.context.settings.get("mv.stream_reads") == "bounded",
+        )
         self.notices: list[str] = []
 
     def result(self, text: str) -> Result:

@@ -17,7 +17,7 @@ from session.session_fakes import FakeDirectory, FakeRouter, FakeViews
 from mvserver.pgwire.server import PgWireServer
 from mvserver.session.backend import SessionBackend
 from mvserver.session.parsing import RememberingParser
-from mvserver.session.services import Services
+from mvserver.session.services import SessionServices
 from mvserver.sql import parse
 
 LEFT_WORK_S = 30.0
@@ -30,7 +30,7 @@ class PullServer:
     def __init__(self, folder: Path, router: FakeRouter | None = None, **service: Any) -> None:
         self.world = World(folder, **service)
         self.views = FakeViews()
-        self.services = Services(
+        self.services = SessionServices(
             RememberingParser(parse), router or FakeRouter(), self.world.service, self.views, FakeDirectory()  # type: ignore[arg-type]
         )  # fmt: skip
         self.backend = SessionBackend(self.services)

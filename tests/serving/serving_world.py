@@ -12,7 +12,7 @@ from catalog.model import Column, Relation, Schema, Store
 from catalog.model import Database as CatalogDatabase
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, Role
 from mvserver.pgwire.backend import Result
-from mvserver.serving.api import PullPlan, PullScope
+from mvserver.serving.api import PlanRequest, PullPlan, PullScope
 from mvserver.serving.database import Database
 from mvserver.serving.pull import DuckPullService
 from mvserver.sql.dialect import parse_pull
@@ -112,7 +112,7 @@ class World:
         self.database.close()
 
     def plan(self, text: str, oids: Sequence[int] = (), scope: PullScope = SCOPE) -> PullPlan:
-        return self.service.plan(parse_pull(text), scope, oids)
+        return self.service.plan(PlanRequest(parse_pull(text), scope, oids))
 
     def rows(
         self, text: str, parameters: Sequence[Any] = (), oids: Sequence[int] = (), scope: PullScope = SCOPE

@@ -9,12 +9,15 @@ import duckdb
 import pytest
 from serving_world import World
 from sqlglot import exp
+from sqlglot.dialects import Postgres
 
 from mvserver.errors import SqlError
+from mvserver.pgcatalog.static_data import type_spellings
 from mvserver.serving import guard
 from mvserver.serving.allowed import UNDEFINED
 from mvserver.sql.dialect import parse_pull
-from mvserver.sql.pull_functions import table
+from mvserver.sql.pull_functions import other_forms, table
+from mvserver.sql.pull_parser import PullParser
 
 _REFUSALS = {"42883", "0A000", "42601", "42809"}
 _SPECIAL_GRAMMAR = {"case", "cast", "coalesce", "nullif", "exists", "array", "row"}
@@ -91,6 +94,52 @@ def test_each_number_of_arguments_that_postgresql_has_not_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    "call",
+    [
+        "regexp_split_to_array('aXb', 'x', 'i')", "regexp_match('aXb', 'x', 'i')", "regexp_count('aXb', 'x', 1)",
+        "regexp_count('aXb', 'x', 1, 'i')", "regexp_replace('a', 'b', 'c', 1, 2)", "array_position(ARRAY[1], 1, 2)",
+        "regexp_replace('a', 'b', 'c', 1, 2, 'i')", "width_bucket(5, ARRAY[1, 3])", "array_to_json(ARRAY[1], true)",
+        "parse_ident('a', false)", "row_to_json(ROW(1), true)", "length('a'::bytea, 'UTF8')",
+        "string_to_table('a', ',', 'b')", "regexp_split_to_table('a', 'b', 'i')", "random(1, 2)",
+    ],
+)  # fmt: skip
+def test_what_postgresql_has_in_more_forms_is_not_supported_there(call: str) -> None:
+    """It exists, so 42883 would be false."""
+    with pytest.raises(SqlError) as raised:
+        guard.check(parse_pull(f"SELECT {call}"))
+    assert raised.value.sqlstate == "0A000"
+    assert "arguments is not supported" in raised.value.message
+    assert "it takes" in (raised.value.hint or "")
+
+
+def test_other_forms_are_none_that_are_supported() -> None:
+    for name, other in other_forms().items():
+        assert not any(table()[name].accepts(count) for count in range(other.least, min(other.most, 9) + 1)), name
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [  # answers of PostgreSQL
+        ("num_nonnulls(1, 2, 3)", 3),
+        ("num_nulls(1, NULL, 3)", 1),
+        ("num_nulls(NULL)", 1),
+        ("num_nonnulls('a', 1 = 1, ARRAY[1], NULL)", 3),
+        ("pg_typeof(num_nulls(1))", "integer"),
+        ("concat(ARRAY[1, 2], 'x')", "{1,2}x"),
+        ("concat('x', ARRAY[1, 2])", "x{1,2}"),
+        ("concat(ARRAY[1.5, NULL], 'x', NULL, ARRAY['a b'])", '{1.5,NULL}x{"a b"}'),
+        ("concat(ARRAY[true, false], 'x')", "{t,f}x"),
+        ("concat(ARRAY[[1, 2], [3, 4]], 'x')", "{{1,2},{3,4}}x"),
+        ("concat(concat(ARRAY[1], 'x'), ARRAY[2])", "{1}x{2}"),
+        ("concat_ws(',', ARRAY[1, 2], 'x')", "{1,2},x"),
+        ("concat(true, ARRAY[1], 'y', 1.0::float8)", "t{1}y1"),
+    ],
+)
+def test_functions_of_any_arguments(world: World, expression: str, value: object) -> None:
+    assert world.value(f"SELECT {expression}") == value
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "SELECT [1, 2]", "SELECT abs([1][1])", "SELECT {'a': 1}", "SELECT MAP {'a': 1}", "SELECT [x FOR x IN ARRAY[1]]",
@@ -125,6 +174,47 @@ def test_grammar_of_duckdb_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "answer"),
+    [  # answers of PostgreSQL, where a word of the grammar is a function's name if it is quoted or behind a schema
+        ("array(1, 2)", "42601"), ("array((1))", "42601"), ('"array"(1)', "42883"), ("pg_catalog.array(1)", "42883"),
+        ('"coalesce"(1, 2)', "42883"), ("pg_catalog.coalesce(1, 2)", "42883"), ('"nullif"(1, 2)', "42883"),
+        ("pg_catalog.nullif(1, 2)", "42883"), ('"row"(1, 2)', "42883"), ("pg_catalog.row(1, 2)", "42883"),
+        ('"any"(1)', "42883"), ('1 = "any"(ARRAY[1])', "42883"), ('1 = "some"(ARRAY[1])', "42883"),
+        ('1 < "all"(ARRAY[1])', "42883"), ('"greatest"(1, 2)', "42883"), ("pg_catalog.least(1, 2)", "42883"),
+        ("\"trim\"('a')", "42883"), ('"case"(1)', "42883"), ('"exists"(SELECT 1)', "42601"),
+        ("pg_catalog.exists(SELECT 1)", "42601"), ('"cast"(1 AS int)', "42601"), ("pg_catalog.cast(1 AS int)", "42601"),
+        ("concat(VARIADIC ARRAY['a'])", "0A000"), ('"variadic"(1)', "42883"),
+    ],
+)  # fmt: skip
+def test_words_of_the_grammar_are_no_functions(world: World, text: str, answer: str) -> None:
+    with pytest.raises(SqlError) as raised:
+        world.rows(f"SELECT {text}")
+    assert raised.value.sqlstate == answer
+    if answer == "42883":
+        name = text.partition("(")[0].split()[-1].replace('"', "")
+        assert raised.value.message.startswith(f"function {name}")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('SELECT a."array"[1] FROM (SELECT ARRAY[7, 8] AS "array") a', 7),
+        ('SELECT "array"[2] FROM (SELECT ARRAY[7, 8] AS "array") a', 8),
+        ("SELECT a.array[1] FROM (SELECT ARRAY[7, 8] AS array) a", 7),
+        ('SELECT "array"[1:1] FROM (SELECT ARRAY[7, 8] AS "array") a', [7]),
+        ("SELECT list[2] FROM (SELECT ARRAY[7, 8] AS list) a", 8),
+        ("SELECT a.list[1] FROM (SELECT ARRAY[7, 8] AS list) a", 7),
+        ("SELECT ARRAY[7, 8][2]", 8),
+        ("SELECT (ARRAY[[1, 2], [3, 4]])[2][1]", 3),
+        ("SELECT array((SELECT 1))", [1]),
+        ("SELECT 1 = SOME(ARRAY[1])", True),
+    ],
+)
+def test_what_stands_before_brackets_may_be_a_column(world: World, text: str, value: object) -> None:
+    assert world.value(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
     [
         ("SELECT len(t) FROM all_types", "42883"),
         ("SELECT i4 AS q, q + 1 AS r FROM all_types", "42703"),
@@ -151,19 +241,24 @@ def test_meanings_of_duckdb_alone_are_errors(world: World, text: str, answer: st
 
 def test_each_type_of_duckdb_is_postgresqls_or_does_not_exist(world: World, engine: duckdb.DuckDBPyConnection) -> None:
     names = {name for (name,) in engine.execute("SELECT DISTINCT type_name FROM duckdb_types()").fetchall()}
+    names |= {word for word, kind in Postgres.Tokenizer.KEYWORDS.items() if kind in PullParser.TYPE_TOKENS}
+    names |= {kind.value for kind in exp.DType}
     accepted = set()
-    for name in sorted(name for name in names if re.fullmatch(r"\w+", name)):
-        try:
-            world.plan(f"SELECT NULL::{name}")
-        except SqlError as error:
-            assert error.sqlstate in ("42704", "0A000", "42601"), name  # noqa: PT017
-            continue
-        accepted.add(name)
-    assert {name.lower() for name in accepted} <= {
+    for name in sorted({name.lower() for name in names if re.fullmatch(r"\w+", name)}):
+        for written in (name, f'"{name}"', f"{name}[]", f"pg_catalog.{name}"):
+            try:
+                world.plan(f"SELECT NULL::{written}")
+            except SqlError as error:
+                assert error.sqlstate in ("42704", "0A000", "42601", "42P01"), written  # noqa: PT017
+                continue
+            accepted.add(name)
+    # spellings of PostgreSQL's grammar, and this server's own
+    assert sorted(accepted - set(type_spellings().values()) - {
         "bigint", "bool", "boolean", "bytea", "char", "date", "dec", "decimal", "double", "float", "float4", "float8",
         "int", "int2", "int4", "int8", "integer", "interval", "json", "numeric", "oid", "real", "smallint", "text",
         "time", "timestamp", "timestamptz", "uuid", "varchar", "bpchar", "string", "tinyint", "varbinary", "binary",
-    }  # fmt: skip
+        "nchar", "timestamp_ltz",
+    }) == []  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -219,3 +314,17 @@ def test_what_bytes_have_not(world: World, expression: str, answer: str) -> None
     with pytest.raises(SqlError) as raised:
         world.value(f"SELECT {expression}")
     assert raised.value.sqlstate == answer
+
+
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [("json '{\"b\": 1,  \"a\":2}'", '{"b": 1,  "a":2}'), ("jsonb '[1]'", "[1]"),
+     ("bytea '\\x00ff'", "\\x00ff"),
+     ("uuid 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+     ("timestamptz '2020-01-01'", "2020-01-01 00:00:00+00"), ("timestamp '2020-01-01'", "2020-01-01 00:00:00"),
+     ("timestamp without time zone '2020-01-01'", "2020-01-01 00:00:00"), ("time '10:00'", "10:00:00"),
+     ("date '2020-01-01'", "2020-01-01"), ("interval '1 day'", "1 day"), ("numeric '1.50'", "1.50"), ("int2 '3'", "3"),
+     ("varchar 'a'", "a"), ("float8 '1.5'", "1.5"), ("real '1.5'", "1.5"), ("bool 't'", "true")],
+)  # fmt: skip
+def test_a_typed_text_is_a_cast(world: World, literal: str, value: str) -> None:
+    assert world.value(f"SELECT ({literal})::text") == value

@@ -16,7 +16,7 @@ import pytest
 from serving_world import SCOPE, VISITS_ID, World, key_visits, keyed_layout, make_keyed_state, rows_of
 
 from mvserver import limits
-from mvserver.serving.api import PlanRuns, PullPlan
+from mvserver.serving.api import PlanRequest, PlanRuns, PullPlan
 from mvserver.sql.dialect import parse_pull
 
 
@@ -109,7 +109,7 @@ def test_types_and_names_are_those_of_the_view(keyed: World) -> None:
 
 def test_state_made_anew_is_read_at_once(keyed: World) -> None:
     text = "SELECT visits FROM visits WHERE site = 2 AND url = 'u4'"
-    plan = keyed.service.plan(parse_pull(text), SCOPE, text=text)
+    plan = keyed.service.plan(PlanRequest(parse_pull(text), SCOPE, text=text))
     assert _run(keyed, plan, []) == [(0,)]
     make_keyed_state(keyed, 2, 100)
     keyed.writer.execute(f'UPDATE _state."{VISITS_ID}_2" SET n = 77 WHERE k0 = 2')

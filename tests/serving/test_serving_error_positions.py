@@ -6,6 +6,7 @@ import pytest
 from serving_world import SCOPE, World
 
 from mvserver.errors import SqlError
+from mvserver.serving.api import PlanRequest
 from mvserver.sql.dialect import parse_pull
 
 ANSWERS = [
@@ -38,7 +39,7 @@ ANSWERS = [
 
 def refused(world: World, text: str) -> SqlError:
     with pytest.raises(SqlError) as caught:
-        world.service.plan(parse_pull(text), SCOPE, (), text=text)
+        world.service.plan(PlanRequest(parse_pull(text), SCOPE, (), text=text))
     return caught.value
 
 

@@ -19,8 +19,8 @@ from serving_world import SCOPE, World
 from mvserver import limits
 from mvserver.errors import SqlError
 from mvserver.serving import binding
-from mvserver.serving.api import NOBODY
-from mvserver.serving.binder import Binder
+from mvserver.serving.api import NOBODY, PlanRequest
+from mvserver.serving.binder import DuckBinder
 from mvserver.sql.dialect import parse_pull
 
 ANSWERED_WITHIN_S = 1.0
@@ -124,7 +124,9 @@ def test_what_is_left_behind_ends_at_its_next_step_and_its_cursor_is_used_again(
     try:
         text = "SELECT 4711 AS slow, sum(visits) / 2.5 FROM visits"
         with pytest.raises(SqlError) as raised:
-            world.service.plan(parse_pull(text), SCOPE, stopped=lambda: gate.entered.acquire(blocking=False))
+            world.service.plan(
+                PlanRequest(parse_pull(text), SCOPE, stopped=lambda: gate.entered.acquire(blocking=False))
+            )
         assert raised.value.sqlstate == "57014"
         gate.opened.set()
         binders = world.service._binders
@@ -134,7 +136,7 @@ def test_what_is_left_behind_ends_at_its_next_step_and_its_cursor_is_used_again(
             time.sleep(0.005)
         assert [sql for sql in gate.bound if "4711" in sql] == gate.bound[:1]  # the first step and no other
         (binder,) = binders._free
-        assert isinstance(binder, Binder)
+        assert isinstance(binder, DuckBinder)
         assert world.value("SELECT sum(visits) FROM visits") == 6
         assert binders._free == [binder]
     finally:

@@ -12,7 +12,7 @@ from serving_world import SCOPE, World
 
 from mvserver import limits
 from mvserver.errors import SqlError
-from mvserver.serving.api import PullPlan
+from mvserver.serving.api import PlanRequest, PullPlan
 from mvserver.serving.macro_sizes import OF_DUCKDB, macros
 from mvserver.sql.dialect import parse_pull
 
@@ -29,7 +29,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def _plan(world: World, text: str) -> PullPlan:
-    return world.service.plan(parse_pull(text), SCOPE)
+    return world.service.plan(PlanRequest(parse_pull(text), SCOPE))
 
 
 def _rows(world: World, text: str) -> list[tuple[Any, ...]]:

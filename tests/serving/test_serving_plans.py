@@ -10,7 +10,7 @@ import pytest
 from serving_world import OTHER_ID, SCOPE, TYPES_ID, VISITS_ID, World
 
 from mvserver.errors import SqlError
-from mvserver.serving.api import PullScope
+from mvserver.serving.api import PlanRequest, PullScope
 
 
 @pytest.mark.parametrize(
@@ -280,12 +280,12 @@ def test_plans_are_cached_by_text_scope_and_generation(world: World) -> None:
 
     text = "SELECT visits FROM visits WHERE url = 'cache'"
     assert world.service.cached(text, SCOPE) is None
-    plan = world.service.plan(parse_pull(text), SCOPE, text=text)
+    plan = world.service.plan(PlanRequest(parse_pull(text), SCOPE, text=text))
     assert world.service.cached(text, SCOPE) is plan
     assert world.service.cached(text, PullScope("postgres", ("Odd",), "postgres")) is None
     world.catalog.change()
     assert world.service.cached(text, SCOPE) is None
-    world.service.plan(parse_pull("SELECT pg_backend_pid()"), SCOPE, text="SELECT pg_backend_pid()")
+    world.service.plan(PlanRequest(parse_pull("SELECT pg_backend_pid()"), SCOPE, text="SELECT pg_backend_pid()"))
     assert world.service.cached("SELECT pg_backend_pid()", SCOPE) is None
 
 

@@ -21,7 +21,7 @@ from mvserver import limits
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import PlainRows, Result
 from mvserver.serving import volatile
-from mvserver.serving.api import NOBODY, PullPlan, PullScope
+from mvserver.serving.api import NOBODY, PlanRequest, PullPlan, PullScope
 from mvserver.serving.shared import _key
 from mvserver.serving.snapshot import DuckSnapshot
 from mvserver.sql import pull_functions
@@ -454,13 +454,13 @@ def test_a_large_result_whose_first_asker_has_left(shared: Shared) -> None:
 
 def test_a_seat_given_up_leaves_nothing(shared: Shared) -> None:
     service = shared.world.service
-    plan = service.plan(parse_pull(_MANY), SCOPE)
+    plan = service.plan(PlanRequest(parse_pull(_MANY), SCOPE))
     seat = service.sharing.seat(plan, (), service.snapshot, NOBODY)
     assert seat is not None
     _until(lambda: seat._evaluation.outcome is not None)
     seat.give_up()
     assert not service._memory._queries
-    assert rows_of(seat.snapshot.run(service.plan(parse_pull("SELECT 1 AS x"), SCOPE), ())) == [(1,)]
+    assert rows_of(seat.snapshot.run(service.plan(PlanRequest(parse_pull("SELECT 1 AS x"), SCOPE)), ())) == [(1,)]
     seat.snapshot.close()
 
 

@@ -16,6 +16,7 @@ from serving_world import SCOPE, VISITS_ID, World, rows_of
 
 from catalog.model import Column
 from mvserver import limits
+from mvserver.serving.api import PlanRequest
 from mvserver.serving.templates import Template, template_of
 from mvserver.sql.dialect import parse_pull
 
@@ -99,7 +100,7 @@ def test_random_texts_mean_what_they_mean_by_themselves(keyed: World) -> None:
             )  # fmt: skip
             known = keyed.service.known(text, SCOPE)
             if known is None:
-                keyed.service.plan(parse_pull(text), SCOPE, text=text)
+                keyed.service.plan(PlanRequest(parse_pull(text), SCOPE, text=text))
                 continue
             shared += bool(known[1])
             assert rows_of(keyed.snapshot.run(*known)) == _first_time(keyed, text), text
@@ -119,13 +120,13 @@ def test_random_texts_mean_what_they_mean_by_themselves(keyed: World) -> None:
 )  # fmt: skip
 def test_what_depends_on_its_values_is_planned_for_itself(keyed: World, where: str, other: str) -> None:
     text = f"SELECT url FROM visits WHERE {where}"
-    keyed.service.plan(parse_pull(text), SCOPE, text=text)
+    keyed.service.plan(PlanRequest(parse_pull(text), SCOPE, text=text))
     assert keyed.service.known(text.replace(where, other), SCOPE) is None
 
 
 def test_a_number_of_another_width_has_a_template_of_its_own(keyed: World) -> None:
     text = "SELECT visits FROM visits WHERE site = {}"
-    keyed.service.plan(parse_pull(text.format(1)), SCOPE, text=text.format(1))
+    keyed.service.plan(PlanRequest(parse_pull(text.format(1)), SCOPE, text=text.format(1)))
     assert keyed.service.known(text.format(2), SCOPE) is not None
     assert keyed.service.known(text.format(2**40), SCOPE) is None
 
@@ -134,7 +135,7 @@ def test_another_catalog_scope_or_column_type_has_another_plan(tmp_path: Path) -
     world = World(tmp_path)
     try:
         text = "SELECT visits FROM visits WHERE url = '{}'"
-        world.service.plan(parse_pull(text.format("./home")), SCOPE, text=text.format("./home"))
+        world.service.plan(PlanRequest(parse_pull(text.format("./home")), SCOPE, text=text.format("./home")))
         known = world.service.known(text.format("./a"), SCOPE)
         assert known is not None
         assert rows_of(world.snapshot.run(*known)) == [(1,)]

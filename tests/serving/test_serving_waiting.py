@@ -10,6 +10,7 @@ import pytest
 from serving_world import SCOPE, VISITS_ID, World, rows_of
 
 from mvserver.errors import SqlError
+from mvserver.serving.api import PlanRequest
 from mvserver.serving.turns import Turns
 from mvserver.sql.dialect import parse_pull
 
@@ -29,7 +30,7 @@ MANY = "SELECT g FROM generate_series(1, 100000) AS t(g)"
 def test_a_result_that_is_not_read_holds_no_turn(own: World) -> None:
     service = own.service
     first, second = service.snapshot(), service.snapshot()
-    plan = service.plan(parse_pull(MANY), SCOPE)
+    plan = service.plan(PlanRequest(parse_pull(MANY), SCOPE))
     half_read = first.run(plan, ())
     next(half_read.batches)
     assert len(rows_of(second.run(plan, ()))) == 100_000
@@ -41,7 +42,7 @@ def test_a_result_that_is_not_read_holds_no_turn(own: World) -> None:
 def test_whoever_waits_for_its_turn_can_be_interrupted(own: World) -> None:
     service = own.service
     snapshot = service.snapshot()
-    plan = service.plan(parse_pull("SELECT count(*) FROM visits"), SCOPE)
+    plan = service.plan(PlanRequest(parse_pull("SELECT count(*) FROM visits"), SCOPE))
     raised: list[SqlError] = []
     began = threading.Event()
 
@@ -90,10 +91,10 @@ def test_no_more_than_the_width_at_a_time() -> None:
 def test_a_view_without_content_is_named_with_its_cause(own: World) -> None:
     service = own.service
     snapshot = service.snapshot()
-    before = service.plan(parse_pull("SELECT url FROM visits"), SCOPE)
+    before = service.plan(PlanRequest(parse_pull("SELECT url FROM visits"), SCOPE))
     own.writer.execute(f'DROP VIEW _views."{VISITS_ID}"')
     for attempt in (
-        lambda: service.plan(parse_pull("SELECT visits FROM visits"), SCOPE),
+        lambda: service.plan(PlanRequest(parse_pull("SELECT visits FROM visits"), SCOPE)),
         lambda: rows_of(snapshot.run(before, ())),
     ):
         with pytest.raises(SqlError) as raised:

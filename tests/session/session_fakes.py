@@ -16,9 +16,9 @@ from catalog.model import Role
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Result, Startup
-from mvserver.serving.api import NOBODY, Owner, PullPlan, PullScope, never
+from mvserver.serving.api import NOBODY, Owner, PlanRequest, PullPlan, PullScope, never
 from mvserver.session.backend import SessionBackend
-from mvserver.session.services import Services
+from mvserver.session.services import SessionServices
 from mvserver.session.session import Session
 from mvserver.sql import parse
 from mvserver.sql.statements.base import Statement
@@ -117,19 +117,11 @@ class FakePulls:
         found = self.cached(text, scope)
         return None if found is None or found.parameter_oids else (found, ())
 
-    def plan(
-        self,
-        select: exp.Expression,
-        scope: PullScope,
-        parameter_oids: Sequence[int] = (),
-        *,
-        text: str | None = None,
-        start: int = 0,
-        stopped: Callable[[], bool] = never,
-    ) -> PullPlan:
+    def plan(self, request: PlanRequest) -> PullPlan:
+        text, scope, parameter_oids = request.text, request.scope, request.parameter_oids
         found = None if text is None else self.cached(text, scope, parameter_oids)
         if found is None:
-            found = self._plan(select, scope, parameter_oids)
+            found = self._plan(request.select, scope, parameter_oids)
             if text is not None:
                 self._plans[text, scope, tuple(parameter_oids), self.generation] = found
         return found
@@ -285,7 +277,7 @@ class World:
         self.router = FakeRouter()
         self.views = FakeViews()
         self.directory = FakeDirectory()
-        self.services = Services(parse, self.router, self.pulls, self.views, self.directory, **services)
+        self.services = SessionServices(parse, self.router, self.pulls, self.views, self.directory, **services)
         self.backend = SessionBackend(self.services)
 
     def open(self, user: str = "postgres", database: str = "postgres", **parameters: str) -> Session:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from sqlglot import exp
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Result
 from mvserver.routing.push import PushBatches
-from mvserver.serving.api import PullPlan, PullScope, ReadsStream, never
+from mvserver.serving.api import PlanRequest, PullPlan, ReadsStream
 from mvserver.session.session import Session
 from mvserver.sql.statements.base import Statement
 from mvserver.sql.statements.queries import PushQuery
@@ -26,19 +26,10 @@ FIELDS = (Field("a", 23),)
 class StreamPulls(FakePulls):
     """Knows that ``s`` is a stream."""
 
-    def plan(
-        self,
-        select: exp.Expression,
-        scope: PullScope,
-        parameter_oids: Sequence[int] = (),
-        *,
-        text: str | None = None,
-        start: int = 0,
-        stopped: Callable[[], bool] = never,
-    ) -> PullPlan:
-        if any(table.name == "s" for table in select.find_all(exp.Table)):
+    def plan(self, request: PlanRequest) -> PullPlan:
+        if any(table.name == "s" for table in request.select.find_all(exp.Table)):
             raise ReadsStream("stream", "s", 15)
-        return super().plan(select, scope, parameter_oids, text=text, start=start, stopped=stopped)
+        return super().plan(request)
 
 
 class PlainShaper:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from mvserver.compiler.capabilities.model import (
     Capability,
-    Example,
     Lowering,
     Nulls,
     Overload,
@@ -16,6 +15,7 @@ from mvserver.compiler.capabilities.model import (
 )
 from mvserver.compiler.expressions import Expression
 from mvserver.sql.types import Kind, SqlType
+from mvserver.sql.worked_examples import Example
 
 BOOLEAN = Parameter(Kind.BOOLEAN)
 TINYINT = Parameter(Kind.TINYINT)

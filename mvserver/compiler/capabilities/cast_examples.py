@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mvserver.compiler.capabilities.build import example, fails
-from mvserver.compiler.capabilities.model import Example
+from mvserver.sql.worked_examples import Example
 
 
 def _text(sql: str, expected: str | None) -> Example:

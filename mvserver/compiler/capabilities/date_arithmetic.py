@@ -14,10 +14,9 @@ from mvserver.compiler.capabilities.build import (
     example,
     on,
 )
-from mvserver.compiler.capabilities.model import Example, Overload
+from mvserver.compiler.capabilities.model import Overload
 from mvserver.sql import types as t
-
-MICROS = "unix_micros(CAST({0} AS TIMESTAMP_LTZ))"
+from mvserver.sql.worked_examples import Example
 
 
 def _difference(left: str, right: str) -> str:

@@ -23,13 +23,14 @@ from mvserver.compiler.capabilities.build import (
     on,
     same,
 )
-from mvserver.compiler.capabilities.model import Capability, Example, Lowered
+from mvserver.compiler.capabilities.model import Capability, Lowered
 from mvserver.compiler.capabilities.refused import needs_constant
 from mvserver.compiler.capabilities.spark_text import guard, spark_type
 from mvserver.compiler.coercion import bounded_decimal
 from mvserver.compiler.expressions import Expression, Literal
 from mvserver.sql import types as t
 from mvserver.sql.types import SqlType
+from mvserver.sql.worked_examples import Example
 
 _DOUBLE_NOTE = "numeric arguments are computed in double precision"
 # Spark takes a zero's sign away, on which it depends to which side of the half turn an angle lies.

@@ -14,6 +14,7 @@ from mvserver.compiler.expressions import Expression, Literal
 from mvserver.compiler.lengths import UNKNOWN, Length
 from mvserver.compiler.type_names import postgres_name
 from mvserver.sql.types import Kind, SqlType
+from mvserver.sql.worked_examples import Example
 
 
 @dataclass(frozen=True)
@@ -84,18 +85,6 @@ class Nulls(enum.Enum):
     STRICT = "NULL when any argument is NULL"
     SKIPS = "NULL arguments are left out"
     SPECIAL = "as the meaning says"
-
-
-@dataclass(frozen=True)
-class Example:
-    """``sql`` stands for itself (no columns); ``expected`` is the text that PostgreSQL prints for it cast to text, or
-    None for NULL; ``error`` is the SQLSTATE where it fails; ``postgres`` is False where PostgreSQL has no such thing.
-    """
-
-    sql: str
-    expected: str | None = None
-    error: str | None = None
-    postgres: bool = True
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.rows import TEXT, fields, result
 from mvserver.routing.views import plan_view
 from mvserver.routing.work import Work
-from mvserver.serving.api import PullScope, ReadsStream, owner_of, refuse_continuous
+from mvserver.serving.api import PlanRequest, ReadsStream, owner_of, refuse_continuous
 from mvserver.session.context import SessionContext
 from mvserver.sql.push import push_query
 from mvserver.sql.statements.queries import Explain, Pull, PushQuery
@@ -35,10 +35,10 @@ def _lines(statement: Explain, context: SessionContext, services: Services) -> S
     inner = statement.statement
     if isinstance(inner, Pull):
         try:
-            scope = _scope(context)
+            scope = context.scope()
             refuse_continuous(inner, scope)
             planned = services.pulls.plan(
-                inner.select, scope, text=inner.text, start=inner.start, stopped=context.cancelled
+                PlanRequest(inner.select, scope, text=inner.text, start=inner.start, stopped=context.cancelled)
             )
             return services.pulls.explain(planned, owner=owner_of(scope), stopped=context.cancelled)
         except ReadsStream:
@@ -63,18 +63,6 @@ def _push_lines(query: PushQuery, context: SessionContext, services: Services) -
     plan = push.plan(query, context, services).plan
     kinds = ["  Each row with the kind of its change: +I, -U, +U or -D"] if replaces_rows(plan) else []
     return [f"Push query, {end}", *kinds, *services.explain_plan(plan)]
-
-
-def _scope(context: SessionContext) -> PullScope:
-    """As the session would read."""
-    settings = context.settings
-    return PullScope(
-        context.database,
-        context.search_path,
-        context.role,
-        settings.get("timezone", "UTC"),
-        reads_streams=settings.get("mv.stream_reads") == "bounded",
-    )
 
 
 def _check_options(statement: Explain) -> None:

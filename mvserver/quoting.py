@@ -1,7 +1,8 @@
-"""Identifiers as text."""
+"""Identifiers as SQL text, for all rooms."""
 
 from __future__ import annotations
 
 
 def quoted(name: str) -> str:
+    """Any name as an identifier."""
     return '"' + name.replace('"', '""') + '"'
