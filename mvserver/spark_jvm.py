@@ -87,6 +87,7 @@ def start_jvm(
             command,
             stdin=subprocess.PIPE,
             env={
+                "SPARK_LOCAL_IP": "127.0.0.1",
                 **(os.environ if environment is None else environment),
                 "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
                 "SPARK_CONNECT_MODE": "0",
