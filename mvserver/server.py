@@ -314,6 +314,7 @@ class Rooms:
             finished_rows_memory=settings.finished_rows_memory,
             why_missing=lambda view_id: _why_missing(view_id, directory, self.engine),
             version=lambda view_ids: _version(view_ids, directory, self.writer.commits),
+            layouts=self.writer.layouts,
         )
         self._close.callback(pulls.close)
         self.pulls = pulls

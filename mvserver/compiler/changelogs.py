@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from mvserver import sqlstates
-from mvserver.compiler.derived import ChangelogJoin, Derived, Groups
 from mvserver.compiler.expressions import ColumnReference, KeyReference
-from mvserver.compiler.plans import TIMED, Aggregation, ContinuousPlan, Projection
+from mvserver.compiler.plans import TIMED, Aggregation, ChangelogJoin, ContinuousPlan, Derived, Groups, Projection
 from mvserver.errors import SqlError
 
 CHANGELOG = "changelog"

@@ -9,12 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import duckdb
 from sqlglot import exp
 
-from mvserver import interrupts, limits
+from mvserver import interrupts, limits, sqlstates
 from mvserver.errors import SqlError, raise_instead
 from mvserver.pgcatalog.system import SystemCatalog
 from mvserver.serving import binding, classify, constants
@@ -22,7 +23,7 @@ from mvserver.serving.api import Owner, StreamRead, never
 from mvserver.serving.binding import Bound
 from mvserver.serving.culprits import explained
 from mvserver.serving.database import Database
-from mvserver.serving.direct import StateReader
+from mvserver.serving.direct import direct
 from mvserver.serving.duck_errors import translate
 from mvserver.serving.duck_text import written
 from mvserver.serving.leaving import LeavableWork, WorkLeft
@@ -34,6 +35,7 @@ from mvserver.serving.streams import register_empty
 from mvserver.serving.turns import Turns
 from mvserver.serving.typed_passes import typed
 from mvserver.sql.trees import dismantle
+from spark_sinks.duckdb.layout import ViewLayouts
 
 T = TypeVar("T")
 
@@ -48,12 +50,13 @@ class BoundTree:
 class DuckBinder:
     """One cursor, for one thread at a time."""
 
-    def __init__(self, database: Database, system: SystemCatalog) -> None:
+    def __init__(self, database: Database, system: SystemCatalog, layouts: ViewLayouts) -> None:
         self._system = system
+        self._database = database.name
+        self._layouts = layouts
         self._cursor = database.cursor()
         for setting in reader_settings(system):
             self._cursor.execute(setting)
-        self._state = StateReader(self._cursor, database.name)
         self.left: Callable[[], bool] = never  # whether nobody waits for the present work any more
 
     def close(self) -> None:
@@ -108,25 +111,39 @@ class DuckBinder:
         if query.kind not in (classify.POINT, classify.RANGE):
             return None
         (view,) = query.reads.views.values()
-        made = self._state.direct(tree, view.id, view.key_columns, point=query.kind == classify.POINT)
+        layout = self._layouts.of(view.id)
+        if layout is None:
+            return None
+        made = direct(tree, layout, self._database, view.key_columns, point=query.kind == classify.POINT)
         if made is None:
             return None
         self.go_on()
-        found = binding.bind(self._cursor, written(made))
+        try:
+            found = binding.bind(self._cursor, written(made))
+        except SqlError as error:
+            if error.sqlstate != sqlstates.UNDEFINED_TABLE:
+                raise
+            return None  # the state is just being made anew
         return made if found.types == bound.types and found.parameters == bound.parameters else None
 
 
 class DuckBinders:
     """As many as have been needed at the same time, up to a limit."""
 
-    def __init__(self, database: Database, system: SystemCatalog, leavable: LeavableWork, memory: MemoryWatch) -> None:
-        self._database = database
-        self._system = system
+    def __init__(
+        self,
+        database: Database,
+        system: SystemCatalog,
+        layouts: ViewLayouts,
+        leavable: LeavableWork,
+        memory: MemoryWatch,
+    ) -> None:
+        self._make = partial(DuckBinder, database, system, layouts)
         self._leavable = leavable
         self._memory = memory
         self._turns = Turns(limits.BINDINGS_MAX)  # whoever leaves gives his back: a binding left behind has none
         self._lock = threading.Lock()
-        self._free: list[DuckBinder] = [DuckBinder(database, system)]
+        self._free: list[DuckBinder] = [self._make()]
         self._closed = False
 
     def run(self, work: Callable[[DuckBinder], T], owner: Owner, stopped: Callable[[], bool]) -> T:
@@ -157,7 +174,7 @@ class DuckBinders:
     def _with_binder(self, work: Callable[[DuckBinder], T], left: Callable[[], bool], at_work: list[DuckBinder]) -> T:
         with self._lock:
             binder = self._free.pop() if self._free else None
-        binder = binder or DuckBinder(self._database, self._system)
+        binder = binder or self._make()
         binder.left = left
         at_work.append(binder)
         try:

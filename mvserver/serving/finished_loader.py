@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import sqlglot
-from sqlglot import exp
 
 from mvserver.quoting import quoted
 from mvserver.serving import duck_types, few_rows
-from mvserver.serving.database import STATE_SCHEMA, VIEW_SCHEMA, Database
+from mvserver.serving.database import VIEW_SCHEMA, Database
 from mvserver.serving.finished_view import Budget, FinishedView, Row
+from spark_sinks.duckdb.layout import ViewLayouts
 
 _PIECE_ROWS = 500  # made into Python's values at a time: other threads wait for so long
 _ROW_BYTES_MIN = 150
@@ -21,7 +20,6 @@ _KEY_TYPES: dict[str, type] = {
     "TINYINT": int, "SMALLINT": int, "INTEGER": int, "BIGINT": int, "HUGEINT": int, "VARCHAR": str,
 }  # fmt: skip
 _CHANGED = "mv_finished_keys"
-_ZONED = "TIMESTAMP WITH TIME ZONE"
 
 
 class CannotBeKept(Exception):  # noqa: N818 - a finding
@@ -43,8 +41,9 @@ class Source:
 class Loader:
     """For one thread. ``settings`` are those of a cursor that answers pull queries."""
 
-    def __init__(self, database: Database, settings: Sequence[str]) -> None:
+    def __init__(self, database: Database, layouts: ViewLayouts, settings: Sequence[str]) -> None:
         self._database = database.name
+        self._layouts = layouts
         self._cursor = database.cursor()
         for setting in settings:
             self._cursor.execute(setting)
@@ -56,7 +55,9 @@ class Loader:
     # --- what there is to keep ----------------------------------------------------------------------------------------
     def source(self, view_id: str, key: Sequence[str]) -> Source:
         """CannotBeKept where its rows are of more than its state, or its key is of other types."""
-        tables = self._tables(view_id)
+        layout = self._layouts.of(view_id)
+        if layout is None or not layout.by_state_alone:
+            raise CannotBeKept  # what it shows depends on more, such as a watermark
         found = {str(name): str(kind) for name, kind, *_ in self._all(f"DESCRIBE {self._view(view_id)}")}
         if not all(found.get(name) in _KEY_TYPES for name in key):
             raise CannotBeKept
@@ -66,30 +67,9 @@ class Loader:
             tuple(columns),
             tuple(duck_types.arrow_type(found[name]) for name in columns),
             tuple(_KEY_TYPES[found[name]] for name in key),
-            tables,
-            self._has_zoned_columns(tables),
+            layout.reads,
+            layout.zoned,
         )
-
-    def _tables(self, view_id: str) -> frozenset[str]:
-        texts = self._all(
-            "SELECT sql FROM duckdb_views() WHERE database_name = $1 AND schema_name = $2 AND view_name = $3",
-            [self._database, VIEW_SCHEMA, view_id],
-        )
-        if not texts:
-            raise CannotBeKept
-        body = sqlglot.parse_one(str(texts[0][0]), read="duckdb").expression
-        tables = list(body.find_all(exp.Table)) if isinstance(body, exp.Expression) else []
-        if not tables or any(table.db != STATE_SCHEMA for table in tables):
-            raise CannotBeKept  # what it shows depends on more, such as a watermark
-        return frozenset(table.name for table in tables)
-
-    def _has_zoned_columns(self, tables: frozenset[str]) -> bool:
-        rows = self._all(
-            "SELECT count(*) FROM duckdb_columns() WHERE database_name = $1 AND schema_name = $2 "
-            f"AND table_name IN (SELECT unnest($3)) AND data_type LIKE '%{_ZONED}%'",
-            [self._database, STATE_SCHEMA, list(tables)],
-        )
-        return bool(rows[0][0])
 
     # --- its rows -----------------------------------------------------------------------------------------------------
     def load(self, source: Source, budget: Budget, stopped: Callable[[], bool]) -> FinishedView:
@@ -137,8 +117,8 @@ class Loader:
     def _view(self, view_id: str) -> str:
         return f'{quoted(self._database)}.{VIEW_SCHEMA}."{view_id}"'
 
-    def _all(self, text: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = self._cursor.execute(text, list(parameters)).fetchall()
+    def _all(self, text: str) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = self._cursor.execute(text).fetchall()
         return rows
 
 

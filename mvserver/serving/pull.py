@@ -51,6 +51,7 @@ from mvserver.serving.templates import can_stand, stands_for, template_of
 from mvserver.serving.turns import Turns
 from mvserver.sql.dialect import parse_pull
 from mvserver.sql.trees import dismantle
+from spark_sinks.duckdb.layout import ViewLayouts
 
 
 class DuckPullService:
@@ -68,11 +69,13 @@ class DuckPullService:
         finished_rows_memory: int = 0,
         why_missing: Cause = lambda view_id: None,
         version: Callable[[Sequence[str]], Version | None] = lambda view_ids: None,
+        layouts: ViewLayouts | None = None,
     ) -> None:
         """The memory limits are in bytes; there may be none for the process. ``concurrency`` bounds the queries at work
         at the same time, not those that are open; ``version`` is that of the rows of some views, None where it cannot
         be told now, and nothing is shared. With finished rows, all that changes the views must be told to
-        ``finished``."""
+        ``finished``. ``layouts`` are the writer's: a view whose layout is not known is read as DuckDB has it."""
+        layouts = layouts or ViewLayouts()
         self._database = database
         self._source = source
         self._turns = Turns(concurrency)
@@ -82,11 +85,13 @@ class DuckPullService:
         process = None if process_memory_limit is None else Process(process_memory_limit)
         self._memory = MemoryWatch(self._measuring, query_memory_limit, process)
         self._leavable = LeavableWork(self._memory.admit)
-        self._binders = DuckBinders(database, self._system, self._leavable, self._memory)
+        self._binders = DuckBinders(database, self._system, layouts, self._leavable, self._memory)
         self._plans: PlanCache[PullPlan] = PlanCache()
         self.gathering = gathering.GatheredLookUps(self._snapshot)
         self.sharing = SharedReads(version, self._leavable)
-        self.finished = KeptViews(lambda: Loader(database, reader_settings(self._system)), finished_rows_memory)
+        self.finished = KeptViews(
+            lambda: Loader(database, layouts, reader_settings(self._system)), finished_rows_memory
+        )
         self._templates: PlanCache[PullPlan | None] = PlanCache()  # None: a text that has to be planned
 
     def warm_up(self) -> None:

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from catalog.model import Query, Relation
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
-from mvserver.streaming.csas import SinkQuery, SinkServices
+from mvserver.streaming.csas import SinkQuery
 from mvserver.streaming.derived import DerivedSource, DerivedSources
 from mvserver.streaming.engine_services import EngineServices
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.outputs import (
     OutputSubscriber,
     keeps_rows,
@@ -38,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class Adoption:
-    """All calls are made under the engine's lock."""
+    """All calls are made in the turn of a statement."""
 
     def __init__(
         self,
@@ -50,17 +51,7 @@ class Adoption:
         self._services = services
         self._sources = sources
         self._derived = derived
-        self._sink_services = SinkServices(
-            session=pipeline_services.session,
-            gate=pipeline_services.gate,
-            writer=pipeline_services.writer,
-            work_directory=pipeline_services.work_directory,
-            records_per_trigger=pipeline_services.records_per_trigger,
-            reached=pipeline_services.reached,
-            health_interval_s=pipeline_services.health_interval_s,
-            batch_timeout_s=pipeline_services.batch_timeout_s,
-            guard=pipeline_services.guard,
-        )
+        self._pipeline_services = pipeline_services
 
     def adopt(self, query: Query, row: SubscriberRow | None) -> RunningQuery:
         """``row``: what the ledger has of it. A query that cannot be set up is recorded with the cause."""
@@ -91,10 +82,11 @@ class Adoption:
         if view_id_of(query) != sink.id:
             target = with_outbox(target)
             running.relay = self._relay(query, target, sink)
+        known = row is not None and row.version == query.definition_version and self._is_stored(target)
         pipeline, fresh = self._sources.of_source(*self._services.stored(query.source_ids[0]), plan)
-        known = self._services.writer.has_tables(target.tables)
-        if row is not None and row.version == query.definition_version and known:
-            subscriber = self._known(row, target, running.relay)
+        subscriber: Subscriber
+        if row is not None and known:
+            subscriber = known_subscriber(row, target, running.relay)
         else:
             subscriber = self._new(query, target, pipeline, fresh=fresh, relay=running.relay)
         subscriber.terminated = query.desired_state == "terminated"
@@ -104,18 +96,20 @@ class Adoption:
         if running.relay is not None:
             running.relay.start()
 
-    def _known(self, row: SubscriberRow, target: Target, relay: Relay | None) -> Subscriber:
-        subscriber = known_subscriber(row, target, relay)
-        writer = self._services.writer
+    def _is_stored(self, target: Target) -> bool:
+        """Whether DuckDB has the whole state. Its view is then made anew, and can be read whatever its source does."""
+        layout, writer = layout_of(target), self._services.writer
+        if not writer.has_tables(layout.tables):
+            return False
         with writer.transaction():
-            writer.execute(target.view_statement)  # its text may have changed with the version of the server
-        return subscriber
+            writer.replace_view(layout)
+        return True
 
     def _new(self, query: Query, target: Target, pipeline: Pipeline, *, fresh: bool, relay: Relay | None) -> Subscriber:
         version, writer = query.definition_version, self._services.writer
         position = pipeline.reader.adopt(json.loads(query.start_position), fresh=fresh)
         with writer.transaction() as ledger:
-            writer.create_state(target.state, target.view_statement, target.outbox)
+            writer.create_state(target.state, layout_of(target), target.outbox)
             ledger.add_subscriber(query.id, version, pipeline.id, position)
         # Either new, or its state was lost: then the source must still have all that it was made of.
         policy = target.plan.scan.error_handling
@@ -151,7 +145,7 @@ class Adoption:
         sink_store, sink_stream = self._services.stored(query.sink_id)
         reader = self._services.stores.reader(store, stream, plan, self._services.work_directory / query.id)
         sink = self._services.stores.sink(sink_store, sink_stream, query.id)
-        running.sink = SinkQuery(query, plan, reader, sink, self._sink_services)
+        running.sink = SinkQuery(query, plan, reader, sink, self._pipeline_services)
         if query.desired_state != "terminated":
             running.sink.start()
 
@@ -195,7 +189,7 @@ class Adoption:
         target = build_target(query_id, old.view_id, version, old.plan)
         writer = self._services.writer
         with writer.transaction() as ledger:
-            writer.create_state(target.state, target.view_statement)
+            writer.create_state(target.state, layout_of(target))
             writer.drop_state(old.state.tables, None)
             ledger.add_subscriber(query_id, version, pipeline.id, position, note)
         subscriber = Subscriber(target, version, position, target.plan.scan.error_handling, note=note)

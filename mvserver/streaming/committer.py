@@ -13,10 +13,10 @@ from mvserver.errors import SqlError
 from mvserver.streaming.evaluate import Evaluated
 from mvserver.streaming.pace import Pace
 from mvserver.streaming.roster import Roster
-from mvserver.streaming.shares import Share, Work
+from mvserver.streaming.shares import EvaluatedBatch, Share
 from mvserver.streaming.standings import standing, watched_state
 from spark_sinks.base import SourceReader
-from spark_sinks.duckdb.batch_plans import Advance, Commit, Move, TableMerge
+from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, Move, TableMerge
 from spark_sinks.duckdb.ledger import RejectedRow, encode
 from spark_sinks.duckdb.writer import MergeError, Writer
 
@@ -35,14 +35,14 @@ class Committer:
         self._reader = reader
         self._writer = writer
         self._committed = committed
-        self._queue: queue.Queue[Work | None] = queue.Queue(_QUEUE_BATCHES)
+        self._queue: queue.Queue[EvaluatedBatch | None] = queue.Queue(_QUEUE_BATCHES)
         self.pace = Pace()
 
-    def put(self, work: Work) -> None:
+    def put(self, batch: EvaluatedBatch) -> None:
         """Waits for room. Given up where the generation has ended with an error: it begins again from the ledger."""
         while self._roster.error is None:
             try:
-                self._queue.put(work, timeout=0.2)
+                self._queue.put(batch, timeout=0.2)
             except queue.Full:
                 continue
             self.pace.queued()
@@ -58,37 +58,37 @@ class Committer:
 
     def loop(self) -> None:
         while True:
-            work = self._queue.get()
+            batch = self._queue.get()
             try:
-                if work is None:
+                if batch is None:
                     return
                 self.pace.began()
                 began = time.monotonic()
                 if self._roster.error is None:
-                    self._commit(work)
+                    self._commit(batch)
             except Exception as error:  # noqa: BLE001 - ends the generation, which starts again from the ledger
                 self._writer.damage.notice(error)
                 _log.exception("a commit failed")
                 self._roster.error = error
             finally:
-                if work is not None:
+                if batch is not None:
                     self.pace.ended()
-                    work.commit_s = time.monotonic() - began
-                    work.done.set()
+                    batch.commit_s = time.monotonic() - began
+                    batch.done.set()
                 self._queue.task_done()
 
-    def _commit(self, work: Work) -> None:
-        if work.entry is not None:
-            self._reader.confirm(work.entry.start)
-        shares = self._write(work)
+    def _commit(self, batch: EvaluatedBatch) -> None:
+        if batch.entry is not None:
+            self._reader.confirm(batch.entry.start)
+        shares = self._write(batch)
         written = set(map(id, shares))
         filled = []
         with self._roster.lock:
-            self._roster.rate.add(work.records)
-            if work.entry is not None:
-                self._roster.position = work.entry.end
+            self._roster.rate.add(batch.records)
+            if batch.entry is not None:
+                self._roster.position = batch.entry.end
                 self._roster.stalled = None
-            for evaluated, part in work.parts:
+            for evaluated, part in batch.parts:
                 delivered = {delivery.query_id: delivery.rows for delivery in evaluated.deliveries}
                 for share in part:
                     if id(share) not in written:
@@ -104,12 +104,12 @@ class Committer:
         self._roster.set_filled(filled)
         self._committed([share.subscriber.query_id for share in shares])
 
-    def _write(self, work: Work) -> list[Share]:
+    def _write(self, batch: EvaluatedBatch) -> list[Share]:
         """The shares that are in DuckDB now. Who takes part is decided under the lock of the transaction: whoever has
         taken a query away, and then waited for that lock, meets no batch of it any more."""
         with self._writer.commit_lock:
             while True:
-                commit, shares = self._commit_of(work)
+                commit, shares = self._commit_of(batch)
                 try:
                     self._writer.commit(commit)
                 except MergeError as failed:
@@ -119,7 +119,7 @@ class Committer:
                     continue
                 return shares
 
-    def _commit_of(self, work: Work) -> tuple[Commit, list[Share]]:
+    def _commit_of(self, batch: EvaluatedBatch) -> tuple[BatchCommit, list[Share]]:
         """The transaction of a batch for the subscribers that still stand where it begins for them."""
         merges: list[TableMerge] = []
         rejected: list[RejectedRow] = []
@@ -127,7 +127,7 @@ class Committer:
         kept: list[Share] = []
         stopped: list[tuple[Share, SqlError]] = []
         with self._roster.lock:
-            for evaluated, part in work.parts:
+            for evaluated, part in batch.parts:
                 taking = []
                 for share in part:
                     if not self._still_wants(share):
@@ -151,7 +151,7 @@ class Committer:
         for share, refused in stopped:
             self._roster.fail(share.subscriber, refused)
         advances = self._advances(kept)
-        return Commit(work.entry, tuple(merges), tuple(rejected), _joined(moves), advances=advances), kept
+        return BatchCommit(batch.entry, tuple(merges), tuple(rejected), _joined(moves), advances=advances), kept
 
     def _advances(self, shares: Sequence[Share]) -> tuple[Advance, ...]:
         """The partitions behind the watermark of each windowed view."""

@@ -11,14 +11,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.model import Query
-from mvserver import limits, sqlstates
+from mvserver import sqlstates
 from mvserver.compiler.plans import ContinuousPlan, ErrorHandling, Projection
 from mvserver.errors import SqlError, words_of
 from mvserver.sql.types import Kind
@@ -29,35 +27,20 @@ from mvserver.streaming.batch_watch import BatchOverran, BatchTooLarge, BatchUnw
 from mvserver.streaming.evaluator import can_be_smaller, limit_s
 from mvserver.streaming.generation import run_batches
 from mvserver.streaming.isolation import IsolatedError
+from mvserver.streaming.pipeline import PipelineServices
 from mvserver.streaming.program import build_program
 from mvserver.streaming.rejected import rejected_rows
 from mvserver.streaming.source_watch import health_of
-from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.spark_errors import blame, is_data_error, sql_error
-from mvserver.streaming.spark_guard import Range, SparkGuard, Unguarded
+from mvserver.streaming.spark_guard import Range
 from mvserver.streaming.spark_state import SparkLostError, SparkState
 from mvserver.streaming.subscribers import Member, Rate, obstacle_of, stands_for
 from mvserver.streaming.targets import build_target
 from spark_sinks.base import Position, SourceReader, TransactionalSink
 from spark_sinks.decode.columns import text
-from spark_sinks.duckdb.writer import Writer
 
 _log = logging.getLogger(__name__)
-_HEALTH_S = 3.0
 _RENEW_S = 86_400.0  # brokers forget a group's position some days after its last commit
-
-
-@dataclass(frozen=True)
-class SinkServices:
-    session: Callable[[Callable[[], bool]], SparkSession]
-    gate: SparkGate
-    writer: Writer
-    work_directory: Path
-    records_per_trigger: int
-    reached: Callable[[str], None] = lambda step: None
-    health_interval_s: float = _HEALTH_S
-    batch_timeout_s: float = limits.BATCH_TIMEOUT_S
-    guard: SparkGuard = field(default_factory=Unguarded)
 
 
 class SinkQuery:
@@ -69,7 +52,7 @@ class SinkQuery:
         plan: ContinuousPlan,
         reader: SourceReader,
         open_sink: Callable[[], TransactionalSink],
-        services: SinkServices,
+        services: PipelineServices,
     ) -> None:
         if not isinstance(plan, Projection):
             raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "a stream can only be made of projections and filters")

@@ -17,6 +17,7 @@ from catalog.model import Query
 from mvserver.compiler.plans import Scan
 from mvserver.streaming.api import QueryState, QueryStatus
 from mvserver.streaming.feeds import Node, log_pipeline, nodes
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.outputs import Outlet, OutputSubscriber, known_subscriber
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.spark_types import spark_schema
@@ -28,6 +29,7 @@ from spark_sinks.duckdb import join_sides
 from spark_sinks.duckdb.group_logs import GroupTables
 from spark_sinks.duckdb.ledger import SubscriberRow
 from spark_sinks.duckdb.log_reader import LogReader
+from spark_sinks.duckdb.names import state_name
 from spark_sinks.duckdb.sent_rows import SentRows
 from spark_sinks.duckdb.writer import MergeError
 
@@ -152,7 +154,7 @@ class DerivedSources:
     ) -> tuple[DerivedSource, Subscriber]:
         """Takes up a query; what is not in DuckDB is made, whole. Nothing runs yet. ``rebuilt``: from what the sources
         still have."""
-        table = f"{target.view_id}_{query.definition_version}"
+        table = state_name(target.view_id, query.definition_version)
         made = DerivedSource(nodes=list(nodes(target, table, _reader_id(query))))
         for node in made.nodes:
             self._add_log(made, query, node)
@@ -165,11 +167,12 @@ class DerivedSources:
         )
         writer, version = self._services.writer, query.definition_version
         targets = [target, *(side for _, _, side in sides)]
-        whole = writer.has_tables((*target.tables, *made.tables))
+        layout = layout_of(target)
+        whole = writer.has_tables((*layout.tables, *made.tables))
         main: Subscriber
         if whole and all(each.query_id in rows and rows[each.query_id].version == version for each in targets):
             with writer.transaction():
-                writer.execute(target.view_statement)
+                writer.replace_view(layout)
                 for node in made.nodes:
                     if node.join is not None:
                         writer.execute(join_sides.wake_statement(node.join))
@@ -213,7 +216,7 @@ class DerivedSources:
         kept = None if isinstance(target.state, SentRows) else target.outbox
         with writer.transaction() as ledger:
             writer.drop_state(made.tables, None)
-            writer.create_state(target.state, target.view_statement, kept)
+            writer.create_state(target.state, layout_of(target), kept)
             for node in made.nodes:
                 for statement in node.tables.create_statements():
                     writer.execute(statement)

@@ -101,11 +101,8 @@ def evaluated_rows(
             views.append(ViewMerge(view.target.query_id, view.target.state, changes=changes, keeper=view.target.keeper))
         elif view.judging is not None:
             views.append(_judged(view, view.judging, null_keys=_has_nulls(table, view)))
-        elif statements := view.own_statements(_RELATION):
+        elif statements := view.take_statements(_RELATION):
             views.append(ViewMerge(view.target.query_id, view.target.state, statements=statements))
-        elif view.outputs:
-            append = view.append_statement(_RELATION)
-            views.append(ViewMerge(view.target.query_id, view.target.state, append=append, event=view.event))
         else:
             views.append(rolled_up(view, null_keys=_has_nulls(table, view)))
     return replace(_evaluated(table, tuple(views), rejected, reader), deliveries=tuple(deliveries))

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from mvserver import limits
 from mvserver.compiler import lower_duckdb
 from mvserver.compiler.changelogs import CHANGELOG
-from mvserver.compiler.derived import (
-    EVENT_TIME,
+from mvserver.compiler.derived import EVENT_TIME, has_marks
+from mvserver.compiler.plans import (
     ChangelogJoin,
     Derived,
     Groups,
@@ -18,11 +18,10 @@ from mvserver.compiler.derived import (
     IntervalJoin,
     JoinKind,
     JoinSide,
+    Scan,
     TemporalJoin,
     UnionAll,
-    has_marks,
 )
-from mvserver.compiler.plans import Scan
 from mvserver.streaming.along import along
 from mvserver.streaming.finished import group_log
 from mvserver.streaming.targets import Target, target_of, until_closed

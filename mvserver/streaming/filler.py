@@ -21,7 +21,7 @@ from mvserver.streaming.committer import Committer
 from mvserver.streaming.evaluator import BatchEvaluator
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.rounds import RoundSize
-from mvserver.streaming.shares import Share, Work
+from mvserver.streaming.shares import EvaluatedBatch, Share
 from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.spark_guard import Range, SparkGuard, Unguarded
 from mvserver.streaming.spark_state import SparkLostError
@@ -164,13 +164,13 @@ class Filler:
             part = self._evaluator.evaluate(frame, shares, records, tasks_max=tasks_max)
             evaluation_s = time.monotonic() - began
         self._roster.grow_batches(records)
-        work = Work(None, [part])
-        self._committer.put(work)
-        while not work.done.wait(1.0):
+        batch = EvaluatedBatch(None, [part])
+        self._committer.put(batch)
+        while not batch.done.wait(1.0):
             if self._stopping.is_set() or self._roster.error is not None:
                 return 0.0
         if beside and group[0].kept:
-            self.size.measured(records, evaluation_s, work.commit_s)
+            self.size.measured(records, evaluation_s, batch.commit_s)
             return min(_REST_S_MAX, _REST_SHARE * evaluation_s)
         return 0.0
 

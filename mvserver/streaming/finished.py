@@ -1,44 +1,93 @@
-"""The user's columns over a state: what DuckDB finishes of merged measures and counted values, as one SELECT."""
+"""The layout of a query's view: the user's columns, as DuckDB finishes them from merged measures and counted values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from mvserver.compiler import lower_duckdb
 from mvserver.compiler.changelogs import CHANGE_KIND, over_changelog
 from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, Projection
 from mvserver.quoting import quoted
 from mvserver.streaming.measures import MOMENTS, ORDERED, MeasureCall, index_of, measures_of, values_of
+from mvserver.streaming.targets import Target
 from spark_sinks.duckdb.capture import CHANGED_KEYS
 from spark_sinks.duckdb.change_outbox import ChangeOutbox
-from spark_sinks.duckdb.changelog import KeyedRows
+from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.group_logs import GroupLog
+from spark_sinks.duckdb.layout import Finishing, NamedText, ViewLayout
 from spark_sinks.duckdb.logs import Log
 from spark_sinks.duckdb.names import qualified
-from spark_sinks.duckdb.state import StateMeasure, average_exact, source_text, variance
+from spark_sinks.duckdb.sent_rows import SentRows
+from spark_sinks.duckdb.state import AppendState, StateMeasure, average_exact, source_text, variance
 from spark_sinks.duckdb.value_tables import OrderedValue, ordered_values
 from spark_sinks.duckdb.windows import shown
-
-if TYPE_CHECKING:
-    from mvserver.streaming.targets import Target
 
 _KEY: Callable[[int], str] = "k{}".format
 _AGGREGATE: Callable[[int], str] = "a{}".format
 
 
-def finished_select(target: Target) -> str:
-    plan = target.plan
-    names = [quoted(output.name) for output in plan.outputs]
-    if isinstance(plan, Projection):
-        columns = ", ".join(f"c{i} AS {name}" for i, name in enumerate(names))
-        return f"SELECT {columns} FROM {qualified(target.state.table)}"
-    return _groups(plan, target, [f"{text} AS {name}" for text, name in zip(_outputs(plan), names, strict=True)])
+def layout_of(target: Target) -> ViewLayout:
+    plan, state = target.plan, target.state
+    outbox = None if target.outbox is None else target.outbox.table
+    if isinstance(state, SentRows):
+        layout = ViewLayout(target.view_id, state.table, state.outbox.columns, (), state.shown, outbox=outbox)
+    elif isinstance(plan, Aggregation):
+        layout = _layout_of_groups(plan, target, outbox)
+    else:
+        assert isinstance(state, AppendState | KeyedRows)  # noqa: S101 - built together
+        columns = [(output.name, f"c{i}") for i, output in enumerate(plan.outputs)]
+        keys = state.identity if isinstance(state, KeyedRows) else ()
+        layout = ViewLayout(
+            target.view_id,
+            state.table,
+            state.stored_columns,
+            keys,
+            f"SELECT {_named(columns)} FROM {qualified(state.table)}",
+            Finishing(tuple(columns), tuple((text, text) for _, text in columns)),
+            outbox=outbox,
+        )
+    zoned = layout.zoned or _are_zoned(kind for _, kind in layout.stored)
+    return replace(layout, reads=layout.reads | {layout.table}, zoned=zoned)
+
+
+def _layout_of_groups(plan: Aggregation, target: Target, outbox: str | None) -> ViewLayout:
+    groups, state = target.groups, target.state
+    columns = list(zip((output.name for output in plan.outputs), _outputs(plan), strict=True))
+    counted = [
+        (name, values) for name, values in zip(groups.value_tables, groups.values, strict=True) if values.counted
+    ]
+    seen, changing = _seen(target), state if isinstance(state, RetractedState) else None
+    settled = None if changing is None else changing.settled
+    return ViewLayout(
+        target.view_id,
+        groups.table,
+        groups.stored_columns,
+        groups.keys,
+        _groups(plan, target, [_named([column]) for column in columns]),
+        None if counted or seen or plan.having is not None else Finishing(tuple(columns), tuple(_inner(plan, target))),
+        nulls=groups.nulls,
+        values=groups.value_tables,
+        rows=None if changing is None else changing.rows.table,
+        settled=None if settled is None else settled.table,
+        outbox=outbox,
+        reads=frozenset(filter(None, (groups.nulls, *(name for name, _ in counted)))),
+        by_state_alone=not seen,
+        zoned=_are_zoned(values.type for _, values in counted),
+    )
+
+
+def _are_zoned(types: Iterable[str]) -> bool:
+    return any("TIMESTAMPTZ" in kind for kind in types)
+
+
+def _named(columns: Sequence[NamedText]) -> str:
+    return ", ".join(f"{text} AS {quoted(name)}" for name, text in columns)
 
 
 def group_log(target: Target, log: Log, window_end: int | None) -> GroupLog:
-    """What another query sees of the groups: their keys, what is selected, and their event time, the last moment of
-    their window. One without a window has the same as all others, so that no order is made up."""
+    """The groups as another query reads them: their keys, the selected columns, and as event time the last moment of
+    their window. Groups without a window all have the same time, so that no order is made up."""
     plan = target.plan
     assert isinstance(plan, Aggregation)  # noqa: S101 - it has groups
     keys = target.groups.identity
@@ -49,7 +98,7 @@ def group_log(target: Target, log: Log, window_end: int | None) -> GroupLog:
 
 
 def change_outbox(target: Target) -> ChangeOutbox:
-    """What a push query tells of the rows, and how they are told apart."""
+    """The outbox of a push query, whose rows are told apart by their keys."""
     plan, names = target.plan, [f"c{i}" for i in range(len(target.plan.outputs))]
     columns = tuple((name, lower_duckdb.duckdb_type(o.type)) for name, o in zip(names, plan.outputs, strict=True))
     if isinstance(plan, Projection):
@@ -83,11 +132,16 @@ def _changed(keys: Sequence[str]) -> str:
 def _groups(plan: Aggregation, target: Target, columns: Sequence[str], only: str = "") -> str:
     """The groups that HAVING lets pass; ``columns`` are over their keys and aggregates, and ``only`` is a join that the
     state's rows must meet."""
-    inner = list(target.groups.keys)
-    inner += [f"{_finish(plan, target, call)} AS a{i}" for i, call in enumerate(plan.aggregates)]
+    inner = [text if text == name else f"{text} AS {name}" for name, text in _inner(plan, target)]
     having = "" if plan.having is None else f" WHERE {lower_duckdb.lower(plan.having, _KEY, _AGGREGATE)}"
     rows = f"{_source(plan, target)}{only}{_seen(target)}"
     return f"SELECT {', '.join(columns)} FROM (SELECT {', '.join(inner) or '1'} FROM {rows}){having}"
+
+
+def _inner(plan: Aggregation, target: Target) -> list[NamedText]:
+    """The keys and the finished aggregates, over the columns of the state's rows."""
+    finished = [(_AGGREGATE(i), _finish(plan, target, call)) for i, call in enumerate(plan.aggregates)]
+    return [*((key, key) for key in target.groups.keys), *finished]
 
 
 def _outputs(plan: Aggregation) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the rows of all push queries have in common: one thread takes them, and others end, interrupt or close them."""
+"""The rows of a push query that wait for their client: one thread takes them, others end, interrupt or close them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 
 
-class LiveBatches:
+class QueuedBatches:
     """Implements ``streaming.api.LiveRows`` over the batches that lie here. ``on_close`` is called once, by whoever
     closes it first."""
 

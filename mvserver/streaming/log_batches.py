@@ -111,13 +111,13 @@ def _grouped(target: Target, plan: Aggregation, columns: _Columns) -> ViewInput:
         for call in target.calls
     )
     values = tuple((columns.guarded(log_values.argument(call, scan)),) for call in target.value_calls)
-    return ViewInput(target, _FLAG, keys, arguments, "", (), values, sets=plan.grouping_sets)
+    return ViewInput(target, _FLAG, keys, arguments, values=values, sets=plan.grouping_sets)
 
 
 def _projected(target: Target, plan: Projection, columns: _Columns) -> ViewInput | None:
     scan = plan.scan
     outputs = tuple(columns.guarded(log_values.value(output.expression, scan)) for output in plan.outputs)
-    view = ViewInput(target, _FLAG, (), (), "", (), outputs=outputs)
+    view = ViewInput(target, _FLAG, outputs=outputs)
     if not isinstance(target.state, FeedState):
         return view
     if scan.kind == CHANGELOG or scan.timestamp != EVENT_TIME or target.state.side.watched is not None:

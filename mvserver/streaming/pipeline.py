@@ -28,7 +28,7 @@ from mvserver.streaming.generation import run_batches
 from mvserver.streaming.isolation import IsolatedError
 from mvserver.streaming.log_batches import LogBatches
 from mvserver.streaming.roster import Roster
-from mvserver.streaming.shares import Share, Work
+from mvserver.streaming.shares import EvaluatedBatch, Share
 from mvserver.streaming.source_watch import SourceWatch, health_of
 from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.spark_guard import Range, SparkGuard, Unguarded
@@ -355,7 +355,7 @@ class Pipeline:
         entry = LedgerEntry(self.id, self._generation, batch_id, start, end, records)
         self._services.reached("after spark")
         self._committer.pace.evaluated()
-        self._committer.put(Work(entry, parts))
+        self._committer.put(EvaluatedBatch(entry, parts))
         if self._is_backlog(records):
             self._committer.pace.release()
         else:

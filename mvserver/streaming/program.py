@@ -1,4 +1,4 @@
-"""What one micro-batch computes for a set of subscribers: one Spark projection, shared where expressions are equal.
+"""The program of a micro-batch for a set of subscribers: one Spark projection, shared where expressions are equal.
 
 A batch comes to the driver in one of two shapes. In *row* mode each row is a record with the evaluated keys,
 arguments and filters: cheapest for small batches. In *partial* mode Spark aggregates at the finest grain that serves
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,7 +17,7 @@ from mvserver.compiler import lower_spark
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.derived import ROW_MARK, has_marks
 from mvserver.compiler.expressions import ColumnReference, Expression, FieldAccess, Literal, walk
-from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Projection, Scan
+from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, Scan
 from mvserver.compiler.row_functions import ROW_KEY, ROW_METADATA, ROW_TIME
 from mvserver.sql.types import Kind, SqlType
 from mvserver.streaming.change_input import ChangeInput, contributed
@@ -35,10 +36,9 @@ from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.changelog_joins import ChangelogTables
 from spark_sinks.duckdb.grouping_sets import group_keys, grouped
 from spark_sinks.duckdb.join_sides import Batch, FeedState
-from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.roll_ups import MeasureInput, RollUp
 from spark_sinks.duckdb.sent_rows import SentRows
-from spark_sinks.duckdb.state import AppendState, Measure, State, UpsertState
+from spark_sinks.duckdb.state import AppendState, Measure, UpsertState
 from spark_sinks.duckdb.windows import Judging
 
 REJECTED_RAW_BYTES_MAX = 65_536  # of a rejected record, this much is kept
@@ -59,12 +59,12 @@ class ViewInput:
 
     target: Target
     flag: str
-    keys: tuple[str, ...]
-    arguments: tuple[str, ...]  # row mode: one per measure, empty for one over the values of a value table
-    partial_count: str
-    partials: tuple[tuple[str, ...], ...]  # partial mode: one tuple per measure
+    keys: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()  # row mode: one per measure, empty for one over the values of a value table
+    partial_count: str = ""
+    partials: tuple[tuple[str, ...], ...] = ()  # partial mode: one tuple per measure
     values: tuple[tuple[str, ...], ...] = ()  # either mode: one tuple per value table, of the table's own columns
-    outputs: tuple[str, ...] = ()  # append mode
+    outputs: tuple[str, ...] = ()  # without groups
     sets: tuple[tuple[int, ...], ...] = ()
     changes: ChangeInput | None = None  # over a changelog
     judging: Judging | None = None  # over a window
@@ -77,7 +77,8 @@ class ViewInput:
     @property
     def is_ordered(self) -> bool:
         """Whether it needs the order of the records, or their partitions."""
-        return self.changes is not None or self.judging is not None or self.event is not None or self.feeds
+        feeds = isinstance(self.target.state, FeedState)
+        return self.changes is not None or self.judging is not None or self.event is not None or feeds
 
     @property
     def group_keys(self) -> tuple[str, ...]:
@@ -110,9 +111,7 @@ class ViewInput:
 
     def value_statements(self, relation: str, *, partial: bool) -> tuple[str, ...]:
         """What takes in the values of each value table, before the roll-ups."""
-        state = self.target.state
-        if not isinstance(state, UpsertState):
-            return ()
+        state = self.target.groups
         return tuple(
             value_tables.merge_statement(
                 state.table,
@@ -132,34 +131,22 @@ class ViewInput:
         self, relation: str, inputs: tuple[MeasureInput, ...], count: str | None, null_keys: bool
     ) -> tuple[RollUp, ...]:
         """``null_keys``: whether a key of the batch may hold a NULL; then there is one of those keys, the second."""
-        state = self.target.state
-        assert isinstance(state, UpsertState)  # noqa: S101 - append views have no roll-up
         passing = self.flag if count is None else f"{count} > 0"
         null_keys = null_keys or bool(self.sets)
         parts = (False, True) if null_keys and self.group_keys else (False if null_keys else None,)
         relation = self._grouped(relation)
-        return tuple(RollUp(state, relation, self.group_keys, inputs, passing, count, nulls) for nulls in parts)
+        return tuple(
+            RollUp(self.target.groups, relation, self.group_keys, inputs, passing, count, nulls) for nulls in parts
+        )
 
-    @property
-    def feeds(self) -> bool:
-        """Whether it is a side of a join."""
-        return isinstance(self.target.state, FeedState)
-
-    def own_statements(self, relation: str) -> tuple[str, ...]:
-        """Of a state that takes the rows in by itself; none of any other."""
-        state = self.target.state
-        if isinstance(state, SentRows):
-            return state.append_statements(relation, self.flag, self.outputs)
-        if isinstance(state, FeedState):
-            taken, query_id = self.known or self.flag, query_of(self.target.query_id)
-            batch = Batch(relation, taken, self.flag, self.outputs, query_id, self.primary_key, self.event, self.mark)
-            return tuple(state.join.feed_statements(state.index, batch))
-        return ()
-
-    def append_statement(self, relation: str) -> str:
-        assert isinstance(self.target.state, AppendState)  # noqa: S101
-        table = qualified(self.target.state.table)
-        return f"INSERT INTO {table} SELECT {', '.join(self.outputs)} FROM {relation} WHERE {self.flag}"
+    def take_statements(self, relation: str) -> tuple[str, ...]:
+        """What a state that takes rows does with a batch; none of any other."""
+        taker = self.target.row_taker
+        if taker is None:
+            return ()
+        taken, query_id = self.known or self.flag, query_of(self.target.query_id)
+        batch = Batch(relation, taken, self.flag, self.outputs, query_id, self.primary_key, self.event, self.mark)
+        return tuple(taker.take_statements(batch))
 
 
 @dataclass(frozen=True)
@@ -242,8 +229,8 @@ def build_program(targets: Sequence[Target], *, trial: bool = False) -> Program:
         rows = unnest_rows(scan.unnests, columns, good[scan.relation_id])
         if not views:  # those that make several rows of a record make the same: see spread_key
             stages += rows.stages
-        view = _view_input(target, rows, windows, flags, values, partials)
-        views.append(_with_changes(view, decodings[scan.relation_id], rows, flags, values))
+        batch = _TargetColumns(target, decodings[scan.relation_id], rows, windows, flags, values, partials)
+        views.append(_VIEW_INPUTS[type(target.state)](batch, target.state))
     if any(text != name for text, name in flags.by_text.items()):
         stages += (tuple(flags.selected()),)
     keys = list(dict.fromkeys(key for view in views for key in view.group_columns))
@@ -273,42 +260,6 @@ def _with_row_functions(scan: Scan, columns: Mapping[str, str]) -> Mapping[str, 
     return {**columns, ROW_TIME.name: time, ROW_KEY.name: _ROW_KEY, ROW_METADATA: METADATA}
 
 
-def _with_changes(
-    view: ViewInput, decoded: DecodedScan, unnested: UnnestedRows, flags: _Columns, values: _Columns
-) -> ViewInput:
-    """Over a changelog: every record that is not rejected counts, also one that only takes its key away."""
-    state = view.target.state
-    if isinstance(state, FeedState):
-        return _with_deletions(view, state, decoded, flags, values)
-    if isinstance(state, RetractedState):
-        rows, columns = state.rows, contributed(state, view.keys, view.arguments, view.values)
-    elif isinstance(state, KeyedRows):
-        rows, columns = state, view.outputs
-    else:
-        return view
-    primary_key = tuple(values.name(text) for text in (*decoded.primary_key, *unnested.ordinals))
-    identity = rows.identity_of(primary_key)
-    changes = ChangeInput(primary_key, flags.plain(decoded.known), view.flag, columns, identity, rows.ordinals)
-    return replace(view, changes=changes)
-
-
-def _with_deletions(
-    view: ViewInput, state: FeedState, decoded: DecodedScan, flags: _Columns, values: _Columns
-) -> ViewInput:
-    """The side of a join that is a changelog: a deletion has nothing but its primary key."""
-    scan = view.target.plan.scan
-    if scan.kind != CHANGELOG:
-        return view
-    known = flags.plain(decoded.known)
-    if isinstance(state.join, ChangelogTables):
-        return replace(view, known=known, primary_key=tuple(values.name(text) for text in decoded.primary_key))
-    columns = {**decoded.columns, **dict(zip(scan.primary_key, decoded.primary_key, strict=True))}
-    count = len(state.side.key_types)
-    keys = [lower_spark.lower(output.expression, columns.__getitem__) for output in view.target.plan.outputs[:count]]
-    outputs = (*(values.name(key) for key in keys), *view.outputs[count:])
-    return replace(view, outputs=outputs, known=known)
-
-
 def _rejected_column(scan: Scan, reason: str, name: str) -> str:
     if format_of(scan.value_format).typed_by_spark:
         fields = ", ".join(parquet_column(c.name) for c in scan.columns)
@@ -322,86 +273,169 @@ def _rejected_column(scan: Scan, reason: str, name: str) -> str:
     )
 
 
-def _view_input(
-    target: Target,
-    rows: UnnestedRows,
-    windows: WindowColumns,
-    flags: _Columns,
-    values: _Columns,
-    partials: dict[str, str],
-) -> ViewInput:
-    plan = target.plan
-    columns, good = rows.columns, rows.good
-    resolve: Callable[[str], str] = columns.__getitem__
-    if plan.where is None:
-        flag = flags.plain(good)
-    else:
-        flag = flags.name(f"coalesce(CASE WHEN {good} THEN {lower_spark.lower(plan.where, resolve)} END, false)")
+class _TargetColumns:
+    """The columns of a batch that one target asks for, by the expressions of its plan."""
 
-    def value(expression: Expression, condition: str | None = None) -> str:
-        return values.name_of(_guarded(expression, resolve, flag, condition), expression.type)
+    def __init__(
+        self,
+        target: Target,
+        decoded: DecodedScan,
+        rows: UnnestedRows,
+        windows: WindowColumns,
+        flags: _Columns,
+        values: _Columns,
+        partials: dict[str, str],
+    ) -> None:
+        self.target = target
+        self.scan = target.plan.scan
+        self.decoded = decoded
+        self.windows = windows
+        self.name = values.name
+        self._rows = rows
+        self._flags = flags
+        self._values = values
+        self._partials = partials
+        self.resolve: Callable[[str], str] = rows.columns.__getitem__
+        where = target.plan.where
+        if where is None:
+            self.flag = flags.plain(rows.good)
+        else:
+            condition = lower_spark.lower(where, self.resolve)
+            self.flag = flags.name(f"coalesce(CASE WHEN {rows.good} THEN {condition} END, false)")
 
-    def partial(text: str) -> str:
-        return partials.setdefault(text, f"s{len(partials)}")
+    def value(self, expression: Expression, condition: str | None = None) -> str:
+        return self._values.name_of(_guarded(expression, self.resolve, self.flag, condition), expression.type)
 
-    if isinstance(plan, Projection):
-        outputs = tuple(value(o.expression) for o in plan.outputs)
-        if isinstance(target.state, FeedState):
-            outputs += (values.name(event_us(plan.scan, columns)), values.name("record_time"))
-        event, state = None, target.state
-        if (isinstance(state, AppendState) and state.aging is not None) or _is_watched(state):
-            event = values.name(f"CASE WHEN {rows.record} THEN {event_us(plan.scan, columns)} END")
-            outputs += () if isinstance(state, FeedState) else (event,)
-        mark = values.name(columns[ROW_MARK]) if isinstance(state, FeedState) and has_marks(plan.scan) else None
-        return ViewInput(target, flag, (), (), "", (), outputs=outputs, event=event, mark=mark)
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(self.value(output.expression) for output in self.target.plan.outputs)
 
-    def argument_of(call: AggregateCall) -> str:
+    def known(self) -> str:
+        """The flag of the records that are not rejected, also of those that only take a key away."""
+        return self._flags.plain(self.decoded.known)
+
+    def event(self) -> str:
+        """The event time of each record, whether the target wants it or not."""
+        return self.name(f"CASE WHEN {self._rows.record} THEN {event_us(self.scan, self._rows.columns)} END")
+
+    def row_event(self) -> str:
+        return self.name(event_us(self.scan, self._rows.columns))
+
+    def mark(self) -> str | None:
+        """The watermark that each row of a log brings; None where its log has none."""
+        return self.name(self.resolve(ROW_MARK)) if has_marks(self.scan) else None
+
+    def partial(self, text: str) -> str:
+        return self._partials.setdefault(text, f"s{len(self._partials)}")
+
+    def key(self, expression: Expression) -> str:
+        return self._values.name_of(_key(expression, self.resolve, self.flag), expression.type)
+
+    def argument(self, call: AggregateCall) -> str:
+        flag, resolve = self.flag, self.resolve
         condition = None if call.filter is None else lower_spark.lower(call.filter, resolve)
         if call.argument is None:
-            return values.name(f"CASE WHEN {flag} AND ({condition}) THEN 1 END")
+            return self.name(f"CASE WHEN {flag} AND ({condition}) THEN 1 END")
         guard = flag if condition is None else f"{flag} AND ({condition})"
         if call.function is Aggregate.ARRAY_AGG:  # where NULL is a value, what is left out must differ from it
-            return values.name(f"CASE WHEN {guard} THEN array({lower_spark.lower(call.argument, resolve)}) END")
+            return self.name(f"CASE WHEN {guard} THEN array({lower_spark.lower(call.argument, resolve)}) END")
         if call.function in TIMED:
-            argument = lower_spark.lower(call.argument, resolve)
-            return values.name(_timed(argument, _event_time(plan.scan, resolve), guard))
-        return value(call.argument, condition)
+            return self.name(_timed(lower_spark.lower(call.argument, resolve), _event_time(self.scan, resolve), guard))
+        return self.value(call.argument, condition)
 
+    def primary_key(self) -> tuple[str, ...]:
+        return tuple(map(self.name, self.decoded.primary_key))
+
+    def changes(self, rows: KeyedRows, columns: tuple[str, ...]) -> ChangeInput:
+        """Over a changelog: every record that is not rejected counts, also one that only takes its key away."""
+        primary_key = (*self.primary_key(), *map(self.name, self._rows.ordinals))
+        identity = rows.identity_of(primary_key)
+        return ChangeInput(primary_key, self.known(), self.flag, columns, identity, rows.ordinals)
+
+
+def _appended(batch: _TargetColumns, state: AppendState) -> ViewInput:
+    outputs = batch.outputs()
+    if state.aging is None:
+        return ViewInput(batch.target, batch.flag, outputs=outputs)
+    event = batch.event()
+    return ViewInput(batch.target, batch.flag, outputs=(*outputs, event), event=event)
+
+
+def _sent(batch: _TargetColumns, state: SentRows) -> ViewInput:
+    return ViewInput(batch.target, batch.flag, outputs=batch.outputs())
+
+
+def _fed(batch: _TargetColumns, state: FeedState) -> ViewInput:
+    outputs = (*batch.outputs(), batch.row_event(), batch.name("record_time"))
+    event = None if state.side.watched is None else batch.event()
+    view = ViewInput(batch.target, batch.flag, outputs=outputs, event=event, mark=batch.mark())
+    return _with_deletions(batch, state, view) if batch.scan.kind == CHANGELOG else view
+
+
+def _with_deletions(batch: _TargetColumns, state: FeedState, view: ViewInput) -> ViewInput:
+    """The side of a join that is a changelog: a deletion has nothing but its primary key."""
+    known = batch.known()
+    if isinstance(state.join, ChangelogTables):
+        return replace(view, known=known, primary_key=batch.primary_key())
+    decoded = batch.decoded
+    columns = {**decoded.columns, **dict(zip(batch.scan.primary_key, decoded.primary_key, strict=True))}
+    count = len(state.side.key_types)
+    keys = [lower_spark.lower(output.expression, columns.__getitem__) for output in batch.target.plan.outputs[:count]]
+    return replace(view, outputs=(*map(batch.name, keys), *view.outputs[count:]), known=known)
+
+
+def _keyed(batch: _TargetColumns, state: KeyedRows) -> ViewInput:
+    outputs = batch.outputs()
+    return ViewInput(batch.target, batch.flag, outputs=outputs, changes=batch.changes(state, outputs))
+
+
+def _grouped(batch: _TargetColumns, state: UpsertState) -> ViewInput:
+    view, windowing = _of_groups(batch), state.windowing
+    if windowing is None:
+        return view
+    mark, keys = batch.mark(), view.keys
+    event = batch.windows.event(batch.scan)
+    judging = Judging(event, batch.flag, keys[windowing.start_key], keys[windowing.end_key], mark)
+    return replace(view, judging=judging)
+
+
+def _retracted(batch: _TargetColumns, state: RetractedState) -> ViewInput:
+    view = _of_groups(batch)
+    columns = contributed(state, view.keys, view.arguments, view.values)
+    return replace(view, changes=batch.changes(state.rows, columns))
+
+
+def _of_groups(batch: _TargetColumns) -> ViewInput:
+    target, flag = batch.target, batch.flag
+    plan = target.plan
+    assert isinstance(plan, Aggregation)  # noqa: S101 - it has groups
     arguments: list[str] = []
-    partial_names: list[tuple[str, ...]] = []
+    partials: list[tuple[str, ...]] = []
     for call in target.calls:
         if call.measure.values is not None:
             arguments.append("")
-            partial_names.append(())
+            partials.append(())
             continue
-        argument = argument_of(call.call)
+        argument = batch.argument(call.call)
         arguments.append(argument)
-        partial_names.append(tuple(partial(text) for text in _partial_texts(call, argument, flag)))
-    keys = tuple(values.name_of(_key(key, resolve, flag), key.type) for key in state_keys(plan))
-    count = partial(f"count(CASE WHEN {flag} THEN 1 END)")
-    time = _event_time(plan.scan, resolve)
-    kept = tuple(
-        (*([values.name(time)] if keeps_times(call) else []), argument_of(call)) for call in target.value_calls
+        partials.append(tuple(batch.partial(text) for text in _partial_texts(call, argument, flag)))
+    keys = tuple(batch.key(key) for key in state_keys(plan))
+    count = batch.partial(f"count(CASE WHEN {flag} THEN 1 END)")
+    time = _event_time(plan.scan, batch.resolve)
+    values = tuple(
+        (*([batch.name(time)] if keeps_times(call) else []), batch.argument(call)) for call in target.value_calls
     )
-    judging = None
-    if isinstance(target.state, UpsertState) and (windowing := target.state.windowing) is not None:
-        mark = values.name(columns[ROW_MARK]) if has_marks(plan.scan) else None
-        judging = Judging(windows.event(plan.scan), flag, keys[windowing.start_key], keys[windowing.end_key], mark)
-    return ViewInput(
-        target,
-        flag,
-        keys,
-        tuple(arguments),
-        count,
-        tuple(partial_names),
-        kept,
-        sets=plan.grouping_sets,
-        judging=judging,
-    )
+    return ViewInput(target, flag, keys, tuple(arguments), count, tuple(partials), values, sets=plan.grouping_sets)
 
 
-def _is_watched(state: State) -> bool:
-    return isinstance(state, FeedState) and state.side.watched is not None
+_VIEW_INPUTS: Mapping[type, Callable[[_TargetColumns, Any], ViewInput]] = {
+    AppendState: _appended,
+    SentRows: _sent,
+    FeedState: _fed,
+    KeyedRows: _keyed,
+    UpsertState: _grouped,
+    RetractedState: _retracted,
+}
+"""By kind of state, what a view asks of a batch."""
 
 
 def _event_time(scan: Scan, resolve: Callable[[str], str]) -> str:

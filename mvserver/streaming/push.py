@@ -99,17 +99,18 @@ class _Open:
 
 
 class PushQueries:
-    """Those that are open. All calls but ``close`` of the rows are made under the engine's lock, which is handed in."""
+    """Those that are open. All calls are made in the turn of a statement, which is handed in as a lock; ``close`` of
+    the rows takes it, and ``end_all`` does without."""
 
     def __init__(
         self,
-        lock: threading.RLock,
+        turn: threading.RLock,
         catalog: Catalog,
         writer: Writer,
         work_directory: Path,
         pipelines: dict[str, Pipeline],
     ) -> None:
-        self._lock = lock
+        self._turn = turn
         self._catalog = catalog
         self._writer = writer
         self._work = work_directory
@@ -148,6 +149,8 @@ class PushQueries:
         )
         self._open[query_id] = _Open(subscriber, pipeline, source[1], source[0])
         pipeline.add(subscriber)
+        if self._refusing is not None:
+            subscriber.fail(self._refusing)
         return rows
 
     # --- the source changes -----------------------------------------------------------------------------------------
@@ -161,15 +164,14 @@ class PushQueries:
                 self._forget(known)
 
     def end_all(self, error: SqlError) -> None:
-        """At shutdown; none begins from now on."""
-        with self._lock:
-            self._refusing = error
-            for known in self._open.values():
-                known.subscriber.fail(error)
+        """At shutdown; none begins from now on. A statement that hangs is not waited for."""
+        self._refusing = error
+        for known in list(self._open.values()):
+            known.subscriber.fail(error)
 
     # --- ending -----------------------------------------------------------------------------------------------------
     def _close(self, query_id: str) -> None:
-        with self._lock:
+        with self._turn:
             known = self._open.get(query_id)
             if known is not None:
                 known.pipeline.remove(query_id)

@@ -10,13 +10,13 @@ import threading
 from collections.abc import Callable, Sequence
 
 from mvserver import limits
-from mvserver.streaming.live_batches import LiveBatches
+from mvserver.streaming.live_batches import QueuedBatches
 from spark_sinks.duckdb import outbox as outboxes
 from spark_sinks.duckdb.outbox import Outbox
 from spark_sinks.duckdb.writer import Writer
 
 
-class OutboxRows(LiveBatches):
+class OutboxRows(QueuedBatches):
     """``names`` are those of the columns."""
 
     def __init__(self, outbox: Outbox, names: Sequence[str], writer: Writer, on_close: Callable[[], None]) -> None:

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.streaming.live_batches import LiveBatches
+from mvserver.streaming.live_batches import QueuedBatches
 
 
-class PushRows(LiveBatches):
+class PushRows(QueuedBatches):
     def __init__(self, on_close: Callable[[], None] = lambda: None) -> None:
         super().__init__(on_close)
         self._bytes = 0

@@ -24,7 +24,7 @@ from mvserver.compiler.plans import ContinuousPlan, ErrorHandling, Projection
 from mvserver.errors import SqlError
 from mvserver.streaming.derived import DerivedSources
 from mvserver.streaming.engine_services import EngineServices
-from mvserver.streaming.finished import change_outbox
+from mvserver.streaming.finished import change_outbox, layout_of
 from mvserver.streaming.outputs import OutputSubscriber
 from mvserver.streaming.pipeline import Pipeline
 from mvserver.streaming.push import lost_source, push_error
@@ -62,24 +62,25 @@ class _Open:
 
 
 class PushStates:
-    """Those that are open. All calls but ``committed`` and ``close`` of the rows are made under the engine's lock."""
+    """Those that are open. All calls are made in the turn of a statement, which is handed in as a lock; ``close`` of
+    the rows takes it, and ``committed`` and ``end_all`` do without."""
 
     def __init__(
         self,
-        lock: threading.RLock,
+        turn: threading.RLock,
         services: EngineServices,
         sources: SourcePipelines,
         derived: DerivedSources,
         sweeping: Sweeping,
     ) -> None:
-        self._lock = lock
+        self._turn = turn
         self._services = services
         self._sources = sources
         self._derived = derived
         self._sweeping = sweeping
         self._open: dict[str, _Open] = {}
         self._ending: dict[str, RunningQuery] = {}
-        self._stopping = False
+        self._ended_by: SqlError | None = None  # at shutdown
 
     def __len__(self) -> int:
         return len(self._open)
@@ -119,6 +120,8 @@ class PushStates:
             self._sweeping.drop(known.running)
             raise
         self._open[query_id] = known
+        if self._ended_by is not None:
+            rows.end(self._ended_by)
         rows.committed()  # an aggregate without groups has a row already
         return rows
 
@@ -145,7 +148,7 @@ class PushStates:
         pipeline, fresh = self._sources.of_source(*self._services.stored(query.source_ids[0]), target.plan)
         position = pipeline.reader.adopt(json.loads(query.start_position), fresh=fresh)
         with writer.transaction() as ledger:
-            writer.create_state(target.state, target.view_statement, target.outbox)
+            writer.create_state(target.state, layout_of(target), target.outbox)
             ledger.add_subscriber(query.id, 1, pipeline.id, position)
         policy = target.plan.scan.error_handling
         return pipeline, OutputSubscriber(target, 1, position, policy, unverified=True, relay=rows)
@@ -161,7 +164,7 @@ class PushStates:
 
     def _bound(self, known: _Open) -> None:
         """A state that has become too large ends its query; it takes no batch from then on. Of one whose client has
-        gone meanwhile there is nothing to bound: this thread does not wait for the engine's lock."""
+        gone meanwhile there is nothing to bound: this thread does not wait for a statement's turn."""
         now = time.monotonic()
         if now - known.measured_at < _MEASURED_EVERY_S or known.running.subscriber is None:
             return
@@ -190,19 +193,18 @@ class PushStates:
 
     # --- ending -----------------------------------------------------------------------------------------------------
     def end_all(self, error: SqlError) -> None:
-        """At shutdown. What is left of them goes at the next start."""
-        with self._lock:
-            self._stopping = True
-            for known in self._open.values():
-                known.rows.end(error)
+        """At shutdown. What is left of them goes at the next start. A statement that hangs is not waited for."""
+        self._ended_by = error
+        for known in list(self._open.values()):
+            known.rows.end(error)
 
     def _close(self, query_id: str) -> None:
-        with self._lock:
+        with self._turn:
             known = self._open.pop(query_id, None)
             if known is None:
                 return
             self._detach(known.running)
-            if self._stopping:
+            if self._ended_by is not None:
                 return
             self._ending[query_id] = known.running
         threading.Thread(target=self._drop, args=(known.running,), name=f"end-{query_id[:8]}", daemon=True).start()
@@ -217,8 +219,8 @@ class PushStates:
     def _drop(self, running: RunningQuery) -> None:
         """Pipelines that nobody needs any more take a second to end, for which no client waits."""
         try:
-            with self._lock:
-                if not self._stopping:
+            with self._turn:
+                if self._ended_by is None:
                     self._sweeping.drop(running)
         except Exception:  # noqa: BLE001 - logged; the next start removes what is left
             _log.exception("the state of a push query could not be dropped")
@@ -238,7 +240,7 @@ def pushed(target: Target) -> Target:
 
 
 def _tables(running: RunningQuery) -> Sequence[str]:
-    own = () if running.subscriber is None else running.subscriber.target.tables
+    own = () if running.subscriber is None else layout_of(running.subscriber.target).tables
     return list(dict.fromkeys((*own, *(() if running.derived is None else running.derived.tables))))
 
 

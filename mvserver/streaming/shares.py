@@ -1,4 +1,4 @@
-"""What goes from the evaluation of a batch to its commit."""
+"""An evaluated batch on its way to its commit, and the shares that subscribers have in it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Share:
 
 
 @dataclass
-class Work:
+class EvaluatedBatch:
     """An evaluated batch on its way to the commit thread."""
 
     entry: LedgerEntry | None

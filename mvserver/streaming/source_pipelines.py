@@ -21,7 +21,7 @@ _NAMESPACE = uuid.UUID("6a1f9f0e-5a0c-4b7e-9a52-0d2a5b1c6e11")  # of pipeline id
 
 
 class SourcePipelines:
-    """All calls are made under the engine's lock. ``pipelines`` is the engine's own, by id, which push queries and
+    """All calls are made in the turn of a statement. ``pipelines`` is the engine's own, by id, which push queries and
     derived sources change as well."""
 
     def __init__(

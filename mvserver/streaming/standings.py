@@ -9,14 +9,14 @@ from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target
 from spark_sinks.base import Position, SourceReader
 from spark_sinks.duckdb.batch_plans import Advance
-from spark_sinks.duckdb.state import State, watched
+from spark_sinks.duckdb.state import State, watermark_rule
 from spark_sinks.duckdb.windows import Standing
 from spark_sinks.duckdb.writer import MergeError, Writer
 
 
 def watched_state(target: Target) -> State | None:
     """The state of a view that has a watermark; None for another."""
-    return target.state if watched(target.state) is not None else None
+    return target.state if watermark_rule(target.state) is not None else None
 
 
 def standing(subscriber: Subscriber, end: Position, reader: SourceReader, latest: Position | None) -> Standing:

@@ -13,14 +13,16 @@ from collections.abc import Mapping
 from catalog.model import Query
 from mvserver.streaming.engine_services import EngineServices
 from mvserver.streaming.feeds import query_of
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.outputs import view_id_of
 from mvserver.streaming.running import RunningQuery
 from mvserver.streaming.source_pipelines import SourcePipelines
+from spark_sinks.duckdb.names import state_name
 from spark_sinks.duckdb.state import main_table
 
 
 class Sweeping:
-    """All calls are made under the engine's lock."""
+    """All calls are made in the turn of a statement."""
 
     def __init__(self, services: EngineServices, sources: SourcePipelines) -> None:
         self._services = services
@@ -43,7 +45,7 @@ class Sweeping:
                 ledger.drop_subscriber(query_id)
             if known.subscriber is not None:
                 target, tables = known.subscriber.target, () if known.derived is None else known.derived.tables
-                writer.drop_state((*target.tables, *tables), target.view_id)
+                writer.drop_state((*layout_of(target).tables, *tables), target.view_id)
         for feed in feeds:
             self._sources.leave(feed.pipeline, feed.subscriber.target.plan.scan.relation_id)
         if known.pipeline is not None and known.subscriber is not None:
@@ -57,7 +59,7 @@ class Sweeping:
 
     def _drop_states(self, wanted: Mapping[str, Query]) -> None:
         writer = self._services.writer
-        versions = {f"{view_id_of(q)}_{q.definition_version}" for q in wanted.values()}
+        versions = {state_name(view_id_of(q), q.definition_version) for q in wanted.values()}
         sinks = {view_id_of(q) for q in wanted.values()}
         tables = [t for t in writer.state_tables() if main_table(t) not in versions]
         views = [v for v in writer.view_ids() if v not in sinks]

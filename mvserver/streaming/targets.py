@@ -1,4 +1,4 @@
-"""A continuous query as the streaming room runs it: its plan, its state in DuckDB, and how its columns finish."""
+"""A continuous query as the streaming room runs it: its plan and its state in DuckDB."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 
 from mvserver.compiler import lower_duckdb
 from mvserver.compiler.changelogs import over_changelog
-from mvserver.compiler.derived import Groups
 from mvserver.compiler.nested import goes_along
-from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Projection, Scan
+from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Groups, Projection, Scan
 from mvserver.streaming.contributions import Contributions
-from mvserver.streaming.finished import finished_select
 from mvserver.streaming.measures import MeasureCall, keeps_times, measures, value_calls_of, value_table
 from mvserver.streaming.windowing import aging_of, state_keys, windowing_of
 from spark_sinks.duckdb.capture import Keeper
 from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.group_logs import GroupLog
+from spark_sinks.duckdb.join_sides import FeedState
+from spark_sinks.duckdb.names import state_name
 from spark_sinks.duckdb.outbox import Outbox
 from spark_sinks.duckdb.sent_rows import SentRows
 from spark_sinks.duckdb.state import ROWS, AppendState, State, UpsertState
@@ -44,25 +44,19 @@ class Target:
         return state
 
     @property
+    def row_taker(self) -> AppendState | SentRows | FeedState | None:
+        """The state, where it takes the rows of a batch as they are."""
+        return self.state if isinstance(self.state, AppendState | SentRows | FeedState) else None
+
+    @property
     def keeper(self) -> Keeper | None:
         """Who is told what a batch does to its rows."""
         return self.outbox or self.group_log
 
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """All that it has in DuckDB."""
-        return (*self.state.tables, *(() if self.outbox is None else (self.outbox.table,)))
-
-    @property
-    def view_statement(self) -> str:
-        """CREATE VIEW of the user's columns over the state."""
-        shown = self.state.shown if isinstance(self.state, SentRows) else finished_select(self)
-        return f'CREATE OR REPLACE VIEW "_views"."{self.view_id}" AS {shown}'
-
 
 def build_target(query_id: str, view_id: str, version: int, plan: ContinuousPlan) -> Target:
     """The state's tables are named by the view's UUID and definition version."""
-    return target_of(query_id, view_id, f"{view_id}_{version}", plan)
+    return target_of(query_id, view_id, state_name(view_id, version), plan)
 
 
 def target_of(query_id: str, view_id: str, table: str, plan: ContinuousPlan) -> Target:

@@ -91,9 +91,14 @@ class KeyedRows:
         ]
         return f"to_json([{', '.join(texts)}]::VARCHAR[])::VARCHAR"
 
-    def create_statements(self) -> list[str]:
+    @property
+    def stored_columns(self) -> tuple[tuple[str, str], ...]:
+        """The same with their types."""
         types = (*(["VARCHAR"] if self.nullable else []), *self.key_types, *self.types)
-        columns = [f"{name} {kind}" for name, kind in zip(self.stored, types, strict=True)]
+        return tuple(zip(self.stored, types, strict=True))
+
+    def create_statements(self) -> list[str]:
+        columns = [f"{name} {kind}" for name, kind in self.stored_columns]
         primary = f"PRIMARY KEY ({', '.join(self.identity)})"
         return [f"CREATE TABLE {qualified(self.table)} ({', '.join([*columns, primary])})"]
 

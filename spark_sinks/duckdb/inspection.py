@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from spark_sinks.duckdb import shared_states
-from spark_sinks.duckdb.names import qualified
+from spark_sinks.duckdb.names import is_of_view, qualified, qualified_view
 from spark_sinks.duckdb.shared_states import SHARED
 from spark_sinks.duckdb.state import NULLS
 
@@ -34,11 +34,10 @@ def view_sizes(cursor: duckdb.DuckDBPyConnection) -> Mapping[str, ViewSize]:
         shared = shared_states.places(cursor)
         sizes = {}
         for view in _names(cursor, "SELECT view_name FROM duckdb_views() WHERE schema_name = '_views'"):
-            ((rows,),) = cursor.execute(f'SELECT count(*) FROM "_views"."{view}"').fetchall()
-            # A state's tables are named after the view's id and the version of its definition.
-            blocks = set[int]().union(*(_blocks(cursor, table) for table in tables if table.startswith(f"{view}_")))
+            ((rows,),) = cursor.execute(f"SELECT count(*) FROM {qualified_view(view)}").fetchall()
+            blocks = set[int]().union(*(_blocks(cursor, table) for table in tables if is_of_view(table, view)))
             for state, place in shared.items():
-                if state.startswith(f"{view}_"):
+                if is_of_view(state, view):
                     blocks |= _blocks(cursor, place.table, place.prefix)
                     blocks |= _blocks(cursor, place.table + NULLS, place.prefix)
             sizes[view] = ViewSize(rows, len(blocks) * block_bytes)

@@ -12,37 +12,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_sinks.duckdb import join_sides, logs, windows
-from spark_sinks.duckdb.join_sides import INCOMING, Batch, Side, alone, and_residual, left_and_right, side_of
-from spark_sinks.duckdb.logs import NEVER, Log
+from spark_sinks.duckdb.join_sides import (
+    INCOMING,
+    Batch,
+    MarkedSides,
+    Side,
+    alone,
+    and_residual,
+    left_and_right,
+    side_of,
+)
+from spark_sinks.duckdb.logs import NEVER
 from spark_sinks.duckdb.record_columns import SEGMENT
 from spark_sinks.duckdb.windows import LateRows
 
 
 @dataclass(frozen=True)
-class IntervalTables:
+class IntervalTables(MarkedSides):
     """``residual`` is as :func:`join_sides.and_residual` takes it."""
 
-    left: Side
-    right: Side
-    marks: str
-    log: Log
     within_us: int
     residual: str | None = None
 
-    @property
-    def sides(self) -> tuple[Side, Side]:
-        return self.left, self.right
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        return (self.left.table, self.right.table, self.marks, *self.log.tables)
-
     def create_statements(self) -> list[str]:
-        beside = ["t BIGINT", "w BIGINT", "r TIMESTAMPTZ", "matched BOOLEAN"]
-        buffers = [
-            f"CREATE TABLE {side.qualified} ({', '.join([*side.typed, *beside])})" for side in (self.left, self.right)
-        ]
-        return [*buffers, *join_sides.common_statements(self)]
+        beside = ("t BIGINT", "w BIGINT", "r TIMESTAMPTZ", "matched BOOLEAN")
+        return join_sides.create_statements(self, beside, beside)
 
     def feed_statements(self, index: int, batch: Batch) -> list[str]:
         side, other = side_of(self, index), side_of(self, 1 - index)

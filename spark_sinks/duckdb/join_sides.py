@@ -99,11 +99,29 @@ class JoinTables(FeedTables, Protocol):
 
 
 @dataclass(frozen=True)
+class MarkedSides:
+    """The tables of two sides that wait for each other, how far each has come, and the log of the joined rows."""
+
+    left: Side
+    right: Side
+    marks: str
+    log: Log
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.left, self.right
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return (self.left.table, self.right.table, self.marks, *self.log.tables)
+
+
+@dataclass(frozen=True)
 class Batch:
-    """Rows of a side in ``relation``. ``columns`` are those of keys, values, event time in microseconds and record
-    time; those of the record order are there too. ``taken`` tells the rows that count, ``passing`` those of them that
-    are not deletions, which only a changelog has, as it has a ``primary_key``. ``query_id`` is that of the whole
-    query."""
+    """Rows for a state that takes them as they are, in ``relation``. ``columns`` are those of the state; of a side
+    those of keys, values, event time in microseconds and record time. Those of the record order are there too.
+    ``taken`` tells the rows that count, ``passing`` those of them that are not deletions, which only a changelog has,
+    as it has a ``primary_key``. ``query_id`` is that of the whole query."""
 
     relation: str
     taken: str
@@ -111,7 +129,7 @@ class Batch:
     columns: tuple[str, ...]
     query_id: str
     primary_key: tuple[str, ...] = ()
-    event: str | None = None  # the event time of each record, for a side whose watermark is kept
+    event: str | None = None  # the event time of each record, where a watermark is kept
     mark: str | None = None  # of a side that reads a log: the mark that each row brings
 
 
@@ -136,6 +154,9 @@ class FeedState:
 
     def create_statements(self) -> list[str]:
         return self.join.create_statements()
+
+    def take_statements(self, batch: Batch) -> list[str]:
+        return self.join.feed_statements(self.index, batch)
 
 
 def with_marks(side: Side, batch: Batch) -> Batch:
@@ -166,10 +187,12 @@ def and_residual(residual: str | None, left: str, right: str) -> str:
     return "" if residual is None else f" AND ({residual.format(l=left, r=right)})"
 
 
-def common_statements(join: JoinTables) -> list[str]:
-    """Creates the marks and the log."""
+def create_statements(join: JoinTables, left: Sequence[str], right: Sequence[str]) -> list[str]:
+    """Creates the tables of the sides, each with the columns that stand beside its own, the marks and the log."""
     marks = qualified_marks(join)
+    beside = zip(join.sides, (left, right), strict=True)
     return [
+        *(f"CREATE TABLE {side.qualified} ({', '.join([*side.typed, *columns])})" for side, columns in beside),
         f"CREATE TABLE {marks} (side UTINYINT, part VARCHAR, mark BIGINT NOT NULL, seen_at TIMESTAMPTZ NOT NULL, "
         "idle BOOLEAN NOT NULL, PRIMARY KEY (side, part))",
         # A side of which nothing is known yet holds the other one back, until it counts as idle.

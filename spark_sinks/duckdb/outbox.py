@@ -18,7 +18,7 @@ from mvserver.quoting import quoted
 from spark_sinks.duckdb.capture import AFTER, BEFORE, CHANGED_KEYS
 from spark_sinks.duckdb.changelog import Register
 from spark_sinks.duckdb.logs import same_values
-from spark_sinks.duckdb.names import qualified
+from spark_sinks.duckdb.names import qualified, qualified_view
 from spark_sinks.duckdb.state import OUTBOX
 
 
@@ -52,7 +52,7 @@ class Outbox:
 
     def shown(self, *, changed_only: bool) -> str:
         """A row with a NULL in its key has no key to be sent under."""
-        view = f'"_views"."{self.view_id}"'
+        view = qualified_view(self.view_id)
         if not changed_only:
             known = " AND ".join(f"v.{quoted(key)} IS NOT NULL" for key in self.key)
             return f"SELECT v.* FROM {view} AS v WHERE {known}"

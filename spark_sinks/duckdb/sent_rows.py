@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mvserver.quoting import quoted
+from spark_sinks.duckdb.join_sides import Batch
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.outbox import Outbox
 
@@ -31,6 +31,6 @@ class SentRows:
         columns = ", ".join(quoted(name) for name, _ in self.outbox.columns)
         return f"SELECT {columns} FROM {qualified(self.table)}"
 
-    def append_statements(self, relation: str, passing: str, columns: Sequence[str]) -> tuple[str, ...]:
-        """Takes in the rows of a batch; ``columns`` are those of the outbox."""
-        return self.outbox.append_statements(f"SELECT false, {', '.join(columns)} FROM {relation} WHERE {passing}")
+    def take_statements(self, batch: Batch) -> tuple[str, ...]:
+        columns = ", ".join(batch.columns)
+        return self.outbox.append_statements(f"SELECT false, {columns} FROM {batch.relation} WHERE {batch.passing}")

@@ -28,7 +28,7 @@ _ARRANGEMENTS_MAX = 16  # remembered, for the sets of views that batches bring i
 
 
 @dataclass(frozen=True)
-class Place:
+class SharedPlace:
     """Where the columns of a state are."""
 
     table: str
@@ -39,10 +39,10 @@ class Place:
         return f"s{self.slot}_"
 
 
-def places(cursor: duckdb.DuckDBPyConnection) -> Mapping[str, Place]:
+def places(cursor: duckdb.DuckDBPyConnection) -> Mapping[str, SharedPlace]:
     """By the name of the state's own table."""
     rows = cursor.execute('SELECT state_table, shared_table, slot FROM "_ledger".shared_states').fetchall()
-    return {state: Place(table, slot) for state, table, slot in rows}
+    return {state: SharedPlace(table, slot) for state, table, slot in rows}
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class SharedStates:
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
         self._cursor = cursor
-        self._known: Mapping[str, Place] | None = None
+        self._known: Mapping[str, SharedPlace] | None = None
         self._apart: set[str] = set()  # states that were too large to move
         self._arrangements: dict[tuple[int, ...], tuple[Sequence[ViewMerge], Arrangement]] = {}
 
@@ -76,7 +76,7 @@ class SharedStates:
         self._arrangements.clear()
 
     @property
-    def _places(self) -> Mapping[str, Place]:
+    def _places(self) -> Mapping[str, SharedPlace]:
         if self._known is None:
             self._known = places(self._cursor)
         return self._known
@@ -175,7 +175,7 @@ class SharedStates:
         self._cursor.execute(f"CREATE TABLE {qualified(table + NULLS)} ({keys})")
 
     def _move(self, state: UpsertState, table: str) -> None:
-        place = Place(table, 1 + max((each.slot for each in self._members(table).values()), default=-1))
+        place = SharedPlace(table, 1 + max((each.slot for each in self._members(table).values()), default=-1))
         columns = [(name, f"{place.prefix}{name}", kind) for name, kind in state.state_columns]
         kept = ", ".join([*state.keys, *(name for name, _, _ in columns)])
         shown = ", ".join([*state.keys, *(f"{column} AS {name}" for name, column, _ in columns)])
@@ -214,7 +214,7 @@ class SharedStates:
             for column in self._columns(place, suffix):
                 self._cursor.execute(f"ALTER TABLE {shared} DROP COLUMN {column}")
 
-    def _columns(self, place: Place, suffix: str) -> Iterable[str]:
+    def _columns(self, place: SharedPlace, suffix: str) -> Iterable[str]:
         rows = self._cursor.execute(
             "SELECT column_name FROM duckdb_columns() WHERE database_name = current_database() "
             "AND schema_name = '_state' AND table_name = $1 AND starts_with(column_name, $2)",
@@ -222,7 +222,7 @@ class SharedStates:
         ).fetchall()
         return (name for (name,) in rows)
 
-    def _members(self, table: str) -> dict[str, Place]:
+    def _members(self, table: str) -> dict[str, SharedPlace]:
         return {state: place for state, place in self._places.items() if place.table == table}
 
 
@@ -246,7 +246,7 @@ def _grouping(view: ViewMerge) -> tuple[object, ...]:
     return (first.keys, first.count is None, len(view.roll_ups))
 
 
-def _counted(place: Place, keys: Sequence[str]) -> str:
+def _counted(place: SharedPlace, keys: Sequence[str]) -> str:
     """Which rows of the table are the state's. A look-up by the one column of a primary key goes by its index only
     where no other condition is on a column alone: hence the second, which no row meets."""
     counted = f"{place.prefix}n > 0"

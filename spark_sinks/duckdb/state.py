@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spark_sinks.duckdb import value_tables
-from spark_sinks.duckdb.join_sides import FeedState
+from spark_sinks.duckdb.join_sides import Batch, FeedState
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.value_tables import ValueTable
-from spark_sinks.duckdb.windows import Aging, Removal, Watch, Windowing
+from spark_sinks.duckdb.windows import Aging, Removal, WatermarkRule, Windowing, carry_statement
 
 NULLS = "_nulls"  # the table of keys with a NULL, beside the state's own
 JOIN = "_join"  # of the tables of a join that a view reads, before their own words
@@ -37,6 +37,7 @@ class Measure(enum.Enum):
     MOMENTS = "moments"
 
 
+_ONLY_KEY = "k"  # of a state without keys
 EVENT_US = "event_us"  # of a projection's rows that age
 
 
@@ -75,8 +76,16 @@ class UpsertState:
     @property
     def tables(self) -> tuple[str, ...]:
         """All tables of the state."""
-        values = (value_tables.table_name(self.table, i) for i in range(len(self.values)))
-        return (self.table, *([f"{self.table}{NULLS}"] if self.key_types else []), *values)
+        return (self.table, *(() if self.nulls is None else (self.nulls,)), *self.value_tables)
+
+    @property
+    def nulls(self) -> str | None:
+        """The table of the rows whose key holds a NULL; None without keys."""
+        return f"{self.table}{NULLS}" if self.key_types else None
+
+    @property
+    def value_tables(self) -> tuple[str, ...]:
+        return tuple(value_tables.table_name(self.table, i) for i in range(len(self.values)))
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -96,6 +105,12 @@ class UpsertState:
         flat = [column for i, measure in enumerate(self.measures) for column in measure.columns(i)]
         return (("n", "BIGINT"), *flat)
 
+    @property
+    def stored_columns(self) -> tuple[tuple[str, str], ...]:
+        """All columns of the table and their types. Without keys there is one row, under a key of its own."""
+        keys = tuple(zip(self.keys, self.key_types, strict=True)) or ((_ONLY_KEY, "UTINYINT"),)
+        return (*keys, *self.state_columns)
+
 
 @dataclass(frozen=True)
 class AppendState:
@@ -109,20 +124,32 @@ class AppendState:
     def tables(self) -> tuple[str, ...]:
         return (self.table,)
 
+    @property
+    def stored_columns(self) -> tuple[tuple[str, str], ...]:
+        """All columns of the table and their types."""
+        times = ((EVENT_US, "BIGINT"),) if self.aging is not None else ()
+        return (*((f"c{i}", kind) for i, kind in enumerate(self.types)), *times)
 
-def watched(state: State) -> Watch | None:
+    def take_statements(self, batch: Batch) -> list[str]:
+        """The last of the batch's columns is the event time, where rows age."""
+        insert = f"INSERT INTO {qualified(self.table)} SELECT {', '.join(batch.columns)} FROM {batch.relation}"
+        carried = [] if batch.event is None else [carry_statement(batch.query_id, batch.event, batch.relation)]
+        return [f"{insert} WHERE {batch.passing}", *carried]
+
+
+def watermark_rule(state: State) -> WatermarkRule | None:
     """None where there is no watermark."""
     if isinstance(state, AppendState) and state.aging is not None:
         aging = state.aging
-        return Watch(aging.delay_us, Removal(state.tables, EVENT_US, aging.retention_us))
+        return WatermarkRule(aging.delay_us, Removal(state.tables, EVENT_US, aging.retention_us))
     if isinstance(state, FeedState) and state.side.watched is not None:
-        return Watch(state.side.delay_us, moved=tuple(state.join.low_statements()))
+        return WatermarkRule(state.side.delay_us, moved=tuple(state.join.low_statements()))
     if not isinstance(state, UpsertState) or state.windowing is None:
         return None
     windowing, removal = state.windowing, None
     if windowing.retention_us is not None:
         removal = Removal(state.tables, f"epoch_us(k{windowing.end_key})", windowing.retention_us)
-    return Watch(windowing.delay_us, removal)
+    return WatermarkRule(windowing.delay_us, removal)
 
 
 class OtherState(Protocol):
@@ -150,26 +177,23 @@ def create_statements(state: State) -> list[str]:
     """DDL of a state; a keyless aggregate starts with its one row, as SELECT count(*) over nothing has."""
     if not isinstance(state, (UpsertState, AppendState)):
         return state.create_statements()
+    columns = [f"{name} {kind}" for name, kind in state.stored_columns]
     if isinstance(state, AppendState):
-        columns = [f"c{i} {kind}" for i, kind in enumerate(state.types)]
-        columns += [f"{EVENT_US} BIGINT"] if state.aging is not None else []
         return [f"CREATE TABLE {qualified(state.table)} ({', '.join(columns)})"]
-    keys = [f"{name} {kind}" for name, kind in zip(state.keys, state.key_types, strict=True)]
-    values = [f"{name} {kind}" for name, kind in state.state_columns]
     beside = [
         value_tables.create_statement(state.table, i, state.key_types, each) for i, each in enumerate(state.values)
     ]
     if not state.keys:
         return [
-            f"CREATE TABLE {qualified(state.table)} ({', '.join(['k UTINYINT PRIMARY KEY', *values])})",
+            f"CREATE TABLE {qualified(state.table)} ({', '.join(columns)}, PRIMARY KEY ({_ONLY_KEY}))",
             f"INSERT INTO {qualified(state.table)} VALUES (0, {_zeros(state)})",
             *beside,
         ]
     grows = state.windowing is not None and state.windowing.gap_us is not None
     primary = [] if grows else [f"PRIMARY KEY ({', '.join(state.keys)})"]
     return [
-        f"CREATE TABLE {qualified(state.table)} ({', '.join([*keys, *values, *primary])})",
-        f"CREATE TABLE {qualified(state.table + NULLS)} ({', '.join([*keys, *values])})",
+        f"CREATE TABLE {qualified(state.table)} ({', '.join([*columns, *primary])})",
+        f"CREATE TABLE {qualified(state.table + NULLS)} ({', '.join(columns)})",
         *beside,
         *total_statements(state),
     ]
@@ -213,7 +237,7 @@ class MergedColumn:
 def merge_statement(state: UpsertState, rolled_up: str, *, nulls: bool) -> str:
     """Upserts rows of ``rolled_up``, a query with the columns of the state; ``nulls``: those with a NULL in a key."""
     columns = merged_columns(state, {name: name for name, _ in state.state_columns})
-    return upsert(state.table + (NULLS if nulls else ""), state.keys or ("k",), columns, rolled_up, nulls=nulls)
+    return upsert(state.table + (NULLS if nulls else ""), state.keys or (_ONLY_KEY,), columns, rolled_up, nulls=nulls)
 
 
 def upsert(table: str, keys: Sequence[str], columns: Sequence[MergedColumn], rolled_up: str, *, nulls: bool) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_sinks.duckdb import join_sides, logs
-from spark_sinks.duckdb.join_sides import EVER, INCOMING, Batch, Side, alone
-from spark_sinks.duckdb.logs import NEVER, Log
+from spark_sinks.duckdb.join_sides import EVER, INCOMING, Batch, MarkedSides, alone
+from spark_sinks.duckdb.logs import NEVER
 from spark_sinks.duckdb.record_columns import PLACE, RANK
 from spark_sinks.duckdb.windows import MARK, source_mark
 
@@ -19,39 +19,17 @@ _RELEASED = "mv_released"  # a temporary table: rows of the stream that need wai
 
 
 @dataclass(frozen=True)
-class TemporalTables:
+class TemporalTables(MarkedSides):
     """``left`` is the stream and keeps what waits, ``right`` the changelog and keeps versions. A row of the stream that
     comes more than ``kept_us`` behind its mark sees the version of that long before the mark."""
 
-    left: Side
-    right: Side
-    marks: str
-    log: Log
     kept_us: int
     residual: str | None = None
 
-    @property
-    def sides(self) -> tuple[Side, Side]:
-        return self.left, self.right
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        return (self.left.table, self.right.table, self.marks, *self.log.tables)
-
     def create_statements(self) -> list[str]:
-        waiting = [
-            *self.left.typed,
-            "t BIGINT",
-            "x BIGINT",
-            "r TIMESTAMPTZ",
-            *(["own BIGINT"] if self.log.marked else []),
-        ]
-        versions = [*self.right.typed, "t BIGINT", "e BIGINT", "n BIGINT", "r TIMESTAMPTZ", "deleted BOOLEAN"]
-        return [
-            f"CREATE TABLE {self.left.qualified} ({', '.join(waiting)})",
-            f"CREATE TABLE {self.right.qualified} ({', '.join(versions)})",
-            *join_sides.common_statements(self),
-        ]
+        waiting = ("t BIGINT", "x BIGINT", "r TIMESTAMPTZ", *(["own BIGINT"] if self.log.marked else []))
+        versions = ("t BIGINT", "e BIGINT", "n BIGINT", "r TIMESTAMPTZ", "deleted BOOLEAN")
+        return join_sides.create_statements(self, waiting, versions)
 
     def feed_statements(self, index: int, batch: Batch) -> list[str]:
         extra: tuple[str, ...] = (f"NOT {batch.passing} AS deleted",)

@@ -87,7 +87,7 @@ class Removal:
 
 
 @dataclass(frozen=True)
-class Watch:
+class WatermarkRule:
     """What the watermark of a state is, what it removes, and what is done when it has moved."""
 
     delay_us: int
@@ -237,7 +237,7 @@ def late_statements(query_id: str, late: LateRows) -> list[str]:
     ]
 
 
-def passage(cursor: duckdb.DuckDBPyConnection, standing: Standing, watch: Watch) -> Passage | None:
+def passage(cursor: duckdb.DuckDBPyConnection, standing: Standing, rule: WatermarkRule) -> Passage | None:
     """None as long as the view has no watermark."""
     known: Mapping[str, int] = dict(
         cursor.execute(
@@ -246,7 +246,7 @@ def passage(cursor: duckdb.DuckDBPyConnection, standing: Standing, watch: Watch)
     )
     reached = _least(known, standing) if standing.log is None else _low(cursor, standing.log, standing.seq)
     before = watermark(cursor, standing.query_id)
-    marks = [mark for mark in (before, None if reached is None else reached - watch.delay_us) if mark is not None]
+    marks = [mark for mark in (before, None if reached is None else reached - rule.delay_us) if mark is not None]
     return Passage(before, max(marks)) if marks else None
 
 

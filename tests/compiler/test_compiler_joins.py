@@ -7,19 +7,20 @@ import pytest
 from mvserver import limits
 from mvserver.compiler.changelog_joins import nullable_key
 from mvserver.compiler.compile import compile_select
-from mvserver.compiler.derived import (
+from mvserver.compiler.derived import has_marks, scans
+from mvserver.compiler.explain import explain
+from mvserver.compiler.lower_spark import lower as lower_spark
+from mvserver.compiler.plans import (
+    Aggregation,
     ChangelogJoin,
+    ContinuousPlan,
     Groups,
     IntervalJoin,
     JoinKind,
+    ScanColumn,
     TemporalJoin,
     UnionAll,
-    has_marks,
-    scans,
 )
-from mvserver.compiler.explain import explain
-from mvserver.compiler.lower_spark import lower as lower_spark
-from mvserver.compiler.plans import Aggregation, ContinuousPlan, ScanColumn
 from mvserver.compiler.shape import RelationShape
 from mvserver.errors import SqlError
 from mvserver.sql import types as t

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from compiler_harness import compiled
 
-from mvserver.compiler.compile import plan_columns, plan_keys
+from mvserver.compiler.changelogs import result_key
 from mvserver.compiler.explain import explain
 from mvserver.compiler.expressions import AggregateReference, KeyReference
 from mvserver.compiler.plans import Aggregate, Aggregation, ErrorHandling, Projection
 
 
 def columns(sql: str) -> list[tuple[str, str]]:
-    return [(column.name, str(column.type)) for column in plan_columns(compiled(sql))]
+    return [(column.name, str(column.type)) for column in compiled(sql).outputs]
 
 
 def test_the_tutorials_views() -> None:
@@ -21,12 +21,10 @@ def test_the_tutorials_views() -> None:
     assert [str(key.type) for key in plan.keys] == ["VARCHAR"]
     assert [call.function for call in plan.aggregates] == [Aggregate.COUNT_ROWS]
     assert [type(output.expression) for output in plan.outputs] == [KeyReference, AggregateReference]
-    assert [(c.name, str(c.type), c.is_key) for c in plan_columns(plan)] == [
-        ("url", "VARCHAR", True),
-        ("url_visit_count", "BIGINT", False),
-    ]
+    assert [(each.name, str(each.type)) for each in plan.outputs] == [("url", "VARCHAR"), ("url_visit_count", "BIGINT")]
+    assert result_key(plan) == ("url",)
     plan = compiled("SELECT userid, url, device_id, count(*) AS visits FROM clicks GROUP BY userid, url, device_id")
-    assert plan_keys(plan) == ("userid", "url", "device_id")
+    assert result_key(plan) == ("userid", "url", "device_id")
 
 
 def test_a_projection_and_its_scan() -> None:
@@ -39,7 +37,7 @@ def test_a_projection_and_its_scan() -> None:
     assert plan.scan.starting_position == "latest"
     assert plan.scan.error_handling is ErrorHandling.TERMINATE
     assert plan.scan.timestamp == "event_time"
-    assert plan_keys(plan) == ()
+    assert result_key(plan) == ()
     assert compiled("SELECT url FROM clicks", "latest").scan.starting_position == "latest"
 
 
@@ -115,7 +113,7 @@ def test_group_by_expression_alias_and_ordinal(sql: str) -> None:
     plan = compiled(sql)
     assert isinstance(plan, Aggregation)
     assert len(plan.keys) == 1
-    assert plan_keys(plan) == ("u",)
+    assert result_key(plan) == ("u",)
 
 
 def test_a_source_column_goes_before_an_output_name_in_group_by() -> None:
@@ -137,7 +135,7 @@ def test_floating_point_keys_are_normalized_and_hidden_keys_have_no_output() -> 
     plan = compiled("SELECT count(*) FROM everything GROUP BY f8, s")
     assert isinstance(plan, Aggregation)
     assert [getattr(key, "function", "") for key in plan.keys] == ["normalized key(double precision)", ""]
-    assert plan_keys(plan) == ()
+    assert result_key(plan) == ()
 
 
 @pytest.mark.parametrize(

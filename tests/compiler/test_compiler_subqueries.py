@@ -6,9 +6,8 @@ import pytest
 from compiler_harness import compiled
 
 from mvserver import limits
-from mvserver.compiler.derived import Groups
 from mvserver.compiler.explain import explain
-from mvserver.compiler.plans import Aggregation
+from mvserver.compiler.plans import Aggregation, Groups
 from mvserver.errors import SqlError
 
 SAME = [

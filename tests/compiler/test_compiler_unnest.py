@@ -6,7 +6,7 @@ import pytest
 from compiler_harness import EVERYTHING, compiled
 
 from mvserver.compiler.changelogs import result_key
-from mvserver.compiler.compile import compile_select, plan_columns
+from mvserver.compiler.compile import compile_select
 from mvserver.compiler.explain import explain
 from mvserver.compiler.expressions import Case, Literal
 from mvserver.compiler.lower_spark import lower
@@ -32,7 +32,7 @@ ROWS = RelationShape(
 
 
 def _names(sql: str) -> list[tuple[str, str]]:
-    return [(column.name, str(column.type)) for column in plan_columns(compiled(sql))]
+    return [(column.name, str(column.type)) for column in compiled(sql).outputs]
 
 
 def _over(relation: RelationShape, sql: str) -> object:

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as spark_types
 
 from mvserver.compiler.capabilities import all_capabilities
-from mvserver.compiler.compile import compile_select, plan_columns
+from mvserver.compiler.compile import compile_select
 from mvserver.compiler.expressions import Call, Expression, walk
 from mvserver.compiler.plans import ContinuousPlan, Projection
 from mvserver.compiler.shape import RelationShape
@@ -29,10 +29,11 @@ from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
 from mvserver.sql.dialect import parse_select
 from mvserver.streaming.evaluate import Evaluated, WholeProgramNeeded, evaluate_partials, evaluate_rows
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.program import build_program
 from mvserver.streaming.spark_types import spark_type
 from mvserver.streaming.targets import Target, build_target
-from spark_sinks.duckdb.batch_plans import Commit
+from spark_sinks.duckdb.batch_plans import BatchCommit
 from spark_sinks.duckdb.ledger import LedgerEntry
 from spark_sinks.duckdb.writer import MergeError, Writer
 
@@ -95,7 +96,7 @@ class World:
         number = len(self.views)
         target = build_target(f"q{number}", f"00000000-0000-0000-0000-{number:012}", 1, plan)
         with self.writer.transaction():
-            self.writer.create_state(target.state, target.view_statement)
+            self.writer.create_state(target.state, layout_of(target))
         view = View(query, target)
         self.views.append(view)
         return view
@@ -154,7 +155,7 @@ class World:
             merges = tuple(merge for part in kept for merge in part.merges)
             rejected = tuple(row for part in kept for row in part.rejected)
             try:
-                assert self.writer.commit(Commit(entry, merges, rejected))
+                assert self.writer.commit(BatchCommit(entry, merges, rejected))
                 return
             except MergeError as error:
                 failed.add(error.query_id)
@@ -239,7 +240,7 @@ def _roots(plan: ContinuousPlan) -> Iterator[Expression]:
 def type_differences(query: Query, plan: ContinuousPlan) -> list[str]:
     return [
         f"{column.name} is {found.type}, not {column.type}"
-        for column, found in zip(query.columns, plan_columns(plan), strict=True)
+        for column, found in zip(query.columns, plan.outputs, strict=True)
         if column.type is not None and str(dataclasses.replace(found.type, length=None)) != column.type
     ]
 

@@ -46,7 +46,7 @@ class KeptView:
     ) -> None:  # fmt: skip
         self.world = world
         self.finished = world.service.finished
-        self.writer = Writer(world.database.cursor, translate)
+        self.writer = Writer(world.database.cursor, translate, layouts=world.layouts)
         self.writer.watch = self.finished
         with self.writer.transaction() as ledger:
             ledger.begin_generation("p", {"at": 0})

@@ -16,6 +16,7 @@ from mvserver.serving.api import PlanRequest, PullPlan, PullScope
 from mvserver.serving.database import Database
 from mvserver.serving.pull import DuckPullService
 from mvserver.sql.dialect import parse_pull
+from spark_sinks.duckdb.layout import Finishing, ViewLayout, ViewLayouts
 
 VISITS_ID, TYPES_ID, OTHER_ID, STREAM_ID = (str(uuid.UUID(int=n)) for n in range(1, 5))
 SCOPE = PullScope("postgres", ("public",), "postgres")
@@ -100,7 +101,8 @@ class World:
         )
         self.writer.execute(f'CREATE VIEW _views."{OTHER_ID}" AS SELECT 7::INTEGER AS n')
         self.catalog = FakeCatalog()
-        self.service = DuckPullService(self.database, self.catalog, live, **service)
+        self.layouts = ViewLayouts()
+        self.service = DuckPullService(self.database, self.catalog, live, layouts=self.layouts, **service)
         self.snapshot = self.service.snapshot()
 
     def close(self) -> None:
@@ -140,11 +142,36 @@ KEYED_COLUMNS = (
 )  # fmt: skip
 
 
+_STORED = (("k0", "BIGINT"), ("k1", "VARCHAR"), ("n", "BIGINT"), ("m0", "DOUBLE"), ("m1", "TIMESTAMP"))
+_FINISHING = Finishing(
+    columns=(
+        ("site", "CAST(k0 AS BIGINT)"),
+        ("url", "CAST(k1 AS VARCHAR)"),
+        ("visits", "CAST(a0 AS BIGINT)"),
+        ("mean", "CAST(CASE WHEN a0 = 0 THEN NULL ELSE a1 * 2 END AS DOUBLE)"),
+        ("seen", "a2"),
+    ),
+    inner=(("k0", "k0"), ("k1", "k1"), ("a0", "n"), ("a1", "m0"), ("a2", "m1")),
+)
+
+
+def keyed_layout(version: int) -> ViewLayout:
+    table = f"{VISITS_ID}_{version}"
+    read = "k0, k1, n, m0, m1"
+    columns = ", ".join(f"{text} AS {name}" for name, text in _FINISHING.columns)
+    return ViewLayout(
+        VISITS_ID, table, _STORED, ("k0", "k1"),
+        f"SELECT {columns} FROM (SELECT k0, k1, n AS a0, m0 AS a1, m1 AS a2 FROM "
+        f'((SELECT {read} FROM _state."{table}") UNION ALL (SELECT {read} FROM _state."{table}_nulls")))',
+        _FINISHING, nulls=f"{table}_nulls", reads=frozenset({table, f"{table}_nulls"}),
+    )  # fmt: skip
+
+
 def make_keyed_state(world: World, version: int, rows: int) -> None:
     table = f'_state."{VISITS_ID}_{version}"'
     nulls = f'_state."{VISITS_ID}_{version}_nulls"'
-    columns = "k0 BIGINT, k1 VARCHAR, n BIGINT, m0 DOUBLE, m1 TIMESTAMP"
-    read = "k0, k1, n, m0, m1"
+    columns = ", ".join(f"{name} {kind}" for name, kind in _STORED)
+    layout = keyed_layout(version)
     for statement in (
         "BEGIN",
         f"DROP VIEW IF EXISTS _views.\"{VISITS_ID}\"",
@@ -155,13 +182,11 @@ def make_keyed_state(world: World, version: int, rows: int) -> None:
         f"INSERT INTO {table} SELECT i // 5, 'u' || i % 5, i % 7, CASE WHEN i % 3 <> 0 THEN i / 4 END, "
         f"TIMESTAMP '2024-01-01' + INTERVAL 1 HOUR * i FROM range({rows}) r(i)",
         f"INSERT INTO {nulls} VALUES (1, NULL, 9, 1.5, NULL), (NULL, 'u1', 8, NULL, NULL), (NULL, NULL, 7, 0.5, NULL)",
-        f'CREATE VIEW _views."{VISITS_ID}" AS SELECT CAST(k0 AS BIGINT) AS site, CAST(k1 AS VARCHAR) AS url, '
-        "CAST(a0 AS BIGINT) AS visits, CAST(CASE WHEN a0 = 0 THEN NULL ELSE a1 * 2 END AS DOUBLE) AS mean, a2 AS seen "
-        f"FROM (SELECT k0, k1, n AS a0, m0 AS a1, m1 AS a2 FROM ((SELECT {read} FROM {table}) UNION ALL "
-        f"(SELECT {read} FROM {nulls})))",
+        layout.statement,
         "COMMIT",
     ):  # fmt: skip
         world.writer.execute(statement)
+    world.layouts.change({VISITS_ID: layout})
 
 
 def key_visits(world: World) -> None:

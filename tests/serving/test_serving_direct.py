@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from serving_world import SCOPE, VISITS_ID, World, key_visits, make_keyed_state, rows_of
+from serving_world import SCOPE, VISITS_ID, World, key_visits, keyed_layout, make_keyed_state, rows_of
 
 from mvserver import limits
 from mvserver.serving.api import PlanRequest, PlanRuns, PullPlan
@@ -119,6 +119,18 @@ def test_state_made_anew_is_read_at_once(keyed: World) -> None:
     assert plan.runs.replaced
     make_keyed_state(keyed, 3, 2_000)
     assert _run(keyed, plan, []) == [(0,)]
+
+
+def test_a_layout_whose_tables_are_gone_is_left_to_duckdb(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    try:
+        key_visits(world)
+        world.layouts.change({VISITS_ID: keyed_layout(9)})  # as between a commit and the word of it
+        plan = world.plan("SELECT visits FROM visits WHERE site = 1 AND url = 'u2'")
+        assert plan.direct is None
+        assert _run(world, plan, []) == [(0,)]
+    finally:
+        world.close()
 
 
 def test_a_pinned_snapshot_keeps_what_it_saw(keyed: World) -> None:

@@ -38,7 +38,7 @@ def test_rows_that_change_and_go_are_those_of_the_view(
     chance = random.Random(seed)
     view = target(sql, 1)
     changes = Changes(tmp_path, view)
-    kept = KeptViews(lambda: Loader(changes._database, ()), MEMORY)
+    kept = KeptViews(lambda: Loader(changes._database, changes.writer.layouts, ()), MEMORY)
     changes.writer.watch = kept
     shown = tuple(output.name for output in view.plan.outputs)
     (value,) = set(shown) - {key}

@@ -7,6 +7,7 @@ import random
 import time
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from streaming.streaming_states import target
 from catalog.model import Column
 from mvserver import limits
 from mvserver.serving.api import Comparison
+from mvserver.streaming.finished import layout_of
+from spark_sinks.duckdb.layout import ViewLayout
 from spark_sinks.duckdb.outbox import Outbox
 from spark_sinks.duckdb.state import AppendState
 
@@ -229,7 +232,8 @@ def test_other_views_stay_in_use(view: KeptView) -> None:
     with view.writer.transaction() as ledger:
         ledger.begin_generation("other", {"at": 0})
     with view.writer.transaction():
-        view.writer.create_state(AppendState("another_1", ("BIGINT",)), 'CREATE VIEW _views."another" AS SELECT 1 AS x')
+        state = AppendState("another_1", ("BIGINT",))
+        view.writer.create_state(state, ViewLayout("another", state.table, state.stored_columns, (), "SELECT 1 AS x"))
     outbox = Outbox("q9", "another", "another_1", ("x",), (("x", "BIGINT"),))
     with view.writer.transaction():
         for statement in outbox.create_statements():
@@ -244,7 +248,7 @@ def _rebuild(view: KeptView) -> None:
     anew = target(SELECT, 1)
     with view.writer.transaction():
         view.writer.drop_state(view.target.state.tables, None)
-        view.writer.create_state(anew.state, anew.view_statement)
+        view.writer.create_state(anew.state, layout_of(anew))
 
 
 def _drop(view: KeptView) -> None:
@@ -254,7 +258,8 @@ def _drop(view: KeptView) -> None:
 
 def _replace_definition(view: KeptView) -> None:
     with view.writer.transaction():
-        view.writer.execute(view.target.view_statement.replace("AS total", "+ 1 AS total"))
+        layout = layout_of(view.target)
+        view.writer.replace_view(replace(layout, query=layout.query.replace('AS "total"', '+ 1 AS "total"')))
 
 
 def _unknown_rows(view: KeptView) -> None:
@@ -373,10 +378,11 @@ def test_a_view_of_more_than_its_state_is_not_kept(view: KeptView) -> None:
     """As one that shows closed windows only, by a watermark."""
     view.fed.feed(_records([1], ["a"]))
     with view.writer.transaction():
-        view.writer.execute(
-            f'CREATE OR REPLACE VIEW _views."{VISITS_ID}" AS SELECT k0 AS site, k1 AS url, n AS visits, m0 AS total '
+        query = (
+            "SELECT k0 AS site, k1 AS url, n AS visits, m0 AS total "
             f'FROM _state."{view.target.state.table}" WHERE (SELECT count(*) FROM _ledger.windows) = 0'
         )
+        view.writer.replace_view(replace(layout_of(view.target), query=query, by_state_alone=False))
     plan = view.world.plan(_POINT)
     for _ in range(limits.FINISHED_ROWS_ASKED_MIN):
         view.found(plan, (1, "a"))

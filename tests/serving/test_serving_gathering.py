@@ -15,12 +15,13 @@ from typing import Any
 import psycopg
 import pytest
 from serving_server import PullServer
-from serving_world import VISITS_ID, World, key_visits, make_keyed_state, rows_of
+from serving_world import VISITS_ID, World, key_visits, keyed_layout, make_keyed_state, rows_of
 
 from catalog.model import Column
 from mvserver import limits
 from mvserver.serving.api import PlanRuns, PullPlan
 from mvserver.serving.snapshot import DuckSnapshot
+from spark_sinks.duckdb.layout import Finishing
 
 _ONE = "SELECT visits, mean FROM visits WHERE site = $1 AND url = 'u2'"
 _TWO = "SELECT *, visits + 1 AS more FROM visits AS v WHERE url = $2 AND (v.site = $1) AND visits >= 0"
@@ -286,11 +287,16 @@ def test_a_key_that_python_writes_in_another_way_is_found(
         f'CREATE OR REPLACE VIEW _views."{VISITS_ID}" AS SELECT k0 AS site, k1 AS url, n AS visits, m0 AS mean, '
         f'm1 AS seen FROM _state."{VISITS_ID}_1"'
     )
+    layout = keyed_layout(1)
+    stored = (("k0", kind), *layout.stored[1:])
+    columns = (("site", "k0"), ("url", "k1"), ("visits", "n"), ("mean", "m0"), ("seen", "m1"))
+    finishing = Finishing(columns, tuple((name, name) for _, name in columns))
+    keyed.layouts.change({VISITS_ID: replace(layout, stored=stored, finishing=finishing, nulls=None)})
     current = keyed.catalog.current
     visits = current.relations_by_id[VISITS_ID]
-    columns = (Column("site", kind), *visits.columns[1:])
+    declared = (Column("site", kind), *visits.columns[1:])
     others = (each for each in current.relations if each.id != VISITS_ID)
-    keyed.catalog.change(relations=(replace(visits, columns=columns), *others))
+    keyed.catalog.change(relations=(replace(visits, columns=declared), *others))
     plan, look_ups = keyed.plan("SELECT visits FROM visits WHERE site = $1 AND url = 'u2'"), keyed.service.gathering
     asked = [look_ups.ask(plan, (each,)) for each in (value, same)]
     look_ups.answer()

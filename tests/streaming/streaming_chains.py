@@ -12,26 +12,26 @@ from typing import Any
 import pyarrow as pa
 
 from mvserver.compiler.compile import compile_select
-from mvserver.compiler.derived import JoinSide
-from mvserver.compiler.plans import ScanColumn
+from mvserver.compiler.plans import JoinSide, ScanColumn
 from mvserver.compiler.shape import RelationShape
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
 from mvserver.streaming import log_values
 from mvserver.streaming.evaluate import Evaluated
 from mvserver.streaming.feeds import Node, nodes
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.log_batches import LogBatches
 from mvserver.streaming.program import ViewInput
 from mvserver.streaming.shares import Share
 from mvserver.streaming.spark_types import spark_schema
 from mvserver.streaming.targets import Target, build_target
 from spark_sinks.duckdb import join_sides
-from spark_sinks.duckdb.batch_plans import Advance, Commit, Move, TableMerge, ViewMerge
+from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, Move, TableMerge, ViewMerge
 from spark_sinks.duckdb.changelog_joins import ChangelogTables
 from spark_sinks.duckdb.join_sides import FeedState
 from spark_sinks.duckdb.log_reader import LogReader
 from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK, SEGMENT
-from spark_sinks.duckdb.state import watched
+from spark_sinks.duckdb.state import watermark_rule
 from spark_sinks.duckdb.windows import Standing
 from spark_sinks.duckdb.writer import Writer
 
@@ -94,7 +94,7 @@ class Chain:
         self._leaves: dict[str, list[_Side]] = {}
         self._inner: list[tuple[str, _Side]] = []
         with writer.transaction() as ledger:
-            writer.create_state(self.target.state, self.target.view_statement)
+            writer.create_state(self.target.state, layout_of(self.target))
             ledger.add_subscriber(self._query, 1, self._nodes[0].tables.log.reader, {"seq": 0})
             for node in self._nodes:
                 for statement in node.tables.create_statements():
@@ -120,9 +120,9 @@ class Chain:
             side.read += len(records)
             merges.append(self._leaf_merge(side, table))
             moves.append(Move((side.target.query_id,), {"n": side.read}))
-            if watched(side.target.state) is not None:
+            if watermark_rule(side.target.state) is not None:
                 advances.append(Advance(Standing(side.target.query_id, self._partitions), side.target.state))
-        assert self.writer.commit(Commit(None, tuple(merges), moves=tuple(moves), advances=tuple(advances)))
+        assert self.writer.commit(BatchCommit(None, tuple(merges), moves=tuple(moves), advances=tuple(advances)))
 
     def run(self, rows_max: int = 1_000_000) -> None:
         for path, side in (*self._inner, ("", self._main)):
@@ -170,7 +170,7 @@ class Chain:
             assert parts is not None, "DuckDB is trusted with it"
             evaluated: Evaluated = parts[0][0]
             moves = (Move((side.target.query_id,), {"seq": end}),)
-            assert self.writer.commit(Commit(None, evaluated.merges, moves=moves))
+            assert self.writer.commit(BatchCommit(None, evaluated.merges, moves=moves))
             side.read = end
 
     def _leaf_merge(self, side: _Side, records: pa.Table) -> TableMerge:
@@ -195,8 +195,8 @@ class Chain:
         outputs, keys = tuple(names[: len(values) + 2]), tuple(names[len(values) + 2 :])
         known = "known" if scan.kind == "changelog" else ""
         event = outputs[-2] if state.side.watched is not None else None
-        view = ViewInput(target, "f", (), (), "", (), outputs=outputs, known=known, primary_key=keys, event=event)
-        return TableMerge(table, (ViewMerge(target.query_id, state, statements=view.own_statements("mv_batch")),))
+        view = ViewInput(target, "f", outputs=outputs, known=known, primary_key=keys, event=event)
+        return TableMerge(table, (ViewMerge(target.query_id, state, statements=view.take_statements("mv_batch")),))
 
 
 def _table(records: Sequence[Record], first: int) -> pa.Table:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
 from spark_sinks.duckdb import logs
-from spark_sinks.duckdb.batch_plans import Commit, Move, TableMerge, ViewMerge
+from spark_sinks.duckdb.batch_plans import BatchCommit, Move, TableMerge, ViewMerge
 from spark_sinks.duckdb.join_sides import Batch, FeedState, FeedTables
 from spark_sinks.duckdb.ledger import LedgerEntry
 from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK, SEGMENT
@@ -70,7 +70,9 @@ class World:
         statements = self.join.feed_statements(side, Batch("mv_batch", "f", "p", ("k", "n", "t", "r"), "q"))
         merge = ViewMerge(f"q/{side}", feed, statements=tuple(statements))
         entry = LedgerEntry(f"p{side}", 1, number, {"n": number}, {"n": number + 1}, len(rows))
-        batch = Commit(entry, (TableMerge(table_of(rows), (merge,)),), moves=(Move((f"q/{side}",), {"n": number + 1}),))
+        batch = BatchCommit(
+            entry, (TableMerge(table_of(rows), (merge,)),), moves=(Move((f"q/{side}",), {"n": number + 1}),)
+        )
         assert self.writer.commit(batch)
         assert not self.writer.commit(batch), "the same batch again is skipped"
         self.batches[side] += 1

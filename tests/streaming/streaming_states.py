@@ -17,9 +17,10 @@ from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.program import build_program
 from mvserver.streaming.targets import Target, build_target
-from spark_sinks.duckdb.batch_plans import Commit, TableMerge, ViewMerge
+from spark_sinks.duckdb.batch_plans import BatchCommit, TableMerge, ViewMerge
 from spark_sinks.duckdb.ledger import LedgerEntry, RejectedRow
 from spark_sinks.duckdb.writer import Writer
 
@@ -73,12 +74,12 @@ class Fed:
         self._batch = 0
         with writer.transaction():
             for each in targets:
-                writer.create_state(each.state, each.view_statement, each.outbox)
+                writer.create_state(each.state, layout_of(each), each.outbox)
 
     def feed(self, rows: Sequence[dict[str, Any]], *, partial: bool = False) -> None:
         table = _table(rows)
         merges = tuple(self._merge(table, each, partial) for each in self._targets)
-        assert self._writer.commit(Commit(self._entry(len(rows)), merges))
+        assert self._writer.commit(BatchCommit(self._entry(len(rows)), merges))
 
     def _entry(self, records: int) -> LedgerEntry:
         number, self._batch = self._batch, self._batch + 1

@@ -26,9 +26,10 @@ from mvserver.sql.types import parse_type
 from mvserver.streaming.committer import Committer
 from mvserver.streaming.evaluate import Evaluated, _judged
 from mvserver.streaming.evaluator import BatchEvaluator
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.program import build_program
 from mvserver.streaming.roster import Roster
-from mvserver.streaming.shares import Share, Work
+from mvserver.streaming.shares import EvaluatedBatch, Share
 from mvserver.streaming.standings import close_idle
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target, build_target
@@ -149,7 +150,7 @@ class World:
         with self.writer.transaction() as ledger:
             ledger.begin_generation("p", self.position)
             for target in self.targets:
-                self.writer.create_state(target.state, target.view_statement, target.outbox)
+                self.writer.create_state(target.state, layout_of(target), target.outbox)
                 ledger.add_subscriber(target.query_id, 1, "p", self.position)
         self._subscribe()
 
@@ -221,7 +222,7 @@ class World:
             row = ledger.pipeline("p")
         assert row is not None
         entry = LedgerEntry("p", row.generation, self.batch, start, end, records)
-        self.committer._commit(Work(entry, parts))
+        self.committer._commit(EvaluatedBatch(entry, parts))
         failures = {s.query_id: s.failure for s in self.roster.all() if s.failure is not None}
         assert failures.keys() == self.failing, failures
         self.position = end

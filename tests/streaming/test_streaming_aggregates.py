@@ -13,6 +13,7 @@ import pytest
 from streaming_oracle import NOON, at, equal, postgresql, random_row
 from streaming_states import Fed, target, writer_in
 
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.program import build_program
 from spark_sinks.duckdb.state import UpsertState, main_table
 from spark_sinks.duckdb.writer import MergeError
@@ -189,7 +190,7 @@ def test_value_tables_live_and_die_with_their_state(tmp_path: Path) -> None:
         assert {main_table(table) for table in view.state.tables} == {view.state.table}
         assert writer.has_tables(view.state.tables)
         with writer.transaction():
-            writer.create_state(view.state, view.view_statement)  # made anew: nothing is left of the old values
+            writer.create_state(view.state, layout_of(view))  # made anew: nothing is left of the old values
         views.feed([{"k": "a", "i": 1}])
         assert views.rows() == [("a", 1, 1)]
         with writer.transaction():

@@ -10,8 +10,9 @@ import pytest
 from streaming_states import target, writer_in
 
 from mvserver.serving.database import Database
+from mvserver.streaming.finished import layout_of
 from spark_sinks.duckdb import batch_table
-from spark_sinks.duckdb.batch_plans import Commit, TableMerge, ViewMerge
+from spark_sinks.duckdb.batch_plans import BatchCommit, TableMerge, ViewMerge
 from spark_sinks.duckdb.batch_table import BATCH
 from spark_sinks.duckdb.ledger import LedgerEntry
 from spark_sinks.duckdb.roll_ups import MeasureInput, RollUp
@@ -29,14 +30,14 @@ class Views:
         self.batches = 0
         with writer.transaction():
             for each in self.targets:
-                writer.create_state(each.state, each.view_statement)
+                writer.create_state(each.state, layout_of(each))
 
     def commit(self, *tables: pa.Table, failing: int | None = None) -> None:
         """In one transaction: several tables where a view catches up beside a batch."""
         merges = tuple(self._merge(i, failing=i == failing) for i in range(len(self.targets)))
         number = self.batches
         entry = LedgerEntry("p", 1, number, {"at": number}, {"at": number + 1}, sum(table.num_rows for table in tables))
-        assert self.writer.commit(Commit(entry, tuple(TableMerge(table, merges) for table in tables)))
+        assert self.writer.commit(BatchCommit(entry, tuple(TableMerge(table, merges) for table in tables)))
         self.batches += 1
 
     def _merge(self, index: int, *, failing: bool) -> ViewMerge:

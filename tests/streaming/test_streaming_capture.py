@@ -15,6 +15,7 @@ from streaming_states import writer_in
 from spark_sinks.duckdb.capture import AFTER, BEFORE, CHANGED_KEYS, Keeper, take_changes
 from spark_sinks.duckdb.change_outbox import ChangeOutbox
 from spark_sinks.duckdb.changelog import KeyedRows, Register
+from spark_sinks.duckdb.layout import ViewLayout
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.outbox import Outbox
 
@@ -74,7 +75,7 @@ def outbox_of(kind: str) -> Outbox:
 def told(writer: Any, request: pytest.FixtureRequest) -> Told:
     outbox = outbox_of(request.param)
     with writer.transaction():
-        writer.create_state(ELEMENTS, f'CREATE VIEW "_views".view AS {_VIEW}', outbox)
+        writer.create_state(ELEMENTS, ViewLayout("view", ELEMENTS.table, ELEMENTS.stored_columns, (), _VIEW), outbox)
         writer.execute("CREATE SEQUENCE looks")
     return Told(outbox)
 

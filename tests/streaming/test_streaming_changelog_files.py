@@ -17,9 +17,10 @@ from mvserver.serving.duck_errors import translate
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
 from mvserver.streaming.evaluate import evaluate_rows
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.program import build_program
 from mvserver.streaming.targets import build_target
-from spark_sinks.duckdb.batch_plans import Commit
+from spark_sinks.duckdb.batch_plans import BatchCommit
 from spark_sinks.duckdb.writer import Writer
 from spark_sinks.file.files import visible_files
 from spark_sinks.file.journal import FileJournal
@@ -54,9 +55,9 @@ def test_the_last_line_of_the_last_file_counts(spark: Any, tmp_path: Path) -> No
     database = Database.open(tmp_path / "views.duckdb")
     writer = Writer(database.cursor, translate)
     with writer.transaction():
-        writer.create_state(target.state, target.view_statement)
+        writer.create_state(target.state, layout_of(target))
     for shape in (frame, frame.coalesce(1)):
-        writer.commit(Commit(None, evaluate_rows(shape, build_program([target], trial=True), reader).merges))
+        writer.commit(BatchCommit(None, evaluate_rows(shape, build_program([target], trial=True), reader).merges))
         with database.cursor() as cursor:
             rows = cursor.execute('SELECT * FROM "_views"."v" ORDER BY id').fetchall()
         assert rows == [(1, 202), (2, 2), (3, 102), (4, 202)]

@@ -17,7 +17,7 @@ import pytest
 from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
 from spark_sinks.duckdb import logs
-from spark_sinks.duckdb.batch_plans import Commit, Move, TableMerge, ViewMerge
+from spark_sinks.duckdb.batch_plans import BatchCommit, Move, TableMerge, ViewMerge
 from spark_sinks.duckdb.changelog_joins import ChangelogTables
 from spark_sinks.duckdb.join_sides import Batch, FeedState, Side
 from spark_sinks.duckdb.ledger import LedgerEntry
@@ -89,7 +89,7 @@ class World:
         number = self.batches
         moves = (Move(("q/0", "q/1"), {"n": number + 1}),)
         entry = LedgerEntry("p", 1, number, {"n": number}, {"n": number + 1}, 1)
-        batch = Commit(entry, tuple(merges), moves=moves)
+        batch = BatchCommit(entry, tuple(merges), moves=moves)
         assert self.writer.commit(batch)
         assert not self.writer.commit(batch), "the same batch again is skipped"
         self.batches += 1

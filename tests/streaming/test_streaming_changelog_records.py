@@ -18,10 +18,11 @@ from mvserver.compiler.shape import RelationShape
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
 from mvserver.streaming.evaluate import WholeProgramNeeded, evaluate_rows
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.program import build_program
 from mvserver.streaming.targets import build_target
 from spark_sinks.base import RecordOrder
-from spark_sinks.duckdb.batch_plans import Commit, TableMerge
+from spark_sinks.duckdb.batch_plans import BatchCommit, TableMerge
 
 pytestmark = pytest.mark.spark
 
@@ -78,9 +79,9 @@ def _view(
         evaluated = evaluate_rows(frame, build_program([target]), _Reader())  # type: ignore[arg-type]
     with writer_in(folder) as (database, writer):
         with writer.transaction():
-            writer.create_state(target.state, target.view_statement)
+            writer.create_state(target.state, layout_of(target))
         merges = tuple(TableMerge(m.table, m.views) for m in evaluated.merges)
-        writer.commit(Commit(None, merges, evaluated.rejected))
+        writer.commit(BatchCommit(None, merges, evaluated.rejected))
         with database.cursor() as cursor:
             found = cursor.execute('SELECT * FROM "_views"."v" ORDER BY ALL NULLS FIRST').fetchall()
         return found, {row[1]: row[2] for row in writer.rejected_rows()}, trial

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from streaming_states import Fed, target, writer_in
 
-from spark_sinks.duckdb.batch_plans import Commit, TableMerge, ViewMerge
+from spark_sinks.duckdb.batch_plans import BatchCommit, TableMerge, ViewMerge
 from spark_sinks.duckdb.commits import Commits
 from spark_sinks.duckdb.ledger import LedgerEntry
 from spark_sinks.duckdb.outbox import Outbox
@@ -42,7 +42,7 @@ def test_a_batch_that_the_ledger_has_already_changes_nothing(tmp_path: Path) -> 
         fed = Fed(database, writer, target("SELECT k, SUM(i) AS s FROM events GROUP BY k"))
         fed.feed([{"k": "a", "i": 1}])
         before = writer.commits.version(["q0"])
-        assert not writer.commit(Commit(LedgerEntry("p", 1, 0, {"at": 0}, {"at": 1}, 1)))
+        assert not writer.commit(BatchCommit(LedgerEntry("p", 1, 0, {"at": 0}, {"at": 1}, 1)))
         assert writer.commits.version(["q0"]) == before
 
 
@@ -52,6 +52,6 @@ def test_one_whose_changes_others_are_told_may_change_any() -> None:
         ViewMerge("q0", grouped.state, keeper=keeper) for keeper in (None, Outbox("q0", "v", "t", ("k",), ()))
     )
     empty = pa.table({"k": ["a"]})
-    assert Commit(None, (TableMerge(empty, (alone,)),)).changed == {"q0"}
-    assert Commit(None, (TableMerge(empty, (alone, told)),)).changed is None
-    assert Commit(None).changed == set()
+    assert BatchCommit(None, (TableMerge(empty, (alone,)),)).changed == {"q0"}
+    assert BatchCommit(None, (TableMerge(empty, (alone, told)),)).changed is None
+    assert BatchCommit(None).changed == set()

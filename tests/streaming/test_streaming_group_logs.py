@@ -15,6 +15,7 @@ from streaming_states import RELATION, Fed, writer_in
 from mvserver.compiler.compile import compile_select
 from mvserver.sql.dialect import parse_select
 from mvserver.streaming.feeds import Node, nodes
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.outputs import with_outbox
 from mvserver.streaming.targets import Target, build_target
 from spark_sinks.duckdb import outbox
@@ -185,7 +186,7 @@ def test_what_duckdb_evaluates_changes_in_the_same_transaction(tmp_path: Path, s
 def fed_along(database: Any, writer: Any, outer: Target, made: list[Node]) -> Fed:
     fed = Fed(database, writer, made[-1].side_target("q", VIEW_ID, 0))
     with writer.transaction():
-        writer.create_state(outer.state, outer.view_statement, outer.outbox)
+        writer.create_state(outer.state, layout_of(outer), outer.outbox)
         for node in made:
             for table in node.tables.tables:
                 writer.execute(f'DROP TABLE IF EXISTS "_state"."{table}"')

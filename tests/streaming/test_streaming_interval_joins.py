@@ -15,7 +15,7 @@ import pytest
 from streaming_joins import END, Row, World, cut, marks, stream, table_of
 
 from spark_sinks.duckdb import join_sides
-from spark_sinks.duckdb.batch_plans import Commit, Move, TableMerge, ViewMerge
+from spark_sinks.duckdb.batch_plans import BatchCommit, Move, TableMerge, ViewMerge
 from spark_sinks.duckdb.interval_joins import IntervalTables
 from spark_sinks.duckdb.join_sides import Batch, FeedState, Side
 from spark_sinks.duckdb.ledger import LedgerEntry
@@ -164,6 +164,6 @@ def test_self_join_in_one_transaction(tmp_path: Path) -> None:
         merges.append(ViewMerge(f"q/{side}", feed, statements=tuple(statements)))
     moves = (Move(("q/0", "q/1"), {"n": 1}),)
     entry = LedgerEntry("p0", 1, 0, {"n": 0}, {"n": 1}, 2)
-    assert world.writer.commit(Commit(entry, (TableMerge(table_of(rows), tuple(merges)),), moves=moves))
+    assert world.writer.commit(BatchCommit(entry, (TableMerge(table_of(rows), tuple(merges)),), moves=moves))
     world.take()
     assert sorted(world.read) == [(1, 1), (1, 2), (2, 1), (2, 2)]

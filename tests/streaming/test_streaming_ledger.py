@@ -8,7 +8,7 @@ import pytest
 from streaming_states import Fed, rejected, target, writer_in
 
 from mvserver.errors import SqlError
-from spark_sinks.duckdb.batch_plans import Commit, Move
+from spark_sinks.duckdb.batch_plans import BatchCommit, Move
 from spark_sinks.duckdb.ledger import HISTORY_ROWS_MAX, LedgerEntry, decode, encode
 
 
@@ -23,12 +23,12 @@ def test_positions_compare_as_values() -> None:
 
 def test_the_same_range_is_skipped(tmp_path: Path) -> None:
     with writer_in(tmp_path) as (_, writer):
-        assert writer.commit(Commit(entry(0, 0, 5), rejected=(rejected("0:1"),)))
-        assert not writer.commit(Commit(entry(0, 0, 5), rejected=(rejected("0:2"),)))
+        assert writer.commit(BatchCommit(entry(0, 0, 5), rejected=(rejected("0:1"),)))
+        assert not writer.commit(BatchCommit(entry(0, 0, 5), rejected=(rejected("0:2"),)))
         assert writer.pipeline_position("p") == {"at": 5}
         assert [row[1] for row in writer.rejected_rows()] == ["0:1"]
-        assert writer.commit(Commit(entry(1, 5, 7)))
-        assert not writer.commit(Commit(entry(0, 0, 5)))
+        assert writer.commit(BatchCommit(entry(1, 5, 7)))
+        assert not writer.commit(BatchCommit(entry(0, 0, 5)))
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def test_the_same_range_is_skipped(tmp_path: Path) -> None:
 )
 def test_any_other_range_is_refused_by_name(tmp_path: Path, wrong: LedgerEntry) -> None:
     with writer_in(tmp_path) as (_, writer):
-        writer.commit(Commit(entry(0, 0, 5)))
+        writer.commit(BatchCommit(entry(0, 0, 5)))
         with pytest.raises(SqlError) as caught:
-            writer.commit(Commit(wrong, rejected=(rejected("0:9"),)))
+            writer.commit(BatchCommit(wrong, rejected=(rejected("0:9"),)))
         assert caught.value.sqlstate == "40001"
         assert (
             caught.value.message
@@ -62,25 +62,25 @@ def test_any_other_range_is_refused_by_name(tmp_path: Path, wrong: LedgerEntry) 
 
 def test_a_pipeline_that_the_ledger_does_not_know_is_refused(tmp_path: Path) -> None:
     with writer_in(tmp_path) as (_, writer), pytest.raises(SqlError, match="does not follow the ledger"):
-        writer.commit(Commit(LedgerEntry("other", 1, 0, {}, {}, 0)))
+        writer.commit(BatchCommit(LedgerEntry("other", 1, 0, {}, {}, 0)))
 
 
 def test_a_new_generation_starts_where_it_is_told(tmp_path: Path) -> None:
     with writer_in(tmp_path) as (_, writer):
-        writer.commit(Commit(entry(0, 0, 5)))
+        writer.commit(BatchCommit(entry(0, 0, 5)))
         with writer.transaction() as ledger:
             assert ledger.begin_generation("p", {"at": 5}) == 2
-        assert writer.commit(Commit(entry(0, 5, 8, generation=2)))
+        assert writer.commit(BatchCommit(entry(0, 5, 8, generation=2)))
         with pytest.raises(SqlError):
-            writer.commit(Commit(entry(1, 5, 8, generation=1)))
+            writer.commit(BatchCommit(entry(1, 5, 8, generation=1)))
 
 
 def test_rejected_rows_are_kept_once_by_relation_and_position(tmp_path: Path) -> None:
     with writer_in(tmp_path) as (_, writer):
         writer.commit(
-            Commit(entry(0, 0, 1), rejected=(rejected("0:1", "first"), rejected("0:1", "second"), rejected("0:2")))
+            BatchCommit(entry(0, 0, 1), rejected=(rejected("0:1", "first"), rejected("0:1", "second"), rejected("0:2")))
         )
-        writer.commit(Commit(None, rejected=(rejected("0:2", "again"), rejected("0:3"))))
+        writer.commit(BatchCommit(None, rejected=(rejected("0:2", "again"), rejected("0:3"))))
         rows = sorted((row[1], row[2], bytes(row[3]), row[4]) for row in writer.rejected_rows())
         assert rows == [
             ("0:1", "first", b"raw", 3),
@@ -97,7 +97,7 @@ def test_a_round_of_a_backfill_moves_only_its_views(tmp_path: Path) -> None:
         with writer.transaction() as ledger:
             for name in ("a", "b"):
                 ledger.add_subscriber(name, 1, "p", {"at": 0}, "note")
-        writer.commit(Commit(None, moves=(Move(("a",), {"at": 3}),), failures=(("b", "why"),)))
+        writer.commit(BatchCommit(None, moves=(Move(("a",), {"at": 3}),), failures=(("b", "why"),)))
         rows = {row.query_id: row for row in writer.ledger_subscribers()}
         assert (rows["a"].position, rows["a"].epoch, rows["a"].failure) == ({"at": 3}, 1, None)
         assert (rows["b"].position, rows["b"].epoch, rows["b"].failure, rows["b"].note) == ({"at": 0}, 0, "why", "note")
@@ -111,13 +111,13 @@ def test_a_round_of_a_backfill_moves_only_its_views(tmp_path: Path) -> None:
 def test_history_is_bounded(tmp_path: Path) -> None:
     with writer_in(tmp_path) as (database, writer):
         for number in range(HISTORY_ROWS_MAX * 2):
-            writer.commit(Commit(entry(number, number, number + 1)))
+            writer.commit(BatchCommit(entry(number, number, number + 1)))
         with database.cursor() as cursor:
             ((rows, oldest),) = cursor.execute('SELECT count(*), min(batch_id) FROM "_ledger".batches').fetchall()
         assert HISTORY_ROWS_MAX <= rows <= HISTORY_ROWS_MAX + 1
         assert oldest >= HISTORY_ROWS_MAX - 1
         assert not writer.commit(
-            Commit(entry(HISTORY_ROWS_MAX * 2 - 1, HISTORY_ROWS_MAX * 2 - 1, HISTORY_ROWS_MAX * 2))
+            BatchCommit(entry(HISTORY_ROWS_MAX * 2 - 1, HISTORY_ROWS_MAX * 2 - 1, HISTORY_ROWS_MAX * 2))
         )
 
 
@@ -138,7 +138,7 @@ def test_a_failure_after_the_rows_leaves_nothing(tmp_path: Path) -> None:
 
         stopped = Writer(database.cursor, translate, reached)
         with pytest.raises(StopError):
-            stopped.commit(Commit(entry(1, 1, 2), rejected=(rejected("0:7"),)))
+            stopped.commit(BatchCommit(entry(1, 1, 2), rejected=(rejected("0:7"),)))
         stopped.close()
         assert writer.pipeline_position("p") == {"at": 1}
         assert writer.rejected_rows() == []

@@ -24,6 +24,7 @@ from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
 from mvserver.streaming.evaluator import BatchEvaluator
 from mvserver.streaming.feeds import nodes
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.log_batches import LogBatches, log_program
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.shares import Share
@@ -31,7 +32,7 @@ from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.spark_types import spark_schema
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target, build_target
-from spark_sinks.duckdb.batch_plans import Commit
+from spark_sinks.duckdb.batch_plans import BatchCommit
 from spark_sinks.duckdb.log_reader import LogReader
 from spark_sinks.duckdb.logs import Log
 from spark_sinks.duckdb.writer import Writer
@@ -88,7 +89,7 @@ class Side:
         self.writer, self.target = writer, target(sql)
         node, *below = nodes(self.target, "v_1", "reader")
         with writer.transaction():
-            writer.create_state(self.target.state, self.target.view_statement)
+            writer.create_state(self.target.state, layout_of(self.target))
             for each in (node, *below):
                 for statement in each.tables.create_statements():
                     writer.execute(statement)
@@ -113,7 +114,7 @@ class Side:
             cursor.execute('UPDATE "_ledger".logs SET next_seq = ?', [end["seq"]])
 
     def commit(self, evaluated: Any) -> None:
-        assert self.writer.commit(Commit(None, evaluated.merges))
+        assert self.writer.commit(BatchCommit(None, evaluated.merges))
 
     @property
     def taken(self) -> list[tuple[Any, ...]]:

@@ -20,7 +20,7 @@ import pytest
 from streaming_joins import END, Row, World, cut, marks, stream, table_of
 
 from spark_sinks.duckdb import logs
-from spark_sinks.duckdb.batch_plans import Advance, Commit, Move, TableMerge, ViewMerge
+from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, Move, TableMerge, ViewMerge
 from spark_sinks.duckdb.interval_joins import IntervalTables
 from spark_sinks.duckdb.join_sides import Batch, FeedState, FeedTables, Side
 from spark_sinks.duckdb.ledger import LedgerEntry
@@ -64,7 +64,7 @@ class MarkedWorld(World):
         entry = LedgerEntry(f"p{side}", 1, number, {"n": number}, {"n": number + 1}, len(rows))
         moves = (Move((f"q/{side}",), {"n": number + 1}),)
         table = TableMerge(table_of(rows), (merge,))
-        assert self.writer.commit(Commit(entry, (table,), moves=moves, advances=advances))
+        assert self.writer.commit(BatchCommit(entry, (table,), moves=moves, advances=advances))
         self.batches[side] += 1
 
     def take(self) -> None:

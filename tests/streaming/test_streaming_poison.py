@@ -19,6 +19,7 @@ from mvserver.compiler.plans import ErrorHandling
 from mvserver.errors import SqlError
 from mvserver.streaming.check import check_plan
 from mvserver.streaming.evaluate import row_frame
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.program import build_program
 from mvserver.streaming.rejected import rejected_rows
@@ -62,7 +63,7 @@ class Source:
         made = target(sql, number)
         position = self.reader.adopt({"before": []}, fresh=True)
         with self.writer.transaction() as ledger:
-            self.writer.create_state(made.state, made.view_statement)
+            self.writer.create_state(made.state, layout_of(made))
             ledger.add_subscriber(made.query_id, 1, self.name, position)
         self.views[number] = Subscriber(made, 1, position, ErrorHandling.IGNORE_AND_LOG)
         self.pipeline.add(self.views[number])

@@ -75,7 +75,7 @@ def test_the_records_kept_are_those_of_a_view_and_those_rejected() -> None:
 
 def test_append_and_upsert_statements_name_their_tables() -> None:
     append = build_program([target("SELECT k, i FROM events")]).views[0]
-    assert append.append_statement("batch").startswith(
+    assert append.take_statements("batch")[0].startswith(
         f'INSERT INTO "_state"."00000000-0000-0000-0000-000000000000_1" SELECT {", ".join(append.outputs)} FROM batch'
     )
     keyed = build_program([target("SELECT k, count(*) FROM events GROUP BY k")]).views[0]

@@ -16,6 +16,7 @@ from streaming_states import target, writer_in
 from mvserver import limits
 from mvserver.compiler.plans import ErrorHandling
 from mvserver.errors import SqlError
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.push import PushSubscriber
 from mvserver.streaming.spark import SparkGate
@@ -64,7 +65,7 @@ class Source:
         made = target("SELECT k, count(*) AS n FROM events GROUP BY k", 7)
         position = self.reader.adopt({"before": []}, fresh=True)
         with self.writer.transaction() as ledger:
-            self.writer.create_state(made.state, made.view_statement)
+            self.writer.create_state(made.state, layout_of(made))
             ledger.add_subscriber(made.query_id, 1, "p1", position)
         self.pipeline.add(Subscriber(made, 1, position, ErrorHandling.IGNORE_AND_LOG))
 

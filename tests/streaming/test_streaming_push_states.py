@@ -19,6 +19,7 @@ from mvserver.compiler.plans import ContinuousPlan, ErrorHandling
 from mvserver.errors import SqlError
 from mvserver.sql.dialect import parse_select
 from mvserver.streaming.derived import DerivedSources
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.pipeline import PipelineServices
 from mvserver.streaming.push_outbox import OutboxRows
 from mvserver.streaming.push_states import PushStates
@@ -226,7 +227,7 @@ def test_a_commit_does_not_mind_that_its_client_has_gone(world: World, monkeypat
     world.open(GROUPS)
     (member,) = world.members
     with world.writer.transaction():
-        world.writer.drop_state(member.target.tables, member.target.view_id)
+        world.writer.drop_state(layout_of(member.target).tables, member.target.view_id)
     world.states.committed([member.query_id])
     assert world.members == [member]
 

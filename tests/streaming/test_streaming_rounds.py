@@ -21,7 +21,7 @@ from mvserver.streaming.evaluator import BatchEvaluator
 from mvserver.streaming.filler import Filler
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.rounds import RoundSize
-from mvserver.streaming.shares import Share, Work
+from mvserver.streaming.shares import EvaluatedBatch, Share
 from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.subscribers import Subscriber
 
@@ -295,7 +295,7 @@ class Evaluator:
 class Commits:
     """Done at once, in 10 ms by the clock."""
 
-    def put(self, work: Work) -> None:
+    def put(self, work: EvaluatedBatch) -> None:
         for _, shares in work.parts:
             for share in shares:
                 share.subscriber.position = share.end

@@ -20,6 +20,7 @@ from streaming_windows import (
 from test_streaming_windows import hop, tumble
 
 from mvserver.streaming.feeds import nodes
+from mvserver.streaming.finished import layout_of
 from spark_sinks.duckdb import logs
 from spark_sinks.duckdb.changelog import RetractedState
 from spark_sinks.duckdb.group_logs import GroupTables
@@ -91,7 +92,7 @@ def _run(folder: Path, inner: WindowedView, seed: int, records: int) -> None:
                 assert isinstance(node.tables, GroupTables)
                 for statement in logs.create_statements(node.tables.log):
                     world.writer.execute(statement)
-                world.writer.create_state(outer.state, outer.view_statement)
+                world.writer.create_state(outer.state, layout_of(outer))
         read: list[Event] = []
         for batch in random_batches(rng, events):
             world.feed_evaluated(batch, [inner] * len(OUTER))

@@ -17,9 +17,10 @@ from streaming_states import writer_in
 from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate
 from spark_sinks.duckdb import shared_states
-from spark_sinks.duckdb.batch_plans import Commit, TableMerge, ViewMerge
+from spark_sinks.duckdb.batch_plans import BatchCommit, TableMerge, ViewMerge
 from spark_sinks.duckdb.batch_table import BATCH
 from spark_sinks.duckdb.capture import AFTER, BEFORE
+from spark_sinks.duckdb.layout import ViewLayout
 from spark_sinks.duckdb.ledger import LedgerEntry
 from spark_sinks.duckdb.roll_ups import MeasureInput, RollUp
 from spark_sinks.duckdb.state import Measure, State, StateMeasure, UpsertState, source_text
@@ -96,7 +97,8 @@ class World:
         with self.writer.transaction():
             for view in views:
                 state = view.state
-                self.writer.create_state(state, f'CREATE VIEW "_views"."{view.name}" AS FROM {source_text(state)}')
+                layout = ViewLayout(view.name, state.table, state.stored_columns, (), f"FROM {source_text(state)}")
+                self.writer.create_state(state, layout)
         self.views += views
 
     def drop(self, *views: View) -> None:
@@ -113,7 +115,7 @@ class World:
         merges = tuple(self._merge(view, table, partial=partial, **more) for view in views)
         number = self.batches
         entry = LedgerEntry("p", 1, number, {"at": number}, {"at": number + 1}, len(rows))
-        assert self.writer.commit(Commit(entry, (TableMerge(table, merges),)))
+        assert self.writer.commit(BatchCommit(entry, (TableMerge(table, merges),)))
         self.batches += 1
         for view in views:
             view.records += rows

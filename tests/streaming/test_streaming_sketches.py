@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from streaming_states import Fed, target, writer_in
 
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.program import build_program
-from spark_sinks.duckdb.batch_plans import Commit, TableMerge, ViewMerge
+from spark_sinks.duckdb.batch_plans import BatchCommit, TableMerge, ViewMerge
 from spark_sinks.duckdb.ledger import LedgerEntry
 
 SQL = (
@@ -36,7 +37,7 @@ def test_a_sketch_of_nothing_counts_nothing(tmp_path: Path) -> None:
             values=view.value_statements("mv_batch", partial=False),
         )
         entry = LedgerEntry("p", 1, 0, {"at": 0}, {"at": 1}, 2)
-        assert writer.commit(Commit(entry, (TableMerge(table, (merge,)),)))
+        assert writer.commit(BatchCommit(entry, (TableMerge(table, (merge,)),)))
         assert views.rows() == [("a", 0), ("b", 1)]
 
 
@@ -59,7 +60,7 @@ def test_approximations_are_as_near_as_promised(spark: Any, tmp_path: Path) -> N
     table = frame.selectExpr(program.flags[0], *texts).toArrow()
     with writer_in(tmp_path) as (database, writer):
         with writer.transaction():
-            writer.create_state(view.state, view.view_statement)
+            writer.create_state(view.state, layout_of(view))
         for number, batch in enumerate(table.to_batches(max_chunksize=20_000)):
             part = pa.Table.from_batches([batch])
             merge = ViewMerge(
@@ -69,7 +70,7 @@ def test_approximations_are_as_near_as_promised(spark: Any, tmp_path: Path) -> N
                 values=given.value_statements("mv_batch", partial=False),
             )
             entry = LedgerEntry("p", 1, number, {"at": number}, {"at": number + 1}, part.num_rows)
-            assert writer.commit(Commit(entry, (TableMerge(part, (merge,)),)))
+            assert writer.commit(BatchCommit(entry, (TableMerge(part, (merge,)),)))
         with database.cursor() as cursor:
             found = cursor.execute(f'SELECT * FROM "_views"."{view.view_id}"').fetchall()
     assert {row[0] for row in found} == set(DISTINCT)

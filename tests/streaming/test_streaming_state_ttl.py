@@ -24,6 +24,7 @@ from streaming_windows import (
 from mvserver.compiler.shape import ViewDefinition
 from mvserver.sql.dialect import parse_select
 from mvserver.streaming.feeds import nodes
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.outputs import with_outbox
 from spark_sinks.duckdb import logs
 from spark_sinks.duckdb.group_logs import GroupTables
@@ -202,7 +203,7 @@ def _run_nested(tmp_path: Path, seed: int) -> None:
         with world.writer.transaction():
             for statement in logs.create_statements(node.tables.log):
                 world.writer.execute(statement)
-            world.writer.create_state(outer.state, outer.view_statement)
+            world.writer.create_state(outer.state, layout_of(outer))
         read: list[Event] = []
         for batch in random_batches(rng, events):
             world.feed_evaluated(batch, [inner])

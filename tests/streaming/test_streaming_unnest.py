@@ -23,12 +23,13 @@ from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
 from mvserver.streaming.evaluate import Evaluated, WholeProgramNeeded, evaluate_partials, evaluate_rows
 from mvserver.streaming.evaluator import BatchEvaluator, _programs
+from mvserver.streaming.finished import layout_of
 from mvserver.streaming.program import build_program
 from mvserver.streaming.shares import Share
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target, build_target
 from spark_sinks.base import RecordOrder
-from spark_sinks.duckdb.batch_plans import Commit
+from spark_sinks.duckdb.batch_plans import BatchCommit
 from spark_sinks.duckdb.ledger import LedgerEntry
 from spark_sinks.duckdb.writer import Writer
 
@@ -88,7 +89,7 @@ class World:
         with self.writer.transaction() as ledger:
             ledger.begin_generation("p", {"at": 0})
             for each in targets:
-                self.writer.create_state(each.state, each.view_statement)
+                self.writer.create_state(each.state, layout_of(each))
 
     def close(self) -> None:
         self.writer.close()
@@ -110,7 +111,7 @@ class World:
         merges = tuple(merge for each in found for merge in each.merges)
         number, self._batch = self._batch, self._batch + 1
         entry = LedgerEntry("p", 1, number, {"at": number}, {"at": number + 1}, len(records))
-        commit = Commit(entry, merges, found[0].rejected)
+        commit = BatchCommit(entry, merges, found[0].rejected)
         assert self.writer.commit(commit)
         assert not self.writer.commit(commit), "the same batch again changes nothing"
         return found
