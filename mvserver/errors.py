@@ -52,6 +52,11 @@ class SqlError(Exception):
         return " ".join(parts)
 
 
+def fatal(sqlstate: str, message: str, *, detail: str | None = None, hint: str | None = None) -> SqlError:
+    """An error that ends the connection."""
+    return SqlError(sqlstate, message, detail=detail, hint=hint, severity="FATAL")
+
+
 def raise_instead(failure: Exception, error: Exception) -> NoReturn:
     """Raises ``failure`` because of ``error``, which may be the same one.
 

@@ -24,6 +24,8 @@ from typing import NoReturn
 from catalog.model import Query
 from catalog.store import Catalog
 from mvserver import config, first_password, limits, sqlstates
+from mvserver.auth.password_check import PasswordCheck
+from mvserver.auth.password_source import CatalogPasswords
 from mvserver.collector import Collector
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.explain import explain
@@ -53,7 +55,6 @@ from mvserver.session.catalog_directory import CatalogDirectory
 from mvserver.session.cursors import cursors_table
 from mvserver.session.large_texts import LargeTexts
 from mvserver.session.parsing import RememberingParser
-from mvserver.session.password_source import CatalogPasswords
 from mvserver.session.prepared import prepared_table
 from mvserver.session.services import Services as SessionServices
 from mvserver.session.setting_values import duration
@@ -198,7 +199,7 @@ def _authentication(catalog: Catalog, settings: config.Settings) -> Authenticati
         return None
     first_password.require(catalog)
     source = CatalogPasswords(catalog)
-    return PasswordAuthentication(source, secret=source.secret(), md5=settings.authentication == "md5")
+    return PasswordAuthentication(PasswordCheck(source, secret=source.secret(), md5=settings.authentication == "md5"))
 
 
 def _tls(settings: config.Settings) -> Tls | None:

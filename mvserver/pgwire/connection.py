@@ -19,11 +19,10 @@ from functools import partial
 from typing import Protocol, cast
 
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, fatal
+from mvserver.front import AnswersAtOnce, EndsByItself, Gathered, Postponed
 from mvserver.pgwire import replies
 from mvserver.pgwire.actions import Action, CancelOther, Signal, Work
-from mvserver.pgwire.backend import AnswersAtOnce, EndsByItself, Gathered, Postponed
-from mvserver.pgwire.codec import fatal
 from mvserver.pgwire.machine import Machine, State
 from mvserver.pgwire.tls import Tls
 

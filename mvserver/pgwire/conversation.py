@@ -11,18 +11,18 @@ from functools import partial
 from typing import Any
 
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, fatal
+from mvserver.front import ClientSession, CopyIn, CopyOut, Field, HearsOfFailures, Result, StopsReading
 from mvserver.pgwire import messages, replies
 from mvserver.pgwire.actions import Action, Signal, Work
-from mvserver.pgwire.backend import CopyIn, CopyOut, FailsWithTheWire, Field, Result, StopsReading, WireSession
-from mvserver.pgwire.codec import Frame, fatal, violation
+from mvserver.pgwire.codec import Frame, violation
 from mvserver.pgwire.copy_out import copy_framer
 from mvserver.pgwire.failures import as_sql_error
 from mvserver.pgwire.outbox import Outbox
 from mvserver.pgwire.parameters import read_all
+from mvserver.pgwire.rows import all_formats, check_formats, row_framer
 from mvserver.pgwire.streams import FramedRows, Portal, RowStream, row_stream
-from mvserver.pgwire.types.registry import depends_on_zone
-from mvserver.pgwire.types.rows import all_formats, check_formats, row_framer
+from mvserver.types.registry import depends_on_zone
 
 DEFAULT_ZONE = "UTC"
 NO_FORMATS: tuple[int, ...] = ()  # all text
@@ -36,7 +36,7 @@ _COPY = frozenset({messages.COPY_DATA, messages.COPY_DONE, messages.COPY_FAIL})
 
 
 class Conversation:
-    def __init__(self, session: WireSession, out: Outbox, next_frame: NextFrame, wake: Callable[[], None]) -> None:
+    def __init__(self, session: ClientSession, out: Outbox, next_frame: NextFrame, wake: Callable[[], None]) -> None:
         """``next_frame`` is for statements that read the client's messages themselves; ``wake`` has it look again."""
         self._session = session
         self._out = out
@@ -87,7 +87,7 @@ class Conversation:
     def _failed(self, kind: int, error: Exception) -> Steps:
         told = as_sql_error(error)
         yield Work(self._end_simple)
-        if isinstance(self._session, FailsWithTheWire):
+        if isinstance(self._session, HearsOfFailures):
             yield Work(self._session.fail)
         yield from self._notices()
         if told.severity in ("FATAL", "PANIC"):

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, fatal
+from mvserver.front import AnswersAtOnce, Backend, ClientSession, LooksUp, Postponed, Startup
 from mvserver.pgwire import at_once, look_ups, messages, replies
 from mvserver.pgwire.actions import Action, CancelOther, Signal, Work
 from mvserver.pgwire.authentication import Authentication
-from mvserver.pgwire.backend import AnswersAtOnce, Backend, LooksUp, Postponed, Startup, WireSession
-from mvserver.pgwire.codec import HEAD_BYTES, Frame, FrameReader, fatal
+from mvserver.pgwire.codec import HEAD_BYTES, Frame, FrameReader
 from mvserver.pgwire.conversation import Conversation
 from mvserver.pgwire.failures import as_sql_error
 from mvserver.pgwire.outbox import Outbox
@@ -93,7 +93,7 @@ class Machine:
         self._stop: SqlError | None = None
         self.on_wake: Callable[[], None] = lambda: None  # the engine wants to be advanced; called from any thread
         self.state = State.STARTUP
-        self.session: WireSession | None = None
+        self.session: ClientSession | None = None
         self.hurrying: AnswersAtOnce | None = None  # the same, where it can
         self.looking_up: LooksUp | None = None
         self._steps = self._run()
@@ -260,13 +260,13 @@ class Machine:
         binding = self._channel_binding if self._encrypted else None
         yield from self._authentication.authenticate(startup, _Client(self._out, self._next_frame, binding))
         self._out.add(replies.AUTHENTICATION_OK)
-        session: WireSession = yield Work(lambda: self._open(startup))
+        session: ClientSession = yield Work(lambda: self._open(startup))
         conversation = self._conversation = Conversation(session, self._out, self._next_frame, lambda: self.on_wake())
         yield from conversation.greet(replies.backend_key(self._process, self._key))
         self._frames.message_limit = self._message_limit
         self.state = State.READY
 
-    def _open(self, startup: Startup) -> WireSession:
+    def _open(self, startup: Startup) -> ClientSession:
         self.session = self._backend.open_session(startup)
         if isinstance(self.session, AnswersAtOnce):
             self.hurrying = self.session

@@ -12,7 +12,7 @@ from catalog.authority import Authority, kind_of
 from catalog.privileges import Thing
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Notice
+from mvserver.front import Notice
 from mvserver.routing import lookup, organization, privileges, role_names
 from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mvserver.pgwire import passwords
+from mvserver.auth import passwords
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.roles import RoleOptions
 

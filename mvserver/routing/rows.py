@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from mvserver.front import Field, Result
 from mvserver.limits import RESULT_CHUNK_ROWS
-from mvserver.pgwire.backend import Field, Result
 
 BOOL, INT8, TEXT, JSON, FLOAT8, TIMESTAMPTZ, BYTEA = 16, 20, 25, 114, 701, 1184, 17
 

@@ -11,10 +11,10 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog import pgtypes
 from mvserver.pgcatalog.session_functions import REG_TYPES, SessionFacts, replace_reg_cast
-from mvserver.pgwire.types import intervals
 from mvserver.serving import enums
 from mvserver.serving.arrays import array_literal, shape
 from mvserver.serving.edges import plain_number
+from mvserver.types import intervals
 
 DECLARED = "declared"  # key in the meta of a cast to numeric(p, s) that the query's text has
 SHOWN_AS = "shown as"  # key in the meta of a text: the oid and modifier of the character type that it was cast to

@@ -10,11 +10,11 @@ from sqlglot import exp
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.front import Field
 from mvserver.pgcatalog import pgtypes
 from mvserver.pgcatalog.edge_macros import NOW_MACROS
 from mvserver.pgcatalog.pgtypes import PgType
 from mvserver.pgcatalog.session_functions import SessionFacts
-from mvserver.pgwire.backend import Field
 from mvserver.serving import binding, casts, classify, duck_types, few_rows, gathering
 from mvserver.serving.api import KeyRead, PlanRuns, PullPlan, PullScope, Together
 from mvserver.serving.binding import Bound

@@ -22,7 +22,7 @@ from typing import Any
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.serving.api import Owner, PullPlan, Version
 from mvserver.serving.evaluation import Begun, Whole
 from mvserver.serving.leaving import LeavableWork, Work

@@ -8,9 +8,9 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.front import Field
 from mvserver.pgcatalog import pgtypes
 from mvserver.pgcatalog.session_functions import SessionFacts
-from mvserver.pgwire.backend import Field
 from mvserver.serving.api import PlanRuns, PullPlan, Signal
 
 _FUNCTIONS: dict[str, Signal] = {"pg_cancel_backend": "cancel", "pg_terminate_backend": "terminate"}

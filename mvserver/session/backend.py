@@ -5,7 +5,7 @@ from __future__ import annotations
 from catalog.model import Role
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Startup
+from mvserver.front import Startup
 from mvserver.session.context import SessionContext
 from mvserver.session.registry import ConnectionLimits, SessionRegistry
 from mvserver.session.services import Services
@@ -17,7 +17,7 @@ _NOT_SETTINGS = frozenset({"user", "database", "options", "replication"})
 
 
 class SessionBackend:
-    """Implements ``mvserver.pgwire.backend.Backend``."""
+    """Implements ``mvserver.front.Backend``."""
 
     def __init__(self, services: Services) -> None:
         self._services = services

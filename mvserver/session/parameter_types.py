@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.types import oids
 from mvserver.sql.types import Kind, SqlType, parse_type
+from mvserver.types import oids
 
 _OIDS = {
     Kind.BOOLEAN: 16,

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Gathered, Postponed, Result
+from mvserver.front import Field, Gathered, Postponed, Result
 from mvserver.serving.api import UNPROVED_S, Asked, PullPlan, Snapshot, owner_of, refuse_continuous
 from mvserver.session import signals
 from mvserver.session.clock import StatementClock

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from catalog.model import Role
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.front import Startup
 from mvserver.pgcatalog.settings_table import DEFAULTS
-from mvserver.pgwire.backend import Startup
 from mvserver.serving.api import PullScope
 from mvserver.session.clock import StatementClock
 from mvserver.session.context import SessionContext

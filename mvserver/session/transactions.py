@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.routing.copying import CopyTarget
 from mvserver.session.applications import Application
+from mvserver.session.copies import CopyTarget
 from mvserver.session.settings import SettingsState
 from mvserver.sql.statements.base import Statement
 

@@ -8,7 +8,7 @@ from catalog.model import Database, EnumType, Relation, Role, Schema
 from catalog.privileges import Thing
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import grants, privileges, role_names
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done

@@ -6,7 +6,7 @@ import uuid
 
 from catalog.acl import Privilege
 from catalog.model import Relation
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import changelog_declaration, lookup, replacing, stream_declaration, stream_entity
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from catalog.model import Relation
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import changelog_sinks, continuous, lookup, stream_entity
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catalog.model import Relation
 from catalog.secrets import masked
-from mvserver.pgwire.backend import Field, Result
+from mvserver.front import Field, Result
 from mvserver.routing import lookup, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import BOOL, INT8, JSON, TEXT, TIMESTAMPTZ, fields, json_object, json_text, moment, result

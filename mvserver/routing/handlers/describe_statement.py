@@ -6,7 +6,7 @@ from typing import Any
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import changelog_sinks, lookup, sinks
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.handlers import create_changelog, create_stream, insert_into

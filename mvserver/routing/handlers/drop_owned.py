@@ -9,7 +9,7 @@ from catalog.acl import Acl
 from catalog.dependencies import Dependents
 from catalog.model import EnumType, Query, Relation, Role, Schema, Store
 from catalog.privileges import Thing
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import notices, privileges, role_names
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mvserver import sqlstates
 from mvserver.compiler.changelogs import replaces_rows
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import changelog_sinks, push, sinks
 from mvserver.routing.handlers import insert_into
 from mvserver.routing.ports import Services

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from catalog.acl import Privilege
 from mvserver import limits
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import lookup
 from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.types import oids
-from mvserver.pgwire.types.column import (
+from mvserver.types import oids
+from mvserver.types.column import (
     BINARY,
     BINARY_FORMAT,
     Column,
@@ -22,7 +22,7 @@ from mvserver.pgwire.types.column import (
     offsets,
     quick,
 )
-from mvserver.pgwire.types.parameter import Decoder, bad_text
+from mvserver.types.parameter import Decoder, bad_text
 
 _PREFIX = literal(b"\\x")
 _ESCAPE = re.compile(rb"\\(?:(\\)|([0-3][0-7][0-7])|)")

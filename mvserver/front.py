@@ -1,8 +1,8 @@
-"""What the wire asks of whoever answers statements: Protocols and frozen values only.
+"""A session as a protocol front end sees it: Protocols and frozen values only.
 
-The wire knows nothing of Spark, DuckDB or the catalog. Rows cross as Arrow record batches, one Arrow column per field;
-``mvserver.pgwire.types`` encodes them by the field's type oid. Every method of a session is called from a worker
-thread, one at a time per session, except ``cancel``, which may come from any thread at any moment.
+Front ends know nothing of Spark, DuckDB or the catalog. Rows cross as Arrow record batches, one Arrow column per field;
+``mvserver.types`` writes them by the field's type oid. Every method of a session is called from a worker thread, one at
+a time per session, except ``cancel``, which may come from any thread at any moment. "The wire" below is the front end.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class Startup:
     process: int = 0  # the number in BackendKeyData, which pg_backend_pid() shows; 0 where the wire does not say
 
 
-class WireSession(Protocol):
+class ClientSession(Protocol):
     """One client's session. Errors are raised as ``mvserver.errors.SqlError``."""
 
     def parameter_status(self) -> Mapping[str, str]:
@@ -203,7 +203,7 @@ class WireSession(Protocol):
 
 
 @runtime_checkable
-class FailsWithTheWire(Protocol):
+class HearsOfFailures(Protocol):
     """What a session may offer besides: to hear of errors that the wire found (a parameter that cannot be read, a
     value that cannot be encoded, a malformed message), so that its open transaction fails as after its own errors."""
 
@@ -296,5 +296,5 @@ class LooksUp(Protocol):
 
 
 class Backend(Protocol):
-    def open_session(self, startup: Startup) -> WireSession:
+    def open_session(self, startup: Startup) -> ClientSession:
         """Checks role and database; 28000 and 3D000 here."""

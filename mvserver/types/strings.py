@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mvserver.pgwire.codec import decode_utf8
-from mvserver.pgwire.types import oids
-from mvserver.pgwire.types.column import BINARY, Column, Encoder, quick
-from mvserver.pgwire.types.parameter import Decoder
+from mvserver.types import oids
+from mvserver.types.column import BINARY, Column, Encoder, quick
+from mvserver.types.parameter import Decoder
+from mvserver.types.utf8 import decode_utf8
 
 OIDS = frozenset({
     oids.TEXT, oids.VARCHAR, oids.BPCHAR, oids.NAME, oids.CHAR, oids.UNKNOWN, oids.XML, oids.PG_NODE_TREE,

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mvserver import limits, sqlstates
+from mvserver.copy_data.lines import LineCutter, bad_file
 from mvserver.errors import SqlError
-from mvserver.pgwire.codec import decode_utf8
-from mvserver.pgwire.copy_lines import LineCutter, bad_file
+from mvserver.types.utf8 import decode_utf8
 
 _SHOWN_CHARACTERS_MAX = 100  # of a line or value in a context, as in PostgreSQL
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0"

@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mvserver.pgwire.types import oids
-from mvserver.pgwire.types.column import (
+from mvserver.types import oids
+from mvserver.types.column import (
     BINARY_FORMAT,
     Column,
     Encoder,
@@ -28,7 +28,7 @@ from mvserver.pgwire.types.column import (
     patched,
     quick,
 )
-from mvserver.pgwire.types.parameter import Decoder, bad_binary, bad_text, out_of_range
+from mvserver.types.parameter import Decoder, bad_binary, bad_text, out_of_range
 
 _FLOAT4 = struct.Struct("!f")
 _FLOAT8 = struct.Struct("!d")

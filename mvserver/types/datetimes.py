@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mvserver.pgwire.types import clock, oids
-from mvserver.pgwire.types.column import (
+from mvserver.types import clock, oids
+from mvserver.types.column import (
     BINARY,
     BINARY_FORMAT,
     Column,

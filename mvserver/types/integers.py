@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from mvserver.pgwire.types import oids
-from mvserver.pgwire.types.column import BINARY_FORMAT, Column, Encoder, as_text, big_endian, convert, quick
-from mvserver.pgwire.types.parameter import Decoder, bad_binary, bad_text, out_of_range
+from mvserver.types import oids
+from mvserver.types.column import BINARY_FORMAT, Column, Encoder, as_text, big_endian, convert, quick
+from mvserver.types.parameter import Decoder, bad_binary, bad_text, out_of_range
 
 
 class _Width(NamedTuple):

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mvserver.pgwire.types import oids
-from mvserver.pgwire.types.column import (
+from mvserver.types import oids
+from mvserver.types.column import (
     BINARY_FORMAT,
     Column,
     Encoder,
@@ -21,8 +21,8 @@ from mvserver.pgwire.types.column import (
     per_cell,
     quick,
 )
-from mvserver.pgwire.types.floats import float8_text
-from mvserver.pgwire.types.parameter import Decoder, bad_binary, bad_text, out_of_range
+from mvserver.types.floats import float8_text
+from mvserver.types.parameter import Decoder, bad_binary, bad_text, out_of_range
 
 _HEAD = struct.Struct("!hhHH")  # digits, weight, sign, display scale
 _NEGATIVE, _NAN, _INFINITY, _MINUS_INFINITY = 0x4000, 0xC000, 0xD000, 0xF000

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mvserver.pgwire.types import oids
-from mvserver.pgwire.types.column import BINARY_FORMAT, Column, Encoder, convert, literal, quick
-from mvserver.pgwire.types.parameter import Decoder, bad_binary, bad_text
+from mvserver.types import oids
+from mvserver.types.column import BINARY_FORMAT, Column, Encoder, convert, literal, quick
+from mvserver.types.parameter import Decoder, bad_binary, bad_text
 
 _TRUE = ("true", "yes", "on", "1")
 _FALSE = ("false", "no", "off", "0")

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.types import oids, strings
-from mvserver.pgwire.types.column import BINARY, BINARY_FORMAT, Column, Encoder, fixed, keep_nulls, per_cell, quick
-from mvserver.pgwire.types.parameter import Decoder, bad_binary, bad_text
+from mvserver.types import oids, strings
+from mvserver.types.column import BINARY, BINARY_FORMAT, Column, Encoder, fixed, keep_nulls, per_cell, quick
+from mvserver.types.parameter import Decoder, bad_binary, bad_text
 
 _NO_UUID = pa.scalar(b"0" * 32, BINARY)
 _TEXT = re.compile(r"\s*(\{)?((?:[0-9a-f]{4}-?){7}[0-9a-f]{4})(?(1)\})\s*", re.ASCII | re.IGNORECASE)

@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, KeptRows, PlainRows
-from mvserver.pgwire.types.column import Cells, Column, Encoder, fixed, join, literal
-from mvserver.pgwire.types.registry import encoder
+from mvserver.front import Field, KeptRows, PlainRows
+from mvserver.types.column import Cells, Column, Encoder, fixed, join, literal
+from mvserver.types.registry import encoder
 
 _HEAD = struct.Struct("!ciH")
 _LENGTH = struct.Struct("!i")

@@ -13,8 +13,8 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.types import clock, oids
-from mvserver.pgwire.types.parameter import Decoder, bad_binary, bad_text
+from mvserver.types import clock, oids
+from mvserver.types.parameter import Decoder, bad_binary, bad_text
 
 _INT4 = struct.Struct("!i")
 _INT8 = struct.Struct("!q")

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.types import oids
-from mvserver.pgwire.types.column import BINARY, BINARY_FORMAT, Cells, Column, Encoder, bulk, join, keep_nulls, literal
-from mvserver.pgwire.types.parameter import Decoder, bad_binary, never_stopped
+from mvserver.types import oids
+from mvserver.types.column import BINARY, BINARY_FORMAT, Cells, Column, Encoder, bulk, join, keep_nulls, literal
+from mvserver.types.parameter import Decoder, bad_binary, never_stopped
 
 _HEAD = struct.Struct("!iiI")  # dimensions, whether there are NULLs, element type
 _DIMENSION = struct.Struct("!ii")  # length, lower bound

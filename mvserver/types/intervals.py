@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.types import oids
-from mvserver.pgwire.types.clock import DAY_US, time_text
-from mvserver.pgwire.types.column import BINARY_FORMAT, Column, Encoder, per_cell
-from mvserver.pgwire.types.parameter import Decoder, bad_binary, bad_text
+from mvserver.types import oids
+from mvserver.types.clock import DAY_US, time_text
+from mvserver.types.column import BINARY_FORMAT, Column, Encoder, per_cell
+from mvserver.types.parameter import Decoder, bad_binary, bad_text
 
 _BINARY = struct.Struct("!qii")
 _TEXT_MAX = 1_000  # longer than any interval that is written by something in earnest

@@ -13,9 +13,8 @@ import hmac
 import secrets
 
 from mvserver import sqlstates
-from mvserver.errors import SqlError
-from mvserver.pgwire.codec import fatal
-from mvserver.pgwire.passwords import KEY_BYTES, SALT_BYTES, ScramVerifier, base64_text
+from mvserver.auth.passwords import KEY_BYTES, SALT_BYTES, ScramVerifier, base64_text
+from mvserver.errors import SqlError, fatal
 
 PLAIN, PLUS = "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"
 _BINDING = "tls-server-end-point"

@@ -15,7 +15,7 @@ import secrets
 from dataclasses import dataclass, field
 
 from mvserver import limits
-from mvserver.pgwire.saslprep import prepared
+from mvserver.auth.saslprep import prepared
 
 SCRAM, MD5 = "scram-sha-256", "md5"
 

@@ -1,4 +1,4 @@
-"""What the wire's authentication needs of the catalog: the roles' verifiers, and a secret that outlives restarts."""
+"""The catalog as a source of passwords: the verifiers of roles, and a secret that outlives restarts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SECRET_BYTES = 32
 
 
 class CatalogPasswords:
-    """Implements ``mvserver.pgwire.authentication.PasswordSource``."""
+    """Implements ``mvserver.auth.password_check.PasswordSource``."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog

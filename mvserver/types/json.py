@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.codec import decode_utf8
-from mvserver.pgwire.types import clock, oids, strings
-from mvserver.pgwire.types.column import BINARY_FORMAT, Column, Encoder, join, literal, per_cell
-from mvserver.pgwire.types.floats import float4_text, float8_text
-from mvserver.pgwire.types.intervals import Parts, interval_text
-from mvserver.pgwire.types.numeric import numeric_text
-from mvserver.pgwire.types.parameter import Decoder, bad_text
+from mvserver.types import clock, oids, strings
+from mvserver.types.column import BINARY_FORMAT, Column, Encoder, join, literal, per_cell
+from mvserver.types.floats import float4_text, float8_text
+from mvserver.types.intervals import Parts, interval_text
+from mvserver.types.numeric import numeric_text
+from mvserver.types.parameter import Decoder, bad_text
+from mvserver.types.utf8 import decode_utf8
 
 _JSONB_VERSION = b"\x01"
 _NUMBER_DIGITS_MAX = 1_000  # beyond that a number is left as it is written

@@ -14,8 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
-from mvserver.pgwire.codec import fatal
+from mvserver.errors import SqlError, fatal
 
 _Key = tuple[str, str | None]  # address, and role or None for all of them
 

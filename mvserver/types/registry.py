@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.codec import decode_utf8
-from mvserver.pgwire.types import (
+from mvserver.types import (
     arrays,
     boolean,
     bytea,
@@ -26,8 +25,9 @@ from mvserver.pgwire.types import (
     strings,
     uuids,
 )
-from mvserver.pgwire.types.column import BINARY, BINARY_FORMAT, TEXT_FORMAT, Encoder
-from mvserver.pgwire.types.parameter import Decoder, never_stopped
+from mvserver.types.column import BINARY, BINARY_FORMAT, TEXT_FORMAT, Encoder
+from mvserver.types.parameter import Decoder, never_stopped
+from mvserver.types.utf8 import decode_utf8
 
 _INSTANTS = frozenset({oids.TIMESTAMPTZ, oids.ARRAY_OF[oids.TIMESTAMPTZ]})
 
