@@ -23,7 +23,7 @@ from typing import NoReturn
 
 from catalog.model import Query
 from catalog.store import Catalog
-from mvserver import config, first_password, limits, sqlstates
+from mvserver import config, first_password, limits, masking, sqlstates
 from mvserver.auth.password_check import PasswordCheck
 from mvserver.auth.password_source import CatalogPasswords
 from mvserver.collector import Collector
@@ -75,6 +75,7 @@ from spark_sinks.duckdb.writer import Writer
 _log = logging.getLogger(__name__)
 
 _LOOK_EVERY_S = 0.05
+_SECRET_KEYS = ("sasl.password", "kafka.sasl.password")  # of the kinds of stores
 _ANEW_VARIABLE = "_MVSERVER_STARTED_ANEW"  # when the process began again for the last time
 START_ANEW = -1
 """What :func:`run` returns in place of an exit code when the process is to begin again."""
@@ -82,6 +83,7 @@ START_ANEW = -1
 
 def run(settings: config.Settings) -> int:
     """Serves until SIGTERM or SIGINT; a second one ends the process at once. Returns the exit code, or START_ANEW."""
+    masking.declare(_SECRET_KEYS)
     set_up_logging(settings.log_level.upper())
     # Statements wait for each other's turn of the interpreter; a short turn keeps look-ups fast beside long ones.
     sys.setswitchinterval(0.001)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from catalog.acl import Privilege
-from catalog.secrets import masked
 from mvserver.front import Result
+from mvserver.masking import masked
 from mvserver.routing import lookup, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import JSON, TEXT, fields, json_object, json_text, result

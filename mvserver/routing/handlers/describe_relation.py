@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from catalog.model import Relation
-from catalog.secrets import masked
 from mvserver.front import Field, Result
+from mvserver.masking import masked
 from mvserver.routing import lookup, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import BOOL, INT8, JSON, TEXT, TIMESTAMPTZ, fields, json_object, json_text, moment, result

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from catalog.secrets import masked
 from mvserver.front import Result
+from mvserver.masking import masked
 from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import JSON, TEXT, TIMESTAMPTZ, fields, json_object, moment, result
