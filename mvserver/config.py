@@ -25,7 +25,7 @@ _NO_SETTINGS = ("MVSERVER_CONFIG", "MVSERVER_SUPERUSER_PASSWORD", failpoints.VAR
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """One field per row of :data:`TABLE`, checked. Durations are seconds, sizes are bytes; 0 seconds is no limit."""
 
     data_dir: Path
@@ -156,7 +156,7 @@ def load(
     flags: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
     config_file: Path | None = None,
-) -> Settings:
+) -> ServerSettings:
     """The settings in force; F0000 for an unknown name, 22023 for a value that does not fit.
 
     ``config_file`` may also come from the variable MVSERVER_CONFIG.
@@ -177,7 +177,7 @@ def load(
             if origin == "default":
                 raw = raw.replace("{data_dir}", str(values["data_dir"]))
             values[row.name] = _value(row, origin, raw)
-    settings = Settings(**values)
+    settings = ServerSettings(**values)
     if settings.authentication == "trust":
         check_host(settings.host)
     _check_tls(settings)
@@ -201,7 +201,7 @@ def check_host(host: str) -> None:
         )
 
 
-def _check_tls(settings: Settings) -> None:
+def _check_tls(settings: ServerSettings) -> None:
     missing = [name for name in ("tls_certificate", "tls_key") if getattr(settings, name) is None]
     if settings.tls != "off" and missing:
         raise SqlError(
@@ -273,5 +273,5 @@ def _unknown(message: str, detail: str) -> SqlError:
     )
 
 
-if {row.name for row in TABLE} != {field.name for field in fields(Settings)}:
-    raise AssertionError("the table of settings and the class Settings differ")
+if {row.name for row in TABLE} != {field.name for field in fields(ServerSettings)}:
+    raise AssertionError("the table of settings and the class ServerSettings differ")

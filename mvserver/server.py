@@ -81,7 +81,7 @@ START_ANEW = -1
 """What :func:`run` returns in place of an exit code when the process is to begin again."""
 
 
-def run(settings: config.Settings) -> int:
+def run(settings: config.ServerSettings) -> int:
     """Serves until SIGTERM or SIGINT; a second one ends the process at once. Returns the exit code, or START_ANEW."""
     masking.declare(_SECRET_KEYS)
     set_up_logging(settings.log_level.upper())
@@ -97,7 +97,7 @@ def run(settings: config.Settings) -> int:
             return runner.run(_serve(rooms, settings, tls))
 
 
-def _open_rooms(settings: config.Settings) -> Rooms:
+def _open_rooms(settings: config.ServerSettings) -> Rooms:
     """Damage that shows while the rooms are made is noted, and the file set aside by the second opening."""
     try:
         return Rooms(settings)
@@ -117,7 +117,7 @@ def _new_event_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-async def _serve(rooms: Rooms, settings: config.Settings, tls: Tls | None) -> int:
+async def _serve(rooms: Rooms, settings: config.ServerSettings, tls: Tls | None) -> int:
     # A thread for each connection that has work: statements may wait for Spark, a view or a client for long.
     wire = PgWireServer(
         rooms.backend,
@@ -195,7 +195,7 @@ async def _wait_for_left_work(rooms: Rooms, code: int) -> None:
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
-def _authentication(catalog: Catalog, settings: config.Settings) -> Authentication | None:
+def _authentication(catalog: Catalog, settings: config.ServerSettings) -> Authentication | None:
     """None for trust, which the wire keeps to loopback."""
     if settings.authentication == "trust":
         return None
@@ -204,7 +204,7 @@ def _authentication(catalog: Catalog, settings: config.Settings) -> Authenticati
     return PasswordAuthentication(PasswordCheck(source, secret=source.secret(), md5=settings.authentication == "md5"))
 
 
-def _tls(settings: config.Settings) -> Tls | None:
+def _tls(settings: config.ServerSettings) -> Tls | None:
     if settings.tls == "off" or settings.tls_certificate is None or settings.tls_key is None:
         return None
     return load_tls(settings.tls_certificate, settings.tls_key, required=settings.tls == "required")
@@ -223,7 +223,7 @@ def _stopper(stop: asyncio.Event, number: int, signals: list[int]) -> Callable[[
 class Rooms:
     """All rooms, opened in the order of the start and closed in the reverse."""
 
-    def __init__(self, settings: config.Settings) -> None:
+    def __init__(self, settings: config.ServerSettings) -> None:
         self._close = contextlib.ExitStack()
         try:
             self._open(settings)
@@ -231,7 +231,7 @@ class Rooms:
             self._close.close()
             raise
 
-    def _open(self, settings: config.Settings) -> None:
+    def _open(self, settings: config.ServerSettings) -> None:
         rewriter, extensions = load_rewriter(settings.rewriter), load_extensions(settings.extensions)
         data = settings.data_dir
         for folder in (data / "files", settings.store_config_dir, settings.jar_dir):
@@ -359,14 +359,14 @@ class Rooms:
         self._close.close()
 
 
-def _process_memory_limit(settings: config.Settings) -> int:
+def _process_memory_limit(settings: config.ServerSettings) -> int:
     if settings.process_memory_limit:
         return settings.process_memory_limit
     named = settings.duckdb_memory_limit + settings.query_memory_limit + settings.finished_rows_memory
     return named + limits.PROCESS_MEMORY_BESIDE
 
 
-def _session_defaults(settings: config.Settings) -> dict[str, str]:
+def _session_defaults(settings: config.ServerSettings) -> dict[str, str]:
     """The server's settings that are defaults of a session's."""
     seconds = {
         "statement_timeout": settings.statement_timeout,

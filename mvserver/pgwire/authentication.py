@@ -17,7 +17,7 @@ from mvserver.auth.passwords import Md5Verifier, ScramVerifier
 from mvserver.errors import fatal
 from mvserver.front import Startup
 from mvserver.pgwire import messages, replies
-from mvserver.pgwire.actions import Action, Work
+from mvserver.pgwire.actions import Action, BlockingCall
 
 _MD5_SALT_BYTES = 4  # as the protocol has it
 
@@ -60,7 +60,7 @@ class PasswordAuthentication:
 
     def authenticate(self, startup: Startup, client: Client) -> Generator[Action, Any, None]:
         self._check.begin(startup.peer, startup.user)
-        kept: str | None = yield Work(lambda: self._check.kept(startup.user))
+        kept: str | None = yield BlockingCall(lambda: self._check.kept(startup.user))
         challenge = self._check.challenge(startup.user, kept)
         if isinstance(challenge.verifier, Md5Verifier):
             good = yield from self._ask_md5(challenge.verifier, startup, client)

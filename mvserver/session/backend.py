@@ -10,7 +10,7 @@ from mvserver.session.context import SessionContext
 from mvserver.session.registry import ConnectionLimits, SessionRegistry
 from mvserver.session.services import Services
 from mvserver.session.session import Session
-from mvserver.session.settings import Settings, parse_options
+from mvserver.session.settings import SessionSettings, parse_options
 from mvserver.session.state import SessionState
 
 _NOT_SETTINGS = frozenset({"user", "database", "options", "replication"})
@@ -73,8 +73,8 @@ class SessionBackend:
         own = role.connection_limit if role.connection_limit >= 0 else None
         return ConnectionLimits(self._services.unreserved_connections, own)
 
-    def _settings(self, startup: Startup, role: Role, context: SessionContext) -> Settings:
-        settings = Settings(
+    def _settings(self, startup: Startup, role: Role, context: SessionContext) -> SessionSettings:
+        settings = SessionSettings(
             {
                 **self._services.setting_defaults,
                 "role": "none",
