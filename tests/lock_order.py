@@ -7,6 +7,7 @@ against the order is noted, also where nothing came of it: two threads would hav
 
 from __future__ import annotations
 
+import ast
 import linecache
 import re
 import sys
@@ -191,3 +192,26 @@ def _watch_spark(watch: Watch) -> Callable[[], None]:
         GatewayClient.send_command = send
 
     return end
+
+
+def made_in_source() -> set[str]:
+    """The names of all locks that the server's files make, without the demo's."""
+    found: set[str] = set()
+    for room in ROOMS:
+        for path in Path(room).rglob("*.py"):
+            module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            if not module.startswith("mvserver.demo."):
+                _collect(ast.parse(path.read_text(encoding="utf-8")), module, found)
+    return found
+
+
+def _collect(node: ast.AST, place: str, found: set[str]) -> None:
+    for child in ast.iter_child_nodes(node):
+        inside = place
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and child.name != "__init__":
+            inside = f"{place}.{child.name}"
+        if isinstance(child, ast.Assign | ast.AnnAssign) and isinstance(child.value, ast.Call):
+            target = child.targets[0] if isinstance(child, ast.Assign) else child.target
+            if ast.unparse(child.value) in ("threading.Lock()", "threading.RLock()", "threading.Condition()"):
+                found.add(f"{place}.{ast.unparse(target).removeprefix('self.')}")
+        _collect(child, inside, found)
