@@ -1,5 +1,6 @@
 """Fixtures that start real services, or make what many tests need; each module says which."""
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -21,5 +22,6 @@ def locks_in_order() -> Iterator[None]:
     """With ``MVSERVER_LOCKS=check``: a test fails that takes locks against the order of ``docs/locks.md``."""
     yield
     if LOCKS is not None:
+        gc.collect()  # an iterator of results that a test has left takes its session's lock when it is collected
         found, LOCKS.violations = LOCKS.violations, set()
         assert not found, "\n".join(sorted(found))
