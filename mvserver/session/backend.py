@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from catalog.model import Role
+from catalog.refusals import no_connect
 from mvserver import sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, fatal
 from mvserver.front import Startup
 from mvserver.session.context import SessionContext
 from mvserver.session.registry import ConnectionLimits, SessionRegistry
@@ -54,16 +55,11 @@ class SessionBackend:
             )
         allowed = directory.may_connect(role.name, startup.database)
         if allowed is None:
-            raise SqlError(
-                sqlstates.INVALID_CATALOG_NAME, f'database "{startup.database}" does not exist', severity="FATAL"
-            )
+            raise fatal(sqlstates.INVALID_CATALOG_NAME, f'database "{startup.database}" does not exist')
         if not allowed:
-            raise SqlError(
-                sqlstates.INSUFFICIENT_PRIVILEGE,
-                f'permission denied for database "{startup.database}"',
-                detail="User does not have CONNECT privilege.",
-                severity="FATAL",
-            )
+            refused = no_connect(startup.database)
+            refused.severity = "FATAL"
+            raise refused
         return role
 
     def _limits(self, role: Role) -> ConnectionLimits:
