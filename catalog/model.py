@@ -128,7 +128,7 @@ class EnumLabel:
 
 @dataclass(frozen=True)
 class EnumType:
-    """CREATE TYPE … AS ENUM. ``oid`` is even, and the next one is that of its array type (``pgwire.types.oids``)."""
+    """CREATE TYPE … AS ENUM. ``oid`` is even, and the next one is that of its array type (``mvserver.types.oids``)."""
 
     id: str
     oid: int

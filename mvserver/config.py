@@ -27,7 +27,7 @@ _NO_SETTINGS = ("MVSERVER_CONFIG", "MVSERVER_SUPERUSER_PASSWORD", failpoints.VAR
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """A field for each of the server's own rows, checked. Durations are seconds and sizes bytes; 0 s is no limit."""
 
     data_dir: Path
@@ -146,7 +146,7 @@ def load(
     flags: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
     config_file: Path | None = None,
-) -> Settings:
+) -> ServerSettings:
     """The settings in force; F0000 for an unknown name, 22023 for a value that does not fit.
 
     ``config_file`` may also come from the variable MVSERVER_CONFIG.
@@ -168,7 +168,7 @@ def load(
                 raw = raw.replace("{data_dir}", str(values["data_dir"]))
             values[row.name] = _value(row, origin, raw)
     stores = {name: value for name, value in values.items() if name in _OF_STORES}
-    settings = Settings(**{name: value for name, value in values.items() if name not in stores}, stores=stores)
+    settings = ServerSettings(**{name: value for name, value in values.items() if name not in stores}, stores=stores)
     if settings.authentication == "trust":
         check_host(settings.host)
     _check_tls(settings)
@@ -193,7 +193,7 @@ def check_host(host: str) -> None:
         )
 
 
-def _check_tls(settings: Settings) -> None:
+def _check_tls(settings: ServerSettings) -> None:
     missing = [name for name in ("tls_certificate", "tls_key") if getattr(settings, name) is None]
     if settings.tls != "off" and missing:
         raise SqlError(
@@ -203,7 +203,7 @@ def _check_tls(settings: Settings) -> None:
         )
 
 
-def _check_memory(settings: Settings) -> None:
+def _check_memory(settings: ServerSettings) -> None:
     """A process that may have less than its parts would be above its limit while each of them is within its own."""
     wanted = settings.process_memory_limit
     if wanted and wanted < memory_of_parts(settings):
@@ -216,7 +216,7 @@ def _check_memory(settings: Settings) -> None:
         )
 
 
-def memory_of_parts(settings: Settings) -> int:
+def memory_of_parts(settings: ServerSettings) -> int:
     """Bytes that the server may take by its other limits."""
     return settings.duckdb_memory_limit + settings.query_memory_limit + settings.finished_rows_memory
 
@@ -283,5 +283,5 @@ def _unknown(message: str, detail: str) -> SqlError:
     )
 
 
-if {row.name for row in _OWN} != {field.name for field in fields(Settings)} - {"stores"}:
-    raise AssertionError("the table of settings and the class Settings differ")
+if {row.name for row in _OWN} != {field.name for field in fields(ServerSettings)} - {"stores"}:
+    raise AssertionError("the table of settings and the class ServerSettings differ")

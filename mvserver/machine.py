@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from mvserver.config import Settings
+from mvserver.config import ServerSettings
 from mvserver.java import NoJavaError, find_java
 from spark_sinks.jars import default_ivy_home
 from spark_sinks.kinds import KINDS
@@ -26,7 +26,7 @@ class Finding:
     optional: bool = False
 
 
-def examine(settings: Settings) -> list[Finding]:
+def examine(settings: ServerSettings) -> list[Finding]:
     return [java(), *packages(), data_folder(settings.data_dir), *jars(settings.jar_dir)]
 
 

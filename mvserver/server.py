@@ -23,7 +23,9 @@ from typing import Any, NoReturn
 
 from catalog.model import Query
 from catalog.store import Catalog
-from mvserver import config, first_password, limits, sqlstates
+from mvserver import config, first_password, limits, masking, sqlstates
+from mvserver.auth.password_check import PasswordCheck
+from mvserver.auth.password_source import CatalogPasswords
 from mvserver.collector import Collector
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.explain import explain
@@ -53,7 +55,6 @@ from mvserver.session.catalog_directory import CatalogDirectory
 from mvserver.session.cursors import cursors_table
 from mvserver.session.large_texts import LargeTexts
 from mvserver.session.parsing import RememberingParser
-from mvserver.session.password_source import CatalogPasswords
 from mvserver.session.prepared import prepared_table
 from mvserver.session.services import SessionServices
 from mvserver.session.setting_values import duration
@@ -70,7 +71,7 @@ from mvserver.streaming.supervisor import Supervision
 from spark_sinks.duckdb.commits import Commits
 from spark_sinks.duckdb.damage import user_error
 from spark_sinks.duckdb.writer import Writer
-from spark_sinks.kinds import KINDS, spark_settings
+from spark_sinks.kinds import KINDS, secret_keys, spark_settings
 from spark_sinks.store_kind import StoreKind, StoreSettings
 
 _log = logging.getLogger(__name__)
@@ -81,8 +82,9 @@ START_ANEW = -1
 """What :func:`run` returns in place of an exit code when the process is to begin again."""
 
 
-def run(settings: config.Settings) -> int:
+def run(settings: config.ServerSettings) -> int:
     """Serves until SIGTERM or SIGINT; a second one ends the process at once. Returns the exit code, or START_ANEW."""
+    masking.declare(secret_keys())
     set_up_logging(settings.log_level.upper())
     # Statements wait for each other's turn of the interpreter; a short turn keeps look-ups fast beside long ones.
     sys.setswitchinterval(0.001)
@@ -96,7 +98,7 @@ def run(settings: config.Settings) -> int:
             return runner.run(_serve(rooms, settings, tls))
 
 
-def _open_rooms(settings: config.Settings) -> Rooms:
+def _open_rooms(settings: config.ServerSettings) -> Rooms:
     """Damage that shows while the rooms are made is noted, and the file set aside by the second opening."""
     try:
         return Rooms(settings)
@@ -116,7 +118,7 @@ def _new_event_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-async def _serve(rooms: Rooms, settings: config.Settings, tls: Tls | None) -> int:
+async def _serve(rooms: Rooms, settings: config.ServerSettings, tls: Tls | None) -> int:
     # A thread for each connection that has work: statements may wait for Spark, a view or a client for long.
     wire = PgWireServer(
         rooms.backend,
@@ -216,16 +218,16 @@ async def _wait_for_left_work(rooms: Rooms, ending: Ending) -> None:
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
-def _authentication(catalog: Catalog, settings: config.Settings) -> Authentication | None:
+def _authentication(catalog: Catalog, settings: config.ServerSettings) -> Authentication | None:
     """None for trust, which the wire keeps to loopback."""
     if settings.authentication == "trust":
         return None
     first_password.require(catalog)
     source = CatalogPasswords(catalog)
-    return PasswordAuthentication(source, secret=source.secret(), md5=settings.authentication == "md5")
+    return PasswordAuthentication(PasswordCheck(source, secret=source.secret(), md5=settings.authentication == "md5"))
 
 
-def _tls(settings: config.Settings) -> Tls | None:
+def _tls(settings: config.ServerSettings) -> Tls | None:
     if settings.tls == "off" or settings.tls_certificate is None or settings.tls_key is None:
         return None
     return load_tls(settings.tls_certificate, settings.tls_key, required=settings.tls == "required")
@@ -234,7 +236,7 @@ def _tls(settings: config.Settings) -> Tls | None:
 class Rooms:
     """All rooms, opened in the order of the start and closed in the reverse."""
 
-    def __init__(self, settings: config.Settings, kinds: Sequence[StoreKind[Any]] = KINDS) -> None:
+    def __init__(self, settings: config.ServerSettings, kinds: Sequence[StoreKind[Any]] = KINDS) -> None:
         self._close = contextlib.ExitStack()
         try:
             self._open(settings, kinds)
@@ -242,7 +244,7 @@ class Rooms:
             self._close.close()
             raise
 
-    def _open(self, settings: config.Settings, kinds: Sequence[StoreKind[Any]]) -> None:
+    def _open(self, settings: config.ServerSettings, kinds: Sequence[StoreKind[Any]]) -> None:
         rewriter, extensions = load_rewriter(settings.rewriter), load_extensions(settings.extensions)
         data = settings.data_dir
         for folder in (data / "files", settings.store_config_dir, settings.jar_dir):
@@ -371,13 +373,13 @@ class Rooms:
         self._close.close()
 
 
-def _process_memory_limit(settings: config.Settings) -> int:
+def _process_memory_limit(settings: config.ServerSettings) -> int:
     if settings.process_memory_limit:
         return settings.process_memory_limit
     return config.memory_of_parts(settings) + limits.PROCESS_MEMORY_BESIDE
 
 
-def _session_defaults(settings: config.Settings) -> dict[str, str]:
+def _session_defaults(settings: config.ServerSettings) -> dict[str, str]:
     """The server's settings that are defaults of a session's."""
     seconds = {
         "statement_timeout": settings.statement_timeout,

@@ -1,8 +1,27 @@
 """Fixtures that start real services, or make what many tests need; each module says which."""
 
+import gc
 import os
+from collections.abc import Iterator
+
+import lock_order
+import pytest
 
 # Spark's JVMs live for seconds here: what its second compiler makes of hot code costs more than all else they do.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
 
 pytest_plugins = ["services.kafka", "services.postgres", "services.system_catalog"]
+
+LOCKS = lock_order.Watch(lock_order.rules()) if os.environ.get("MVSERVER_LOCKS") == "check" else None
+if LOCKS is not None:
+    lock_order.install(LOCKS)
+
+
+@pytest.fixture(autouse=LOCKS is not None)
+def locks_in_order() -> Iterator[None]:
+    """With ``MVSERVER_LOCKS=check``: a test fails that takes locks against the order of ``docs/locks.md``."""
+    yield
+    if LOCKS is not None:
+        gc.collect()  # an iterator of results that a test has left takes its session's lock when it is collected
+        found, LOCKS.violations = LOCKS.violations, set()
+        assert not found, "\n".join(sorted(found))

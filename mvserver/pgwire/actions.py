@@ -16,7 +16,7 @@ class Signal(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class BlockingCall:
     """A call that may block: run it where blocking is allowed and hand its outcome to ``finish`` or ``fail``."""
 
     call: Callable[[], Any]
@@ -30,4 +30,4 @@ class CancelOther:
     key: bytes
 
 
-Action = Signal | Work | CancelOther
+Action = Signal | BlockingCall | CancelOther

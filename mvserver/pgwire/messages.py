@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mvserver import sqlstates
-from mvserver.pgwire.codec import BodyReader, fatal, violation
+from mvserver.errors import fatal
+from mvserver.pgwire.codec import BodyReader, violation
 
 PROTOCOL_MAJOR = 3
 PROTOCOL_NEWEST = 3 << 16  # 3.0: what is negotiated down to

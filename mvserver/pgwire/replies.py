@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Notice
+from mvserver.front import Field, Notice
 
 _HEAD = struct.Struct("!ci")
 _INT32 = struct.Struct("!i")

@@ -16,21 +16,22 @@ from typing import Any
 
 from catalog.model import Relation, Store
 from mvserver import limits, sqlstates
+from mvserver.copy_data.readers import CopyFormat, CopyReader, Row, copy_reader, shortened
 from mvserver.errors import SqlError
-from mvserver.pgwire.copy_in import CopyFormat, CopyReader, Row, copy_reader, shortened
-from mvserver.pgwire.types.registry import decode_parameter
 from mvserver.routing import lookup, privileges, stream_declaration
 from mvserver.routing.ports import Services
 from mvserver.routing.record_values import ValueForm, value_form
 from mvserver.session.context import SessionContext
+from mvserver.session.copies import CopyTarget, too_much
 from mvserver.sql.statements.copying import CopyFrom, CopyOptions
 from mvserver.sql.types import parse_type
+from mvserver.types.registry import decode_parameter
 
 _LENGTH = struct.Struct("!I")
 _QUOTE, _CSV_SPECIAL = '"', frozenset('",')
 
 
-def plan(statement: CopyFrom, context: SessionContext, services: Services) -> CopyTarget:
+def plan(statement: CopyFrom, context: SessionContext, services: Services) -> CopyRecords:
     """Everything that can be wrong before the first row comes."""
     stream = lookup.relation(statement.name, context, services)
     if stream.kind != lookup.STREAM:
@@ -62,7 +63,7 @@ def plan(statement: CopyFrom, context: SessionContext, services: Services) -> Co
                     sqlstates.INVALID_COLUMN_REFERENCE, f'FORCE_{option} column "{name}" not referenced by COPY'
                 )
     zone = context.settings.get("timezone", "UTC")
-    return CopyTarget(stream, store, entity, names, _form(statement.options, names), value_format, zone)
+    return CopyRecords(stream, store, entity, names, _form(statement.options, names), value_format, zone)
 
 
 def write(targets: Sequence[CopyTarget], services: Services, check: Callable[[], None]) -> None:
@@ -104,8 +105,8 @@ class _Field:
     at: int | None
 
 
-class CopyTarget:
-    """The records of one COPY, from its first byte until they are written or given up. For one thread at a time."""
+class CopyRecords:
+    """Implements ``mvserver.session.copies.CopyTarget``: rows of the client as records in memory or a file."""
 
     def __init__(
         self,
@@ -219,15 +220,6 @@ class CopyTarget:
         for field in self._fields:
             raw = None if field.at is None else row[field.at]
             yield "null" if raw is None else shortened(raw.decode("utf-8", "replace"))
-
-
-def too_much() -> SqlError:
-    return SqlError(
-        sqlstates.CONFIGURATION_LIMIT_EXCEEDED,
-        "the data of a COPY is too large to be written as one",
-        detail=f"Its records come to more than {limits.COPY_BYTES_MAX} bytes.",
-        hint="Split it into several COPYs, each in a transaction of its own.",
-    )
 
 
 # --- records --------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, PlainRows, Result
+from mvserver.front import Field, PlainRows, Result
 from mvserver.sql.statements.queries import Pull
 
 

@@ -9,12 +9,11 @@ from sqlglot import exp
 
 from mvserver import interrupts, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgcatalog import pgtypes
 from mvserver.pgcatalog.session_functions import REG_TYPES, SessionFacts, replace_reg_cast
-from mvserver.pgwire.types import intervals
 from mvserver.serving import enums
 from mvserver.serving.arrays import array_literal, shape
 from mvserver.serving.edges import plain_number
+from mvserver.types import intervals, oids
 
 DECLARED = "declared"  # key in the meta of a cast to numeric(p, s) that the query's text has
 SHOWN_AS = "shown as"  # key in the meta of a text: the oid and modifier of the character type that it was cast to
@@ -119,7 +118,7 @@ def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
     if name == "char" and not plain and not is_array:  # "char", a single byte
         cast.set("to", exp.DataType.build("TEXT", dialect="duckdb"))
         first = exp.Anonymous(this="left", expressions=[cast.copy(), exp.Literal.number(1)])
-        first.meta[SHOWN_AS] = (pgtypes.CHAR, -1)
+        first.meta[SHOWN_AS] = (oids.CHAR, -1)
         return first
     if alias is not None and (not plain or name in ("jsonb", "name", "char", "varchar", "bpchar")):
         if plain and name in ("char", "varchar", "bpchar") and (target.expressions or name == "char"):
@@ -178,8 +177,8 @@ def constant_of(literal: exp.Literal, kind: str) -> exp.Expr:
     return made
 
 
-_CHARACTER_OIDS = {"varchar": pgtypes.VARCHAR, "bpchar": pgtypes.BPCHAR, "name": pgtypes.NAME}
-_DECLARED_OIDS = {**_CHARACTER_OIDS, "jsonb": pgtypes.JSONB}
+_CHARACTER_OIDS = {"varchar": oids.VARCHAR, "bpchar": oids.BPCHAR, "name": oids.NAME}
+_DECLARED_OIDS = {**_CHARACTER_OIDS, "jsonb": oids.JSONB}
 
 
 _REFUSED_TYPES: dict[str, tuple[str, str]] = {
@@ -300,7 +299,7 @@ def _bounded_text(cast: exp.Cast, *, blank_padded: bool) -> exp.Expr:
     length = size.this if isinstance(size, exp.DataTypeParam) else size
     text = exp.cast(cast.this, "TEXT", dialect="duckdb")
     cut = exp.Anonymous(this="left", expressions=[text, length.copy()])
-    shown_as = (pgtypes.BPCHAR if blank_padded else pgtypes.VARCHAR, int(length.name) + 4)
+    shown_as = (oids.BPCHAR if blank_padded else oids.VARCHAR, int(length.name) + 4)
     if not blank_padded:
         cut.meta[SHOWN_AS] = shown_as
         return cut

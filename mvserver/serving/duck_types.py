@@ -10,42 +10,37 @@ import pyarrow as pa
 from mvserver.pgcatalog import pgtypes
 from mvserver.pgcatalog.pgtypes import PgType
 from mvserver.serving import enums
+from mvserver.sql.types import Kind
+from mvserver.types import oids
 
 _SIMPLE: dict[str, int] = {
-    "BOOLEAN": pgtypes.BOOL, "TINYINT": pgtypes.INT2, "SMALLINT": pgtypes.INT2, "INTEGER": pgtypes.INT4,
-    "BIGINT": pgtypes.INT8, "FLOAT": pgtypes.FLOAT4, "DOUBLE": pgtypes.FLOAT8, "VARCHAR": pgtypes.TEXT,
-    "BLOB": pgtypes.BYTEA, "DATE": pgtypes.DATE, "TIME": pgtypes.TIME, "TIMESTAMP": pgtypes.TIMESTAMP,
-    "TIMESTAMP WITH TIME ZONE": pgtypes.TIMESTAMPTZ, "INTERVAL": pgtypes.INTERVAL, "UUID": pgtypes.UUID,
-    "JSON": pgtypes.JSON, "UINTEGER": pgtypes.OID,
+    **{kind.row.duckdb_printed: kind.row.oid for kind in Kind if kind.row.duckdb_printed and kind.row.oid},
+    "UUID": oids.UUID, "JSON": oids.JSON, "UINTEGER": oids.OID,
 }  # fmt: skip
 
 _CASTS: dict[str, tuple[PgType, str]] = {
-    "TINYINT": (PgType(pgtypes.INT2), "SMALLINT"),
-    "UTINYINT": (PgType(pgtypes.INT2), "SMALLINT"),
-    "USMALLINT": (PgType(pgtypes.INT4), "INTEGER"),
-    "UBIGINT": (PgType(pgtypes.NUMERIC), "DECIMAL(38, 0)"),
-    "HUGEINT": (PgType(pgtypes.NUMERIC), "DECIMAL(38, 0)"),
-    "UHUGEINT": (PgType(pgtypes.NUMERIC), "DECIMAL(38, 0)"),
-    "BIGNUM": (PgType(pgtypes.TEXT), "VARCHAR"),
-    "TIME WITH TIME ZONE": (PgType(pgtypes.TEXT), "VARCHAR"),
-    "TIMESTAMP_S": (PgType(pgtypes.TIMESTAMP), "TIMESTAMP"),
-    "TIMESTAMP_MS": (PgType(pgtypes.TIMESTAMP), "TIMESTAMP"),
-    "TIMESTAMP_NS": (PgType(pgtypes.TIMESTAMP), "TIMESTAMP"),
-    "BIT": (PgType(pgtypes.TEXT), "VARCHAR"),
-    '"NULL"': (PgType(pgtypes.TEXT), "VARCHAR"),
-    "UNKNOWN": (PgType(pgtypes.TEXT), "VARCHAR"),
+    "TINYINT": (PgType(oids.INT2), "SMALLINT"),
+    "UTINYINT": (PgType(oids.INT2), "SMALLINT"),
+    "USMALLINT": (PgType(oids.INT4), "INTEGER"),
+    "UBIGINT": (PgType(oids.NUMERIC), "DECIMAL(38, 0)"),
+    "HUGEINT": (PgType(oids.NUMERIC), "DECIMAL(38, 0)"),
+    "UHUGEINT": (PgType(oids.NUMERIC), "DECIMAL(38, 0)"),
+    "BIGNUM": (PgType(oids.TEXT), "VARCHAR"),
+    "TIME WITH TIME ZONE": (PgType(oids.TEXT), "VARCHAR"),
+    "TIMESTAMP_S": (PgType(oids.TIMESTAMP), "TIMESTAMP"),
+    "TIMESTAMP_MS": (PgType(oids.TIMESTAMP), "TIMESTAMP"),
+    "TIMESTAMP_NS": (PgType(oids.TIMESTAMP), "TIMESTAMP"),
+    "BIT": (PgType(oids.TEXT), "VARCHAR"),
+    '"NULL"': (PgType(oids.TEXT), "VARCHAR"),
+    "UNKNOWN": (PgType(oids.TEXT), "VARCHAR"),
 }
 
 _DECIMAL = re.compile(r"^DECIMAL\((\d+),\s*(\d+)\)$")
 _LIST = re.compile(r"^(?P<element>.*)\[\d*\]$", re.S)
 
 PARAMETER_CASTS: dict[int, str] = {
-    pgtypes.BOOL: "BOOLEAN", pgtypes.INT2: "SMALLINT", pgtypes.INT4: "INTEGER", pgtypes.INT8: "BIGINT",
-    pgtypes.FLOAT4: "FLOAT", pgtypes.FLOAT8: "DOUBLE", pgtypes.TEXT: "VARCHAR", pgtypes.VARCHAR: "VARCHAR",
-    pgtypes.BPCHAR: "VARCHAR", pgtypes.NAME: "VARCHAR", pgtypes.CHAR: "VARCHAR", pgtypes.BYTEA: "BLOB",
-    pgtypes.DATE: "DATE", pgtypes.TIME: "TIME", pgtypes.TIMESTAMP: "TIMESTAMP",
-    pgtypes.TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE", pgtypes.INTERVAL: "INTERVAL", pgtypes.UUID: "UUID",
-    pgtypes.JSON: "JSON", pgtypes.JSONB: "JSON", pgtypes.OID: "UINTEGER",
+    **{oid: name for name, oid in _SIMPLE.items() if name not in _CASTS},
+    oids.VARCHAR: "VARCHAR", oids.BPCHAR: "VARCHAR", oids.NAME: "VARCHAR", oids.CHAR: "VARCHAR", oids.JSONB: "JSON",
 }  # fmt: skip
 
 
@@ -71,35 +66,35 @@ def output_type(duck: str) -> OutputType:
     if enum is not None:
         return OutputType(PgType(enum.oid), "VARCHAR")
     if duck.startswith("ENUM(") and not duck.endswith("]"):
-        return OutputType(PgType(pgtypes.TEXT), "VARCHAR")
+        return OutputType(PgType(oids.TEXT), "VARCHAR")
     if duck.startswith(("STRUCT(", "MAP(", "UNION(", "VARIANT")) and not duck.endswith("]"):
-        return OutputType(PgType(pgtypes.JSON), "JSON")
+        return OutputType(PgType(oids.JSON), "JSON")
     array = _LIST.match(duck)
     if array:
         return _array(array["element"])
-    return OutputType(PgType(pgtypes.TEXT), "VARCHAR")
+    return OutputType(PgType(oids.TEXT), "VARCHAR")
 
 
 def _array(element: str) -> OutputType:
     inner = output_type(element)
     whole = pgtypes.array_of(inner.pg)
-    if whole.oid == pgtypes.JSON:
-        return OutputType(PgType(pgtypes.JSON), "JSON")
+    if whole.oid == oids.JSON:
+        return OutputType(PgType(oids.JSON), "JSON")
     return OutputType(whole, f"{inner.cast}[]" if inner.cast else None)
 
 
 def parameter_oid(duck: str) -> int:
     """What Describe says of a parameter whose type DuckDB inferred; text where it did not."""
     found = output_type(duck).pg.oid
-    return pgtypes.TEXT if found == pgtypes.UNKNOWN else found
+    return oids.TEXT if found == oids.UNKNOWN else found
 
 
 def parameter_cast(oid: int) -> str | None:
     """The DuckDB type by which a parameter with a client's oid is bound; None for an unknown one."""
-    if oid == pgtypes.NUMERIC:
+    if oid == oids.NUMERIC:
         return "DECIMAL(38, 10)"
-    if oid in pgtypes.ELEMENT_OF:
-        element = parameter_cast(pgtypes.ELEMENT_OF[oid])
+    if oid in oids.ELEMENT_OF:
+        element = parameter_cast(oids.ELEMENT_OF[oid])
         return f"{element}[]" if element else None
     return PARAMETER_CASTS.get(oid)
 

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.types import intervals
+from mvserver.types import intervals
 
 NUMERIC_DIGITS_MAX = 38
 

@@ -16,6 +16,7 @@ from sqlglot import exp
 from catalog.acl import Privilege
 from catalog.identifiers import RESERVED_SCHEMAS
 from catalog.model import EnumType
+from catalog.refusals import denied, denied_for
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts
@@ -99,10 +100,10 @@ def named(parts: Sequence[str], facts: SessionFacts) -> EnumType | None:
             raise SqlError(sqlstates.INVALID_SCHEMA_NAME, f'schema "{schema}" does not exist')
         usable = place is not None and authority.holds(place, Privilege.USAGE)
         if place is not None and not usable and len(parts) > 1:
-            raise SqlError(sqlstates.INSUFFICIENT_PRIVILEGE, f"permission denied for schema {schema}")
+            raise denied_for(f"schema {schema}")
         found = facts.snapshot.enums_by_name.get((database, schema, parts[-1])) if usable else None
         if found is not None:
             if not authority.holds(found, Privilege.USAGE):
-                raise SqlError(sqlstates.INSUFFICIENT_PRIVILEGE, f"permission denied for type {found.name}")
+                raise denied(found)
             return found
     return None

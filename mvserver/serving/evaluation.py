@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from mvserver.pgwire.backend import KeptRows, PlainRows, Result
+from mvserver.front import KeptRows, PlainRows, Result
 from mvserver.serving import few_rows
 from mvserver.serving.api import PullPlan
 from mvserver.serving.memory_watch import Watched

@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from mvserver import limits
-from mvserver.pgwire.backend import KeptRows, PlainRows
+from mvserver.front import KeptRows, PlainRows
 
 _EDGES: frozenset[Any] = frozenset({
     datetime.date.min, datetime.date.max, datetime.datetime.min, datetime.datetime.max,

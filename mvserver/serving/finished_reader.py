@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mvserver import limits
-from mvserver.pgwire.backend import KeptRows
+from mvserver.front import KeptRows
 from mvserver.serving.api import KeyRead, PullPlan
 from mvserver.serving.finished_view import FinishedView
 

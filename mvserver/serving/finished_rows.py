@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from mvserver import limits
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.serving.api import KeyRead, PullPlan
 from mvserver.serving.finished_loader import CannotBeKept, Loader, Source
 from mvserver.serving.finished_reader import Reader, reader

@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
-from mvserver.pgwire.backend import PlainRows, Result
+from mvserver.front import PlainRows, Result
 from mvserver.serving.api import UNPROVED_S, Asked, PullPlan, Together
 from mvserver.serving.duck_text import last_written
 from mvserver.serving.snapshot import DuckSnapshot, whole

@@ -34,7 +34,7 @@ class WorkLeft(SqlError):  # noqa: N818 - says what has become of the work
             super().__init__(reason.sqlstate, reason.message, detail=reason.detail, hint=reason.hint)
 
 
-class Work(Generic[T]):
+class LeavableTask(Generic[T]):
     """One piece of it, which has begun."""
 
     def __init__(self, office: LeavableWork, ended: Callable[[], None], leaving: Callable[[], None]) -> None:
@@ -107,11 +107,11 @@ class LeavableWork:
         leaving: Callable[[], None] = lambda: None,
         *,
         goes_on: bool = False,
-    ) -> Work[T]:
+    ) -> LeavableTask[T]:
         """The same for whoever waits for it in another way; ``owner`` is refused as there."""
         if not goes_on:
             self._admit_more(owner)
-        begun: Work[T] = Work(self, ended, leaving)
+        begun: LeavableTask[T] = LeavableTask(self, ended, leaving)
         with self._lock:
             if self._closed:
                 raise SqlError(sqlstates.ADMIN_SHUTDOWN, "the server is shutting down")
@@ -138,7 +138,7 @@ class LeavableWork:
                 "cannot be stopped in the midst of a step.",
             )
 
-    def leave(self, work: Work[T], owner: Owner) -> bool:
+    def leave(self, work: LeavableTask[T], owner: Owner) -> bool:
         with self._lock:
             if work.done:
                 return False
@@ -149,7 +149,7 @@ class LeavableWork:
             self._left_by_role[owner.role] += 1
             return True
 
-    def _carried_out(self, work: Callable[[Callable[[], bool]], T], begun: Work[T]) -> T:
+    def _carried_out(self, work: Callable[[Callable[[], bool]], T], begun: LeavableTask[T]) -> T:
         try:
             return work(begun.left.is_set)
         finally:

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from catalog.acl import Privilege
 from catalog.model import Relation
+from catalog.refusals import denied, denied_for
 from mvserver import interrupts, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
@@ -93,7 +94,7 @@ class NameResolver:
             return
         schema, name = found
         if name in _SUPERUSERS_ONLY and not self._authority.superuser:
-            raise _denied(f"table {name}", _position(table))
+            raise denied_for(f"table {name}", _position(table))
         if self._system.is_live(schema, name):
             self.reads.live.add(name)
         self.reads.system.add(found)
@@ -131,13 +132,13 @@ class NameResolver:
         if database != self._scope.database:
             found = self._snapshot.databases_by_name[database]
             if not self._authority.holds(found, Privilege.CONNECT):
-                raise _denied(f'database "{database}"', position)
+                raise denied_for(f'database "{database}"', position)
         if schema in SYSTEM_SCHEMAS:
             if self._system.has(schema, name):
                 return schema, name
             raise _no_relation(shown, position)
         if not self._may_look_into(database, schema):
-            raise _denied(f"schema {schema}", position)
+            raise denied_for(f"schema {schema}", position)
         relation = self._snapshot.relations_by_name.get((database, schema, name))
         if relation is not None:
             return self._readable(relation, position)
@@ -152,7 +153,7 @@ class NameResolver:
 
     def _readable(self, relation: Relation, position: int | None) -> Relation:
         if not self._authority.holds(relation, Privilege.SELECT):
-            raise _denied(f"{relation.kind} {relation.name}", position)
+            raise denied(relation, position)
         if relation.kind == "materialized view" or self._scope.reads_streams:
             return relation
         raise ReadsStream(relation.kind, relation.name, position)
@@ -168,10 +169,6 @@ def _put(table: exp.Table, query: exp.Subquery) -> None:
         if table.args.get(key):
             query.set(key, table.args[key])
     table.replace(query)
-
-
-def _denied(what: str, position: int | None) -> SqlError:
-    return SqlError(sqlstates.INSUFFICIENT_PRIVILEGE, f"permission denied for {what}", position=position)
 
 
 def _no_relation(shown: str, position: int | None) -> SqlError:

@@ -35,7 +35,7 @@ NO_CAST = frozenset({("D", "N"), ("N", "D"), ("B", "D"), ("D", "B"), ("N", "T"),
 TypeOf = Callable[[exp.Expr], str | None]
 
 
-class Place(Protocol):
+class PositionOf(Protocol):
     """The position of an expression, or of its operator."""
 
     def __call__(self, node: exp.Expr, *, operator: bool = False) -> int | None: ...
@@ -93,7 +93,7 @@ def _results(case: exp.Case) -> list[exp.Expr]:
     return [*([] if default is None else [default]), *(branch.args["true"] for branch in case.args["ifs"])]
 
 
-def check(node: exp.Expr, type_of: TypeOf, place: Place) -> None:
+def check(node: exp.Expr, type_of: TypeOf, place: PositionOf) -> None:
     for condition, what in _conditions(node):
         kind = type_of(condition)
         if kind in CATEGORIES and kind != "boolean":
@@ -121,7 +121,7 @@ def check(node: exp.Expr, type_of: TypeOf, place: Place) -> None:
 
 
 def _check_compared(
-    node: exp.Expr, left: exp.Expr, right: exp.Expr, symbol: str, type_of: TypeOf, place: Place
+    node: exp.Expr, left: exp.Expr, right: exp.Expr, symbol: str, type_of: TypeOf, place: PositionOf
 ) -> None:
     kinds = type_of(left), type_of(right)
     categories = [CATEGORIES.get(kind or "") for kind in kinds]
@@ -129,7 +129,7 @@ def _check_compared(
         raise no_operator(f"{kinds[0]} {symbol} {kinds[1]}", place(node, operator=True))
 
 
-def _check_pattern(node: exp.Expr, type_of: TypeOf, place: Place) -> None:
+def _check_pattern(node: exp.Expr, type_of: TypeOf, place: PositionOf) -> None:
     symbol = _PATTERNS[type(node)]
     kinds = type_of(node.this), type_of(node.expression)
     if any(kind in CATEGORIES and kind != "text" for kind in kinds):
@@ -139,7 +139,7 @@ def _check_pattern(node: exp.Expr, type_of: TypeOf, place: Place) -> None:
         )
 
 
-def check_alike(what: str, parts: Sequence[exp.Expr], type_of: TypeOf, place: Place) -> None:
+def check_alike(what: str, parts: Sequence[exp.Expr], type_of: TypeOf, place: PositionOf) -> None:
     """As PostgreSQL chooses a common type: the first that is known decides, and the others must be of its category."""
     first: str | None = None
     for part in parts:

@@ -10,11 +10,10 @@ from sqlglot import exp
 
 from mvserver import interrupts, limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgcatalog import pgtypes
+from mvserver.front import Field
 from mvserver.pgcatalog.edge_macros import NOW_MACROS
 from mvserver.pgcatalog.pgtypes import PgType
 from mvserver.pgcatalog.session_functions import SessionFacts
-from mvserver.pgwire.backend import Field
 from mvserver.serving import binding, casts, classify, duck_types, few_rows, gathering
 from mvserver.serving.api import KeyRead, PlanRuns, PullPlan, Together
 from mvserver.serving.binder import BoundTree
@@ -26,6 +25,7 @@ from mvserver.serving.names import Reads
 from mvserver.serving.origins import origins
 from mvserver.serving.pull_query import PullQuery
 from mvserver.serving.volatile import changes
+from mvserver.types import oids
 
 _SYSTEM_PREFIXES = (
     "pg_", "has_", "format_type", "obj_", "col_", "_reg", "to_reg", "_is_visible", "_has_", "_seen", "shobj_",
@@ -129,7 +129,7 @@ def _declared(tree: exp.Expr, outputs: list[OutputType], documents: Sequence[boo
     """A column that is cast to a character type in the outermost select list is shown as of that type; so is jsonb."""
     if len(documents) == len(outputs):
         outputs = [
-            replace(output, pg=PgType(pgtypes.JSONB)) if jsonb and output.pg.oid == pgtypes.JSON else output
+            replace(output, pg=PgType(oids.JSONB)) if jsonb and output.pg.oid == oids.JSON else output
             for output, jsonb in zip(outputs, documents, strict=True)
         ]
     items = tree.expressions if isinstance(tree, exp.Select) else []
@@ -137,7 +137,7 @@ def _declared(tree: exp.Expr, outputs: list[OutputType], documents: Sequence[boo
         return outputs
     declared = [item.unalias().meta.get(casts.SHOWN_AS) for item in items]
     return [
-        replace(output, pg=PgType(*shown)) if shown is not None and output.pg.oid == pgtypes.TEXT else output
+        replace(output, pg=PgType(*shown)) if shown is not None and output.pg.oid == oids.TEXT else output
         for output, shown in zip(outputs, declared, strict=True)
     ]
 
@@ -148,11 +148,11 @@ def _names(tree: exp.Expr, bound: Bound) -> Sequence[str]:
     return bound.names
 
 
-def _parameter_oid(number: int, oids: Sequence[int], bound: Bound, declared: Mapping[int, int]) -> int:
-    if number <= len(oids) and oids[number - 1]:
-        return oids[number - 1]
+def _parameter_oid(number: int, given: Sequence[int], bound: Bound, declared: Mapping[int, int]) -> int:
+    if number <= len(given) and given[number - 1]:
+        return given[number - 1]
     found = duck_types.parameter_oid(bound.parameters.get(number, binding.UNKNOWN))
-    return declared.get(number, found) if found in (pgtypes.TEXT, pgtypes.JSON) else found
+    return declared.get(number, found) if found in (oids.TEXT, oids.JSON) else found
 
 
 def _reads_now(tree: exp.Expr) -> bool:
@@ -166,7 +166,7 @@ def _uses_system_functions(tree: exp.Expr) -> bool:
 
 
 def plan_of_sleep(argument: exp.Expr) -> PullPlan:
-    field = Field("pg_sleep", pgtypes.TEXT)
+    field = Field("pg_sleep", oids.TEXT)
     if isinstance(argument, exp.Literal):
         try:
             sleep_s = float(argument.name)
@@ -177,5 +177,5 @@ def plan_of_sleep(argument: exp.Expr) -> PullPlan:
             ) from error
         return PullPlan("", (field,), (), (), kind=classify.SLEEP, sleep_s=sleep_s)
     if isinstance(argument, exp.Parameter):
-        return PullPlan("", (field,), (pgtypes.FLOAT8,), (), kind=classify.SLEEP)
+        return PullPlan("", (field,), (oids.FLOAT8,), (), kind=classify.SLEEP)
     raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "pg_sleep is supported with a number or a parameter only")

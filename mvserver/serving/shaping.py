@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from mvserver.pgwire.backend import Field
+from mvserver.front import Field
 from mvserver.serving import duck_types
 from mvserver.serving.database import Database
 from mvserver.serving.duck_errors import translate

@@ -22,10 +22,10 @@ from typing import Any
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.serving.api import Owner, PullPlan, Version
 from mvserver.serving.evaluation import Begun, Whole
-from mvserver.serving.leaving import LeavableWork, Work
+from mvserver.serving.leaving import LeavableTask, LeavableWork
 from mvserver.serving.snapshot import DuckSnapshot
 
 _Key = tuple[str, str, str]  # what DuckDB runs, in which time zone, with which values
@@ -39,7 +39,7 @@ class Evaluation:
     def __init__(self, version: Version, snapshot: DuckSnapshot) -> None:
         self.version = version
         self.snapshot = snapshot  # of who began it, as long as that one stays
-        self.work: Work[None]
+        self.work: LeavableTask[None]
         self._lock = threading.Lock()
         self._seats: list[Seat] = []
         self._open = True

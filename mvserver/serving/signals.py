@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from mvserver import interrupts, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgcatalog import pgtypes
+from mvserver.front import Field
 from mvserver.pgcatalog.session_functions import SessionFacts
-from mvserver.pgwire.backend import Field
 from mvserver.serving.api import PlanRuns, PullPlan, Signal
+from mvserver.types import oids
 
 _FUNCTIONS: dict[str, Signal] = {"pg_cancel_backend": "cancel", "pg_terminate_backend": "terminate"}
 
@@ -57,7 +57,7 @@ def signalling(plan: PullPlan, signals: Mapping[int, Signal]) -> PullPlan:
     if not signals:
         return plan
     fields = tuple(
-        Field(field.name, pgtypes.BOOL, 1, -1) if place in signals else field for place, field in enumerate(plan.fields)
+        Field(field.name, oids.BOOL, 1, -1) if place in signals else field for place, field in enumerate(plan.fields)
     )
     return replace(
         plan, fields=fields, signals=tuple(signals.items()), arrow_types=(), plain_types=(), runs=PlanRuns(few=False)

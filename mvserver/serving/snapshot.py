@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.front import KeptRows, PlainRows, Result
 from mvserver.pgcatalog.edge_macros import TRANSACTION_TIME
 from mvserver.pgcatalog.system import SystemCatalog
-from mvserver.pgwire.backend import KeptRows, PlainRows, Result
 from mvserver.serving import few_rows, long_arrays
 from mvserver.serving.api import Owner, PullPlan
 from mvserver.serving.database import Database

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from mvserver import limits
-from mvserver.pgwire.types import oids
 from mvserver.serving import classify
 from mvserver.serving.api import PullPlan
+from mvserver.types import oids
 
 _INT4_MAX, _INT8_MAX = 2**31 - 1, 2**63 - 1
 _UNDECLARED = 0  # a quoted constant is of the type that it is compared with

@@ -16,7 +16,7 @@ from buenavista.core import Session as CoreSession
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Backend, Field, Postponed, Result, Startup, WireSession
+from mvserver.front import Backend, ClientSession, Field, Postponed, Result, Startup
 from mvserver.session.buenavista_types import arrow_type_of, bv_type_of, convert, oid_of
 
 
@@ -58,7 +58,7 @@ class BuenavistaQueryResult(QueryResult):  # type: ignore[misc]
 
 
 class BuenavistaSession(CoreSession):  # type: ignore[misc]
-    def __init__(self, session: WireSession, *, owned: bool = True) -> None:
+    def __init__(self, session: ClientSession, *, owned: bool = True) -> None:
         """``owned`` is False where the wire, not buenavista, ends the session."""
         super().__init__()
         self._session = session

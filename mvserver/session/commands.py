@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Result
+from mvserver.front import Field, Result
 from mvserver.session.applications import Application
 from mvserver.session.clock import StatementClock
 from mvserver.session.copy_in import CopyCommands

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mvserver.pgwire.backend import Notice
+from mvserver.front import Notice
 from mvserver.serving.api import PullScope
 from mvserver.session.setting_values import split_identifiers
 

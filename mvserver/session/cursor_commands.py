@@ -12,7 +12,7 @@ from typing import Any
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import CopyOut, Field, Result
+from mvserver.front import CopyOut, Field, Result
 from mvserver.serving.api import PullPlan
 from mvserver.session.clock import StatementClock
 from mvserver.session.cursor_rows import CursorRows

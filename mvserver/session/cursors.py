@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field
+from mvserver.front import Field
 from mvserver.session.cursor_rows import CursorRows, FetchedRows, cursor_memory
 from mvserver.session.held_memory import HeldShare
 

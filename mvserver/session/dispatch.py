@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Postponed, Result
+from mvserver.front import Field, Postponed, Result
 from mvserver.serving.api import PlanRequest, PullPlan, ReadsStream
 from mvserver.session import kinds
 from mvserver.session.clock import StatementClock

@@ -14,14 +14,14 @@ from buenavista.core import Extension
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result, WireSession
+from mvserver.front import ClientSession, Result
 from mvserver.session.buenavista import BuenavistaSession, result_of
 
 _COMMENTS_MAX = 8
 
 
 class ExtensionCalls:
-    def __init__(self, extensions: Sequence[Any], session: WireSession) -> None:
+    def __init__(self, extensions: Sequence[Any], session: ClientSession) -> None:
         self._extensions = {extension.type(): extension for extension in extensions}
         self._session = BuenavistaSession(session, owned=False)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mvserver import limits
-from mvserver.pgwire.backend import Field, KeptRows
+from mvserver.front import Field, KeptRows
 from mvserver.serving.api import PullPlan, PullScope
 from mvserver.session.prepared import PreparedStatement
 from mvserver.session.pulls import PullRunner, bare, same_columns
@@ -25,7 +25,7 @@ ReadKept = Callable[["LookUp", Sequence[Any], str | None], KeptRows | None]
 
 @dataclass(eq=False, slots=True)
 class LookUp:
-    """Implements ``pgwire.backend.KeptRead``."""
+    """Implements ``mvserver.front.KeptRead``."""
 
     plan: PullPlan
     text: str
@@ -51,7 +51,7 @@ class LookUp:
 
 
 class LookUps:
-    """Those of one session. Implements ``pgwire.backend.KeptReads``."""
+    """Those of one session. Implements ``mvserver.front.KeptReads``."""
 
     def __init__(self, state: SessionState, pulls: PullRunner, read: ReadKept) -> None:
         self._state = state

@@ -8,7 +8,7 @@ from typing import Any
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Postponed, Result
+from mvserver.front import Field, Postponed, Result
 from mvserver.serving.api import PlanRequest, PullPlan, refuse_continuous
 from mvserver.session.clock import StatementClock
 from mvserver.session.filling import ViewWatch

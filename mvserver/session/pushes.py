@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Result
+from mvserver.front import Field, Result
 from mvserver.session.clock import StatementClock
 from mvserver.session.cursor_rows import CursorRows
 from mvserver.session.held_memory import HeldShare

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.serving.api import UNPROVED_S, Asked, PullPlan, Snapshot, owner_of
 from mvserver.session import signals
 from mvserver.session.clock import StatementClock

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 from catalog.model import Role
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Result
-from mvserver.routing.copying import CopyTarget
+from mvserver.front import Field, Result
 from mvserver.serving.api import PullService
 from mvserver.session.context import SessionContext
+from mvserver.session.copies import CopyTarget
 from mvserver.session.cursor_rows import cursor_memory
 from mvserver.session.deadlines import Deadlines
 from mvserver.session.held_memory import HeldMemory

@@ -28,7 +28,7 @@ class SettingsState:
     local: Mapping[str, str]
 
 
-class Settings:
+class SessionSettings:
     def __init__(self, fixed: Mapping[str, str]) -> None:
         """``fixed`` are values of this session that no client changes, and starting values (lower-case names)."""
         self._reset: dict[str, str] = {**_DEFAULTS, **fixed}

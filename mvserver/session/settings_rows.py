@@ -13,7 +13,7 @@ import pyarrow as pa
 from mvserver.pgcatalog.static_data import rows_of
 from mvserver.session import setting_values as check
 from mvserver.session.setting_table import OWN_PREFIX, SETTINGS, Change, Setting
-from mvserver.session.settings import Settings
+from mvserver.session.settings import SessionSettings
 
 Row = Mapping[str, object]
 
@@ -57,13 +57,13 @@ def _kind(row: Setting) -> Row:
     return _kinds().get(row.name.lower()) or {"category": _OWN_CATEGORY, **_OWN_KINDS.get(row.check, _TEXT)}
 
 
-def settings_table(settings: Settings | None = None) -> pa.Table:
-    settings = settings or Settings({})
+def settings_table(settings: SessionSettings | None = None) -> pa.Table:
+    settings = settings or SessionSettings({})
     shown = [key for key in sorted(SETTINGS) if key in _kinds() or key.startswith(f"{OWN_PREFIX}.")]
     return pa.Table.from_pylist([_row(key, settings) for key in shown], schema=_SCHEMA)
 
 
-def _row(key: str, settings: Settings) -> Row:
+def _row(key: str, settings: SessionSettings) -> Row:
     row = SETTINGS[key]
     kind = _kind(row)
     unit = kind["unit"]

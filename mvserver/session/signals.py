@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.serving.api import Signal
 from mvserver.session.state import SessionState
 

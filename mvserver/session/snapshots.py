@@ -14,7 +14,7 @@ from typing import Any
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.serving.api import Snapshot, owner_of
 from mvserver.session.clock import StatementClock
 from mvserver.session.cursors import cursors_table

@@ -11,18 +11,9 @@ from mvserver.sql.types import Kind, SqlType
 from spark_sinks.decode.columns import SPELLING
 
 _SIMPLE: dict[Kind, spark.DataType] = {
-    Kind.BOOLEAN: spark.BooleanType(),
-    Kind.TINYINT: spark.ByteType(),
-    Kind.SMALLINT: spark.ShortType(),
-    Kind.INTEGER: spark.IntegerType(),
-    Kind.BIGINT: spark.LongType(),
-    Kind.FLOAT: spark.FloatType(),
-    Kind.DOUBLE: spark.DoubleType(),
-    Kind.VARBINARY: spark.BinaryType(),
-    Kind.DATE: spark.DateType(),
-    Kind.TIME: spark.TimeType(6),
-    Kind.TIMESTAMP: spark.TimestampNTZType(),
-    Kind.TIMESTAMP_LTZ: spark.TimestampType(),
+    kind: getattr(spark, kind.row.spark_class)()
+    for kind in Kind
+    if kind.row.spark_class is not None and kind is not Kind.VARCHAR
 }
 
 

@@ -14,9 +14,9 @@ import pytest
 from catalog_objects import add_view, query, relation, store
 
 from catalog import migrations
-from catalog.secrets import MASK, is_secret, masked
 from catalog.store import Catalog
 from mvserver.errors import SqlError
+from mvserver.masking import MASK, is_secret, masked
 
 
 @pytest.fixture

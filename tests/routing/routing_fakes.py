@@ -14,7 +14,7 @@ from mvserver import sqlstates
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing.ports import Services
 from mvserver.routing.router import Router
 from mvserver.serving.api import NOBODY, Owner, PlanRequest, PullPlan, PullScope, Snapshot, never

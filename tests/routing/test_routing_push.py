@@ -8,7 +8,7 @@ import pytest
 from routing_fakes import Bench
 
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field
+from mvserver.front import Field
 from mvserver.routing import push
 from mvserver.sql.push import BOUNDED_HINT, push_query
 from mvserver.streaming.push_rows import PushRows

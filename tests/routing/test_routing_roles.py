@@ -6,7 +6,7 @@ import pytest
 from routing_fakes import Bench
 
 from catalog.model import Role
-from mvserver.pgwire import passwords
+from mvserver.auth import passwords
 from mvserver.sql import parse_one
 
 

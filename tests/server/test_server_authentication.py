@@ -18,8 +18,8 @@ from wire import wire_certificates
 
 from catalog.store import Catalog
 from mvserver import cli, first_password
+from mvserver.auth import passwords
 from mvserver.errors import SqlError
-from mvserver.pgwire import passwords
 
 PASSWORD = "correct horse"
 

@@ -11,7 +11,7 @@ from serving_world import VISITS_ID, World, rows_of
 from streaming.streaming_states import Fed, target
 
 from catalog.model import Column
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.serving.api import PlanRuns, PullPlan
 from mvserver.serving.duck_errors import translate
 from mvserver.streaming.targets import Target

@@ -10,8 +10,8 @@ from typing import Any
 
 from catalog.model import Column, Relation, Schema, Store
 from catalog.model import Database as CatalogDatabase
+from mvserver.front import Result
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, Role
-from mvserver.pgwire.backend import Result
 from mvserver.serving.api import PlanRequest, PullPlan, PullScope
 from mvserver.serving.database import Database
 from mvserver.serving.pull import DuckPullService

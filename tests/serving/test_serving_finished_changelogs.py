@@ -14,7 +14,7 @@ from serving_world import rows_of
 from streaming.changelog_states import Changes, target
 
 from mvserver import limits
-from mvserver.pgwire.backend import Field
+from mvserver.front import Field
 from mvserver.serving.api import Comparison, KeyRead, PullPlan
 from mvserver.serving.finished_loader import Loader
 from mvserver.serving.finished_rows import KeptViews

@@ -19,7 +19,7 @@ from serving_world import SCOPE, World, rows_of
 
 from mvserver import limits
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import PlainRows, Result
+from mvserver.front import PlainRows, Result
 from mvserver.serving import volatile
 from mvserver.serving.api import NOBODY, PlanRequest, PullPlan, PullScope
 from mvserver.serving.shared import _key

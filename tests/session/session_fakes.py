@@ -15,7 +15,7 @@ from sqlglot import exp
 from catalog.model import Role
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Result, Startup
+from mvserver.front import Field, Result, Startup
 from mvserver.serving.api import NOBODY, Owner, PlanRequest, PullPlan, PullScope, never
 from mvserver.session.backend import SessionBackend
 from mvserver.session.services import SessionServices

@@ -10,7 +10,7 @@ from session_fakes import World, rows, run, values
 
 from mvserver import limits
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import FailsWithTheWire, Field
+from mvserver.front import Field, HearsOfFailures
 from mvserver.session.session import Session
 from mvserver.sql.statements.queries import Pull
 
@@ -160,7 +160,7 @@ def test_an_error_before_sync_takes_back_what_the_sequence_set(session: Session)
 
 
 def test_errors_that_the_wire_finds_fail_the_transaction(session: Session) -> None:
-    assert isinstance(session, FailsWithTheWire)
+    assert isinstance(session, HearsOfFailures)
     session.fail()
     assert session.transaction_status() == "I"
     execute(session, "BEGIN")

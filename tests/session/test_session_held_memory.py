@@ -9,7 +9,7 @@ import pytest
 
 from mvserver import limits
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Result
+from mvserver.front import Field, Result
 from mvserver.session.clock import StatementClock
 from mvserver.session.cursor_rows import CursorRows, cursor_memory
 from mvserver.session.deadlines import Deadlines

@@ -12,7 +12,7 @@ from session_fakes import FakePulls, FakeRouter, World, rows, run
 from sqlglot import exp
 
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Result
+from mvserver.front import Field, Result
 from mvserver.routing.push import PushBatches
 from mvserver.serving.api import PlanRequest, PullPlan, ReadsStream
 from mvserver.session.session import Session

@@ -8,7 +8,7 @@ import pytest
 from session_fakes import World
 
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Postponed, Result
+from mvserver.front import Field, Postponed, Result
 from mvserver.serving.api import PlanRuns, PullPlan
 from mvserver.session.clock import StatementClock
 from mvserver.session.pulls import PullRunner

@@ -7,12 +7,12 @@ import pytest
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.session.setting_table import SETTINGS
-from mvserver.session.settings import Settings, parse_options
+from mvserver.session.settings import SessionSettings, parse_options
 
 
 @pytest.fixture
-def settings() -> Settings:
-    return Settings({"session_authorization": "anna", "is_superuser": "off"})
+def settings() -> SessionSettings:
+    return SessionSettings({"session_authorization": "anna", "is_superuser": "off"})
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def settings() -> Settings:
         ("client_encoding", "sql-ascii", "SQL_ASCII"),
     ],
 )
-def test_values_are_made_canonical(settings: Settings, name: str, value: str, shown: str) -> None:
+def test_values_are_made_canonical(settings: SessionSettings, name: str, value: str, shown: str) -> None:
     settings.set(name, value)
     assert settings.get(name) == shown
 
@@ -100,7 +100,7 @@ def test_values_are_made_canonical(settings: Settings, name: str, value: str, sh
         ("search_path", "a,,b", "22023", 'invalid value for parameter "search_path": "a,,b"'),
     ],
 )  # fmt: skip
-def test_what_is_refused_and_how(settings: Settings, name: str, value: str, sqlstate: str, message: str) -> None:
+def test_what_is_refused_and_how(settings: SessionSettings, name: str, value: str, sqlstate: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         settings.set(name, value)
     assert (caught.value.sqlstate, caught.value.message) == (sqlstate, message)
@@ -117,18 +117,18 @@ def test_what_is_refused_and_how(settings: Settings, name: str, value: str, sqls
         ("geqo_threshold", "9999999999", "Value exceeds integer range."),
     ],
 )
-def test_hints_are_postgresqls(settings: Settings, name: str, value: str, hint: str | None) -> None:
+def test_hints_are_postgresqls(settings: SessionSettings, name: str, value: str, hint: str | None) -> None:
     with pytest.raises(SqlError) as caught:
         settings.set(name, value)
     assert caught.value.hint == hint
 
 
-def test_every_default_passes_its_own_check(settings: Settings) -> None:
+def test_every_default_passes_its_own_check(settings: SessionSettings) -> None:
     for row in SETTINGS.values():
         assert row.check(row.name, row.default) == row.default, row.name
 
 
-def test_reported_settings_are_those_that_postgresql_reports(settings: Settings) -> None:
+def test_reported_settings_are_those_that_postgresql_reports(settings: SessionSettings) -> None:
     assert set(settings.reported()) == {
         "application_name", "client_encoding", "DateStyle", "default_transaction_read_only", "in_hot_standby",
         "integer_datetimes", "IntervalStyle", "is_superuser", "server_encoding", "server_version",
@@ -138,14 +138,14 @@ def test_reported_settings_are_those_that_postgresql_reports(settings: Settings)
     assert settings.reported()["server_version"].startswith("15.")
 
 
-def test_reported_is_the_same_object_until_a_setting_changes(settings: Settings) -> None:
+def test_reported_is_the_same_object_until_a_setting_changes(settings: SessionSettings) -> None:
     before = settings.reported()
     assert settings.reported() is before
     settings.set("application_name", "x")
     assert settings.reported()["application_name"] == "x"
 
 
-def test_local_values_end_and_session_values_stay(settings: Settings) -> None:
+def test_local_values_end_and_session_values_stay(settings: SessionSettings) -> None:
     start = settings.state()
     settings.set("application_name", "session")
     settings.set("application_name", "local", local=True)
@@ -156,13 +156,13 @@ def test_local_values_end_and_session_values_stay(settings: Settings) -> None:
     assert settings.get("application_name") == ""
 
 
-def test_a_session_value_replaces_a_local_one(settings: Settings) -> None:
+def test_a_session_value_replaces_a_local_one(settings: SessionSettings) -> None:
     settings.set("application_name", "local", local=True)
     settings.set("application_name", "session")
     assert settings.get("application_name") == "session"
 
 
-def test_start_up_values_are_what_reset_goes_back_to(settings: Settings) -> None:
+def test_start_up_values_are_what_reset_goes_back_to(settings: SessionSettings) -> None:
     settings.start_with("application_name", "psql")
     settings.set("application_name", "other")
     settings.reset("application_name")
@@ -172,7 +172,7 @@ def test_start_up_values_are_what_reset_goes_back_to(settings: Settings) -> None
     assert settings.get("timezone") == "UTC"
 
 
-def test_invented_settings_are_bounded(settings: Settings) -> None:
+def test_invented_settings_are_bounded(settings: SessionSettings) -> None:
     for number in range(limits.CUSTOM_SETTINGS_MAX):
         settings.set(f"app.s{number}", "x")
     settings.set("app.s0", "again")

@@ -9,10 +9,11 @@ from session_fakes import World, rows, run, show, values
 
 from mvserver import limits
 from mvserver.errors import SqlError
-from mvserver.routing.kinds import ROWS, Kind
+from mvserver.routing.handler_rows import ROWS
 from mvserver.session.kinds import command_tag
 from mvserver.session.session import Session
 from mvserver.sql import parse
+from mvserver.sql.statements.base import Kind
 from mvserver.sql.statements.relations import DropRelation
 
 
@@ -370,7 +371,7 @@ def test_rollback_forgets_ddl_and_savepoints_a_part_of_it(world: World, session:
 def test_the_tags_of_waiting_statements_are_those_of_their_handlers() -> None:
     for kind, row in ROWS.items():
         tag = getattr(row.handler, "TAG", None)
-        if tag is not None and row.kind in (Kind.DDL, Kind.CONTINUOUS) and kind is not DropRelation:
+        if tag is not None and kind.kind_of_statement in (Kind.DDL, Kind.CONTINUOUS) and kind is not DropRelation:
             assert command_tag(object.__new__(kind)) == tag
     assert command_tag(parse("DROP MATERIALIZED VIEW v")[0]) == "DROP MATERIALIZED VIEW"
 

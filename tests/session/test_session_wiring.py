@@ -8,8 +8,8 @@ import pytest
 from session_fakes import World, rows, run, show, values
 
 from mvserver import limits
+from mvserver.front import Startup
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, Role
-from mvserver.pgwire.backend import Startup
 from mvserver.session.activity_table import activity_table
 from mvserver.session.context import SessionContext
 from mvserver.session.parsing import RememberingParser

@@ -14,7 +14,7 @@ from streaming_states import target
 from catalog.model import Query
 from mvserver.errors import SqlError
 from mvserver.streaming.bounded import BoundedReads
-from mvserver.streaming.csas import SinkQuery, SinkServices
+from mvserver.streaming.csas import SinkQuery
 from mvserver.streaming.generation import run_generation
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.spark_guard import Unguarded
@@ -90,12 +90,13 @@ def test_a_pipeline_that_ends_lets_go_of_its_source() -> None:
 def test_a_query_that_writes_lets_go_of_its_source() -> None:
     reader = Reader()
     query = Query("q0", "insert_into", "", ("postgres", "public"), ("s",), "t", "postgres", 0.0, "{}")
-    services = SinkServices(
+    services = PipelineServices(
         session=no_spark,
         gate=cast(Any, None),
         writer=cast(Any, None),
         work_directory=Path(),
         records_per_trigger=100,
+        committed=lambda query_ids: None,
     )
     running = SinkQuery(query, target("SELECT i FROM events").plan, cast(Any, reader), cast(Any, None), services)
     running.start()

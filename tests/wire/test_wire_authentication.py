@@ -18,7 +18,8 @@ from wire_server import Running
 from wire_toy import ToyBackend
 
 from mvserver import limits
-from mvserver.pgwire import passwords
+from mvserver.auth import passwords
+from mvserver.auth.password_check import PasswordCheck
 from mvserver.pgwire.authentication import PasswordAuthentication, TrustLoopback
 from mvserver.pgwire.machine import State
 
@@ -43,7 +44,7 @@ class Kept:
 
 
 def method(*, md5: bool = False) -> PasswordAuthentication:
-    return PasswordAuthentication(Kept(), secret=SECRET, md5=md5)
+    return PasswordAuthentication(PasswordCheck(Kept(), secret=SECRET, md5=md5))
 
 
 def driven(authentication: PasswordAuthentication | None = None, **options: object) -> Driven:
@@ -104,7 +105,7 @@ def test_a_role_that_is_not_there_is_challenged_as_others_and_always_alike() -> 
 
 def test_a_made_up_verifier_is_never_a_way_in() -> None:
     """Also not for who guesses what it is made of: the exchange of a role that is not there cannot succeed."""
-    engine = driven(PasswordAuthentication(Kept(), secret=b""))
+    engine = driven(PasswordAuthentication(PasswordCheck(Kept(), secret=b"")))
     assert errors(exchanged(engine, "nosuch", ScramClient("")))[0]["C"] == "28P01"
 
 
@@ -148,7 +149,7 @@ def test_answers_that_are_none_end_the_connection(said: bytes, sqlstate: str, wo
 
 def test_after_repeated_failures_a_role_is_not_even_looked_for() -> None:
     kept = Kept()
-    authentication = PasswordAuthentication(kept, secret=SECRET)
+    authentication = PasswordAuthentication(PasswordCheck(kept, secret=SECRET))
     for _ in range(limits.AUTHENTICATION_FAILURES_MAX):
         assert errors(exchanged(driven(authentication), "u", ScramClient("wrong")))[0]["C"] == "28P01"
     asked = len(kept.asked)

@@ -10,7 +10,7 @@ from wire_client import SYNC, Driven, RawClient, bind, describe, errors, execute
 from wire_server import Running, wait_for
 from wire_toy import ToyBackend
 
-from mvserver.pgwire.backend import CopyOut, Field
+from mvserver.front import CopyOut, Field
 from mvserver.pgwire.copy_out import copy_framer
 
 

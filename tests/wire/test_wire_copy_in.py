@@ -30,8 +30,8 @@ from wire_client import (
 from wire_toy import ToyBackend
 
 from mvserver import limits
+from mvserver.copy_data.readers import CopyFormat, CopyReader, copy_reader
 from mvserver.errors import SqlError
-from mvserver.pgwire.copy_in import CopyFormat, CopyReader, copy_reader
 
 COLUMNS = ("a", "b", "c")
 Outcome = list[tuple[str | None, ...]] | tuple[str, str, str | None]

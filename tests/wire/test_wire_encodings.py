@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mvserver.pgwire.backend import Field
-from mvserver.pgwire.types import arrays, clock, datetimes, numeric
-from mvserver.pgwire.types.registry import decode_parameter, encoder
-from mvserver.pgwire.types.rows import RowFramer
+from mvserver.front import Field
+from mvserver.pgwire.rows import RowFramer
+from mvserver.types import arrays, clock, datetimes, numeric
+from mvserver.types.registry import decode_parameter, encoder
 
 DAYS, STAMPS = clock.UNIX_TO_2000_DAYS, clock.UNIX_TO_2000_US
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from mvserver import limits
+from mvserver.copy_data.readers import CopyFormat, TextReader
 from mvserver.errors import SqlError
-from mvserver.pgwire.copy_in import CopyFormat, TextReader
-from mvserver.pgwire.types.registry import decode_parameter
 from mvserver.sql import parse
+from mvserver.types.registry import decode_parameter
 
 _NUMERIC, _JSON = 1700, 114
 _ARRAYS = {1005: 2**15, 1007: 2**31, 1016: 2**63}  # of smallint, integer, bigint

@@ -24,10 +24,11 @@ from wire_toy import ToyBackend
 from catalog.model import Role
 from catalog.store import Catalog
 from mvserver import limits
-from mvserver.pgwire import passwords
+from mvserver.auth import passwords
+from mvserver.auth.password_check import PasswordCheck
+from mvserver.auth.password_source import CatalogPasswords
+from mvserver.auth.throttle import Throttle
 from mvserver.pgwire.authentication import PasswordAuthentication
-from mvserver.pgwire.throttle import Throttle
-from mvserver.session.password_source import CatalogPasswords
 
 KNOWN, UNKNOWN = "reader", "nobody"  # of one length: the name comes back in the message
 
@@ -48,7 +49,9 @@ Attempt = Callable[[str], tuple[float, dict[str, str]]]
 
 def unthrottled(source: CatalogPasswords) -> PasswordAuthentication:
     windows = itertools.count(0.0, 2 * limits.AUTHENTICATION_FAILURE_WINDOW_S)
-    return PasswordAuthentication(source, secret=source.secret(), throttle=Throttle(lambda: next(windows)))
+    return PasswordAuthentication(
+        PasswordCheck(source, secret=source.secret(), throttle=Throttle(lambda: next(windows)))
+    )
 
 
 def timed(user: str, exchange: Callable[[bytes], bytes]) -> tuple[float, dict[str, str]]:

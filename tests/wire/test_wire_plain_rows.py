@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from mvserver import limits
-from mvserver.pgwire.backend import Field, PlainRows, Result
+from mvserver.front import Field, PlainRows, Result
+from mvserver.pgwire.rows import RowFramer
 from mvserver.pgwire.streams import FramedRows, RowStream, row_stream
-from mvserver.pgwire.types import oids
-from mvserver.pgwire.types.rows import RowFramer
+from mvserver.types import oids
 
 _COLUMNS: tuple[tuple[int, int, Any, Any], ...] = (
     (oids.BOOL, -1, pa.bool_(), lambda r: r.random() < 0.5),

@@ -8,12 +8,12 @@ import pytest
 from wire_scram import ScramClient
 
 from mvserver import limits
+from mvserver.auth import passwords
+from mvserver.auth.passwords import Md5Verifier, ScramVerifier
+from mvserver.auth.saslprep import prepared
+from mvserver.auth.scram import PLAIN, PLUS, ScramExchange, pretended
+from mvserver.auth.throttle import Throttle
 from mvserver.errors import SqlError
-from mvserver.pgwire import passwords
-from mvserver.pgwire.passwords import Md5Verifier, ScramVerifier
-from mvserver.pgwire.saslprep import prepared
-from mvserver.pgwire.scram import PLAIN, PLUS, ScramExchange, pretended
-from mvserver.pgwire.throttle import Throttle
 
 PENCIL = ScramVerifier.of("pencil", base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ=="), 4096)
 

@@ -21,8 +21,10 @@ from wire_client import Driven, RawClient, errors, kinds, query, special, startu
 from wire_server import Running, wait_for
 from wire_toy import ToyBackend
 
+from mvserver.auth import passwords
+from mvserver.auth.password_check import PasswordCheck
 from mvserver.errors import SqlError
-from mvserver.pgwire import passwords, tls
+from mvserver.pgwire import tls
 from mvserver.pgwire.authentication import PasswordAuthentication
 from mvserver.pgwire.machine import Encryption
 from mvserver.pgwire.server import PgWireServer
@@ -240,7 +242,7 @@ class Kept:
 @pytest.mark.parametrize("algorithm", ["ec", "rsa"])
 def test_a_client_may_ask_that_the_log_in_is_tied_to_the_certificate(tmp_path: Path, algorithm: str) -> None:
     secured = loaded(wire_certificates.make(tmp_path, algorithm=algorithm))
-    with Running(tls=secured, authentication=PasswordAuthentication(Kept(), secret=b"x")) as running:
+    with Running(tls=secured, authentication=PasswordAuthentication(PasswordCheck(Kept(), secret=b"x"))) as running:
         with connect(running.port, password="hush", channel_binding="require", sslmode="require"):
             pass
         with connect(running.port, password="hush", channel_binding="disable", sslmode="require"):
@@ -319,7 +321,7 @@ def test_a_server_that_others_reach_in_clear_says_so_in_its_log(
     certificate: Certificate, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mvserver.pgwire.server._is_loopback", lambda address: False)
-    authentication = PasswordAuthentication(Kept(), secret=b"x")
+    authentication = PasswordAuthentication(PasswordCheck(Kept(), secret=b"x"))
     with Running(tls=loaded(certificate), authentication=authentication):
         assert caplog.text == ""
     with Running(authentication=authentication):

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mvserver.pgwire.actions import CancelOther, Signal, Work
+from mvserver.pgwire.actions import BlockingCall, CancelOther, Signal
 from mvserver.pgwire.authentication import TrustLoopback
 from mvserver.pgwire.machine import Machine
 
@@ -136,7 +136,7 @@ class Driven:
         out = b""
         action = self.machine.advance()
         while not self.done:
-            if isinstance(action, Work):
+            if isinstance(action, BlockingCall):
                 action = self.machine.perform(action)
             elif isinstance(action, CancelOther):
                 self.cancels.append((action.process, action.key))

@@ -22,9 +22,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from mvserver.copy_data.readers import CopyFormat, copy_reader
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import CopyOut, Field, Notice, Result, Startup, StatementDescription
-from mvserver.pgwire.copy_in import CopyFormat, copy_reader
+from mvserver.front import CopyOut, Field, Notice, Result, Startup, StatementDescription
 
 TYPE_OIDS = {
     "bool": 16, "bytea": 17, "name": 19, "int8": 20, "int2": 21, "int4": 23, "text": 25, "oid": 26, "json": 114,

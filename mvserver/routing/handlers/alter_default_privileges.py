@@ -7,7 +7,7 @@ from catalog.acl import Acl, Privileges
 from catalog.model import Role
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import grants, privileges, role_names
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done

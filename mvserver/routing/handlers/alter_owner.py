@@ -6,9 +6,10 @@ from catalog.acl import Privilege
 from catalog.authority import Authority
 from catalog.model import Database, EnumType, Relation, Role, Schema
 from catalog.privileges import Thing
+from catalog.refusals import denied, not_owner, word
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import grants, privileges, role_names
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
@@ -53,7 +54,7 @@ def _check(
 ) -> None:
     """Nobody gives away what is not his, nor to whom he could not be, nor to one who could not have made it there."""
     if not own.owns(thing):
-        raise privileges.not_owner(f"{privileges.word(thing)} {thing.name}", position)
+        raise not_owner(f"{word(thing)} {thing.name}", position)
     _require_member(owner, own)
     if own.superuser:
         return
@@ -61,11 +62,11 @@ def _check(
     if isinstance(thing, Relation | EnumType):
         place = catalog.schemas.by_id(thing.schema_id)
         if place is not None and not catalog.privileges.authority(owner.name).holds(place, Privilege.CREATE):
-            raise privileges.denied(place, position)
+            raise denied(place, position)
     elif isinstance(thing, Schema):
         database = catalog.databases.by_id(thing.database_id)
         if database is not None and not own.holds(database, Privilege.CREATE):
-            raise privileges.denied(database, position)
+            raise denied(database, position)
     elif isinstance(thing, Database):
         privileges.require_attribute(context, services, privileges.CREATEDB, "change owner of database")
     elif not privileges.CREATESTORE.of(owner):

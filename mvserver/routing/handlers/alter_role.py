@@ -6,7 +6,7 @@ from catalog.model import Role
 from catalog.roles import BOOTSTRAP_OID
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import privileges, role_options
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done

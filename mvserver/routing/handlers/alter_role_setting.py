@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import privileges, role_names
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.session.settings import Settings, canonical
+from mvserver.session.settings import SessionSettings, canonical
 from mvserver.sql.statements.roles import AlterRoleSetting
 
 FIELDS = None
@@ -29,7 +29,7 @@ def run(statement: AlterRoleSetting, context: SessionContext, services: Services
         elif statement.value is None:
             kept.pop(canonical(statement.setting), None)
         else:
-            key, value = Settings({}).check(statement.setting, statement.value)
+            key, value = SessionSettings({}).check(statement.setting, statement.value)
             kept[key] = value
         catalog.roles.update(replace(role, settings=tuple(kept.items())))
     return done(TAG)

@@ -7,7 +7,7 @@ import pyarrow as pa
 from mvserver import sqlstates
 from mvserver.compiler.plans import Projection
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import continuous
 from mvserver.routing.ports import Services
 from mvserver.routing.spark_wait import with_spark

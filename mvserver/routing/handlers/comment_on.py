@@ -5,7 +5,7 @@ from __future__ import annotations
 from catalog.model import Comment, Relation
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import grants, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mvserver import sqlstates
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import notices, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done

@@ -9,7 +9,7 @@ from dataclasses import replace
 from catalog.model import Relation
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import continuous, lookup
 from mvserver.routing.ports import Services
 from mvserver.routing.replacing import redefined

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog.model import Membership, Role
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import memberships, privileges, role_options
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done

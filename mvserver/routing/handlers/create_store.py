@@ -6,7 +6,7 @@ import uuid
 
 from catalog.model import Store
 from mvserver import sqlstates
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import notices, privileges, store_kinds
 from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import uuid
-
-from catalog.acl import Privilege
-from catalog.model import Relation
-from mvserver.pgwire.backend import Result
-from mvserver.routing import lookup, replacing, stream_declaration, stream_entity
+from mvserver.front import Result
+from mvserver.routing import declaring, lookup, stream_declaration
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -19,40 +15,16 @@ TAG = "CREATE STREAM"
 
 
 def run(statement: CreateStream, context: SessionContext, services: Services, work: Work) -> Result:
-    catalog = services.catalog
-    if statement.if_not_exists and lookup.is_there_already(statement.name, context, services):
+    place = declaring.place(lookup.STREAM, statement, context, services)
+    if place is None:
         return done(TAG)
-    schema, name = lookup.new_relation(statement.name, context, services)
-    if statement.or_replace:
-        replacing.replaced(lookup.STREAM, statement.name, (schema, name), context, services)
-    else:
-        catalog.relations.check_new(schema.id, name)
     columns = stream_declaration.check_columns(statement.columns)
-    declaration = stream_declaration.read(
-        statement.properties, [(c.name, c.type) for c in statement.columns], services.stores.kinds()
-    )
-    store = lookup.store(declaration.store, Privilege.USAGE, context, services)
-    kind = services.stores.kind(store.type)
-    value_format = stream_declaration.required_format(declaration.value_format, kind, lookup.STREAM)
-    entity = declaration.entity or name.lower()
-    relation = Relation(
-        id=str(uuid.uuid4()),
-        oid=0,
-        schema_id=schema.id,
-        name=name,
-        kind=lookup.STREAM,
-        columns=columns,
-        properties=declaration.kept(value_format),
-        definition=statement.text,
-        owner=context.role,
-        created_at=services.clock(),
-        store_id=store.id,
-        entity=entity,
-    )
-    with catalog.transaction():
-        old = None
-        if statement.or_replace:
-            old = replacing.redeclared(relation, statement.name, schema, context, services)
-        stream_entity.ensure(store, entity, declaration, statement.properties, context, services, work)
-        replacing.put(relation, old, services, work)
+    typed = [(c.name, c.type) for c in statement.columns]
+    declaration = stream_declaration.read(statement.properties, typed, services.stores.kinds())
+    store, value_format = declaring.store_and_format(lookup.STREAM, declaration, context, services)
+    schema, name = place
+    entity = declaring.EntityUnder(store, declaration.entity or name.lower(), declaration, statement.properties)
+    properties = declaration.kept(value_format)
+    new = declaring.relation(lookup.STREAM, statement, place, columns, properties, entity, context, services)
+    declaring.declare(new, entity, statement, schema, context, services, work)
     return done(TAG)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import lookup
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done

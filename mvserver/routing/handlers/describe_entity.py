@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from catalog.acl import Privilege
-from catalog.secrets import masked
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
+from mvserver.masking import masked
 from mvserver.routing import lookup, privileges
 from mvserver.routing.ports import Services
-from mvserver.routing.rows import JSON, TEXT, fields, json_object, json_text, result
+from mvserver.routing.rows import fields, json_object, json_text, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.stores import DescribeEntity
+from mvserver.types.oids import JSON, TEXT
 
 FIELDS = fields(("name", TEXT), ("store", TEXT), ("details", JSON), ("relations", JSON))
 

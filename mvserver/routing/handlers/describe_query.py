@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.query_states import relation_name, status_of
-from mvserver.routing.rows import BOOL, FLOAT8, INT8, JSON, TEXT, TIMESTAMPTZ, fields, json_text, moment, result
+from mvserver.routing.rows import fields, json_text, moment, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.queries import DescribeQuery
+from mvserver.types.oids import BOOL, FLOAT8, INT8, JSON, TEXT, TIMESTAMPTZ
 
 FIELDS = fields(
     ("id", TEXT), ("kind", TEXT), ("intended_state", TEXT), ("actual_state", TEXT), ("error", TEXT), ("note", TEXT),

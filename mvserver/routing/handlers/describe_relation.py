@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from catalog.model import Relation
-from catalog.secrets import masked
-from mvserver.pgwire.backend import Field, Result
+from mvserver.front import Field, Result
+from mvserver.masking import masked
 from mvserver.routing import lookup, privileges
 from mvserver.routing.ports import Services
-from mvserver.routing.rows import BOOL, INT8, JSON, TEXT, TIMESTAMPTZ, fields, json_object, json_text, moment, result
+from mvserver.routing.rows import fields, json_object, json_text, moment, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.relations import DescribeRelation
+from mvserver.types.oids import BOOL, INT8, JSON, TEXT, TIMESTAMPTZ
 
 FIELDS = fields(
     ("name", TEXT), ("type", TEXT), ("columns", JSON), ("primary_key", JSON), ("store", TEXT), ("entity", TEXT),

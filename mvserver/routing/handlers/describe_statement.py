@@ -6,12 +6,12 @@ from typing import Any
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import changelog_sinks, lookup, sinks
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.handlers import create_changelog, create_stream, insert_into
 from mvserver.routing.ports import Services
-from mvserver.routing.rows import JSON, TEXT, fields, json_text, result
+from mvserver.routing.rows import fields, json_text, result
 from mvserver.routing.views import plan_view
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
@@ -25,6 +25,7 @@ from mvserver.sql.statements.relations import (
     CreateStreamAs,
     InsertInto,
 )
+from mvserver.types.oids import JSON, TEXT
 
 FIELDS = fields(("type", TEXT), ("info", JSON))
 

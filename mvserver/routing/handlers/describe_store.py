@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from catalog.secrets import masked
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
+from mvserver.masking import masked
 from mvserver.routing import privileges
 from mvserver.routing.ports import Services
-from mvserver.routing.rows import JSON, TEXT, TIMESTAMPTZ, fields, json_object, moment, result
+from mvserver.routing.rows import fields, json_object, moment, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.stores import DescribeStore
+from mvserver.types.oids import JSON, TEXT, TIMESTAMPTZ
 
 FIELDS = fields(
     ("name", TEXT),

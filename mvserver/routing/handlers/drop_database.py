@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
-from mvserver.routing import notices, privileges
+from mvserver.front import Result
+from mvserver.routing import cascades, notices, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -27,11 +27,7 @@ def run(statement: DropDatabase, context: SessionContext, services: Services, wo
         if database.name == context.database:
             raise SqlError(sqlstates.OBJECT_IN_USE, "cannot drop the currently open database")
         dependents = catalog.dependencies.of_database(database)
-        if dependents and not statement.cascade:
-            raise dependents.refuse(f"database {database.name}")
-        catalog.dependencies.drop(dependents.relations, dependents.queries)
+        cascades.clear(f"database {database.name}", dependents, statement.cascade, services)
         catalog.databases.delete(database.id)
-    notices.cascades(context, dependents.names)
-    if dependents.relations or dependents.queries:
-        work.after_commit(services.engine.reconcile)
+    cascades.tell(dependents, context, services, work)
     return done(TAG)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from catalog.acl import Privilege
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import lookup, notices
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done

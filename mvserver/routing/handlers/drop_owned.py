@@ -9,7 +9,8 @@ from catalog.acl import Acl
 from catalog.dependencies import Dependents
 from catalog.model import EnumType, Query, Relation, Role, Schema, Store
 from catalog.privileges import Thing
-from mvserver.pgwire.backend import Result
+from catalog.refusals import word
+from mvserver.front import Result
 from mvserver.routing import notices, privileges, role_names
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
@@ -66,7 +67,7 @@ def _drop_what_it_owns(role: Role, cascade: bool, context: SessionContext, servi
         others: list[Relation | Query] = [*dependents.relations, *dependents.queries]
         others = [each for each in others if each.id not in own]
         if others and not cascade:
-            raise dependents.refuse(f"{privileges.word(thing)} {thing.name}")
+            raise dependents.refuse(f"{word(thing)} {thing.name}")
         names += [f"{each.kind} {each.name}" for each in others if isinstance(each, Relation)]
         relations.update((each.id, each) for each in dependents.relations)
         queries.update((each.id, each) for each in dependents.queries)

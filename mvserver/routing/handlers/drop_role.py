@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from catalog import acl
 from catalog.model import Role
+from catalog.refusals import word
 from catalog.roles import BOOTSTRAP_OID
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import notices, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
@@ -48,7 +49,7 @@ def _check(role: Role, context: SessionContext, services: Services) -> None:
         )
     catalog = services.catalog
     uses = [f"owner of {what}" for what in catalog.roles.owned_by(role.name)]
-    uses += [f"privileges for {privileges.word(thing)} {thing.name}" for thing in catalog.privileges.given_to(role)]
+    uses += [f"privileges for {word(thing)} {thing.name}" for thing in catalog.privileges.given_to(role)]
     for each in catalog.default_privileges.all():
         owner = catalog.roles.by_oid(each.role)
         what = f"default privileges on new {each.kind.value}s belonging to role {owner.name if owner else each.role}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
-from mvserver.routing import notices, privileges
+from mvserver.front import Result
+from mvserver.routing import cascades, notices, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -30,11 +30,7 @@ def run(statement: DropSchema, context: SessionContext, services: Services, work
             return done(TAG)
         privileges.require_owner(schema, context, services, statement.name.position)
         dependents = catalog.dependencies.of_schema(schema)
-        if dependents and not statement.cascade:
-            raise dependents.refuse(f"schema {schema.name}")
-        catalog.dependencies.drop(dependents.relations, dependents.queries)
+        cascades.clear(f"schema {schema.name}", dependents, statement.cascade, services)
         catalog.schemas.delete(schema.id)
-    notices.cascades(context, dependents.names)
-    if dependents.relations or dependents.queries:
-        work.after_commit(services.engine.reconcile)
+    cascades.tell(dependents, context, services, work)
     return done(TAG)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from mvserver import sqlstates
 from mvserver.compiler.changelogs import replaces_rows
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import changelog_sinks, push, sinks
 from mvserver.routing.handlers import insert_into
 from mvserver.routing.ports import Services
-from mvserver.routing.rows import TEXT, fields, result
+from mvserver.routing.rows import fields, result
 from mvserver.routing.views import plan_view
 from mvserver.routing.work import Work
 from mvserver.serving.api import PlanRequest, ReadsStream, owner_of, refuse_continuous
@@ -19,6 +19,7 @@ from mvserver.session.context import SessionContext
 from mvserver.sql.push import push_query
 from mvserver.sql.statements.queries import Explain, Pull, PushQuery
 from mvserver.sql.statements.relations import CreateChangelogAs, CreateMaterializedView, CreateStreamAs, InsertInto
+from mvserver.types.oids import TEXT
 
 FIELDS = fields(("QUERY PLAN", TEXT))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog.model import Relation
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import changelog_sinks, continuous, lookup, sinks
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog.acl import Privilege
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import lookup
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from catalog.acl import Privilege
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import lookup
 from mvserver.routing.ports import Services
-from mvserver.routing.rows import JSON, TEXT, fields, json_object, result
+from mvserver.routing.rows import fields, json_object, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.stores import ListEntities
+from mvserver.types.oids import JSON, TEXT
 
 FIELDS = fields(("name", TEXT), ("details", JSON))
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.query_states import relation_name, status_of
-from mvserver.routing.rows import INT8, TEXT, TIMESTAMPTZ, fields, moment, result
+from mvserver.routing.rows import fields, moment, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.queries import ListQueries
+from mvserver.types.oids import INT8, TEXT, TIMESTAMPTZ
 
 FIELDS = fields(
     ("id", TEXT), ("name", TEXT), ("version", INT8), ("kind", TEXT), ("intended_state", TEXT), ("actual_state", TEXT),

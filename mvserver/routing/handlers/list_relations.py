@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import privileges
 from mvserver.routing.ports import Services
-from mvserver.routing.rows import TEXT, TIMESTAMPTZ, fields, moment, result
+from mvserver.routing.rows import fields, moment, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.relations import ListRelations
+from mvserver.types.oids import TEXT, TIMESTAMPTZ
 
 FIELDS = fields(
     ("database_name", TEXT), ("schema_name", TEXT), ("name", TEXT), ("type", TEXT), ("store", TEXT), ("entity", TEXT),

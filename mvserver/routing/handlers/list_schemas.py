@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import privileges
 from mvserver.routing.ports import Services
-from mvserver.routing.rows import BOOL, TEXT, TIMESTAMPTZ, fields, moment, result
+from mvserver.routing.rows import fields, moment, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.namespaces import ListSchemas
+from mvserver.types.oids import BOOL, TEXT, TIMESTAMPTZ
 
 FIELDS = fields(
     ("database_name", TEXT), ("name", TEXT), ("current", BOOL), ("owner", TEXT), ("created_at", TIMESTAMPTZ)

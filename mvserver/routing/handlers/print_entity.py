@@ -8,14 +8,15 @@ import pyarrow as pa
 
 from catalog.acl import Privilege
 from mvserver import limits
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import lookup
 from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
-from mvserver.routing.rows import TEXT, TIMESTAMPTZ, batch, fields, moment
+from mvserver.routing.rows import batch, fields, moment
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.stores import PrintEntity
+from mvserver.types.oids import TEXT, TIMESTAMPTZ
 from spark_sinks.base import EntityRecord
 
 FIELDS = fields(("key", TEXT), ("value", TEXT), ("position", TEXT), ("timestamp", TIMESTAMPTZ))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mvserver.pgwire.backend import Field, Result
+from mvserver.front import Field, Result
 from mvserver.routing import continuous, push
 from mvserver.routing.ports import Services
 from mvserver.routing.work import Work

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mvserver import sqlstates
+from mvserver.auth import passwords
 from mvserver.errors import SqlError
-from mvserver.pgwire import passwords
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from catalog import acl
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import grants
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mvserver import sqlstates
-from mvserver.pgwire.backend import Notice, Result
+from mvserver.front import Notice, Result
 from mvserver.routing import memberships, role_names
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done

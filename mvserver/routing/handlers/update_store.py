@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.routing import privileges, store_kinds
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
