@@ -32,9 +32,8 @@ class CatalogConnection:
         prepare: Callable[[sqlite3.Connection, str], None],
         is_whole: Callable[[Callable[[str], list[Row]]], bool] = lambda read: True,
     ) -> None:
-        """``is_whole`` is asked at each opening, and may read by the function that it is given."""
+        """``is_whole`` is asked at each opening, before ``prepare``, and may read by the function that it is given."""
         self._path = path
-        self._is_whole = is_whole
         self._write_lock = threading.RLock()
         self._read_lock = threading.RLock()
         self._writer_thread: int | None = None
@@ -45,7 +44,7 @@ class CatalogConnection:
         try:
             self._refuse_stump()
             _make_private(path)
-            self._writer = self._open()
+            self._writer = self._open(is_whole)
             with self._reported():
                 prepare(self._writer, str(path))
             self._reader = self._open()
@@ -71,7 +70,7 @@ class CatalogConnection:
         if size == 0 and log.exists() and log.stat().st_size > 0:
             raise self._damaged(f"it is missing or empty, but {log.name} is there")
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self, is_whole: Callable[[Callable[[str], list[Row]]], bool] = lambda read: True) -> sqlite3.Connection:
         with self._reported():
             connection = sqlite3.connect(
                 self._path, isolation_level=None, check_same_thread=False, timeout=limits.CATALOG_BUSY_TIMEOUT_S
@@ -81,7 +80,7 @@ class CatalogConnection:
                 connection.execute("PRAGMA synchronous = FULL")  # an acknowledged statement survives a power cut
                 connection.execute("PRAGMA foreign_keys = ON")
                 problems = connection.execute("PRAGMA integrity_check(1)").fetchall()
-                if problems == [("ok",)] and not self._is_whole(lambda sql: connection.execute(sql).fetchall()):
+                if problems == [("ok",)] and not is_whole(lambda sql: connection.execute(sql).fetchall()):
                     problems = [("a row is not as it was written",)]
             except BaseException:
                 connection.close()
@@ -201,13 +200,17 @@ class CatalogConnection:
             yield
         except sqlite3.IntegrityError:
             raise
+        except sqlite3.ProgrammingError as error:  # a fault of the program, unless the server is ending
+            if not self._closed:
+                raise
+            raise SqlError(sqlstates.ADMIN_SHUTDOWN, "the server is shutting down") from error
         except UnicodeDecodeError as error:  # a name in the file, which sqlite3 would quote
             raise self._damaged(str(error)) from error
         except sqlite3.DatabaseError as error:
             code = getattr(error, "sqlite_errorcode", None)
             primary = code & 0xFF if code is not None else None
-            other_tables = str(error).startswith(("no such table", "no such column", "malformed"))
-            if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or other_tables:
+            tables_differ = str(error).startswith(("no such table", "no such column", "malformed"))
+            if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or tables_differ:
                 raise self._damaged(str(error)) from error
             if code is None or primary == sqlite3.SQLITE_MISMATCH:  # a text that is none; a number where a text was
                 raise self._damaged(str(error)) from error

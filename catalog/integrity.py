@@ -12,17 +12,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from catalog import counters
-from catalog.connection import CatalogConnection
 
 SETTING = "digest"
 _Read = Callable[[str], Sequence[tuple[Any, ...]]]
 
 
-def seal(connection: CatalogConnection) -> None:
-    """Inside a transaction, as its last change."""
-    connection.write(
+def seal(write: Callable[[str, tuple[str, str]], object], read: _Read) -> None:
+    """Inside a transaction, as its last change: of a statement, and of a step that brings the tables to a version."""
+    write(
         "INSERT INTO settings VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-        (SETTING, _sealed(connection.read)),
+        (SETTING, _sealed(read)),
     )
 
 

@@ -100,7 +100,7 @@ class Catalog:
 
         def finish() -> None:
             raised.append(counters.raise_generation(self._connection))
-            integrity.seal(self._connection)
+            integrity.seal(self._connection.write, self._connection.read)
 
         with self._connection.transaction(finish):
             yield

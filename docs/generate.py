@@ -186,7 +186,7 @@ This page is made by `docs/generate.py` from the table that pull queries are che
 
 These are PostgreSQL's functions, with its meaning, as far as a [pull query](pull.md) may call them. Where one differs,
 it says so under [differences](postgresql.md). Numbers in brackets are how many arguments a function takes. Any other
-name is 42883, or 0A000 where PostgreSQL has such a function. Functions, types and grammar that DuckDB alone has are
+name or number is 42883, or 0A000 where PostgreSQL has it. Functions, types and grammar that DuckDB alone has are
 refused as well. The functions of continuous queries have [a page of their own](functions.md).
 """
 _PULL_NOTES = {

@@ -181,6 +181,7 @@ def load(
     if settings.authentication == "trust":
         check_host(settings.host)
     _check_tls(settings)
+    _check_memory(settings)
     return settings
 
 
@@ -209,6 +210,24 @@ def _check_tls(settings: Settings) -> None:
             f'setting "{missing[0]}" is missing',
             detail=f"It is needed since the setting tls is {settings.tls}.",
         )
+
+
+def _check_memory(settings: Settings) -> None:
+    """A process that may have less than its parts would be above its limit while each of them is within its own."""
+    wanted = settings.process_memory_limit
+    if wanted and wanted < memory_of_parts(settings):
+        raise SqlError(
+            sqlstates.CONFIG_FILE_ERROR,
+            "process_memory_limit is less than the other memory limits together",
+            detail=f"It is {wanted // 2**20} MiB; duckdb_memory_limit, query_memory_limit and finished_rows_memory "
+            f"are {memory_of_parts(settings) // 2**20} MiB together.",
+            hint="Lower those, raise process_memory_limit, or set it to 0.",
+        )
+
+
+def memory_of_parts(settings: Settings) -> int:
+    """Bytes that the server may take by its other limits."""
+    return settings.duckdb_memory_limit + settings.query_memory_limit + settings.finished_rows_memory
 
 
 def describe() -> Sequence[tuple[str, str, str, str, str]]:

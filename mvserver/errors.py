@@ -52,6 +52,19 @@ class SqlError(Exception):
         return " ".join(parts)
 
 
+def words_of(error: BaseException) -> str:
+    """The text of any error. This never raises.
+
+    PySpark's and py4j's errors ask the JVM for their text, and raise where it has ended. Then it is what they know
+    themselves, or the name of their type.
+    """
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - whatever hinders it, the error has to be shown
+        known = [getattr(error, name, None) for name in ("_desc", "_stackTrace", "errmsg")]
+        return "\n".join(text for text in known if isinstance(text, str) and text) or type(error).__name__
+
+
 def raise_instead(failure: Exception, error: Exception) -> NoReturn:
     """Raises ``failure`` because of ``error``, which may be the same one.
 

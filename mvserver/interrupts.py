@@ -7,8 +7,11 @@ seen, and long loops ask, as PostgreSQL's ``CHECK_FOR_INTERRUPTS`` does. Asking 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
 
 Check = Callable[[], None]
 """Raises where the work is to stop."""
@@ -29,6 +32,14 @@ def check() -> None:
     asked = _of_thread.check
     if asked is not None:
         asked()
+
+
+def asking(items: Iterable[T]) -> Iterator[T]:
+    """The same items; before the first of every ``EVERY`` it is asked whether the work is to stop."""
+    for at, item in enumerate(items):
+        if not at % EVERY:
+            check()
+        yield item
 
 
 def set_check(asked: Check | None) -> Check | None:

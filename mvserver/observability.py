@@ -16,6 +16,7 @@ import traceback
 from typing import TextIO
 
 from mvserver import limits
+from mvserver.errors import words_of
 
 session_id_var: contextvars.ContextVar[str | None] = contextvars.ContextVar("mvserver_session_id", default=None)
 
@@ -65,11 +66,19 @@ class LineFormatter(logging.Formatter):
         session = session_id_var.get()
         if session is not None:
             parts.append(f"session={session}")
-        parts.append(_one_line(record.getMessage()))
+        parts.append(_one_line(_message(record)))
         if record.exc_info:
             trace = "".join(traceback.format_exception(*record.exc_info))
             parts.append(f"trace={json.dumps(mask_secrets(trace), ensure_ascii=False)}")
         return " ".join(parts)
+
+
+def _message(record: logging.LogRecord) -> str:
+    """With the words of errors that raise where they are asked for their text; else the line would be lost."""
+    if not isinstance(record.args, tuple):
+        return record.getMessage()
+    given = tuple(words_of(each) if isinstance(each, BaseException) else each for each in record.args)
+    return str(record.msg) % given if given else str(record.msg)
 
 
 def _one_line(text: str) -> str:

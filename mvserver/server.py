@@ -134,17 +134,16 @@ async def _serve(rooms: Rooms, settings: config.Settings, tls: Tls | None) -> in
             detail=f"{os.strerror(error.errno) if error.errno else error}.",
             hint="Is another server running there? If not, wait a few seconds and retry, or choose another --port.",
         ) from error
-    stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    signals: list[int] = []  # whoever wants the server to end does not want it to begin again
     damage = rooms.database.damage
-    damage.subscribe(lambda reason: _stop_soon(loop, stop))
+    ending = Ending(lambda: damage.reason is not None)
+    damage.subscribe(lambda reason: _stop_soon(loop, ending.begun))
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stopper(stop, number, signals))
+        loop.add_signal_handler(number, ending.on_signal, number)
     print(f"mvserver ready on {settings.host}:{wire.port}", flush=True)  # noqa: T201 - the promised line
     threading.Thread(target=rooms.start_engine, name="engine-start", daemon=True).start()
-    await stop.wait()
-    anew = damage.reason is not None and not signals
+    await ending.begun.wait()
+    anew = ending.code == START_ANEW
     _log.info("shutting down, to start anew" if anew else "shutting down")
     rooms.engine.end_push_queries(
         SqlError(sqlstates.ADMIN_SHUTDOWN, "terminating connection due to administrator command")
@@ -158,14 +157,35 @@ async def _serve(rooms: Rooms, settings: config.Settings, tls: Tls | None) -> in
         # Spark or a source hangs. What is committed is safe, and the rest is read again: as after any unclean stop.
         _log.warning("batches did not end within %g s; they are given up", limits.ENGINE_STOP_S)
         rooms.engine.abandon()
-        end_at_once(START_ANEW if anew else 0)
-    await _wait_for_left_work(rooms, START_ANEW if anew else 0)
-    return START_ANEW if anew else 0
+        end_at_once(ending.code)
+    await _wait_for_left_work(rooms, ending)
+    return ending.code
 
 
-def _stop_soon(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+class Ending:
+    """Why the server ends, and whether its program begins again: because of damage, where nobody has sent a signal."""
+
+    def __init__(self, damaged: Callable[[], bool]) -> None:
+        self._damaged = damaged
+        self._signals: list[int] = []
+        self.begun = asyncio.Event()
+
+    def on_signal(self, number: int) -> None:
+        self._signals.append(number)
+        if len(self._signals) > 1:
+            os._exit(128 + number)  # the second signal: at once; the next start is the recovery
+        self.begun.set()
+
+    @property
+    def code(self) -> int:
+        """What :func:`run` returns. It may change until the process ends: whoever wants the server to end does not want
+        it to begin again."""
+        return START_ANEW if self._damaged() and not self._signals else 0
+
+
+def _stop_soon(loop: asyncio.AbstractEventLoop, begun: asyncio.Event) -> None:
     with contextlib.suppress(RuntimeError):  # the loop has ended already
-        loop.call_soon_threadsafe(stop.set)
+        loop.call_soon_threadsafe(begun.set)
 
 
 def end_at_once(code: int) -> NoReturn:
@@ -174,6 +194,8 @@ def end_at_once(code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     if code == START_ANEW:
+        for number in (signal.SIGTERM, signal.SIGINT):  # an event loop that stands still would not hear them
+            signal.signal(number, signal.SIG_DFL)
         now = time.time()
         if now - float(os.environ.get(_ANEW_VARIABLE, "0")) < limits.START_ANEW_SOON_S:
             time.sleep(limits.START_ANEW_PAUSE_S)
@@ -182,13 +204,13 @@ def end_at_once(code: int) -> NoReturn:
     os._exit(code)
 
 
-async def _wait_for_left_work(rooms: Rooms, code: int) -> None:
+async def _wait_for_left_work(rooms: Rooms, ending: Ending) -> None:
     """DuckDB is not closed under statements that do not stop; nor are they waited for long."""
     ends = time.monotonic() + limits.SHUTDOWN_GRACE_S
     while rooms.pulls.left:
         if time.monotonic() > ends:
             _log.warning("%d canceled statements did not end; they are given up", rooms.pulls.left)
-            end_at_once(code)
+            end_at_once(ending.code)
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
@@ -205,16 +227,6 @@ def _tls(settings: config.Settings) -> Tls | None:
     if settings.tls == "off" or settings.tls_certificate is None or settings.tls_key is None:
         return None
     return load_tls(settings.tls_certificate, settings.tls_key, required=settings.tls == "required")
-
-
-def _stopper(stop: asyncio.Event, number: int, signals: list[int]) -> Callable[[], None]:
-    def on_signal() -> None:
-        signals.append(number)
-        if stop.is_set():
-            os._exit(128 + number)  # the second signal: at once; the next start is the recovery
-        stop.set()
-
-    return on_signal
 
 
 class Rooms:
@@ -359,8 +371,7 @@ class Rooms:
 def _process_memory_limit(settings: config.Settings) -> int:
     if settings.process_memory_limit:
         return settings.process_memory_limit
-    named = settings.duckdb_memory_limit + settings.query_memory_limit + settings.finished_rows_memory
-    return named + limits.PROCESS_MEMORY_BESIDE
+    return config.memory_of_parts(settings) + limits.PROCESS_MEMORY_BESIDE
 
 
 def _session_defaults(settings: config.Settings) -> dict[str, str]:

@@ -25,7 +25,7 @@ _STOP_S = 5.0  # how long a JVM may take to end after its input was closed
 
 
 class JvmStartError(Exception):
-    """The JVM did not start. ``signal`` is what ended it, where a signal did."""
+    """The JVM did not start. ``signal`` is what ended it, where a signal did: also where it took too long."""
 
     def __init__(self, message: str, signal_number: int | None = None) -> None:
         super().__init__(message)
@@ -102,7 +102,7 @@ def start_jvm(
             if time.monotonic() > deadline:
                 process.kill()
                 process.wait()
-                raise JvmStartError(f"the JVM was not up within {timeout_s:g} s")
+                raise JvmStartError(f"the JVM was not up within {timeout_s:g} s", signal.SIGKILL)
             time.sleep(_LOOK_S)
         port, secret = _connection(told.read_bytes())
     except OSError as error:

@@ -112,6 +112,9 @@ class SourceReader(Protocol):
     def close_stream(self) -> None:
         """Frees what ``stream`` holds; the Spark query is stopped already."""
 
+    def give_up(self) -> None:
+        """Before ``close``: a ``batch`` that is being made ends soon, and raises 57014."""
+
     def close(self) -> None:
         """Lets go of all that is held of the source. It is opened again where the reader is used again."""
 

@@ -18,11 +18,18 @@ def mark(first: bytes, size: int, most: int) -> bytes:
     return _MARK + b"%d of %d\xff" % (size, most) + first[:KEPT_BYTES]
 
 
-def marked_unless_small(column: str, most: int) -> str:
-    """Spark SQL: a binary column, or the mark of what is larger than ``most`` bytes."""
+def marked_unless_small(column: str, most: int, beside: str | None = None) -> str:
+    """Spark SQL: a binary column, or the mark of what is larger than ``most`` bytes: the column, or the one ``beside``
+    it. So a record is rejected for its key, too, where nothing decodes that."""
+    cases = " ".join(
+        f"WHEN octet_length({each}) > {most} THEN {_made(each, most)}" for each in (column, beside) if each is not None
+    )
+    return f"CASE {cases} ELSE {column} END"
+
+
+def _made(column: str, most: int) -> str:
     words = f"concat(cast(octet_length({column}) as string), ' of {most}')"
-    made = f"concat(X'{_MARK.hex()}', cast({words} as binary), X'FF', substring({column}, 1, {KEPT_BYTES}))"
-    return f"CASE WHEN octet_length({column}) > {most} THEN {made} ELSE {column} END"
+    return f"concat(X'{_MARK.hex()}', cast({words} as binary), X'FF', substring({column}, 1, {KEPT_BYTES}))"
 
 
 def unmarked(raw: bytes | None) -> tuple[bytes, int, str] | None:

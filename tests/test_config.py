@@ -95,6 +95,20 @@ def test_values_that_do_not_fit_are_refused_with_their_origin(name: str, value: 
     assert error.detail == f"It comes from the variable MVSERVER_{name.upper()}."
 
 
+def test_a_process_has_room_for_what_its_parts_may_take() -> None:
+    parts = {"duckdb_memory_limit": "1GB", "query_memory_limit": "512MB", "finished_rows_memory": "64MB"}
+    error = refused(flags={**parts, "process_memory_limit": "1599MB"})
+    assert (error.sqlstate, error.message) == (
+        "F0000",
+        "process_memory_limit is less than the other memory limits together",
+    )
+    assert error.detail == (
+        "It is 1599 MiB; duckdb_memory_limit, query_memory_limit and finished_rows_memory are 1600 MiB together."
+    )
+    assert load({**parts, "process_memory_limit": "1600MB"}, {}).process_memory_limit == 1600 * 2**20
+    assert load({**parts, "process_memory_limit": "0"}, {}).process_memory_limit == 0
+
+
 def test_files_that_cannot_be_read_or_are_not_toml(tmp_path: Path) -> None:
     missing = tmp_path / "none.toml"
     assert refused(config_file=missing).message == f"configuration file {missing} cannot be read"

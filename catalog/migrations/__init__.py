@@ -1,7 +1,7 @@
 """Numbered steps from an empty file to today's tables; the file's ``user_version`` is the last step it has seen.
 
-A step, once released, never changes: a new one is added. Each step and its number are one transaction, so a kill
-between two steps leaves the file at a whole version.
+A step, once released, never changes: a new one is added. Each step, its number and the digest of what it leaves are
+one transaction, so a kill between two steps leaves the file at a whole version.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
+from catalog import integrity
 from catalog.migrations import m0001_initial, m0002_role_passwords, m0003_privileges, m0004_comments, m0005_enums
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -44,6 +45,7 @@ def migrate(connection: sqlite3.Connection, file: str) -> None:
         connection.execute("BEGIN IMMEDIATE")
         try:
             STEPS[number - 1](connection)
+            integrity.seal(connection.execute, lambda sql: connection.execute(sql).fetchall())
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {number}")
             connection.execute("COMMIT")

@@ -260,9 +260,6 @@ MACROS: tuple[str, ...] = tuple(
         "_encode_base64(b) AS regexp_replace(to_base64(b), '(.{76})', '\\1' || chr(10), 'g')",
         "regexp_count(s, p) AS len(regexp_extract_all(s, p))",
         "regexp_like(s, p) AS regexp_matches(s, p), (s, p, f) AS regexp_matches(s, p, f)",
-        "num_nulls(a) AS CAST(a IS NULL AS INTEGER), (a, b) AS CAST(a IS NULL AS INTEGER) + CAST(b IS NULL AS INTEGER)",
-        "num_nonnulls(a) AS CAST(a IS NOT NULL AS INTEGER), "
-        "(a, b) AS CAST(a IS NOT NULL AS INTEGER) + CAST(b IS NOT NULL AS INTEGER)",
         "regexp_match(s, p) AS CASE WHEN regexp_matches(s, p) THEN [CASE WHEN p LIKE '%(%' "
         "THEN regexp_extract(s, p, 1) ELSE regexp_extract(s, p, 0) END] END",
         """_pg_expandarray(a) AS unnest(list_transform(list_zip(a, generate_series(1, len(a))),

@@ -11,7 +11,7 @@ import datetime as dt
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
@@ -176,9 +176,10 @@ def _array(kind: SqlType, element: ValueForm) -> Plain:
 
 
 def _parsed(text: str) -> Any:
+    value = json.loads(text, parse_float=Decimal, parse_int=Decimal)
     if "\\u" in text:
-        _refuse_no_characters(json.loads(text))
-    return json.loads(text, parse_float=Decimal, parse_int=Decimal)
+        _refuse_no_characters(value)
+    return value
 
 
 def _refuse_no_characters(value: Any) -> None:
@@ -234,11 +235,13 @@ def _entries(kind: SqlType, key: Callable[[str], str], element: Plain) -> Plain:
 
 def _fields(kind: SqlType, fields: Sequence[tuple[str, str | None, Plain]]) -> Plain:
     """A field is found by the names that a decoder of records knows, and written by its own."""
+    names = {name: (name,) if spelling is None else (spelling, name) for name, spelling, _ in fields}
+    known = {each for of_field in names.values() for each in of_field}
 
     def plain(value: Any) -> str:
         if not isinstance(value, dict):
             raise _does_not_fit(value, kind)
-        found = {name: _given(value, (name,) if spelling is None else (spelling, name)) for name, spelling, _ in fields}
+        found = {name: _given(value, names[name], known) for name, _, _ in fields}
         unknown = value.keys() - {key for keys in found.values() for key in keys}
         if unknown:
             raise SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, f'type {kind} has no field "{min(unknown)}"')
@@ -254,12 +257,13 @@ def _fields(kind: SqlType, fields: Sequence[tuple[str, str | None, Plain]]) -> P
     return plain
 
 
-def _given(value: Mapping[str, Any], names: tuple[str, ...]) -> list[str]:
-    """The keys of a field's value, the one that counts first."""
-    known = [name for name in names if name in value]
-    if known:
-        return known
-    others = [key for key in value if key.lower() == names[0].lower()]
+def _given(value: Mapping[str, Any], names: tuple[str, ...], known: Collection[str]) -> list[str]:
+    """The keys of a field's value, the one that counts first. ``known`` are the names of all fields: a key that is one
+    belongs to that field alone."""
+    given = [name for name in names if name in value]
+    if given:
+        return given
+    others = [key for key in value if key.lower() == names[0].lower() and key not in known]
     return others if len(others) == 1 else []
 
 

@@ -104,8 +104,26 @@ def check_columns(columns: Sequence[ColumnDefinition]) -> tuple[Column, ...]:
         seen.add(column.name)
         if not _storable(column.type):
             raise SqlError(sqlstates.INVALID_TABLE_DEFINITION, f'column "{column.name}" cannot have type {column.type}')
+        _check_fields(column.name, column.type)
     # A field that is spelled as one column is named belongs to that one alone.
     return tuple(Column(c.name, str(c.type), c.not_null, None if c.spelling in seen else c.spelling) for c in columns)
+
+
+def _check_fields(column: str, kind: SqlType) -> None:
+    """0A000 for fields of a STRUCT whose names differ in case alone, which neither engine tells apart."""
+    seen: dict[str, str] = {}
+    for name, inner in kind.fields:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f'fields "{other}" and "{name}" of column "{column}" differ in case alone',
+                hint="Declare one of them: a record's field that differs in case alone is found as well.",
+            )
+        _check_fields(column, inner)
+    for part in (kind.element, kind.key):
+        if part is not None:
+            _check_fields(column, part)
 
 
 def required_format(given: str | None, allowed: Sequence[str], relation: str, kind: str) -> str:

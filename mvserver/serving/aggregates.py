@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import duckdb
 from sqlglot import exp
 
+from mvserver import interrupts
 from mvserver.errors import SqlError
 from mvserver.serving import binding, periods
 from mvserver.serving.duck_text import last_written
@@ -29,7 +30,7 @@ def type_aggregates(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> None:
     """Wrap SUM and AVG calls in the cast that gives PostgreSQL's type, in place, inner ones first; those that have one
     stay as they are."""
     outer = tree.args.get("with_")
-    for select in reversed(list(tree.find_all(exp.Select))):
+    for select in interrupts.asking(reversed(list(tree.find_all(exp.Select)))):
         seen: list[exp.Expr] = []
         while calls := _innermost(select, seen):
             seen += calls

@@ -1,7 +1,7 @@
-"""Only what PostgreSQL has, and what is known to mean the same here, gets past this door of a pull query.
+"""Which calls, operators and clauses a pull query may have: those of PostgreSQL that mean the same here.
 
 A call is looked up by the name that the user has written (``sql.pull_functions``), all other parts of the tree by their
-class: what sqlglot reads of other dialects, and DuckDB would evaluate, is refused.
+class. A type is known by its word: those of other dialects are refused here, unknown ones when casts are adapted.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, procedure_names
-from mvserver.sql.pull_functions import Called, table
-from mvserver.sql.pull_parser import BARE, CALLED, WORD
+from mvserver.sql.pull_functions import MANY, Called, other_forms, table
+from mvserver.sql.pull_parser import BARE, CALLED, GRAMMAR_WORDS, WORD
 
 _GRAMMAR = frozenset({
     # queries
@@ -42,26 +42,29 @@ _GRAMMAR = frozenset({
 """What is written otherwise than as a call. A Lambda is an arrow in an argument: see ``jsonb.arrows``."""
 
 DEFAULT_COLLATIONS = frozenset({"default", "c", "posix", "ucs_basic"})
-_WORDS = frozenset({"all", "any", "some", "array", "case", "cast", "coalesce", "exists", "nullif", "row", "variadic"})
-"""What looks like a call and is grammar."""
+_WORDS = GRAMMAR_WORDS - table().keys()
+_WORDS_AS_CALLS = frozenset({"all", "any", "some", "row"})
+"""Those that the parser takes for calls of functions."""
 
 _SCHEMA_OF = {"_pg_expandarray": INFORMATION_SCHEMA}
 _NO_MATCH = "No function matches the given name and argument types. You might need to add explicit type casts."
-_OTHERS = """
-    array_fill array_positions array_sample array_shuffle bit_count convert cosd cotd acosd asind atand sind tand erf
-    factorial get_bit set_bit set_byte sha224 sha384 sha512 hashtext jsonb_insert jsonb_path_exists jsonb_path_match
-    jsonb_path_query jsonb_path_query_array jsonb_path_query_first jsonb_pretty jsonb_strip_nulls jsonb_object
-    json_object json_populate_record json_to_record json_to_recordset jsonb_to_record jsonb_to_recordset
-    justify_interval make_interval min_scale normalize is_normalized regexp_instr regexp_matches regexp_substr scale
-    setseed to_number to_tsquery to_tsvector trim_array trim_scale ts_rank unistr xmlagg xmlelement xpath nextval
-    currval setval lastval range_agg lower_inc upper_inc isempty host masklen network query_to_xml pg_column_size
-    pg_notify pg_reload_conf pg_rotate_logfile pg_read_file pg_read_binary_file pg_ls_dir pg_stat_file
-    pg_advisory_lock pg_advisory_xact_lock pg_try_advisory_lock pg_advisory_unlock pg_export_snapshot lo_import
-    lo_export lo_get lo_put dblink random_normal text int2 int4 int8 float4 float8 numeric bool varchar bpchar name oid
-    time timestamp timestamptz interval
-"""
-"""PostgreSQL's that a query may be tried with and that are not in its recorded catalog, or that are and mean the same
-in no form here."""
+_OTHERS = frozenset({
+    "array_fill", "array_positions", "array_sample", "array_shuffle", "bit_count", "convert", "cosd", "cotd",
+    "acosd", "asind", "atand", "sind", "tand", "erf", "factorial", "get_bit", "set_bit", "set_byte", "sha224",
+    "sha384", "sha512", "hashtext", "jsonb_insert", "jsonb_path_exists", "jsonb_path_match", "jsonb_path_query",
+    "jsonb_path_query_array", "jsonb_path_query_first", "jsonb_pretty", "jsonb_strip_nulls", "jsonb_object",
+    "json_object", "json_populate_record", "json_to_record", "json_to_recordset", "jsonb_to_record",
+    "jsonb_to_recordset", "justify_interval", "make_interval", "min_scale", "normalize", "is_normalized",
+    "regexp_instr", "regexp_matches", "regexp_substr", "scale", "setseed", "to_number", "to_tsquery", "to_tsvector",
+    "trim_array", "trim_scale", "ts_rank", "unistr", "xmlagg", "xmlelement", "xpath", "nextval", "currval",
+    "setval", "lastval", "range_agg", "lower_inc", "upper_inc", "isempty", "host", "masklen", "network",
+    "query_to_xml", "pg_column_size", "pg_notify", "pg_reload_conf", "pg_rotate_logfile", "pg_read_file",
+    "pg_read_binary_file", "pg_ls_dir", "pg_stat_file", "pg_advisory_lock", "pg_advisory_xact_lock",
+    "pg_try_advisory_lock", "pg_advisory_unlock", "pg_export_snapshot", "lo_import", "lo_export", "lo_get",
+    "lo_put", "dblink", "random_normal", "text", "int2", "int4", "int8", "float4", "float8", "numeric", "bool",
+    "varchar", "bpchar", "name", "oid", "time", "timestamp", "timestamptz", "interval",
+})  # fmt: skip
+"""PostgreSQL's functions that are refused as not supported (0A000), beside those of its recorded catalog."""
 
 UNDEFINED = "_undefined_"
 """Before the name of a call that is not to be found: DuckDB then says so, once the types of its arguments are known.
@@ -105,19 +108,34 @@ def arguments_of(call: exp.Expr) -> list[exp.Expr]:
 def _check_call(node: exp.Expr, name: str, arguments: int | None, start: int) -> bool:
     if isinstance(node.parent, exp.Dot) and node.parent.expression is node:
         _check_schema(node.parent, name, start)
+        if name in GRAMMAR_WORDS and not isinstance(node, exp.Anonymous):
+            raise _no_syntax("(", node)
     elif name in _SCHEMA_OF and not (isinstance(node.parent, exp.Table) and node.parent.args.get("db")):
+        return False
+    if isinstance(node, exp.Variadic):
+        raise _unsupported("VARIADIC", node)
+    if name in GRAMMAR_WORDS and isinstance(node, exp.Anonymous) and not _is_word(node, name):
         return False
     if name in _WORDS:
         return True
     known = table().get(name)
     if known is None:
-        if name in _OTHERS.split() or name in procedure_names():
+        if name in _OTHERS or name in procedure_names():
             raise _not_supported(name, start)
         return False
-    if arguments is not None and not known.least <= arguments <= known.most:
+    if arguments is not None and not known.takes(arguments):
+        other = other_forms().get(name)
+        if other is not None and other.takes(arguments):
+            raise _form_not_supported(known, arguments, start)
         return False
     _check_place(node, known, start)
     return True
+
+
+def _is_word(call: exp.Anonymous, name: str) -> bool:
+    """Whether the call is grammar, and no function of that name, which there is none of."""
+    quoted = isinstance(call.this, exp.Identifier)
+    return name in _WORDS_AS_CALLS and not quoted and not isinstance(call.parent, exp.Dot)
 
 
 def _check_schema(dot: exp.Dot, name: str, start: int) -> None:
@@ -167,6 +185,17 @@ def _not_supported(name: str, start: int) -> SqlError:
     if name == "regexp_matches":
         hint = "Use regexp_match for the first match, or ~ for a test."
     return SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"function {name} is not supported", hint=hint, position=start + 1)
+
+
+def _form_not_supported(known: Called, arguments: int, start: int) -> SqlError:
+    most = "or more" if known.most == MANY else f"to {known.most}"
+    takes = str(known.least) if known.least == known.most else f"{known.least} {most}"
+    return SqlError(
+        sqlstates.FEATURE_NOT_SUPPORTED,
+        f"function {known.name} with {arguments} arguments is not supported",
+        hint=f"In pull queries it takes {takes}.",
+        position=start + 1,
+    )
 
 
 # --- forms that other dialects have -----------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from mvserver import interrupts
 from mvserver.sql.pull_parser import CALLED
 
 TypeOf = Callable[[exp.Expr], str]
@@ -20,7 +21,7 @@ _BYTES = "BLOB"
 def add_missing(tree: exp.Expr, type_of: TypeOf) -> bool:
     """In place, inner calls first; True where there was one."""
     changed = False
-    for node in reversed(list(tree.walk(bfs=True))):
+    for node in interrupts.asking(reversed(list(tree.walk(bfs=True)))):
         made = _made(node, type_of)
         if made is not None:
             node.replace(made)

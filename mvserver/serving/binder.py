@@ -259,6 +259,9 @@ class Binders:
                     lambda left: self._with_binder(work, left, at_work), owner,
                     lambda: watched.over or stopped(), watched.ended, watched.leave,
                 )  # fmt: skip
+            except WorkLeft:
+                watched.check_left()
+                raise
             except SqlError:
                 watched.check()
                 raise
@@ -295,4 +298,4 @@ class Binders:
 def _needs_types(tree: exp.Expr, reads: Reads) -> bool:
     """Clients' own queries of the catalog are many and long, and cast what DuckDB writes as PostgreSQL does."""
     wanted = concerns if reads.views or not reads.system else concerns_always
-    return any(wanted(node) for node in tree.walk())
+    return any(wanted(node) for node in interrupts.asking(tree.walk()))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import duckdb
 from sqlglot import exp
 
-from mvserver import limits, sqlstates
+from mvserver import interrupts, limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving import duck_types
 from mvserver.serving.arrays import compared_array
@@ -89,7 +89,7 @@ def bind_with_nulls(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: dic
 def guessed_types(tree: exp.Expr, numbers: Sequence[int]) -> tuple[dict[int, str], ...]:
     """What parameters of unknown type may be, best guess first: PostgreSQL takes the other operand's type."""
     first = dict.fromkeys(numbers, "VARCHAR")
-    for node in tree.find_all(exp.Parameter):
+    for node in interrupts.asking(tree.find_all(exp.Parameter)):
         if not node.name.isdigit() or int(node.name) not in first:
             continue
         parent = node.parent.parent if isinstance(node.parent, exp.Paren) else node.parent
@@ -106,7 +106,7 @@ def array_types(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> dict[int, 
     """
     root = exp.Paren(this=tree.copy())
     asked = False
-    for node in list(root.find_all(exp.Any, exp.All, exp.Anonymous)):
+    for node in interrupts.asking(list(root.find_all(exp.Any, exp.All, exp.Anonymous))):
         inner, comparison = compared_array(node), node.parent
         if isinstance(inner, exp.Parameter) and isinstance(comparison, exp.Binary) and comparison.expression is node:
             comparison.replace(exp.Anonymous(this="list_contains", expressions=[inner.copy(), comparison.this.copy()]))
@@ -145,7 +145,7 @@ def parameter_numbers(tree: exp.Expr) -> list[int]:
 
 def cast_parameters(tree: exp.Expr, types: dict[int, str]) -> None:
     """``$n`` becomes ``CAST($n AS type)`` in place, except where it is cast to that already."""
-    for node in list(tree.find_all(exp.Parameter)):
+    for node in interrupts.asking(list(tree.find_all(exp.Parameter))):
         if not node.name.isdigit():
             continue
         wanted = types.get(int(node.name))

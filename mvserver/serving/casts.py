@@ -7,7 +7,7 @@ import re
 
 from sqlglot import exp
 
-from mvserver import sqlstates
+from mvserver import interrupts, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog import pgtypes
 from mvserver.pgcatalog.session_functions import REG_TYPES, SessionFacts, replace_reg_cast
@@ -47,7 +47,7 @@ def _target(cast: exp.Cast) -> tuple[str, bool]:
 def declared_parameters(tree: exp.Expr) -> dict[int, int]:
     """The oids of parameters that are cast to a type which DuckDB has no name for: before the casts are adapted."""
     found: dict[int, int] = {}
-    for node in tree.find_all(exp.Parameter):
+    for node in interrupts.asking(tree.find_all(exp.Parameter)):
         if node.name.isdigit() and isinstance(node.parent, exp.Cast):
             name, is_array = _target(node.parent)
             oid = _DECLARED_OIDS.get(name)

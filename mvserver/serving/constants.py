@@ -11,15 +11,16 @@ from collections.abc import Sequence
 import duckdb
 from sqlglot import exp
 
+from mvserver import interrupts
 from mvserver.serving.duck_errors import translate
 from mvserver.serving.duck_text import written
 
 
 def check(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> None:
     """The error of the first literal that cannot be cast to the type that the query says."""
-    casts = [written(node) for node in tree.find_all(exp.Cast, bfs=False) if _is_constant(node)]
+    casts = [written(node) for node in interrupts.asking(tree.find_all(exp.Cast, bfs=False)) if _is_constant(node)]
     if casts and not _readable(cursor, casts):
-        for cast in casts:
+        for cast in interrupts.asking(casts):
             try:
                 cursor.execute(f"SELECT {cast}").fetchall()
             except duckdb.Error as error:

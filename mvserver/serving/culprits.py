@@ -6,7 +6,7 @@ import re
 
 from sqlglot import exp
 
-from mvserver import limits, sqlstates
+from mvserver import interrupts, limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving import operators
 from mvserver.serving.operand_checks import OperandChecks
@@ -37,7 +37,7 @@ def explained(error: SqlError, checks: OperandChecks) -> SqlError:
 
 def _culprit(error: SqlError, checks: OperandChecks) -> exp.Expr | None:
     """The innermost expression that alone has the same error."""
-    nodes = [node for node in checks.tree.walk(bfs=True) if isinstance(node, _MAY_FAIL)]
+    nodes = [node for node in interrupts.asking(checks.tree.walk(bfs=True)) if isinstance(node, _MAY_FAIL)]
     for node in reversed(nodes[-limits.EXPRESSIONS_BOUND_APART_MAX :]):
         try:
             checks.bind([node])

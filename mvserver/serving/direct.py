@@ -16,6 +16,7 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
+from mvserver import interrupts
 from mvserver.serving.database import STATE_SCHEMA, VIEW_SCHEMA
 
 _NULLS = "_nulls"
@@ -172,7 +173,7 @@ def _substituted(outer: Columns, inner: Columns) -> Columns | None:
     made: Columns = {}
     for name, node in outer.items():
         root = exp.Paren(this=node.copy())
-        for column in list(root.find_all(exp.Column)):
+        for column in interrupts.asking(list(root.find_all(exp.Column))):
             if column.name not in inner:
                 return None
             found = inner[column.name].copy()

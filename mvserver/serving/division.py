@@ -9,6 +9,7 @@ from __future__ import annotations
 import duckdb
 from sqlglot import exp
 
+from mvserver import interrupts
 from mvserver.errors import SqlError
 from mvserver.serving import binding
 from mvserver.serving.aggregates import with_sources
@@ -22,7 +23,7 @@ def type_divisions(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> bool:
     """Replace such divisions, in place, inner ones first; True when there was one."""
     outer = tree.args.get("with_")
     changed = False
-    for division in reversed(list(tree.find_all(exp.Div))):
+    for division in interrupts.asking(reversed(list(tree.find_all(exp.Div)))):
         select = division.find_ancestor(exp.Select)
         if select is None or isinstance(division.parent, exp.Cast):
             continue

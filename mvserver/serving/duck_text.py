@@ -31,7 +31,7 @@ def written(tree: exp.Expr) -> str:
 def last_written(tree: exp.Expr) -> str:
     """The text of a tree that is needed for nothing else. 54001 where DuckDB would make too much of it."""
     if _calls(tree) < 2:  # nothing is nested in anything
-        return trees.last_written(tree)
+        return trees.last_written(tree, Interruptible())
     return trees.last_written(tree, BoundOnce())
 
 
@@ -52,9 +52,7 @@ def _too_complex() -> SqlError:
 
 def _calls(tree: exp.Expr) -> int:
     found = 0
-    for at, node in enumerate(tree.walk()):
-        if not at % interrupts.EVERY:
-            interrupts.check()
+    for node in interrupts.asking(tree.walk()):
         found += _macro(node) is not None
     return found
 
@@ -73,7 +71,27 @@ _ARGUMENTS: dict[type[exp.Expr], tuple[str, ...]] = {
 }
 
 
-class _Generator(DuckDBGenerator):
+class _Asking(DuckDBGenerator):
+    """A generator that can be interrupted."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._steps = 0
+
+    def sql(self, expression: Any, key: str | None = None, comment: bool = True) -> str:
+        self._steps += 1
+        if not self._steps % interrupts.EVERY:
+            interrupts.check()
+        return str(super().sql(expression, key, comment))
+
+
+class Interruptible(DuckDB):
+    """DuckDB's dialect, whose texts can take long to write."""
+
+    Generator = _Asking
+
+
+class _Generator(_Asking):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._sizes: dict[int, int] = {}
@@ -83,13 +101,13 @@ class _Generator(DuckDBGenerator):
             macro = _macro(expression)
             if macro is not None:
                 return self._call(expression, macro)
-        return str(super().sql(expression, key, comment))
+        return super().sql(expression, key, comment)
 
     def _call(self, node: exp.Expr, macro: Macro) -> str:
         arguments = _arguments(node)
         self._size(node)
         if not self._is_bound_once(macro, arguments):
-            return str(super().sql(node))
+            return super().sql(node)
         packed: list[str] = []
         for number, argument in enumerate(arguments):
             if not isinstance(argument, _CONSTANTS + _OTHER):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from mvserver import sqlstates
+from mvserver import interrupts, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving import enums
 
@@ -27,7 +27,7 @@ def present(tree: exp.Expr) -> bool:
     """Whether the query has a value of an enum type at all."""
     return any(
         node.this == exp.DType.ENUM if isinstance(node, exp.DataType) else _is_function(node)
-        for node in tree.find_all(exp.DataType, exp.Anonymous)
+        for node in interrupts.asking(tree.find_all(exp.DataType, exp.Anonymous))
     )
 
 
@@ -41,7 +41,7 @@ def concerns(node: exp.Expr) -> bool:
 
 def unify_rows(tree: exp.Expr, type_of: TypeOf) -> None:
     """Columns of VALUES, on whose types all else depends: before any other node."""
-    for values in tree.find_all(exp.Values):
+    for values in interrupts.asking(tree.find_all(exp.Values)):
         for column in _groups(values):
             _unify(values, column, type_of)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -44,6 +44,8 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
             return replacement
         if name == "format" and node.expressions:  # with a schema before its name
             return _format(node.expressions[0], node.expressions[1:])
+        if name in ("num_nulls", "num_nonnulls"):
+            return _counted(node.expressions, nulls=name == "num_nulls")
         if name == "array_position":
             return exp.Anonymous(this="list_position", expressions=node.expressions)
         if name in _RENAMED:
@@ -236,6 +238,15 @@ def _document_of_rows(node: exp.Anonymous) -> exp.Expr | None:
     if isinstance(node.parent, exp.Filter | exp.Window):
         return None
     return exp.Anonymous(this="to_json", expressions=[exp.ArrayAgg(this=node.expressions[0].copy())])
+
+
+def _counted(arguments: Sequence[exp.Expr], *, nulls: bool) -> exp.Expr:
+    """How many of the arguments are NULL, or are not."""
+    tests: list[exp.Expr] = [exp.Is(this=exp.Paren(this=each.copy()), expression=exp.Null()) for each in arguments]
+    wanted = tests if nulls else [exp.Not(this=test) for test in tests]
+    ones = [exp.cast(exp.Paren(this=each), "INT", dialect="duckdb") for each in wanted]
+    total = exp.Anonymous(this="list_sum", expressions=[exp.Array(expressions=ones)])
+    return exp.cast(total, "INT", dialect="duckdb")
 
 
 def _enum_range(node: exp.Anonymous) -> exp.Expr:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mvserver import limits, sqlstates
+from mvserver import interrupts, limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving.allowed import check_node, make_undefined
 from mvserver.serving.clauses import check_count, check_distinct
@@ -35,7 +35,7 @@ def check(tree: exp.Expr) -> None:
     if not isinstance(tree, exp.Query | exp.Values):
         raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "only SELECT and VALUES are pull queries")
     undefined: list[exp.Expr] = []
-    for node in tree.walk():
+    for node in interrupts.asking(tree.walk()):
         if isinstance(node, exp.Select) and len(node.expressions) > limits.SELECT_LIST_MAX:
             raise SqlError(
                 sqlstates.TOO_MANY_COLUMNS, f"target lists can have at most {limits.SELECT_LIST_MAX} entries"
@@ -62,5 +62,5 @@ def check(tree: exp.Expr) -> None:
             )
         if not check_node(node):
             undefined.append(node)
-    for node in undefined:
+    for node in interrupts.asking(undefined):
         make_undefined(node)

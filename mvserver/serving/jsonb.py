@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from mvserver import sqlstates
+from mvserver import interrupts, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving.arrays import split_array
 from mvserver.serving.guard import function_name
@@ -30,7 +30,7 @@ _DEPTH_MAX = 20  # of sub-queries through which a column is followed
 
 def arrows(tree: exp.Expr) -> None:
     """``f(d -> 'x')``: the parser takes an arrow in an argument for a function of d, which PostgreSQL has not."""
-    for node in list(tree.find_all(exp.Lambda)):
+    for node in interrupts.asking(list(tree.find_all(exp.Lambda))):
         if len(node.expressions) != 1 or not isinstance(node.expressions[0], exp.Identifier):
             continue
         key = node.this
@@ -62,7 +62,7 @@ def documents(tree: exp.Expr) -> list[bool]:
 def adapt(tree: exp.Expr) -> exp.Expr:
     """``-``, ``#-`` and jsonb_set as what DuckDB has; before anything else is changed."""
     root = exp.Paren(this=tree)
-    for node in reversed(list(root.walk(bfs=True))):
+    for node in interrupts.asking(reversed(list(root.walk(bfs=True)))):
         replacement = _adapted(node)
         if replacement is not None:
             node.replace(replacement)

@@ -25,10 +25,13 @@ T = TypeVar("T")
 
 
 class WorkLeft(SqlError):  # noqa: N818 - says what has become of the work
-    """57014: nobody waits for the work any more, and what it uses is its own until it ends."""
+    """Nobody waits for the work any more, and what it uses is its own until it ends. 57014, or what ``reason`` says."""
 
-    def __init__(self) -> None:
-        super().__init__(sqlstates.QUERY_CANCELED, "canceling statement due to user request")
+    def __init__(self, reason: SqlError | None = None) -> None:
+        if reason is None:
+            super().__init__(sqlstates.QUERY_CANCELED, "canceling statement due to user request")
+        else:
+            super().__init__(reason.sqlstate, reason.message, detail=reason.detail, hint=reason.hint)
 
 
 class Work(Generic[T]):
@@ -81,10 +84,13 @@ class LeavableWork:
         stopped: Callable[[], bool],
         ended: Callable[[], None] = lambda: None,
         leaving: Callable[[], None] = lambda: None,
+        *,
+        goes_on: bool = False,
     ) -> T:
         """The answer of ``work``, which is told how to see that it was left. :class:`WorkLeft` as soon as ``stopped``;
-        ``leaving`` is called before, and ``ended`` when the work has ended after all, by its thread."""
-        begun = self.begin(work, owner, ended, leaving)
+        ``leaving`` is called before, and ``ended`` when the work has ended after all, by its thread. ``goes_on`` is a
+        further piece of a query whose owner was admitted at its begin."""
+        begun = self.begin(work, owner, ended, leaving, goes_on=goes_on)
         while not begun.ends_within(_SLICE_S):
             if stopped() and begun.leave(owner):
                 raise WorkLeft
@@ -99,12 +105,18 @@ class LeavableWork:
         owner: Owner,
         ended: Callable[[], None],
         leaving: Callable[[], None] = lambda: None,
+        *,
+        goes_on: bool = False,
     ) -> Work[T]:
         """The same for whoever waits for it in another way; ``owner`` is refused as there."""
-        self._admit_more(owner)
+        if not goes_on:
+            self._admit_more(owner)
         begun: Work[T] = Work(self, ended, leaving)
         with self._lock:
-            self._admit(owner)
+            if self._closed:
+                raise SqlError(sqlstates.ADMIN_SHUTDOWN, "the server is shutting down")
+            if not goes_on:
+                self._admit(owner)
             begun.future = self._threads.submit(self._carried_out, work, begun)
         return begun
 
@@ -115,8 +127,6 @@ class LeavableWork:
         self._threads.shutdown(wait=False)
 
     def _admit(self, owner: Owner) -> None:
-        if self._closed:
-            raise SqlError(sqlstates.ADMIN_SHUTDOWN, "the server is shutting down")
         of_session, of_role = self._left_by_session[owner], self._left_by_role[owner.role]
         if of_session >= limits.LEFT_WORK_OF_SESSION_MAX or of_role >= limits.LEFT_WORK_OF_ROLE_MAX:
             raise SqlError(

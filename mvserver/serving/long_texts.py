@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from mvserver import limits, sqlstates
+from mvserver import interrupts, limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving.guard import function_name
 
@@ -24,7 +24,7 @@ def bound(tree: exp.Expr) -> None:
     """In place. 54000 where the constants of one query make more than the limit."""
     made = 0
     replaces: list[exp.Expr] = []
-    for node in reversed(list(tree.walk(bfs=True))):
+    for node in interrupts.asking(reversed(list(tree.walk(bfs=True)))):
         call = _call(node)
         if call is None:
             continue
@@ -94,7 +94,7 @@ def _options(node: exp.Expr) -> exp.Expr | None:
 
 def _check_series(tree: exp.Expr) -> None:
     """As rows of FROM they are made one after the other; elsewhere as one list, before the first of them is used."""
-    for node in tree.find_all(exp.ExplodingGenerateSeries):
+    for node in interrupts.asking(tree.find_all(exp.ExplodingGenerateSeries)):
         if isinstance(node.parent, exp.Table | exp.From | exp.Join):
             continue
         start, end = _number(node.args["start"]), _number(node.args["end"])

@@ -8,9 +8,10 @@ the limit.
 
 The process as a whole has a limit, too. Where it is reached, free memory is given back to the system first. Then the
 query that has taken most is ended, of the role that has taken most. DuckDB looks for an interrupt between two steps
-only, so where the process still grows, large blocks are refused to it until there is less: whoever needs one then, most
-likely the same query, is told 53200. A query that was canceled and left at work counts until it has really ended, and
-a role whose queries left so have more than one query may have is refused others.
+only. So large blocks are refused to it where the process is further above its limit, until it is well below, and for
+about a second where a query that was told to end goes on. Whoever needs such a block then is told 53200: most likely
+the same query, but a merge may be refused as well. A query that was canceled and left at work counts until it has
+really ended, and a role whose queries left so have more than one query may have is refused new ones.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving import allocators
 from mvserver.serving.api import NOBODY, Owner
+from mvserver.serving.leaving import WorkLeft
 
 _LOG = logging.getLogger(__name__)
 _LOOK_EVERY_S = 0.025
@@ -115,6 +117,11 @@ class Watched:
         if self.over:
             raise self.reason()
 
+    def check_left(self) -> None:
+        """The same for work that was left: it is still a WorkLeft, since what the work uses is still its own."""
+        if self.over:
+            raise WorkLeft(self.reason())
+
 
 @dataclass(frozen=True)
 class Process:
@@ -142,6 +149,7 @@ class MemoryWatch:
         self._least = 0  # bytes of the process when free memory was last given back
         self._beside = 0  # of those, what is not DuckDB's
         self._ended_last: tuple[Watched, float] | None = None  # for the process, and when
+        self._above = False  # whether the process was above its limit, and is not yet well below it
         self._refusing = False
 
     def begin(self, interrupt: Callable[[], None], owner: Owner = NOBODY) -> Watched:
@@ -237,8 +245,9 @@ class MemoryWatch:
             size = self._size(process, resident)
         if size > process.limit:
             self._end_greatest(process.limit, size)
-        much = _ROOM_AGAIN if self._refusing else 1 + limits.PROCESS_MEMORY_SLACK
-        self._refuse_large(process, refused=busy and (size > much * process.limit or self._one_goes_on()))
+        much = _ROOM_AGAIN if self._above else 1 + limits.PROCESS_MEMORY_SLACK
+        self._above = busy and size > much * process.limit
+        self._refuse_large(process, refused=self._above or (busy and self._one_goes_on()))
 
     def _size(self, process: Process, resident: int) -> int:
         """What DuckDB has taken and not yet written to is going to be resident."""

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from catalog.acl import Privilege
 from catalog.model import Relation
-from mvserver import sqlstates
+from mvserver import interrupts, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG
@@ -51,10 +51,13 @@ class NameResolver:
 
     def resolve(self, tree: exp.Expr) -> None:
         """Replace the tables in place."""
-        self._tableoid = any(column.name.lower() == "tableoid" for column in tree.find_all(exp.Column))
+        self._tableoid = any(
+            column.name.lower() == "tableoid" for column in interrupts.asking(tree.find_all(exp.Column))
+        )
         self._streams = StreamTables(tree)
         self.reads.streams = self._streams.reads
         for table, ctes in list(_tables(tree, frozenset())):
+            interrupts.check()  # a relation of the catalog is a query that has to be parsed
             self._replace(table, ctes)
 
     # --- one table --------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from mvserver import interrupts
 from mvserver.serving.guard import function_name
 
 UNNAMED = "?column?"
@@ -140,7 +141,7 @@ def _type_name(target: exp.Expr) -> str | None:
 
 def name_outputs(tree: exp.Expr) -> None:
     """Give every unnamed select-list item of every SELECT in the tree PostgreSQL's name as its alias."""
-    for select in list(tree.find_all(exp.Select)):
+    for select in interrupts.asking(list(tree.find_all(exp.Select))):
         if _is_row_source(select):
             continue
         items = [

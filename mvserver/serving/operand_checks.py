@@ -12,7 +12,7 @@ from itertools import groupby, islice
 import duckdb
 from sqlglot import exp
 
-from mvserver import limits, sqlstates
+from mvserver import interrupts, limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving import binding, operators
 from mvserver.serving.aggregates import with_sources
@@ -48,7 +48,7 @@ class OperandChecks:
 
     def check(self) -> None:
         """Raises 42883 or 42804 for the first that do not go together."""
-        judged = ((node, parts) for node in self.tree.walk() if (parts := list(operands(node))))
+        judged = ((node, parts) for node in interrupts.asking(self.tree.walk()) if (parts := list(operands(node))))
         checked = list(islice(judged, limits.OPERATIONS_CHECKED_MAX))
         wanted = [part for _, parts in checked for part in parts if needs_binding(part)]
         of_scope = sorted(wanted, key=_scope)
@@ -64,9 +64,9 @@ class OperandChecks:
                 self._check_constant(node.right, node.left)
             else:
                 self._check_integers(node)
-        for select in self.tree.find_all(exp.Select):
+        for select in interrupts.asking(self.tree.find_all(exp.Select)):
             self._check_aliases(select)
-        for union in self.tree.find_all(exp.SetOperation):
+        for union in interrupts.asking(self.tree.find_all(exp.SetOperation)):
             self._check_set_operation(union)
 
     # --- types ------------------------------------------------------------------------------------------------------

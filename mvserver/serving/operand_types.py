@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from mvserver import limits, sqlstates
+from mvserver import interrupts, limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving import json_operators
 from mvserver.serving.arrays import array_literal
@@ -249,7 +249,7 @@ def add_missing(tree: exp.Expr, type_of: TypeOf) -> bool:
     """``array || element`` either way round, and ``array || 'text of an array'``, which DuckDB does not bind: in place,
     inner ones first; True when there was one."""
     changed = False
-    for node in reversed(list(tree.walk(bfs=True))):
+    for node in interrupts.asking(reversed(list(tree.walk(bfs=True)))):
         made = _extended(node.left, node.right, type_of) if isinstance(node, exp.DPipe) else None
         if made is not None:
             node.replace(made)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from mvserver import interrupts
+
 TypeOf = Callable[[exp.Expr], str]
 
 _KINDS = ("INTERVAL", "TIME")
@@ -19,7 +21,7 @@ _PARTS = ("_interval_months", "_interval_day_field", "_interval_microseconds")
 def add_missing(tree: exp.Expr, type_of: TypeOf) -> bool:
     """``time - time``, ``interval / number`` and SUM of either, in place, inner ones first; True when there was one."""
     changed = False
-    for node in reversed(list(tree.walk(bfs=True))):
+    for node in interrupts.asking(reversed(list(tree.walk(bfs=True)))):
         made: exp.Expr | None = None
         if isinstance(node, exp.Sub) and type_of(node.left) == type_of(node.right) == "TIME":
             made = exp.Paren(this=exp.Sub(this=_interval(node.left, "TIME"), expression=_interval(node.right, "TIME")))

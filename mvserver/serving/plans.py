@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from mvserver import limits, sqlstates
+from mvserver import interrupts, limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog import pgtypes
 from mvserver.pgcatalog.edge_macros import NOW_MACROS
@@ -163,11 +163,13 @@ def _parameter_oid(number: int, oids: Sequence[int], bound: Bound, declared: Map
 
 
 def _reads_now(tree: exp.Expr) -> bool:
-    return any(node.name.lower() in NOW_MACROS for node in tree.find_all(exp.Anonymous))
+    return any(node.name.lower() in NOW_MACROS for node in interrupts.asking(tree.find_all(exp.Anonymous)))
 
 
 def _uses_system_functions(tree: exp.Expr) -> bool:
-    return any(node.name.lower().startswith(_SYSTEM_PREFIXES) for node in tree.find_all(exp.Anonymous))
+    return any(
+        node.name.lower().startswith(_SYSTEM_PREFIXES) for node in interrupts.asking(tree.find_all(exp.Anonymous))
+    )
 
 
 def plan_of_sleep(argument: exp.Expr) -> PullPlan:

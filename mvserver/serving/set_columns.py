@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import duckdb
 from sqlglot import exp
 
+from mvserver import interrupts
 from mvserver.errors import SqlError
 from mvserver.serving import binding
 from mvserver.serving.casts import constant_of
@@ -27,7 +28,7 @@ def unify(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, *, inner: bool = Fa
     """In place, inner ones first; True when a constant was given a type. ``inner``: only those of sub-queries, on whose
     types the query around them depends, and of types that are not still to be changed."""
     changed = False
-    for operation in reversed(list(tree.find_all(exp.SetOperation))):
+    for operation in interrupts.asking(reversed(list(tree.find_all(exp.SetOperation)))):
         if inner and not _is_settled(operation, tree):
             continue
         sides = (operation.left, operation.right)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mvserver import sqlstates
+from mvserver import interrupts, sqlstates
 from mvserver.compiler.patterns import similar_pattern
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
@@ -27,31 +27,31 @@ def adapt(tree: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Expr:
     if catalog:
         _vectors_as_text(tree)
     root = exp.Paren(this=tree)  # so that the root itself may be replaced
-    for node in list(root.walk(bfs=False)):
+    for node in interrupts.asking(list(root.walk(bfs=False))):
         if node is root or _detached(node, root):
             continue
         replacement = _adapt_node(node, facts, catalog=catalog)
         if replacement is not None and replacement is not node:
             node.replace(replacement)
-    for cast in _inner_first(root, exp.Cast):
+    for cast in interrupts.asking(_inner_first(root, exp.Cast)):
         replacement = adapt_cast(cast, facts)
         if replacement is not cast:
             cast.replace(replacement)
-    for comparison in _inner_first(root, exp.Predicate):
+    for comparison in interrupts.asking(_inner_first(root, exp.Predicate)):
         by_fields = compared_rows(comparison)
         if by_fields is not None:
             comparison.replace(by_fields)
-    for operator in _inner_first(root, exp.Binary):
+    for operator in interrupts.asking(_inner_first(root, exp.Binary)):
         replacement = _containment(operator) or adapt_operator(operator) or _unknown_array(operator)
         if replacement is not None:
             operator.replace(replacement)
-    for like in _inner_first(root, exp.Like) + _inner_first(root, exp.ILike):
+    for like in interrupts.asking(_inner_first(root, exp.Like) + _inner_first(root, exp.ILike)):
         _escape_by_backslash(like)
-    for function in _inner_first(root, exp.Func):
+    for function in interrupts.asking(_inner_first(root, exp.Func)):
         replacement = adapt_function(function, facts)
         if replacement is not None:
             function.replace(replacement)
-    for identifier in root.find_all(exp.Identifier):
+    for identifier in interrupts.asking(root.find_all(exp.Identifier)):
         if not identifier.quoted:
             identifier.set("this", str(identifier.this).lower())
             identifier.set("quoted", True)
@@ -64,7 +64,7 @@ _VECTORS = frozenset({"indkey", "indoption", "indclass", "indcollation", "proarg
 
 def _vectors_as_text(tree: exp.Expr) -> None:
     """int2vector and oidvector are lists here, regproc an oid; clients read ``1 2`` and the function's name."""
-    for cast in list(tree.find_all(exp.Cast)):
+    for cast in interrupts.asking(list(tree.find_all(exp.Cast))):
         shown = _shown(cast.this) if cast.to.is_type(*exp.DataType.TEXT_TYPES) else None
         if shown is not None:
             cast.set("this", shown)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from mvserver import sqlstates
+from mvserver import interrupts, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog import pgtypes
 from mvserver.pgcatalog.session_functions import SessionFacts
@@ -19,7 +19,7 @@ _FUNCTIONS: dict[str, Signal] = {"pg_cancel_backend": "cancel", "pg_terminate_ba
 def take(tree: exp.Expr, facts: SessionFacts) -> dict[int, Signal]:
     """By their places the columns of a query that are such calls; the argument is put in the place of each, in place.
     0A000 for a call elsewhere: DuckDB may evaluate it for rows that the query does not give, or more than once."""
-    calls = [node for node in tree.find_all(exp.Anonymous) if _signal(node) is not None]
+    calls = [node for node in interrupts.asking(tree.find_all(exp.Anonymous)) if _signal(node) is not None]
     if not calls:
         return {}
     found: dict[int, Signal] = {}

@@ -240,8 +240,8 @@ class DuckSnapshot:
         begun: Sequence[pa.RecordBatch] = (),
     ) -> Result:
         self._open = StreamedBatches(
-            reader, watch, partial(self._finished, plan, watched), self._turn, partial(self._leavable_run, watched),
-            watched.check, begun,
+            reader, watch, partial(self._finished, plan, watched), self._turn,
+            partial(self._leavable_run, watched, goes_on=True), watched.check, begun,
         )  # fmt: skip
         return Result(SELECT_TAG, plan.fields, self._open)
 
@@ -249,9 +249,10 @@ class DuckSnapshot:
     def _turn(self) -> AbstractContextManager[None]:
         return self._turns.taken(lambda: self._stopped_at is not None)
 
-    def _leavable_run(self, watched: Watched, work: Callable[[], T]) -> T:
+    def _leavable_run(self, watched: Watched, work: Callable[[], T], *, goes_on: bool = False) -> T:
         """DuckDB's work, left where an interrupt does not end it soon: the cursor then is the work's, and closed by
-        it. Whatever it raises after it has taken too much memory is that."""
+        it. Whatever it raises after it has taken too much memory is that. The owner is admitted once for a query: not
+        for what ``goes_on``."""
 
         def overdue() -> bool:
             stopped_at = self._stopped_at
@@ -265,10 +266,10 @@ class DuckSnapshot:
             watched.ended()
 
         try:
-            return self._leavable.run(carried_out, self._owner, overdue, ended, watched.leave)
+            return self._leavable.run(carried_out, self._owner, overdue, ended, watched.leave, goes_on=goes_on)
         except WorkLeft:
             self._lost = True
-            watched.check()
+            watched.check_left()
             raise
         except Exception:
             watched.check()
@@ -291,7 +292,7 @@ class DuckSnapshot:
                     watch.stop()
                     return whole(plan, found)
                 plan.runs.few = False
-            reader = self._leavable_run(watched, partial(self._reader, plan, parameters))
+            reader = self._leavable_run(watched, partial(self._reader, plan, parameters), goes_on=bool(few))
         except BaseException:
             watched.end()
             raise

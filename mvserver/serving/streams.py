@@ -12,7 +12,7 @@ import duckdb
 from sqlglot import exp
 
 from catalog.model import Relation
-from mvserver import sqlstates
+from mvserver import interrupts, sqlstates
 from mvserver.compiler.lower_duckdb import duckdb_type
 from mvserver.errors import SqlError
 from mvserver.serving.api import StreamRead
@@ -29,7 +29,7 @@ class StreamTables:
     def __init__(self, tree: exp.Expr) -> None:
         self.reads: list[StreamRead] = []
         self._tree = tree
-        self._names = {str(each.this).lower() for each in tree.find_all(exp.Identifier)}
+        self._names = {str(each.this).lower() for each in interrupts.asking(tree.find_all(exp.Identifier))}
         self._all = any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
         self._all = self._all or any(join.method == "NATURAL" for join in tree.find_all(exp.Join))
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import duckdb
 from sqlglot import exp
 
-from mvserver import sqlstates
+from mvserver import interrupts, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving import (
     argument_rules,
@@ -94,13 +94,22 @@ class TypedRewriting:
         """What DuckDB does not bind; True when there was some."""
         periods_added = periods.add_missing(self._tree, self._type)
         binary_added = binary_functions.add_missing(self._tree, self._type)
-        return operand_types.add_missing(self._tree, self._type) or periods_added or binary_added
+        texts_added = self._add_texts()
+        return operand_types.add_missing(self._tree, self._type) or periods_added or binary_added or texts_added
+
+    def _add_texts(self) -> bool:
+        """Arrays among the arguments of concat, which DuckDB would join to arrays."""
+        changed = False
+        for node in interrupts.asking(reversed(list(self._tree.walk(bfs=True)))):
+            if isinstance(node, exp.Concat | exp.ConcatWs):
+                changed |= self._joined(node) is not None
+        return changed
 
     def apply(self, *, with_enums: bool) -> bool:
         """In place, inner expressions first; True when something was rewritten. ``with_enums``: whether any operand
         may be of an enum type."""
         changed = False
-        for node in reversed(list(self._tree.walk(bfs=True))):
+        for node in interrupts.asking(reversed(list(self._tree.walk(bfs=True)))):
             replacement = None
             if with_enums and enum_operands.concerns(node):
                 replacement = enum_operands.rewritten(node, self._type)

@@ -25,33 +25,10 @@ def cursor_memory() -> HeldMemory:
     return HeldMemory("the rows that cursors keep", bounds, "Close other cursors, or declare them WITHOUT HOLD.")
 
 
-class RowBudget:
-    """How much the cursors of a session keep in memory."""
-
-    def __init__(self, share: HeldShare | None = None) -> None:
-        self._share = share if share is not None else cursor_memory().share("")
-        self._used = 0
-
-    def take(self, size: int) -> None:
-        if self._used + size > limits.CURSOR_ROWS_BYTES_MAX:
-            raise SqlError(
-                sqlstates.CONFIGURATION_LIMIT_EXCEEDED,
-                "the rows that the session's cursors keep are too large",
-                detail=f"Cursors with SCROLL or WITH HOLD may keep {limits.CURSOR_ROWS_BYTES_MAX >> 20} MiB in all.",
-                hint="Close other cursors, or declare this one WITHOUT HOLD and with NO SCROLL.",
-            )
-        self._share.take(size)
-        self._used += size
-
-    def give_back(self, size: int) -> None:
-        self._share.give_back(size)
-        self._used -= size
-
-
 class CursorRows:
     """``at`` is 0 before the first row, n on row n, and one more than there are rows behind the last."""
 
-    def __init__(self, source: Iterator[pa.RecordBatch], *, keep: bool, budget: RowBudget) -> None:
+    def __init__(self, source: Iterator[pa.RecordBatch], *, keep: bool, budget: HeldShare) -> None:
         self.at = 0
         self.failed = False
         self._source: Iterator[pa.RecordBatch] | None = source

@@ -13,7 +13,7 @@ import pyarrow as pa
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field
-from mvserver.session.cursor_rows import CursorRows, FetchedRows, RowBudget
+from mvserver.session.cursor_rows import CursorRows, FetchedRows, cursor_memory
 from mvserver.session.held_memory import HeldShare
 
 
@@ -128,7 +128,7 @@ class Cursors:
     """By name; in one name space with the protocol's portals, as in PostgreSQL."""
 
     def __init__(self, share: HeldShare | None = None) -> None:
-        self.budget = RowBudget(share)
+        self.budget = share if share is not None else cursor_memory().share("")
         self._cursors: dict[str, Cursor] = {}
         self._declared = 0
 

@@ -22,7 +22,7 @@ from mvserver.session.cursor_commands import CursorCommands
 from mvserver.session.cursors import Cursor
 from mvserver.session.parameter_types import oid_of_name, type_of_oid
 from mvserver.session.portals import Portal
-from mvserver.session.prepared import PreparedStatement
+from mvserver.session.prepared import PreparedStatement, without_tree
 from mvserver.session.pulls import PullRunner, bare, refuse_changed
 from mvserver.session.pushes import PushRunner
 from mvserver.session.routed import RoutedRunner
@@ -170,15 +170,13 @@ class Dispatcher:
         if statement is not None:
             self._refuse_in_failed(statement)
         query = statement.query if isinstance(statement, DeclareCursor) else statement
-        if isinstance(query, Pull):
+        if statement is not None and isinstance(query, Pull):
             try:
                 oids, fields = self._described(query, declared)
-            except SqlError:
+                kept = without_tree(statement)
+            finally:
                 services.large_texts.free(query)
-                raise
-            if query is not statement:
-                return PreparedStatement(name, text, statement, declared, oids)
-            return PreparedStatement(name, text, services.large_texts.kept(query), declared, oids, fields)
+            return PreparedStatement(name, text, kept, declared, oids, fields if query is statement else None)
         if statement is None:
             return PreparedStatement(name, text, None)
         if any(declared):

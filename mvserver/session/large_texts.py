@@ -10,12 +10,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql.statements.base import Statement
-from mvserver.sql.statements.queries import NO_TREE, Pull
+from mvserver.sql.statements.queries import Pull
 from mvserver.sql.trees import dismantle
 
 _SLICE_S = 0.05  # a cancel is seen after at most this
@@ -68,10 +67,3 @@ class LargeTexts:
         if isinstance(statement, Pull) and statement.has_tree and is_large(statement.text):
             with self.working(statement.text):
                 dismantle(statement.select)
-
-    def kept(self, query: Pull) -> Pull:
-        """What a session keeps of a query: of a large one not its tree, which is freed."""
-        if not is_large(query.text):
-            return query
-        self.free(query)
-        return replace(query, select=NO_TREE)

@@ -60,7 +60,7 @@ class LookUps:
         self._prepared: dict[str, LookUp] = {}
         self._plans: dict[int, LookUp] = {}  # by the identity of the plan that each holds
         self._generation = 0  # of the catalog that their plans were made with
-        state.prepared.gone = self._forget
+        state.prepared.on_gone(self._forget)
 
     def prepared(self, name: str, text: str | None = None, oids: Sequence[int] = ()) -> LookUp | None:
         prepared = self._state.prepared.find(name)

@@ -57,15 +57,19 @@ class PreparedStatement:
 
 
 class PreparedStatements:
-    def __init__(self, share: HeldShare | None = None, gone: Callable[[str], None] = lambda name: None) -> None:
+    def __init__(self, share: HeldShare | None = None) -> None:
         """``share`` is what the session may hold, all that there is where it is left out."""
         self._statements: dict[str, PreparedStatement] = {}
         self._sizes: dict[str, int] = {}  # as they were taken: Python's texts grow when they are encoded
         self._share = share if share is not None else prepared_memory().share("")
-        self.gone = gone  # is told the name of each that is given up
+        self._gone: Callable[[str], None] = lambda name: None
 
     def __len__(self) -> int:
         return len(self._statements)
+
+    def on_gone(self, listener: Callable[[str], None]) -> None:
+        """``listener`` is told the name of each that is given up or replaced; there is one."""
+        self._gone = listener
 
     def named(self) -> Sequence[PreparedStatement]:
         return [prepared for name, prepared in self._statements.items() if name]
@@ -85,10 +89,9 @@ class PreparedStatements:
         """53200 where the session, its role or all sessions hold too much."""
         self.check_free(prepared.name)
         self.discard(prepared.name)
-        kept = _without_tree(prepared)
-        size = kept.size
+        size = prepared.size
         self._share.take(size)
-        self._statements[prepared.name] = kept
+        self._statements[prepared.name] = prepared
         self._sizes[prepared.name] = size
 
     def get(self, name: str) -> PreparedStatement:
@@ -108,7 +111,7 @@ class PreparedStatements:
         prepared = self._statements.pop(name, None)
         if prepared is not None:
             self._share.give_back(self._sizes.pop(name))
-            self.gone(name)
+            self._gone(name)
 
     def deallocate(self, name: str) -> None:
         self.get(name)
@@ -119,14 +122,14 @@ class PreparedStatements:
             self.discard(name)
 
 
-def _without_tree(prepared: PreparedStatement) -> PreparedStatement:
-    """A tree takes a hundred times as much memory as its text, and is needed only where no plan is known."""
-    statement = prepared.statement
+def without_tree(statement: Statement) -> Statement:
+    """What is kept of a statement: of a longer text than ``limits.PREPARED_TREE_CHARACTERS_MAX`` not the tree, which
+    takes a hundred times as much memory and is needed only where no plan is known."""
     query = _query(statement)
     if query is None or not query.has_tree or len(query.text) <= limits.PREPARED_TREE_CHARACTERS_MAX:
-        return prepared
+        return statement
     bare = replace(query, select=NO_TREE)
-    return replace(prepared, statement=replace(statement, query=bare) if isinstance(statement, DeclareCursor) else bare)
+    return replace(statement, query=bare) if isinstance(statement, DeclareCursor) else bare
 
 
 def _query(statement: Statement | None) -> Pull | None:

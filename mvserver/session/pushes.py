@@ -16,7 +16,8 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Result
 from mvserver.session.clock import StatementClock
-from mvserver.session.cursor_rows import CursorRows, RowBudget
+from mvserver.session.cursor_rows import CursorRows
+from mvserver.session.held_memory import HeldShare
 from mvserver.session.results import DiscardOnClose, WatchedBatches
 from mvserver.session.state import SessionState
 from mvserver.sql.push import push_query
@@ -103,7 +104,7 @@ class PushRunner:
 class PushCursorRows(CursorRows):
     """The rows of a cursor over a push query: FETCH waits for the first, and gives those that are there."""
 
-    def __init__(self, source: WatchedPush, *, budget: RowBudget, wait_s: Callable[[], float | None]) -> None:
+    def __init__(self, source: WatchedPush, *, budget: HeldShare, wait_s: Callable[[], float | None]) -> None:
         super().__init__(DiscardOnClose(source), keep=False, budget=budget)
         self._push = source
         self._wait_s = wait_s

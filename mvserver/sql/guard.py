@@ -34,6 +34,9 @@ _BOUNDARIES = frozenset(
 # Lists whose literals are one node of the tree (``literal_runs``), by the word before them: how they open and close,
 # and whether several follow each other, as the rows of VALUES do.
 _LISTS = {"in": ("(", ")", False), "array": ("[", "]", False), "values": ("(", ")", True)}
+_BEFORE_NAMES = frozenset({".", "::", "as"})
+_BEFORE_OPERANDS = frozenset({"all", "by", "distinct"})  # words of no operand, behind which one begins
+_OPENING, _ITEM, _NEGATIVE, _BEHIND_ITEM, _BEHIND_ROW = range(5)  # what a list waits for, or has just had
 _LITERALS = frozenset({NUMBER, STRING, PARAMETER})
 _SET_OPERATIONS = frozenset({"union", "intersect", "except"})
 
@@ -59,10 +62,11 @@ class _Level:
     the prefix operators that wait for their operand.
     """
 
-    __slots__ = ("depth", "finished", "is_case", "prefixes")
+    __slots__ = ("depth", "finished", "is_case", "of_position", "prefixes")
 
     def __init__(self, is_case: bool) -> None:
         self.is_case = is_case
+        self.of_position = False  # position(... IN ...), whose IN is none of a list
         self.depth = 0
         self.finished = 0
         self.prefixes = 0
@@ -127,43 +131,69 @@ class _Walk:
 
 
 class _Lists:
-    """Tells, token by token, what belongs to a list of literals and so costs the parser next to nothing."""
+    """Counts the tokens of lists of literals that the parser makes one node of (``literal_runs``): they cost it next to
+    nothing. A list is known as such when its bracket closes, or a row of VALUES when its own does."""
 
-    __slots__ = ("_form", "_inside")
+    __slots__ = ("_form", "_literals", "_literals_of_rows", "_pending", "_rows", "_state", "_width", "free")
 
     def __init__(self) -> None:
+        self.free = 0
         self._form: tuple[str, str, bool] | None = None
-        self._inside = False
+        self._state = _OPENING
+        self._pending = 0  # tokens of a list or row that has not ended
+        self._literals = 0
+        self._rows = self._literals_of_rows = self._width = 0
 
-    def has(self, token: Token) -> bool:
-        kind, form = token.kind, self._form
-        if kind is WORD:
-            self._form, self._inside = _LISTS.get(token.text), False
-            return False
-        if form is None:
-            return False
-        opening, closing, rows = form
-        if kind is OPERATOR:
-            if token.text == "," and (rows or self._inside):
-                return True
-            if token.text == "-" and self._inside:
-                return True
-            if token.text == (closing if self._inside else opening):
-                self._inside = not self._inside
-                if not rows and not self._inside:
-                    self._form = None
-                return rows
-        elif self._inside and kind in _LITERALS:
-            return True
-        self._form = None
-        return False
+    def begin(self, form: tuple[str, str, bool] | None) -> None:
+        """Behind a word, which a list may follow; None where none may."""
+        self._form = form
+        if form is not None:
+            self._state = _OPENING
+            self._pending = self._literals = self._rows = self._literals_of_rows = self._width = 0
+
+    def see(self, token: Token) -> None:
+        """Any token but a word."""
+        if self._form is None:
+            return
+        opening, closing, rows = self._form
+        kind, state, text = token.kind, self._state, token.text
+        self._pending += 1
+        if (kind is NUMBER and state in (_ITEM, _NEGATIVE)) or (kind is STRING and state is _ITEM):
+            self._literals += 1
+            self._state = _BEHIND_ITEM
+        elif kind is not OPERATOR:
+            self._form = None
+        elif text == "," and state is _BEHIND_ITEM:
+            self._state = _ITEM
+        elif text == "," and state is _BEHIND_ROW:
+            self._state = _OPENING
+        elif text == "-" and state is _ITEM:
+            self._state = _NEGATIVE
+        elif text == opening and state is _OPENING:
+            self._state = _ITEM
+        elif text == closing and state is _BEHIND_ITEM and rows:
+            self._end_row()
+        else:
+            if text == closing and state is _BEHIND_ITEM and self._literals > limits.LITERALS_APART_MAX:
+                self.free += self._pending
+            self._form = None
+
+    def _end_row(self) -> None:
+        """The first rows are nodes, and each whose width differs from that before it."""
+        apart = self._rows <= limits.LITERALS_APART_MAX and self._literals_of_rows <= limits.ROW_LITERALS_APART_MAX
+        if not apart and self._literals == self._width:
+            self.free += self._pending
+        self._rows += 1
+        self._literals_of_rows += self._literals
+        self._width = self._literals
+        self._state = _BEHIND_ROW
+        self._pending = self._literals = 0
 
 
 def check_tokens(tokens: Sequence[Token]) -> None:
     """54001 for a statement whose tree would be too deep, 54000 for one that would take too long to parse."""
     walk = _Walk()
     operand_before = False  # whether an operator that follows is binary
-    counted = 0
     set_operations = 0
     dots = 0
     lists = _Lists()
@@ -171,8 +201,13 @@ def check_tokens(tokens: Sequence[Token]) -> None:
         if not index % interrupts.EVERY:
             interrupts.check()
         kind = token.kind
-        if not lists.has(token):
-            counted += 1
+        if kind is WORD:
+            form = _LISTS.get(token.text)
+            if form is not None and _is_no_list(token, tokens[index - 1].text, walk.level, operand_before):
+                form = None
+            lists.begin(form)
+        else:
+            lists.see(token)
         if kind in _LITERALS:
             operand_before = True
             if walk.level.prefixes:
@@ -194,6 +229,7 @@ def check_tokens(tokens: Sequence[Token]) -> None:
                 if text == "[" and operand_before:
                     walk.chain(token)  # a subscript stands above what it is applied to
                 walk.open(token, is_case=False)
+                walk.level.of_position = tokens[index - 1].text.lower() == "position"
                 operand_before = False
             elif text in _CLOSE:
                 walk.close(token, is_case=False)
@@ -234,6 +270,7 @@ def check_tokens(tokens: Sequence[Token]) -> None:
         else:
             operand_before = True
             walk.operand()
+    counted = len(tokens) - lists.free
     if counted > limits.STATEMENT_TOKENS_MAX:
         raise SqlError(
             sqlstates.PROGRAM_LIMIT_EXCEEDED,
@@ -243,6 +280,13 @@ def check_tokens(tokens: Sequence[Token]) -> None:
             hint="Split it into several statements.",
             position=tokens[0].position,
         )
+
+
+def _is_no_list(word: Token, before: str, level: _Level, operand_before: bool) -> bool:
+    """Whether the word is none of those before a list where it stands: a type, a column or an argument's clause."""
+    if word.text == "array":
+        return before in _BEFORE_NAMES or (operand_before and before not in _BEFORE_OPERANDS)
+    return word.text == "in" and level.of_position
 
 
 def check_nesting(depth: int, token: Token) -> None:

@@ -7,6 +7,7 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -22,12 +23,15 @@ class Called:
     most: int
     kind: str = "scalar"  # aggregate, ordered (an aggregate that needs WITHIN GROUP), window (needs OVER), rows
 
+    def takes(self, arguments: int) -> bool:
+        return self.least <= arguments <= self.most
+
 
 GROUPS: dict[str, str] = {
     "Numbers": """
         abs 1, acos 1, acosh 1, asin 1, asinh 1, atan 1, atan2 2, atanh 1, cbrt 1, ceil 1, ceiling 1, cos 1, cosh 1,
         cot 1, degrees 1, div 2, exp 1, floor 1, gcd 2, greatest 1+, lcm 2, least 1+, ln 1, log 1-2, log10 1, mod 2,
-        num_nonnulls 1-2, num_nulls 1-2, pi 0, pow 2, power 2, radians 1, random 0, round 1-2, sign 1, sin 1, sinh 1,
+        num_nonnulls 1+, num_nulls 1+, pi 0, pow 2, power 2, radians 1, random 0, round 1-2, sign 1, sin 1, sinh 1,
         sqrt 1, tan 1, tanh 1, trunc 1-2, width_bucket 4""",
     "Text and bytes": """
         ascii 1, bit_length 1, btrim 1-2, char_length 1, character_length 1, chr 1, concat 1+, concat_ws 2+,
@@ -103,15 +107,28 @@ GROUPS: dict[str, str] = {
 }
 """By kind: names, how many arguments they take, and what they are where they are no plain functions."""
 
+OTHER_FORMS = """
+    array_position 3, array_to_json 2, cume_dist 1+, dense_rank 1+, generate_series 4, generate_subscripts 3,
+    json_strip_nulls 2, length 2, parse_ident 2, percent_rank 1+, random 2, rank 1+, regexp_count 3-4, regexp_match 3,
+    regexp_replace 5-6, regexp_split_to_array 3, regexp_split_to_table 3, row_to_json 2, string_to_table 3, timezone 1,
+    width_bucket 2"""
+"""Further numbers of arguments that PostgreSQL has, and pull queries have not."""
+
 
 @cache
 def table() -> dict[str, Called]:
-    found = {}
-    for text in GROUPS.values():
-        for entry in " ".join(text.split()).split(", "):
-            name, arguments, *kind = entry.split(" ")
-            least, _, most = arguments.partition("-")
-            if arguments.endswith("+"):
-                least, most = arguments[:-1], str(MANY)
-            found[name] = Called(name, int(least), int(most or least), *kind)
-    return found
+    return {called.name: called for text in GROUPS.values() for called in _read(text)}
+
+
+@cache
+def other_forms() -> dict[str, Called]:
+    return {called.name: called for called in _read(OTHER_FORMS)}
+
+
+def _read(text: str) -> Iterator[Called]:
+    for entry in " ".join(text.split()).split(", "):
+        name, arguments, *kind = entry.split(" ")
+        least, _, most = arguments.partition("-")
+        if arguments.endswith("+"):
+            least, most = arguments[:-1], str(MANY)
+        yield Called(name, int(least), int(most or least), *kind)

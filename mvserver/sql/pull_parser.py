@@ -30,6 +30,12 @@ from mvserver.sql.windows import WINDOWS
 _AS_WRITTEN = frozenset({"TO_CHAR", "TO_DATE", "INITCAP", "VAR_SAMP", "REGEXP_LIKE"})
 """Functions of which sqlglot's node would not tell how they were written, or would be spelled in another way."""
 _GRAMMAR = frozenset({"ARRAY", "CASE", "CAST", "COALESCE", "EXISTS", "NULLIF", "ROW"})
+GRAMMAR_WORDS = frozenset({
+    "all", "any", "array", "case", "cast", "coalesce", "exists", "greatest", "grouping", "least", "nullif", "row",
+    "some", "trim", "variadic",
+})  # fmt: skip
+"""What looks like a call and is grammar: quoted or with a schema before it, each is a function that does not exist."""
+_QUERY_WORDS = frozenset({TokenType.SELECT, TokenType.WITH, TokenType.VALUES})
 _NOT_POSTGRESQLS = frozenset({
     "ARGMAX", "ARGMIN", "ARG_MAX", "ARG_MIN", "CEIL", "CHAR", "CHR", "CONVERT", "DECODE", "FLOOR", "GAP_FILL", "MATCH",
     "MAX_BY", "MIN_BY", "OPENJSON", "SAFE_CAST", "TRY_CAST", "TRY_CONVERT", "WEIGHT_STRING",
@@ -141,6 +147,14 @@ def _placed(parse: Any) -> Any:
     return placed
 
 
+def _is_array_word(node: exp.Expr | None) -> bool:
+    """Whether it is the word before a constructor's brackets: no column of that name, quoted or behind a dot."""
+    if not isinstance(node, exp.Column) or node.args.get("table") is not None:
+        return False
+    word = node.this
+    return isinstance(word, exp.Identifier) and not word.quoted and word.name.lower() == "array"
+
+
 class PullParser(PostgresParser):
     """sqlglot's parser with our errors and a few overridden productions."""
 
@@ -175,6 +189,7 @@ class PullParser(PostgresParser):
         kind: parse for kind, parse in PostgresParser.RANGE_PARSERS.items() if kind != TokenType.FOR
     }
     TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = {}  # json '…' is a cast, as every type before a text
+    ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}  # what is before the brackets may be a column: _parse_bracket
     OPTIONAL_ALIAS_TOKEN_CTE = False
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {  # initcap is a macro: sqlglot's spelling of it is not PostgreSQL's
         word: parse
@@ -254,6 +269,11 @@ class PullParser(PostgresParser):
     def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         token = self._curr
         self._arguments: int | None = None
+        if self._next.token_type == TokenType.L_PAREN and token.text.lower() in GRAMMAR_WORDS:
+            if token.token_type == TokenType.IDENTIFIER or self._prev.token_type == TokenType.DOT:
+                kwargs["anonymous"] = True
+            elif token.text == "array":
+                self._check_array_query()
         try:
             found = super()._parse_function_call(*args, **kwargs)
             _note_call(found, token, self._arguments)
@@ -267,6 +287,14 @@ class PullParser(PostgresParser):
                 position=token.start + 1,
             ) from None
 
+    def _check_array_query(self) -> None:
+        """Behind ARRAY stands a query in brackets."""
+        at = self._index + 1
+        while at < self._tokens_size and self._tokens[at].token_type == TokenType.L_PAREN:
+            at += 1
+        if at < self._tokens_size and self._tokens[at].token_type not in _QUERY_WORDS:
+            raise PullError(self._tokens[at], "a query is missing")
+
     def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
         found = super()._parse_function_args(alias)
         several = [item for item in found if isinstance(item, exp.Distinct)]
@@ -275,14 +303,15 @@ class PullParser(PostgresParser):
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         """A list without ARRAY before it is noted as such; a long one of literals behind ARRAY is one node."""
-        if isinstance(this, exp.Column | exp.Identifier) and this.name.lower() == "array":
+        bare = this is None and self._curr.token_type == TokenType.L_BRACKET
+        if _is_array_word(this) and self._curr.token_type == TokenType.L_BRACKET:
             literals = literal_runs.bracketed(self._tokens, self._index, self._tokens_size, _SQUARE)
             if literals is not None and len(literals[0]) > limits.LITERALS_APART_MAX:
                 self._advance(literals[1] - self._index)
                 return self._parse_bracket(
                     exp.Array(expressions=literal_runs.items(literals[0]), bracket_notation=True)
                 )
-        bare = this is None and self._curr.token_type == TokenType.L_BRACKET
+            this = None
         found = super()._parse_bracket(this)
         array = found
         while bare and isinstance(array, exp.Bracket):
@@ -337,6 +366,7 @@ class PullParser(PostgresParser):
             parse_method = self._parse_array_length
         first = parse_method()
         items = [] if first is None else [first]
+        literals = len(first.expressions) if isinstance(first, exp.Tuple) else 0
         while self._curr.token_type == sep:
             if first is None:
                 self.raise_error("something is missing before the comma")
@@ -345,7 +375,11 @@ class PullParser(PostgresParser):
             if item is None:
                 self.raise_error("something is missing behind the comma")
             items.append(item)
-            if len(items) > limits.LITERALS_APART_MAX and isinstance(item, exp.Tuple):
+            if not isinstance(item, exp.Tuple):
+                continue
+            literals += len(item.expressions)
+            wide = literals > limits.ROW_LITERALS_APART_MAX and parse_method == self._parse_value
+            if wide or len(items) > limits.LITERALS_APART_MAX:
                 run = literal_runs.rows(self._tokens, self._index, self._tokens_size, len(item.expressions))
                 if run is not None:
                     items.append(run[0])

@@ -14,8 +14,9 @@ import mmap
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from mvserver import limits
 from mvserver.errors import SqlError
@@ -32,16 +33,18 @@ _EMPTY = b"\0"
 class Batch:
     """Records that are evaluated together. ``source`` is the id of a pipeline, or of a query that writes.
 
-    ``start`` is where they begin; None where that was too long to be noted. ``place`` is a digest of it.
+    ``start`` is where they begin and ``end`` where they end; None where that was too long to be noted. ``place`` is a
+    digest of the start.
     """
 
     source: str
     place: str
     start: Position | None
+    end: Position | None = None
 
     @classmethod
-    def of(cls, source: str, start: Position) -> Batch:
-        return cls(source, hashlib.blake2b(encode(start).encode(), digest_size=16).hexdigest(), start)
+    def of(cls, source: str, start: Position, end: Position | None = None) -> Batch:
+        return cls(source, hashlib.blake2b(encode(start).encode(), digest_size=16).hexdigest(), start, end)
 
     def is_in(self, reader: SourceReader, start: Position, end: Position) -> bool:
         """Whether a batch from ``start`` to ``end`` has the first of these records in it."""
@@ -53,7 +56,12 @@ class Batch:
             return False
 
     def as_json(self) -> Mapping[str, object]:
-        return {"source": self.source, "place": self.place, "start": self.start}
+        return {"source": self.source, "place": self.place, "start": self.start, "end": self.end}
+
+    @classmethod
+    def of_json(cls, known: Mapping[str, Any]) -> Batch:
+        """Raises KeyError or TypeError for what is none."""
+        return cls(str(known["source"]), str(known["place"]), known["start"], known.get("end"))
 
 
 class BatchRegister:
@@ -69,13 +77,14 @@ class BatchRegister:
         self._free = list(range(limits.BATCHES_IN_PROGRESS_MAX))
         self._under_way: dict[int, tuple[Batch, int | None]] = {}
         self._next = 0
+        self._closed = False
 
     def begin(self, batch: Batch) -> int:
         """A number for :meth:`end`."""
         with self._lock:
             number = self._next
             self._next += 1
-            slot = self._free.pop() if self._free else None
+            slot = self._free.pop() if self._free and not self._closed else None
             self._under_way[number] = (batch, slot)
             if slot is not None:
                 self._write(slot, _noted(batch))
@@ -93,8 +102,9 @@ class BatchRegister:
             return [batch for batch, _ in self._under_way.values()]
 
     def close(self) -> None:
-        """Of a server that ends in order: nothing is under way."""
+        """Of a server that ends in order: nothing is under way, and what may still begin is not noted."""
         with self._lock:
+            self._closed = True
             self._map[:] = bytes(len(self._map))
 
     def _write(self, slot: int, noted: bytes) -> None:
@@ -108,8 +118,7 @@ class BatchRegister:
             if self._map[at] == 1:
                 text = self._map[at + 1 : at + _SLOT_BYTES].split(_EMPTY, 1)[0]
                 with contextlib.suppress(ValueError, KeyError, TypeError):  # of a damaged file: nothing is blamed
-                    known = json.loads(text)
-                    found.append(Batch(str(known["source"]), str(known["place"]), known["start"]))
+                    found.append(Batch.of_json(json.loads(text)))
         return found
 
 
@@ -128,7 +137,6 @@ def _mapped(path: Path, size: int) -> mmap.mmap:
 
 
 def _noted(batch: Batch) -> bytes:
-    text = json.dumps(batch.as_json()).encode()
-    if len(text) > _SLOT_BYTES - 2:
-        text = json.dumps(Batch(batch.source, batch.place, None).as_json()).encode()
-    return text + _EMPTY
+    shorter = (batch, replace(batch, end=None), replace(batch, start=None, end=None))
+    texts = [json.dumps(each.as_json()).encode() for each in shorter]
+    return next((text for text in texts if len(text) <= _SLOT_BYTES - 2), texts[-1]) + _EMPTY

@@ -35,6 +35,16 @@ class BatchOverran(Exception):  # noqa: N818 - not an error yet: the batch is tr
         self.limit_s = limit_s
 
 
+class BatchTooLarge(Exception):  # noqa: N818 - as the former
+    """The rows of a batch came to more bytes than Spark may send."""
+
+    def __init__(self, records: int, records_max: int) -> None:
+        super().__init__(
+            f"the rows of a batch of about {records} records came to more bytes than Spark may send; it is tried with "
+            f"{records_max}"
+        )
+
+
 class BatchUnwanted(Exception):  # noqa: N818 - not an error: nobody wants the batch any more
     """A query that took part was dropped or stopped, or the pipeline ends."""
 
@@ -63,7 +73,7 @@ class _Watched:
 
 
 class _Watch:
-    """Its thread lives as long as there is something to look at."""
+    """Its thread is started with the first batch and lives as long as the process."""
 
     def __init__(self) -> None:
         self._lock = threading.Condition()

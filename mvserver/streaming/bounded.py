@@ -21,6 +21,7 @@ from mvserver import limits, sqlstates
 from mvserver.compiler.changelogs import over_changelog
 from mvserver.compiler.plans import ErrorHandling, Projection
 from mvserver.errors import SqlError
+from mvserver.streaming.batch_size import BatchSize
 from mvserver.streaming.batch_watch import BatchOverran, BatchUnwanted
 from mvserver.streaming.evaluate import Evaluated
 from mvserver.streaming.evaluator import BatchEvaluator
@@ -38,7 +39,8 @@ from spark_sinks.duckdb.rows_now import RowsNow
 from spark_sinks.duckdb.state import AppendState
 
 _NAME = "bounded"  # of what such a read has instead of a query and a view
-_ROUND_MIN = 100  # records: a round is never made smaller than this
+_ROUND_MIN = 100  # records: the first round is not smaller than this
+_GROWTH = 4  # by so much the next round may be larger
 
 
 class BoundedReads:
@@ -98,28 +100,26 @@ class BoundedReads:
                 reader, _fail, timeout_s=self._timeout_s, still_wants=lambda subscriber: not stopped()
             )
             start, end = span
-            records_max = limits.BOUNDED_ROUND_RECORDS_MAX
-            if rows_max is not None:
-                records_max = max(_ROUND_MIN, min(records_max, rows_max))
+            first = None if rows_max is None else max(_ROUND_MIN, rows_max)
+            size = BatchSize(limits.BOUNDED_ROUND_RECORDS_MAX, first=first, growth=_GROWTH)
             while not reader.reached(start, end) and (rows_max is None or rows.count < rows_max):
                 _refuse_stopped(stopped)
-                following = reader.advance(start, reader.limit(start, end, records_max))
+                following = reader.advance(start, reader.limit(start, end, size.records_max))
                 try:
                     evaluated = self._round(rows.target, reader, evaluator, start, following, stopped)
                 except BatchUnwanted:
                     continue  # the next look says why
                 except BatchOverran:
-                    records_max = _ROUND_MIN
+                    size.overran()
                     continue
                 except Exception as error:
-                    if is_too_large(error) and records_max > 1:
-                        records_max = max(1, records_max // 4)
+                    if is_too_large(error) and size.was_too_large():
                         continue
                     raise reader.explain_failure(error, start) from error
                 reader.confirm(start)
                 rows.take(evaluated)
+                size.succeeded(reader.distance(start, following))
                 start = following
-                records_max = min(limits.BOUNDED_ROUND_RECORDS_MAX, records_max * 4)
             if rows.columns_unknown:
                 rows.take(self._round(rows.target, reader, evaluator, start, start, stopped))
             whole = rows.table()

@@ -21,19 +21,20 @@ from pyspark.sql import DataFrame, SparkSession
 from catalog.model import Query
 from mvserver import limits, sqlstates
 from mvserver.compiler.plans import ContinuousPlan, ErrorHandling, Projection
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from mvserver.sql.types import Kind
 from mvserver.streaming.api import QueryState, QueryStatus
 from mvserver.streaming.attempts import attempts
-from mvserver.streaming.batch_watch import BatchOverran, BatchUnwanted, Bound, run_watched
-from mvserver.streaming.evaluator import GROWTH, HONEST_RECORDS_MIN, RECORDS_MIN
+from mvserver.streaming.batch_size import BatchSize
+from mvserver.streaming.batch_watch import BatchOverran, BatchTooLarge, BatchUnwanted, Bound, run_watched
+from mvserver.streaming.evaluator import can_be_smaller, limit_s
 from mvserver.streaming.generation import run_generation
 from mvserver.streaming.isolation import IsolatedError
 from mvserver.streaming.program import build_program
 from mvserver.streaming.rejected import rejected_rows
 from mvserver.streaming.source_watch import health_of
 from mvserver.streaming.spark import SparkGate
-from mvserver.streaming.spark_errors import blame, is_data_error, is_too_large, sql_error
+from mvserver.streaming.spark_errors import blame, is_data_error, sql_error
 from mvserver.streaming.spark_guard import Range, SparkGuard, Unguarded
 from mvserver.streaming.spark_state import SparkLostError, SparkState
 from mvserver.streaming.subscribers import Member, Rate, obstacle_of, stands_for
@@ -105,7 +106,7 @@ class SinkQuery:
         self._latest: Position | None = None
         self._generation = 0
         self._running = False
-        self._records_max = services.records_per_trigger
+        self._size = BatchSize(services.records_per_trigger)
         self._failure: str | None = None
         self._stalled: str | None = None
         self._rate_in, self._rate_out = Rate(), Rate()
@@ -154,7 +155,7 @@ class SinkQuery:
                 if not self._is_held():
                     self._run_generation()
             except Exception as error:  # noqa: BLE001 - whatever ended the query is shown as its cause
-                self._note(error)
+                self._noted(error)
             if self._failure is not None:
                 return
 
@@ -165,7 +166,7 @@ class SinkQuery:
 
     def _run_generation_in(self, session: SparkSession) -> None:
         guard, query_id = self._services.guard, self._query.id
-        records_max = guard.records_max(query_id, self._records_max)
+        records_max = guard.records_max(query_id, self._size.records_max)
         sink = self._open_sink()
         try:
             start = sink.committed_position(expected=self._epoch > 0)
@@ -187,7 +188,7 @@ class SinkQuery:
                     or self._is_held()
                     or self._renewal_is_due()
                     or not guard.is_current(session)
-                    or records_max < guard.records_max(query_id, self._records_max)
+                    or records_max < guard.records_max(query_id, self._size.records_max)
                 ),
                 running=self._set_running,
             )
@@ -233,15 +234,13 @@ class SinkQuery:
         self._rate_out.add(table.num_rows)
         self._last_change_at = time.time()
         self._stalled = None
-        if records * 2 >= self._records_max:
-            self._records_max = min(self._services.records_per_trigger, self._records_max * GROWTH)
+        self._size.succeeded(records)
 
     def _evaluated(self, frame: DataFrame, start: Position, end: Position) -> pa.Table:
         records = self._reader.distance(start, end)
-        divisible = self._reader.divisible(start, end, RECORDS_MIN)
         bound = Bound(
             records,
-            limit_s=self._services.batch_timeout_s * (1.0 if divisible else max(1.0, records / HONEST_RECORDS_MIN)),
+            limit_s=limit_s(self._reader, start, end, records, self._services.batch_timeout_s),
             notice_s=self._services.batch_timeout_s,
             noticed=self._noticed,
             unwanted=self._stopping.is_set,
@@ -249,11 +248,16 @@ class SinkQuery:
         try:
             return run_watched(frame.sparkSession, bound, lambda: self._rows(frame).toArrow())
         except Exception as error:
-            smaller = isinstance(error, BatchOverran) or is_too_large(error)
-            if smaller and self._reader.divisible(start, end, RECORDS_MIN if isinstance(error, BatchOverran) else 1):
-                self._records_max = min(RECORDS_MIN, max(1, records // 4))
+            if can_be_smaller(error, self._reader, start, end):
+                if isinstance(error, BatchOverran):
+                    self._size.overran()
+                    raise
+                if self._size.was_too_large(records):
+                    raise BatchTooLarge(records, self._size.records_max) from error
+            own = blame(error)
+            if own is None:
                 raise
-            raise blame(error) or error from error
+            raise own from error
 
     def _noticed(self, words: str) -> None:
         self._stalled = words
@@ -294,6 +298,14 @@ class SinkQuery:
                 ledger.reject(rows)
         return sum(counts.values())
 
+    def _noted(self, error: Exception) -> None:
+        """The thread goes on whatever hinders it in telling whose failure it was."""
+        try:
+            self._note(error)
+        except Exception:  # noqa: BLE001 - shown as the cause, and tried again
+            self._stalled = words_of(error)
+            _log.exception("what ended query %s could not be noted: %s", self._query.id, self._stalled)
+
     def _note(self, error: BaseException) -> None:
         if self._stopping.is_set():
             return
@@ -302,19 +314,22 @@ class SinkQuery:
         if isinstance(error, SparkLostError):  # all queries show it as long as Spark is not there
             _log.info("query %s stopped: %s", self._query.id, error.detail)
             return
+        if isinstance(error, IsolatedError) and error.ahead and self._size.was_too_large():
+            _log.info("query %s goes on with at most %s records a batch", self._query.id, self._size.records_max)
+            return
         is_cancelled = isinstance(error, SqlError) and error.sqlstate == sqlstates.QUERY_CANCELED
-        if isinstance(error, BatchOverran):
-            self._stalled = str(error)
+        if isinstance(error, (BatchOverran, BatchTooLarge)):
+            self._stalled = words_of(error)
         elif is_data_error(error) or isinstance(error, IsolatedError) or is_cancelled:
             self._failure = str(sql_error(error))
         elif self._position is None:  # the sink could not be opened
-            self._stalled = str(error)
+            self._stalled = words_of(error)
         else:
             health = health_of(self._reader, self._position)
             if health.state == "failed":
                 self._failure = health.cause
             else:
-                self._stalled = health.cause or str(self._reader.explain_failure(error, self._position))
+                self._stalled = health.cause or words_of(self._reader.explain_failure(error, self._position))
         _log.warning("query %s stopped: %s", self._query.id, self._failure or self._stalled)
 
     def _watch(self) -> None:

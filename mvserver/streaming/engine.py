@@ -103,6 +103,7 @@ class Engine:
 
     def abandon(self) -> None:
         """Where ``stop`` takes too long: nothing is to live on behind the server."""
+        self._isolation.close()  # first: what is given up is no suspect
         self._spark.abandon()
 
     # --- StreamingEngine --------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from mvserver.streaming.spark_errors import blame, is_too_large
 from mvserver.streaming.subscribers import Subscriber
 from mvserver.streaming.targets import Target
 from mvserver.streaming.windowing import SpreadKey, spread_key
-from spark_sinks.base import SourceReader
+from spark_sinks.base import Position, SourceReader
 from spark_sinks.duckdb.state import UpsertState
 
 ROW_MODE_RECORDS_MAX = 20_000  # below, shipping evaluated records is cheaper than a shuffle (measured)
@@ -36,6 +36,20 @@ GROWTH = 16  # by so much the next batch may be larger, once few records were ev
 HONEST_RECORDS_MIN = 50_000  # of a single file, which cannot be divided: so many may take a whole timeout
 _LOOK_AGAIN_BATCHES = 20
 _PROGRAMS_MAX = 50  # cached; a program belongs to one set of subscribers, and sets change
+
+
+def limit_s(reader: SourceReader, start: Position, end: Position, records: int, timeout_s: float) -> float:
+    """How long a batch may take. One that cannot be divided, as a large file, may take longer, by its records."""
+    return (
+        timeout_s if reader.divisible(start, end, RECORDS_MIN) else timeout_s * max(1.0, records / HONEST_RECORDS_MIN)
+    )
+
+
+def can_be_smaller(error: Exception, reader: SourceReader, start: Position, end: Position) -> bool:
+    """Whether a batch failed for its size, and fewer records can be tried: nobody is to blame for it yet."""
+    if isinstance(error, BatchOverran):
+        return reader.divisible(start, end, RECORDS_MIN)
+    return is_too_large(error) and reader.divisible(start, end, 1)
 
 
 class BatchEvaluator:
@@ -88,7 +102,11 @@ class BatchEvaluator:
                     raise
                 shares = left
             except Exception as error:
-                if not shares or self._is_divisible(error, shares) or blame(error) is None:
+                if (
+                    not shares
+                    or blame(error) is None
+                    or can_be_smaller(error, self._reader, shares[0].start, shares[0].end)
+                ):
                     raise
                 return self._each_alone(frame, shares, records)
 
@@ -107,24 +125,17 @@ class BatchEvaluator:
         return (combined(parts) if parts else NOTHING), good
 
     def _watched(self, frame: DataFrame, shares: Sequence[Share], records: int) -> Evaluated:
+        whole = shares[0] if shares else None
         bound = Bound(
             records,
             limit_s=self._timeout_s
-            * max(1.0, records / HONEST_RECORDS_MIN if not self._can_be_halved(shares) else 1.0),
+            if whole is None
+            else limit_s(self._reader, whole.start, whole.end, records, self._timeout_s),
             notice_s=self._timeout_s,
             noticed=self._noticed,
             unwanted=lambda: not all(self._still_wants(share.subscriber) for share in shares),
         )
         return run_watched(frame.sparkSession, bound, lambda: self._together(frame, shares, records))
-
-    def _is_divisible(self, error: Exception, shares: Sequence[Share]) -> bool:
-        """Whether fewer records are to be tried after such an error."""
-        if isinstance(error, BatchOverran):
-            return self._can_be_halved(shares)
-        return is_too_large(error) and self._reader.divisible(shares[0].start, shares[0].end, 1)
-
-    def _can_be_halved(self, shares: Sequence[Share]) -> bool:
-        return bool(shares) and self._reader.divisible(shares[0].start, shares[0].end, RECORDS_MIN)
 
     def _together(self, frame: DataFrame, shares: Sequence[Share], records: int) -> Evaluated:
         targets = [share.subscriber.target for share in shares]

@@ -15,7 +15,7 @@ from sys import maxsize
 from pyspark.sql import SparkSession
 
 from mvserver import sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from mvserver.streaming.batch_watch import BatchUnwanted
 from mvserver.streaming.committer import Committer
 from mvserver.streaming.evaluator import BatchEvaluator
@@ -77,7 +77,7 @@ class Filler:
                 self._roster.notice(error)
                 _log.exception("views could not be filled")
                 with self._roster.lock:
-                    self._roster.stalled = str(error)
+                    self._roster.stalled = words_of(error)
                 self._stopping.wait(_RETRY_S)
 
     def _turn(self) -> None:
@@ -192,22 +192,24 @@ class Filler:
             return
         if self._stopping.is_set():
             return
-        self._roster.notice(error)
-        smaller = self._roster.shrink_batches(error)
         lost = isinstance(error, SparkLostError)  # which all queries show as long as Spark is not there
-        cause = self._reader.explain_failure(error, group[0].position)
-        if not smaller and not lost:
-            _log.warning("filling %s failed: %s", [s.query_id for s in group], cause)
+        if not lost:
+            self._roster.notice(error)
+        smaller = not lost and self._roster.shrink_batches(error)
         with self._roster.lock:
             for subscriber in group:
                 subscriber.claimed = subscriber.position
                 subscriber.left_by_round = None
-        if isinstance(cause, SqlError) and cause.sqlstate == sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
+        cause = self._reader.explain_failure(error, group[0].position)
+        if not smaller and not lost:
+            _log.warning("filling %s failed: %s", [s.query_id for s in group], words_of(cause))
+        lasts = isinstance(cause, SqlError) and cause.sqlstate == sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE
+        if isinstance(cause, SqlError) and lasts and not smaller:
             for subscriber in group:
                 self._roster.fail(subscriber, cause)
         elif not smaller and not lost:
             with self._roster.lock:
-                self._roster.stalled = str(cause)
+                self._roster.stalled = words_of(cause)
         if not smaller and not lost:
             self._stopping.wait(_RETRY_S)
 

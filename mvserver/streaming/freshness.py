@@ -147,8 +147,8 @@ class _ViewEnd:
             sentence += "source had when the query arrived."
         if kept.interruption is not None:
             sentence += f" {kept.interruption}."
-        elif pipeline.stalled:
-            sentence += f" The source does not answer: {pipeline.stalled}."
+        elif pipeline.standstill:
+            sentence += f" {pipeline.standstill}"
         elif not pipeline.running:
             sentence += " It is not being read at this moment: Spark is starting, or the pipeline is."
         moment = kept.confirmed_at()

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from mvserver import sqlstates
 from mvserver.compiler.capabilities import bounded
 from mvserver.compiler.failures import raised
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 
 _CLASS = "mvserver.Bounded"
 _BOXES = {"String": "String", "int": "Integer", "long": "Long", "boolean": "Boolean"}
@@ -103,7 +103,7 @@ def check_pattern(session: SparkSession, pattern: str) -> None:
     try:
         method.invoke(None, values)
     except Exception as error:
-        raise raised(str(error)) or SqlError(sqlstates.INTERNAL_ERROR, f"{error}") from error
+        raise raised(words_of(error)) or SqlError(sqlstates.INTERNAL_ERROR, words_of(error)) from error
 
 
 def _compiled(jvm: Any) -> dict[str, bytes]:

@@ -11,13 +11,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from mvserver.streaming.attempts import attempts
 from mvserver.streaming.batch_watch import BatchUnwanted
 from mvserver.streaming.committer import Committer
@@ -75,7 +75,13 @@ class Pipeline:
         self.reader = reader
         self._services = services
         self._stopping = threading.Event()
-        self._roster = Roster(reader, services.writer, records_max=services.records_per_trigger, failed=services.failed)
+        self._roster = Roster(
+            reader,
+            services.writer,
+            records_max=services.records_per_trigger,
+            failed=services.failed,
+            is_suspect=lambda: services.guard.is_suspect(pipeline_id),
+        )
         self._evaluator = BatchEvaluator(
             reader,
             self._roster.fail,
@@ -128,6 +134,7 @@ class Pipeline:
     def stop(self) -> None:
         """Between batches; what was evaluated is committed."""
         self._stopping.set()
+        self.reader.give_up()
         self._watch.stop()
         self._committer.pace.wake()
         with self._roster.lock:
@@ -149,6 +156,11 @@ class Pipeline:
     def stalled(self) -> str | None:
         """Why the source does not answer, or the query does not run at this moment."""
         return self._roster.stalled
+
+    @property
+    def standstill(self) -> str | None:
+        """The same as a sentence."""
+        return self._roster.standstill()
 
     @property
     def latest(self) -> Position | None:
@@ -226,7 +238,7 @@ class Pipeline:
             try:
                 self._run_generation()
             except Exception as error:  # noqa: BLE001 - whatever ended the query is shown as its cause
-                self._note_failure(error)
+                self._noted(error)
 
     def _await_reader(self) -> None:
         """Until somebody wants what is read."""
@@ -289,14 +301,26 @@ class Pipeline:
     def _set_running(self, running: bool) -> None:
         self._roster.running = running
 
+    def _noted(self, error: Exception) -> None:
+        """The thread goes on whatever hinders it in telling whose failure it was."""
+        try:
+            self._note_failure(error)
+        except Exception as hindrance:  # noqa: BLE001 - shown as the cause, and the generation is tried again
+            self._roster.notice(hindrance)
+            _log.exception("what ended pipeline %s could not be noted: %s", self.id, words_of(error))
+            with self._roster.lock:
+                self._roster.stalled = words_of(error)
+
     def _note_failure(self, error: BaseException) -> None:
-        if self._stopping.is_set() or isinstance(error, BatchUnwanted) or self._roster.shrink_batches(error):
-            return
-        if self._roster.notice(error):  # no query is to blame
-            self._roster.stalled = str(error)
+        if self._stopping.is_set() or isinstance(error, BatchUnwanted):
             return
         if isinstance(error, SparkLostError):  # all queries show it as long as Spark is not there
             _log.info("pipeline %s stopped: %s", self.id, error.detail)
+            return
+        if self._roster.shrink_batches(error):
+            return
+        if self._roster.notice(error):  # no query is to blame
+            self._roster.stalled = words_of(error)
             return
         if isinstance(error, IsolatedError):
             self._committer.settle()  # the batches before it count; the queries fail behind them
@@ -308,13 +332,13 @@ class Pipeline:
         _log.warning("pipeline %s stopped: %s (source %s: %s)", self.id, cause, health.state, health.cause)
         with self._roster.lock:
             if health.state == "stalled":
-                self._roster.stalled = health.cause
+                self._roster.stalled = self._roster.silence = health.cause
             elif health.state == "ok":
-                self._roster.stalled = str(cause)  # tried again; a cause that stays is shown as long
+                self._roster.stalled = words_of(cause)  # tried again; a cause that stays is shown as long
         if health.state == "failed":
-            self._roster.fail_at(known, health.cause or str(cause))
+            self._roster.fail_at(known, health.cause or words_of(cause))
         elif isinstance(cause, SqlError) and cause.sqlstate in LASTING:
-            self._roster.fail_at(known, str(cause))
+            self._roster.fail_at(known, words_of(cause))
 
     def _take_batch(
         self, session: SparkSession, frame: Callable[[], DataFrame], batch_id: int, checkpoint: str
@@ -359,7 +383,8 @@ class Pipeline:
         if in_duckdb is not None:
             return in_duckdb
         records, services = self.reader.distance(whole.start, whole.end), self._services
-        with services.guard.evaluating(session, whole, services.gate.admitted(), self._stopping.is_set):
+        read = replace(whole, start=_least(self.reader, [whole.start, *(share.start for share in others)]))
+        with services.guard.evaluating(session, read, services.gate.admitted(), self._stopping.is_set):
             began = time.monotonic()
             parts = [self._evaluator.evaluate(frame(), shares, records)]
             for share in others:
@@ -398,3 +423,12 @@ class Pipeline:
         """Not while a round of its history is under way, which could be committed after this batch."""
         ready = subscriber.wants_batches and not subscriber.unverified and not subscriber.busy
         return ready and encode(subscriber.claimed) == encode(start)
+
+
+def _least(reader: SourceReader, starts: Sequence[Position]) -> Position:
+    """Where the earliest of these begins: all that is read together is behind it."""
+    least = starts[0]
+    for start in starts[1:]:
+        if reader.reached(least, start):
+            least = start
+    return least

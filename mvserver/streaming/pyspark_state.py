@@ -5,6 +5,7 @@ It reaches into PySpark's classic classes, whose version is pinned exactly.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 
@@ -12,12 +13,15 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext, SparkFiles
 from pyspark.sql import SparkSession, SQLContext
 
+from mvserver.errors import words_of
+
 _ENDING = (
     "SparkContext was shut down",
     "stopped SparkContext",
     "SparkContext has been shutdown",
     "Shutdown in progress",
 )
+_FATAL = re.compile(r"\bjava\.lang\.(?:OutOfMemoryError|StackOverflowError|InternalError|UnknownError)\b")
 
 
 def forget_jvm() -> None:
@@ -54,13 +58,27 @@ def is_gateway_error(error: BaseException) -> bool:
             return True
         if isinstance(each, Py4JError) and not isinstance(each, Py4JJavaError):  # the latter was thrown in the JVM
             return True
-        if any(words in str(each) for words in _ENDING):
+        if _is_ending(words_of(each)):
             return True
     return False
 
 
+def is_dying(error: BaseException) -> bool:
+    """Whether the JVM is about to end by the error's own words: its context was shut down, or a task met an error
+    after which the executor ends the process. The job has failed before the process has ended."""
+    texts = map(words_of, _chain(error))
+    return any(_is_ending(text) or _FATAL.search(text) is not None for text in texts)
+
+
+def _is_ending(text: str) -> bool:
+    return any(words in text for words in _ENDING)
+
+
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        seen = seen.__cause__ or seen.__context__
+    """The error and its causes, each once: one that is raised from itself is its own cause."""
+    known: set[int] = set()
+    each: BaseException | None = error
+    while each is not None and id(each) not in known:
+        known.add(id(each))
+        yield each
+        each = each.__cause__ or each.__context__

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from mvserver.streaming.attempts import attempts
 from mvserver.streaming.csas import TransactionalSink
 from mvserver.streaming.record_encoding import RecordEncoder
@@ -89,7 +89,7 @@ class Relay:
                     return
                 self._writer.damage.notice(error)
                 _log.warning("relay of query %s stopped: %s", self._output.outbox.query_id, error)
-                self.problem = str(error)
+                self.problem = words_of(error)
             if self.failure is not None:
                 return
 

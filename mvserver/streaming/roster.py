@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.streaming.batch_size import BatchSize
 from mvserver.streaming.batch_watch import BatchOverran
-from mvserver.streaming.evaluator import GROWTH, RECORDS_MIN
+from mvserver.streaming.isolation import IsolatedError
 from mvserver.streaming.spark import LIVE_S
 from mvserver.streaming.spark_errors import error_line, is_too_large
 from mvserver.streaming.subscribers import Rate, Subscriber
@@ -32,7 +33,13 @@ class Roster:
     """
 
     def __init__(
-        self, reader: SourceReader, writer: Writer, *, records_max: int, failed: Callable[[], None] = lambda: None
+        self,
+        reader: SourceReader,
+        writer: Writer,
+        *,
+        records_max: int,
+        failed: Callable[[], None] = lambda: None,
+        is_suspect: Callable[[], bool] = lambda: False,
     ) -> None:
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
@@ -41,16 +48,20 @@ class Roster:
         self.next: Position = {}
         self.error: BaseException | None = None
         self.stalled: str | None = None
+        self.silence: str | None = None  # as the source's last look at itself said it
         self.latest: Position | None = None
         self.running = False
         self.last_batch_at: float | None = None  # when the last live batch was taken, by time.monotonic
         self.rate = Rate()  # of the records that are committed, each counted once however many views it is for
-        self.records_max = records_max
-        self._records_max = records_max
-        self._growing = False  # since a batch took too long
+        self._size = BatchSize(records_max)
         self._reader = reader
         self._writer = writer
         self._failed = failed
+        self._is_suspect = is_suspect
+
+    @property
+    def records_max(self) -> int:
+        return self._size.records_max
 
     def all(self) -> Sequence[Subscriber]:
         with self.lock:
@@ -70,10 +81,12 @@ class Roster:
         return self.last_batch_at is not None and time.monotonic() - self.last_batch_at < LIVE_S
 
     def joins(self, subscriber: Subscriber, start: Position) -> bool:
-        """Whether a batch that begins at ``start`` reads what a subscriber lacks before it."""
-        if not subscriber.wants_batches or subscriber.busy or subscriber.unverified:
+        """Whether a batch that begins at ``start`` reads what a subscriber lacks before it. Not where that may be what
+        Spark ends of, or what takes too long: the others would have to wait for it."""
+        if not subscriber.wants_batches or subscriber.busy or subscriber.unverified or self._is_suspect():
             return False
-        return self._reader.distance(subscriber.claimed, start) <= JOIN_RECORDS_MAX
+        most = min(JOIN_RECORDS_MAX, self.records_max) if self._size.is_reduced else JOIN_RECORDS_MAX
+        return self._reader.distance(subscriber.claimed, start) <= most
 
     def leaves_to_batch(self, subscriber: Subscriber) -> bool:
         """Whether the next batch will take it in, and another round would not bring it nearer."""
@@ -93,16 +106,24 @@ class Roster:
         with self.lock:
             return self.changed.wait_for(condition, timeout_s)
 
+    def standstill(self) -> str | None:
+        """What stands in the way, as a sentence; None where nothing does."""
+        with self.lock:
+            cause = None if self.stalled is None else self.stalled.rstrip(".")
+            if not cause:
+                return None
+            if self.stalled == self.silence:
+                return f"The source does not answer: {cause}."
+            return f"{cause[0].upper()}{cause[1:]}."
+
     def shrink_batches(self, error: BaseException) -> bool:
-        """After a batch that came to more bytes, or took longer, than one may: True where a smaller one can be tried.
-        After one that took too long the next has few records, so that what holds it up is found soon."""
+        """After a batch that came to more bytes, or took longer, than it may, or has refused records at its end: True
+        where a smaller one can be tried."""
         with self.lock:
             if isinstance(error, BatchOverran):
                 self.stalled = str(error)
-                self.records_max, self._growing = min(self.records_max, RECORDS_MIN), True
-            elif is_too_large(error) and self.records_max > 1:
-                self.records_max = max(1, self.records_max // 4)
-            else:
+                self._size.overran()
+            elif not _is_for_size(error) or not self._size.was_too_large():
                 return False
             _log.warning("%s: at most %s records from now on", error_line(error), self.records_max)
             return True
@@ -110,9 +131,7 @@ class Roster:
     def grow_batches(self, records: int) -> None:
         """After a batch in good time, the next ones may be larger again, up to the first limit."""
         with self.lock:
-            if self._growing and records * 2 >= self.records_max:
-                self.records_max = min(self._records_max, self.records_max * GROWTH)
-                self._growing = self.records_max < self._records_max
+            self._size.succeeded(records)
 
     def fail(self, subscriber: Subscriber, error: SqlError) -> None:
         """A query fails where it stands; its siblings go on."""
@@ -177,3 +196,7 @@ class Roster:
             for subscriber in subscribers:
                 subscriber.filled = True
             self.changed.notify_all()
+
+
+def _is_for_size(error: BaseException) -> bool:
+    return is_too_large(error) or (isinstance(error, IsolatedError) and error.ahead)

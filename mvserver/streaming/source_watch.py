@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from mvserver import sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from mvserver.streaming.looks import Looks
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.subscribers import Subscriber
@@ -29,7 +29,7 @@ def health_of(reader: SourceReader, position: Position) -> SourceHealth:
         return SourceHealth("failed" if error.sqlstate == sqlstates.DATA_CORRUPTED else "stalled", str(error))
     except Exception as error:  # noqa: BLE001 - shown as the pipeline's state, and asked again
         _log.exception("a source could not be looked at")
-        return SourceHealth("stalled", f"{type(error).__name__}: {error}")
+        return SourceHealth("stalled", f"{type(error).__name__}: {words_of(error)}")
 
 
 class SourceWatch:
@@ -86,13 +86,22 @@ class SourceWatch:
                 return
             known = self._roster.known_position()
             if known is not None:
-                self._look(number, known)
-                self._looked()
+                try:
+                    self._look(number, known)
+                    self._looked()
+                except Exception as error:  # noqa: BLE001 - as of a full disk; the next look tries again
+                    self._note(error)
             self._wake.wait(self._interval_s)
 
     def stop(self) -> None:
         """``stopping`` is set already."""
         self._wake.set()
+
+    def _note(self, error: Exception) -> None:
+        self._roster.notice(error)
+        _log.exception("what a look at a source found could not be kept")
+        with self._roster.lock:
+            self._roster.stalled = words_of(error)
 
     def _look(self, number: int, known: Position) -> None:
         began = time.time()
@@ -100,6 +109,7 @@ class SourceWatch:
         with self._roster.lock:
             if health.latest is not None or health.state == "failed":
                 self._roster.latest = health.latest  # of a source that has failed the former end means nothing
+            self._roster.silence = health.cause if health.state == "stalled" else None
             if health.state == "stalled":
                 self._roster.stalled = health.cause
             elif health.state == "ok":

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from mvserver import sqlstates
 from mvserver.compiler.lower_spark import REQUIRED_SETTINGS
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from mvserver.spark_jvm import submit_command
 from mvserver.streaming import java_functions
 
@@ -119,7 +119,7 @@ def start_session(options: SparkOptions, environment: Mapping[str, str] | None =
 
 def _words(error: Exception) -> str:
     """What Java says is behind the name of the call, on a line that begins with a colon."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    lines = [line.strip() for line in words_of(error).splitlines() if line.strip()] or [type(error).__name__]
     return next((line[1:].strip() for line in lines if line.startswith(":")), lines[0])[:500].rstrip(".")
 
 

@@ -6,7 +6,7 @@ from pyspark.errors import PySparkException
 
 from mvserver import sqlstates
 from mvserver.compiler.failures import translate
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from mvserver.streaming.batch_watch import BatchOverran
 
 
@@ -14,22 +14,31 @@ def sql_error(error: BaseException) -> SqlError:
     """The user's error behind an exception of pyspark or py4j; XX000 with its first line for what is not a user's."""
     if isinstance(error, SqlError):
         return error
-    condition = error.getCondition() if isinstance(error, PySparkException) else None
-    found = translate(condition, str(error))
+    found = translate(_condition(error), words_of(error))
     if found is not None:
         return found
     return SqlError(sqlstates.INTERNAL_ERROR, "evaluation failed", detail=error_line(error))
 
 
+def _condition(error: BaseException) -> str | None:
+    """Spark's name for it; None where it has none, or the JVM that knows it has ended."""
+    if not isinstance(error, PySparkException):
+        return None
+    try:
+        return error.getCondition()
+    except Exception:  # noqa: BLE001 - py4j and PySpark have many for a JVM that does not answer
+        return None
+
+
 def error_line(error: BaseException) -> str:
     """Its first line, at most 500 characters of it."""
-    first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    first = next((line for line in words_of(error).splitlines() if line.strip()), type(error).__name__)
     return first.strip()[:500]
 
 
 def is_too_large(error: BaseException) -> bool:
     """True where the rows of a batch came to more bytes than the driver takes (``spark.driver.maxResultSize``)."""
-    return "spark.driver.maxResultSize" in str(error)
+    return "spark.driver.maxResultSize" in words_of(error)
 
 
 def is_data_error(error: BaseException) -> bool:

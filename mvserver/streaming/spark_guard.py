@@ -45,6 +45,10 @@ class SparkGuard(Protocol):
         """Around the evaluation of a batch, in its ``place`` at the gate. 55000 for one that ends Spark each time."""
         ...
 
+    def is_suspect(self, source: str) -> bool:
+        """Whether a source has records by which Spark may end, so that each query reads what it lacks by itself."""
+        ...
+
     def records_max(self, source: str, wanted: int) -> int:
         """How many records a batch may have."""
         ...
@@ -67,6 +71,9 @@ class Unguarded:
         stopped: Callable[[], bool],
     ) -> AbstractContextManager[None]:
         return place
+
+    def is_suspect(self, source: str) -> bool:
+        return False
 
     def records_max(self, source: str, wanted: int) -> int:
         return wanted
@@ -98,13 +105,17 @@ class Guarded:
         place: AbstractContextManager[None],
         stopped: Callable[[], bool],
     ) -> Iterator[None]:
-        self.isolation.check(records.source, records.reader, records.start, records.end)
+        of = records.source, records.reader, records.start, records.end
+        self.isolation.check(*of)
         with (
             self.isolation.turn(records.source, stopped),
             place,
-            self.isolation.evaluating(records.source, records.start, lambda error: self._raise_lost(session, error)),
+            self.isolation.evaluating(*of, lambda error: self._raise_lost(session, error)),
         ):
             yield
+
+    def is_suspect(self, source: str) -> bool:
+        return self.isolation.is_suspect(source)
 
     def records_max(self, source: str, wanted: int) -> int:
         return min(wanted, PROBATION_RECORDS_MAX) if self.isolation.on_probation(source) else wanted

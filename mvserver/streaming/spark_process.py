@@ -43,6 +43,7 @@ class SparkProcess:
         self._asked_at: float | None = None  # a question that has no answer yet
         self._killed_for: str | None = None
         self._was_stopped = False
+        self.answers = 0  # to questions, as long as it is well
         self.session: SparkSession | None = None
         self.broken: str | None = None  # why it cannot be talked to although the process may be there
         self.ended = threading.Event()
@@ -150,14 +151,16 @@ class SparkProcess:
     def _ask(self, session: SparkSession) -> None:
         context = session.sparkContext._jsc
         while not self.ended.wait(limits.SPARK_PING_S):
-            self._asked_at = time.monotonic()
+            kills, self._asked_at = oom_kills(), time.monotonic()
             try:
                 stopped = context.sc().isStopped()
             except Exception as error:  # noqa: BLE001 - it is what this thread is there to find out
                 self.broken = f"its gateway is broken: {type(error).__name__}"
             else:
                 self._asked_at = None
+                self._oom_kills = kills  # those of before were not of this process
                 if not stopped:
+                    self.answers += 1
                     continue
                 self.broken = "its context has stopped by itself"
             self._changed()

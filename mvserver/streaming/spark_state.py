@@ -14,7 +14,7 @@ class SparkState:
 
     starting: bool = False  # for the first time since the server was started
     interruption: str | None = None  # why it does not compute now; it goes on by itself
-    problem: str | None = None  # why it will not start
+    problem: str | None = None  # why it does not compute, and will not before the server is started anew
 
 
 class SparkLostError(SqlError):

@@ -105,7 +105,7 @@ def wait_filled(
     backfill = _backfill(subscriber, pipeline)
     share = 0.0 if backfill is None else backfill.share
     interruption = spark().interruption
-    cause = f" The source does not answer: {pipeline.stalled}." if pipeline.stalled else ""
+    cause = f" {pipeline.standstill}" if pipeline.standstill else ""
     cause = cause if interruption is None else f" {interruption}."
     raise SqlError(
         sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -17,10 +17,10 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import SparkSession
 
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from mvserver.spark_jvm import JvmStartError
 from mvserver.streaming.isolation import Isolation
-from mvserver.streaming.pyspark_state import is_gateway_error
+from mvserver.streaming.pyspark_state import is_dying, is_gateway_error
 from mvserver.streaming.spark import START_HINT, SparkOptions
 from mvserver.streaming.spark_process import SHUTTING_DOWN, SparkProcess
 from mvserver.streaming.spark_state import SparkLostError, SparkState
@@ -29,6 +29,9 @@ _log = logging.getLogger(__name__)
 
 _PAUSES_S = (0.0, 1.0, 2.0, 5.0, 10.0)  # before a start, by how many lives were short
 _LOOK_S = 0.5
+_ANSWERS = 2  # behind a failed call: the first of them may be to a question of before
+_ANSWERS_DYING = 4  # where the error says that the JVM is about to end
+_WENT_ON = "_spark_went_on"  # in an error of which that is known
 _SESSION_LOOK_S = 0.25  # how soon somebody who waits for a session sees that it is to stop
 
 
@@ -60,7 +63,7 @@ class SparkSupervisor:
         self._process: SparkProcess | None = None
         self._state = SparkState(starting=True)
         self._problem: SqlError | None = None
-        self._waits_long = False  # for the next start
+        self._waits_long = False  # all starts of this hour are used up, so that nobody waits for the next one
         self._stopped = False
         self._restarts: deque[float] = deque()  # when Spark was started again
         self._last_end = ""
@@ -100,15 +103,37 @@ class SparkSupervisor:
                 self._changed.wait(_SESSION_LOOK_S)
 
     def lost(self, session: SparkSession | None, error: BaseException) -> SparkLostError | None:
-        """Whether a call failed since its Spark has ended. A call may fail a moment before that is known."""
+        """Whether a call failed since its Spark has ended. A call may fail a moment before that is known: then this
+        waits until the JVM has ended, or has answered often enough to show that it goes on."""
         if session is None:
             return None
         if isinstance(error, SparkLostError):
             return error
+        if self.is_current(session) and _WENT_ON not in error.__dict__:
+            dying = is_dying(error)  # asks the JVM for the error's words, so not under the lock
+            if dying or is_gateway_error(error):
+                answers, timeout_s = (
+                    _ANSWERS_DYING if dying else _ANSWERS,
+                    limits.SPARK_DYING_S if dying else limits.SPARK_NOTICED_S,
+                )
+                self._await_end(session, answers, timeout_s)
         with self._changed:
-            if is_gateway_error(error):
-                self._changed.wait_for(lambda: not self.is_current(session), limits.SPARK_NOTICED_S)
-            return None if self.is_current(session) else SparkLostError(self._last_end or "Spark has ended")
+            if self.is_current(session):
+                error.__dict__[_WENT_ON] = True
+                return None
+            return SparkLostError(self._last_end or "Spark has ended")
+
+    def _await_end(self, session: SparkSession, answers: int, timeout_s: float) -> None:
+        """Until the session's Spark has ended, has answered so many questions from now on, or the time is over."""
+        with self._changed:
+            process = self._process
+            enough = answers + (0 if process is None else process.answers)
+            deadline = time.monotonic() + timeout_s
+            while self.is_current(session) and process is not None and process.answers < enough:
+                left_s = deadline - time.monotonic()
+                if left_s <= 0:
+                    return
+                self._changed.wait(min(left_s, _LOOK_S))
 
     def _is_well(self) -> bool:
         return self._session is not None and self._state == SparkState()
@@ -161,6 +186,7 @@ class SparkSupervisor:
             process = self._process
         if process is not None:
             process.kill(SHUTTING_DOWN)
+            process.ended.wait(limits.SPARK_REAPED_S)  # what takes this process's place would have a zombie
 
     def _news(self) -> None:
         with self._changed:
@@ -173,6 +199,19 @@ class SparkSupervisor:
 
     # --- the thread -------------------------------------------------------------------------------------------------
     def _run(self) -> None:
+        try:
+            self._supervise()
+        except Exception as error:  # noqa: BLE001 - whatever it is, who waits for Spark has to know
+            _log.exception("Spark is not looked after any more")
+            self._problem = SqlError(
+                sqlstates.SYSTEM_ERROR,
+                "Spark is not started again",
+                detail=f"Its supervision has failed: {words_of(error)}.",
+                hint="Restart the server. Existing views can be read meanwhile.",
+            )
+            self._set(SparkState(problem=str(self._problem)))
+
+    def _supervise(self) -> None:
         attempt = 1  # of starts, since Spark was up last
         short_lives = 0
         was_up = False
@@ -218,7 +257,7 @@ class SparkSupervisor:
         except Exception as error:  # noqa: BLE001 - shown to whoever waits for Spark
             if not process.ended.is_set() and not is_gateway_error(error):
                 _log.exception("Spark could not be started")
-            return _StartFailure(f"{type(error).__name__}: {error}", is_gateway_error(error))
+            return _StartFailure(f"{type(error).__name__}: {words_of(error)}", is_gateway_error(error))
         finally:
             deadline.cancel()
         _log.info("Spark %s is ready after %.1f s", session.version, time.monotonic() - began)
@@ -276,7 +315,10 @@ class SparkSupervisor:
             self._set(SparkState(interruption=self._last_end))
         if failure is not None:
             process.kill("it could not be started")
-        process.forget()
+        try:
+            process.forget()
+        except Exception:  # noqa: BLE001 - what is left of it hinders the next one less than none would
+            _log.exception("not all of the former Spark was let go of")
 
     def _give_up(self, failure: _StartFailure) -> None:
         """It has never been up: what hinders it is a matter of the installation or the settings."""

@@ -7,7 +7,7 @@ is done by functions over arrays of one element, which bind a value to a name: a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pyspark.sql.types import ArrayType, BooleanType, DataType, MapType, StringType, StructType, VarcharType
 
@@ -37,13 +37,16 @@ def as_marked_string(value: str) -> str:
     return f"concat('S', {value})"
 
 
-def key_of(fields: str, names: Sequence[str], *, mark: str = "") -> str:
+def key_of(fields: str, names: Sequence[str], known: Collection[str], *, mark: str = "") -> str:
     """The key of a map that is the first of ``names`` with a value, else the first there is, else the one key that
-    differs from them in case alone; NULL where there is none. All keys begin with ``mark``."""
+    differs from them in case alone; NULL where there is none. ``known`` are the names of all: a key that is one of
+    others belongs to those alone. All keys begin with ``mark``."""
     keys = [text(mark + name) for name in names]
     given = "".join(f"WHEN try_element_at({fields}, {key}) IS NOT NULL THEN {key} " for key in keys)
     there = "".join(f"WHEN map_contains_key({fields}, {key}) THEN {key} " for key in keys)
-    others = f"filter(map_keys({fields}), k -> lower(k) = {text((mark + names[0]).lower())})"
+    alike = {name for name in known if name.lower() == names[0].lower()} - set(names)
+    of_others = f" AND k NOT IN ({', '.join(text(mark + name) for name in sorted(alike))})" if alike else ""
+    others = f"filter(map_keys({fields}), k -> lower(k) = {text((mark + names[0]).lower())}{of_others})"
     return f"CASE {given}{there}WHEN size({others}) = 1 THEN {others}[0] END"
 
 
@@ -70,7 +73,9 @@ def _map(kind: MapType, value: str, depth: int) -> str:
 
 def _struct(kind: StructType, value: str, depth: int) -> str:
     fields, found, taken = f"a{depth}", f"i{depth}", f"t{depth}"
-    values = ", ".join(f"try_element_at({fields}, {key_of(fields, names_of(f), mark='S')})" for f in kind.fields)
+    known = {name for f in kind.fields for name in names_of(f)}
+    keys = [key_of(fields, names_of(f), known, mark="S") for f in kind.fields]
+    values = ", ".join(f"try_element_at({fields}, {key})" for key in keys)
     typed = ", ".join(
         f"{text(f.name)}, {exact_value(f.dataType, f'{found}[{i}]', depth + 1)}" for i, f in enumerate(kind.fields)
     )

@@ -62,7 +62,8 @@ def decode_json(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Dec
     refs = _references(columns, parsed)
     texts = f"from_json({utf8}, 'map<string,string>', {_OPTIONS})"
     marked = f"from_json({json_text.marked(utf8)}, 'map<string,string>', {_OPTIONS})"
-    names = ", ".join(f"'k{i}', {key_of(fields, c.fields)}" for i, c in enumerate(columns))
+    known = {name for c in columns for name in c.fields}
+    names = ", ".join(f"'k{i}', {key_of(fields, c.fields, known)}" for i, c in enumerate(columns))
     looked_up = ", ".join(f"'t{i}', try_element_at({fields}, {keys}.k{i})" for i in range(len(columns)))
     # The parser writes NULL for what it cannot read, or what came before of the same name, and says so only of the
     # whole record.

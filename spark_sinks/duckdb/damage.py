@@ -15,7 +15,7 @@ from enum import Enum
 from pathlib import Path
 
 from mvserver import sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 
 _log = logging.getLogger(__name__)
 
@@ -94,9 +94,10 @@ def sign_of(error: BaseException) -> tuple[Sign, str] | None:
         if isinstance(each, ViewsUnusableError):
             return Sign.INVALIDATED, (each.detail or each.message).rstrip(". ")
         if not isinstance(each, SqlError):
-            sign = sign_in(str(each))
+            text = words_of(each)
+            sign = sign_in(text)
             if sign is not None:
-                return sign, _first_line(str(each))
+                return sign, _first_line(text)
     return None
 
 

@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from mvserver import sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from spark_sinks.base import Position, RecordOrder, SourceHealth
 from spark_sinks.decode import parquet_column
 from spark_sinks.duckdb.logs import Log, bounds_query, read_query, rows_text
@@ -113,6 +113,9 @@ class LogReader:
         with self._lock:
             self._cursor.close()
 
+    def give_up(self) -> None:
+        """A batch is made without a long wait."""
+
     def close(self) -> None:
         self.close_stream()
 
@@ -185,5 +188,5 @@ class LogReader:
     def explain_failure(self, error: BaseException, position: Position) -> Exception:
         if isinstance(error, SqlError):
             return error
-        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        first = next((line for line in words_of(error).splitlines() if line.strip()), type(error).__name__)
         return SqlError(sqlstates.IO_ERROR, "reading an intermediate result failed", detail=first[:500])

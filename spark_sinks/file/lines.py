@@ -78,7 +78,8 @@ def _has_long_piece(chunk: bytes, most: int) -> bool:
 
 def bounded_copy(path: Path, target: Path, most: int, stopped: Callable[[], bool]) -> bool:
     """Whether ``target`` was needed and made: under the same suffix, with the same times. False where no line is too
-    long, or the reader is being closed. Raises SqlError for a file that cannot be looked into."""
+    long, or the reader is being closed. Raises SqlError (58030) for a file that cannot be read whole, or for which
+    there is no room, and leaves nothing of a copy; 0A000 for one that cannot be looked into."""
     if path.suffix in _NO_CODEC:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
@@ -100,12 +101,21 @@ def bounded_copy(path: Path, target: Path, most: int, stopped: Callable[[], bool
         os.utime(aside, ns=(status.st_atime_ns, status.st_mtime_ns))
         aside.rename(target)
     except _Stopped:
+        return False
+    except (OSError, EOFError, zlib.error) as error:
+        raise _unusable(path, error) from error
+    finally:
         with suppress(OSError):
             aside.unlink()
-        return False
-    except (EOFError, zlib.error) as error:
-        raise OSError(0, f'file "{path.name}" is not whole: {error}') from error
     return True
+
+
+def _unusable(path: Path, error: Exception) -> SqlError:
+    """The codecs' errors have no number: the content is not theirs, or ends too early."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number is None:
+        return SqlError(sqlstates.IO_ERROR, f'file "{path.name}" is not whole: {error}')
+    return SqlError(sqlstates.IO_ERROR, f'file "{path.name}" cannot be looked through: {os.strerror(number)}')
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
@@ -136,6 +146,8 @@ def _inflated(path: Path) -> Iterator[bytes]:
                 data = engine.unconsumed_tail
     if tail := engine.flush():
         yield tail
+    if not engine.eof and path.stat().st_size:
+        raise EOFError("Compressed file ended before the end-of-stream marker was reached")
 
 
 def _writer(path: Path, suffix: str) -> Any:

@@ -14,6 +14,7 @@ import shutil
 import stat
 import threading
 import time
+import zlib
 from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from mvserver import sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from mvserver.limits import FILE_RECORD_BYTES_MAX
 from spark_sinks.base import METADATA, Position, RecordOrder, SourceHealth
 from spark_sinks.decode.columns import parquet_column, quoted
@@ -41,6 +42,7 @@ _METADATA = (  # Spark gives names as in a URL, but leaves a plus sign as it is
     f"'timestamp', unix_millis(_metadata.file_modification_time)) AS {_METADATA_TYPE})"
 )
 _POLL_S = 0.05
+_UNUSABLE_S = 5.0  # before a file that could not be looked through is looked through again
 _SWEEP_S = 30.0  # how often all known files are looked at for changes
 _TICK_NS = 10_000_000  # how coarse the time of a directory's last change may be: a second one may not show in it
 _BYTES_PER_RECORD = 100  # to turn a bound on records into one on files
@@ -76,6 +78,8 @@ class FileReader:
         self._copies = work / "bounded"
         self._copying = threading.Lock()
         self._looked_through: dict[str, Path] = {}  # by name: what Spark reads
+        self._unusable: dict[str, tuple[VisibleFile, float, SqlError]] = {}  # by name: until when, and why
+        self._given_up = threading.Event()
         self._inbox = work / "inbox"
         work.mkdir(parents=True, exist_ok=True)
         self._parquet = parquet
@@ -125,8 +129,8 @@ class FileReader:
         return self._with_seq(start, seq)
 
     def divisible(self, start: Position, end: Position, least: int) -> bool:
-        """A file is read as one."""
-        return int(end["seq"]) - int(start["seq"]) > 1
+        """A file is read as one, and small files are read together up to ``least``."""
+        return int(self.limit(start, end, least)["seq"]) < int(end["seq"])
 
     def advance(self, start: Position, end: Position) -> Position:
         """Where a reader that stood at ``start`` stands when it has read up to ``end``."""
@@ -191,7 +195,9 @@ class FileReader:
         entries = [e for e in self._journal.between(int(start["seq"]), int(end["seq"])) if e.name not in left_out]
         for entry in entries:
             self._check_unchanged(entry)
-        paths = [str(self._readable(e)) for e in entries]
+        paths = [str(self._readable(entry, self._given_up.is_set)) for entry in entries]
+        if self._given_up.is_set():  # then it is not known what Spark may read
+            raise SqlError(sqlstates.QUERY_CANCELED, "the query is being stopped")
         if self._parquet is not None:
             frame = (
                 spark.read.schema(self._parquet).parquet(*paths) if paths else spark.createDataFrame([], self._parquet)
@@ -239,11 +245,22 @@ class FileReader:
         feeder.join()
         self._feeder = None
 
+    def give_up(self) -> None:
+        self._given_up.set()
+
     def close(self) -> None:
         self.close_stream()
+        self._given_up.clear()
 
     # --- the feeder -------------------------------------------------------------------------------------------------
     def _feed(self, bytes_max: int) -> None:
+        try:
+            self._show_steps(bytes_max)
+        except Exception as error:  # noqa: BLE001 - else the source would stand still without a cause
+            _log.exception("the feeder of directory %s has ended", self._directory)
+            self._problem = f"!reading directory {self._directory} failed: {type(error).__name__}: {words_of(error)}"
+
+    def _show_steps(self, bytes_max: int) -> None:
         seen_mtime, since_sweep = -1, 0.0
         while True:
             with self._lock:
@@ -292,21 +309,23 @@ class FileReader:
         try:
             with self._lock:
                 following = _first(self._waiting.values(), bytes_max)
-            for file in following:  # may take long, and nobody is to wait for it
-                self._readable(file, lambda: self._stopping)
+            # may take long, and nobody is to wait for it
+            paths = {file: self._readable(file, lambda: self._stopping) for file in following}
             with self._lock:
                 following = [file for file in following if self._waiting.get(file.name) == file]
                 if following and not self._stopping:
-                    self._show(following)
+                    self._show({file: paths[file] for file in following})
         except SqlError as error:
             return self._leads_out(error)
         except OSError as error:
-            return f"files of directory {self._directory} cannot be handed to Spark: {error.strerror}"
+            reason = error.strerror or words_of(error)
+            return f"files of directory {self._directory} cannot be handed to Spark: {reason}"
         return None
 
     def _readable(self, file: VisibleFile, stopped: Callable[[], bool] = lambda: False) -> Path:
-        """What Spark reads for a file: itself, or a copy in which marks stand for the lines that are too long. A feeder
-        that is ``stopped`` shows nothing more, and so need not know."""
+        """What Spark reads for a file: itself, or a copy in which marks stand for the lines that are too long. Whoever
+        is ``stopped`` uses it for nothing, and so need not know. Raises SqlError (58030) for a file that cannot be
+        looked through; it is not tried again at once."""
         original, copy = self._directory / file.name, self._copies / file.name
         if self._parquet is not None or not may_have_long_lines(file.name, file.size, self._record_bytes_max):
             return original
@@ -314,24 +333,38 @@ class FileReader:
         with self._copying:
             known = self._looked_through.get(file.name)
             if known is None or not known.exists():
-                made = bounded_copy(original, copy, self._record_bytes_max, stopped)
+                self._refuse_unusable(file)
+                try:
+                    made = bounded_copy(original, copy, self._record_bytes_max, stopped)
+                except SqlError as error:
+                    self._unusable[file.name] = file, time.monotonic() + _UNUSABLE_S, error
+                    raise
                 known = copy if made else original
                 if not stopped():
                     self._looked_through[file.name] = known
             return known
 
-    def _show(self, files: Sequence[VisibleFile]) -> None:
+    def _refuse_unusable(self, file: VisibleFile) -> None:
+        found = self._unusable.get(file.name)
+        if found is None:
+            return
+        known, until, error = found
+        if known == file and time.monotonic() < until:
+            raise error.with_traceback(None)
+        del self._unusable[file.name]
+
+    def _show(self, files: Mapping[VisibleFile, Path]) -> None:
+        """``files`` and what Spark reads for each."""
         step, known = self._step + 1, len(self._journal)
         aside = self._inbox / f".{_step_name(step)}"
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir()
-        for file in files:
-            readable = self._readable(file)
+        for file, readable in files.items():
             if readable.parent == self._directory:
                 self._link(file.name, aside)
             else:
                 (aside / file.name).symlink_to(readable)
-        self._journal.append(files)
+        self._journal.append(list(files))
         try:
             aside.rename(self._inbox / _step_name(step))
         except OSError:
@@ -416,7 +449,7 @@ class FileReader:
         """Spark's own words are at the end of a chain of causes."""
         if isinstance(error, SqlError):
             return error
-        text = str(error)
+        text = words_of(error)
         causes = [line.split(":", 2)[-1].strip() for line in text.splitlines() if line.startswith("Caused by:")]
         first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
         cause = (causes[-1] if causes else first)[:500]
@@ -470,7 +503,7 @@ class FileReader:
                 places = found.get((line.removeprefix(BOM_UTF8) if number == 1 else line)[:longest])
                 if places is not None:
                     places.append(number)
-        except (OSError, SqlError) as error:
+        except (OSError, EOFError, zlib.error, SqlError) as error:
             _log.warning("cannot look for rejected lines in %s: %s", name, error)
         return found
 

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from mvserver import sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from spark_sinks.base import Position
 from spark_sinks.kafka.admin import Cluster
 from spark_sinks.kafka.errors import could_not_connect
@@ -51,7 +51,7 @@ def explain(
             return finding.error
         if named:
             return _by_text(text, cluster.store, topic)
-    return error if isinstance(error, Exception) else SqlError(sqlstates.INTERNAL_ERROR, str(error))
+    return error if isinstance(error, Exception) else SqlError(sqlstates.INTERNAL_ERROR, words_of(error))
 
 
 def _by_text(text: str, store: str, topic: str) -> SqlError:
@@ -84,14 +84,16 @@ def _whole_text(error: BaseException) -> str:
     """The error's text with the causes that Python and Java keep."""
     texts = []
     seen: BaseException | None = error
-    while seen is not None:
-        texts.append(f"{type(seen).__name__}: {seen}")
+    known: set[int] = set()  # one that is raised from itself is its own cause
+    while seen is not None and id(seen) not in known:
+        known.add(id(seen))
+        texts.append(f"{type(seen).__name__}: {words_of(seen)}")
         trace = getattr(seen, "_stackTrace", None) or getattr(seen, "stackTrace", None)
         if isinstance(trace, str):
             texts.append(trace)
         seen = seen.__cause__ or getattr(seen, "cause", None)
         if not isinstance(seen, BaseException):
             if seen is not None:
-                texts.append(str(seen))
+                texts.append(words_of(seen))
             break
     return "\n".join(texts)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mvserver import sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,4 +114,4 @@ def _escaped(path: Path) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return next((line.strip() for line in words_of(error).splitlines() if line.strip()), type(error).__name__)

@@ -68,6 +68,11 @@ def limited(start: Position, end: Position, records: int) -> Position:
     return make_position(topic_id_of(start), shares)
 
 
+def divisible(start: Position, end: Position, least: int) -> bool:
+    """Whether a bound of ``least`` records makes it fewer: each partition moves, so that one more may come of each."""
+    return distance(start, end) > least + len(ranges(start, end)) - 1
+
+
 def reached(position: Position, target: Position) -> bool:
     _check_same_topic(position, target)
     have = offsets_of(position)

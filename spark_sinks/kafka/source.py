@@ -129,7 +129,7 @@ class KafkaReader:
         return positions.furthest(start, end)
 
     def divisible(self, start: Position, end: Position, least: int) -> bool:
-        return positions.distance(start, end) > least
+        return positions.divisible(start, end, least)
 
     def initial(self, wanted: Sequence[Position]) -> Position:
         return positions.nearest(wanted)
@@ -179,6 +179,9 @@ class KafkaReader:
     def explain_failure(self, error: BaseException, position: Position) -> Exception:
         return explain(error, self._cluster, self._topic, position, self._jar_directory)
 
+    def give_up(self) -> None:
+        """A batch is made without a long wait."""
+
     def close(self) -> None:
         self._cluster.close()
 
@@ -204,7 +207,7 @@ class KafkaReader:
 def _columns(raw: DataFrame, record_bytes_max: int) -> DataFrame:
     return raw.selectExpr(
         f"{marked_unless_small('key', record_bytes_max)} AS key",
-        f"{marked_unless_small('value', record_bytes_max)} AS value",
+        f"{marked_unless_small('value', record_bytes_max, 'key')} AS value",
         "concat(partition, ':', offset) AS position",
         "timestamp AS record_time",
         f"{_METADATA} AS {METADATA}",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from catalog_objects import query, relation, store
 
-from catalog import integrity
+from catalog import integrity, migrations
 from catalog.store import Catalog
 from mvserver.errors import SqlError
 
@@ -121,3 +121,52 @@ def test_what_a_server_without_digests_has_written_is_accepted(content: bytes, t
         connection.execute(f"DELETE FROM settings WHERE name = '{integrity.SETTING}'")  # made before there were any
     connection.close()
     Catalog.open(path).close()
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_further_step_of_the_tables_is_no_damage(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    """Its rows are changed without a new generation; damage behind it is noticed as before."""
+    path = tmp_path / "catalog.db"
+    path.write_bytes(content)
+
+    def column(number: int) -> Callable[[sqlite3.Connection], None]:
+        def apply(connection: sqlite3.Connection) -> None:
+            connection.execute(f"ALTER TABLE stores ADD COLUMN further_{number} TEXT")
+            connection.execute("UPDATE roles SET connection_limit = connection_limit + 1")
+
+        return apply
+
+    monkeypatch.setattr(migrations, "STEPS", (*migrations.STEPS, *map(column, range(steps))))
+    monkeypatch.setattr(migrations, "VERSION", migrations.VERSION + steps)
+    for _ in range(2):
+        catalog = Catalog.open(path)
+        assert catalog.settings.get("word") == "kept"
+        catalog.close()
+    path.write_bytes(path.read_bytes().replace(b"kept", b"kepu"))
+    with pytest.raises(SqlError, match="the catalog is damaged"):
+        Catalog.open(path)
+
+
+def test_a_damaged_file_of_an_earlier_version_is_refused_before_its_tables_change(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "catalog.db"
+    path.write_bytes(damaged := content.replace(b"kept", b"kepu"))
+    monkeypatch.setattr(migrations, "STEPS", (*migrations.STEPS, lambda connection: None))
+    monkeypatch.setattr(migrations, "VERSION", migrations.VERSION + 1)
+    with pytest.raises(SqlError, match="the catalog is damaged"):
+        Catalog.open(path)
+    assert path.read_bytes() == damaged
+
+
+def test_a_fault_of_the_program_is_no_damage(tmp_path: Path) -> None:
+    catalog = Catalog.open(tmp_path / "catalog.db")
+    with pytest.raises(sqlite3.ProgrammingError):
+        catalog._connection.read("SELECT ?", ())
+    catalog.close()
+    for use in (lambda: catalog.settings.get("a"), lambda: catalog.transaction().__enter__()):
+        with pytest.raises(SqlError) as raised:
+            use()
+        assert (raised.value.sqlstate, raised.value.message) == ("57P01", "the server is shutting down")

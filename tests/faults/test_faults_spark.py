@@ -26,7 +26,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 RESTART_TIMEOUT_S = 240.0
 KILLS = int(os.environ.get("MVSERVER_TEST_KILLS", "10"))
-TRUE_CAUSES = ("Spark ended (signal 9)", "Spark has not answered for ", "Spark does not answer any more: ")
+TRUE_CAUSES = (
+    "Spark ended (signal 9)",
+    "Spark ended (signal 15)",
+    "Spark has not answered for ",
+    "Spark does not answer any more: ",
+)
 
 
 class Load:
@@ -95,10 +100,10 @@ class Load:
         (found,) = [pid for pid, state in children(self.server.process.pid) if state != "Z"]
         return found
 
-    def kill_spark(self) -> None:
-        """Returns when it is noticed, and the process is reaped."""
+    def kill_spark(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """Returns when it is noticed, and the process is reaped. After SIGTERM the JVM cancels its jobs first."""
         pid = self.jvm()
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
         self.server.wait_for(lambda: all(each != pid for each, _ in children(self.server.process.pid)), 30, "a zombie")
         self.server.wait_for(lambda: "RUNNING" not in self.states(), 30, "the end of Spark is not noticed")
 
@@ -172,7 +177,7 @@ def test_spark_is_killed_and_stopped_under_load(load: Load, kafka_broker: KafkaB
                 connection.execute("CREATE MATERIALIZED VIEW never AS SELECT word FROM lines")
         os.kill(pid, signal.SIGCONT)
         load.wait_running()
-        load.kill_spark()
+        load.kill_spark(signal.SIGTERM)
         load.wait_running()
     load.check(kafka_broker.bootstrap)
     assert server.query("SELECT n FROM later") == [(sum(load.lines.values()),)]
@@ -191,7 +196,7 @@ def test_ten_kills_of_spark(load: Load, kafka_broker: KafkaBroker, seed: int) ->
                 load.server.wait_for(lambda seen=seen: load.visible() > seen, 240, "no batch is committed")
             more = load.clicks.fed + chance.randint(0, 500)
             load.server.wait_for(lambda more=more: load.clicks.fed >= more, 240, "the clicks do not flow")
-            load.kill_spark()
+            load.kill_spark(chance.choice((signal.SIGKILL, signal.SIGTERM)))
         load.wait_running()
     load.check(kafka_broker.bootstrap)
     assert load.server.stop() == 0

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
 
 from mvserver.errors import SqlError
-from spark_sinks.file.files import VisibleFile
+from spark_sinks.file import source
+from spark_sinks.file.files import VisibleFile, visible_files
 from spark_sinks.file.journal import FileJournal
-from spark_sinks.file.source import FileReader
+from spark_sinks.file.source import _BYTES_PER_RECORD, FileReader, _first
 
 FOUND_WITHIN_S = 10.0
 
@@ -179,3 +183,110 @@ def test_the_lines_of_a_file_with_a_byte_order_mark_are_counted(tmp_path: Path, 
     (tmp_path / "clicks" / "a.json").write_bytes(b"\xef\xbb\xbfone\ntwo\r\none\n")
     wanted = [("a.json", b"one"), ("a.json", b"one"), ("a.json", b"two")]
     assert reader.rejected_positions(wanted) == ["a.json:1", "a.json:3", "a.json:2"]
+
+
+@pytest.mark.parametrize("sizes", [(300,) * 20, (1,), (90_000,) * 3, (0,) * 50, (20_000, 10, 10), (4,) * 2000])
+@pytest.mark.parametrize("least", [1, 100])
+def test_a_range_that_is_divisible_gets_shorter_by_a_bound_and_one_that_is_not_does_not(
+    reader: FileReader, sizes: tuple[int, ...], least: int
+) -> None:
+    """Else a batch of small files that takes too long would be tried again for ever, and nobody be to blame."""
+    reader._journal.append([VisibleFile(f"{number:05}.json", size, 1) for number, size in enumerate(sizes)])
+    start, end = {"seq": 0}, {"seq": len(sizes)}
+    bounded = reader.limit(start, end, least)
+    assert reader.divisible(start, end, least) is (bounded["seq"] < end["seq"])
+    assert not reader.divisible(start, bounded, least)
+    shown = _first(reader._journal.between(0, len(sizes)), least * _BYTES_PER_RECORD)  # as the feeder shows them
+    assert len(shown) == bounded["seq"]
+
+
+def test_a_file_that_is_not_whole_is_named_and_not_looked_through_again_at_once(
+    tmp_path: Path, reader: FileReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    copy = source.bounded_copy
+
+    def counted(path: Path, *others: Any) -> bool:
+        looked.append(path.name)
+        return copy(path, *others)
+
+    monkeypatch.setattr(source, "bounded_copy", counted)
+    add(tmp_path, "a.gz")  # which it is not
+    reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0)
+    until(lambda: reader.health({"seq": 0}).state == "stalled")
+    assert reader.health({"seq": 0}).cause == (
+        f"files of directory {tmp_path / 'clicks'} are not read: "
+        "file \"a.gz\" is not whole: Not a gzipped file (b'{}')"
+    )
+    add(tmp_path, "b.json")  # the feeder looks again, and a.gz goes first
+    until(lambda: "b.json" in reader._waiting)
+    assert looked == ["a.gz"]
+    aside = tmp_path / "mended"
+    aside.write_bytes(gzip.compress(b"{}\n"))
+    aside.rename(tmp_path / "clicks" / "a.gz")  # another content is looked through at once
+    assert shown(tmp_path, 1) == ["a.gz"]
+
+
+def test_nobody_waits_for_a_copy_that_another_thread_makes(tmp_path: Path, reader: FileReader) -> None:
+    add(tmp_path, "a.json")
+    (tmp_path / "work" / "inbox").mkdir()
+    file = VisibleFile("a.json", 3, 1)
+    reader._waiting[file.name] = file
+    with reader._copying:  # of a batch, say
+        thread = threading.Thread(target=reader._show, args=({file: tmp_path / "clicks" / "a.json"},))
+        thread.start()
+        thread.join(FOUND_WITHIN_S)
+        assert not thread.is_alive()
+    assert shown(tmp_path, 1) == ["a.json"]
+
+
+def test_a_batch_whose_files_are_being_copied_can_be_given_up(
+    tmp_path: Path, reader: FileReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "clicks" / "a.gz").write_bytes(gzip.compress(b"{}\n"))
+    reader._journal.append(visible_files(tmp_path / "clicks", tmp_path))
+    copying, copy = threading.Event(), source.bounded_copy
+
+    def long(path: Path, target: Path, most: int, stopped: Callable[[], bool]) -> bool:
+        copying.set()
+        until(stopped)
+        return False
+
+    monkeypatch.setattr(source, "bounded_copy", long)
+    found: list[SqlError] = []
+
+    def batch() -> None:
+        with pytest.raises(SqlError) as raised:
+            reader.batch(MagicMock(), {"seq": 0}, {"seq": 1})
+        found.append(raised.value)
+
+    thread = threading.Thread(target=batch)
+    thread.start()
+    assert copying.wait(FOUND_WITHIN_S)
+    reader.give_up()
+    thread.join(FOUND_WITHIN_S)
+    assert [error.sqlstate for error in found] == ["57014"]
+    reader.close()
+    monkeypatch.setattr(source, "bounded_copy", copy)
+    spark = MagicMock()
+    reader.batch(spark, {"seq": 0}, {"seq": 1})
+    spark.read.text.assert_called_once_with([str(tmp_path / "clicks" / "a.gz")])
+
+
+def test_a_feeder_that_ends_leaves_its_cause(
+    tmp_path: Path, reader: FileReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(tmp_path, "a.json")
+    monkeypatch.setattr(source, "visible_files", lambda *_: 1 / 0)
+    reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0)
+    until(lambda: reader._problem is not None)
+    health = reader.health({"seq": 0})
+    assert health.state == "failed"
+    assert health.cause == f"reading directory {tmp_path / 'clicks'} failed: ZeroDivisionError: division by zero"
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + FOUND_WITHIN_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)

@@ -166,3 +166,14 @@ def test_missing_jars_looks_in_folder_and_cache(tmp_path: Path) -> None:
     cached.mkdir(parents=True)
     (cached / "commons-pool2-2.13.1.jar").touch()
     assert missing_jars(folder, ivy_home=cache) == ("spark-token-provider-kafka-0-10_2.13-4.0.0.jar",)
+
+
+@pytest.mark.parametrize("least", [1, 3, 100])
+@pytest.mark.parametrize("ends", [(1000,), (1, 1, 1), (3,) * 200, (5000, *(7,) * 60), (0, 0, 90), (200, 3)])
+def test_what_is_divisible_gets_fewer_until_it_is_not(ends: tuple[int, ...], least: int) -> None:
+    start, end = at(*(0 for _ in ends)), at(*ends)
+    if positions.divisible(start, end, least):
+        shorter = positions.limited(start, end, least)
+        assert positions.distance(start, shorter) < positions.distance(start, end)
+        end = shorter
+    assert not positions.divisible(start, end, least)

@@ -66,6 +66,10 @@ WRONG = [
      'database "none" does not exist'),
     ("CREATE STREAM s (a INT, a INT) WITH ('store' = k, 'value.format' = json)", "42701",
      'column "a" specified more than once'),
+    ("CREATE STREAM s (st STRUCT<a INT, \"A\" INT>) WITH ('store' = k, 'value.format' = json)", "0A000",
+     'fields "a" and "A" of column "st" differ in case alone'),
+    ("CREATE CHANGELOG s (k INT, st ARRAY<STRUCT<b MAP<VARCHAR, STRUCT<a INT, \"A\" INT>>>>, PRIMARY KEY(k)) "
+     "WITH ('store' = k, 'value.format' = json)", "0A000", 'fields "a" and "A" of column "st" differ in case alone'),
     ("CREATE STREAM s (a INT) WITH ('store' = none, 'value.format' = json)", "42704", 'store "none" does not exist'),
     ("CREATE STREAM s (a INT) WITH ('value.format' = json)", "3D000", "no store has been selected"),
     ("CREATE STREAM s (a INT) WITH ('store' = k)", "22023", 'a stream needs the property "value.format"'),

@@ -16,7 +16,7 @@ from mvserver.pgcatalog.static_data import type_spellings
 from mvserver.serving import guard
 from mvserver.serving.allowed import UNDEFINED
 from mvserver.sql.dialect import parse_pull
-from mvserver.sql.pull_functions import table
+from mvserver.sql.pull_functions import other_forms, table
 from mvserver.sql.pull_parser import PullParser
 
 _REFUSALS = {"42883", "0A000", "42601", "42809"}
@@ -94,6 +94,52 @@ def test_each_number_of_arguments_that_postgresql_has_not_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    "call",
+    [
+        "regexp_split_to_array('aXb', 'x', 'i')", "regexp_match('aXb', 'x', 'i')", "regexp_count('aXb', 'x', 1)",
+        "regexp_count('aXb', 'x', 1, 'i')", "regexp_replace('a', 'b', 'c', 1, 2)", "array_position(ARRAY[1], 1, 2)",
+        "regexp_replace('a', 'b', 'c', 1, 2, 'i')", "width_bucket(5, ARRAY[1, 3])", "array_to_json(ARRAY[1], true)",
+        "parse_ident('a', false)", "row_to_json(ROW(1), true)", "length('a'::bytea, 'UTF8')",
+        "string_to_table('a', ',', 'b')", "regexp_split_to_table('a', 'b', 'i')", "random(1, 2)",
+    ],
+)  # fmt: skip
+def test_what_postgresql_has_in_more_forms_is_not_supported_there(call: str) -> None:
+    """It exists, so 42883 would be false."""
+    with pytest.raises(SqlError) as raised:
+        guard.check(parse_pull(f"SELECT {call}"))
+    assert raised.value.sqlstate == "0A000"
+    assert "arguments is not supported" in raised.value.message
+    assert "it takes" in (raised.value.hint or "")
+
+
+def test_other_forms_are_none_that_are_supported() -> None:
+    for name, other in other_forms().items():
+        assert not any(table()[name].takes(count) for count in range(other.least, min(other.most, 9) + 1)), name
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [  # answers of PostgreSQL
+        ("num_nonnulls(1, 2, 3)", 3),
+        ("num_nulls(1, NULL, 3)", 1),
+        ("num_nulls(NULL)", 1),
+        ("num_nonnulls('a', 1 = 1, ARRAY[1], NULL)", 3),
+        ("pg_typeof(num_nulls(1))", "integer"),
+        ("concat(ARRAY[1, 2], 'x')", "{1,2}x"),
+        ("concat('x', ARRAY[1, 2])", "x{1,2}"),
+        ("concat(ARRAY[1.5, NULL], 'x', NULL, ARRAY['a b'])", '{1.5,NULL}x{"a b"}'),
+        ("concat(ARRAY[true, false], 'x')", "{t,f}x"),
+        ("concat(ARRAY[[1, 2], [3, 4]], 'x')", "{{1,2},{3,4}}x"),
+        ("concat(concat(ARRAY[1], 'x'), ARRAY[2])", "{1}x{2}"),
+        ("concat_ws(',', ARRAY[1, 2], 'x')", "{1,2},x"),
+        ("concat(true, ARRAY[1], 'y', 1.0::float8)", "t{1}y1"),
+    ],
+)
+def test_functions_of_any_arguments(world: World, expression: str, value: object) -> None:
+    assert world.value(f"SELECT {expression}") == value
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "SELECT [1, 2]", "SELECT abs([1][1])", "SELECT {'a': 1}", "SELECT MAP {'a': 1}", "SELECT [x FOR x IN ARRAY[1]]",
@@ -124,6 +170,47 @@ def test_grammar_of_duckdb_is_refused(text: str) -> None:
     except SqlError as error:
         answer = error.sqlstate
     assert answer in _REFUSALS | {"42704"}, text
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [  # answers of PostgreSQL, where a word of the grammar is a function's name if it is quoted or behind a schema
+        ("array(1, 2)", "42601"), ("array((1))", "42601"), ('"array"(1)', "42883"), ("pg_catalog.array(1)", "42883"),
+        ('"coalesce"(1, 2)', "42883"), ("pg_catalog.coalesce(1, 2)", "42883"), ('"nullif"(1, 2)', "42883"),
+        ("pg_catalog.nullif(1, 2)", "42883"), ('"row"(1, 2)', "42883"), ("pg_catalog.row(1, 2)", "42883"),
+        ('"any"(1)', "42883"), ('1 = "any"(ARRAY[1])', "42883"), ('1 = "some"(ARRAY[1])', "42883"),
+        ('1 < "all"(ARRAY[1])', "42883"), ('"greatest"(1, 2)', "42883"), ("pg_catalog.least(1, 2)", "42883"),
+        ("\"trim\"('a')", "42883"), ('"case"(1)', "42883"), ('"exists"(SELECT 1)', "42601"),
+        ("pg_catalog.exists(SELECT 1)", "42601"), ('"cast"(1 AS int)', "42601"), ("pg_catalog.cast(1 AS int)", "42601"),
+        ("concat(VARIADIC ARRAY['a'])", "0A000"), ('"variadic"(1)', "42883"),
+    ],
+)  # fmt: skip
+def test_words_of_the_grammar_are_no_functions(world: World, text: str, answer: str) -> None:
+    with pytest.raises(SqlError) as raised:
+        world.rows(f"SELECT {text}")
+    assert raised.value.sqlstate == answer
+    if answer == "42883":
+        name = text.partition("(")[0].split()[-1].replace('"', "")
+        assert raised.value.message.startswith(f"function {name}")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('SELECT a."array"[1] FROM (SELECT ARRAY[7, 8] AS "array") a', 7),
+        ('SELECT "array"[2] FROM (SELECT ARRAY[7, 8] AS "array") a', 8),
+        ("SELECT a.array[1] FROM (SELECT ARRAY[7, 8] AS array) a", 7),
+        ('SELECT "array"[1:1] FROM (SELECT ARRAY[7, 8] AS "array") a', [7]),
+        ("SELECT list[2] FROM (SELECT ARRAY[7, 8] AS list) a", 8),
+        ("SELECT a.list[1] FROM (SELECT ARRAY[7, 8] AS list) a", 7),
+        ("SELECT ARRAY[7, 8][2]", 8),
+        ("SELECT (ARRAY[[1, 2], [3, 4]])[2][1]", 3),
+        ("SELECT array((SELECT 1))", [1]),
+        ("SELECT 1 = SOME(ARRAY[1])", True),
+    ],
+)
+def test_what_stands_before_brackets_may_be_a_column(world: World, text: str, value: object) -> None:
+    assert world.value(text) == value
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,23 @@ def test_a_role_has_its_share_over_all_sessions() -> None:
     pool.close()
 
 
+def test_what_goes_on_is_not_refused_for_what_others_of_its_role_left() -> None:
+    def refuse(owner: Owner) -> None:
+        raise SqlError("53200", owner.role)
+
+    pool, gate, owner = LeavableWork(refuse), threading.Event(), Owner("greedy", 1)
+    for _ in range(limits.LEFT_WORK_OF_SESSION_MAX):
+        with pytest.raises(WorkLeft):
+            pool.run(lambda left: gate.wait(10), owner, lambda: True, goes_on=True)
+    with pytest.raises(SqlError, match="greedy"):
+        pool.run(lambda left: 1, owner, lambda: False)
+    assert pool.run(lambda left: 2, owner, lambda: False, goes_on=True) == 2
+    gate.set()
+    pool.close()
+    with pytest.raises(SqlError, match="shutting down"):
+        pool.run(lambda left: 3, owner, lambda: False, goes_on=True)
+
+
 def test_an_error_of_the_work_is_the_callers() -> None:
     pool = LeavableWork()
     with pytest.raises(ZeroDivisionError):

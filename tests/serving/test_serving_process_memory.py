@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 
 import psycopg
@@ -161,8 +162,13 @@ class Machine:
         self.resident = 0
         self.given_back = 0
         self.refusing = False
-        process = Process(limit, lambda: self.resident, lambda: 0, self._give_back, self._refuse)
+        self.looks = 0
+        process = Process(limit, self._resident, lambda: 0, self._give_back, self._refuse)
         self.watch = MemoryWatch(lambda: self.in_use, 10 * limit, process)
+
+    def _resident(self) -> int:
+        self.looks += 1
+        return self.resident
 
     def _give_back(self) -> None:
         self.given_back += 1
@@ -199,6 +205,31 @@ def test_the_role_that_takes_most_is_ended_first() -> None:
         machine.takes(100 * MIB)
         wait_until(lambda: not machine.refusing)
         modest.check()
+    finally:
+        watch.close()
+
+
+def test_a_query_over_its_own_limit_has_large_blocks_refused_only_while_it_goes_on() -> None:
+    """The process is far below its limit: others have their blocks again, although one of them stays open."""
+    machine = Machine(1000 * MIB)
+    watch = machine.watch
+    try:
+        idle = watch.begin(lambda: None, Owner("modest", 1))
+        machine.takes(900 * MIB)
+        over = watch.begin(lambda: None, Owner("greedy", 2))
+        over.over_since = time.monotonic()
+        wait_until(lambda: machine.refusing)
+        over.end()
+        wait_until(lambda: not machine.refusing)
+        assert not idle.over
+        machine.takes(1100 * MIB)  # above the limit it goes on until there is room again
+        wait_until(lambda: machine.refusing)
+        machine.takes(900 * MIB)
+        looks = machine.looks
+        wait_until(lambda: machine.looks > looks + 3)
+        assert machine.refusing
+        machine.takes(700 * MIB)
+        wait_until(lambda: not machine.refusing)
     finally:
         watch.close()
 

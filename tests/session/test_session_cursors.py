@@ -6,6 +6,7 @@ How they move is compared with a real PostgreSQL in tests/clients.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -13,7 +14,7 @@ from session_fakes import World, rows, run, values
 
 from mvserver import limits
 from mvserver.errors import SqlError
-from mvserver.session.cursor_rows import CursorRows, FetchedRows, RowBudget
+from mvserver.session.cursor_rows import CursorRows, FetchedRows, cursor_memory
 from mvserver.session.session import Session
 
 
@@ -152,10 +153,14 @@ def test_cursors_are_bounded(session: Session, monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_cursors_keep_is_bounded(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     run(session, "DECLARE kept CURSOR WITH HOLD FOR SELECT a FROM v")
-    monkeypatch.setattr(limits, "CURSOR_ROWS_BYTES_MAX", 30)
-    assert fails(session, "DECLARE c CURSOR WITH HOLD FOR SELECT a FROM v")[0] == "53400"
+    held = session._state.services.cursor_memory
+    monkeypatch.setattr(held, "_bounds", replace(held._bounds, of_session=30))
+    assert fails(session, "DECLARE c CURSOR WITH HOLD FOR SELECT a FROM v") == (
+        "53200",
+        "the rows that cursors keep take too much memory",
+    )
     run(session, "BEGIN; DECLARE c SCROLL CURSOR FOR SELECT a FROM v")
-    assert fails(session, "MOVE ALL IN c")[0] == "53400"
+    assert fails(session, "MOVE ALL IN c")[0] == "53200"
     run(session, "ROLLBACK; BEGIN; DECLARE c CURSOR FOR SELECT a FROM v")
     assert run(session, "MOVE ALL IN c") == [("MOVE 3", [])]
     run(session, "CLOSE kept; COMMIT")
@@ -175,7 +180,7 @@ def numbers(found: Iterator[pa.RecordBatch]) -> list[int]:
 
 
 def test_a_forward_cursor_keeps_one_batch() -> None:
-    cursor = CursorRows(batches(3, 0, 3, 3), keep=False, budget=RowBudget())
+    cursor = CursorRows(batches(3, 0, 3, 3), keep=False, budget=cursor_memory().share(""))
     assert numbers(cursor.forward(4)) == [1, 2, 3, 4]
     assert [batch.num_rows for batch in cursor._batches] == [3]
     cursor.hold()
@@ -184,7 +189,7 @@ def test_a_forward_cursor_keeps_one_batch() -> None:
 
 
 def test_rows_backward_over_batches() -> None:
-    cursor = CursorRows(batches(3, 2, 4), keep=True, budget=RowBudget())
+    cursor = CursorRows(batches(3, 2, 4), keep=True, budget=cursor_memory().share(""))
     assert numbers(cursor.forward(7)) == [1, 2, 3, 4, 5, 6, 7]
     assert numbers(cursor.backward(3)) == [6, 5, 4]
     assert numbers(cursor.backward(None)) == [3, 2, 1]
@@ -197,7 +202,7 @@ def test_rows_backward_over_batches() -> None:
 
 
 def test_the_rest_of_a_fetch_is_kept_for_who_reads_it_and_passed_over_else() -> None:
-    cursor = CursorRows(batches(2, 2, 2), keep=False, budget=RowBudget())
+    cursor = CursorRows(batches(2, 2, 2), keep=False, budget=cursor_memory().share(""))
     fetched = FetchedRows(cursor.forward(4))
     assert numbers(iter([next(fetched)])) == [1, 2]
     fetched.settle()

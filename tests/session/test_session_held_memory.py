@@ -11,10 +11,16 @@ from mvserver import limits
 from mvserver.errors import SqlError
 from mvserver.pgwire.backend import Field, Result
 from mvserver.session.clock import StatementClock
-from mvserver.session.cursor_rows import CursorRows, RowBudget, cursor_memory
+from mvserver.session.cursor_rows import CursorRows, cursor_memory
 from mvserver.session.deadlines import Deadlines
 from mvserver.session.held_memory import Bounds, HeldMemory
-from mvserver.session.prepared import PreparedStatement, PreparedStatements, prepared_memory, prepared_table
+from mvserver.session.prepared import (
+    PreparedStatement,
+    PreparedStatements,
+    prepared_memory,
+    prepared_table,
+    without_tree,
+)
 from mvserver.session.results import WatchedBatches
 from mvserver.sql import parse
 from mvserver.sql.statements.queries import Pull
@@ -74,7 +80,7 @@ def test_results_that_are_read_aside() -> None:
 def test_rows_of_cursors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "CURSOR_ROWS_BYTES_OF_ROLE_MAX", 100)
     held = cursor_memory()
-    one, other = (CursorRows(batches(3), keep=True, budget=RowBudget(held.share("a"))) for _ in range(2))
+    one, other = (CursorRows(batches(3), keep=True, budget=held.share("a")) for _ in range(2))
     assert one.pass_over(None) == 9
     with pytest.raises(SqlError, match="the rows that cursors keep"):
         other.pass_over(None)
@@ -90,7 +96,8 @@ def prepared(name: str, text: str) -> PreparedStatement:
 
 def test_prepared_statements_are_counted_until_they_are_given_up() -> None:
     held, gone = prepared_memory(), list[str]()
-    statements = PreparedStatements(held.share("a"), gone.append)
+    statements = PreparedStatements(held.share("a"))
+    statements.on_gone(gone.append)
     for name in ("", "one", "two"):
         statements.add(prepared(name, "SELECT 1"))
     statements.add(prepared("", "SELECT 2"))  # in the place of the other
@@ -103,10 +110,9 @@ def test_prepared_statements_are_counted_until_they_are_given_up() -> None:
 
 @pytest.mark.parametrize("form", ["SELECT {}", "DECLARE c CURSOR FOR SELECT {}"])
 def test_only_small_statements_keep_their_trees(form: str) -> None:
-    statements = PreparedStatements()
-    for name, text, kept in (("small", "1", True), ("large", "1 + " * 400 + "1", False)):
-        statements.add(prepared(name, form.format(text)))
-        statement = statements.get(name).statement
+    for text, kept in (("1", True), ("1 + " * 400 + "1", False)):
+        (statement,) = parse(form.format(text))
+        statement = without_tree(statement)
         query = statement if isinstance(statement, Pull) else statement.query  # type: ignore[union-attr]
         assert query.has_tree is kept
 

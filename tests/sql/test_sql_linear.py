@@ -173,6 +173,64 @@ def test_literals_count_where_each_is_a_node(text: str) -> None:
     assert caught.value.sqlstate == sqlstates.PROGRAM_LIMIT_EXCEEDED
 
 
+MANY = 20_000
+
+
+def _many(text: str, piece: str, times: int = MANY) -> str:
+    """The text with the piece many times where it has a star."""
+    return text.replace("*", ",".join([piece] * times))
+
+
+NODES: dict[str, str] = {
+    "parameters": _many("SELECT 1 IN (*)", "$1"),
+    "a parameter at the end": _many("SELECT 1 IN (*, $1)", "1"),
+    "a column at the end": _many("SELECT 1 IN (*, a)", "1"),
+    "nothing at the end": _many("SELECT 1 IN (*,, 1)", "1"),
+    "no end": _many("SELECT 1 IN (*", "1"),
+    "minus before texts": _many("SELECT 1 IN (*)", "-'1'"),
+    "two minus": _many("SELECT 1 IN (*)", "- -1"),
+    "mixed texts": _many("SELECT ARRAY[*]", "'a', -'b'", MANY // 2),
+    "short lists": "SELECT " + " OR ".join([_many("1 IN (*)", "1", 400)] * 100),
+    "short arrays": _many("SELECT concat(*)", _many("ARRAY[*]", "1", 400), 100),
+    "a column's subscripts": _many("SELECT a.array[*] FROM a", "1"),
+    "a quoted column's": _many('SELECT "array"[*] FROM a', "1"),
+    "a type's lengths": _many("SELECT 1::array[*]", "1"),
+    "another type's": _many("SELECT 1::int array[*], CAST(1 AS array[*])", "1"),
+    "position": _many("SELECT position('a' IN (*))", "'b'"),
+    "rows of two widths": _many("VALUES *", "(1),(1,2)", MANY // 2),
+    "rows of minus texts": _many("VALUES *", "(1,-'1')", MANY // 2),
+    "empty rows": _many("VALUES *", "()"),
+    "no rows": _many("SELECT values, * FROM a", "(1)"),
+    "an alias": _many("SELECT 1 AS values, * FROM a", "(1)"),
+}
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_what_becomes_a_node_each_counts_although_it_looks_like_a_list(steps: list[int], name: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        parse(NODES[name])
+    assert caught.value.sqlstate == sqlstates.PROGRAM_LIMIT_EXCEEDED
+    assert steps == [0]
+
+
+CHEAP: dict[str, str] = {
+    "IN": _many("SELECT 1 IN (*)", "1") + _many(" AND 'a' NOT IN (*)", "'a'"),
+    "negative": _many("SELECT 1 IN (*) IN (1)", "-1"),
+    "ARRAY": _many("SELECT ARRAY[*]", "1") + _many(" || ARRAY[*]", "'a'"),
+    "ARRAY behind words": _many("SELECT DISTINCT ARRAY[*]", "1", 4_000) + _many(" ORDER BY ARRAY[*]", "1"),
+    "VALUES": _many("SELECT 1 FROM (VALUES *) AS v", "(1, -2)", MANY // 2),
+    "VALUES behind IN": _many("SELECT 1 IN (VALUES *)", "('a')"),
+    "wide VALUES": _many("VALUES *", _many("(*)", "1", 1_000), 100),
+}
+
+
+@pytest.mark.parametrize("name", CHEAP)
+def test_lists_of_literals_are_cheap(steps: list[int], name: str) -> None:
+    tree = parse_pull(CHEAP[name])
+    assert sum(1 for _ in tree.walk()) <= 8_000
+    assert steps[0] <= 15_000
+
+
 # --- stopping -------------------------------------------------------------------------------------------------------
 class _Stopped(Exception):
     pass

@@ -50,7 +50,10 @@ def _callbacks(spark: Any, most: int) -> int:
 
 def test_a_pipeline_that_ends_lets_go_of_its_source() -> None:
     class Reader:
-        closed = 0
+        closed = given_up = 0
+
+        def give_up(self) -> None:
+            self.given_up += 1
 
         def close(self) -> None:
             self.closed += 1
@@ -65,4 +68,4 @@ def test_a_pipeline_that_ends_lets_go_of_its_source() -> None:
         committed=lambda query_ids: None,
     )
     Pipeline("p", cast(Any, reader), services).stop()
-    assert reader.closed == 1
+    assert (reader.given_up, reader.closed) == (1, 1)

@@ -272,5 +272,7 @@ def test_a_field_spelled_as_in_the_declaration_needs_no_search(spark: Any) -> No
 
 
 def test_columns_whose_names_differ_in_case_alone(spark: Any) -> None:
-    rows = decoded(spark, [b'{"a":1,"A":2}', b'{"a":1}', b'{"A":2}'], {"a": "INTEGER", "A": "INTEGER"}, "json")
-    assert rows == [(None, 1, 2), (None, 1, 1), (None, 2, 2)]
+    """A field of exactly the name of one is that one's alone."""
+    records = [b'{"a":1,"A":2}', b'{"a":1}', b'{"A":2}']
+    rows = decoded(spark, records, {"a": "INTEGER", "A": "INTEGER"}, "json")
+    assert rows == [(None, 1, 2), (None, 1, None), (None, None, 2)]

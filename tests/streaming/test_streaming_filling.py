@@ -12,7 +12,8 @@ import pytest
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.streaming import filler
+from mvserver.streaming import filler, pipeline
+from mvserver.streaming.batch_watch import BatchOverran
 from mvserver.streaming.filler import Filler
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.subscribers import Subscriber
@@ -117,3 +118,30 @@ def test_a_source_that_does_not_answer_fails_no_view(monkeypatch: pytest.MonkeyP
     )
     filling._fill_failed([view], OSError("no route to host"))
     assert (view.failure, writer.recorded, roster.stalled) == (None, {}, "no route to host")
+
+
+def test_a_view_is_not_read_along_with_a_batch_that_was_made_small() -> None:
+    """Else what it lacks would be evaluated in one piece for ever, however small the batch."""
+    reader: Any = SimpleNamespace(distance=lambda start, end: end["at"] - start["at"])
+    roster = Roster(reader, cast(Any, Failures()), records_max=600_000)
+    view = Subscriber(cast(Any, SimpleNamespace(query_id="q")), 1, {"at": 3}, cast(Any, None))
+    assert roster.joins(view, {"at": 20_000})
+    assert roster.shrink_batches(BatchOverran(620_000, 60))
+    assert not roster.joins(view, {"at": 20_000})
+    assert roster.joins(view, {"at": 103})
+
+
+def test_what_is_read_together_begins_with_the_earliest() -> None:
+    reader: Any = SimpleNamespace(reached=lambda position, target: position["at"] >= target["at"])
+    assert pipeline._least(reader, [{"at": 7}, {"at": 9}, {"at": 3}, {"at": 5}]) == {"at": 3}
+
+
+def test_a_view_is_not_read_along_where_spark_may_end_of_what_it_lacks() -> None:
+    """The batch would be refused for all, or be the one to blame."""
+    reader: Any = SimpleNamespace(distance=lambda start, end: end["at"] - start["at"])
+    suspect = [False]
+    roster = Roster(reader, cast(Any, Failures()), records_max=600_000, is_suspect=lambda: suspect[0])
+    view = Subscriber(cast(Any, SimpleNamespace(query_id="q")), 1, {"at": 3}, cast(Any, None))
+    assert roster.joins(view, {"at": 20_000})
+    suspect[0] = True
+    assert not roster.joins(view, {"at": 20_000})

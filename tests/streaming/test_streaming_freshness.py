@@ -16,6 +16,8 @@ from mvserver.streaming.freshness import KeptView, SourceEnds
 from mvserver.streaming.looks import LOOKS_MAX, Looks
 from mvserver.streaming.roster import Roster
 from mvserver.streaming.source_watch import SourceWatch
+from mvserver.streaming.spark_state import SparkState
+from mvserver.streaming.status import ViewName, wait_filled
 from mvserver.streaming.subscribers import Subscriber
 from spark_sinks.base import Position, SourceHealth
 
@@ -74,6 +76,10 @@ class Source:
     @property
     def stalled(self) -> str | None:
         return self.roster.stalled
+
+    @property
+    def standstill(self) -> str | None:
+        return self.roster.standstill()
 
     def start(self) -> Source:
         self._thread.start()
@@ -243,6 +249,23 @@ def test_a_source_that_does_not_answer_is_named(sources: Callable[..., Source]) 
     assert not ends.wait(0.0)
     assert ends.behind().detail == (
         'The source of "v" has not said yet where it ends. The source does not answer: the broker is away.'
+    )
+
+
+def test_a_batch_that_takes_long_is_named_as_what_it_is(sources: Callable[..., Source]) -> None:
+    """The source answers: nothing is said against it."""
+    view = subscriber()
+    source = sources(Reader(end=3), view)
+    source.roster.stalled = "a batch of about 600000 records has been evaluated for 70 s"
+    behind = SourceEnds([kept("v", source, view)]).behind().detail
+    assert behind == (
+        'The source of "v" has not said yet where it ends. A batch of about 600000 records has been evaluated for 70 s.'
+    )
+    pipeline: Any = source
+    with pytest.raises(SqlError) as raised:
+        wait_filled(ViewName("v", "q_v"), view, pipeline, time.monotonic(), SparkState)
+    assert raised.value.detail == (
+        "0% of its source's history is read. A batch of about 600000 records has been evaluated for 70 s."
     )
 
 

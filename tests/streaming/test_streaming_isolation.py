@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -14,7 +15,10 @@ from mvserver import limits
 from mvserver.errors import SqlError
 from mvserver.streaming import isolation as isolations
 from mvserver.streaming.batch_register import Batch, BatchRegister
+from mvserver.streaming.engine import Engine
 from mvserver.streaming.isolation import READ, IsolatedError, Isolation
+from mvserver.streaming.roster import Roster
+from mvserver.streaming.spark_guard import Guarded
 
 Position = Mapping[str, Any]
 
@@ -39,7 +43,7 @@ def ends(isolation: Isolation, *sources: tuple[str, int], crashed: bool = True) 
         isolation.spark_ended("Spark ended (code 52)", crashed=crashed)
         return
     (source, seq), *others = sources
-    with contextlib.suppress(EOFError), isolation.evaluating(source, at(seq), lambda error: None):
+    with contextlib.suppress(EOFError), isolation.evaluating(source, READER, at(seq), at(seq + 1), lambda error: None):
         ends(isolation, *others, crashed=crashed)
         raise EOFError
 
@@ -52,8 +56,8 @@ def refused(isolation: Isolation, source: str, start: int, end: int) -> bool:
     return False
 
 
-def succeeds(isolation: Isolation, source: str, seq: int) -> None:
-    with isolation.evaluating(source, at(seq), lambda error: None):
+def succeeds(isolation: Isolation, source: str, seq: int, end: int | None = None) -> None:
+    with isolation.evaluating(source, READER, at(seq), at(seq + 1 if end is None else end), lambda error: None):
         pass
 
 
@@ -86,6 +90,92 @@ def test_only_the_same_batch_counts_and_success_clears(tmp_path: Path) -> None:
         succeeds(isolation, "a", seq)
         assert not isolation.on_probation("a")
     assert not refused(isolation, "a", 0, 9)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize(("start", "poison", "most"), [(0, 155_000, 600_000), (7, 599_999, 600_000), (0, 3, 600_000)])
+def test_a_poison_far_behind_the_start_of_its_batch_is_found_soon(
+    tmp_path: Path, start: int, poison: int, most: int, restarted: bool
+) -> None:
+    """The batches stay small until all records of the suspect one have been evaluated."""
+    isolation, position, crashes = Isolation(tmp_path), start, 0
+    while not refused(isolation, "a", position, position + 1):
+        assert position < start + most
+        records = Guarded(cast(Any, None), isolation).records_max("a", most)
+        if position <= poison < position + records:
+            with (
+                contextlib.suppress(EOFError),
+                isolation.evaluating("a", READER, at(position), at(position + records), lambda error: None),
+            ):
+                ends(isolation)
+                raise EOFError
+            crashes += 1
+        else:
+            succeeds(isolation, "a", position, position + records)
+            position += records
+            if restarted:
+                isolation.close()
+                isolation = Isolation(tmp_path)
+    assert crashes <= limits.SPARK_CRASHES_OF_A_BATCH_MAX + 1
+    assert poison - position < limits.PROBATION_RECORDS_MAX
+    succeeds(isolation, "b", position)
+    isolation.pardon(["a"])
+    assert not isolation.on_probation("a")
+
+
+def test_probation_ends_behind_the_suspect_batch_and_not_elsewhere(tmp_path: Path) -> None:
+    isolation = Isolation(tmp_path)
+    with contextlib.suppress(EOFError), isolation.evaluating("a", READER, at(100), at(200), lambda error: None):
+        ends(isolation)
+        raise EOFError
+    succeeds(isolation, "a", 200, 300)  # of another view of the source, further on
+    succeeds(isolation, "a", 120, 130)
+    succeeds(isolation, "a", 0, 90)
+    assert isolation.on_probation("a")
+    succeeds(isolation, "a", 90, 150)  # what was not committed is evaluated again
+    assert isolation.on_probation("a")
+    succeeds(isolation, "a", 150, 210)
+    assert not isolation.on_probation("a")
+
+
+def test_a_suspicion_that_nobody_looks_into_ends_and_a_verdict_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of a view that was dropped: its records are evaluated by nobody."""
+    isolation = Isolation(tmp_path)
+    ends(isolation, ("a", 5))
+    ends(isolation, ("b", 5))
+    ends(isolation, ("b", 5))
+    assert isolation.is_suspect("a")
+    assert isolation.is_suspect("b")
+    assert not isolation.is_suspect("c")
+    monkeypatch.setattr(limits, "SPARK_SUSPECTED_S", -1.0)
+    assert not isolation.is_suspect("a")
+    assert not isolation.on_probation("a")
+    assert refused(isolation, "b", 5, 6)
+    assert isolation.is_suspect("b")
+
+
+@pytest.mark.parametrize(("guilty", "position"), [(599_990, 0), (5, 0), (155_000, 3), (0, 0)])
+def test_the_records_before_those_that_are_refused_are_taken(tmp_path: Path, guilty: int, position: int) -> None:
+    """As by a new view: its queries fail where the refused records begin, and not where the batch did."""
+    isolation = Isolation(tmp_path)
+    ends(isolation, ("a", guilty))
+    ends(isolation, ("a", guilty))
+    roster, tries = Roster(READER, cast(Any, None), records_max=600_000), 0
+    while True:
+        records = roster.records_max
+        try:
+            isolation.check("a", READER, at(position), at(position + records))
+        except IsolatedError as error:
+            tries += 1
+            if not roster.shrink_batches(error):
+                break
+        else:
+            position += records
+            roster.grow_batches(records)
+    assert position == guilty
+    assert tries < 40
 
 
 def test_kills_from_outside_need_one_more(tmp_path: Path) -> None:
@@ -153,6 +243,34 @@ def test_a_server_that_ends_again_and_again_at_a_batch_leaves_it_out(tmp_path: P
     assert refused(Isolation(tmp_path), "a", 5, 6)
 
 
+def test_ends_of_the_server_are_no_ends_of_spark(tmp_path: Path) -> None:
+    for _ in range(limits.SPARK_KILLS_OF_A_BATCH_MAX - 1):
+        Isolation(tmp_path)._register.begin(Batch.of("a", at(5)))
+    isolation = Isolation(tmp_path)
+    ends(isolation, ("a", 5), crashed=False)
+    assert isolation.on_probation("a")
+    assert not refused(isolation, "a", 5, 6)
+    isolation._register.begin(Batch.of("a", at(5)))
+    with pytest.raises(IsolatedError, match="the server ended each time that Spark evaluated the next records"):
+        Isolation(tmp_path).check("a", READER, at(5), at(6))
+
+
+def test_a_server_that_gives_up_its_batches_blames_nobody(tmp_path: Path) -> None:
+    """As one that is stopped while a batch takes long: first the notes go, then Spark is ended."""
+    isolation = Isolation(tmp_path)
+    isolation._register.begin(Batch.of("a", at(5)))
+    left: list[int] = []
+
+    def abandon() -> None:
+        isolation._register.begin(Batch.of("b", at(5)))  # of a thread that has not heard of it
+        left.append(len(BatchRegister(tmp_path / "batches").left))
+
+    engine = object.__new__(Engine)
+    engine._isolation, engine._spark = isolation, cast(Any, SimpleNamespace(abandon=abandon))
+    engine.abandon()
+    assert left == [0]
+
+
 def test_a_server_that_ends_in_order_blames_nobody(tmp_path: Path) -> None:
     isolation = Isolation(tmp_path)
     isolation._register.begin(Batch.of("a", at(5)))
@@ -167,6 +285,8 @@ def test_a_read_for_a_statement_is_tried_again_after_a_while(tmp_path: Path, mon
     assert refused(isolation, f"{READ}r", 5, 6)
     monkeypatch.setattr(limits, "SPARK_READ_REFUSED_S", -1.0)
     assert not refused(isolation, f"{READ}r", 5, 6)
+    ends(isolation, ("a", 5))
+    assert "read:" not in (tmp_path / "suspects.json").read_text()
 
 
 def test_positions_that_are_too_long_are_known_by_their_digest(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from streaming_states import target, writer_in
@@ -17,8 +18,10 @@ from mvserver.compiler import lower_spark
 from mvserver.compiler.plans import ErrorHandling
 from mvserver.errors import SqlError
 from mvserver.streaming.check import check_plan
+from mvserver.streaming.evaluate import row_frame
 from mvserver.streaming.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.program import build_program
+from mvserver.streaming.rejected import rejected_rows
 from mvserver.streaming.spark import SparkGate
 from mvserver.streaming.subscribers import Subscriber
 from spark_sinks.file.source import FileReader
@@ -131,6 +134,35 @@ def test_a_message_that_is_too_large_is_marked_in_its_place(spark: Any) -> None:
         "the record is too large: it has 8 bytes, and at most 4 are read",
     )
     assert found[2] is None
+
+
+def test_a_message_whose_key_is_too_large_is_rejected_where_nothing_decodes_the_key(spark: Any) -> None:
+    """Else the mark would be taken for the key: by a query that writes to a topic, or by rowkey()."""
+    value = b'{"k": "a", "i": 1}'
+    frame = spark.createDataFrame(
+        [(b"k" * 30, value, "0:1"), (b"k", value, "0:2"), (b"k" * 30, None, "0:3"), (None, value, "0:4")],
+        "key binary, value binary, position string",
+    )
+    program = build_program([target("SELECT i, rowkey() AS key FROM events")])
+    read = frame.selectExpr(
+        f"{marked_unless_small('key', 20)} AS key",
+        f"{marked_unless_small('value', 20, 'key')} AS value",
+        "position",
+        "timestamp_seconds(0) AS record_time",
+    )
+    table = row_frame(read, program, None).toArrow()
+    rows, counts = rejected_rows(table, program.rejected, cast(Any, SimpleNamespace(rejected_positions=_positions)))
+    assert sum(counts.values()) == 2
+    assert [(row.position, row.raw, row.reason) for row in rows] == [
+        (place, b"k" * 30, "the record is too large: it has 30 bytes, and at most 20 are read")
+        for place in ("0:1", "0:3")
+    ]
+    passing = table.filter(table.column(program.views[0].flag))
+    assert passing.column(program.views[0].outputs[1]).to_pylist() == ["k", None]
+
+
+def _positions(records: Sequence[tuple[str, bytes | None]]) -> Sequence[str]:
+    return [position for position, _ in records]
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -14,12 +16,15 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 
 from mvserver import limits
 from mvserver.errors import SqlError
-from mvserver.spark_jvm import JvmStartError
+from mvserver.spark_jvm import JvmStartError, start_jvm
+from mvserver.streaming import spark_process
 from mvserver.streaming import supervisor as supervisors
 from mvserver.streaming.isolation import Isolation
 from mvserver.streaming.spark import SparkOptions
 from mvserver.streaming.spark_state import SparkLostError, SparkState
 from mvserver.streaming.supervisor import SparkSupervisor, Supervision
+
+READER = cast(Any, object())  # which is asked of suspects that succeed only
 
 
 class Life:
@@ -32,6 +37,7 @@ class Life:
         self.broken: str | None = None
         self.ended = threading.Event()
         self.silent_s = 0.0
+        self.answers = 0
         self.is_stopped = False
         self.crashed: bool | None = False
         self.end = "signal 9"
@@ -235,7 +241,7 @@ def test_what_was_evaluated_when_it_ended_is_suspect(
             raise lost
 
     def evaluate() -> None:
-        with world.isolation.evaluating("p", {"seq": 3}, verdict):
+        with world.isolation.evaluating("p", READER, {"seq": 3}, {"seq": 4}, verdict):
             world.lives[0].ends()
             raise Py4JError("An error occurred while calling o83.toArrow")
 
@@ -245,3 +251,130 @@ def test_what_was_evaluated_when_it_ended_is_suspect(
     found = [(each["start"], each["crashes"], each["kills"]) for each in json.loads(notes.read_text())] if noted else []
     assert found == ([] if noted is None else [({"seq": 3}, *noted)])
     assert notes.exists() is (noted is not None)
+
+
+OUT_OF_MEMORY = RuntimeError("Lost task 0.0 in stage 1.0: java.lang.OutOfMemoryError: Java heap space")
+
+
+def test_after_an_error_that_ends_the_jvm_its_end_is_waited_for(make: Callable[..., World], tmp_path: Path) -> None:
+    """The job has failed before the process ends: the batch is under way until then, and is the one to blame."""
+    world = make()
+    session = world.session()
+    life = world.lives[0]
+    life.crashed, life.end = True, "code 52"
+    found: list[BaseException] = []
+
+    def verdict(error: Exception) -> None:
+        lost = world.spark.lost(session, error)
+        if lost is not None:
+            raise lost
+
+    def evaluate() -> None:
+        try:
+            with world.isolation.evaluating("poisoned", READER, {"seq": 3}, {"seq": 4}, verdict):
+                raise OUT_OF_MEMORY
+        except SparkLostError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=evaluate)
+    thread.start()
+    life.answers += 3  # while its shutdown hooks run
+    thread.join(0.3)
+    assert thread.is_alive()
+    life.ends()
+    thread.join()
+    assert found
+    (noted,) = json.loads((tmp_path / "spark" / "suspects.json").read_text())
+    assert (noted["source"], noted["crashes"]) == ("poisoned", 1)
+
+
+@pytest.mark.parametrize("error", [OUT_OF_MEMORY, Py4JError("An error occurred"), EOFError(), ConnectionResetError()])
+def test_a_jvm_that_answers_again_is_not_waited_for(make: Callable[..., World], error: Exception) -> None:
+    world = make()
+    session = world.session()
+    stop = threading.Event()
+
+    def answer() -> None:
+        while not stop.wait(0.01):
+            world.lives[0].answers += 1
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    began = time.monotonic()
+    try:
+        assert world.spark.lost(session, error) is None
+    finally:
+        stop.set()
+        thread.join()
+    assert world.spark.lost(session, error) is None  # asked again, by whoever is around the first
+    assert time.monotonic() - began < limits.SPARK_NOTICED_S
+
+
+def test_a_start_that_takes_too_long_is_tried_again(
+    make: Callable[..., World], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(JvmStartError) as late:
+        start_jvm([sys.executable, "-c", "import sys; sys.stdin.read()"], timeout_s=0.1)
+    world = make(failures=[late.value, late.value])
+    until(lambda: len(world.lives) == 3)
+    assert world.session() is world.lives[2].session
+    assert world.spark.state == SparkState()
+
+
+def test_a_former_life_that_cannot_be_let_go_of_hinders_nobody(
+    make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(life: Life) -> None:
+        life.forgotten = True
+        raise OSError("device or resource busy")
+
+    world = make()
+    first = world.session()
+    with monkeypatch.context() as patched:
+        patched.setattr(Life, "forget", fails)
+        world.lives[0].ends()
+        until(lambda: world.lives[0].forgotten and len(world.lives) == 2)
+    assert world.session() is not first
+
+
+def test_supervision_that_fails_says_so(make: Callable[..., World], monkeypatch: pytest.MonkeyPatch) -> None:
+    world = make()
+    world.session()
+    monkeypatch.setattr(world.isolation, "spark_ended", lambda cause, crashed: 1 / 0)
+    world.lives[0].ends()
+    until(lambda: world.spark.state.problem is not None)
+    assert "Its supervision has failed: division by zero." in (world.spark.state.problem or "")
+    with pytest.raises(SqlError, match="Spark is not started again"):
+        world.session()
+
+
+def test_an_abandoned_jvm_is_waited_for_so_that_it_is_reaped(make: Callable[..., World]) -> None:
+    world = make()
+    world.session()
+    life = world.lives[0]
+    reaped: list[float | None] = []
+    ended: Any = SimpleNamespace(is_set=life.ended.is_set, wait=lambda limit_s=None: reaped.append(limit_s))
+    life.ended, real = ended, life.ended
+    life.ends = real.set  # type: ignore[method-assign]
+    world.spark.abandon()
+    assert reaped[-1:] == [limits.SPARK_REAPED_S]
+    life.ended = real
+
+
+def test_an_oom_kill_of_another_process_long_ago_is_not_this_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    kills = [3]
+    monkeypatch.setattr(spark_process, "oom_kills", lambda: kills[0])
+    monkeypatch.setattr(limits, "SPARK_PING_S", 0.001)
+    process = spark_process.SparkProcess(SparkOptions(), lambda: None)
+    process._process = cast(Any, SimpleNamespace(returncode=-9))
+    well: Any = SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: False))
+    session: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=well))
+    kills[0] += 1  # of another process
+    thread = threading.Thread(target=process._ask, args=(session,))
+    thread.start()
+    until(lambda: process.answers > 1)
+    process.ended.set()
+    thread.join()
+    assert (process.crashed, process.end) == (False, "signal 9")
+    kills[0] += 1
+    assert (process.crashed, process.end) == (True, "signal 9, the system was out of memory")

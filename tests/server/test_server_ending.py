@@ -1,0 +1,68 @@
+"""How the server ends: a signal ends it, a second one at once, and damage makes it begin again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from mvserver.server import START_ANEW, Ending
+
+
+@pytest.fixture
+def exits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Exit codes of a process that has ended at once."""
+    found: list[int] = []
+    monkeypatch.setattr(os, "_exit", found.append)
+    return found
+
+
+def test_a_signal_ends_the_server_and_a_second_one_at_once(exits: list[int]) -> None:
+    ending = Ending(lambda: False)
+    assert (ending.begun.is_set(), ending.code) == (False, 0)
+    ending.on_signal(signal.SIGTERM)
+    assert (ending.begun.is_set(), ending.code, exits) == (True, 0, [])
+    ending.on_signal(signal.SIGINT)
+    assert exits == [128 + signal.SIGINT]
+
+
+def test_a_signal_during_a_restart_for_damage_ends_the_server_in_order(exits: list[int]) -> None:
+    """The first one was taken for the second, and did not count where it came after the decision."""
+    ending = Ending(lambda: True)
+    ending.begun.set()  # by the damage
+    assert ending.code == START_ANEW
+    ending.on_signal(signal.SIGTERM)
+    assert (ending.code, exits) == (0, [])
+    ending.on_signal(signal.SIGTERM)
+    assert exits == [128 + signal.SIGTERM]
+
+
+_PAUSING = """
+import os, signal, time
+from mvserver import limits, server
+signal.signal(signal.SIGTERM, lambda *_: None)  # as an event loop has it, whose thread now sleeps
+limits.START_ANEW_PAUSE_S = 60
+os.environ[server._ANEW_VARIABLE] = str(time.time())
+print("pauses", flush=True)
+server.end_at_once(server.START_ANEW)
+"""
+
+
+def test_a_signal_in_the_pause_before_a_restart_ends_the_server() -> None:
+    process = subprocess.Popen([sys.executable, "-c", _PAUSING], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"pauses\n"
+        deadline = time.monotonic() + 30
+        while process.poll() is None:
+            assert time.monotonic() < deadline
+            process.terminate()
+            time.sleep(0.05)
+        assert process.returncode == -signal.SIGTERM
+    finally:
+        process.kill()
+        process.wait()
