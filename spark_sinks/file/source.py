@@ -81,6 +81,7 @@ class FileReader:
         self._unusable: dict[str, tuple[VisibleFile, float, SqlError]] = {}  # by name: until when, and why
         self._given_up = threading.Event()
         self._inbox = work / "inbox"
+        self._next_step = work / "next-step"  # not in the inbox, where Spark's pattern finds hidden names as well
         work.mkdir(parents=True, exist_ok=True)
         self._parquet = parquet
         self._lock = threading.Condition()
@@ -356,7 +357,7 @@ class FileReader:
     def _show(self, files: Mapping[VisibleFile, Path]) -> None:
         """``files`` and what Spark reads for each."""
         step, known = self._step + 1, len(self._journal)
-        aside = self._inbox / f".{_step_name(step)}"
+        aside = self._next_step
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir()
         for file, readable in files.items():

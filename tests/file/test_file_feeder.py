@@ -7,7 +7,7 @@ import gzip
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -76,13 +76,31 @@ def test_a_step_goes_while_its_successor_is_read(tmp_path: Path, reader: FileRea
             assert reader.batch_end("", step - 1, {"seq": step - 1}) == {"seq": step}
 
 
+def test_nothing_of_a_step_is_in_the_inbox_before_it_is_whole(
+    tmp_path: Path, reader: FileReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's pattern finds hidden names as well: it would plan a batch of files that are about to move."""
+    between: list[list[str]] = []
+    append = FileJournal.append
+
+    def noted(journal: FileJournal, files: Sequence[VisibleFile]) -> None:
+        between.append(sorted(str(path.name) for path in (tmp_path / "work" / "inbox").rglob("*")))
+        append(journal, files)
+
+    monkeypatch.setattr(FileJournal, "append", noted)
+    add(tmp_path, "a.json")
+    reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0)
+    assert shown(tmp_path, 1) == ["a.json"]
+    assert between == [["000000000000"]]
+
+
 def test_files_that_cannot_be_handed_on_are_shown_as_the_cause_and_go_on_waiting(
     tmp_path: Path, reader: FileReader
 ) -> None:
     add(tmp_path, "a.json")
     reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0)
     assert shown(tmp_path, 1) == ["a.json"]
-    in_the_way = tmp_path / "work" / "inbox" / ".000000000002"
+    in_the_way = tmp_path / "work" / "next-step"
     in_the_way.write_text("")
     add(tmp_path, "b.json")
     assert reader.batch_end("", 0, {"seq": 0}) == {"seq": 1}
