@@ -13,7 +13,7 @@ help:
 	@echo "make check                    the fast tests (no Spark, Kafka or PostgreSQL), ruff, mypy, import-linter"
 	@echo "make test                     the whole suite; make test-night the longer tiers"
 	@echo "make test-oracle [N=200]      so many random programs against PostgreSQL, from a seed of their own"
-	@echo "make bench [PARTS=\"...\"]      measurements, written to docs/performance.md"
+	@echo "make bench [PARTS=\"...\"]      measurements, written to docs/performance*.md"
 	@echo "make clean                    removes what the demos, tests and tools leave behind"
 
 venv: $(INSTALLED)

@@ -35,7 +35,7 @@ _NEXMARK = Path(__file__).resolve().parents[1] / "nexmark"  # its events and que
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description="Measures a running mvserver and writes docs/performance.md's tables.")
+    parser = argparse.ArgumentParser(description="Measures a running mvserver and writes the tables of the documents.")
     parser.add_argument("parts", nargs="*", help="all when none is named")
     parser.add_argument("--render", action="store_true", help="only write the tables from the results at hand")
     options = parser.parse_args(arguments)

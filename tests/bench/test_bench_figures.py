@@ -175,10 +175,11 @@ def test_every_part_has_its_place_in_the_document_and_a_table(tmp_path: Path) ->
     json.dumps(described)
     for part, result in SAMPLES.items():
         results.save(part, described, 1.0, result, tmp_path)
-    document = tmp_path / "performance.md"
-    document.write_text(render.DOCUMENT.read_text())
-    assert set(render.write(results.load(tmp_path), document)) == set(SAMPLES)
-    first = document.read_text()
+    documents = [tmp_path / document.name for document in render.DOCUMENTS]
+    for copied, document in zip(documents, render.DOCUMENTS, strict=True):
+        copied.write_text(document.read_text())
+    assert set(render.write(results.load(tmp_path), documents)) == set(SAMPLES)
+    first = "".join(document.read_text() for document in documents)
     assert "| 1,000 | 3 | 3 | 0 | 21,000 | 100 | 120.5 | 120.5 | 120.5 | 2 |" in first
     assert "| wide | 1 | 200 | 250,000 | 400,000 | 62.5 % | 9.5 | 31.25 | 1,900 |" in first
     assert "The tenth view adds 8.0 % of the batch with one view, the hundredth 3.0 %." in first
@@ -192,8 +193,9 @@ def test_every_part_has_its_place_in_the_document_and_a_table(tmp_path: Path) ->
     assert "| look-up | simple | 1 | mvserver | 1,500 | 0.21 | 0.6 | 0.6 |" in first
     assert "5,000,000 rows (240 MiB) streamed: 1,200,000 rows a second, PostgreSQL 2,000,000 (0.60 of it)" in first
     assert "| 200 | 200 |  | 1,000 | 90 | 90 |" in first
-    render.write(results.load(tmp_path), document)
-    assert document.read_text() == first  # what is written again replaces what was there
+    render.write(results.load(tmp_path), documents)
+    again = "".join(document.read_text() for document in documents)
+    assert again == first  # a table that is written again replaces the one before
 
 
 def test_a_trial_says_so() -> None:
@@ -202,6 +204,8 @@ def test_a_trial_says_so() -> None:
 
 
 def test_a_document_without_the_place_is_refused() -> None:
+    with pytest.raises(render.MarkerError, match="0 documents have"):
+        render.write({"freshness": {}}, [])
     with pytest.raises(render.MarkerError, match="has 0 places"):
         render.replace("# Performance", "freshness", "x")
     twice = "<!-- bench:a -->\n<!-- /bench:a -->\n" * 2

@@ -15,7 +15,7 @@ def test_data_files_are_packaged() -> None:
     missing = []
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*"):
-            if path.suffix in (".py", ".pyc") or not path.is_file():
+            if path.suffix in (".py", ".pyc") or path.name == "README.md" or not path.is_file():
                 continue
             home = next(folder for folder in path.parents if (folder / "__init__.py").exists())
             relative = path.relative_to(home).as_posix()

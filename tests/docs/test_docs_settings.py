@@ -12,7 +12,14 @@ from spark_sinks.file.limits import FILE_RECORD_BYTES_MAX
 
 ROOT = Path(__file__).resolve().parents[2]
 OPERATIONS = ROOT / "docs" / "operations.md"
-DOCUMENTS = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md")))
+ROOMS = [path for room in ("mvserver", "spark_sinks", "catalog") for path in (ROOT / room).rglob("README.md")]
+DOCUMENTS = (
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "tests" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted(ROOMS),
+)
 
 
 def settings_table() -> str:
@@ -40,7 +47,7 @@ def test_the_limits_that_are_named_are_the_servers() -> None:
     assert f"ended after {limits.IDLE_IN_TRANSACTION_TIMEOUT_S:.0f} s" in text
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", re.sub(r"`[^`\n]*`", "", document.read_text())):
         if "://" not in target:

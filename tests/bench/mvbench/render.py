@@ -1,4 +1,7 @@
-"""Results as the tables of docs/performance.md, between its markers; what stands around them is written by people."""
+"""Results as the tables of docs/performance.md and docs/performance-details.md, between their markers.
+
+People write the text around the tables.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +10,38 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "performance.md"
+_DOCS = Path(__file__).resolve().parents[3] / "docs"
+DOCUMENTS = (_DOCS / "performance.md", _DOCS / "performance-details.md")
 
 
 class MarkerError(Exception):
-    """The document has no place for a table."""
+    """There is no place for a table, or more than one."""
 
 
-def write(results: dict[str, dict[str, Any]], document: Path = DOCUMENT) -> list[str]:
-    """Puts each part's table in its place and returns the parts written."""
-    text = document.read_text()
+def write(results: dict[str, dict[str, Any]], documents: Sequence[Path] = DOCUMENTS) -> list[str]:
+    """Puts each part's table in its place, whichever document has it, and returns the parts written."""
+    texts = {document: document.read_text() for document in documents}
     for part, measured in results.items():
-        text = replace(text, part, render(part, measured))
-    document.write_text(text)
+        homes = [document for document, text in texts.items() if _begin(part) in text]
+        if len(homes) != 1:
+            raise MarkerError(f"{len(homes)} documents have {_begin(part)}, not one")
+        texts[homes[0]] = replace(texts[homes[0]], part, render(part, measured))
+    for document, text in texts.items():
+        document.write_text(text)
     return list(results)
 
 
 def replace(text: str, part: str, table: str) -> str:
-    begin, end = f"<!-- bench:{part} -->", f"<!-- /bench:{part} -->"
+    begin, end = _begin(part), f"<!-- /bench:{part} -->"
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
     replaced, count = pattern.subn(lambda _: f"{begin}\n{table}\n{end}", text)
     if count != 1:
         raise MarkerError(f"the document has {count} places {begin} ... {end}, not one")
     return replaced
+
+
+def _begin(part: str) -> str:
+    return f"<!-- bench:{part} -->"
 
 
 def render(part: str, measured: dict[str, Any]) -> str:
