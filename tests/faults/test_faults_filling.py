@@ -10,7 +10,7 @@ import pytest
 from faults.live import STREAM, VIEWS, Clicks, LiveServer, check_views
 from mvserver.demo.kafka_broker import KafkaBroker
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.night]
 
 HISTORY = 100_000
 _SLICE = 10_000  # a producer's queue holds no more than some of these

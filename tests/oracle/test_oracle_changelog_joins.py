@@ -19,7 +19,7 @@ from services.kafka import create_topic
 
 from mvserver.demo.kafka_broker import KafkaBroker
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.postgres]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.postgres, pytest.mark.night]
 
 SEED = int(os.environ.get("MVSERVER_TEST_SEED", "20261121"))
 ROUNDS = 3  # of changes, with a kill after the first

@@ -16,13 +16,17 @@ def test_what_a_killed_jvm_has_left_goes_and_what_is_in_use_stays(tmp_path: Path
     others = tmp_path / "warehouse"
     others.mkdir()
     process = subprocess.Popen(
-        [sys.executable, "-c", "import sys; sys.stdin.read()", f"-Djava.io.tmpdir={live}/tmp"], stdin=subprocess.PIPE
+        [sys.executable, "-c", "print(flush=True); input()", f"-Djava.io.tmpdir={live}/tmp"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     try:
+        assert process.stdout is not None
+        process.stdout.readline()  # until then it may have no command line yet
         next_one = make_jvm_folder(tmp_path)
         assert live.is_dir()
     finally:
-        process.communicate()
+        process.communicate(b"\n")
     last = make_jvm_folder(tmp_path)
     assert not live.exists()
     assert not next_one.exists()
