@@ -28,6 +28,7 @@ from mvserver.serving.duck_errors import translate
 from mvserver.serving.duck_text import written
 from mvserver.serving.leaving import LeavableWork, WorkLeft
 from mvserver.serving.memory_watch import MemoryWatch
+from mvserver.serving.names import Reads
 from mvserver.serving.operand_checks import OperandChecks
 from mvserver.serving.pull_query import PullQuery, TypedPullQuery
 from mvserver.serving.snapshot import reader_settings
@@ -65,25 +66,25 @@ class DuckBinder:
     def interrupt(self) -> None:
         self._cursor.interrupt()
 
-    def bind(self, query: PullQuery) -> BoundTree:
+    def bind(self, query: PullQuery, reads: Reads) -> BoundTree:
         """Whoever leaves this leaves the tree, too."""
         try:
             constants.check(self._cursor, query.tree)
             self.go_on()
-            self._register(query.reads.live, query.reads.streams)
+            self._register(reads.live, reads.streams)
             typing = TypedPullQuery(query, self._cursor, self.go_on)
             try:
                 bound = typed(typing)
             except SqlError as error:
                 raise_instead(self._explained(error, query), error)
             self.go_on()
-            return BoundTree(typing.tree, bound, self._direct(typing.tree, bound, query))
+            return BoundTree(typing.tree, bound, self._direct(typing.tree, bound, query, reads))
         finally:
             if self.left():
                 dismantle(query.tree)
 
     def _explained(self, error: SqlError, query: PullQuery) -> SqlError:
-        if query.reads.system:
+        if query.reads_system:
             return error
         return explained(error, OperandChecks(self._cursor, query.tree, {}, query.text))
 
@@ -106,11 +107,11 @@ class DuckBinder:
         if self.left():
             raise WorkLeft
 
-    def _direct(self, tree: exp.Expr, bound: Bound, query: PullQuery) -> exp.Expr | None:
+    def _direct(self, tree: exp.Expr, bound: Bound, query: PullQuery, reads: Reads) -> exp.Expr | None:
         """A look-up over the view's state; None where it cannot be made, or would not mean the same types."""
         if query.kind not in (classify.POINT, classify.RANGE):
             return None
-        (view,) = query.reads.views.values()
+        (view,) = reads.views.values()
         layout = self._layouts.of(view.id)
         if layout is None:
             return None

@@ -24,6 +24,7 @@ from mvserver.serving.key_reads import key_read
 from mvserver.serving.names import Reads
 from mvserver.serving.origins import origins
 from mvserver.serving.pull_query import PullQuery
+from mvserver.serving.signals import Signal
 from mvserver.serving.volatile import changes
 from mvserver.types import oids
 
@@ -33,9 +34,9 @@ _SYSTEM_PREFIXES = (
 )  # fmt: skip
 
 
-def plan_of(query: PullQuery, made: BoundTree) -> PullPlan:
+def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
     tree, direct, bound = made.tree, made.direct, made.bound
-    reads, facts, kind, oids = query.reads, query.facts, query.kind, query.oids
+    facts, kind, oids = query.facts, query.kind, query.oids
     outputs = [duck_types.output_type(kind_name) for kind_name in bound.types]
     if len(outputs) > limits.COLUMNS_MAX:
         raise SqlError(sqlstates.TOO_MANY_COLUMNS, f"target lists can have at most {limits.COLUMNS_MAX} entries")
@@ -179,3 +180,15 @@ def plan_of_sleep(argument: exp.Expr) -> PullPlan:
     if isinstance(argument, exp.Parameter):
         return PullPlan("", (field,), (oids.FLOAT8,), (), kind=classify.SLEEP)
     raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "pg_sleep is supported with a number or a parameter only")
+
+
+def signalling(plan: PullPlan, signals: Mapping[int, Signal]) -> PullPlan:
+    """The plan whose columns at these places are sent to the processes that they name."""
+    if not signals:
+        return plan
+    fields = tuple(
+        Field(field.name, oids.BOOL, 1, -1) if place in signals else field for place, field in enumerate(plan.fields)
+    )
+    return replace(
+        plan, fields=fields, signals=tuple(signals.items()), arrow_types=(), plain_types=(), runs=PlanRuns(few=False)
+    )

@@ -17,7 +17,7 @@ from mvserver.errors import SqlError, raise_instead
 from mvserver.pgcatalog.session_functions import SessionFacts
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
 from mvserver.pgcatalog.system import LiveRelations, SystemCatalog
-from mvserver.serving import classify, enums, gathering, guard, shim, signals
+from mvserver.serving import classify, enums, gathering, guard, shim
 from mvserver.serving.api import (
     NOBODY,
     Owner,
@@ -42,7 +42,7 @@ from mvserver.serving.memory_watch import InUse, MemoryWatch, Process
 from mvserver.serving.missing import Cause, MissingViews
 from mvserver.serving.names import NameResolver
 from mvserver.serving.plan_cache import PlanCache
-from mvserver.serving.plans import plan_of, plan_of_sleep
+from mvserver.serving.plans import plan_of, plan_of_sleep, signalling
 from mvserver.serving.pull_query import PullQuery
 from mvserver.serving.shaping import DuckShaper
 from mvserver.serving.shared import SharedReads
@@ -221,17 +221,19 @@ class DuckPullService:
         refuse_if_stopped(stopped)
         kind = classify.kind_of(request.select, reads.views)
         own_types = enums.types_of(oids, snapshot.enums)
-        query = PullQuery(tree, facts, reads, oids, own_types, scope.time_zone, kind, request.sent)
+        query = PullQuery(
+            tree, facts, bool(reads.system), bool(reads.views), oids, own_types, scope.time_zone, kind, request.sent
+        )
         shim.rewrite(query)
         try:
-            made = self._binders.run(lambda binder: binder.bind(query), owner_of(scope), stopped)
+            made = self._binders.run(lambda binder: binder.bind(query, reads), owner_of(scope), stopped)
         except SqlError as error:
             raise_instead(self._missing.explained(error, reads.views), error)
-        plan = plan_of(query, made)
+        plan = plan_of(query, reads, made)
         dismantle(made.tree)
         if made.direct is not None:
             dismantle(made.direct)
-        return signals.signalling(plan, query.signalled)
+        return signalling(plan, query.signalled)
 
     # --- push queries -----------------------------------------------------------------------------------------------
     def shaper(self, columns: Sequence[tuple[str, str]]) -> RowShaper:

@@ -14,10 +14,9 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts
 from mvserver.serving import binding
-from mvserver.serving.api import Signal
 from mvserver.serving.binding import Bound
 from mvserver.serving.duck_text import written
-from mvserver.serving.names import Reads
+from mvserver.serving.signals import Signal
 from mvserver.serving.typed import TypedRewriting
 
 
@@ -27,7 +26,8 @@ class PullQuery:
 
     tree: exp.Expr
     facts: SessionFacts
-    reads: Reads
+    reads_system: bool  # relations of the system catalog
+    reads_views: bool
     oids: Sequence[int]  # of the parameters, as far as the client has said them
     own_types: Mapping[int, str]  # DuckDB's names of those of these types that users have made
     time_zone: str

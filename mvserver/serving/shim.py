@@ -59,7 +59,7 @@ def _json_changes(query: PullQuery) -> None:
 def _catalog_vectors(query: PullQuery) -> None:
     """int2vector and oidvector are lists here, regproc an oid; clients read ``1 2`` and the function's name."""
     tree = query.tree
-    if not query.reads.system:
+    if not query.reads_system:
         return
     for cast in interrupts.asking(list(tree.find_all(exp.Cast))):
         shown = _shown(cast.this) if cast.to.is_type(*exp.DataType.TEXT_TYPES) else None
@@ -74,7 +74,7 @@ def _catalog_vectors(query: PullQuery) -> None:
 
 
 def _nodes(query: PullQuery) -> None:
-    catalog = bool(query.reads.system)  # there a text like ``'{0}'`` may mean an array
+    catalog = query.reads_system  # there a text like ``'{0}'`` may mean an array
     with query.rooted() as root:
         for node in interrupts.asking(list(root.walk(bfs=False))):
             if node is root or _detached(node, root):

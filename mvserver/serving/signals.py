@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from typing import Literal
 
 from sqlglot import exp
 
 from mvserver import interrupts, sqlstates
 from mvserver.errors import SqlError
-from mvserver.front import Field
 from mvserver.pgcatalog.session_functions import SessionFacts
-from mvserver.serving.api import PlanRuns, PullPlan, Signal
-from mvserver.types import oids
 
+Signal = Literal["cancel", "terminate"]
 _FUNCTIONS: dict[str, Signal] = {"pg_cancel_backend": "cancel", "pg_terminate_backend": "terminate"}
 
 
@@ -50,15 +47,3 @@ def _signal(node: exp.Expr) -> Signal | None:
     if not isinstance(node, exp.Anonymous) or len(node.expressions) != 1:
         return None
     return _FUNCTIONS.get(node.name.lower())
-
-
-def signalling(plan: PullPlan, signals: Mapping[int, Signal]) -> PullPlan:
-    """The plan whose columns at these places are sent to the processes that they name."""
-    if not signals:
-        return plan
-    fields = tuple(
-        Field(field.name, oids.BOOL, 1, -1) if place in signals else field for place, field in enumerate(plan.fields)
-    )
-    return replace(
-        plan, fields=fields, signals=tuple(signals.items()), arrow_types=(), plain_types=(), runs=PlanRuns(few=False)
-    )

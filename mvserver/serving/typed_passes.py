@@ -47,7 +47,7 @@ def _type_inner_set_columns(query: TypedPullQuery) -> None:
 # --- checks and parameters --------------------------------------------------------------------------------------------
 def _check_operands(query: TypedPullQuery) -> None:
     bound = query.bound  # also where nothing is checked: what is wrong is said of the query as it was written
-    if not query.query.reads.system:
+    if not query.query.reads_system:
         OperandChecks(query.cursor, query.tree, bound.parameters, query.query.text).check()
 
 
@@ -168,11 +168,10 @@ BY_TYPE: tuple[TypedPass, ...] = (
 
 
 def _has_sets(query: TypedPullQuery) -> bool:
-    return not query.query.reads.system and query.tree.find(exp.SetOperation) is not None
+    return not query.query.reads_system and query.tree.find(exp.SetOperation) is not None
 
 
 def _needs_types(query: TypedPullQuery) -> bool:
     """Clients' own queries of the catalog are many and long, and cast what DuckDB writes as PostgreSQL does."""
-    reads = query.query.reads
-    wanted = concerns if reads.views or not reads.system else concerns_always
+    wanted = concerns if query.query.reads_views or not query.query.reads_system else concerns_always
     return any(wanted(node) for node in interrupts.asking(query.tree.walk()))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.front import Result
-from mvserver.serving.api import Signal
+from mvserver.serving.signals import Signal
 from mvserver.session.state import SessionState
 
 _WHAT = {"cancel": ("cancel", "query", "canceled"), "terminate": ("terminate", "process", "terminated")}

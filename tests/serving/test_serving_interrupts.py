@@ -30,7 +30,7 @@ from mvserver.serving import (
     signals,
 )
 from mvserver.serving.api import PlanRequest
-from mvserver.serving.names import NameResolver, Reads
+from mvserver.serving.names import NameResolver
 from mvserver.serving.operand_checks import OperandChecks
 from mvserver.serving.pull_query import PullQuery
 from mvserver.serving.typed import TypedRewriting
@@ -44,7 +44,6 @@ ITEMS = interrupts.EVERY + 10
 PLAIN = f"SELECT {', '.join(['visits + total'] * 1_600)} FROM visits"
 LARGE = f"SELECT {', '.join([ITEM] * ITEMS)}"
 PASS = Callable[[exp.Expr, World], object]
-NO_READS = Reads()
 FACTS = SessionFacts(catalog_snapshot(), "postgres", ("public",), "postgres", {}, 1, "postgres")
 
 
@@ -71,7 +70,7 @@ PASSES: dict[str, PASS] = {
     "signals": lambda tree, world: signals.take(tree, FACTS),
     "jsonb": lambda tree, world: jsonb.adapt(tree),
     "declared parameters": lambda tree, world: casts.declared_parameters(tree),
-    "shim": lambda tree, world: shim.rewrite(PullQuery(tree, FACTS, NO_READS, (), {}, "UTC", "other")),
+    "shim": lambda tree, world: shim.rewrite(PullQuery(tree, FACTS, False, False, (), {}, "UTC", "other")),
     "long texts": lambda tree, world: long_texts.bound(tree),
     "enums": lambda tree, world: enum_operands.present(tree),
     "operand checks": lambda tree, world: OperandChecks(world.writer, tree, {}, LARGE).check(),
