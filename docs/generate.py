@@ -16,7 +16,7 @@ from pathlib import Path
 from mvserver.compiler.capabilities import Capability, all_capabilities
 from mvserver.compiler.capabilities.model import Nulls
 from mvserver.compiler.type_names import postgres_name
-from mvserver.session.setting_table import SETTINGS, Change
+from mvserver.session.settings.setting_table import SETTINGS, Change
 from mvserver.sql import pull_functions
 from mvserver.sql.pull_table.model import PullFunction
 from mvserver.sql.types import SqlType

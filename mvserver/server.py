@@ -31,6 +31,7 @@ from mvserver.compiler.compile import compile_select
 from mvserver.compiler.explain import explain
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.compiler.view_properties import kept_properties, with_view_properties
+from mvserver.dialect.errors.duck_errors import translate
 from mvserver.errors import SqlError
 from mvserver.failpoints import Failpoints
 from mvserver.observability import set_up_logging
@@ -43,33 +44,32 @@ from mvserver.plugins import load_extensions, load_rewriter
 from mvserver.private_files import keep_private
 from mvserver.routing import lookup, ports
 from mvserver.routing.router import Router
-from mvserver.serving import data_identity
 from mvserver.serving.api import Version
-from mvserver.serving.database import FILE_NAME as VIEWS_FILE
-from mvserver.serving.database import Database
-from mvserver.serving.duck_errors import translate
-from mvserver.serving.pull import DuckPullService
+from mvserver.serving.engine import data_identity
+from mvserver.serving.engine.database import FILE_NAME as VIEWS_FILE
+from mvserver.serving.engine.database import Database
+from mvserver.serving.plan.pull import DuckPullService
 from mvserver.session.activity_table import activity_table
 from mvserver.session.backend import SessionBackend
 from mvserver.session.catalog_directory import CatalogDirectory
-from mvserver.session.cursors import cursors_table
+from mvserver.session.cursors.cursors import cursors_table
 from mvserver.session.large_texts import LargeTexts
 from mvserver.session.parsing import RememberingParser
 from mvserver.session.prepared import prepared_table
 from mvserver.session.services import SessionServices
-from mvserver.session.setting_values import duration
-from mvserver.session.settings_rows import settings_table
+from mvserver.session.settings.setting_values import duration
+from mvserver.session.settings.settings_rows import settings_table
 from mvserver.spark_java import jvm_command
 from mvserver.sql import parse
 from mvserver.sql.dialect import parse_select
 from mvserver.stores import StoreRegistry
 from mvserver.streaming.engine import Engine
-from mvserver.streaming.engine_services import EngineServices
 from mvserver.streaming.live_relations import finished_relation, live_relations
-from mvserver.streaming.spark import SparkOptions
-from mvserver.streaming.supervisor import Supervision
-from spark_sinks.duckdb.commits import Commits
-from spark_sinks.duckdb.damage import user_error
+from mvserver.streaming.queries.engine_services import EngineServices
+from mvserver.streaming.spark.session import SparkOptions
+from mvserver.streaming.spark.supervisor import Supervision
+from spark_sinks.duckdb.ledger.commits import Commits
+from spark_sinks.duckdb.ledger.damage import user_error
 from spark_sinks.duckdb.writer import Writer
 from spark_sinks.kinds import KINDS, secret_keys, spark_settings
 from spark_sinks.store_kind import StoreKind, StoreSettings

@@ -16,7 +16,7 @@ from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
 from mvserver.routing.properties import text_of
 from mvserver.sql.statements.base import Value
-from mvserver.streaming.spark_types import spark_schema
+from mvserver.streaming.spark.types import spark_schema
 from spark_sinks.base import SourceReader, StoreClient, TransactionalSink
 from spark_sinks.decode import format_of
 from spark_sinks.kinds import KINDS

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark_sinks.duckdb.logs import Log
+    from spark_sinks.duckdb.changes.logs import Log
 
 Position = Mapping[str, Any]
 METADATA = "metadata"  # a column of what a SourceReader reads

@@ -12,63 +12,67 @@ from typing import Any, Protocol, cast
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.front import Field, Result
-from mvserver.routing.handlers import (
-    alter_default_privileges,
-    alter_owner,
-    alter_role,
-    alter_role_setting,
-    alter_type_add_value,
-    alter_type_rename,
+from mvserver.routing.handlers.entities import (
+    create_entity,
+    describe_entity,
+    drop_entity,
+    insert_into_entity,
+    list_entities,
+    print_entity,
+)
+from mvserver.routing.handlers.namespaces import (
+    create_database,
+    create_schema,
+    drop_database,
+    drop_schema,
+    list_databases,
+    list_schemas,
+    use,
+)
+from mvserver.routing.handlers.privileges import alter_default_privileges, alter_owner, grant, revoke
+from mvserver.routing.handlers.queries import (
+    describe_query,
+    describe_statement,
+    explain,
+    list_queries,
+    restart_query,
+    terminate_query,
+)
+from mvserver.routing.handlers.relations import (
     bounded_read,
     comment_on,
     create_changelog,
     create_changelog_as,
-    create_database,
-    create_entity,
     create_materialized_view,
-    create_role,
-    create_schema,
-    create_store,
     create_stream,
     create_stream_as,
-    create_type,
-    describe_entity,
-    describe_query,
     describe_relation,
-    describe_statement,
-    describe_store,
-    drop_database,
-    drop_entity,
-    drop_owned,
     drop_relation,
-    drop_role,
-    drop_schema,
-    drop_store,
-    drop_type,
-    explain,
-    grant,
-    grant_role,
     insert_into,
-    insert_into_entity,
-    list_databases,
-    list_entities,
-    list_queries,
     list_relations,
-    list_schemas,
-    list_stores,
-    print_entity,
     push_query,
-    reassign_owned,
     refresh_materialized_view,
+)
+from mvserver.routing.handlers.roles import (
+    alter_role,
+    alter_role_setting,
+    create_role,
+    drop_owned,
+    drop_role,
+    grant_role,
+    reassign_owned,
     rename_role,
-    restart_query,
-    revoke,
     revoke_role,
-    terminate_query,
+)
+from mvserver.routing.handlers.stores import (
+    create_store,
+    describe_store,
+    drop_store,
+    list_stores,
     update_store,
-    use,
     use_store,
 )
+from mvserver.routing.handlers.types import alter_type_add_value, alter_type_rename, create_type, drop_type
 from mvserver.routing.ports import Services
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext

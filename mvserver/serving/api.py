@@ -12,9 +12,9 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
+from mvserver.dialect.signals import Signal
 from mvserver.errors import SqlError
 from mvserver.front import Field, PlainRows, Result
-from mvserver.serving.signals import Signal
 from mvserver.sql.statements.queries import Pull
 
 

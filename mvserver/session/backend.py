@@ -11,7 +11,7 @@ from mvserver.session.context import SessionContext
 from mvserver.session.registry import ConnectionLimits, SessionRegistry
 from mvserver.session.services import SessionServices
 from mvserver.session.session import Session
-from mvserver.session.settings import SessionSettings, parse_options
+from mvserver.session.settings.settings import SessionSettings, parse_options
 from mvserver.session.state import SessionState
 
 _NOT_SETTINGS = frozenset({"user", "database", "options", "replication"})

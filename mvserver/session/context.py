@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mvserver.front import Notice
 from mvserver.serving.api import PullScope
-from mvserver.session.setting_values import split_identifiers
+from mvserver.session.settings.setting_values import split_identifiers
 
 
 def _no_session() -> PullScope:

@@ -20,9 +20,9 @@ from mvserver.observability import loggable_sql, session_id_var
 from mvserver.session.activity import Activity
 from mvserver.session.clock import USER_REQUEST, StatementClock
 from mvserver.session.dispatch import Dispatcher
-from mvserver.session.extensions import ExtensionCalls
 from mvserver.session.idle import IdleWatch
-from mvserver.session.look_ups import LookUp, LookUps
+from mvserver.session.plugins.extensions import ExtensionCalls
+from mvserver.session.reads.look_ups import LookUp, LookUps
 from mvserver.session.restartable import Restartable
 from mvserver.session.state import SessionState
 from mvserver.sql.statements.base import Statement

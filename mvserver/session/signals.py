@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from mvserver import sqlstates
+from mvserver.dialect.signals import Signal
 from mvserver.errors import SqlError
 from mvserver.front import Result
-from mvserver.serving.signals import Signal
 from mvserver.session.state import SessionState
 
 _WHAT = {"cancel": ("cancel", "query", "canceled"), "terminate": ("terminate", "process", "terminated")}

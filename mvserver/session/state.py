@@ -14,12 +14,12 @@ from mvserver.quoting import quoted
 from mvserver.serving.api import PullScope
 from mvserver.session.clock import StatementClock
 from mvserver.session.context import SessionContext
-from mvserver.session.cursors import Cursors
+from mvserver.session.cursors.cursors import Cursors
 from mvserver.session.held_memory import HeldShare
 from mvserver.session.portals import Portals
 from mvserver.session.prepared import PreparedStatements
 from mvserver.session.services import OpenSessions, SessionServices
-from mvserver.session.settings import SessionSettings
+from mvserver.session.settings.settings import SessionSettings
 from mvserver.session.transactions import NameScope, Restore, Transaction
 
 

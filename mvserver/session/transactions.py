@@ -14,7 +14,7 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.session.applications import Application
 from mvserver.session.copies import CopyTarget
-from mvserver.session.settings import SettingsState
+from mvserver.session.settings.settings import SettingsState
 from mvserver.sql.statements.base import Statement
 
 

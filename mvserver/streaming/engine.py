@@ -22,25 +22,25 @@ from catalog.model import Store
 from mvserver import sqlstates
 from mvserver.compiler.plans import ContinuousPlan, Projection
 from mvserver.errors import SqlError
-from mvserver.streaming.adoption import Adoption
 from mvserver.streaming.api import LiveRows, PipelineStatus, PresentEnds, QueryState, QueryStatus
-from mvserver.streaming.bounded import BoundedReads
-from mvserver.streaming.check import check_plan
-from mvserver.streaming.derived import DerivedSources
-from mvserver.streaming.engine_services import EngineServices
-from mvserver.streaming.freshness import KeptView, SourceEnds
-from mvserver.streaming.isolation import Isolation
-from mvserver.streaming.pipeline import Pipeline, PipelineServices
-from mvserver.streaming.push import PushQueries
-from mvserver.streaming.push_states import PushStates, is_plain
-from mvserver.streaming.running import RunningQuery, group_applications, pipeline_statuses
+from mvserver.streaming.batch.plan_check import check_plan
+from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
+from mvserver.streaming.push.bounded import BoundedReads
+from mvserver.streaming.push.push import PushQueries
+from mvserver.streaming.push.push_states import PushStates, is_plain
+from mvserver.streaming.queries.derived import DerivedSources
+from mvserver.streaming.queries.engine_services import EngineServices
+from mvserver.streaming.queries.freshness import KeptView, SourceEnds
+from mvserver.streaming.queries.orphan_clean_up import Sweeping
+from mvserver.streaming.queries.running import RunningQuery, group_applications, pipeline_statuses
+from mvserver.streaming.queries.source_pipelines import SourcePipelines
+from mvserver.streaming.queries.start_up import Adoption
+from mvserver.streaming.queries.status import ViewName, refuse_empty, unavailable, wait_filled
 from mvserver.streaming.running_queries import RunningQueries
-from mvserver.streaming.source_pipelines import SourcePipelines
-from mvserver.streaming.spark import SparkGate
-from mvserver.streaming.spark_guard import Guarded
-from mvserver.streaming.status import ViewName, refuse_empty, unavailable, wait_filled
-from mvserver.streaming.supervisor import SparkSupervisor
-from mvserver.streaming.sweeping import Sweeping
+from mvserver.streaming.spark.guard import Guarded
+from mvserver.streaming.spark.isolation import Isolation
+from mvserver.streaming.spark.session import SparkGate
+from mvserver.streaming.spark.supervisor import SparkSupervisor
 
 
 class Engine:

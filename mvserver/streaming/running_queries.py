@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from mvserver.streaming.running import RunningQuery
+from mvserver.streaming.queries.running import RunningQuery
 
 LOOK_S = 1.0  # the longest wait of who asks for a query that a statement is about to make or replace
 

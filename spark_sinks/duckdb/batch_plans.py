@@ -9,11 +9,11 @@ from functools import cached_property
 import pyarrow as pa
 
 from spark_sinks.base import Position
-from spark_sinks.duckdb import windows
-from spark_sinks.duckdb.capture import Keeper
-from spark_sinks.duckdb.ledger import LedgerEntry, RejectedRow
-from spark_sinks.duckdb.roll_ups import RollUp
-from spark_sinks.duckdb.state import State, merge_statement
+from spark_sinks.duckdb.changes.capture import Keeper
+from spark_sinks.duckdb.ledger.ledger import LedgerEntry, RejectedRow
+from spark_sinks.duckdb.state import windows
+from spark_sinks.duckdb.state.roll_ups import RollUp
+from spark_sinks.duckdb.state.state import State, merge_statement
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
-from spark_sinks.duckdb.changelog import Register
+from spark_sinks.duckdb.changes.changelog import Register
 
 BATCH = "mv_batch"
 _ARROW = "mv_arrow"

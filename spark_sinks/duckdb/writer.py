@@ -21,25 +21,28 @@ import pyarrow as pa
 from mvserver import limits
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
-from spark_sinks.duckdb import batch_table, inspection, logs, sessions, windows
+from spark_sinks.duckdb import batch_table
 from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, TableMerge, ViewMerge
 from spark_sinks.duckdb.batch_table import BATCH
-from spark_sinks.duckdb.capture import Keeper, capture, shows_closed, take_changes, turned_keys
-from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
-from spark_sinks.duckdb.changes import ChangeNotes, StateWatch, Unwatched
-from spark_sinks.duckdb.commits import Commits
-from spark_sinks.duckdb.damage import DamageWatch, user_error
-from spark_sinks.duckdb.group_logs import GroupLog
+from spark_sinks.duckdb.changes import logs
+from spark_sinks.duckdb.changes.capture import Keeper, capture, shows_closed, take_changes, turned_keys
+from spark_sinks.duckdb.changes.changelog import KeyedRows, RetractedState
+from spark_sinks.duckdb.changes.changes import ChangeNotes, StateWatch, Unwatched
+from spark_sinks.duckdb.changes.group_logs import GroupLog
+from spark_sinks.duckdb.changes.outbox import Outbox, forget_statement
 from spark_sinks.duckdb.layout import ViewLayout, ViewLayouts
-from spark_sinks.duckdb.ledger import Ledger, SubscriberRow, create_tables
+from spark_sinks.duckdb.ledger import inspection
+from spark_sinks.duckdb.ledger.commits import Commits
+from spark_sinks.duckdb.ledger.damage import DamageWatch, user_error
+from spark_sinks.duckdb.ledger.ledger import Ledger, SubscriberRow, create_tables
+from spark_sinks.duckdb.ledger.write_ahead_log import WriteAheadLog
 from spark_sinks.duckdb.names import qualified, qualified_view, rows_of
-from spark_sinks.duckdb.outbox import Outbox, forget_statement
-from spark_sinks.duckdb.shared_states import Arrangement, SharedMerge, SharedStates
-from spark_sinks.duckdb.state import State, UpsertState, create_statements, watermark_rule
+from spark_sinks.duckdb.state import sessions, windows
+from spark_sinks.duckdb.state.shared_states import Arrangement, SharedMerge, SharedStates
+from spark_sinks.duckdb.state.state import State, UpsertState, create_statements, watermark_rule
+from spark_sinks.duckdb.state.value_tables import new_values_relation
+from spark_sinks.duckdb.state.window_batches import take_in
 from spark_sinks.duckdb.statements import Statements
-from spark_sinks.duckdb.value_tables import new_values_relation
-from spark_sinks.duckdb.window_batches import take_in
-from spark_sinks.duckdb.write_ahead_log import WriteAheadLog
 
 _log = logging.getLogger(__name__)
 

@@ -14,10 +14,10 @@ from catalog_objects import query, relation
 
 from catalog.store import Catalog
 from mvserver.errors import SqlError
-from mvserver.serving import data_identity
-from mvserver.serving.database import Database
-from spark_sinks.duckdb import identity
-from spark_sinks.duckdb.ledger import create_tables
+from mvserver.serving.engine import data_identity
+from mvserver.serving.engine.database import Database
+from spark_sinks.duckdb.ledger import identity
+from spark_sinks.duckdb.ledger.ledger import create_tables
 
 
 @contextmanager

@@ -20,19 +20,19 @@ from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.pgwire.server import PgWireServer
 from mvserver.routing.ports import Services
 from mvserver.routing.router import Router
-from mvserver.serving.database import Database
-from mvserver.serving.pull import DuckPullService
+from mvserver.serving.engine.database import Database
+from mvserver.serving.plan.pull import DuckPullService
 from mvserver.session.activity_table import activity_table
 from mvserver.session.backend import SessionBackend
 from mvserver.session.catalog_directory import CatalogDirectory
-from mvserver.session.cursors import cursors_table
+from mvserver.session.cursors.cursors import cursors_table
 from mvserver.session.prepared import prepared_table
 from mvserver.session.services import SessionServices
-from mvserver.session.settings_rows import settings_table
+from mvserver.session.settings.settings_rows import settings_table
 from mvserver.sql import parse
 from mvserver.stores import StoreRegistry
 from mvserver.streaming.api import QueryState, QueryStatus
-from mvserver.streaming.push_rows import PushRows
+from mvserver.streaming.push.push_rows import PushRows
 from spark_sinks.store_kind import StoreSettings
 
 

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from live_server import LiveServer, with_views
 
-from mvserver.serving.database import Database
+from mvserver.serving.engine.database import Database
 
 STOPPED_WITHIN_S = 2.0  # a second is the promise; the machine that tests share is slower
 UNREAD_BYTES_MAX = 16 * 1024 * 1024

@@ -16,7 +16,7 @@ from clients.live_server import LiveServer
 
 from catalog.model import Column
 from mvserver import limits
-from mvserver.serving.duck_errors import translate
+from mvserver.dialect.errors.duck_errors import translate
 from spark_sinks.duckdb.writer import Writer
 
 sys.path.append(str(Path(__file__).parents[1] / "streaming"))

@@ -17,7 +17,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     from mvserver.compiler.lower_spark import REQUIRED_SETTINGS
-    from mvserver.streaming.java_functions import install
+    from mvserver.streaming.spark.java_functions import install
 
     builder = SparkSession.builder.master("local[2]").appName("compiler tests")
     for key, value in {

@@ -25,16 +25,16 @@ from mvserver.compiler.compile import compile_select
 from mvserver.compiler.expressions import Call, Expression, walk
 from mvserver.compiler.plans import ContinuousPlan, Projection
 from mvserver.compiler.shape import RelationShape
-from mvserver.serving.database import Database
-from mvserver.serving.duck_errors import translate
+from mvserver.dialect.errors.duck_errors import translate
+from mvserver.serving.engine.database import Database
 from mvserver.sql.dialect import parse_select
-from mvserver.streaming.evaluate import Evaluated, WholeProgramNeeded, evaluate_partials, evaluate_rows
-from mvserver.streaming.finished import layout_of
-from mvserver.streaming.program import build_program
-from mvserver.streaming.spark_types import spark_type
-from mvserver.streaming.targets import Target, build_target
+from mvserver.streaming.batch.evaluate import Evaluated, WholeProgramNeeded, evaluate_partials, evaluate_rows
+from mvserver.streaming.batch.program import build_program
+from mvserver.streaming.spark.types import spark_type
+from mvserver.views.finishing import layout_of
+from mvserver.views.targets import Target, build_target
 from spark_sinks.duckdb.batch_plans import BatchCommit
-from spark_sinks.duckdb.ledger import LedgerEntry
+from spark_sinks.duckdb.ledger.ledger import LedgerEntry
 from spark_sinks.duckdb.writer import MergeError, Writer
 
 RELATIVE_TOLERANCE = 1e-9  # of sums, averages, deviations and transcendental functions of doubles

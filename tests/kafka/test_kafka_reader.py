@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from mvserver.demo.kafka_broker import KafkaBroker
 from mvserver.errors import SqlError
 from mvserver.sql.types import parse_type
-from mvserver.streaming.spark_types import spark_type
+from mvserver.streaming.spark.types import spark_type
 from spark_sinks.base import Position
 from spark_sinks.jars import Connector, Jar, default_ivy_home
 from spark_sinks.kafka.client import KafkaClient

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pgcatalog_world import CatalogWorld
 
-from mvserver.serving.database import Database
+from mvserver.serving.engine.database import Database
 
 
 @pytest.fixture(scope="module")

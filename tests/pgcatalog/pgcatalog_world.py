@@ -12,9 +12,9 @@ from catalog.model import Database as CatalogDatabase
 from mvserver.front import Field
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, Role
 from mvserver.serving.api import PlanRequest, PullScope
-from mvserver.serving.database import Database
-from mvserver.serving.pull import DuckPullService
-from mvserver.session.settings_rows import settings_table
+from mvserver.serving.engine.database import Database
+from mvserver.serving.plan.pull import DuckPullService
+from mvserver.session.settings.settings_rows import settings_table
 from mvserver.sql.dialect import parse_pull
 
 VIEW_ID = str(uuid.UUID(int=1))

@@ -13,8 +13,8 @@ from pgcatalog_world import SNAPSHOT, SOURCE, VISITS, CatalogWorld
 from catalog.acl import AclItem, Privilege
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, Role
 from mvserver.serving.api import PullScope
-from mvserver.serving.database import Database
-from mvserver.serving.pull import DuckPullService
+from mvserver.serving.engine.database import Database
+from mvserver.serving.plan.pull import DuckPullService
 
 ANNA, BEN = 16_500, 16_501
 UINT = pa.uint32()

@@ -11,7 +11,7 @@ from mvserver.errors import SqlError
 from mvserver.front import Field
 from mvserver.routing import push
 from mvserver.sql.push import BOUNDED_HINT, push_query
-from mvserver.streaming.push_rows import PushRows
+from mvserver.streaming.push.push_rows import PushRows
 
 
 class PlainShaper:

@@ -11,7 +11,7 @@ from routing_fakes import Bench
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.routing import lookup
-from mvserver.streaming.spark_state import SparkLostError
+from mvserver.streaming.spark.state import SparkLostError
 
 VIEW = "CREATE MATERIALIZED VIEW v AS SELECT url, COUNT(*) AS n FROM clicks GROUP BY url"
 

@@ -15,7 +15,7 @@ from server_program import Program
 from catalog.model import Relation
 from catalog.store import Catalog
 from mvserver.server import Rooms
-from mvserver.serving.finished_loader import CannotBeKept, Loader
+from mvserver.serving.fast.finished_loader import CannotBeKept, Loader
 from spark_sinks.duckdb.layout import ViewLayout
 
 _ROOMS = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import pytest
 
 from catalog.store import Catalog
 from mvserver.private_files import keep_private
-from mvserver.serving.database import Database
+from mvserver.serving.engine.database import Database
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.server import Rooms
 from mvserver.streaming.api import QueryState
-from mvserver.streaming.pipeline import Pipeline
+from mvserver.streaming.pipeline.pipeline import Pipeline
 
 _AT_ONCE_S = 0.5  # a look that waits for a statement waits for 1 s
 

@@ -22,7 +22,7 @@ from mvserver.errors import SqlError
 from mvserver.pgwire.server import PgWireServer
 from mvserver.server import Rooms
 from spark_sinks.base import Entity, Position, RecordOrder
-from spark_sinks.duckdb.log_reader import LogHealth, LogPositions
+from spark_sinks.duckdb.changes.log_reader import LogHealth, LogPositions
 from spark_sinks.kinds import KINDS
 from spark_sinks.store_kind import Source, StoreKind, StoreSettings
 

@@ -11,10 +11,10 @@ from serving_world import VISITS_ID, World, rows_of
 from streaming.streaming_states import Fed, target
 
 from catalog.model import Column
+from mvserver.dialect.errors.duck_errors import translate
 from mvserver.front import Result
 from mvserver.serving.api import PlanRuns, PullPlan
-from mvserver.serving.duck_errors import translate
-from mvserver.streaming.targets import Target
+from mvserver.views.targets import Target
 from spark_sinks.duckdb.writer import Writer
 
 MEMORY = 16 << 20

@@ -13,8 +13,8 @@ from catalog.model import Database as CatalogDatabase
 from mvserver.front import Result
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, Role
 from mvserver.serving.api import PlanRequest, PullPlan, PullScope
-from mvserver.serving.database import Database
-from mvserver.serving.pull import DuckPullService
+from mvserver.serving.engine.database import Database
+from mvserver.serving.plan.pull import DuckPullService
 from mvserver.sql.dialect import parse_pull
 from spark_sinks.duckdb.layout import Finishing, ViewLayout, ViewLayouts
 

@@ -11,10 +11,10 @@ from serving_world import World
 from sqlglot import exp
 from sqlglot.dialects import Postgres
 
+from mvserver.dialect import guard
+from mvserver.dialect.allow_list import UNDEFINED
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.static_data import type_spellings
-from mvserver.serving import guard
-from mvserver.serving.allowed import UNDEFINED
 from mvserver.sql.dialect import parse_pull
 from mvserver.sql.pull_functions import other_forms, table
 from mvserver.sql.pull_parser import PullParser

@@ -18,7 +18,7 @@ from serving_server import Client, PullServer
 
 from catalog.model import Column, Schema
 from mvserver import limits
-from mvserver.serving.snapshot import DuckSnapshot
+from mvserver.serving.engine.snapshot import DuckSnapshot
 from mvserver.streaming.api import QueryState
 
 _LOOK_UP = "SELECT visits, mean FROM visits WHERE url = './home'"

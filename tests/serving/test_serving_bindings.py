@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from serving_world import World, key_visits
 
-from mvserver.serving import binder, binding, pull_query, typed_passes
+from mvserver.dialect import binding, pull_query, typed_passes
+from mvserver.serving.plan import binder
 
 _INT4, _TEXT, _OID = 23, 25, 26
 _OF_THE_QUERY = frozenset(module.__file__ for module in (binder, binding, pull_query, typed_passes))

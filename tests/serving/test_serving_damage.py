@@ -11,11 +11,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from mvserver.dialect.errors.duck_errors import translate
 from mvserver.errors import SqlError
-from mvserver.serving import database as database_module
-from mvserver.serving.database import Database
-from mvserver.serving.duck_errors import translate
-from spark_sinks.duckdb.damage import DamageWatch, Sign, sign_in, sign_of, user_error
+from mvserver.serving.engine import database as database_module
+from mvserver.serving.engine.database import Database
+from spark_sinks.duckdb.ledger.damage import DamageWatch, Sign, sign_in, sign_of, user_error
 
 _HEADERS, _BLOCK = 12_288, 262_144
 _MAKING = (
@@ -45,7 +45,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
     """The file and its log, as a killed process leaves them."""
     path = tmp_path_factory.mktemp("whole") / "views.duckdb"
     code = (
-        "import os\nfrom pathlib import Path\nfrom mvserver.serving.database import Database\n"
+        "import os\nfrom pathlib import Path\nfrom mvserver.serving.engine.database import Database\n"
         f"cursor = Database.open(Path({str(path)!r})).cursor()\n"
         f"for statement in {(*_MAKING, *_LOGGED)!r}: cursor.execute(statement)\n"
         "os._exit(9)\n"

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from mvserver.errors import SqlError
-from mvserver.serving.database import Database
+from mvserver.serving.engine.database import Database
 
 
 def test_opens_quickly_with_its_schemas_and_keeps_rows(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_damaged_file_is_set_aside_with_its_log(tmp_path: Path, damage: str) -
 def test_a_damaged_log_is_set_aside_with_its_file(tmp_path: Path) -> None:
     path = tmp_path / "views.duckdb"
     code = (
-        "import os\nfrom pathlib import Path\nfrom mvserver.serving.database import Database\n"
+        "import os\nfrom pathlib import Path\nfrom mvserver.serving.engine.database import Database\n"
         f"cursor = Database.open(Path({str(path)!r})).cursor()\n"
         "cursor.execute('CREATE TABLE _state.t AS SELECT * FROM range(1000)')\n"
         "cursor.execute('INSERT INTO _state.t SELECT * FROM range(1000)')\n"

@@ -16,8 +16,8 @@ from streaming.changelog_states import Changes, target
 from mvserver import limits
 from mvserver.front import Field
 from mvserver.serving.api import Comparison, KeyRead, PullPlan
-from mvserver.serving.finished_loader import Loader
-from mvserver.serving.finished_rows import KeptViews
+from mvserver.serving.fast.finished_loader import Loader
+from mvserver.serving.fast.finished_rows import KeptViews
 
 _WHOLE, _FROM = (Comparison(0, "=", parameter=1),), (Comparison(0, ">=", parameter=1),)
 

@@ -20,10 +20,10 @@ from streaming.streaming_states import target
 from catalog.model import Column
 from mvserver import limits
 from mvserver.serving.api import Comparison
-from mvserver.streaming.finished import layout_of
+from mvserver.views.finishing import layout_of
+from spark_sinks.duckdb.changes.outbox import Outbox
 from spark_sinks.duckdb.layout import ViewLayout
-from spark_sinks.duckdb.outbox import Outbox
-from spark_sinks.duckdb.state import AppendState
+from spark_sinks.duckdb.state.state import AppendState
 
 _POINT = "SELECT visits, total FROM visits WHERE site = $1 AND url = $2"
 _RANGE = "SELECT url, site, visits FROM visits WHERE site >= $1 AND site < $2"
@@ -349,7 +349,7 @@ def test_what_is_counted_is_what_is_taken(view: KeptView) -> None:
 
 
 def test_rows_that_nobody_asks_for_are_let_go(view: KeptView, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mvserver.serving import finished_rows
+    from mvserver.serving.fast import finished_rows
 
     monkeypatch.setattr(finished_rows, "_LOOK_S", 0.02)
     view.fed.feed(_records([1], ["a"]))

@@ -16,7 +16,7 @@ from serving_kept import KeptView, until
 from serving_server import Client, PullServer
 
 from mvserver import limits
-from mvserver.serving.finished_rows import KeptViews
+from mvserver.serving.fast.finished_rows import KeptViews
 
 _POINT = "SELECT visits, total FROM visits WHERE site = %s AND url = %s"
 _RANGE = "SELECT site, url, visits, total FROM visits WHERE site >= %s AND site < %s"

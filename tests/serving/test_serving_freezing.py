@@ -17,10 +17,10 @@ from serving_server import PullServer
 from serving_world import SCOPE, World
 
 from mvserver import limits
+from mvserver.dialect import binding
 from mvserver.errors import SqlError
-from mvserver.serving import binding
 from mvserver.serving.api import NOBODY, PlanRequest
-from mvserver.serving.binder import DuckBinder
+from mvserver.serving.plan.binder import DuckBinder
 from mvserver.sql.dialect import parse_pull
 
 ANSWERED_WITHIN_S = 1.0

@@ -20,7 +20,7 @@ from serving_world import VISITS_ID, World, key_visits, keyed_layout, make_keyed
 from catalog.model import Column
 from mvserver import limits
 from mvserver.serving.api import PlanRuns, PullPlan
-from mvserver.serving.snapshot import DuckSnapshot
+from mvserver.serving.engine.snapshot import DuckSnapshot
 from spark_sinks.duckdb.layout import Finishing
 
 _ONE = "SELECT visits, mean FROM visits WHERE site = $1 AND url = 'u2'"

@@ -7,8 +7,8 @@ import pytest
 from serving_world import World
 from sqlglot.dialects import DuckDB
 
+from mvserver.dialect import binding
 from mvserver.errors import SqlError
-from mvserver.serving import binding
 
 _NAMES = (
     "a||(select max(url)from views._state.visits)||lower",

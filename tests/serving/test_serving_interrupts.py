@@ -9,31 +9,25 @@ from serving_world import SCOPE, World, catalog_snapshot
 from sqlglot import exp
 
 from mvserver import interrupts
-from mvserver.errors import SqlError
-from mvserver.pgcatalog.session_functions import SessionFacts
-from mvserver.serving import (
+from mvserver.dialect import binding, duck_text, guard, output_names, rewrite, signals
+from mvserver.dialect.functions import (
     aggregates,
     binary_functions,
-    binding,
     casts,
     division,
-    duck_text,
     enum_operands,
-    guard,
     jsonb,
     long_texts,
-    naming,
-    operand_types,
     periods,
-    set_columns,
-    shim,
-    signals,
 )
+from mvserver.dialect.pull_query import PullQuery
+from mvserver.dialect.typing import operand_types, set_columns
+from mvserver.dialect.typing.operand_checks import OperandChecks
+from mvserver.dialect.typing.typed_rewrites import TypedRewriting
+from mvserver.errors import SqlError
+from mvserver.pgcatalog.session_functions import SessionFacts
 from mvserver.serving.api import PlanRequest
-from mvserver.serving.names import NameResolver
-from mvserver.serving.operand_checks import OperandChecks
-from mvserver.serving.pull_query import PullQuery
-from mvserver.serving.typed import TypedRewriting
+from mvserver.serving.plan.name_resolution import NameResolver
 from mvserver.sql.dialect import parse_pull
 
 ITEM = (
@@ -66,11 +60,11 @@ def unknown(node: exp.Expr) -> str:
 PASSES: dict[str, PASS] = {
     "guard": lambda tree, world: guard.check(tree),
     "names": lambda tree, world: resolver(world).resolve(tree),
-    "naming": lambda tree, world: naming.name_outputs(tree),
+    "output_names": lambda tree, world: output_names.name_outputs(tree),
     "signals": lambda tree, world: signals.take(tree, FACTS),
     "jsonb": lambda tree, world: jsonb.adapt(tree),
     "declared parameters": lambda tree, world: casts.declared_parameters(tree),
-    "shim": lambda tree, world: shim.rewrite(PullQuery(tree, FACTS, False, False, (), {}, "UTC", "other")),
+    "rewrite": lambda tree, world: rewrite.rewrite(PullQuery(tree, FACTS, False, False, (), {}, "UTC", "other")),
     "long texts": lambda tree, world: long_texts.bound(tree),
     "enums": lambda tree, world: enum_operands.present(tree),
     "operand checks": lambda tree, world: OperandChecks(world.writer, tree, {}, LARGE).check(),

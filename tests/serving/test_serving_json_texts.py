@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from serving_world import World
 
+from mvserver.dialect import binding
 from mvserver.errors import SqlError
-from mvserver.serving import binding
 
 _DOCUMENT = (
     r'{"n":1e3,"m":1.50,"i":12,"s":"1.50","t":"x, 1e3","b":1.5e-3,"c":-12E+20,"q\"1.0":-0.0,"":"",'

@@ -16,9 +16,9 @@ from serving_server import STOPPED_WITHIN_S, Client, PullServer, is_cancelled, w
 
 from mvserver import limits
 from mvserver.errors import SqlError
-from mvserver.serving import few_rows
 from mvserver.serving.api import NOBODY, Owner
-from mvserver.serving.leaving import LeavableWork, WorkLeft
+from mvserver.serving.engine.abandonable_work import LeavableWork, WorkLeft
+from mvserver.serving.fast import few_rows
 
 _numbers = itertools.count()
 

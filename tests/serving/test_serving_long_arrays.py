@@ -12,7 +12,7 @@ import pytest
 from serving_server import Client, PullServer
 
 from mvserver import limits
-from mvserver.serving.long_arrays import as_texts
+from mvserver.serving.engine.long_arrays import as_texts
 
 MANY = limits.ARRAY_ITEMS_READ_MAX + 1
 CAST = "SELECT CARDINALITY(CAST($1 AS INT[]))"

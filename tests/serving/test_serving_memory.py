@@ -15,7 +15,7 @@ import pytest
 from serving_world import World, rows_of
 
 from mvserver.errors import SqlError
-from mvserver.serving.memory_watch import InUse, MemoryWatch
+from mvserver.serving.engine.memory_watch import InUse, MemoryWatch
 
 # 400,000 rows of 200 bytes, which a sort has to hold: more than the memory
 SORTED = (

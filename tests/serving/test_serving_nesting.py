@@ -11,9 +11,9 @@ import pytest
 from serving_world import SCOPE, World
 
 from mvserver import limits
+from mvserver.dialect.macro_sizes import OF_DUCKDB, macros
 from mvserver.errors import SqlError
 from mvserver.serving.api import PlanRequest, PullPlan
-from mvserver.serving.macro_sizes import OF_DUCKDB, macros
 from mvserver.sql.dialect import parse_pull
 
 LEVELS = 18

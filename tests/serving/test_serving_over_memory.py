@@ -12,12 +12,12 @@ import pytest
 from serving_server import wait_until
 from serving_world import World
 
+from mvserver.dialect.typing import constants
 from mvserver.errors import SqlError
-from mvserver.serving import constants
 from mvserver.serving.api import NOBODY, Owner
-from mvserver.serving.leaving import WorkLeft
-from mvserver.serving.memory_watch import MemoryWatch, Watched
-from mvserver.serving.results import StreamedBatches, Watch
+from mvserver.serving.engine.abandonable_work import WorkLeft
+from mvserver.serving.engine.memory_watch import MemoryWatch, Watched
+from mvserver.serving.engine.results import StreamedBatches, Watch
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from serving_server import wait_until
 from mvserver import limits
 from mvserver.errors import SqlError
 from mvserver.serving.api import NOBODY, Owner
-from mvserver.serving.memory_watch import MemoryWatch, Process
+from mvserver.serving.engine.memory_watch import MemoryWatch, Process
 
 LIMIT = 700 * MIB
 QUERY_LIMIT = 300 * MIB

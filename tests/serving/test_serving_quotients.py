@@ -9,8 +9,8 @@ import duckdb
 import pytest
 from sqlglot import exp
 
+from mvserver.dialect.functions.quotients import quotient
 from mvserver.pgcatalog.edge_macros import EDGE_MACROS
-from mvserver.serving.quotients import quotient
 
 SEED = 20_261_121
 KINDS = [

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from mvserver.compiler.capabilities.duckdb_decimals import failure
-from mvserver.serving.duck_errors import translate
+from mvserver.dialect.errors.duck_errors import translate
 
 
 def test_an_expression_says_its_sqlstate_itself() -> None:

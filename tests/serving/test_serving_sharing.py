@@ -18,15 +18,15 @@ from serving_server import Client, PullServer
 from serving_world import SCOPE, World, rows_of
 
 from mvserver import limits
+from mvserver.dialect.functions import volatile
 from mvserver.errors import SqlError
 from mvserver.front import PlainRows, Result
-from mvserver.serving import volatile
 from mvserver.serving.api import NOBODY, PlanRequest, PullPlan, PullScope
-from mvserver.serving.shared import _key
-from mvserver.serving.snapshot import DuckSnapshot
+from mvserver.serving.engine.snapshot import DuckSnapshot
+from mvserver.serving.fast.shared import _key
 from mvserver.sql import pull_functions
 from mvserver.sql.dialect import parse_pull
-from spark_sinks.duckdb.commits import Commits
+from spark_sinks.duckdb.ledger.commits import Commits
 
 _TOTAL = "SELECT count(*), sum(visits) FROM visits"
 _LONG = "SELECT count(*) FROM visits, generate_series(1, 3000000) AS a(x), generate_series(1, 3000000) AS b(y)"

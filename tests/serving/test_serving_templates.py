@@ -17,7 +17,7 @@ from serving_world import SCOPE, VISITS_ID, World, rows_of
 from catalog.model import Column
 from mvserver import limits
 from mvserver.serving.api import PlanRequest
-from mvserver.serving.templates import Template, template_of
+from mvserver.serving.fast.templates import Template, template_of
 from mvserver.sql.dialect import parse_pull
 
 _INT4, _INT8, _OPEN = 23, 20, 0

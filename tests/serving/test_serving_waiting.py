@@ -11,7 +11,7 @@ from serving_world import SCOPE, VISITS_ID, World, rows_of
 
 from mvserver.errors import SqlError
 from mvserver.serving.api import PlanRequest
-from mvserver.serving.turns import Turns
+from mvserver.serving.engine.admission import Turns
 from mvserver.sql.dialect import parse_pull
 
 

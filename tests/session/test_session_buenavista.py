@@ -17,9 +17,9 @@ from buenavista.rewrite import Rewriter
 from session_fakes import World, rows, run, values
 
 from mvserver.errors import SqlError
-from mvserver.session.buenavista import BuenavistaConnection, BuenavistaSession
-from mvserver.session.buenavista_types import arrow_type_of, oid_of
-from mvserver.session.extensions import ExtensionCalls
+from mvserver.session.plugins.buenavista import BuenavistaConnection, BuenavistaSession
+from mvserver.session.plugins.buenavista_types import arrow_type_of, oid_of
+from mvserver.session.plugins.extensions import ExtensionCalls
 
 rewriter = Rewriter(sqlglot.Dialect.get_or_raise("postgres"), sqlglot.Dialect.get_or_raise("postgres"))
 

@@ -14,7 +14,7 @@ from session_fakes import World, rows, run, values
 
 from mvserver import limits
 from mvserver.errors import SqlError
-from mvserver.session.cursor_rows import CursorRows, FetchedRows, cursor_memory
+from mvserver.session.cursors.cursor_rows import CursorRows, FetchedRows, cursor_memory
 from mvserver.session.session import Session
 
 

@@ -11,7 +11,7 @@ from mvserver import limits
 from mvserver.errors import SqlError
 from mvserver.front import Field, Result
 from mvserver.session.clock import StatementClock
-from mvserver.session.cursor_rows import CursorRows, cursor_memory
+from mvserver.session.cursors.cursor_rows import CursorRows, cursor_memory
 from mvserver.session.deadlines import Deadlines
 from mvserver.session.held_memory import Bounds, HeldMemory
 from mvserver.session.prepared import (

@@ -18,7 +18,7 @@ from mvserver.serving.api import PlanRequest, PullPlan, ReadsStream
 from mvserver.session.session import Session
 from mvserver.sql.statements.base import Statement
 from mvserver.sql.statements.queries import PushQuery
-from mvserver.streaming.push_rows import PushRows
+from mvserver.streaming.push.push_rows import PushRows
 
 FIELDS = (Field("a", 23),)
 

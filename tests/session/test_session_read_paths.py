@@ -11,8 +11,8 @@ from mvserver.errors import SqlError
 from mvserver.front import Field, Postponed, Result
 from mvserver.serving.api import PlanRuns, PullPlan
 from mvserver.session.clock import StatementClock
-from mvserver.session.pulls import PullRunner
-from mvserver.session.read_paths import Gathered, Read, read_paths
+from mvserver.session.reads.pulls import PullRunner
+from mvserver.session.reads.read_paths import Gathered, Read, read_paths
 
 _PLAN = PullPlan("SELECT 1", (Field("x", 23),), (), (), runs=PlanRuns(few=True))
 

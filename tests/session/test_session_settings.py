@@ -6,8 +6,8 @@ import pytest
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.session.setting_table import SETTINGS
-from mvserver.session.settings import SessionSettings, parse_options
+from mvserver.session.settings.setting_table import SETTINGS
+from mvserver.session.settings.settings import SessionSettings, parse_options
 
 
 @pytest.fixture

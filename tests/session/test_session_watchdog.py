@@ -8,7 +8,7 @@ import time
 import pytest
 
 from mvserver import limits
-from mvserver.session.watchdog import Watchdog
+from mvserver.session.reads.watchdog import Watchdog
 
 
 def test_a_long_query_is_interrupted_until_it_stops() -> None:
@@ -31,7 +31,7 @@ def test_a_short_one_is_not_nor_what_comes_after_it(monkeypatch: pytest.MonkeyPa
 
 
 def test_it_wakes_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mvserver.session.watchdog._TICKS_AWAKE", 2)
+    monkeypatch.setattr("mvserver.session.reads.watchdog._TICKS_AWAKE", 2)
     watchdog = Watchdog()
     for _ in range(3):
         stopped = threading.Event()

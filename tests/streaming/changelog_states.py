@@ -12,15 +12,15 @@ import pyarrow as pa
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.plans import ScanColumn
 from mvserver.compiler.shape import RelationShape
-from mvserver.serving.database import Database
-from mvserver.serving.duck_errors import translate
+from mvserver.dialect.errors.duck_errors import translate
+from mvserver.serving.engine.database import Database
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
-from mvserver.streaming.finished import layout_of
-from mvserver.streaming.program import build_program
-from mvserver.streaming.targets import Target, build_target
+from mvserver.streaming.batch.program import build_program
+from mvserver.views.finishing import layout_of
+from mvserver.views.targets import Target, build_target
 from spark_sinks.duckdb.batch_plans import BatchCommit, TableMerge, ViewMerge
-from spark_sinks.duckdb.ledger import LedgerEntry
+from spark_sinks.duckdb.ledger.ledger import LedgerEntry
 from spark_sinks.duckdb.record_columns import PLACE, RANK
 from spark_sinks.duckdb.writer import Writer
 

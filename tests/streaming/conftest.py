@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from mvserver.streaming.spark import SparkOptions, start_session
+    from mvserver.streaming.spark.session import SparkOptions, start_session
     from spark_sinks.kinds import spark_settings
 
     work = tmp_path_factory.mktemp("spark")

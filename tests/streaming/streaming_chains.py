@@ -16,23 +16,23 @@ from mvserver.compiler.plans import JoinSide, ScanColumn
 from mvserver.compiler.shape import RelationShape
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
-from mvserver.streaming import log_values
-from mvserver.streaming.evaluate import Evaluated
-from mvserver.streaming.feeds import Node, nodes
-from mvserver.streaming.finished import layout_of
-from mvserver.streaming.log_batches import LogBatches
-from mvserver.streaming.program import ViewInput
-from mvserver.streaming.shares import Share
-from mvserver.streaming.spark_types import spark_schema
-from mvserver.streaming.targets import Target, build_target
-from spark_sinks.duckdb import join_sides
+from mvserver.streaming.batch.evaluate import Evaluated
+from mvserver.streaming.batch.program import ViewInput
+from mvserver.streaming.pipeline.evaluated_batch import Share
+from mvserver.streaming.pipeline.log_batches import LogBatches
+from mvserver.streaming.spark.types import spark_schema
+from mvserver.views import log_values
+from mvserver.views.feeds import Node, nodes
+from mvserver.views.finishing import layout_of
+from mvserver.views.targets import Target, build_target
 from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, Move, TableMerge, ViewMerge
-from spark_sinks.duckdb.changelog_joins import ChangelogTables
-from spark_sinks.duckdb.join_sides import FeedState
-from spark_sinks.duckdb.log_reader import LogReader
+from spark_sinks.duckdb.changes.log_reader import LogReader
+from spark_sinks.duckdb.joins import join_sides
+from spark_sinks.duckdb.joins.changelog_joins import ChangelogTables
+from spark_sinks.duckdb.joins.join_sides import FeedState
 from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK, SEGMENT
-from spark_sinks.duckdb.state import watermark_rule
-from spark_sinks.duckdb.windows import Standing
+from spark_sinks.duckdb.state.state import watermark_rule
+from spark_sinks.duckdb.state.windows import Standing
 from spark_sinks.duckdb.writer import Writer
 
 _TYPES = {"id": "BIGINT", "k": "VARCHAR", "g": "INTEGER", "at": "BIGINT"}

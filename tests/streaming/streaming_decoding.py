@@ -20,8 +20,8 @@ def decoded(
     import pyarrow as pa
 
     from mvserver.sql.types import parse_type
-    from mvserver.streaming.evaluate import _normal
-    from mvserver.streaming.spark_types import spark_type
+    from mvserver.streaming.batch.evaluate import _normal
+    from mvserver.streaming.spark.types import spark_type
     from spark_sinks.decode import DecodeColumn, decode
 
     columns = [DecodeColumn(n, spark_type(parse_type(k)), str(parse_type(k)), n == not_null) for n, k in kinds.items()]

@@ -19,26 +19,26 @@ import pyarrow as pa
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.plans import Aggregation, ScanColumn
 from mvserver.compiler.shape import RelationShape
-from mvserver.serving.database import Database
-from mvserver.serving.duck_errors import translate
+from mvserver.dialect.errors.duck_errors import translate
+from mvserver.serving.engine.database import Database
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
-from mvserver.streaming.committer import Committer
-from mvserver.streaming.evaluate import Evaluated, _judged
-from mvserver.streaming.evaluator import BatchEvaluator
-from mvserver.streaming.finished import layout_of
-from mvserver.streaming.program import build_program
-from mvserver.streaming.roster import Roster
-from mvserver.streaming.shares import EvaluatedBatch, Share
-from mvserver.streaming.standings import close_idle
-from mvserver.streaming.subscribers import Subscriber
-from mvserver.streaming.targets import Target, build_target
-from mvserver.streaming.windowing import state_keys
+from mvserver.streaming.batch.evaluate import Evaluated, _judged
+from mvserver.streaming.batch.program import build_program
+from mvserver.streaming.pipeline.committer import Committer
+from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch, Share
+from mvserver.streaming.pipeline.evaluator import BatchEvaluator
+from mvserver.streaming.pipeline.partition_watermarks import close_idle
+from mvserver.streaming.pipeline.pipeline_state import Roster
+from mvserver.streaming.pipeline.subscribers import Subscriber
+from mvserver.views.finishing import layout_of
+from mvserver.views.targets import Target, build_target
+from mvserver.views.windowing import state_keys
 from spark_sinks.base import Position, RecordOrder
 from spark_sinks.duckdb.batch_plans import TableMerge, ViewMerge
-from spark_sinks.duckdb.ledger import LedgerEntry
+from spark_sinks.duckdb.ledger.ledger import LedgerEntry
 from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK, SEGMENT
-from spark_sinks.duckdb.state import UpsertState
+from spark_sinks.duckdb.state.state import UpsertState
 from spark_sinks.duckdb.writer import Writer
 
 COLUMNS = {"k": "VARCHAR", "v": "INTEGER", "ts": "BIGINT"}

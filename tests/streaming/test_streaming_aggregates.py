@@ -13,9 +13,9 @@ import pytest
 from streaming_oracle import NOON, at, equal, postgresql, random_row
 from streaming_states import Fed, target, writer_in
 
-from mvserver.streaming.finished import layout_of
-from mvserver.streaming.program import build_program
-from spark_sinks.duckdb.state import UpsertState, main_table
+from mvserver.streaming.batch.program import build_program
+from mvserver.views.finishing import layout_of
+from spark_sinks.duckdb.state.state import UpsertState, main_table
 from spark_sinks.duckdb.writer import MergeError
 
 BOTH = pytest.mark.parametrize("partial", [False, True], ids=["rows", "partials"])

@@ -10,12 +10,12 @@ import pytest
 
 from mvserver.errors import SqlError
 from mvserver.streaming.api import QueryState
-from mvserver.streaming.csas import SinkQuery
-from mvserver.streaming.roster import Roster
-from mvserver.streaming.running import RunningQuery, group_applications
-from mvserver.streaming.spark_state import SparkState
-from mvserver.streaming.status import ViewName, view_status, wait_filled
-from mvserver.streaming.subscribers import Subscriber
+from mvserver.streaming.pipeline.pipeline_state import Roster
+from mvserver.streaming.pipeline.subscribers import Subscriber
+from mvserver.streaming.queries.csas import SinkQuery
+from mvserver.streaming.queries.running import RunningQuery, group_applications
+from mvserver.streaming.queries.status import ViewName, view_status, wait_filled
+from mvserver.streaming.spark.state import SparkState
 
 BY_ZERO = "22012: division by zero"
 OF_A = f"query q_a of the same application has failed: {BY_ZERO}"

@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 
 from mvserver.errors import SqlError
-from mvserver.streaming import csas
-from mvserver.streaming.batch_size import BatchSize
-from mvserver.streaming.batch_watch import BatchTooLarge
-from mvserver.streaming.csas import SinkQuery
+from mvserver.streaming.pipeline.batch_size import BatchSize
+from mvserver.streaming.queries import csas
+from mvserver.streaming.queries.csas import SinkQuery
+from mvserver.streaming.spark.batch_watch import BatchTooLarge
 
 MOST = 600_000
 

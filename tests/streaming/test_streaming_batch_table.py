@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from streaming_states import target, writer_in
 
-from mvserver.serving.database import Database
-from mvserver.streaming.finished import layout_of
+from mvserver.serving.engine.database import Database
+from mvserver.views.finishing import layout_of
 from spark_sinks.duckdb import batch_table
 from spark_sinks.duckdb.batch_plans import BatchCommit, TableMerge, ViewMerge
 from spark_sinks.duckdb.batch_table import BATCH
-from spark_sinks.duckdb.ledger import LedgerEntry
-from spark_sinks.duckdb.roll_ups import MeasureInput, RollUp
+from spark_sinks.duckdb.ledger.ledger import LedgerEntry
+from spark_sinks.duckdb.state.roll_ups import MeasureInput, RollUp
 from spark_sinks.duckdb.writer import MergeError, Writer
 
 SQL = "SELECT k, count(*), sum(i) AS s FROM events GROUP BY k"

@@ -13,11 +13,11 @@ from streaming_states import target
 
 from catalog.model import Query
 from mvserver.errors import SqlError
-from mvserver.streaming.bounded import BoundedReads
-from mvserver.streaming.csas import SinkQuery
-from mvserver.streaming.generation import run_generation
-from mvserver.streaming.pipeline import Pipeline, PipelineServices
-from mvserver.streaming.spark_guard import Unguarded
+from mvserver.streaming.pipeline.generation import run_generation
+from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
+from mvserver.streaming.push.bounded import BoundedReads
+from mvserver.streaming.queries.csas import SinkQuery
+from mvserver.streaming.spark.guard import Unguarded
 from spark_sinks.file.source import FileReader
 
 

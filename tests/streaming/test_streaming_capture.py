@@ -12,12 +12,12 @@ import duckdb
 import pytest
 from streaming_states import writer_in
 
-from spark_sinks.duckdb.capture import AFTER, BEFORE, CHANGED_KEYS, Keeper, take_changes
-from spark_sinks.duckdb.change_outbox import ChangeOutbox
-from spark_sinks.duckdb.changelog import KeyedRows, Register
+from spark_sinks.duckdb.changes.capture import AFTER, BEFORE, CHANGED_KEYS, Keeper, take_changes
+from spark_sinks.duckdb.changes.change_outbox import ChangeOutbox
+from spark_sinks.duckdb.changes.changelog import KeyedRows, Register
+from spark_sinks.duckdb.changes.outbox import Outbox
 from spark_sinks.duckdb.layout import ViewLayout
 from spark_sinks.duckdb.names import qualified
-from spark_sinks.duckdb.outbox import Outbox
 
 ELEMENTS = KeyedRows("v_1", ("BIGINT", "BIGINT"), ("BIGINT", "BIGINT", "VARCHAR"), ordinals=1)  # key, number, element
 _VIEW = f"SELECT c0 AS id, c1 AS number, c2 AS element FROM {qualified('v_1')}"

@@ -12,14 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mvserver.serving.database import Database
-from mvserver.serving.duck_errors import translate
-from spark_sinks.duckdb import logs
-from spark_sinks.duckdb.capture import take_changes
-from spark_sinks.duckdb.changelog import KeyedRows, RetractedState, last_changes
-from spark_sinks.duckdb.logs import Log
+from mvserver.dialect.errors.duck_errors import translate
+from mvserver.serving.engine.database import Database
+from spark_sinks.duckdb.changes import logs
+from spark_sinks.duckdb.changes.capture import take_changes
+from spark_sinks.duckdb.changes.changelog import KeyedRows, RetractedState, last_changes
+from spark_sinks.duckdb.changes.logs import Log
 from spark_sinks.duckdb.record_columns import DELETED
-from spark_sinks.duckdb.state import Measure, StateMeasure, UpsertState
+from spark_sinks.duckdb.state.state import Measure, StateMeasure, UpsertState
 from spark_sinks.duckdb.writer import Writer
 
 SEED = int(os.environ.get("MVSERVER_TEST_SEED", "20261121"))

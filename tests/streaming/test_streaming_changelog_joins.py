@@ -14,14 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mvserver.serving.database import Database
-from mvserver.serving.duck_errors import translate
-from spark_sinks.duckdb import logs
+from mvserver.dialect.errors.duck_errors import translate
+from mvserver.serving.engine.database import Database
 from spark_sinks.duckdb.batch_plans import BatchCommit, Move, TableMerge, ViewMerge
-from spark_sinks.duckdb.changelog_joins import ChangelogTables
-from spark_sinks.duckdb.join_sides import Batch, FeedState, Side
-from spark_sinks.duckdb.ledger import LedgerEntry
-from spark_sinks.duckdb.logs import Log
+from spark_sinks.duckdb.changes import logs
+from spark_sinks.duckdb.changes.logs import Log
+from spark_sinks.duckdb.joins.changelog_joins import ChangelogTables
+from spark_sinks.duckdb.joins.join_sides import Batch, FeedState, Side
+from spark_sinks.duckdb.ledger.ledger import LedgerEntry
 from spark_sinks.duckdb.record_columns import PLACE, RANK
 from spark_sinks.duckdb.writer import Writer
 

@@ -17,10 +17,10 @@ from mvserver.compiler.plans import ScanColumn
 from mvserver.compiler.shape import RelationShape
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
-from mvserver.streaming.evaluate import WholeProgramNeeded, evaluate_rows
-from mvserver.streaming.finished import layout_of
-from mvserver.streaming.program import build_program
-from mvserver.streaming.targets import build_target
+from mvserver.streaming.batch.evaluate import WholeProgramNeeded, evaluate_rows
+from mvserver.streaming.batch.program import build_program
+from mvserver.views.finishing import layout_of
+from mvserver.views.targets import build_target
 from spark_sinks.base import RecordOrder
 from spark_sinks.duckdb.batch_plans import BatchCommit, TableMerge
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from changelog_states import Changes, target
 
-from spark_sinks.duckdb.state import main_table
+from spark_sinks.duckdb.state.state import main_table
 
 D = Decimal
 NOON = dt.datetime(2024, 5, 17, 12)

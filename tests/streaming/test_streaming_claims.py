@@ -5,7 +5,7 @@ from __future__ import annotations
 from streaming_states import target
 
 from mvserver.compiler.plans import ErrorHandling
-from mvserver.streaming.subscribers import Subscriber
+from mvserver.streaming.pipeline.subscribers import Subscriber
 
 
 def _subscriber() -> Subscriber:

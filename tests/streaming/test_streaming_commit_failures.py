@@ -16,8 +16,8 @@ from test_streaming_windows import tumble
 
 from mvserver import limits
 from mvserver.errors import SqlError
-from mvserver.streaming.idleness import Idleness
-from mvserver.streaming.push_states import pushed
+from mvserver.streaming.pipeline.idleness import Idleness
+from mvserver.streaming.push.push_states import pushed
 
 S = 1000
 GOOD = WindowedView("TUMBLE(events, SIZE 10 SECONDS)", tumble(10 * S), final=True)

@@ -9,9 +9,9 @@ import pytest
 from streaming_states import Fed, target, writer_in
 
 from spark_sinks.duckdb.batch_plans import BatchCommit, TableMerge, ViewMerge
-from spark_sinks.duckdb.commits import Commits
-from spark_sinks.duckdb.ledger import LedgerEntry
-from spark_sinks.duckdb.outbox import Outbox
+from spark_sinks.duckdb.changes.outbox import Outbox
+from spark_sinks.duckdb.ledger.commits import Commits
+from spark_sinks.duckdb.ledger.ledger import LedgerEntry
 
 
 def test_a_batch_changes_the_views_that_it_has_rows_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,7 +205,7 @@ def test_csv_fields_by_position(spark: Any) -> None:
 def test_a_trial_takes_what_the_whole_program_takes_and_asks_for_it_else(spark: Any) -> None:
     import pyarrow as pa
 
-    from mvserver.streaming.spark_types import spark_type
+    from mvserver.streaming.spark.types import spark_type
     from spark_sinks.decode import DecodeColumn, decode
 
     columns = [
@@ -246,7 +246,7 @@ SPELLED = [
 def test_a_field_spelled_as_in_the_declaration_needs_no_search(spark: Any) -> None:
     import pyarrow as pa
 
-    from mvserver.streaming.spark_types import spark_type
+    from mvserver.streaming.spark.types import spark_type
     from spark_sinks.decode import DecodeColumn, decode
 
     kinds = {"orderid": ("INTEGER", "orderId"), "st": ("STRUCT<a INTEGER>", "ST")}

@@ -24,8 +24,8 @@ _KINDS = {
 
 def test_rows_of_parquet_files_are_taken_whole_or_not_at_all(spark: Any, tmp_path: Path) -> None:
     from mvserver.compiler.plans import ScanColumn
-    from mvserver.streaming.evaluate import _normal
-    from mvserver.streaming.spark_types import spark_schema, spark_type
+    from mvserver.streaming.batch.evaluate import _normal
+    from mvserver.streaming.spark.types import spark_schema, spark_type
     from spark_sinks.decode import DecodeColumn, decode, parquet_column
 
     one, long, nul = {"itemId": 1, "Note": "abc"}, {"itemId": 1, "Note": "abcd"}, {"itemId": 1, "Note": "a\0"}

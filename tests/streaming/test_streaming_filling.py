@@ -12,12 +12,12 @@ import pytest
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.streaming import filler, pipeline
-from mvserver.streaming.batch_watch import BatchOverran
-from mvserver.streaming.filler import Filler
-from mvserver.streaming.roster import Roster
-from mvserver.streaming.subscribers import Subscriber
-from spark_sinks.duckdb.damage import DamageWatch
+from mvserver.streaming.pipeline import filler, pipeline
+from mvserver.streaming.pipeline.filler import Filler
+from mvserver.streaming.pipeline.pipeline_state import Roster
+from mvserver.streaming.pipeline.subscribers import Subscriber
+from mvserver.streaming.spark.batch_watch import BatchOverran
+from spark_sinks.duckdb.ledger.damage import DamageWatch
 
 WITHIN_S = 10.0
 

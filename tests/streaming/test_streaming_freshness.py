@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from mvserver.errors import SqlError
-from mvserver.streaming.freshness import KeptView, SourceEnds
-from mvserver.streaming.looks import LOOKS_MAX, Looks
-from mvserver.streaming.roster import Roster
-from mvserver.streaming.source_watch import SourceWatch
-from mvserver.streaming.spark_state import SparkState
-from mvserver.streaming.status import ViewName, wait_filled
-from mvserver.streaming.subscribers import Subscriber
+from mvserver.streaming.pipeline.pipeline_state import Roster
+from mvserver.streaming.pipeline.source_observations import LOOKS_MAX, Looks
+from mvserver.streaming.pipeline.source_watch import SourceWatch
+from mvserver.streaming.pipeline.subscribers import Subscriber
+from mvserver.streaming.queries.freshness import KeptView, SourceEnds
+from mvserver.streaming.queries.status import ViewName, wait_filled
+from mvserver.streaming.spark.state import SparkState
 from spark_sinks.base import Position, SourceHealth
 
 LONG_S = 20.0

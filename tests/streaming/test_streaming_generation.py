@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mvserver.streaming import generation
+from mvserver.streaming.pipeline import generation
 
 
 class _Query:

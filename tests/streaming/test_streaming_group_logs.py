@@ -14,12 +14,12 @@ from streaming_states import RELATION, Fed, writer_in
 
 from mvserver.compiler.compile import compile_select
 from mvserver.sql.dialect import parse_select
-from mvserver.streaming.feeds import Node, nodes
-from mvserver.streaming.finished import layout_of
-from mvserver.streaming.outputs import with_outbox
-from mvserver.streaming.targets import Target, build_target
-from spark_sinks.duckdb import outbox
-from spark_sinks.duckdb.group_logs import GroupTables
+from mvserver.streaming.queries.outputs import with_outbox
+from mvserver.views.feeds import Node, nodes
+from mvserver.views.finishing import layout_of
+from mvserver.views.targets import Target, build_target
+from spark_sinks.duckdb.changes import outbox
+from spark_sinks.duckdb.changes.group_logs import GroupTables
 
 SEED = int(os.environ.get("MVSERVER_TEST_SEED", "20261121"))
 VIEW_ID = "00000000-0000-0000-0000-000000000001"

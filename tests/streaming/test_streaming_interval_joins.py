@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from streaming_joins import END, Row, World, cut, marks, stream, table_of
 
-from spark_sinks.duckdb import join_sides
 from spark_sinks.duckdb.batch_plans import BatchCommit, Move, TableMerge, ViewMerge
-from spark_sinks.duckdb.interval_joins import IntervalTables
-from spark_sinks.duckdb.join_sides import Batch, FeedState, Side
-from spark_sinks.duckdb.ledger import LedgerEntry
-from spark_sinks.duckdb.logs import Log
+from spark_sinks.duckdb.changes.logs import Log
+from spark_sinks.duckdb.joins import join_sides
+from spark_sinks.duckdb.joins.interval_joins import IntervalTables
+from spark_sinks.duckdb.joins.join_sides import Batch, FeedState, Side
+from spark_sinks.duckdb.ledger.ledger import LedgerEntry
 
 WITHIN = 10
 EPOCH = dt.datetime(1970, 1, 1)

@@ -13,12 +13,12 @@ import pytest
 
 from mvserver import limits
 from mvserver.errors import SqlError
-from mvserver.streaming import isolation as isolations
-from mvserver.streaming.batch_register import Batch, BatchRegister
 from mvserver.streaming.engine import Engine
-from mvserver.streaming.isolation import READ, IsolatedError, Isolation
-from mvserver.streaming.roster import Roster
-from mvserver.streaming.spark_guard import Guarded
+from mvserver.streaming.pipeline.pipeline_state import Roster
+from mvserver.streaming.spark import isolation as isolations
+from mvserver.streaming.spark.batch_register import Batch, BatchRegister
+from mvserver.streaming.spark.guard import Guarded
+from mvserver.streaming.spark.isolation import READ, IsolatedError, Isolation
 
 Position = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mvserver.streaming.jvm_folder import make_jvm_folder, remove_jvm_folder
+from mvserver.streaming.spark.jvm_folder import make_jvm_folder, remove_jvm_folder
 
 
 def test_what_a_killed_jvm_has_left_goes_and_what_is_in_use_stays(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from streaming_states import Fed, rejected, target, writer_in
 
 from mvserver.errors import SqlError
 from spark_sinks.duckdb.batch_plans import BatchCommit, Move
-from spark_sinks.duckdb.ledger import HISTORY_ROWS_MAX, LedgerEntry, decode, encode
+from spark_sinks.duckdb.ledger.ledger import HISTORY_ROWS_MAX, LedgerEntry, decode, encode
 
 
 def entry(batch: int, start: int, end: int, generation: int = 1) -> LedgerEntry:
@@ -125,7 +125,7 @@ def test_a_failure_after_the_rows_leaves_nothing(tmp_path: Path) -> None:
     class StopError(Exception):
         pass
 
-    from mvserver.serving.duck_errors import translate
+    from mvserver.dialect.errors.duck_errors import translate
     from spark_sinks.duckdb.writer import Writer
 
     with writer_in(tmp_path) as (database, writer):

@@ -14,11 +14,11 @@ from streaming_states import Fed, target, writer_in
 
 from catalog.model import Query, Relation, Store
 from catalog.store import Catalog
-from mvserver.serving.database import Database
-from mvserver.serving.finished_rows import FinishedStatus
+from mvserver.serving.engine.database import Database
+from mvserver.serving.fast.finished_rows import FinishedStatus
 from mvserver.streaming.api import Backfill, PipelineState, PipelineStatus, QueryState, QueryStatus
 from mvserver.streaming.live_relations import finished_relation, live_relations
-from mvserver.streaming.status import sink_pipeline_status
+from mvserver.streaming.queries.status import sink_pipeline_status
 from spark_sinks.duckdb.writer import Writer
 
 VIEW_SQL = "SELECT k, count(*) AS n FROM events GROUP BY k"

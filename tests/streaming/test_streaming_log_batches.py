@@ -22,19 +22,19 @@ from mvserver.compiler.plans import ScanColumn
 from mvserver.compiler.shape import RelationShape
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
-from mvserver.streaming.evaluator import BatchEvaluator
-from mvserver.streaming.feeds import nodes
-from mvserver.streaming.finished import layout_of
-from mvserver.streaming.log_batches import LogBatches, log_program
-from mvserver.streaming.pipeline import Pipeline, PipelineServices
-from mvserver.streaming.shares import Share
-from mvserver.streaming.spark import SparkGate
-from mvserver.streaming.spark_types import spark_schema
-from mvserver.streaming.subscribers import Subscriber
-from mvserver.streaming.targets import Target, build_target
+from mvserver.streaming.pipeline.evaluated_batch import Share
+from mvserver.streaming.pipeline.evaluator import BatchEvaluator
+from mvserver.streaming.pipeline.log_batches import LogBatches, log_program
+from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
+from mvserver.streaming.pipeline.subscribers import Subscriber
+from mvserver.streaming.spark.session import SparkGate
+from mvserver.streaming.spark.types import spark_schema
+from mvserver.views.feeds import nodes
+from mvserver.views.finishing import layout_of
+from mvserver.views.targets import Target, build_target
 from spark_sinks.duckdb.batch_plans import BatchCommit
-from spark_sinks.duckdb.log_reader import LogReader
-from spark_sinks.duckdb.logs import Log
+from spark_sinks.duckdb.changes.log_reader import LogReader
+from spark_sinks.duckdb.changes.logs import Log
 from spark_sinks.duckdb.writer import Writer
 
 PEOPLE = RelationShape(

@@ -15,18 +15,19 @@ from pyspark.errors.exceptions.captured import AnalysisException, StreamingQuery
 
 from mvserver.errors import SqlError, words_of
 from mvserver.observability import LineFormatter
-from mvserver.streaming import csas, filler
-from mvserver.streaming.csas import SinkQuery
-from mvserver.streaming.filler import Filler
-from mvserver.streaming.pipeline import Pipeline, PipelineServices
-from mvserver.streaming.pyspark_state import is_dying, is_gateway_error
-from mvserver.streaming.roster import Roster
-from mvserver.streaming.source_watch import SourceWatch
-from mvserver.streaming.spark import SparkGate
-from mvserver.streaming.spark_errors import error_line, is_data_error, is_too_large, sql_error
-from mvserver.streaming.subscribers import Subscriber
+from mvserver.streaming.pipeline import filler
+from mvserver.streaming.pipeline.filler import Filler
+from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
+from mvserver.streaming.pipeline.pipeline_state import Roster
+from mvserver.streaming.pipeline.source_watch import SourceWatch
+from mvserver.streaming.pipeline.subscribers import Subscriber
+from mvserver.streaming.queries import csas
+from mvserver.streaming.queries.csas import SinkQuery
+from mvserver.streaming.spark.errors import error_line, is_data_error, is_too_large, sql_error
+from mvserver.streaming.spark.pyspark_state import is_dying, is_gateway_error
+from mvserver.streaming.spark.session import SparkGate
 from spark_sinks.base import SourceHealth
-from spark_sinks.duckdb.damage import DamageWatch
+from spark_sinks.duckdb.ledger.damage import DamageWatch
 from spark_sinks.kafka.failures import _whole_text
 
 

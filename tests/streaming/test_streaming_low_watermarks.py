@@ -19,15 +19,15 @@ from typing import Any
 import pytest
 from streaming_joins import END, Row, World, cut, marks, stream, table_of
 
-from spark_sinks.duckdb import logs
 from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, Move, TableMerge, ViewMerge
-from spark_sinks.duckdb.interval_joins import IntervalTables
-from spark_sinks.duckdb.join_sides import Batch, FeedState, FeedTables, Side
-from spark_sinks.duckdb.ledger import LedgerEntry
-from spark_sinks.duckdb.logs import Log
-from spark_sinks.duckdb.temporal_joins import TemporalTables
-from spark_sinks.duckdb.unions import UnionTables
-from spark_sinks.duckdb.windows import Standing
+from spark_sinks.duckdb.changes import logs
+from spark_sinks.duckdb.changes.logs import Log
+from spark_sinks.duckdb.joins.interval_joins import IntervalTables
+from spark_sinks.duckdb.joins.join_sides import Batch, FeedState, FeedTables, Side
+from spark_sinks.duckdb.joins.temporal_joins import TemporalTables
+from spark_sinks.duckdb.joins.unions import UnionTables
+from spark_sinks.duckdb.ledger.ledger import LedgerEntry
+from spark_sinks.duckdb.state.windows import Standing
 
 WITHIN, DELAY, KEPT, PARTITIONS = 10, 3, 20, 2
 Seen = tuple[Any, Any, int, int | None]  # left and right number, event time, mark

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from streaming_states import target
 
-from mvserver.streaming.evaluate import rolled_up
-from mvserver.streaming.program import build_program
+from mvserver.streaming.batch.evaluate import rolled_up
+from mvserver.streaming.batch.program import build_program
 
 
 def test_each_kind_of_batch_has_its_merges_made_once() -> None:

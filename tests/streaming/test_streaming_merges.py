@@ -13,7 +13,7 @@ import duckdb
 import pytest
 from streaming_states import Fed, target, writer_in
 
-from spark_sinks.duckdb.state import average_exact
+from spark_sinks.duckdb.state.state import average_exact
 from spark_sinks.duckdb.writer import MergeError
 
 BOTH = pytest.mark.parametrize("partial", [False, True], ids=["rows", "partials"])

@@ -17,12 +17,12 @@ from mvserver.compiler.changelogs import result_key
 from mvserver.compiler.plans import ErrorHandling
 from mvserver.errors import SqlError
 from mvserver.sql.types import parse_type
-from mvserver.streaming.outputs import OutputSubscriber, with_outbox
-from mvserver.streaming.record_encoding import RecordEncoder
-from mvserver.streaming.relay import Output, Relay
-from mvserver.streaming.subscribers import Subscriber
+from mvserver.streaming.batch.record_encoding import RecordEncoder
+from mvserver.streaming.pipeline.subscribers import Subscriber
+from mvserver.streaming.queries.outbox_relay import Output, Relay
+from mvserver.streaming.queries.outputs import OutputSubscriber, with_outbox
 from spark_sinks.base import Position
-from spark_sinks.duckdb.outbox import Outbox, pending
+from spark_sinks.duckdb.changes.outbox import Outbox, pending
 
 GROUPS = "SELECT k, count(*) AS c, sum(i) AS s FROM rows GROUP BY k"
 

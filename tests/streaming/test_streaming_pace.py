@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from mvserver.streaming.pace import Pace
+from mvserver.streaming.pipeline.pace import Pace
 
 
 class Simulation:

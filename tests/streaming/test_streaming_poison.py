@@ -17,14 +17,14 @@ from streaming_states import target, writer_in
 from mvserver.compiler import lower_spark
 from mvserver.compiler.plans import ErrorHandling
 from mvserver.errors import SqlError
-from mvserver.streaming.check import check_plan
-from mvserver.streaming.evaluate import row_frame
-from mvserver.streaming.finished import layout_of
-from mvserver.streaming.pipeline import Pipeline, PipelineServices
-from mvserver.streaming.program import build_program
-from mvserver.streaming.rejected import rejected_rows
-from mvserver.streaming.spark import SparkGate
-from mvserver.streaming.subscribers import Subscriber
+from mvserver.streaming.batch.evaluate import row_frame
+from mvserver.streaming.batch.plan_check import check_plan
+from mvserver.streaming.batch.program import build_program
+from mvserver.streaming.batch.rejected import rejected_rows
+from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
+from mvserver.streaming.pipeline.subscribers import Subscriber
+from mvserver.streaming.spark.session import SparkGate
+from mvserver.views.finishing import layout_of
 from spark_sinks.file.source import FileReader
 from spark_sinks.oversize import mark, marked_unless_small, unmarked
 

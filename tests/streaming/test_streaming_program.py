@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from streaming_states import target
 
-from mvserver.streaming.evaluate import WholeProgramNeeded, evaluate_partials, evaluate_rows
-from mvserver.streaming.program import build_program
+from mvserver.streaming.batch.evaluate import WholeProgramNeeded, evaluate_partials, evaluate_rows
+from mvserver.streaming.batch.program import build_program
 
 NOON = dt.datetime(2024, 5, 17, 12, tzinfo=dt.UTC)
 
@@ -133,7 +133,7 @@ def test_an_evaluation_hands_over_rows_rejected_records_and_the_newest_time(spar
 def test_a_long_rejected_record_is_cut_and_its_length_kept(spark: Any) -> None:
     import pyarrow as pa
 
-    from mvserver.streaming.program import REJECTED_RAW_BYTES_MAX
+    from mvserver.streaming.batch.program import REJECTED_RAW_BYTES_MAX
 
     reader: Any = PositionReader()
     long = b"x" * (REJECTED_RAW_BYTES_MAX + 10)

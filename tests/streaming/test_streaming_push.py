@@ -16,13 +16,13 @@ from streaming_states import target, writer_in
 from mvserver import limits
 from mvserver.compiler.plans import ErrorHandling
 from mvserver.errors import SqlError
-from mvserver.streaming.finished import layout_of
-from mvserver.streaming.pipeline import Pipeline, PipelineServices
-from mvserver.streaming.push import PushSubscriber
-from mvserver.streaming.spark import SparkGate
-from mvserver.streaming.subscribers import Subscriber
-from mvserver.streaming.targets import Target
-from spark_sinks.duckdb.state import AppendState
+from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
+from mvserver.streaming.pipeline.subscribers import Subscriber
+from mvserver.streaming.push.push import PushSubscriber
+from mvserver.streaming.spark.session import SparkGate
+from mvserver.views.finishing import layout_of
+from mvserver.views.targets import Target
+from spark_sinks.duckdb.state.state import AppendState
 from spark_sinks.file.source import FileReader
 
 pytestmark = pytest.mark.spark

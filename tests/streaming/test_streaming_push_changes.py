@@ -19,10 +19,10 @@ from streaming_states import Fed, target, writer_in
 from mvserver import limits
 from mvserver.compiler.changelogs import replaces_rows
 from mvserver.errors import SqlError
-from mvserver.streaming.push_outbox import OutboxRows
-from mvserver.streaming.push_states import pushed
-from mvserver.streaming.targets import Target
-from spark_sinks.duckdb.outbox import Outbox
+from mvserver.streaming.push.push_outbox import OutboxRows
+from mvserver.streaming.push.push_states import pushed
+from mvserver.views.targets import Target
+from spark_sinks.duckdb.changes.outbox import Outbox
 
 Row = tuple[Any, ...]
 

@@ -14,10 +14,10 @@ from streaming_states import target, writer_in
 from mvserver import limits
 from mvserver.compiler.plans import ErrorHandling
 from mvserver.errors import SqlError
-from mvserver.streaming.pipeline import Pipeline
-from mvserver.streaming.push import PushQueries
-from mvserver.streaming.push_rows import PushRows
-from spark_sinks.duckdb.ledger import LedgerEntry
+from mvserver.streaming.pipeline.pipeline import Pipeline
+from mvserver.streaming.push.push import PushQueries
+from mvserver.streaming.push.push_rows import PushRows
+from spark_sinks.duckdb.ledger.ledger import LedgerEntry
 
 WITHIN_S = 10.0
 

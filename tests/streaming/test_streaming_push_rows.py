@@ -11,8 +11,8 @@ from streaming_states import target
 from mvserver import limits
 from mvserver.compiler.plans import ErrorHandling
 from mvserver.errors import SqlError
-from mvserver.streaming.push import PushSubscriber
-from mvserver.streaming.push_rows import PushRows
+from mvserver.streaming.push.push import PushSubscriber
+from mvserver.streaming.push.push_rows import PushRows
 
 
 def table(*numbers: int) -> pa.Table:

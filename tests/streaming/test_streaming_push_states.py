@@ -18,14 +18,14 @@ from mvserver.compiler.compile import compile_select
 from mvserver.compiler.plans import ContinuousPlan, ErrorHandling
 from mvserver.errors import SqlError
 from mvserver.sql.dialect import parse_select
-from mvserver.streaming.derived import DerivedSources
-from mvserver.streaming.finished import layout_of
-from mvserver.streaming.pipeline import PipelineServices
-from mvserver.streaming.push_outbox import OutboxRows
-from mvserver.streaming.push_states import PushStates
-from mvserver.streaming.spark import SparkGate
-from mvserver.streaming.sweeping import Sweeping
-from spark_sinks.duckdb.interval_joins import IntervalTables
+from mvserver.streaming.pipeline.pipeline import PipelineServices
+from mvserver.streaming.push.push_outbox import OutboxRows
+from mvserver.streaming.push.push_states import PushStates
+from mvserver.streaming.queries.derived import DerivedSources
+from mvserver.streaming.queries.orphan_clean_up import Sweeping
+from mvserver.streaming.spark.session import SparkGate
+from mvserver.views.finishing import layout_of
+from spark_sinks.duckdb.joins.interval_joins import IntervalTables
 
 WITHIN_S = 10.0
 GROUPS = "SELECT k, count(*) AS c FROM events GROUP BY k"
@@ -57,7 +57,7 @@ class FakePipeline:
 
 
 class Sources:
-    """``streaming.source_pipelines.SourcePipelines`` over one entity."""
+    """``streaming.queries.source_pipelines.SourcePipelines`` over one entity."""
 
     def __init__(self, pipelines: dict[str, Any]) -> None:
         self.pipeline = FakePipeline()
@@ -207,7 +207,7 @@ def test_what_ends_it(world: World) -> None:
 
 def test_a_state_that_becomes_too_large_ends_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PUSH_STATE_ROWS_MAX", 2)
-    monkeypatch.setattr("mvserver.streaming.push_states._MEASURED_EVERY_S", 0.0)
+    monkeypatch.setattr("mvserver.streaming.push.push_states._MEASURED_EVERY_S", 0.0)
     rows = world.open(GROUPS)
     (member,) = world.members
     with world.writer.transaction():
@@ -223,7 +223,7 @@ def test_a_state_that_becomes_too_large_ends_it(world: World, monkeypatch: pytes
 
 def test_a_commit_does_not_mind_that_its_client_has_gone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its tables may go between the commit and the look at them."""
-    monkeypatch.setattr("mvserver.streaming.push_states._MEASURED_EVERY_S", 0.0)
+    monkeypatch.setattr("mvserver.streaming.push.push_states._MEASURED_EVERY_S", 0.0)
     world.open(GROUPS)
     (member,) = world.members
     with world.writer.transaction():

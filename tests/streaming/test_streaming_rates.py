@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from mvserver.streaming.subscribers import RATE_WINDOW_S, Rate
+from mvserver.streaming.pipeline.subscribers import RATE_WINDOW_S, Rate
 
 
 def test_a_rate_is_that_of_the_last_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(now=100.0)
-    monkeypatch.setattr("mvserver.streaming.subscribers.time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr("mvserver.streaming.pipeline.subscribers.time", SimpleNamespace(monotonic=lambda: clock.now))
     rate = Rate()
     rate.add(300)
     clock.now += RATE_WINDOW_S / 2
@@ -27,7 +27,7 @@ def test_a_rate_is_that_of_the_last_seconds(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_rate_is_read_while_it_is_added_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python refuses to go on with what has changed under its hands."""
-    monkeypatch.setattr("mvserver.streaming.subscribers.RATE_WINDOW_S", 0.01)  # it forgets all the while
+    monkeypatch.setattr("mvserver.streaming.pipeline.subscribers.RATE_WINDOW_S", 0.01)  # it forgets all the while
     rate, stopped = Rate(), threading.Event()
 
     def add() -> None:

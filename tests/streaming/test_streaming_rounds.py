@@ -14,16 +14,16 @@ from typing import Any, cast
 import pytest
 
 from mvserver.limits import FILL_COMMIT_S, FILL_EVALUATION_S
-from mvserver.streaming import evaluator as evaluators
-from mvserver.streaming.committer import Committer
-from mvserver.streaming.evaluate import Evaluated
-from mvserver.streaming.evaluator import BatchEvaluator
-from mvserver.streaming.filler import Filler
-from mvserver.streaming.roster import Roster
-from mvserver.streaming.rounds import RoundSize
-from mvserver.streaming.shares import EvaluatedBatch, Share
-from mvserver.streaming.spark import SparkGate
-from mvserver.streaming.subscribers import Subscriber
+from mvserver.streaming.batch.evaluate import Evaluated
+from mvserver.streaming.pipeline import evaluator as evaluators
+from mvserver.streaming.pipeline.committer import Committer
+from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch, Share
+from mvserver.streaming.pipeline.evaluator import BatchEvaluator
+from mvserver.streaming.pipeline.filler import Filler
+from mvserver.streaming.pipeline.pipeline_state import Roster
+from mvserver.streaming.pipeline.rounds import RoundSize
+from mvserver.streaming.pipeline.subscribers import Subscriber
+from mvserver.streaming.spark.session import SparkGate
 
 WITHIN_S = 10.0
 ROUNDS = 12
@@ -306,7 +306,7 @@ class Commits:
 @pytest.mark.parametrize("live", [True, False])
 def test_a_view_is_filled_in_rounds_by_what_is_live(monkeypatch: pytest.MonkeyPatch, *, live: bool) -> None:
     clock = Clock()
-    monkeypatch.setattr("mvserver.streaming.filler.time", SimpleNamespace(monotonic=clock))
+    monkeypatch.setattr("mvserver.streaming.pipeline.filler.time", SimpleNamespace(monotonic=clock))
     gate = SparkGate(2, lambda: 0.0)
     if live:
         with gate.admitted():

@@ -19,11 +19,11 @@ from mvserver.compiler.plans import ContinuousPlan, ScanColumn
 from mvserver.compiler.shape import RelationShape
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
-from mvserver.streaming.check import check_plan
-from mvserver.streaming.evaluate import row_frame
-from mvserver.streaming.program import build_program
-from mvserver.streaming.spark_types import spark_schema, spark_type
-from mvserver.streaming.targets import build_target
+from mvserver.streaming.batch.evaluate import row_frame
+from mvserver.streaming.batch.plan_check import check_plan
+from mvserver.streaming.batch.program import build_program
+from mvserver.streaming.spark.types import spark_schema, spark_type
+from mvserver.views.targets import build_target
 from spark_sinks.base import METADATA
 from spark_sinks.file.files import visible_files
 from spark_sinks.file.journal import FileJournal

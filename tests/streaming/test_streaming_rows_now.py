@@ -14,8 +14,8 @@ import pytest
 from changelog_states import Changes, target
 
 from mvserver import limits
-from spark_sinks.duckdb.changelog import KeyedRows
-from spark_sinks.duckdb.rows_now import RowsNow
+from spark_sinks.duckdb.changes.changelog import KeyedRows
+from spark_sinks.duckdb.changes.rows_now import RowsNow
 
 SQL = "SELECT id, k, n, t FROM rows"
 

@@ -19,11 +19,11 @@ from streaming_windows import (
 )
 from test_streaming_windows import hop, tumble
 
-from mvserver.streaming.feeds import nodes
-from mvserver.streaming.finished import layout_of
-from spark_sinks.duckdb import logs
-from spark_sinks.duckdb.changelog import RetractedState
-from spark_sinks.duckdb.group_logs import GroupTables
+from mvserver.views.feeds import nodes
+from mvserver.views.finishing import layout_of
+from spark_sinks.duckdb.changes import logs
+from spark_sinks.duckdb.changes.changelog import RetractedState
+from spark_sinks.duckdb.changes.group_logs import GroupTables
 
 S = 1000
 INNER = [

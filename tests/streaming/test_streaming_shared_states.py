@@ -14,16 +14,16 @@ import pyarrow as pa
 import pytest
 from streaming_states import writer_in
 
-from mvserver.serving.database import Database
-from mvserver.serving.duck_errors import translate
-from spark_sinks.duckdb import shared_states
+from mvserver.dialect.errors.duck_errors import translate
+from mvserver.serving.engine.database import Database
 from spark_sinks.duckdb.batch_plans import BatchCommit, TableMerge, ViewMerge
 from spark_sinks.duckdb.batch_table import BATCH
-from spark_sinks.duckdb.capture import AFTER, BEFORE
+from spark_sinks.duckdb.changes.capture import AFTER, BEFORE
 from spark_sinks.duckdb.layout import ViewLayout
-from spark_sinks.duckdb.ledger import LedgerEntry
-from spark_sinks.duckdb.roll_ups import MeasureInput, RollUp
-from spark_sinks.duckdb.state import Measure, State, StateMeasure, UpsertState, source_text
+from spark_sinks.duckdb.ledger.ledger import LedgerEntry
+from spark_sinks.duckdb.state import shared_states
+from spark_sinks.duckdb.state.roll_ups import MeasureInput, RollUp
+from spark_sinks.duckdb.state.state import Measure, State, StateMeasure, UpsertState, source_text
 from spark_sinks.duckdb.writer import MergeError, Writer
 
 Row = tuple[str | None, int | None, int | None, float | None]

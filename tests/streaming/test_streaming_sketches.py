@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from streaming_states import Fed, target, writer_in
 
-from mvserver.streaming.finished import layout_of
-from mvserver.streaming.program import build_program
+from mvserver.streaming.batch.program import build_program
+from mvserver.views.finishing import layout_of
 from spark_sinks.duckdb.batch_plans import BatchCommit, TableMerge, ViewMerge
-from spark_sinks.duckdb.ledger import LedgerEntry
+from spark_sinks.duckdb.ledger.ledger import LedgerEntry
 
 SQL = (
     "SELECT k, approx_count_distinct(l) AS d, approx_percentile(x, 0.5) AS median, "

@@ -23,11 +23,11 @@ from streaming_windows import (
 
 from mvserver.compiler.shape import ViewDefinition
 from mvserver.sql.dialect import parse_select
-from mvserver.streaming.feeds import nodes
-from mvserver.streaming.finished import layout_of
-from mvserver.streaming.outputs import with_outbox
-from spark_sinks.duckdb import logs
-from spark_sinks.duckdb.group_logs import GroupTables
+from mvserver.streaming.queries.outputs import with_outbox
+from mvserver.views.feeds import nodes
+from mvserver.views.finishing import layout_of
+from spark_sinks.duckdb.changes import logs
+from spark_sinks.duckdb.changes.group_logs import GroupTables
 
 S = 1000
 SHORT = WindowedView("events", gap_ms=3 * S, delay_ms=2 * S, forgetting=True)

@@ -17,12 +17,12 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from mvserver import limits
 from mvserver.errors import SqlError
 from mvserver.spark_jvm import JvmStartError, start_jvm
-from mvserver.streaming import spark_process
-from mvserver.streaming import supervisor as supervisors
-from mvserver.streaming.isolation import Isolation
-from mvserver.streaming.spark import SparkOptions
-from mvserver.streaming.spark_state import SparkLostError, SparkState
-from mvserver.streaming.supervisor import SparkSupervisor, Supervision
+from mvserver.streaming.spark import process as spark_process
+from mvserver.streaming.spark import supervisor as supervisors
+from mvserver.streaming.spark.isolation import Isolation
+from mvserver.streaming.spark.session import SparkOptions
+from mvserver.streaming.spark.state import SparkLostError, SparkState
+from mvserver.streaming.spark.supervisor import SparkSupervisor, Supervision
 
 POSITIONS = cast(Any, object())  # which are asked of suspects that succeed only
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from streaming_joins import END, Row, World, cut, marks
 
-from spark_sinks.duckdb import join_sides
-from spark_sinks.duckdb.join_sides import Side
-from spark_sinks.duckdb.logs import Log
-from spark_sinks.duckdb.temporal_joins import TemporalTables
+from spark_sinks.duckdb.changes.logs import Log
+from spark_sinks.duckdb.joins import join_sides
+from spark_sinks.duckdb.joins.join_sides import Side
+from spark_sinks.duckdb.joins.temporal_joins import TemporalTables
 
 KEPT = 20
 NEVER = float("-inf")

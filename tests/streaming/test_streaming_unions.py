@@ -10,10 +10,10 @@ from pyspark.sql.types import StructType
 from streaming_joins import Row, World
 
 from mvserver.errors import SqlError
-from spark_sinks.duckdb.join_sides import Side
-from spark_sinks.duckdb.log_reader import LOOK_S, LogReader
-from spark_sinks.duckdb.logs import Log
-from spark_sinks.duckdb.unions import UnionTables
+from spark_sinks.duckdb.changes.log_reader import LOOK_S, LogReader
+from spark_sinks.duckdb.changes.logs import Log
+from spark_sinks.duckdb.joins.join_sides import Side
+from spark_sinks.duckdb.joins.unions import UnionTables
 
 LOG = Log("v_1_join_log", ("VARCHAR", "BIGINT", "TIMESTAMPTZ"), "log")
 TABLES = UnionTables(tuple(Side(f"v_1_join_{i}", (), ("VARCHAR", "BIGINT"), False) for i in range(2)), LOG)

@@ -17,20 +17,20 @@ import pytest
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.plans import ScanColumn
 from mvserver.compiler.shape import RelationShape
-from mvserver.serving.database import Database
-from mvserver.serving.duck_errors import translate
+from mvserver.dialect.errors.duck_errors import translate
+from mvserver.serving.engine.database import Database
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
-from mvserver.streaming.evaluate import Evaluated, WholeProgramNeeded, evaluate_partials, evaluate_rows
-from mvserver.streaming.evaluator import BatchEvaluator, _programs
-from mvserver.streaming.finished import layout_of
-from mvserver.streaming.program import build_program
-from mvserver.streaming.shares import Share
-from mvserver.streaming.subscribers import Subscriber
-from mvserver.streaming.targets import Target, build_target
+from mvserver.streaming.batch.evaluate import Evaluated, WholeProgramNeeded, evaluate_partials, evaluate_rows
+from mvserver.streaming.batch.program import build_program
+from mvserver.streaming.pipeline.evaluated_batch import Share
+from mvserver.streaming.pipeline.evaluator import BatchEvaluator, _programs
+from mvserver.streaming.pipeline.subscribers import Subscriber
+from mvserver.views.finishing import layout_of
+from mvserver.views.targets import Target, build_target
 from spark_sinks.base import RecordOrder
 from spark_sinks.duckdb.batch_plans import BatchCommit
-from spark_sinks.duckdb.ledger import LedgerEntry
+from spark_sinks.duckdb.ledger.ledger import LedgerEntry
 from spark_sinks.duckdb.writer import Writer
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]

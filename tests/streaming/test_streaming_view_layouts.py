@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from streaming_states import target, writer_in
 
-from mvserver.streaming.finished import layout_of
+from mvserver.views.finishing import layout_of
 from spark_sinks.duckdb.layout import ViewLayout
 from spark_sinks.duckdb.writer import Writer
 

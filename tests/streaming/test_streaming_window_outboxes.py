@@ -12,9 +12,9 @@ import pytest
 from streaming_windows import Event, WindowedView, World, expected, random_batches, random_events, target
 from test_streaming_windows import cumulate, hop, tumble
 
-from mvserver.streaming.idleness import Idleness
-from mvserver.streaming.outputs import with_outbox
-from spark_sinks.duckdb.outbox import Outbox
+from mvserver.streaming.pipeline.idleness import Idleness
+from mvserver.streaming.queries.outputs import with_outbox
+from spark_sinks.duckdb.changes.outbox import Outbox
 
 S = 1000
 TUMBLED = WindowedView("TUMBLE(events, SIZE 10 SECONDS)", tumble(10 * S), delay_ms=2 * S)

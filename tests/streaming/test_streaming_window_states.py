@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from streaming_windows import RELATION, Event, World, random_batches, random_events, sessions, target
 
-from mvserver.streaming import evaluator
-from mvserver.streaming.idleness import Idleness
-from mvserver.streaming.outputs import with_outbox
+from mvserver.streaming.pipeline import evaluator
+from mvserver.streaming.pipeline.idleness import Idleness
+from mvserver.streaming.queries.outputs import with_outbox
 from spark_sinks.file.files import visible_files
 from spark_sinks.file.source import FileReader
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from mvserver.serving.database import Database
-from spark_sinks.duckdb.write_ahead_log import WriteAheadLog
+from mvserver.serving.engine.database import Database
+from spark_sinks.duckdb.ledger.write_ahead_log import WriteAheadLog
 
 
 @pytest.fixture
