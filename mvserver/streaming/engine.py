@@ -31,10 +31,10 @@ from mvserver.streaming.push.push_states import PushStates, is_plain
 from mvserver.streaming.queries.derived import DerivedSources
 from mvserver.streaming.queries.engine_services import EngineServices
 from mvserver.streaming.queries.freshness import KeptView, SourceEnds
-from mvserver.streaming.queries.orphan_clean_up import Sweeping
+from mvserver.streaming.queries.orphan_clean_up import OrphanCleanUp
 from mvserver.streaming.queries.running import RunningQuery, group_applications, pipeline_statuses
 from mvserver.streaming.queries.source_pipelines import SourcePipelines
-from mvserver.streaming.queries.start_up import Adoption
+from mvserver.streaming.queries.start_up import StartUp
 from mvserver.streaming.queries.status import ViewName, refuse_empty, unavailable, wait_filled
 from mvserver.streaming.running_queries import RunningQueries
 from mvserver.streaming.spark.guard import Guarded
@@ -73,9 +73,9 @@ class Engine:
         self._pushes = PushQueries(self._queries.turn, services.catalog, services.writer, work, pipelines)
         self._sources = SourcePipelines(services, pipeline_services, pipelines, self._pushes)
         derived = DerivedSources(pipeline_services, pipelines, self._sources.of_scan)
-        self._adoption = Adoption(services, pipeline_services, self._sources, derived)
-        self._sweeping = Sweeping(services, self._sources)
-        self._push_states = PushStates(self._queries.turn, services, self._sources, derived, self._sweeping)
+        self._start_up = StartUp(services, pipeline_services, self._sources, derived)
+        self._orphan_clean_up = OrphanCleanUp(services, self._sources)
+        self._push_states = PushStates(self._queries.turn, services, self._sources, derived, self._orphan_clean_up)
 
     # --- life -------------------------------------------------------------------------------------------------------
     def start(self) -> None:
@@ -112,16 +112,16 @@ class Engine:
             wanted = {query.id: query for query in self._services.catalog.queries.all()}
             for query_id in [q for q in queries.ids() if q not in wanted]:
                 dropped = queries.pop(query_id)
-                self._sweeping.drop(dropped)
+                self._orphan_clean_up.drop(dropped)
                 self._isolation.pardon([each for each in dropped.sources if not self._sources.is_in_use(each)])
             rows = {row.query_id: row for row in self._services.writer.ledger_subscribers()}
             for query in wanted.values():
                 known = queries.get(query.id)
                 if known is None:
-                    queries.put(self._adoption.adopt(query, rows.get(query.id)))
+                    queries.put(self._start_up.adopt(query, rows.get(query.id)))
                 elif known.store_versions != self._services.store_versions(query):
                     with queries.replacing(query.id):
-                        queries.put(self._adoption.renew(known, query))
+                        queries.put(self._start_up.renew(known, query))
                 elif query.desired_state == "terminated" and known.query.desired_state != "terminated":
                     known.terminate()
                 elif query.desired_state == "running" and known.query.desired_state == "terminated":
@@ -129,7 +129,7 @@ class Engine:
                 if known is not None:
                     known.query = query
             group_applications(queries.all())
-            self._sweeping.sweep({**wanted, **self._push_states.queries})
+            self._orphan_clean_up.sweep({**wanted, **self._push_states.queries})
 
     def restart(self, query_id: str, *, skip_rejected: bool = False) -> None:
         with self._queries.changing():
@@ -142,7 +142,7 @@ class Engine:
             query = self._services.catalog.queries.get(query_id)
             if known.pipeline is None and known.sink is None:
                 with self._queries.replacing(query_id):
-                    self._queries.put(self._adoption.adopt(query, self._services.ledger_row(query_id)))
+                    self._queries.put(self._start_up.adopt(query, self._services.ledger_row(query_id)))
                 group_applications(self._queries.all())
                 return
             known.run_again(skip_rejected=skip_rejected)
@@ -160,14 +160,14 @@ class Engine:
                     hint=f"Mend the cause, then RESTART QUERY {query_id}.",
                 )
             if known.derived is None:
-                self._adoption.rebuild(known, known.pipeline, known.subscriber.target)
+                self._start_up.rebuild(known, known.pipeline, known.subscriber.target)
                 group_applications(self._queries.all())
                 return
             query = self._services.next_version(known.query)
-            self._sweeping.drop(known)
+            self._orphan_clean_up.drop(known)
             renewed = RunningQuery(query, store_versions=known.store_versions)
             self._queries.put(renewed)
-            self._adoption.rebuild_derived(renewed)
+            self._start_up.rebuild_derived(renewed)
             group_applications(self._queries.all())
 
     def status(self, query_id: str) -> QueryStatus:

@@ -8,12 +8,12 @@ from mvserver.views import log_values
 from mvserver.views.change_input import contributed
 from mvserver.views.targets import Target
 from spark_sinks.duckdb.changes.changelog import RetractedState
-from spark_sinks.duckdb.changes.group_logs import GROUP_CHANGES, AlongGroups
+from spark_sinks.duckdb.changes.group_logs import GROUP_CHANGES, SameTransactionGroups
 
 _PASSES = "passes"
 
 
-def along(target: Target) -> AlongGroups | None:
+def along(target: Target) -> SameTransactionGroups | None:
     """None for a query that needs Spark, and for one that is not over groups."""
     plan, state = target.plan, target.state
     if not isinstance(plan, Aggregation) or not isinstance(state, RetractedState) or not goes_along(plan):
@@ -30,4 +30,4 @@ def along(target: Target) -> AlongGroups | None:
     changes = (
         f"SELECT {', '.join([identity, *named, _PASSES, *kept])} FROM (SELECT *, {passing} FROM {GROUP_CHANGES}) AS g"
     )
-    return AlongGroups(target.query_id, state, changes, target.keeper)
+    return SameTransactionGroups(target.query_id, state, changes, target.keeper)

@@ -17,7 +17,7 @@ from serving_server import STOPPED_WITHIN_S, Client, PullServer, is_cancelled, w
 from mvserver import limits
 from mvserver.errors import SqlError
 from mvserver.serving.api import NOBODY, Owner
-from mvserver.serving.engine.abandonable_work import LeavableWork, WorkLeft
+from mvserver.serving.engine.abandonable_work import AbandonableWork, WorkAbandoned
 from mvserver.serving.fast import few_rows
 
 _numbers = itertools.count()
@@ -133,8 +133,8 @@ def test_planning_of_many_conditions_is_left(server: PullServer) -> None:
 
 
 def test_what_was_left_is_given_back_when_it_ends() -> None:
-    pool, gate, given_back = LeavableWork(), threading.Event(), threading.Event()
-    with pytest.raises(WorkLeft):
+    pool, gate, given_back = AbandonableWork(), threading.Event(), threading.Event()
+    with pytest.raises(WorkAbandoned):
         pool.run(lambda left: gate.wait(10), NOBODY, lambda: True, given_back.set)
     assert (pool.left, given_back.is_set()) == (1, False)
     gate.set()
@@ -145,22 +145,22 @@ def test_what_was_left_is_given_back_when_it_ends() -> None:
 
 
 def test_work_is_told_that_it_was_left() -> None:
-    pool, seen = LeavableWork(), threading.Event()
+    pool, seen = AbandonableWork(), threading.Event()
 
     def work(left: Callable[[], bool]) -> None:
         wait_until(left)
         seen.set()
 
-    with pytest.raises(WorkLeft):
+    with pytest.raises(WorkAbandoned):
         pool.run(work, NOBODY, lambda: True)
     assert seen.wait(10)
     pool.close()
 
 
 def test_a_role_has_its_share_over_all_sessions() -> None:
-    pool, gate = LeavableWork(), threading.Event()
+    pool, gate = AbandonableWork(), threading.Event()
     for session in range(limits.LEFT_WORK_OF_ROLE_MAX):
-        with pytest.raises(WorkLeft):
+        with pytest.raises(WorkAbandoned):
             pool.run(lambda left: gate.wait(10), Owner("greedy", session), lambda: True)
     with pytest.raises(SqlError) as raised:
         pool.run(lambda left: 1, Owner("greedy", 99), lambda: False)
@@ -176,9 +176,9 @@ def test_what_goes_on_is_not_refused_for_what_others_of_its_role_left() -> None:
     def refuse(owner: Owner) -> None:
         raise SqlError("53200", owner.role)
 
-    pool, gate, owner = LeavableWork(refuse), threading.Event(), Owner("greedy", 1)
+    pool, gate, owner = AbandonableWork(refuse), threading.Event(), Owner("greedy", 1)
     for _ in range(limits.LEFT_WORK_OF_SESSION_MAX):
-        with pytest.raises(WorkLeft):
+        with pytest.raises(WorkAbandoned):
             pool.run(lambda left: gate.wait(10), owner, lambda: True, goes_on=True)
     with pytest.raises(SqlError, match="greedy"):
         pool.run(lambda left: 1, owner, lambda: False)
@@ -190,7 +190,7 @@ def test_what_goes_on_is_not_refused_for_what_others_of_its_role_left() -> None:
 
 
 def test_an_error_of_the_work_is_the_callers() -> None:
-    pool = LeavableWork()
+    pool = AbandonableWork()
     with pytest.raises(ZeroDivisionError):
         pool.run(lambda left: 1 / 0, NOBODY, lambda: False)
     pool.close()

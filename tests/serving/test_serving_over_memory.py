@@ -15,7 +15,7 @@ from serving_world import World
 from mvserver.dialect.typing import constants
 from mvserver.errors import SqlError
 from mvserver.serving.api import NOBODY, Owner
-from mvserver.serving.engine.abandonable_work import WorkLeft
+from mvserver.serving.engine.abandonable_work import WorkAbandoned
 from mvserver.serving.engine.memory_watch import MemoryWatch, Watched
 from mvserver.serving.engine.results import StreamedBatches, Watch
 
@@ -46,7 +46,7 @@ def test_the_tree_stays_with_the_binder_that_was_left(
         sizes.append(sum(1 for _ in tree.walk()))
 
     monkeypatch.setattr(constants, "check", held)
-    with pytest.raises(WorkLeft) as raised:
+    with pytest.raises(WorkAbandoned) as raised:
         world.plan("SELECT visits + 1, total + 2 FROM visits WHERE url = 'x'")
     assert (raised.value.sqlstate, raised.value.message) == ("53200", "out of memory")
     assert "MiB" in (raised.value.detail or "")
@@ -77,8 +77,8 @@ def test_a_snapshot_that_was_left_is_lost(world: World, begun: list[Watched]) ->
     watched = world.service._memory.begin(snapshot.interrupt)
     watched.over_since = time.monotonic()
     snapshot._stopped_at = time.monotonic() - 10
-    with pytest.raises(WorkLeft) as raised:
-        snapshot._leavable_run(watched, lambda: gate.wait(30))
+    with pytest.raises(WorkAbandoned) as raised:
+        snapshot._abandonable_run(watched, lambda: gate.wait(30))
     assert raised.value.sqlstate == "53200"
     assert snapshot.lost
     gate.set()
@@ -91,11 +91,11 @@ def test_a_reader_that_was_left_is_not_closed() -> None:
     reader: Any = SimpleNamespace(close=lambda: closed.append("reader"))
 
     def left(work: object) -> None:
-        raise WorkLeft(SqlError("53200", "out of memory"))
+        raise WorkAbandoned(SqlError("53200", "out of memory"))
 
     watch = Watch(lambda: None, None, lambda error: None)
     batches = StreamedBatches(reader, watch, lambda rows: closed.append("query"), no_turn, left, lambda: None)
-    with pytest.raises(WorkLeft):
+    with pytest.raises(WorkAbandoned):
         next(batches)
     batches.close()
     assert closed == ["query"]

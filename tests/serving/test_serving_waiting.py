@@ -11,7 +11,7 @@ from serving_world import SCOPE, VISITS_ID, World, rows_of
 
 from mvserver.errors import SqlError
 from mvserver.serving.api import PlanRequest
-from mvserver.serving.engine.admission import Turns
+from mvserver.serving.engine.admission import Admission
 from mvserver.sql.dialect import parse_pull
 
 
@@ -66,7 +66,7 @@ def test_whoever_waits_for_its_turn_can_be_interrupted(own: World) -> None:
 
 
 def test_no_more_than_the_width_at_a_time() -> None:
-    turns = Turns(2)
+    turns = Admission(2)
     inside, most, lock = 0, 0, threading.Lock()
     together = threading.Barrier(2, timeout=5)
 

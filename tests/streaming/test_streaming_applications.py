@@ -10,7 +10,7 @@ import pytest
 
 from mvserver.errors import SqlError
 from mvserver.streaming.api import QueryState
-from mvserver.streaming.pipeline.pipeline_state import Roster
+from mvserver.streaming.pipeline.pipeline_state import PipelineState
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries.csas import SinkQuery
 from mvserver.streaming.queries.running import RunningQuery, group_applications
@@ -25,8 +25,8 @@ class Source:
     """A pipeline that reads nothing."""
 
     def __init__(self) -> None:
-        self.roster = Roster(None, None, records_max=1)  # type: ignore[arg-type]
-        self.wait, self.latest, self.stalled, self.running = self.roster.wait, None, None, True
+        self.state = PipelineState(None, None, records_max=1)  # type: ignore[arg-type]
+        self.wait, self.latest, self.stalled, self.running = self.state.wait, None, None, True
         self.reader = SimpleNamespace(positions=SimpleNamespace(counts_records=True))
 
     def confirmed_at(self, subscriber: Subscriber) -> float | None:

@@ -14,7 +14,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.pipeline import filler, pipeline
 from mvserver.streaming.pipeline.filler import Filler
-from mvserver.streaming.pipeline.pipeline_state import Roster
+from mvserver.streaming.pipeline.pipeline_state import PipelineState
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.batch_watch import BatchOverran
 from spark_sinks.duckdb.ledger.damage import DamageWatch
@@ -50,25 +50,25 @@ def test_a_view_is_filled_once_there_is_room(monkeypatch: pytest.MonkeyPatch) ->
     )
     reader: Any = SimpleNamespace(positions=positions)
     writer, stopping = Full(), threading.Event()
-    roster = Roster(reader, cast(Any, writer), records_max=1)
+    state = PipelineState(reader, cast(Any, writer), records_max=1)
     view = Subscriber(cast(Any, SimpleNamespace(query_id="q")), 1, {"at": 3}, cast(Any, None))
-    roster.subscribers, roster.latest = {"q": view}, {"at": 3}
+    state.subscribers, state.latest = {"q": view}, {"at": 3}
     nothing = cast(Any, None)
     thread = threading.Thread(
         target=Filler(
-            roster, reader, nothing, nothing, session=nothing, gate=nothing, end_of_look=lambda number: roster.latest,
+            state, reader, nothing, nothing, session=nothing, gate=nothing, end_of_look=lambda number: state.latest,
             stopping=stopping,
         ).loop
     )  # fmt: skip
     thread.start()
     try:
         assert writer.refused.wait(WITHIN_S)
-        assert roster.wait(lambda: view.filled, WITHIN_S)
-        assert (writer.filled, roster.stalled) == (["q"], "no space left on device")
+        assert state.wait(lambda: view.filled, WITHIN_S)
+        assert (writer.filled, state.stalled) == (["q"], "no space left on device")
     finally:
         stopping.set()
-        with roster.lock:
-            roster.changed.notify_all()
+        with state.lock:
+            state.changed.notify_all()
         thread.join(WITHIN_S)
     assert not thread.is_alive()
 
@@ -91,46 +91,60 @@ def test_a_history_that_is_gone_is_a_failure_that_outlives_the_server(monkeypatc
 
     reader: Any = SimpleNamespace(health=SimpleNamespace(explain_failure=lambda error, position: error))
     writer = Failures()
-    roster = Roster(reader, cast(Any, writer), records_max=1)
+    state = PipelineState(reader, cast(Any, writer), records_max=1)
     views = {
         name: Subscriber(cast(Any, SimpleNamespace(query_id=name)), 1, {"at": 0}, cast(Any, None)) for name in "pq"
     }
-    roster.subscribers = dict(views)
+    state.subscribers = dict(views)
     nothing = cast(Any, None)
     filling = Filler(
-        roster, reader, nothing, nothing, session=nothing, gate=nothing, end_of_look=nothing, stopping=threading.Event()
+        state,
+        reader,
+        nothing,
+        nothing,
+        session=nothing,
+        gate=nothing,
+        end_of_look=nothing,
+        stopping=threading.Event(),
     )
     filling._fill_failed(list(views.values()), gone)
     assert writer.recorded == {"p": str(gone), "q": str(gone)}
     assert [view.failure for view in views.values()] == [str(gone)] * 2
-    assert roster.stalled is None
+    assert state.stalled is None
 
 
 def test_a_source_that_does_not_answer_fails_no_view(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filler, "_RETRY_S", 0.05)
     reader: Any = SimpleNamespace(health=SimpleNamespace(explain_failure=lambda error, position: error))
     writer = Failures()
-    roster = Roster(reader, cast(Any, writer), records_max=1)
+    state = PipelineState(reader, cast(Any, writer), records_max=1)
     view = Subscriber(cast(Any, SimpleNamespace(query_id="q")), 1, {"at": 0}, cast(Any, None))
-    roster.subscribers = {"q": view}
+    state.subscribers = {"q": view}
     nothing = cast(Any, None)
     filling = Filler(
-        roster, reader, nothing, nothing, session=nothing, gate=nothing, end_of_look=nothing, stopping=threading.Event()
+        state,
+        reader,
+        nothing,
+        nothing,
+        session=nothing,
+        gate=nothing,
+        end_of_look=nothing,
+        stopping=threading.Event(),
     )
     filling._fill_failed([view], OSError("no route to host"))
-    assert (view.failure, writer.recorded, roster.stalled) == (None, {}, "no route to host")
+    assert (view.failure, writer.recorded, state.stalled) == (None, {}, "no route to host")
 
 
 def test_a_view_is_not_read_along_with_a_batch_that_was_made_small() -> None:
     """Else what it lacks would be evaluated in one piece for ever, however small the batch."""
     positions = SimpleNamespace(distance=lambda start, end: end["at"] - start["at"])
     reader: Any = SimpleNamespace(positions=positions)
-    roster = Roster(reader, cast(Any, Failures()), records_max=600_000)
+    state = PipelineState(reader, cast(Any, Failures()), records_max=600_000)
     view = Subscriber(cast(Any, SimpleNamespace(query_id="q")), 1, {"at": 3}, cast(Any, None))
-    assert roster.joins(view, {"at": 20_000})
-    assert roster.shrink_batches(BatchOverran(620_000, 60))
-    assert not roster.joins(view, {"at": 20_000})
-    assert roster.joins(view, {"at": 103})
+    assert state.joins(view, {"at": 20_000})
+    assert state.shrink_batches(BatchOverran(620_000, 60))
+    assert not state.joins(view, {"at": 20_000})
+    assert state.joins(view, {"at": 103})
 
 
 def test_what_is_read_together_begins_with_the_earliest() -> None:
@@ -143,8 +157,8 @@ def test_a_view_is_not_read_along_where_spark_may_end_of_what_it_lacks() -> None
     positions = SimpleNamespace(distance=lambda start, end: end["at"] - start["at"])
     reader: Any = SimpleNamespace(positions=positions)
     suspect = [False]
-    roster = Roster(reader, cast(Any, Failures()), records_max=600_000, is_suspect=lambda: suspect[0])
+    state = PipelineState(reader, cast(Any, Failures()), records_max=600_000, is_suspect=lambda: suspect[0])
     view = Subscriber(cast(Any, SimpleNamespace(query_id="q")), 1, {"at": 3}, cast(Any, None))
-    assert roster.joins(view, {"at": 20_000})
+    assert state.joins(view, {"at": 20_000})
     suspect[0] = True
-    assert not roster.joins(view, {"at": 20_000})
+    assert not state.joins(view, {"at": 20_000})

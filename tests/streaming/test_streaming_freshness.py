@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from mvserver.errors import SqlError
-from mvserver.streaming.pipeline.pipeline_state import Roster
-from mvserver.streaming.pipeline.source_observations import LOOKS_MAX, Looks
+from mvserver.streaming.pipeline.pipeline_state import PipelineState
+from mvserver.streaming.pipeline.source_observations import LOOKS_MAX, SourceObservations
 from mvserver.streaming.pipeline.source_watch import SourceWatch
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries.freshness import KeptView, SourceEnds
@@ -70,26 +70,26 @@ class Reader:
 
 
 class Source:
-    """A pipeline without Spark: its roster, and the thread that looks at its source when it is asked to."""
+    """A pipeline without Spark: its state, and the thread that looks at its source when it is asked to."""
 
     def __init__(self, reader: Reader, *subscribers: Subscriber) -> None:
         self.reader = reader
-        self.roster = Roster(reader, None, records_max=1)  # type: ignore[arg-type]
-        self.roster.subscribers = {s.query_id: s for s in subscribers}
+        self.state = PipelineState(reader, None, records_max=1)  # type: ignore[arg-type]
+        self.state.subscribers = {s.query_id: s for s in subscribers}
         self.stopping = threading.Event()
-        self.watch = SourceWatch(self.roster, reader, interval_s=LONG_S, stopping=self.stopping)  # type: ignore[arg-type]
+        self.watch = SourceWatch(self.state, reader, interval_s=LONG_S, stopping=self.stopping)  # type: ignore[arg-type]
         self.ask_end, self.end_answered = self.watch.ask, self.watch.answer
-        self.confirmed_at, self.wait = self.watch.confirmed_at, self.roster.wait
+        self.confirmed_at, self.wait = self.watch.confirmed_at, self.state.wait
         self.running = True
         self._thread = threading.Thread(target=self.watch.loop)
 
     @property
     def stalled(self) -> str | None:
-        return self.roster.stalled
+        return self.state.stalled
 
     @property
     def standstill(self) -> str | None:
-        return self.roster.standstill()
+        return self.state.standstill()
 
     def start(self) -> Source:
         self._thread.start()
@@ -97,9 +97,9 @@ class Source:
         return self
 
     def commit(self, subscriber: Subscriber, number: int) -> None:
-        with self.roster.lock:
+        with self.state.lock:
             subscriber.position = at(number)
-            self.roster.changed.notify_all()
+            self.state.changed.notify_all()
 
     def stop(self) -> None:
         self.stopping.set()
@@ -134,8 +134,8 @@ def sources() -> Iterator[Callable[..., Source]]:
 
 
 # --- looks ------------------------------------------------------------------------------------------------------------
-def looks(*seen: tuple[float, int]) -> Looks:
-    made = Looks(Reader())  # type: ignore[arg-type]
+def looks(*seen: tuple[float, int]) -> SourceObservations:
+    made = SourceObservations(Reader())  # type: ignore[arg-type]
     for moment, end in seen:
         made.add(moment, at(end))
     return made
@@ -266,7 +266,7 @@ def test_a_batch_that_takes_long_is_named_as_what_it_is(sources: Callable[..., S
     """The source answers: nothing is said against it."""
     view = subscriber()
     source = sources(Reader(end=3), view)
-    source.roster.stalled = "a batch of about 600000 records has been evaluated for 70 s"
+    source.state.stalled = "a batch of about 600000 records has been evaluated for 70 s"
     behind = SourceEnds([kept("v", source, view)]).behind().detail
     assert behind == (
         'The source of "v" has not said yet where it ends. A batch of about 600000 records has been evaluated for 70 s.'
@@ -323,9 +323,9 @@ def test_a_view_that_fails_meanwhile_ends_the_wait(sources: Callable[..., Source
 
     reader = threading.Thread(target=wait)
     reader.start()
-    with source.roster.lock:
+    with source.state.lock:
         view.failure = "22003: out of range"
-        source.roster.changed.notify_all()
+        source.state.changed.notify_all()
     reader.join(LONG_S)
     assert [error.detail for error in raised] == ["Its query q_v is FAILED: 22003: out of range"]
 
@@ -345,7 +345,7 @@ def test_a_source_that_cannot_be_asked_is_asked_again(sources: Callable[..., Sou
     view = subscriber(number=3)
     reader = Reader(3)
     source = sources(reader, view).start()
-    source.roster.running = True
+    source.state.running = True
     reader.state = "broken"
     number = source.ask_end()
     assert source.wait(lambda: source.stalled is not None, LONG_S)

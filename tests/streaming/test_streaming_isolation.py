@@ -14,7 +14,7 @@ import pytest
 from mvserver import limits
 from mvserver.errors import SqlError
 from mvserver.streaming.engine import Engine
-from mvserver.streaming.pipeline.pipeline_state import Roster
+from mvserver.streaming.pipeline.pipeline_state import PipelineState
 from mvserver.streaming.spark import isolation as isolations
 from mvserver.streaming.spark.batch_register import Batch, BatchRegister
 from mvserver.streaming.spark.guard import Guarded
@@ -165,18 +165,18 @@ def test_the_records_before_those_that_are_refused_are_taken(tmp_path: Path, gui
     isolation = Isolation(tmp_path)
     ends(isolation, ("a", guilty))
     ends(isolation, ("a", guilty))
-    roster, tries = Roster(POSITIONS, cast(Any, None), records_max=600_000), 0
+    state, tries = PipelineState(POSITIONS, cast(Any, None), records_max=600_000), 0
     while True:
-        records = roster.records_max
+        records = state.records_max
         try:
             isolation.check("a", POSITIONS, at(position), at(position + records))
         except IsolatedError as error:
             tries += 1
-            if not roster.shrink_batches(error):
+            if not state.shrink_batches(error):
                 break
         else:
             position += records
-            roster.grow_batches(records)
+            state.grow_batches(records)
     assert position == guilty
     assert tries < 40
 

@@ -18,7 +18,7 @@ from mvserver.observability import LineFormatter
 from mvserver.streaming.pipeline import filler
 from mvserver.streaming.pipeline.filler import Filler
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
-from mvserver.streaming.pipeline.pipeline_state import Roster
+from mvserver.streaming.pipeline.pipeline_state import PipelineState
 from mvserver.streaming.pipeline.source_watch import SourceWatch
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries import csas
@@ -157,11 +157,11 @@ def test_a_filler_goes_on_and_its_views_stand_where_they_stood(
 ) -> None:
     monkeypatch.setattr(filler, "_RETRY_S", 0.01)
     source, stopping = cast(Any, Hindered()), threading.Event()
-    roster = Roster(source, source, records_max=1)
+    pipeline_state = PipelineState(source, source, records_max=1)
     behind = view()
     nothing = cast(Any, None)
     made = Filler(
-        roster, source, nothing, nothing, session=nothing, gate=nothing, end_of_look=nothing, stopping=stopping
+        pipeline_state, source, nothing, nothing, session=nothing, gate=nothing, end_of_look=nothing, stopping=stopping
     )
 
     def round_of() -> list[Subscriber]:
@@ -186,19 +186,19 @@ def test_a_filler_goes_on_and_its_views_stand_where_they_stood(
 
 def test_a_look_that_cannot_be_written_down_is_not_the_last(tmp_path: Path) -> None:
     source, stopping = cast(Any, Hindered()), threading.Event()
-    roster = Roster(source, source, records_max=1)
-    watch = SourceWatch(roster, source, interval_s=0.01, stopping=stopping)
+    pipeline_state = PipelineState(source, source, records_max=1)
+    watch = SourceWatch(pipeline_state, source, interval_s=0.01, stopping=stopping)
     thread = threading.Thread(target=watch.loop)
-    roster.subscribers["q"] = view()
+    pipeline_state.subscribers["q"] = view()
     thread.start()
     try:
         assert source.asked.acquire(timeout=WITHIN_S)
-        roster.subscribers["q"] = view()  # as one that is made anew
+        pipeline_state.subscribers["q"] = view()  # as one that is made anew
         assert source.asked.acquire(timeout=WITHIN_S)
     finally:
         stopping.set()
         thread.join(WITHIN_S)
-    assert roster.stalled == "no space left on device"
+    assert pipeline_state.stalled == "no space left on device"
 
 
 @LOST

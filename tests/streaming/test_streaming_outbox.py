@@ -19,7 +19,7 @@ from mvserver.errors import SqlError
 from mvserver.sql.types import parse_type
 from mvserver.streaming.batch.record_encoding import RecordEncoder
 from mvserver.streaming.pipeline.subscribers import Subscriber
-from mvserver.streaming.queries.outbox_relay import Output, Relay
+from mvserver.streaming.queries.outbox_relay import OutboxRelay, Output
 from mvserver.streaming.queries.outputs import OutputSubscriber, with_outbox
 from spark_sinks.base import Position
 from spark_sinks.duckdb.changes.outbox import Outbox, pending
@@ -138,10 +138,10 @@ class Topic:
         pass
 
 
-def relay_to(topic: Topic, changes: Changes, outbox: Outbox, reached: Any = lambda step: None) -> Relay:
+def relay_to(topic: Topic, changes: Changes, outbox: Outbox, reached: Any = lambda step: None) -> OutboxRelay:
     types = {"k": parse_type("VARCHAR"), "c": parse_type("BIGINT"), "s": parse_type("BIGINT")}
     encoder = RecordEncoder(types, ("k",), "primitive")
-    return Relay(Output(outbox, encoder, topic.open), changes.writer, reached)
+    return OutboxRelay(Output(outbox, encoder, topic.open), changes.writer, reached)
 
 
 def until(condition: Any) -> None:

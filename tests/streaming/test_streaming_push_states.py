@@ -22,7 +22,7 @@ from mvserver.streaming.pipeline.pipeline import PipelineServices
 from mvserver.streaming.push.push_outbox import OutboxRows
 from mvserver.streaming.push.push_states import PushStates
 from mvserver.streaming.queries.derived import DerivedSources
-from mvserver.streaming.queries.orphan_clean_up import Sweeping
+from mvserver.streaming.queries.orphan_clean_up import OrphanCleanUp
 from mvserver.streaming.spark.session import SparkGate
 from mvserver.views.finishing import layout_of
 from spark_sinks.duckdb.joins.interval_joins import IntervalTables
@@ -106,7 +106,7 @@ class World:
         self.writer = writer
         self.pipelines: dict[str, Any] = {}
         self.sources = cast(Any, Sources(self.pipelines))
-        self.sweeping = Sweeping(services, self.sources)
+        self.sweeping = OrphanCleanUp(services, self.sources)
         derived = DerivedSources(pipeline_services, self.pipelines, self.sources.of_scan)
         self.states = PushStates(threading.RLock(), services, self.sources, derived, self.sweeping)
 

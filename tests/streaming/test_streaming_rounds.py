@@ -20,7 +20,7 @@ from mvserver.streaming.pipeline.committer import Committer
 from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch, Share
 from mvserver.streaming.pipeline.evaluator import BatchEvaluator
 from mvserver.streaming.pipeline.filler import Filler
-from mvserver.streaming.pipeline.pipeline_state import Roster
+from mvserver.streaming.pipeline.pipeline_state import PipelineState
 from mvserver.streaming.pipeline.rounds import RoundSize
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.session import SparkGate
@@ -241,33 +241,33 @@ class Source:
         return None
 
 
-def roster_at(position: int, *views: int) -> tuple[Roster, list[Subscriber]]:
+def roster_at(position: int, *views: int) -> tuple[PipelineState, list[Subscriber]]:
     """A pipeline that stands at a position, and views that stand elsewhere."""
     source: Any = Source()
-    roster = Roster(source, cast(Any, None), records_max=600_000)
-    roster.position = roster.next = roster.latest = {"at": position}
-    roster.running = True
+    pipeline_state = PipelineState(source, cast(Any, None), records_max=600_000)
+    pipeline_state.position = pipeline_state.next = pipeline_state.latest = {"at": position}
+    pipeline_state.running = True
     behind = [Subscriber(cast(Any, SimpleNamespace(query_id=f"q{at}")), 1, {"at": at}, cast(Any, None)) for at in views]
-    roster.subscribers = {view.query_id: view for view in behind}
-    return roster, behind
+    pipeline_state.subscribers = {view.query_id: view for view in behind}
+    return pipeline_state, behind
 
 
 def test_who_is_close_is_taken_in_by_a_batch() -> None:
-    roster, views = roster_at(1_000_000, 990_000, 950_000, 949_999)
-    assert [roster.joins(view, {"at": 1_000_000}) for view in views] == [True, True, False]
+    pipeline_state, views = roster_at(1_000_000, 990_000, 950_000, 949_999)
+    assert [pipeline_state.joins(view, {"at": 1_000_000}) for view in views] == [True, True, False]
     views[0].busy = True  # a round of it is under way
-    assert not roster.joins(views[0], {"at": 1_000_000})
+    assert not pipeline_state.joins(views[0], {"at": 1_000_000})
 
 
 def test_the_last_stretch_is_left_to_the_next_batch_while_there_are_any() -> None:
     """Else one small round would follow the other, each behind what came in meanwhile."""
-    roster, views = roster_at(1_000_000, 980_000, 979_999, 940_000)
+    pipeline_state, views = roster_at(1_000_000, 980_000, 979_999, 940_000)
 
     def left() -> list[bool]:
-        return [roster.leaves_to_batch(view) for view in views]
+        return [pipeline_state.leaves_to_batch(view) for view in views]
 
     assert left() == [False, False, False]
-    roster.last_batch_at = time.monotonic()
+    pipeline_state.last_batch_at = time.monotonic()
     assert left() == [True, False, False]
     for view in views:
         view.left_by_round = 10  # it could have read more
@@ -275,7 +275,7 @@ def test_the_last_stretch_is_left_to_the_next_batch_while_there_are_any() -> Non
     for view in views:
         view.left_by_round = 0  # and so much has come in meanwhile
     assert left() == [True, True, False]
-    roster.last_batch_at -= 60.0  # nothing comes any more
+    pipeline_state.last_batch_at -= 60.0  # nothing comes any more
     assert left() == [False, False, False]
 
 
@@ -311,22 +311,22 @@ def test_a_view_is_filled_in_rounds_by_what_is_live(monkeypatch: pytest.MonkeyPa
     if live:
         with gate.admitted():
             pass
-    roster, (view,) = roster_at(1_000_000, 0)
+    pipeline_state, (view,) = roster_at(1_000_000, 0)
     answered: list[bool] = []
     rests: list[float] = []
     evaluator = Evaluator(clock)
     session = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=4))
     filler = Filler(
-        roster,
+        pipeline_state,
         cast(Any, Source()),
         cast(BatchEvaluator, evaluator),
         cast(Committer, Commits()),
         session=lambda given_up: cast(Any, session),
         gate=gate,
-        end_of_look=lambda number: roster.latest if number == 7 and answered else None,
+        end_of_look=lambda number: pipeline_state.latest if number == 7 and answered else None,
         stopping=cast(Any, SimpleNamespace(is_set=lambda: False, wait=rests.append)),
     )
-    monkeypatch.setattr(roster, "set_filled", lambda subscribers: None)
+    monkeypatch.setattr(pipeline_state, "set_filled", lambda subscribers: None)
     view.fill_look = 7
     filler._turn()
     assert view.fill_target is None  # the source's end was last asked before the view was made
@@ -334,8 +334,8 @@ def test_a_view_is_filled_in_rounds_by_what_is_live(monkeypatch: pytest.MonkeyPa
     begun = view.position["at"]
     filler._turn()
     assert (view.fill_target, view.fill_records) == ({"at": 1_000_000}, 1_000_000 - begun)
-    roster.latest = {"at": 2_000_000}  # whatever comes in meanwhile
-    while view.position != roster.position:
+    pipeline_state.latest = {"at": 2_000_000}  # whatever comes in meanwhile
+    while view.position != pipeline_state.position:
         filler._turn()
     assert view.fill_target == {"at": 1_000_000}
     sizes = [records for records, _ in evaluator.rounds]

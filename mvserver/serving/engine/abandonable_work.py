@@ -24,7 +24,7 @@ _SLICE_S = 0.05  # a cancel is seen after at most this
 T = TypeVar("T")
 
 
-class WorkLeft(SqlError):  # noqa: N818 - says what has become of the work
+class WorkAbandoned(SqlError):  # noqa: N818 - says what has become of the work
     """Nobody waits for the work any more, and what it uses is its own until it ends. 57014, or what ``reason`` says."""
 
     def __init__(self, reason: SqlError | None = None) -> None:
@@ -34,10 +34,10 @@ class WorkLeft(SqlError):  # noqa: N818 - says what has become of the work
             super().__init__(reason.sqlstate, reason.message, detail=reason.detail, hint=reason.hint)
 
 
-class LeavableTask(Generic[T]):
+class AbandonableTask(Generic[T]):
     """One piece of it, which has begun."""
 
-    def __init__(self, office: LeavableWork, ended: Callable[[], None], leaving: Callable[[], None]) -> None:
+    def __init__(self, office: AbandonableWork, ended: Callable[[], None], leaving: Callable[[], None]) -> None:
         self._office = office
         self.leaving = leaving
         self.left = threading.Event()
@@ -60,7 +60,7 @@ class LeavableTask(Generic[T]):
         return self._office.leave(self, owner)
 
 
-class LeavableWork:
+class AbandonableWork:
     def __init__(self, admit: Callable[[Owner], None] = lambda owner: None) -> None:
         """``admit`` raises for whose work there is no room."""
         self._admit_more = admit
@@ -87,13 +87,13 @@ class LeavableWork:
         *,
         goes_on: bool = False,
     ) -> T:
-        """The answer of ``work``, which is told how to see that it was left. :class:`WorkLeft` as soon as ``stopped``;
-        ``leaving`` is called before, and ``ended`` when the work has ended after all, by its thread. ``goes_on`` is a
-        further piece of a query whose owner was admitted at its begin."""
+        """The answer of ``work``, which is told how to see that it was left. :class:`WorkAbandoned` as soon as
+        ``stopped``; ``leaving`` is called before, and ``ended`` when the work has ended after all, by its thread.
+        ``goes_on`` is a further piece of a query whose owner was admitted at its begin."""
         begun = self.begin(work, owner, ended, leaving, goes_on=goes_on)
         while not begun.ends_within(_SLICE_S):
             if stopped() and begun.leave(owner):
-                raise WorkLeft
+                raise WorkAbandoned
         try:
             return begun.result()
         finally:
@@ -107,11 +107,11 @@ class LeavableWork:
         leaving: Callable[[], None] = lambda: None,
         *,
         goes_on: bool = False,
-    ) -> LeavableTask[T]:
+    ) -> AbandonableTask[T]:
         """The same for whoever waits for it in another way; ``owner`` is refused as there."""
         if not goes_on:
             self._admit_more(owner)
-        begun: LeavableTask[T] = LeavableTask(self, ended, leaving)
+        begun: AbandonableTask[T] = AbandonableTask(self, ended, leaving)
         with self._lock:
             if self._closed:
                 raise SqlError(sqlstates.ADMIN_SHUTDOWN, "the server is shutting down")
@@ -138,7 +138,7 @@ class LeavableWork:
                 "cannot be stopped in the midst of a step.",
             )
 
-    def leave(self, work: LeavableTask[T], owner: Owner) -> bool:
+    def leave(self, work: AbandonableTask[T], owner: Owner) -> bool:
         with self._lock:
             if work.done:
                 return False
@@ -149,7 +149,7 @@ class LeavableWork:
             self._left_by_role[owner.role] += 1
             return True
 
-    def _carried_out(self, work: Callable[[Callable[[], bool]], T], begun: LeavableTask[T]) -> T:
+    def _carried_out(self, work: Callable[[Callable[[], bool]], T], begun: AbandonableTask[T]) -> T:
         try:
             return work(begun.left.is_set)
         finally:

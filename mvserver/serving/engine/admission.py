@@ -16,7 +16,7 @@ from mvserver.errors import SqlError
 _SLICE_S = 0.25  # a cancel is seen after at most this
 
 
-class Turns:
+class Admission:
     def __init__(self, width: int) -> None:
         self._semaphore = threading.Semaphore(width)
 

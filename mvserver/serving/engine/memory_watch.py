@@ -30,7 +30,7 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.serving.api import NOBODY, Owner
 from mvserver.serving.engine import allocators
-from mvserver.serving.engine.abandonable_work import WorkLeft
+from mvserver.serving.engine.abandonable_work import WorkAbandoned
 
 _LOG = logging.getLogger(__name__)
 _LOOK_EVERY_S = 0.025
@@ -118,9 +118,9 @@ class Watched:
             raise self.reason()
 
     def check_left(self) -> None:
-        """The same for work that was left: it is still a WorkLeft, since what the work uses is still its own."""
+        """The same for work that was left: it is still a WorkAbandoned, since what the work uses is still its own."""
         if self.over:
-            raise WorkLeft(self.reason())
+            raise WorkAbandoned(self.reason())
 
 
 @dataclass(frozen=True)

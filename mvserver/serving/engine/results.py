@@ -15,7 +15,7 @@ import pyarrow as pa
 from mvserver import limits, sqlstates
 from mvserver.dialect.errors.duck_errors import translate
 from mvserver.errors import SqlError
-from mvserver.serving.engine.abandonable_work import WorkLeft
+from mvserver.serving.engine.abandonable_work import WorkAbandoned
 
 
 class Watch:
@@ -61,17 +61,17 @@ class StreamedBatches(Iterator[pa.RecordBatch]):
         watch: Watch,
         finished: Callable[[int | None], None],
         turn: Callable[[], AbstractContextManager[None]],
-        leavable: Callable[[Callable[[], pa.RecordBatch | None]], pa.RecordBatch | None],
+        abandonable: Callable[[Callable[[], pa.RecordBatch | None]], pa.RecordBatch | None],
         check: Callable[[], None],
         begun: Sequence[pa.RecordBatch] = (),
     ) -> None:
-        """``turn`` is taken for each batch, which is made by ``leavable``; ``finished`` is told how many rows there
+        """``turn`` is taken for each batch, which is made by ``abandonable``; ``finished`` is told how many rows there
         were, where all were read; ``check`` raises why the query was ended; ``begun`` was read already."""
         self._reader: pa.RecordBatchReader | None = reader
         self._watch = watch
         self._finished = finished
         self._turn = turn
-        self._leavable = leavable
+        self._abandonable = abandonable
         self._check = check
         self._aside: deque[pa.RecordBatch] = deque(begun)
         self._revoked = False
@@ -93,8 +93,8 @@ class StreamedBatches(Iterator[pa.RecordBatch]):
         try:
             self._check()
             with self._turn():
-                batch = self._leavable(partial(next, self._reader, None))
-        except WorkLeft:
+                batch = self._abandonable(partial(next, self._reader, None))
+        except WorkAbandoned:
             self._reader = None  # closed with its cursor, when it has ended
             self._watch.stop()
             self._finished(None)

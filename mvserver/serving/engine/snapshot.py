@@ -24,8 +24,8 @@ from mvserver.pgcatalog.edge_macros import TRANSACTION_TIME
 from mvserver.pgcatalog.system import SystemCatalog
 from mvserver.serving.api import Owner, PullPlan
 from mvserver.serving.engine import long_arrays
-from mvserver.serving.engine.abandonable_work import LeavableWork, WorkLeft
-from mvserver.serving.engine.admission import Turns
+from mvserver.serving.engine.abandonable_work import AbandonableWork, WorkAbandoned
+from mvserver.serving.engine.admission import Admission
 from mvserver.serving.engine.database import Database
 from mvserver.serving.engine.memory_watch import MemoryWatch, Watched
 from mvserver.serving.engine.missing_views import MissingViews
@@ -53,9 +53,9 @@ class PullEngine:
 
     database: Database
     system: SystemCatalog
-    turns: Turns
+    admission: Admission
     missing: MissingViews
-    leavable: LeavableWork
+    abandonable: AbandonableWork
     memory: MemoryWatch
 
 
@@ -66,9 +66,9 @@ class DuckSnapshot:
         self._system = engine.system
         self._own = own
         self._owner = owner
-        self._turns = engine.turns
+        self._admission = engine.admission
         self._missing = engine.missing
-        self._leavable = engine.leavable
+        self._abandonable = engine.abandonable
         self._memory = engine.memory
         self._notice = engine.database.damage.notice
         self._stopped_at: float | None = None  # when the statement was interrupted, perhaps waiting for its turn
@@ -151,7 +151,13 @@ class DuckSnapshot:
             raise self._missing.explained(watch.translate(error), plan.view_ids) from error
 
     def run_at_once(self, plan: PullPlan, parameters: Sequence[Any]) -> Result | None:
-        if self._open is not None or plan.reads_system or plan.live_relations or plan.streams or not self._turns.take():
+        if (
+            self._open is not None
+            or plan.reads_system
+            or plan.live_relations
+            or plan.streams
+            or not self._admission.take()
+        ):
             return None
         try:
             self._set_time_zone(plan.time_zone)
@@ -161,12 +167,12 @@ class DuckSnapshot:
             self._notice(error)
             raise self._missing.explained(translate(error), plan.view_ids) from error
         finally:
-            self._turns.give_back()
+            self._admission.give_back()
         return None if found is None else whole(plan, found)
 
     def rows_at_once(self, plan: PullPlan, text: str, parameters: list[Any]) -> list[tuple[Any, ...]] | None:
         """The rows of another text over the plan's view; None where they are more than a few, or there is no turn."""
-        if not self._turns.take():
+        if not self._admission.take():
             return None
         try:
             self._set_time_zone(plan.time_zone)
@@ -174,7 +180,7 @@ class DuckSnapshot:
             rows = self._cursor.fetchmany(limits.FEW_ROWS_MAX + 1)
             self._cursor.abort()
         finally:
-            self._turns.give_back()
+            self._admission.give_back()
         return rows if len(rows) <= limits.FEW_ROWS_MAX else None
 
     # --- for several who ask the same -------------------------------------------------------------------------------
@@ -242,15 +248,15 @@ class DuckSnapshot:
     ) -> Result:
         self._open = StreamedBatches(
             reader, watch, partial(self._finished, plan, watched), self._turn,
-            partial(self._leavable_run, watched, goes_on=True), watched.check, begun,
+            partial(self._abandonable_run, watched, goes_on=True), watched.check, begun,
         )  # fmt: skip
         return Result(SELECT_TAG, plan.fields, self._open)
 
     # --- one run ----------------------------------------------------------------------------------------------------
     def _turn(self) -> AbstractContextManager[None]:
-        return self._turns.taken(lambda: self._stopped_at is not None)
+        return self._admission.taken(lambda: self._stopped_at is not None)
 
-    def _leavable_run(self, watched: Watched, work: Callable[[], T], *, goes_on: bool = False) -> T:
+    def _abandonable_run(self, watched: Watched, work: Callable[[], T], *, goes_on: bool = False) -> T:
         """DuckDB's work, left where an interrupt does not end it soon: the cursor then is the work's, and closed by
         it. Whatever it raises after it has taken too much memory is that. The owner is admitted once for a query: not
         for what ``goes_on``."""
@@ -267,8 +273,8 @@ class DuckSnapshot:
             watched.ended()
 
         try:
-            return self._leavable.run(carried_out, self._owner, overdue, ended, watched.leave, goes_on=goes_on)
-        except WorkLeft:
+            return self._abandonable.run(carried_out, self._owner, overdue, ended, watched.leave, goes_on=goes_on)
+        except WorkAbandoned:
             self._lost = True
             watched.check_left()
             raise
@@ -287,13 +293,13 @@ class DuckSnapshot:
         watched = self._memory.begin(self.interrupt, self._owner)
         try:
             if few:
-                found = self._leavable_run(watched, partial(self._few, plan, parameters))
+                found = self._abandonable_run(watched, partial(self._few, plan, parameters))
                 if found is not None:
                     watched.end()
                     watch.stop()
                     return whole(plan, found)
                 plan.runs.few = False
-            reader = self._leavable_run(watched, partial(self._reader, plan, parameters), goes_on=bool(few))
+            reader = self._abandonable_run(watched, partial(self._reader, plan, parameters), goes_on=bool(few))
         except BaseException:
             watched.end()
             raise
@@ -332,7 +338,7 @@ class DuckSnapshot:
 
     def _live_rows(self, name: str) -> pa.Table:
         """Those of mv_catalog are read with cursors of others, which no interrupt of ours ends."""
-        return self._leavable.run(
+        return self._abandonable.run(
             lambda left: self._system.live_rows(name), self._owner, lambda: self._stopped_at is not None
         )
 

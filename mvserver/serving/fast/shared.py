@@ -24,7 +24,7 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.front import Result
 from mvserver.serving.api import Owner, PullPlan, Version
-from mvserver.serving.engine.abandonable_work import LeavableTask, LeavableWork
+from mvserver.serving.engine.abandonable_work import AbandonableTask, AbandonableWork
 from mvserver.serving.engine.snapshot import DuckSnapshot
 from mvserver.serving.fast.evaluation import Begun, Whole
 
@@ -39,7 +39,7 @@ class Evaluation:
     def __init__(self, version: Version, snapshot: DuckSnapshot) -> None:
         self.version = version
         self.snapshot = snapshot  # of who began it, as long as that one stays
-        self.work: LeavableTask[None]
+        self.work: AbandonableTask[None]
         self._lock = threading.Lock()
         self._seats: list[Seat] = []
         self._open = True
@@ -156,10 +156,10 @@ class _Kept:
 class SharedReads:
     """Implements ``serving.api.Sharing``."""
 
-    def __init__(self, version: Callable[[Sequence[str]], Version | None], leavable: LeavableWork) -> None:
+    def __init__(self, version: Callable[[Sequence[str]], Version | None], abandonable: AbandonableWork) -> None:
         """``version`` is that of the rows of some views, None while a commit changes them."""
         self._version = version
-        self._leavable = leavable
+        self._abandonable = abandonable
         self._lock = threading.Lock()
         self._evaluations: dict[_Key, Evaluation] = {}
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
@@ -212,7 +212,7 @@ class SharedReads:
             evaluation.join(seat)
             evaluation.snapshot.make_ready()
             try:
-                evaluation.work = self._leavable.begin(
+                evaluation.work = self._abandonable.begin(
                     lambda left: self._evaluate(key, evaluation, plan, parameters),
                     owner, lambda: None, evaluation.snapshot.leave,
                 )  # fmt: skip

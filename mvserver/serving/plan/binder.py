@@ -28,8 +28,8 @@ from mvserver.dialect.typing.operand_checks import OperandChecks
 from mvserver.errors import SqlError, raise_instead
 from mvserver.pgcatalog.system import SystemCatalog
 from mvserver.serving.api import Owner, StreamRead, never
-from mvserver.serving.engine.abandonable_work import LeavableWork, WorkLeft
-from mvserver.serving.engine.admission import Turns
+from mvserver.serving.engine.abandonable_work import AbandonableWork, WorkAbandoned
+from mvserver.serving.engine.admission import Admission
 from mvserver.serving.engine.database import Database
 from mvserver.serving.engine.memory_watch import MemoryWatch
 from mvserver.serving.engine.snapshot import reader_settings
@@ -105,9 +105,9 @@ class DuckBinder:
         register_empty(self._cursor, streams)
 
     def go_on(self) -> None:
-        """Raises WorkLeft where nobody waits for the work."""
+        """Raises WorkAbandoned where nobody waits for the work."""
         if self.left():
-            raise WorkLeft
+            raise WorkAbandoned
 
     def _direct(self, tree: exp.Expr, bound: Bound, query: PullQuery, reads: Reads) -> exp.Expr | None:
         """A look-up over the view's state; None where it cannot be made, or would not mean the same types."""
@@ -138,13 +138,15 @@ class DuckBinders:
         database: Database,
         system: SystemCatalog,
         layouts: ViewLayouts,
-        leavable: LeavableWork,
+        abandonable: AbandonableWork,
         memory: MemoryWatch,
     ) -> None:
         self._make = partial(DuckBinder, database, system, layouts)
-        self._leavable = leavable
+        self._abandonable = abandonable
         self._memory = memory
-        self._turns = Turns(limits.BINDINGS_MAX)  # whoever leaves gives his back: a binding left behind has none
+        self._admission = Admission(
+            limits.BINDINGS_MAX
+        )  # whoever leaves gives his back: a binding left behind has none
         self._lock = threading.Lock()
         self._free: list[DuckBinder] = [self._make()]
         self._closed = False
@@ -158,14 +160,14 @@ class DuckBinders:
                 for binder in at_work:
                     binder.interrupt()
 
-        with self._turns.taken(stopped):
+        with self._admission.taken(stopped):
             watched = self._memory.begin(interrupt, owner)
             try:
-                return self._leavable.run(
+                return self._abandonable.run(
                     lambda left: self._with_binder(work, left, at_work), owner,
                     lambda: watched.over or stopped(), watched.ended, watched.leave,
                 )  # fmt: skip
-            except WorkLeft:
+            except WorkAbandoned:
                 watched.check_left()
                 raise
             except SqlError:

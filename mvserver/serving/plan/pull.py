@@ -35,8 +35,8 @@ from mvserver.serving.api import (
     owner_of,
     refuse_if_stopped,
 )
-from mvserver.serving.engine.abandonable_work import LeavableWork, WorkLeft
-from mvserver.serving.engine.admission import Turns
+from mvserver.serving.engine.abandonable_work import AbandonableWork, WorkAbandoned
+from mvserver.serving.engine.admission import Admission
 from mvserver.serving.engine.database import SYSTEM_CATALOG, Database
 from mvserver.serving.engine.memory_watch import InUse, MemoryWatch, Process
 from mvserver.serving.engine.missing_views import Cause, MissingViews
@@ -80,17 +80,17 @@ class DuckPullService:
         layouts = layouts or ViewLayouts()
         self._database = database
         self._source = source
-        self._turns = Turns(concurrency)
+        self._admission = Admission(concurrency)
         self._missing = MissingViews(source, why_missing)
         self._system = SystemCatalog(database, SYSTEM_CATALOG, source, live or {})
         self._measuring = InUse(database.cursor())
         process = None if process_memory_limit is None else Process(process_memory_limit)
         self._memory = MemoryWatch(self._measuring, query_memory_limit, process)
-        self._leavable = LeavableWork(self._memory.admit)
-        self._binders = DuckBinders(database, self._system, layouts, self._leavable, self._memory)
+        self._abandonable = AbandonableWork(self._memory.admit)
+        self._binders = DuckBinders(database, self._system, layouts, self._abandonable, self._memory)
         self._plans: PlanCache[PullPlan] = PlanCache()
         self.gathering = gathering.GatheredLookUps(self._snapshot)
-        self.sharing = SharedReads(version, self._leavable)
+        self.sharing = SharedReads(version, self._abandonable)
         self.finished = KeptViews(
             lambda: Loader(database, layouts, reader_settings(self._system)), finished_rows_memory
         )
@@ -104,7 +104,7 @@ class DuckPullService:
         self.finished.close()
         self.gathering.close()
         self._binders.close()
-        self._leavable.close()
+        self._abandonable.close()
         self._memory.close()
         self._measuring.close()
         self._system.close()
@@ -115,13 +115,15 @@ class DuckPullService:
     def _snapshot(
         self, own: Mapping[str, Callable[[], Any]] = MappingProxyType({}), owner: Owner = NOBODY
     ) -> DuckSnapshot:
-        engine = PullEngine(self._database, self._system, self._turns, self._missing, self._leavable, self._memory)
+        engine = PullEngine(
+            self._database, self._system, self._admission, self._missing, self._abandonable, self._memory
+        )
         return DuckSnapshot(engine, own, owner)
 
     @property
     def left(self) -> int:
         """How many stopped statements are still at work in DuckDB."""
-        return self._leavable.left
+        return self._abandonable.left
 
     # --- plans ------------------------------------------------------------------------------------------------------
     @property
@@ -193,7 +195,7 @@ class DuckPullService:
         tree = select.copy()
         try:
             plan = self._plan(tree, request, snapshot, facts)
-        except WorkLeft:
+        except WorkAbandoned:
             raise  # whoever is still binding the tree takes it apart
         except SqlError as error:
             self._database.damage.notice(error)

@@ -14,7 +14,7 @@ from mvserver.streaming.batch.evaluate import Evaluated
 from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch, Share
 from mvserver.streaming.pipeline.pace import Pace
 from mvserver.streaming.pipeline.partition_watermarks import standing, watched_state
-from mvserver.streaming.pipeline.pipeline_state import Roster
+from mvserver.streaming.pipeline.pipeline_state import PipelineState
 from spark_sinks.base import SourceReader
 from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, Move, TableMerge
 from spark_sinks.duckdb.ledger.ledger import RejectedRow, encode
@@ -29,9 +29,13 @@ class Committer:
     """``committed`` learns of the query ids whose views changed."""
 
     def __init__(
-        self, roster: Roster, reader: SourceReader, writer: Writer, committed: Callable[[Sequence[str]], None]
+        self,
+        state: PipelineState,
+        reader: SourceReader,
+        writer: Writer,
+        committed: Callable[[Sequence[str]], None],
     ) -> None:
-        self._roster = roster
+        self._state = state
         self._reader = reader
         self._writer = writer
         self._committed = committed
@@ -40,7 +44,7 @@ class Committer:
 
     def put(self, batch: EvaluatedBatch) -> None:
         """Waits for room. Given up where the generation has ended with an error: it begins again from the ledger."""
-        while self._roster.error is None:
+        while self._state.error is None:
             try:
                 self._queue.put(batch, timeout=0.2)
             except queue.Full:
@@ -64,12 +68,12 @@ class Committer:
                     return
                 self.pace.began()
                 began = time.monotonic()
-                if self._roster.error is None:
+                if self._state.error is None:
                     self._commit(batch)
             except Exception as error:  # noqa: BLE001 - ends the generation, which starts again from the ledger
                 self._writer.damage.notice(error)
                 _log.exception("a commit failed")
-                self._roster.error = error
+                self._state.error = error
             finally:
                 if batch is not None:
                     self.pace.ended()
@@ -83,11 +87,11 @@ class Committer:
         shares = self._write(batch)
         written = set(map(id, shares))
         filled = []
-        with self._roster.lock:
-            self._roster.rate.add(batch.records)
+        with self._state.lock:
+            self._state.rate.add(batch.records)
             if batch.entry is not None:
-                self._roster.position = batch.entry.end
-                self._roster.stalled = None
+                self._state.position = batch.entry.end
+                self._state.stalled = None
             for evaluated, part in batch.parts:
                 delivered = {delivery.query_id: delivery.rows for delivery in evaluated.deliveries}
                 for share in part:
@@ -98,10 +102,10 @@ class Committer:
                     subscriber.committed(share.end, share.records, evaluated.rows, rejected, evaluated.newest_s)
                     if subscriber.query_id in delivered:
                         subscriber.deliver(delivered[subscriber.query_id])
-                    if not subscriber.filled and self._roster.is_filled(subscriber):
+                    if not subscriber.filled and self._state.is_filled(subscriber):
                         filled.append(subscriber)
-            self._roster.changed.notify_all()
-        self._roster.set_filled(filled)
+            self._state.changed.notify_all()
+        self._state.set_filled(filled)
         self._committed([share.subscriber.query_id for share in shares])
 
     def _write(self, batch: EvaluatedBatch) -> list[Share]:
@@ -115,7 +119,7 @@ class Committer:
                 except MergeError as failed:
                     for share in shares:
                         if share.subscriber.query_id == failed.query_id:
-                            self._roster.fail(share.subscriber, failed.error)
+                            self._state.fail(share.subscriber, failed.error)
                     continue
                 return shares
 
@@ -126,7 +130,7 @@ class Committer:
         moves: list[Move] = []
         kept: list[Share] = []
         stopped: list[tuple[Share, SqlError]] = []
-        with self._roster.lock:
+        with self._state.lock:
             for evaluated, part in batch.parts:
                 taking = []
                 for share in part:
@@ -149,19 +153,19 @@ class Committer:
                 moves.extend(Move((s.subscriber.query_id,), s.end) for s in taking if s.subscriber.kept)
                 kept.extend(taking)
         for share, refused in stopped:
-            self._roster.fail(share.subscriber, refused)
+            self._state.fail(share.subscriber, refused)
         advances = self._advances(kept)
         return BatchCommit(batch.entry, tuple(merges), tuple(rejected), _joined(moves), advances=advances), kept
 
     def _advances(self, shares: Sequence[Share]) -> tuple[Advance, ...]:
         """The partitions behind the watermark of each windowed view."""
         found = []
-        with self._roster.lock:
+        with self._state.lock:
             for share in shares:
                 subscriber = share.subscriber
                 state = watched_state(subscriber.target)
                 if state is not None:
-                    subscriber.standing = standing(subscriber, share.end, self._reader, self._roster.latest)
+                    subscriber.standing = standing(subscriber, share.end, self._reader, self._state.latest)
                     found.append(Advance(subscriber.standing, state, subscriber.target.keeper))
         return tuple(found)
 
@@ -169,7 +173,7 @@ class Committer:
         subscriber = share.subscriber
         return (
             subscriber.failure is None
-            and self._roster.has(subscriber)
+            and self._state.has(subscriber)
             and encode(subscriber.position) == encode(share.start)
         )
 

@@ -19,7 +19,7 @@ from mvserver.errors import SqlError, words_of
 from mvserver.streaming.pipeline.committer import Committer
 from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch, Share
 from mvserver.streaming.pipeline.evaluator import BatchEvaluator
-from mvserver.streaming.pipeline.pipeline_state import Roster
+from mvserver.streaming.pipeline.pipeline_state import PipelineState
 from mvserver.streaming.pipeline.rounds import RoundSize
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.batch_watch import BatchUnwanted
@@ -43,7 +43,7 @@ class Filler:
 
     def __init__(
         self,
-        roster: Roster,
+        state: PipelineState,
         reader: SourceReader,
         evaluator: BatchEvaluator,
         committer: Committer,
@@ -57,7 +57,7 @@ class Filler:
     ) -> None:
         self._pipeline_id = pipeline_id
         self._guard = Unguarded() if guard is None else guard
-        self._roster = roster
+        self._state = state
         self._reader = reader
         self._evaluator = evaluator
         self._committer = committer
@@ -74,10 +74,10 @@ class Filler:
             try:
                 self._turn()
             except Exception as error:  # noqa: BLE001 - shown as the pipeline's state, and tried again
-                self._roster.notice(error)
+                self._state.notice(error)
                 _log.exception("views could not be filled")
-                with self._roster.lock:
-                    self._roster.stalled = words_of(error)
+                with self._state.lock:
+                    self._state.stalled = words_of(error)
                 self._stopping.wait(_RETRY_S)
 
     def _turn(self) -> None:
@@ -88,8 +88,8 @@ class Filler:
             _log.info("what is left to fill cannot be told: %s", error)
         group = self._next_round()
         if not group:
-            with self._roster.lock:
-                self._roster.changed.wait(_LOOK_S)
+            with self._state.lock:
+                self._state.changed.wait(_LOOK_S)
             return
         rest_s = 0.0
         try:
@@ -97,35 +97,35 @@ class Filler:
         except Exception as error:  # noqa: BLE001 - shown as the queries' state and tried again
             self._fill_failed(group, error)
         finally:
-            with self._roster.lock:
+            with self._state.lock:
                 for subscriber in group:
                     subscriber.busy = False
         self._stopping.wait(rest_s)  # a live batch may take them in meanwhile
 
     def _verify_late(self) -> None:
         """Views that came while the pipeline was running."""
-        if not self._roster.running:
+        if not self._state.running:
             return
         try:
-            self._roster.verify_new()
+            self._state.verify_new()
         except SqlError as error:
-            with self._roster.lock:
-                self._roster.stalled = str(error)
+            with self._state.lock:
+                self._state.stalled = str(error)
 
     def _next_round(self) -> list[Subscriber]:
-        with self._roster.lock:
-            if self._roster.position is None or not self._roster.running:
+        with self._state.lock:
+            if self._state.position is None or not self._state.running:
                 return []
             behind = [
                 s
-                for s in self._roster.subscribers.values()
+                for s in self._state.subscribers.values()
                 if s.wants_batches
                 and s.takes(0)
                 and not s.unverified
                 and encode(s.claimed) == encode(s.position)
-                and encode(s.claimed) != encode(self._roster.next)
-                and not self._reader.positions.reached(s.claimed, self._roster.position)
-                and not self._roster.leaves_to_batch(s)
+                and encode(s.claimed) != encode(self._state.next)
+                and not self._reader.positions.reached(s.claimed, self._state.position)
+                and not self._state.leaves_to_batch(s)
             ]
             if not behind:
                 return []
@@ -145,7 +145,7 @@ class Filler:
             return self._fill_round_in(session, group)
 
     def _fill_round_in(self, session: SparkSession, group: list[Subscriber]) -> float:
-        start, target = group[0].claimed, self._roster.position
+        start, target = group[0].claimed, self._state.position
         assert target is not None  # noqa: S101 - rounds begin only when the pipeline stands somewhere
         beside = self._gate.has_live_work()
         tasks_max = max(1, session.sparkContext.defaultParallelism // _SLOTS_SHARE) if beside else None
@@ -153,7 +153,7 @@ class Filler:
         end = self._reader.positions.advance(start, end)
         records = self._reader.positions.distance(start, end)
         shares = [Share(s, start, end, records) for s in group]
-        with self._roster.lock:
+        with self._state.lock:
             for subscriber in group:
                 subscriber.claimed = end
                 subscriber.left_by_round = self._reader.positions.distance(end, target)
@@ -163,11 +163,11 @@ class Filler:
             frame = self._reader.batch(session, start, end)
             part = self._evaluator.evaluate(frame, shares, records, tasks_max=tasks_max)
             evaluation_s = time.monotonic() - began
-        self._roster.grow_batches(records)
+        self._state.grow_batches(records)
         batch = EvaluatedBatch(None, [part])
         self._committer.put(batch)
         while not batch.done.wait(1.0):
-            if self._stopping.is_set() or self._roster.error is not None:
+            if self._stopping.is_set() or self._state.error is not None:
                 return 0.0
         if beside and group[0].kept:
             self.size.measured(records, evaluation_s, batch.commit_s)
@@ -176,7 +176,7 @@ class Filler:
 
     def _records_max(self, first: Subscriber, target: Position, *, beside: bool) -> int:
         """Of the next round for ``first`` and those that stand with it."""
-        wanted = self._guard.records_max(self._pipeline_id, self._roster.records_max)
+        wanted = self._guard.records_max(self._pipeline_id, self._state.records_max)
         records_max = min(wanted, first.records_max or maxsize)
         if not beside or not first.kept:
             return records_max
@@ -186,7 +186,7 @@ class Filler:
 
     def _fill_failed(self, group: list[Subscriber], error: BaseException) -> None:
         if isinstance(error, BatchUnwanted):
-            with self._roster.lock:
+            with self._state.lock:
                 for subscriber in group:
                     subscriber.claimed = subscriber.position
             return
@@ -194,9 +194,9 @@ class Filler:
             return
         lost = isinstance(error, SparkLostError)  # which all queries show as long as Spark is not there
         if not lost:
-            self._roster.notice(error)
-        smaller = not lost and self._roster.shrink_batches(error)
-        with self._roster.lock:
+            self._state.notice(error)
+        smaller = not lost and self._state.shrink_batches(error)
+        with self._state.lock:
             for subscriber in group:
                 subscriber.claimed = subscriber.position
                 subscriber.left_by_round = None
@@ -206,17 +206,17 @@ class Filler:
         lasts = isinstance(cause, SqlError) and cause.sqlstate == sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE
         if isinstance(cause, SqlError) and lasts and not smaller:
             for subscriber in group:
-                self._roster.fail(subscriber, cause)
+                self._state.fail(subscriber, cause)
         elif not smaller and not lost:
-            with self._roster.lock:
-                self._roster.stalled = words_of(cause)
+            with self._state.lock:
+                self._state.stalled = words_of(cause)
         if not smaller and not lost:
             self._stopping.wait(_RETRY_S)
 
     def _settle_targets(self) -> None:
         """A query is filled when it reaches what its source had when the query was made, which may be nothing."""
-        with self._roster.lock:
-            waiting = [s for s in self._roster.subscribers.values() if not s.filled and s.failure is None]
+        with self._state.lock:
+            waiting = [s for s in self._state.subscribers.values() if not s.filled and s.failure is None]
             for subscriber in waiting:
                 if subscriber.fill_target is not None:
                     continue
@@ -224,5 +224,5 @@ class Filler:
                 if end is not None:
                     subscriber.fill_target = end
                     subscriber.fill_records = self._reader.positions.distance(subscriber.position, end)
-            done = [s for s in waiting if self._roster.is_filled(s)]
-        self._roster.set_filled(done)
+            done = [s for s in waiting if self._state.is_filled(s)]
+        self._state.set_filled(done)

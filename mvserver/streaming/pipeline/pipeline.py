@@ -27,7 +27,7 @@ from mvserver.streaming.pipeline.filler import Filler
 from mvserver.streaming.pipeline.generation import run_batches
 from mvserver.streaming.pipeline.log_batches import LogBatches
 from mvserver.streaming.pipeline.partition_watermarks import close_idle
-from mvserver.streaming.pipeline.pipeline_state import Roster
+from mvserver.streaming.pipeline.pipeline_state import PipelineState
 from mvserver.streaming.pipeline.source_watch import SourceWatch, health_of
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.batch_watch import BatchUnwanted
@@ -74,7 +74,7 @@ class Pipeline:
         self.reader = reader
         self._services = services
         self._stopping = threading.Event()
-        self._roster = Roster(
+        self._state = PipelineState(
             reader,
             services.writer,
             records_max=services.records_per_trigger,
@@ -83,22 +83,22 @@ class Pipeline:
         )
         self._evaluator = BatchEvaluator(
             reader,
-            self._roster.fail,
+            self._state.fail,
             timeout_s=services.batch_timeout_s,
             still_wants=self._still_wants,
             noticed=self._noticed,
         )
         self._log_batches = None if reader.logged is None else LogBatches(reader, reader.logged)
-        self._committer = Committer(self._roster, reader, services.writer, services.committed)
+        self._committer = Committer(self._state, reader, services.writer, services.committed)
         self._watch = SourceWatch(
-            self._roster,
+            self._state,
             reader,
             interval_s=services.health_interval_s,
             stopping=self._stopping,
             looked=self._close_idle,
         )
         self._filler = Filler(
-            self._roster,
+            self._state,
             reader,
             self._evaluator,
             self._committer,
@@ -119,7 +119,7 @@ class Pipeline:
 
     def start(self, position: Position | None) -> None:
         """``position`` is the ledger's; None where it has none, and the subscribers' own positions decide."""
-        self._roster.position = position
+        self._state.position = position
         for name, target in (
             ("run", self._run),
             ("commit", self._committer.loop),
@@ -136,8 +136,8 @@ class Pipeline:
         self.reader.give_up()
         self._watch.stop()
         self._committer.pace.wake()
-        with self._roster.lock:
-            self._roster.changed.notify_all()
+        with self._state.lock:
+            self._state.changed.notify_all()
         for thread in self._threads:
             if thread.name.startswith("commit"):
                 continue
@@ -149,26 +149,26 @@ class Pipeline:
 
     @property
     def subscribers(self) -> Sequence[Subscriber]:
-        return self._roster.all()
+        return self._state.all()
 
     @property
     def stalled(self) -> str | None:
         """Why the source does not answer, or the query does not run at this moment."""
-        return self._roster.stalled
+        return self._state.stalled
 
     @property
     def standstill(self) -> str | None:
         """The same as a sentence."""
-        return self._roster.standstill()
+        return self._state.standstill()
 
     @property
     def latest(self) -> Position | None:
         """The source's end when it was last asked."""
-        return self._roster.latest
+        return self._state.latest
 
     @property
     def running(self) -> bool:
-        return self._roster.running
+        return self._state.running
 
     @property
     def generation(self) -> int:
@@ -177,11 +177,11 @@ class Pipeline:
 
     @property
     def position(self) -> Position | None:
-        return self._roster.known_position()
+        return self._state.known_position()
 
     @property
     def records_per_s(self) -> float:
-        return self._roster.rate.per_second()
+        return self._state.rate.per_second()
 
     def ask_end(self) -> int:
         """Asks the source where it ends from now on; :meth:`end_answered` has what it says, as :meth:`wait` tells."""
@@ -195,38 +195,38 @@ class Pipeline:
         return self._watch.confirmed_at(subscriber)
 
     def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
-        return self._roster.wait(condition, timeout_s)
+        return self._state.wait(condition, timeout_s)
 
     def add(self, subscriber: Subscriber) -> None:
-        with self._roster.lock:
+        with self._state.lock:
             if not subscriber.filled:
                 subscriber.fill_look = self._watch.ask()  # what was last seen may be older than the query
-            self._roster.subscribers[subscriber.query_id] = subscriber
-            self._roster.changed.notify_all()
+            self._state.subscribers[subscriber.query_id] = subscriber
+            self._state.changed.notify_all()
 
     def remove(self, query_id: str) -> None:
         """The subscriber gets no further batch; one under way leaves it out at its commit."""
-        with self._roster.lock:
-            self._roster.subscribers.pop(query_id, None)
+        with self._state.lock:
+            self._state.subscribers.pop(query_id, None)
             self._evaluator.forget()
 
     def fail(self, subscriber: Subscriber, error: SqlError) -> None:
         """It fails where it stands; the others go on."""
-        self._roster.fail(subscriber, error)
+        self._state.fail(subscriber, error)
 
     def restart_subscriber(self, query_id: str, *, skip_rejected: bool) -> None:
-        with self._roster.lock:
-            subscriber = self._roster.subscribers[query_id]
+        with self._state.lock:
+            subscriber = self._state.subscribers[query_id]
             subscriber.failure, subscriber.terminated = None, False
             subscriber.claimed = subscriber.position
-            subscriber.skip_rejected_until = (self._roster.next or self._roster.latest) if skip_rejected else None
-            self._roster.changed.notify_all()
+            subscriber.skip_rejected_until = (self._state.next or self._state.latest) if skip_rejected else None
+            self._state.changed.notify_all()
         with self._services.writer.transaction() as ledger:
             ledger.set_failure(query_id, None)
 
     def terminate(self, query_id: str) -> None:
-        with self._roster.lock:
-            self._roster.subscribers[query_id].terminated = True
+        with self._state.lock:
+            self._state.subscribers[query_id].terminated = True
 
     # --- the Spark query --------------------------------------------------------------------------------------------
     def _run(self) -> None:
@@ -241,9 +241,9 @@ class Pipeline:
 
     def _await_reader(self) -> None:
         """Until somebody wants what is read."""
-        with self._roster.lock:
-            while not self._stopping.is_set() and not self._roster.wanted():
-                self._roster.changed.wait(_LOOK_S)
+        with self._state.lock:
+            while not self._stopping.is_set() and not self._state.wanted():
+                self._state.changed.wait(_LOOK_S)
 
     def _run_generation(self) -> None:
         session = self._services.session(self._stopping.is_set)
@@ -253,16 +253,16 @@ class Pipeline:
     def _run_generation_in(self, session: SparkSession) -> None:
         guard = self._services.guard
         self._committer.settle()  # what was evaluated is committed or given up: the ledger is the truth from here
-        self._roster.verify_new()
-        with self._roster.lock:
-            wanted = [s.position for s in self._roster.subscribers.values() if s.wants_batches]
+        self._state.verify_new()
+        with self._state.lock:
+            wanted = [s.position for s in self._state.subscribers.values() if s.wants_batches]
             if not wanted:
                 return  # those who were waited for cannot be read for
-            if self._roster.position is None:
-                self._roster.position = self.reader.positions.initial(wanted)
-            position = self._roster.next = self._roster.position
-            self._roster.error = None
-            for subscriber in self._roster.subscribers.values():
+            if self._state.position is None:
+                self._state.position = self.reader.positions.initial(wanted)
+            position = self._state.next = self._state.position
+            self._state.error = None
+            for subscriber in self._state.subscribers.values():
                 subscriber.claimed = subscriber.position
         self._committer.pace.begin()
         with self._services.writer.transaction() as ledger:
@@ -272,36 +272,36 @@ class Pipeline:
         def on_batch(frame: Callable[[], DataFrame], batch_id: int) -> None:
             self._take_batch(session, frame, batch_id, str(checkpoint))
 
-        records_max, running = guard.records_max(self.id, self._roster.records_max), self._set_running
+        records_max, running = guard.records_max(self.id, self._state.records_max), self._set_running
 
         def ended() -> bool:
-            over = self._stopping.is_set() or self._roster.error is not None or not self._roster.wanted()
+            over = self._stopping.is_set() or self._state.error is not None or not self._state.wanted()
             return over or not guard.is_current(session) or self._may_have_more(records_max)
 
         run_batches(
             session, self.reader, position, checkpoint,
             records_per_trigger=records_max, on_batch=on_batch, ended=ended, running=running,
         )  # fmt: skip
-        if self._roster.error is not None:
-            raise self._roster.error
+        if self._state.error is not None:
+            raise self._state.error
 
     def _may_have_more(self, records_max: int) -> bool:
         """Whether batches were kept small for a time that is over."""
-        wanted = self._roster.records_max
+        wanted = self._state.records_max
         return records_max < wanted and records_max < self._services.guard.records_max(self.id, wanted)
 
     def _set_running(self, running: bool) -> None:
-        self._roster.running = running
+        self._state.running = running
 
     def _noted(self, error: Exception) -> None:
         """The thread goes on whatever hinders it in telling whose failure it was."""
         try:
             self._note_failure(error)
         except Exception as hindrance:  # noqa: BLE001 - shown as the cause, and the generation is tried again
-            self._roster.notice(hindrance)
+            self._state.notice(hindrance)
             _log.exception("what ended pipeline %s could not be noted: %s", self.id, words_of(error))
-            with self._roster.lock:
-                self._roster.stalled = words_of(error)
+            with self._state.lock:
+                self._state.stalled = words_of(error)
 
     def _note_failure(self, error: BaseException) -> None:
         if self._stopping.is_set() or isinstance(error, BatchUnwanted):
@@ -309,48 +309,48 @@ class Pipeline:
         if isinstance(error, SparkLostError):  # all queries show it as long as Spark is not there
             _log.info("pipeline %s stopped: %s", self.id, error.detail)
             return
-        if self._roster.shrink_batches(error):
+        if self._state.shrink_batches(error):
             return
-        if self._roster.notice(error):  # no query is to blame
-            self._roster.stalled = words_of(error)
+        if self._state.notice(error):  # no query is to blame
+            self._state.stalled = words_of(error)
             return
         if isinstance(error, IsolatedError):
             self._committer.settle()  # the batches before it count; the queries fail behind them
-        known = self._roster.known_position()
+        known = self._state.known_position()
         if known is None:
             return
-        cause = self.reader.health.explain_failure(self._roster.error or error, known)
+        cause = self.reader.health.explain_failure(self._state.error or error, known)
         health = health_of(self.reader, known)
         _log.warning("pipeline %s stopped: %s (source %s: %s)", self.id, cause, health.state, health.cause)
-        with self._roster.lock:
+        with self._state.lock:
             if health.state == "stalled":
-                self._roster.stalled = self._roster.silence = health.cause
+                self._state.stalled = self._state.silence = health.cause
             elif health.state == "ok":
-                self._roster.stalled = words_of(cause)  # tried again; a cause that stays is shown as long
+                self._state.stalled = words_of(cause)  # tried again; a cause that stays is shown as long
         if health.state == "failed":
-            self._roster.fail_at(known, health.cause or words_of(cause))
+            self._state.fail_at(known, health.cause or words_of(cause))
         elif isinstance(cause, SqlError) and cause.sqlstate in LASTING:
-            self._roster.fail_at(known, words_of(cause))
+            self._state.fail_at(known, words_of(cause))
 
     def _take_batch(
         self, session: SparkSession, frame: Callable[[], DataFrame], batch_id: int, checkpoint: str
     ) -> None:
-        positions, start = self.reader.positions, self._roster.next
+        positions, start = self.reader.positions, self._state.next
         end = self.reader.batch_end(checkpoint, batch_id, start)
-        with self._roster.lock:
+        with self._state.lock:
             records = positions.distance(start, end)
-            live = [s for s in self._roster.subscribers.values() if self._takes(s, start) and s.takes(records)]
+            live = [s for s in self._state.subscribers.values() if self._takes(s, start) and s.takes(records)]
             joining = [
                 s
-                for s in self._roster.subscribers.values()
-                if s not in live and self._roster.joins(s, start) and s.takes(positions.distance(s.claimed, end))
+                for s in self._state.subscribers.values()
+                if s not in live and self._state.joins(s, start) and s.takes(positions.distance(s.claimed, end))
             ]
             shares = [Share(s, start, end, records) for s in live]
             others = [Share(s, s.claimed, positions.advance(s.claimed, end), records) for s in joining]
             for share in (*shares, *others):
                 share.subscriber.claimed = share.end
-            self._roster.next = end
-            self._roster.last_batch_at = time.monotonic()
+            self._state.next = end
+            self._state.last_batch_at = time.monotonic()
         parts = self._evaluated(session, frame, shares, others, Range(self.id, positions, start, end))
         entry = LedgerEntry(self.id, self._generation, batch_id, start, end, records)
         self._services.reached("after spark")
@@ -359,7 +359,7 @@ class Pipeline:
         if self._is_backlog(records):
             self._committer.pace.release()
         else:
-            self._committer.pace.await_turn(lambda: self._stopping.is_set() or self._roster.error is not None)
+            self._committer.pace.await_turn(lambda: self._stopping.is_set() or self._state.error is not None)
         self._services.reached("before spark commit")
 
     def _evaluated(
@@ -386,26 +386,26 @@ class Pipeline:
             evaluation_s = time.monotonic() - began
         if not self._is_backlog(records):
             self._filler.size.live_evaluated(evaluation_s)
-        self._roster.grow_batches(records)
+        self._state.grow_batches(records)
         return parts
 
     def _still_wants(self, subscriber: Subscriber) -> bool:
         """Whether a batch that takes long goes on for it."""
-        return not self._stopping.is_set() and self._roster.has(subscriber) and not subscriber.query_terminated
+        return not self._stopping.is_set() and self._state.has(subscriber) and not subscriber.query_terminated
 
     def _noticed(self, words: str) -> None:
-        with self._roster.lock:
-            self._roster.stalled = words
+        with self._state.lock:
+            self._state.stalled = words
 
     def _is_backlog(self, records: int) -> bool:
-        return records * _FULL > self._roster.records_max
+        return records * _FULL > self._state.records_max
 
     def _close_idle(self) -> None:
         """A window may close although nothing comes any more."""
         try:
-            moved = close_idle(self._roster, self.reader, self._services.writer)
+            moved = close_idle(self._state, self.reader, self._services.writer)
         except Exception as error:  # noqa: BLE001 - the next look tries again, and a batch meets the same cause
-            self._roster.notice(error)
+            self._state.notice(error)
             _log.warning("watermarks of pipeline %s were not moved: %s", self.id, error)
             return
         if moved:

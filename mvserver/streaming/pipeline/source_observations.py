@@ -13,7 +13,7 @@ from spark_sinks.duckdb.ledger.ledger import encode
 LOOKS_MAX = 64  # of a view that does not keep up; beyond, every other one is forgotten
 
 
-class Looks:
+class SourceObservations:
     """Guarded by its pipeline's lock. Moments are seconds since the epoch."""
 
     def __init__(self, positions: Positions) -> None:

@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError, words_of
-from mvserver.streaming.pipeline.pipeline_state import Roster
-from mvserver.streaming.pipeline.source_observations import Looks
+from mvserver.streaming.pipeline.pipeline_state import PipelineState
+from mvserver.streaming.pipeline.source_observations import SourceObservations
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from spark_sinks.base import Position, SourceHealth, SourceReader
 
@@ -37,14 +37,14 @@ class SourceWatch:
 
     def __init__(
         self,
-        roster: Roster,
+        state: PipelineState,
         reader: SourceReader,
         *,
         interval_s: float,
         stopping: threading.Event,
         looked: Callable[[], None] = lambda: None,
     ) -> None:
-        self._roster = roster
+        self._state = state
         self._reader = reader
         self._interval_s = interval_s
         self._stopping = stopping
@@ -52,24 +52,24 @@ class SourceWatch:
         self._wake = threading.Event()
         self._begun = 0  # number of the last look that has begun
         self._answered = 0  # number of the last look to which the source gave its end
-        self._looks = Looks(reader.positions)
+        self._observations = SourceObservations(reader.positions)
 
     # --- asked by queries -------------------------------------------------------------------------------------------
     def ask(self) -> int:
         """Asks for a look that begins from now on; :meth:`answer` has its number's result."""
-        with self._roster.lock:
+        with self._state.lock:
             self._wake.set()
             return self._begun + 1
 
     def answer(self, number: int) -> Position | None:
         """The source's end as of that look or a later one; None as long as the source has not said it."""
-        with self._roster.lock:
-            return self._roster.latest if self._answered >= number else None
+        with self._state.lock:
+            return self._state.latest if self._answered >= number else None
 
     def confirmed_at(self, subscriber: Subscriber) -> float | None:
         """The latest moment of which the view is known to have all that its source had."""
-        with self._roster.lock:
-            moment = self._looks.confirmed(subscriber.position)
+        with self._state.lock:
+            moment = self._observations.confirmed(subscriber.position)
             known = subscriber.last_confirmed_at
             if moment is not None and (known is None or moment > known):
                 subscriber.last_confirmed_at = moment
@@ -78,13 +78,13 @@ class SourceWatch:
     # --- the thread -------------------------------------------------------------------------------------------------
     def loop(self) -> None:
         while True:
-            with self._roster.lock:
+            with self._state.lock:
                 self._begun += 1
                 number = self._begun
                 self._wake.clear()
             if self._stopping.is_set():  # after the clearing, which may have taken the call to stop
                 return
-            known = self._roster.known_position()
+            known = self._state.known_position()
             if known is not None:
                 try:
                     self._look(number, known)
@@ -98,34 +98,34 @@ class SourceWatch:
         self._wake.set()
 
     def _note(self, error: Exception) -> None:
-        self._roster.notice(error)
+        self._state.notice(error)
         _log.exception("what a look at a source found could not be kept")
-        with self._roster.lock:
-            self._roster.stalled = words_of(error)
+        with self._state.lock:
+            self._state.stalled = words_of(error)
 
     def _look(self, number: int, known: Position) -> None:
         began = time.time()
         health = health_of(self._reader, known)
-        with self._roster.lock:
+        with self._state.lock:
             if health.latest is not None or health.state == "failed":
-                self._roster.latest = health.latest  # of a source that has failed the former end means nothing
-            self._roster.silence = health.cause if health.state == "stalled" else None
+                self._state.latest = health.latest  # of a source that has failed the former end means nothing
+            self._state.silence = health.cause if health.state == "stalled" else None
             if health.state == "stalled":
-                self._roster.stalled = health.cause
+                self._state.stalled = health.cause
             elif health.state == "ok":
-                if self._roster.running:
-                    self._roster.stalled = None
+                if self._state.running:
+                    self._state.stalled = None
                 self._confirm(number, began, health)
-            self._roster.changed.notify_all()
+            self._state.changed.notify_all()
         if health.state == "failed":
-            self._roster.fail_at(known, health.cause or "the source failed")
+            self._state.fail_at(known, health.cause or "the source failed")
 
     def _confirm(self, number: int, began: float, health: SourceHealth) -> None:
         if health.latest is None:
             return
         self._answered = number
-        self._looks.add(began, health.latest)
-        moments = [self.confirmed_at(s) for s in self._roster.wanted() if s.kept]
+        self._observations.add(began, health.latest)
+        moments = [self.confirmed_at(s) for s in self._state.wanted() if s.kept]
         known = [moment for moment in moments if moment is not None]
         if known and len(known) == len(moments):
-            self._looks.forget_before(min(known))
+            self._observations.forget_before(min(known))

@@ -28,7 +28,7 @@ from mvserver.streaming.push.push import lost_source, push_error
 from mvserver.streaming.push.push_outbox import OutboxRows
 from mvserver.streaming.queries.derived import DerivedSources
 from mvserver.streaming.queries.engine_services import EngineServices
-from mvserver.streaming.queries.orphan_clean_up import Sweeping
+from mvserver.streaming.queries.orphan_clean_up import OrphanCleanUp
 from mvserver.streaming.queries.outputs import OutputSubscriber
 from mvserver.streaming.queries.running import RunningQuery
 from mvserver.streaming.queries.source_pipelines import SourcePipelines
@@ -71,13 +71,13 @@ class PushStates:
         services: EngineServices,
         sources: SourcePipelines,
         derived: DerivedSources,
-        sweeping: Sweeping,
+        sweeping: OrphanCleanUp,
     ) -> None:
         self._turn = turn
         self._services = services
         self._sources = sources
         self._derived = derived
-        self._sweeping = sweeping
+        self._orphan_clean_up = sweeping
         self._open: dict[str, _Open] = {}
         self._ending: dict[str, RunningQuery] = {}
         self._ended_by: SqlError | None = None  # at shutdown
@@ -117,7 +117,7 @@ class PushStates:
         try:
             self._run(known, target, rows)
         except BaseException:
-            self._sweeping.drop(known.running)
+            self._orphan_clean_up.drop(known.running)
             raise
         self._open[query_id] = known
         if self._ended_by is not None:
@@ -221,7 +221,7 @@ class PushStates:
         try:
             with self._turn:
                 if self._ended_by is None:
-                    self._sweeping.drop(running)
+                    self._orphan_clean_up.drop(running)
         except Exception:  # noqa: BLE001 - logged; the next start removes what is left
             _log.exception("the state of a push query could not be dropped")
         finally:

@@ -21,7 +21,7 @@ from spark_sinks.duckdb.names import state_name
 from spark_sinks.duckdb.state.state import main_table
 
 
-class Sweeping:
+class OrphanCleanUp:
     """All calls are made in the turn of a statement."""
 
     def __init__(self, services: EngineServices, sources: SourcePipelines) -> None:

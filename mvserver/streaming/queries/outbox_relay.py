@@ -38,7 +38,7 @@ class Output:
     open_sink: Callable[[], TransactionalSink]
 
 
-class Relay:
+class OutboxRelay:
     """One thread for one query."""
 
     def __init__(self, output: Output, writer: Writer, reached: Callable[[str], None] = lambda step: None) -> None:

@@ -14,7 +14,7 @@ from mvserver.errors import SqlError
 from mvserver.streaming.api import QueryState, QueryStatus
 from mvserver.streaming.batch.record_encoding import RecordEncoder
 from mvserver.streaming.pipeline.subscribers import Subscriber
-from mvserver.streaming.queries.outbox_relay import Output, Relay
+from mvserver.streaming.queries.outbox_relay import OutboxRelay, Output
 from mvserver.views.targets import Target
 from spark_sinks.base import TransactionalSink
 from spark_sinks.duckdb.changes.changelog import KeyedRows
@@ -85,7 +85,7 @@ def relay_of(
     open_sink: Callable[[], TransactionalSink],
     writer: Writer,
     reached: Callable[[str], None],
-) -> Relay:
+) -> OutboxRelay:
     if target.outbox is None:
         raise SqlError(sqlstates.INTERNAL_ERROR, f"query {query.id} has no outbox")
     encoder = RecordEncoder(
@@ -94,10 +94,10 @@ def relay_of(
         key_format=sink.property("key.format") or "json",
         excluded=tuple(filter(None, (sink.property("value.columns.exclude") or "").split(","))),
     )
-    return Relay(Output(target.outbox, encoder, open_sink), writer, reached)
+    return OutboxRelay(Output(target.outbox, encoder, open_sink), writer, reached)
 
 
-def output_status(status: QueryStatus, relay: Relay) -> QueryStatus:
+def output_status(status: QueryStatus, relay: OutboxRelay) -> QueryStatus:
     """The query's own state comes first; where it is well, how its relay does."""
     status = replace(status, rows_out_per_s=relay.rate.per_second())
     if status.state in (QueryState.FAILED, QueryState.TERMINATED):

@@ -18,7 +18,7 @@ from mvserver.streaming.pipeline.subscribers import Subscriber, obstacle_of
 from mvserver.streaming.queries.csas import SinkQuery
 from mvserver.streaming.queries.derived import DerivedSource, Feed
 from mvserver.streaming.queries.freshness import KeptView
-from mvserver.streaming.queries.outbox_relay import Relay
+from mvserver.streaming.queries.outbox_relay import OutboxRelay
 from mvserver.streaming.queries.outputs import output_status
 from mvserver.streaming.queries.status import pipeline_status, sink_pipeline_status, view_status
 from mvserver.streaming.spark.state import SparkState
@@ -35,7 +35,7 @@ class RunningQuery:
     broken: str | None = None  # why it could not be set up
     store_versions: tuple[float, ...] = ()
     derived: DerivedSource | None = None  # what is below it, where its scan is a join
-    relay: Relay | None = None  # of a query that writes to a changelog
+    relay: OutboxRelay | None = None  # of a query that writes to a changelog
 
     @property
     def feeds(self) -> Sequence[Feed]:

@@ -19,7 +19,7 @@ from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries.csas import SinkQuery
 from mvserver.streaming.queries.derived import DerivedSource, DerivedSources
 from mvserver.streaming.queries.engine_services import EngineServices
-from mvserver.streaming.queries.outbox_relay import Relay
+from mvserver.streaming.queries.outbox_relay import OutboxRelay
 from mvserver.streaming.queries.outputs import (
     OutputSubscriber,
     keeps_rows,
@@ -38,7 +38,7 @@ from spark_sinks.duckdb.ledger.ledger import SubscriberRow
 _log = logging.getLogger(__name__)
 
 
-class Adoption:
+class StartUp:
     """All calls are made in the turn of a statement."""
 
     def __init__(
@@ -105,7 +105,9 @@ class Adoption:
             writer.replace_view(layout)
         return True
 
-    def _new(self, query: Query, target: Target, pipeline: Pipeline, *, fresh: bool, relay: Relay | None) -> Subscriber:
+    def _new(
+        self, query: Query, target: Target, pipeline: Pipeline, *, fresh: bool, relay: OutboxRelay | None
+    ) -> Subscriber:
         version, writer = query.definition_version, self._services.writer
         position = pipeline.reader.adopt(json.loads(query.start_position), fresh=fresh)
         with writer.transaction() as ledger:
@@ -149,7 +151,7 @@ class Adoption:
         if query.desired_state != "terminated":
             running.sink.start()
 
-    def _relay(self, query: Query, target: Target, sink: Relation) -> Relay:
+    def _relay(self, query: Query, target: Target, sink: Relation) -> OutboxRelay:
         store, changelog = self._services.stored(sink.id)
         open_sink = self._services.stores.sink(store, changelog, query.id)
         return relay_of(target, query, changelog, open_sink, self._services.writer, self._services.reached)

@@ -21,7 +21,7 @@ GROUP_CHANGES = "mv_group_changes"
 
 
 @dataclass(frozen=True)
-class AlongGroups:
+class SameTransactionGroups:
     """The other query, where it goes along. ``changes`` is a query over GROUP_CHANGES (deleted, and the log's columns),
     of what :func:`take_changes` takes; ``keeper`` keeps what that does to its rows in turn."""
 
@@ -43,7 +43,7 @@ class GroupLog:
     log: Log
     rows: str
     changed_rows: str
-    along: AlongGroups | None = None
+    along: SameTransactionGroups | None = None
 
     @property
     def others(self) -> tuple[State, ...]:
