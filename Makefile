@@ -60,7 +60,7 @@ format: venv
 	$(BIN)/ruff format .
 
 bench: venv
-	$(BIN)/python tests/bench/run.py $(PARTS)
+	$(BIN)/python -m tests.bench.run $(PARTS)
 
 clean:
 	rm -rf demo-data build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

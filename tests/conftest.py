@@ -4,13 +4,19 @@ import gc
 import os
 from collections.abc import Iterator
 
-import lock_order
 import pytest
+
+from tests import lock_order
 
 # Spark's JVMs live for seconds here: what its second compiler makes of hot code costs more than all else they do.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
 
-pytest_plugins = ["services.kafka", "services.postgres", "services.system_catalog"]
+pytest_plugins = [
+    "tests.services.kafka",
+    "tests.services.postgres",
+    "tests.services.spark",
+    "tests.services.system_catalog",
+]
 
 LOCKS = lock_order.Watch(lock_order.rules()) if os.environ.get("MVSERVER_LOCKS") == "check" else None
 if LOCKS is not None:

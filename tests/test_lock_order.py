@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-import lock_order
 import pytest
-from lock_order import Named, Rule, Watch
+
+from tests import lock_order
+from tests.lock_order import Named, Rule, Watch
 
 RULES = {"outer": Rule(1, waits=True), "inner": Rule(2, waits=False)}
 

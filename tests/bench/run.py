@@ -10,10 +10,9 @@ import importlib
 import sys
 import time
 import traceback
-from pathlib import Path
 
-from mvbench import machine, render, results
-from mvbench.bench import Bench, Settings
+from tests.bench import machine, render, results
+from tests.bench.bench import Bench, Settings
 
 PARTS = (
     "startup",
@@ -31,7 +30,6 @@ PARTS = (
     "memory",
     "join_memory",
 )
-_NEXMARK = Path(__file__).resolve().parents[1] / "nexmark"  # its events and queries, which tests have too
 
 
 def main(arguments: list[str]) -> int:
@@ -41,7 +39,6 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if unknown := sorted(set(options.parts) - set(PARTS)):
         parser.error(f"unknown parts: {', '.join(unknown)}; there are {', '.join(PARTS)}")
-    sys.path.append(str(_NEXMARK))
     failed = []
     settings = Settings.from_environment()
     if not options.render:
@@ -51,7 +48,7 @@ def main(arguments: list[str]) -> int:
                 described = machine.describe()
                 began = time.monotonic()
                 try:
-                    measured = importlib.import_module(f"mvbench.parts.{part}").measure(bench)
+                    measured = importlib.import_module(f"tests.bench.parts.{part}").measure(bench)
                 except Exception:  # noqa: BLE001 - the other parts are still worth measuring; the exit code tells
                     traceback.print_exc()
                     failed.append(part)

@@ -1,7 +1,7 @@
 """Writes the numbers of ``mvserver/types/oids.py`` from the recorded pg_type.
 
 Run by hand after ``record_static.py``, or when a type is added to a list here:
-``python tests/pgcatalog/write_oids.py``.
+``python -m tests.pgcatalog.write_oids``.
 """
 
 from __future__ import annotations

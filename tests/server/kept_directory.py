@@ -1,6 +1,6 @@
 """A data directory with a view of each kind of state, as the server of a certain day wrote it.
 
-``python tests/server/kept_directory.py`` writes it, with what its views gave, to ``kept_directory.tar.xz``. The file is
+``python -m tests.server.kept_directory`` writes it, with what its views gave, to ``kept_directory.tar.xz``. The file is
 made once and kept: it stands for the directories that people have.
 """
 
@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server_program import Program, without_java
 
 from mvserver import config
 from mvserver.server import Rooms
+from tests.server.program import Program, without_java
 
 ARCHIVE = Path(__file__).with_name("kept_directory.tar.xz")
 ANSWERS = "answers.json"

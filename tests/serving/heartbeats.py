@@ -13,14 +13,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from serving_server import PullServer
-from serving_world import STREAM_ID, catalog_snapshot
-from session.session_fakes import FakeRouter
-
 from mvserver.collector import Collector
 from mvserver.copy_data.readers import CopyFormat
 from mvserver.routing.copying import CopyRecords
 from mvserver.session.copies import CopyTarget
+from tests.serving.server import PullServer
+from tests.serving.world import STREAM_ID, catalog_snapshot
+from tests.session.fakes import FakeRouter
 
 EVERY_S = 0.002
 

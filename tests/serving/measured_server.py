@@ -14,7 +14,8 @@ from typing import Any, Self
 
 import psycopg
 
-PROGRAM = Path(__file__).parent / "memory_program.py"
+PROGRAM = "tests.serving.memory_program"
+ROOT = Path(__file__).parents[2]
 MIB = 2**20
 COMES_BACK_S = 120.0
 QUIET_S = 3.0  # the server looks for what it can give back every two seconds
@@ -23,8 +24,8 @@ QUIET_S = 3.0  # the server looks for what it can give back every two seconds
 class MeasuredServer:
     def __init__(self, folder: Path, **options: int) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), str(folder), json.dumps(options)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-m", PROGRAM, str(folder), json.dumps(options)],
+            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         self._asking = threading.Lock()
         self.port = int(self._answer())
