@@ -10,7 +10,7 @@ import pytest
 
 from mvserver.errors import SqlError
 from mvserver.streaming.api import QueryState
-from mvserver.streaming.pipeline.pipeline_state import PipelineState
+from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries.csas import SinkQuery
 from mvserver.streaming.queries.running import RunningQuery, group_applications
@@ -25,7 +25,7 @@ class Source:
     """A pipeline that reads nothing."""
 
     def __init__(self) -> None:
-        self.state = PipelineState(None, None, records_max=1)  # type: ignore[arg-type]
+        self.state = RunningState(None, None, records_max=1)  # type: ignore[arg-type]
         self.wait, self.latest, self.stalled, self.running = self.state.wait, None, None, True
         self.reader = SimpleNamespace(positions=SimpleNamespace(counts_records=True))
 

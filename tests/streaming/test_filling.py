@@ -14,7 +14,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.pipeline import filler, pipeline
 from mvserver.streaming.pipeline.filler import Filler
-from mvserver.streaming.pipeline.pipeline_state import PipelineState
+from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.batch_watch import BatchOverran
 from spark_sinks.duckdb.ledger.damage import DamageWatch
@@ -50,7 +50,7 @@ def test_a_view_is_filled_once_there_is_room(monkeypatch: pytest.MonkeyPatch) ->
     )
     reader: Any = SimpleNamespace(positions=positions)
     writer, stopping = Full(), threading.Event()
-    state = PipelineState(reader, cast(Any, writer), records_max=1)
+    state = RunningState(reader, cast(Any, writer), records_max=1)
     view = Subscriber(cast(Any, SimpleNamespace(query_id="q")), 1, {"at": 3}, cast(Any, None))
     state.subscribers, state.latest = {"q": view}, {"at": 3}
     nothing = cast(Any, None)
@@ -91,7 +91,7 @@ def test_a_history_that_is_gone_is_a_failure_that_outlives_the_server(monkeypatc
 
     reader: Any = SimpleNamespace(health=SimpleNamespace(explain_failure=lambda error, position: error))
     writer = Failures()
-    state = PipelineState(reader, cast(Any, writer), records_max=1)
+    state = RunningState(reader, cast(Any, writer), records_max=1)
     views = {
         name: Subscriber(cast(Any, SimpleNamespace(query_id=name)), 1, {"at": 0}, cast(Any, None)) for name in "pq"
     }
@@ -117,7 +117,7 @@ def test_a_source_that_does_not_answer_fails_no_view(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(filler, "_RETRY_S", 0.05)
     reader: Any = SimpleNamespace(health=SimpleNamespace(explain_failure=lambda error, position: error))
     writer = Failures()
-    state = PipelineState(reader, cast(Any, writer), records_max=1)
+    state = RunningState(reader, cast(Any, writer), records_max=1)
     view = Subscriber(cast(Any, SimpleNamespace(query_id="q")), 1, {"at": 0}, cast(Any, None))
     state.subscribers = {"q": view}
     nothing = cast(Any, None)
@@ -139,7 +139,7 @@ def test_a_view_is_not_read_along_with_a_batch_that_was_made_small() -> None:
     """Else what it lacks would be evaluated in one piece for ever, however small the batch."""
     positions = SimpleNamespace(distance=lambda start, end: end["at"] - start["at"])
     reader: Any = SimpleNamespace(positions=positions)
-    state = PipelineState(reader, cast(Any, Failures()), records_max=600_000)
+    state = RunningState(reader, cast(Any, Failures()), records_max=600_000)
     view = Subscriber(cast(Any, SimpleNamespace(query_id="q")), 1, {"at": 3}, cast(Any, None))
     assert state.joins(view, {"at": 20_000})
     assert state.shrink_batches(BatchOverran(620_000, 60))
@@ -157,7 +157,7 @@ def test_a_view_is_not_read_along_where_spark_may_end_of_what_it_lacks() -> None
     positions = SimpleNamespace(distance=lambda start, end: end["at"] - start["at"])
     reader: Any = SimpleNamespace(positions=positions)
     suspect = [False]
-    state = PipelineState(reader, cast(Any, Failures()), records_max=600_000, is_suspect=lambda: suspect[0])
+    state = RunningState(reader, cast(Any, Failures()), records_max=600_000, is_suspect=lambda: suspect[0])
     view = Subscriber(cast(Any, SimpleNamespace(query_id="q")), 1, {"at": 3}, cast(Any, None))
     assert state.joins(view, {"at": 20_000})
     suspect[0] = True

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mvserver.errors import SqlError
-from mvserver.streaming.pipeline.pipeline_state import PipelineState
+from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.source_observations import LOOKS_MAX, SourceObservations
 from mvserver.streaming.pipeline.source_watch import SourceWatch
 from mvserver.streaming.pipeline.subscribers import Subscriber
@@ -74,7 +74,7 @@ class Source:
 
     def __init__(self, reader: Reader, *subscribers: Subscriber) -> None:
         self.reader = reader
-        self.state = PipelineState(reader, None, records_max=1)  # type: ignore[arg-type]
+        self.state = RunningState(reader, None, records_max=1)  # type: ignore[arg-type]
         self.state.subscribers = {s.query_id: s for s in subscribers}
         self.stopping = threading.Event()
         self.watch = SourceWatch(self.state, reader, interval_s=LONG_S, stopping=self.stopping)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ import pytest
 from mvserver import limits
 from mvserver.errors import SqlError
 from mvserver.streaming.engine import Engine
-from mvserver.streaming.pipeline.pipeline_state import PipelineState
+from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.spark import isolation as isolations
 from mvserver.streaming.spark.batch_register import Batch, BatchRegister
 from mvserver.streaming.spark.guard import Guarded
@@ -165,7 +165,7 @@ def test_the_records_before_those_that_are_refused_are_taken(tmp_path: Path, gui
     isolation = Isolation(tmp_path)
     ends(isolation, ("a", guilty))
     ends(isolation, ("a", guilty))
-    state, tries = PipelineState(POSITIONS, cast(Any, None), records_max=600_000), 0
+    state, tries = RunningState(POSITIONS, cast(Any, None), records_max=600_000), 0
     while True:
         records = state.records_max
         try:

@@ -18,7 +18,7 @@ from mvserver.observability import LineFormatter
 from mvserver.streaming.pipeline import filler
 from mvserver.streaming.pipeline.filler import Filler
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
-from mvserver.streaming.pipeline.pipeline_state import PipelineState
+from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.source_watch import SourceWatch
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries import csas
@@ -157,7 +157,7 @@ def test_a_filler_goes_on_and_its_views_stand_where_they_stood(
 ) -> None:
     monkeypatch.setattr(filler, "_RETRY_S", 0.01)
     source, stopping = cast(Any, Hindered()), threading.Event()
-    pipeline_state = PipelineState(source, source, records_max=1)
+    pipeline_state = RunningState(source, source, records_max=1)
     behind = view()
     nothing = cast(Any, None)
     made = Filler(
@@ -186,7 +186,7 @@ def test_a_filler_goes_on_and_its_views_stand_where_they_stood(
 
 def test_a_look_that_cannot_be_written_down_is_not_the_last(tmp_path: Path) -> None:
     source, stopping = cast(Any, Hindered()), threading.Event()
-    pipeline_state = PipelineState(source, source, records_max=1)
+    pipeline_state = RunningState(source, source, records_max=1)
     watch = SourceWatch(pipeline_state, source, interval_s=0.01, stopping=stopping)
     thread = threading.Thread(target=watch.loop)
     pipeline_state.subscribers["q"] = view()

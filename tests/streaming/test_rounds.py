@@ -20,8 +20,8 @@ from mvserver.streaming.pipeline.committer import Committer
 from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch, Share
 from mvserver.streaming.pipeline.evaluator import BatchEvaluator
 from mvserver.streaming.pipeline.filler import Filler
-from mvserver.streaming.pipeline.pipeline_state import PipelineState
 from mvserver.streaming.pipeline.rounds import RoundSize
+from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.session import SparkGate
 
@@ -241,10 +241,10 @@ class Source:
         return None
 
 
-def roster_at(position: int, *views: int) -> tuple[PipelineState, list[Subscriber]]:
+def roster_at(position: int, *views: int) -> tuple[RunningState, list[Subscriber]]:
     """A pipeline that stands at a position, and views that stand elsewhere."""
     source: Any = Source()
-    pipeline_state = PipelineState(source, cast(Any, None), records_max=600_000)
+    pipeline_state = RunningState(source, cast(Any, None), records_max=600_000)
     pipeline_state.position = pipeline_state.next = pipeline_state.latest = {"at": position}
     pipeline_state.running = True
     behind = [Subscriber(cast(Any, SimpleNamespace(query_id=f"q{at}")), 1, {"at": at}, cast(Any, None)) for at in views]

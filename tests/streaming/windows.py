@@ -29,7 +29,7 @@ from mvserver.streaming.pipeline.committer import Committer
 from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch, Share
 from mvserver.streaming.pipeline.evaluator import BatchEvaluator
 from mvserver.streaming.pipeline.partition_watermarks import close_idle
-from mvserver.streaming.pipeline.pipeline_state import PipelineState
+from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.views.finishing import layout_of
 from mvserver.views.targets import Target, build_target
@@ -158,7 +158,7 @@ class World:
         self.database = Database.open(self.folder / "views.duckdb")
         self.writer = Writer(self.database.cursor, translate, lambda step: self.reached(step))
         self.reader: Any = LogReader()
-        self.pipeline_state = PipelineState(self.reader, self.writer, records_max=1000)
+        self.pipeline_state = RunningState(self.reader, self.writer, records_max=1000)
         self.evaluator = BatchEvaluator(self.reader, self.pipeline_state.fail)
         self.committer = Committer(self.pipeline_state, self.reader, self.writer, lambda query_ids: None)
 

@@ -14,7 +14,7 @@ from mvserver.streaming.batch.evaluate import Evaluated
 from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch, Share
 from mvserver.streaming.pipeline.pace import Pace
 from mvserver.streaming.pipeline.partition_watermarks import standing, watched_state
-from mvserver.streaming.pipeline.pipeline_state import PipelineState
+from mvserver.streaming.pipeline.running_state import RunningState
 from spark_sinks.base import SourceReader
 from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, Move, TableMerge
 from spark_sinks.duckdb.ledger.ledger import RejectedRow, encode
@@ -30,7 +30,7 @@ class Committer:
 
     def __init__(
         self,
-        state: PipelineState,
+        state: RunningState,
         reader: SourceReader,
         writer: Writer,
         committed: Callable[[Sequence[str]], None],

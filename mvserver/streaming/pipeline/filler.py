@@ -19,8 +19,8 @@ from mvserver.errors import SqlError, words_of
 from mvserver.streaming.pipeline.committer import Committer
 from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch, Share
 from mvserver.streaming.pipeline.evaluator import BatchEvaluator
-from mvserver.streaming.pipeline.pipeline_state import PipelineState
 from mvserver.streaming.pipeline.rounds import RoundSize
+from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.batch_watch import BatchUnwanted
 from mvserver.streaming.spark.guard import Range, SparkGuard, Unguarded
@@ -43,7 +43,7 @@ class Filler:
 
     def __init__(
         self,
-        state: PipelineState,
+        state: RunningState,
         reader: SourceReader,
         evaluator: BatchEvaluator,
         committer: Committer,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mvserver.compiler.derived import has_marks
 from mvserver.streaming.pipeline.idleness import Idleness
-from mvserver.streaming.pipeline.pipeline_state import PipelineState
+from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.views.targets import Target
 from spark_sinks.base import Position, SourceReader
@@ -32,35 +32,33 @@ def standing(subscriber: Subscriber, end: Position, reader: SourceReader, latest
     return Standing(subscriber.query_id, tuple(sorted(read)), subscriber.idleness.idle(read, ends))
 
 
-def close_idle(pipeline_state: PipelineState, reader: SourceReader, writer: Writer) -> list[str]:
+def close_idle(running: RunningState, reader: SourceReader, writer: Writer) -> list[str]:
     """Moves the watermarks that an idle partition holds back, and those over logs to which no rows come; gives the
     queries whose views may have changed. No batch does it where nothing comes."""
     moved = []
-    for subscriber in pipeline_state.wanted():
+    for subscriber in running.wanted():
         state = watched_state(subscriber.target)
         scan = subscriber.target.plan.scan
         if state is None or (scan.idle_timeout_ms is None and not has_marks(scan)):
             continue
         with writer.commit_lock:  # as for a batch: nobody takes it away meanwhile
-            if _moves(subscriber, state, pipeline_state, reader, writer):
+            if _moves(subscriber, state, running, reader, writer):
                 moved.append(subscriber.query_id)
     return moved
 
 
-def _moves(
-    subscriber: Subscriber, state: State, pipeline_state: PipelineState, reader: SourceReader, writer: Writer
-) -> bool:
-    with pipeline_state.lock:
-        now = standing(subscriber, subscriber.position, reader, pipeline_state.latest)
+def _moves(subscriber: Subscriber, state: State, running: RunningState, reader: SourceReader, writer: Writer) -> bool:
+    with running.lock:
+        now = standing(subscriber, subscriber.position, reader, running.latest)
         known = frozenset() if subscriber.standing is None else subscriber.standing.idle  # none since it has started
-    if not pipeline_state.has(subscriber) or (now.log is None and known == now.idle):
+    if not running.has(subscriber) or (now.log is None and known == now.idle):
         return False
     try:
         moves = writer.advance(Advance(now, state, subscriber.target.keeper))
     except MergeError as failed:
-        pipeline_state.fail(subscriber, failed.error)
+        running.fail(subscriber, failed.error)
         return False
-    with pipeline_state.lock:
+    with running.lock:
         subscriber.standing = now
         subscriber.epoch += moves
     return moves

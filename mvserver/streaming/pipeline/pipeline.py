@@ -27,7 +27,7 @@ from mvserver.streaming.pipeline.filler import Filler
 from mvserver.streaming.pipeline.generation import run_batches
 from mvserver.streaming.pipeline.log_batches import LogBatches
 from mvserver.streaming.pipeline.partition_watermarks import close_idle
-from mvserver.streaming.pipeline.pipeline_state import PipelineState
+from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.source_watch import SourceWatch, health_of
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.batch_watch import BatchUnwanted
@@ -74,7 +74,7 @@ class Pipeline:
         self.reader = reader
         self._services = services
         self._stopping = threading.Event()
-        self._state = PipelineState(
+        self._state = RunningState(
             reader,
             services.writer,
             records_max=services.records_per_trigger,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError, words_of
-from mvserver.streaming.pipeline.pipeline_state import PipelineState
+from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.source_observations import SourceObservations
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from spark_sinks.base import Position, SourceHealth, SourceReader
@@ -37,7 +37,7 @@ class SourceWatch:
 
     def __init__(
         self,
-        state: PipelineState,
+        state: RunningState,
         reader: SourceReader,
         *,
         interval_s: float,

@@ -25,7 +25,7 @@ JOIN_RECORDS_MAX = 50_000  # a view this close to a batch's start is taken in wi
 _JOIN_RECORDS = 20_000  # rounds bring it so close, where they can
 
 
-class PipelineState:
+class RunningState:
     """Guarded by ``lock``; ``changed`` is its condition.
 
     ``position`` is committed, None while the subscribers' own positions are to decide; ``next`` is where the next batch
