@@ -1,4 +1,4 @@
-"""What DuckDB is given for a pull query, as texts to read. That these mean the same is shown beside PostgreSQL elsewhere."""
+"""What DuckDB is given for a pull query, as texts to read. Other tests compare the meaning with PostgreSQL."""
 
 from __future__ import annotations
 
