@@ -53,7 +53,7 @@ def test_whoever_waits_for_its_turn_can_be_interrupted(own: World) -> None:
         except SqlError as error:
             raised.append(error)
 
-    with service._turns.taken(lambda: False):
+    with service._admission.taken(lambda: False):
         thread = threading.Thread(target=run)
         thread.start()
         assert began.wait(5)

@@ -52,8 +52,8 @@ def test_when_a_batch_closes_the_window(world: World) -> None:
     assert outbox(world) == [1]
     world.failing = frozenset({"q0"})
     feed(world, Event(1, 2, "a", 1, 21 * S))  # shows the window of b
-    assert world.state.subscribers["q0"].failure == "22012: division by zero"
-    assert world.state.error is None
+    assert world.running.subscribers["q0"].failure == "22012: division by zero"
+    assert world.running.error is None
     feed(world, Event(1, 3, "a", 1, 40 * S))
     assert [row[:4] for row in world.rows(1)] == [
         (0, 10 * S, "a", 2),
@@ -65,12 +65,12 @@ def test_when_a_batch_closes_the_window(world: World) -> None:
 
 def test_when_a_partition_becomes_idle(world: World) -> None:
     now = [0.0]
-    for subscriber in world.state.all():
+    for subscriber in world.running.all():
         subscriber.idleness = Idleness(5.0, lambda: now[0])
     feed(world, Event(0, 0, "a", 0, 1 * S), Event(0, 1, "a", 0, 30 * S))
-    world.state.latest, now[0] = {"0": 2, "1": 0}, 6.0
+    world.running.latest, now[0] = {"0": 2, "1": 0}, 6.0
     assert world.idle() == ["q1"]
-    assert world.state.subscribers["q0"].failure == "22012: division by zero"
+    assert world.running.subscribers["q0"].failure == "22012: division by zero"
     assert [row[:4] for row in world.rows(1)] == [(0, 10 * S, "a", 1)]
     assert (world.idle(), outbox(world)) == ([], [])
 
@@ -87,7 +87,7 @@ def test_a_disk_that_cannot_be_written_ends_no_query(world: World, monkeypatch: 
     events = (Event(0, 0, "a", 5, 1 * S), Event(1, 0, "a", 5, 2 * S))
     with pytest.raises(SqlError, match="58030"):
         feed(world, *events)
-    assert [each.failure for each in world.state.all()] == [None, None]
+    assert [each.failure for each in world.running.all()] == [None, None]
     full[0] = False
     feed(world, *events)
     feed(world, Event(0, 1, "a", 5, 30 * S), Event(1, 1, "a", 5, 31 * S))
@@ -110,7 +110,7 @@ def test_a_reader_that_takes_all_memory_ends_no_query(world: World, monkeypatch:
         with pytest.raises(SqlError, match="53200"):
             feed(world, *events)
     feed(world, *events)
-    assert [each.failure for each in world.state.all()] == [None, None]
+    assert [each.failure for each in world.running.all()] == [None, None]
     failing[0] = limits.MERGES_OUT_OF_MEMORY_MAX
     more = (Event(0, 1, "a", 5, 30 * S), Event(1, 1, "a", 5, 31 * S))
     while failing[0] > 1:
@@ -118,7 +118,7 @@ def test_a_reader_that_takes_all_memory_ends_no_query(world: World, monkeypatch:
             feed(world, *more)
     world.failing = frozenset({"q0"})
     feed(world, *more)
-    assert (world.state.subscribers["q0"].failure or "").startswith("53200")
+    assert (world.running.subscribers["q0"].failure or "").startswith("53200")
     assert [row[:4] for row in world.rows(1)] == [(0, 10 * S, "a", 2)]
 
 
@@ -130,7 +130,7 @@ def test_a_query_that_is_made_anew_meanwhile_stands_where_it_was_made(
     anew = {"0": 0, "1": 0}
 
     def make_anew() -> None:
-        world.state.subscribers.pop("q1")
+        world.running.subscribers.pop("q1")
         with world.writer.transaction() as ledger:
             ledger.add_subscriber("q1", 2, "p", anew)
 
@@ -150,11 +150,11 @@ def test_a_query_that_is_made_anew_meanwhile_stands_where_it_was_made(
 
 
 def test_the_failure_of_a_query_that_was_taken_away_is_not_its_successors(world: World) -> None:
-    old = world.state.subscribers.pop("q1")
-    world.state.subscribers["q1"] = dataclasses.replace(old, version=2)
+    old = world.running.subscribers.pop("q1")
+    world.running.subscribers["q1"] = dataclasses.replace(old, version=2)
     for number, query_id in enumerate(("q1", "q0")):
-        failed = (old, world.state.subscribers["q0"])[number]
-        world.state.fail(failed, SqlError("22012", f"division by zero in {query_id}"))
+        failed = (old, world.running.subscribers["q0"])[number]
+        world.running.fail(failed, SqlError("22012", f"division by zero in {query_id}"))
     assert {row.query_id: row.failure for row in world.writer.ledger_subscribers()} == {
         "q0": "22012: division by zero in q0",
         "q1": None,

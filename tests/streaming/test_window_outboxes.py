@@ -141,9 +141,9 @@ def test_a_partition_becomes_idle_after_a_restart_too(tmp_path: Path) -> None:
     try:
         world.feed_evaluated([Event(0, 0, "a", 1, 1 * S), Event(0, 1, "a", 5, 100 * S)], [query])
         world.restart()
-        (subscriber,) = world.pipeline_state.all()
+        (subscriber,) = world.running.all()
         subscriber.idleness = Idleness(5.0, lambda: now[0])
-        world.pipeline_state.latest = {"0": 2, "1": 0}
+        world.running.latest = {"0": 2, "1": 0}
         assert (world.idle(), world.rows()) == ([], [])
         now[0] = 6.0
         assert world.idle() == ["q0"]

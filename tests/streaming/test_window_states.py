@@ -117,14 +117,14 @@ def test_an_idle_partition_does_not_hold_the_watermark_back(spark: Any, tmp_path
     sql = f"SELECT window_start, window_end, count(*) FROM {_TUMBLE} WITH ('source.idle.timeout.millis' = 5000) {_BY}"
     now = [0.0]
     with world_of(spark, tmp_path, 2, target(f"{sql} EMIT FINAL")) as world:
-        (subscriber,) = world.pipeline_state.all()
+        (subscriber,) = world.running.all()
         subscriber.idleness = Idleness(5.0, lambda: now[0])
         world.feed(at(3, 21))
-        world.pipeline_state.latest = {"0": 2, "1": 1}
+        world.running.latest = {"0": 2, "1": 1}
         now[0] = 6.0
         assert world.idle() == []  # there is a record that was not read
         assert world.rows() == []
-        world.pipeline_state.latest = {"0": 2, "1": 0}
+        world.running.latest = {"0": 2, "1": 0}
         assert world.idle() == ["q0"]
         assert world.rows() == [(0, 10 * S, 1)]
         assert world.idle() == []
@@ -139,7 +139,7 @@ def test_without_a_timeout_a_partition_is_waited_for(spark: Any, tmp_path: Path)
         spark, tmp_path, 2, target(f"SELECT window_start, window_end, count(*) FROM {_TUMBLE} {_BY} EMIT FINAL")
     ) as world:
         world.feed(at(3, 21))
-        world.pipeline_state.latest = {"0": 2, "1": 0}
+        world.running.latest = {"0": 2, "1": 0}
         assert (world.idle(), world.rows()) == ([], [])
         world.feed(at(10, partition=1))
         assert world.rows() == [(0, 10 * S, 1)]

@@ -158,17 +158,17 @@ class World:
         self.database = Database.open(self.folder / "views.duckdb")
         self.writer = Writer(self.database.cursor, translate, lambda step: self.reached(step))
         self.reader: Any = LogReader()
-        self.pipeline_state = RunningState(self.reader, self.writer, records_max=1000)
-        self.evaluator = BatchEvaluator(self.reader, self.pipeline_state.fail)
-        self.committer = Committer(self.pipeline_state, self.reader, self.writer, lambda query_ids: None)
+        self.running = RunningState(self.reader, self.writer, records_max=1000)
+        self.evaluator = BatchEvaluator(self.reader, self.running.fail)
+        self.committer = Committer(self.running, self.reader, self.writer, lambda query_ids: None)
 
     def _subscribe(self) -> None:
         rows = {row.query_id: row for row in self.writer.ledger_subscribers()}
         for target in self.targets:
             position = rows[target.query_id].position
             subscriber = Subscriber(target, 1, position, target.plan.scan.error_handling, filled=True)
-            self.pipeline_state.subscribers[target.query_id] = subscriber
-        self.pipeline_state.position = self.position
+            self.running.subscribers[target.query_id] = subscriber
+        self.running.position = self.position
 
     def restart(self) -> None:
         """As after a kill: all that is known is in the file."""
@@ -195,12 +195,12 @@ class World:
         self.feed_frame(self._frame(events), dict(self.position), end, len(events))
 
     def feed_frame(self, frame: Any, start: dict[str, int], end: dict[str, int], records: int) -> None:
-        for subscriber in self.pipeline_state.all():
+        for subscriber in self.running.all():
             subscriber.position = start
         if self.position != start:
             with self.writer.transaction() as ledger:
                 ledger.begin_generation("p", start)
-        shares = [Share(s, start, end, records) for s in self.pipeline_state.all()]
+        shares = [Share(s, start, end, records) for s in self.running.all()]
         evaluated, kept = self.evaluator.evaluate(frame, shares, records)
         self._commit(start, end, records, [(evaluated, kept)])
 
@@ -211,7 +211,7 @@ class World:
             end[str(event.partition)] = max(end[str(event.partition)], event.offset + 1)
         start = dict(self.position)
         parts = []
-        for subscriber, view in zip(self.pipeline_state.all(), views, strict=True):
+        for subscriber, view in zip(self.running.all(), views, strict=True):
             table, merge = sent_by_spark(subscriber.target, view, events)
             evaluated = Evaluated((TableMerge(table, (merge,)),), (), {}, table.num_rows, None)
             parts.append((evaluated, [Share(subscriber, start, end, len(events))]))
@@ -223,13 +223,13 @@ class World:
         assert row is not None
         entry = LedgerEntry("p", row.generation, self.batch, start, end, records)
         self.committer._commit(EvaluatedBatch(entry, parts))
-        failures = {s.query_id: s.failure for s in self.pipeline_state.all() if s.failure is not None}
+        failures = {s.query_id: s.failure for s in self.running.all() if s.failure is not None}
         assert failures.keys() == self.failing, failures
         self.position = end
         self.batch += 1
 
     def idle(self) -> list[str]:
-        return close_idle(self.pipeline_state, self.reader, self.writer)
+        return close_idle(self.running, self.reader, self.writer)
 
     def _frame(self, events: Sequence[Event]) -> Any:
         values = [json.dumps({"k": e.k, "v": e.v, **({} if e.ts is None else {"ts": e.ts})}).encode() for e in events]
