@@ -1,4 +1,4 @@
-"""What the catalog remembers, as frozen records. Types are text (canonical SQL spelling), positions are JSON text."""
+"""The catalog's frozen records. Types are text (canonical SQL spelling), positions are JSON text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a role that may not is told: PostgreSQL's words and SQLSTATEs, for every room that asks the catalog."""
+"""Refusals for roles without rights: PostgreSQL's words and SQLSTATEs, for every room that asks the catalog."""
 
 from __future__ import annotations
 

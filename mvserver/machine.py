@@ -1,4 +1,4 @@
-"""What this machine has of the things the server needs: Java, Python packages, jars, a folder it may write."""
+"""The things that the server needs of this machine: Java, Python packages, jars, a folder that it may write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kind of store is, as one frozen record: its properties, what it can do, and how its clients are made.
+"""A kind of store as one frozen record: its properties, what it can do, and how its clients are made.
 
 A kind is a folder of this package with a ``kind.py``, and a row of ``spark_sinks.kinds.KINDS``. The rest of the server
 asks the record for capabilities and never compares names.

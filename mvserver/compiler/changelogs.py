@@ -1,4 +1,4 @@
-"""What a continuous query over a changelog may be: all that can be taken back when a row is replaced or deleted."""
+"""The rules for continuous queries over changelogs: all can be taken back when a row is replaced or deleted."""
 
 from __future__ import annotations
 

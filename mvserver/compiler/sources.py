@@ -1,4 +1,4 @@
-"""What a continuous SELECT reads: FROM becomes names over one scan.
+"""The sources of a continuous SELECT: FROM becomes names over one scan.
 
 A sub-query or WITH query is not run by itself. Its columns stand for expressions over the scan below it, and its WHERE
 and the outer one become one condition, the inner tested first. What it aggregates, the outer SELECT may compute with

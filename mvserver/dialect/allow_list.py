@@ -1,4 +1,4 @@
-"""Which calls, operators and clauses a pull query may have: those of PostgreSQL that mean the same here.
+"""The calls, operators and clauses that a pull query may have: those of PostgreSQL that mean the same here.
 
 A call is looked up by the name that the user has written (``sql.pull_functions``), all other parts of the tree by their
 class. A type is known by its word: those of other dialects are refused here, unknown ones when casts are adapted.

@@ -1,4 +1,4 @@
-"""What a pull query may not contain: anything that writes, reaches files or the network, or is the engine's own.
+"""Refuses what a pull query may not contain: what writes, reaches files or the network, or is the engine's own.
 
 What is neither PostgreSQL's nor known to mean the same here does not pass (``allowed``). DuckDB refuses external access
 as well (``Database`` switches it off); this is the first of the two doors, and the one whose messages users read.

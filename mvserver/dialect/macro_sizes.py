@@ -1,4 +1,4 @@
-"""How large a call of a macro becomes: DuckDB puts a macro's arguments into its text wherever they are named.
+"""The size of a macro's call: DuckDB puts a macro's arguments into its text wherever they are named.
 
 A macro that names its argument three times makes three of it, and nested in itself to the tenth level 59,049; DuckDB
 binds them all, without a look for an interrupt. So it is counted beforehand, from the macros' texts.

@@ -1,4 +1,4 @@
-"""What the protocol engine asks of whoever drives it."""
+"""The requests of the protocol engine to the code that drives it."""
 
 from __future__ import annotations
 

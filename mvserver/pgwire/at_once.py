@@ -1,4 +1,4 @@
-"""Which messages are answered on the event loop: short statements, whole from Parse or Bind to Sync.
+"""The messages that are answered on the event loop: short statements, whole from Parse or Bind to Sync.
 
 A look-up takes DuckDB a few hundred microseconds, and two changes of threads take as long again.
 """

@@ -1,4 +1,4 @@
-"""What a client says: each frontend message as a frozen value, read from a frame's body."""
+"""The frontend messages, each as a frozen value read from a frame's body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server says: encoders of backend messages. Rows are not here: they are framed in bulk (types.rows)."""
+"""The encoders of backend messages. Rows are not here: they are framed in bulk (types.rows)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a changelog's WITH list may be: that of a stream, and how a record's key carries the primary key."""
+"""The WITH list of a changelog: that of a stream, and how a record's key carries the primary key."""
 
 from __future__ import annotations
 

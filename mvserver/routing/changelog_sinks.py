@@ -1,4 +1,4 @@
-"""What CREATE CHANGELOG AS SELECT and INSERT INTO a changelog write: validated whole before anything exists."""
+"""The target of CREATE CHANGELOG AS SELECT and INSERT INTO a changelog, validated whole before anything exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What GRANT and REVOKE share: which objects are meant, which privileges, and in whose name they are given."""
+"""The common part of GRANT and REVOKE: the objects, the privileges, and in whose name they are given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What most handlers ask first: which store, which relation, where a new one goes."""
+"""The first questions of most handlers: the store or relation that is meant, and the place of a new one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What handlers may use, in one frozen record: the catalog, the engine, the stores and the compiler, as Protocols.
+"""The handlers' neighbours in one frozen record: the catalog, the engine, the stores and the compiler, as Protocols.
 
 The server fills it once at its start; tests fill it with their own implementations of the same Protocols.
 """

@@ -1,4 +1,4 @@
-"""Who may do what. It is asked of the catalog, so that a change holds from the next statement on.
+"""Checks of privileges. The catalog is asked each time, so a change holds from the next statement on.
 
 The words and SQLSTATEs are PostgreSQL's: an object that is named is refused with 42501, also where the role does
 not see it in any list; a schema that the role may not use is passed over where a name is looked for along the search

@@ -1,4 +1,4 @@
-"""What the options of CREATE ROLE and ALTER ROLE make of a role."""
+"""The options of CREATE ROLE and ALTER ROLE, and what they make of a role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CREATE STREAM AS SELECT and INSERT INTO write, and where: validated whole before anything exists."""
+"""The target of CREATE STREAM AS SELECT and INSERT INTO, validated whole before anything exists."""
 
 from __future__ import annotations
 

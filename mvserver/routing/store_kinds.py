@@ -1,4 +1,4 @@
-"""What the statements about stores share: kinds, the properties every kind has, and 'config_file'."""
+"""The common part of statements about stores: kinds, the properties every kind has, and 'config_file'."""
 
 from __future__ import annotations
 

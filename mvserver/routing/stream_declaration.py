@@ -1,4 +1,4 @@
-"""What a stream's columns and WITH list may be: one checked, frozen declaration for CREATE STREAM and its AS SELECT."""
+"""The columns and the WITH list of a stream: one checked, frozen declaration, also for CREATE STREAM AS SELECT."""
 
 from __future__ import annotations
 

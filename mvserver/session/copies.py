@@ -1,4 +1,4 @@
-"""What a session keeps of a COPY FROM STDIN until its records are written; the routing room makes it."""
+"""The state of a COPY FROM STDIN until its records are written; the routing room makes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a statement means to a transaction: which end it, which only read, which take effect at COMMIT; their tags."""
+"""The kinds of statements for a transaction: those that end it, only read, or take effect at COMMIT; their tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the session room is given: its neighbours, as the few calls it makes of them."""
+"""The neighbours of the session room, as the few calls it makes of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one session may do to another: pg_cancel_backend and pg_terminate_backend."""
+"""Signals from one session to another: pg_cancel_backend and pg_terminate_backend."""
 
 from __future__ import annotations
 

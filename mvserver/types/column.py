@@ -1,4 +1,4 @@
-"""What the type families share: the shape of an encoder and the bulk operations on Arrow columns.
+"""The common part of the type families: the shape of an encoder, and bulk operations on Arrow columns.
 
 An encoder turns a whole Arrow column into cells at once. ``column`` gives a ``binary`` array of the same length, NULLs
 kept, made by Arrow's kernels outside the interpreter's lock wherever PostgreSQL's form allows it; ``cells`` gives a

@@ -1,4 +1,4 @@
-"""What decoders of parameters share: their shape and their errors."""
+"""The common part of the decoders of parameters: their shape and their errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which family encodes a result column and which decodes a parameter."""
+"""The table of type families: the one that encodes a result column, and the one that decodes a parameter."""
 
 from __future__ import annotations
 

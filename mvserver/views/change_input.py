@@ -1,4 +1,4 @@
-"""Where a view over a changelog finds itself in a batch."""
+"""A batch as a view over a changelog reads it."""
 
 from __future__ import annotations
 

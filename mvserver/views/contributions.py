@@ -1,4 +1,4 @@
-"""What a view keeps of each row of a changelog, so that it can be taken back: the arguments of its aggregates."""
+"""The contribution of each row of a changelog to a view: the arguments of its aggregates, kept to be taken back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query computes of a row of a log, as DuckDB evaluates it: the same values that Spark would bring."""
+"""The values that a query computes of a row of a log, as DuckDB evaluates them: the same that Spark would bring."""
 
 from __future__ import annotations
 

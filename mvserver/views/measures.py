@@ -1,4 +1,4 @@
-"""What the aggregates of a plan are kept as: measures that merge, and values that are counted."""
+"""The state of a plan's aggregates: measures that merge, and values that are counted."""
 
 from __future__ import annotations
 

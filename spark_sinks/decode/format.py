@@ -1,4 +1,4 @@
-"""What a format is, as one frozen record. Each has a file of this folder, and a place in ``formats.FORMATS``."""
+"""A format as one frozen record. Each has a file of this folder, and a place in ``formats.FORMATS``."""
 
 from __future__ import annotations
 

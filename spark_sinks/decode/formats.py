@@ -1,4 +1,4 @@
-"""Which formats there are: a new one is a file of this folder and a row here."""
+"""The table of formats: a new one is a file of this folder and a row here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one transaction of the writer does, as data."""
+"""One transaction of the writer, as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How names are written in the statements for DuckDB."""
+"""Names as the statements for DuckDB have them."""
 
 from __future__ import annotations
 

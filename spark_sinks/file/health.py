@@ -1,4 +1,4 @@
-"""How a directory is: whether it can be read, where it ends, and whether its files are those that were read."""
+"""The health of a directory: whether it can be read, where it ends, and whether its files are those that were read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a directory knows of a record besides its value: the file that it stands in, and when that was last changed."""
+"""A directory's metadata of a record: the file that it stands in, and when that was last changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store of TYPE FILE may be: one directory under a root that the server's configuration allows.
+"""The options of a store of TYPE FILE: one directory under a root that the server's configuration allows.
 
 The directory is resolved (symbolic links, ``..``) before it is compared with the roots, so that no spelling of a path
 and no link leads a statement to files that the configuration does not open. Roots are the server's to give; a

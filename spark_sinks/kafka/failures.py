@@ -1,4 +1,4 @@
-"""What went wrong when Spark's connector fails, found out from the cluster rather than from Java's words.
+"""The cause of a failure of Spark's connector, asked of the cluster rather than read from Java's words.
 
 The text of a Java exception decides only whether the connector is to blame; what is missing, and where, is asked of the
 cluster, which knows exactly.

@@ -1,4 +1,4 @@
-"""What a topic knows of a record besides its key and value: its place, and its time."""
+"""A topic's metadata of a record: its place, and its time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store of TYPE KAFKA may be told, checked once, and handed to both clients: librdkafka and Spark's connector.
+"""The options of a store of TYPE KAFKA, checked once, and handed to both clients: librdkafka and Spark's connector.
 
 Only properties that are known here reach a client, since both have settings that read files, load classes or run code.
 """

@@ -1,4 +1,4 @@
-"""What CREATE ENTITY, CREATE STREAM and CSAS may ask of a topic that is made for them."""
+"""The properties that CREATE ENTITY, CREATE STREAM and CSAS may give a topic that is made for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where in the query's text an error stands, as PostgreSQL tells it.
+"""The place of an error in the query's text, as PostgreSQL tells it.
 
 DuckDB's positions are of the text that was made for it. Its messages name what they are about, and the tree of the
 query remembers where each name, call and literal was written; where several could be meant, no position is given.

@@ -1,4 +1,4 @@
-"""What makes a query answer otherwise although nothing that it reads has changed: clocks, chance, identifiers.
+"""Functions that change an answer although nothing that the query reads has changed: clocks, chance, identifiers.
 
 It is looked for in the text that DuckDB runs, where functions have their last names. A word too many costs only that
 the query's answers are not shared.

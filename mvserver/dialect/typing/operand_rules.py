@@ -1,4 +1,4 @@
-"""Which operands go together in PostgreSQL, where DuckDB casts one of them.
+"""The operands that go together in PostgreSQL, where DuckDB casts one of them.
 
 Judged are operands whose types are certain: not of a function that is a macro here, whose type may be another than
 PostgreSQL's.

@@ -1,4 +1,4 @@
-"""Where an operator is written: between its operands, in the tokens of the text. The tree does not keep it."""
+"""The place of an operator in the tokens of the text, between its operands. The tree does not keep it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PostgreSQL does differently for different types of an operand, where DuckDB has one answer for all.
+"""Rewrites for PostgreSQL's differences between types of an operand, where DuckDB has one answer for all.
 
 ``1.0::float8::text`` is ``1`` there and ``1.0`` in DuckDB; to_char means other things for numbers, times and intervals;
 date_trunc of a date has a time zone. Each such expression is bound once more to learn its operand's type, inner ones

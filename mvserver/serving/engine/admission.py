@@ -1,4 +1,4 @@
-"""How many pull queries are at work in DuckDB at the same time: the others take turns, a batch at a time.
+"""Turns of pull queries in DuckDB: so many are at work at the same time, and the others wait for a batch's end.
 
 A statement that waits for its client, for Spark or for a view to be filled holds no turn, so that it keeps nobody else
 from reading.

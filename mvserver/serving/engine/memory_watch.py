@@ -1,4 +1,4 @@
-"""How much memory that cannot go to disk each running query takes: whoever takes too much is ended, the others go on.
+"""The memory of each running query that cannot go to disk: a query that takes too much is ended, the others go on.
 
 DuckDB bounds the memory of its buffers, and sorts, joins and groups go to disk before it is reached. What cannot, such
 as the items of ``array_agg`` and the texts that an expression makes of 2,048 rows, it has from its allocator. DuckDB

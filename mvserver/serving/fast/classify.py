@@ -1,4 +1,4 @@
-"""What kind of read a query is: a look-up by a view's whole key, a range of it, a sleep, or anything else."""
+"""The kind of read of a query: a look-up by a view's whole key, a range of it, a sleep, or anything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an evaluation has found, as far as it has to be told apart: a whole small result, or the beginning of more."""
+"""The result of an evaluation, as far as it has to be told apart: small and whole, or the beginning of more."""
 
 from __future__ import annotations
 

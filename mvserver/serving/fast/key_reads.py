@@ -1,4 +1,4 @@
-"""Which queries an index of finished rows can answer: plain columns of one view, by comparisons of its key alone.
+"""Queries that an index of finished rows can answer: plain columns of one view, by comparisons of its key alone.
 
 What counts is the tree as DuckDB would run it: where the binder has put a cast around a value or a column, the
 comparison is not of the column's own values any more, and the query is none of these.

@@ -1,4 +1,4 @@
-"""What texts that differ in the values of their comparisons have in common: one plan serves them all.
+"""Texts that differ only in the values of their comparisons: one plan serves them all.
 
 Clients that write values into the text (psql, the simple protocol, drivers that do not prepare) never send the same
 look-up twice. ``template_of`` finds, without parsing, the constants that stand after a comparison and puts parameters

@@ -1,4 +1,4 @@
-"""Which view's column a result column is: RowDescription's table oid and column number, which drivers show."""
+"""The view's column behind a result column: RowDescription's table oid and column number, which drivers show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the text of a setting becomes its canonical form, with PostgreSQL's errors.
+"""The canonical forms of settings, made from their texts, with PostgreSQL's errors.
 
 A checker takes the setting's name and the text a client gave and returns what SHOW prints; it raises 22023 for a value
 that is not one, and 0A000 for a value of PostgreSQL's that this server does not honour (rather than accept it and act

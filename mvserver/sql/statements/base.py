@@ -1,4 +1,4 @@
-"""What statements are made of.
+"""The parts that statements are made of.
 
 Names keep what the user wrote after folding; nothing is resolved here. ``Properties`` keep the order of the text.
 SELECTs stay sqlglot trees (dialect ``mvserver.sql.dialect``); source properties hang on the table node's

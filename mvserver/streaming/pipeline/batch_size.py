@@ -1,4 +1,4 @@
-"""How many records a batch may have: fewer after one that failed for its size, and then more again."""
+"""The number of records that a batch may have: fewer after one that failed for its size, and then more again."""
 
 from __future__ import annotations
 

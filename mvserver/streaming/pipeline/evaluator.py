@@ -1,4 +1,4 @@
-"""How a batch is evaluated: which program, in which mode, and whom a failing expression belongs to."""
+"""Evaluates a batch: chooses the program and the mode, and finds the view that a failing expression belongs to."""
 
 from __future__ import annotations
 

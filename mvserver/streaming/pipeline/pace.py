@@ -1,4 +1,4 @@
-"""When the next batch is read: so that it is evaluated just as the commit thread is free for it.
+"""The moment of the next batch: it is evaluated just as the commit thread is free for it.
 
 While a commit takes longer than an evaluation, a batch that is read at once waits for the commits before it, and its
 records only grow old: they are visible after three commits, or four where they came just too late for it. Read in

@@ -1,4 +1,4 @@
-"""Which partitions the watermark of a windowed view waits for, at each commit and when one becomes idle."""
+"""The partitions that a windowed view's watermark waits for, at each commit and when one becomes idle."""
 
 from __future__ import annotations
 

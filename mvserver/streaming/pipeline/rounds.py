@@ -1,4 +1,4 @@
-"""How many records the next round of filling reads, so that live batches beside it wait for little.
+"""The number of records in the next round of filling, so that live batches beside it wait for little.
 
 Alone a round reads as much as a batch may: the fewer rounds, the less they cost. Beside live batches it is bounded by
 what those wait for. Its commit goes before theirs, and is to be short; its evaluation keeps one part of Spark's task

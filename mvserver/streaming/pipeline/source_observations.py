@@ -1,4 +1,4 @@
-"""What was seen of a source's end, and when: a view that has come to an end has all that was there at that moment.
+"""A source's end as it was seen, and when: a view that has come to an end has all that was there at that moment.
 
 A view under load is never at the present end, so whether it keeps up cannot be told by comparing it with that alone.
 """

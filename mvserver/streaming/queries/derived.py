@@ -1,4 +1,4 @@
-"""What runs below a query whose scan is derived: a pipeline over each log, and the sides that feed the logs.
+"""Pipelines below a query whose scan is derived: one over each log, and the sides that feed the logs.
 
 A side is a subscriber of its own source's pipeline like any view. Its rows, the pairs that they make and its progress
 are committed in one transaction, and the log's pipeline takes it from there. Query and sides go together: where one

@@ -1,4 +1,4 @@
-"""What the streaming engine is given by the composition of the server, and what its parts look up there."""
+"""The streaming engine's neighbours, given by the composition of the server, and what its parts look up there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the catalog does not have any more goes: all that a dropped query had, and what a cut-off statement left behind.
+"""Removes what the catalog no longer has: the rest of a dropped query, and what a cut-off statement left behind.
 
 A statement that ended between two of its steps, with the server, may have left a state, a row of the ledger or a
 directory that no query claims. Nothing is remembered of such steps: each reconciliation compares what is there with the

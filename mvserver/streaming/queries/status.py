@@ -1,4 +1,4 @@
-"""What is said of a view's query: its state, and whether its content is whole."""
+"""The status of a view's query: its state, and whether its content is whole."""
 
 from __future__ import annotations
 

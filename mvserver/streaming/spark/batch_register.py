@@ -1,4 +1,4 @@
-"""What Spark evaluates at this moment, kept so that the next start of the server can read it whatever ended this one.
+"""The batches under evaluation, kept so that the next start of the server can read them whatever ended this one.
 
 The register is a file that is mapped into memory: noting a batch is a copy of some hundred bytes, with no call to the
 system, and what was copied outlives the process. Only the end of the machine loses it.

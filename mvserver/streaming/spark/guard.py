@@ -1,4 +1,4 @@
-"""What whoever computes with Spark asks of its supervision: whether his Spark is still there, and leave to evaluate."""
+"""The supervisor as users of Spark see it: whether their Spark is still there, and leave to evaluate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many processes the system has killed since it was out of memory, as far as it says so."""
+"""The number of processes that the system has killed for lack of memory, as far as it says so."""
 
 from __future__ import annotations
 

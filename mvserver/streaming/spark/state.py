@@ -1,4 +1,4 @@
-"""How Spark is at a moment, in the words that queries and statements show, and the error of a call that it left."""
+"""The state of Spark at a moment, in the words that queries and statements show, and the error of a lost Spark."""
 
 from __future__ import annotations
 

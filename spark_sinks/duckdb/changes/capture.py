@@ -1,4 +1,4 @@
-"""What a merge does to the rows that a query shows, for those who have to tell others: an outbox, a change log.
+"""The changes of a merge to the rows that a query shows, for an outbox or a change log.
 
 The rows of the keys that a batch touches are read before and after the merge, in its transaction; who keeps the
 difference finds both under the names BEFORE and AFTER.

@@ -1,4 +1,4 @@
-"""Which states a transaction changes, for who keeps their rows outside of DuckDB.
+"""The states that a transaction changes, for those who keep their rows outside of DuckDB.
 
 It is told before the COMMIT, so that nobody reads there what is about to be the past, and again after it. What it is
 told is the keys of the rows; where those are not known, that the state has changed.

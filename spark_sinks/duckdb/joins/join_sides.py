@@ -1,4 +1,4 @@
-"""What all joins have in common: two sides with tables of their own, how far each has come, and the log of joined rows.
+"""The common part of all joins: two sides with tables of their own, how far each has come, and the log of joined rows.
 
 A batch's rows are timed: each gets the mark of its source just before it, the greatest event time of its partition
 until then, so that what a row may meet depends on the order of the records in each source alone. The marks are kept

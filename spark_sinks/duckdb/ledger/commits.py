@@ -1,4 +1,4 @@
-"""Which commits have begun: who keeps an answer learns here whether it is still what a query would find.
+"""The commits that have begun: a kept answer is valid as long as none of its views is among them.
 
 A commit counts from just before it is made, since readers may see it before its writer hears that it is done. So two
 equal versions mean that no commit lies between them: what was read after the first one is what is there at the second.

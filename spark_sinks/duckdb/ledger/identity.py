@@ -1,4 +1,4 @@
-"""Which catalog the views' file belongs to.
+"""The identity of the catalog that the views' file belongs to.
 
 A data directory has an identity, which is kept in the catalog and in the views' file. So the rows of one directory are
 never swept away because they stand beside the catalog of another one, or beside one that was lost and made anew.

@@ -1,4 +1,4 @@
-"""What people ask about the views' file: how large the views are, and what was committed last."""
+"""Facts about the views' file for people: how large the views are, and what was committed last."""
 
 from __future__ import annotations
 

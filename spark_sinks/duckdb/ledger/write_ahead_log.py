@@ -1,4 +1,4 @@
-"""When the write-ahead log is folded into the file.
+"""The moments at which the write-ahead log is folded into the file.
 
 DuckDB would do it by itself, but it guesses what a commit adds to the log by the memory of its undo entries, of which
 each changed row takes one for 2,048. Ten rows in each of a hundred tables come to more than its threshold, and every

@@ -1,4 +1,4 @@
-"""How a batch is reduced to one row a key, shaped as the state that it merges into: for one view, or for several that
+"""A batch reduced to one row a key, shaped as the state that it merges into: for one view, or for several that
 group alike, in one query."""
 
 from __future__ import annotations
