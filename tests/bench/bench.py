@@ -70,12 +70,12 @@ class Bench:
             shutil.rmtree(folder, ignore_errors=True)
 
     @contextlib.contextmanager
-    def server(self, arguments: Sequence[str] = ()) -> Iterator[Server]:
+    def server(self, arguments: Sequence[str] = (), command: Sequence[str] = ()) -> Iterator[Server]:
         """A server over data of its own, to be started; both go afterwards."""
         self._servers += 1
         data = self.folder / f"data-{self._servers}"
         log = self.folder / f"server-{self._servers}.log"
-        server = Server(data, log, port=free_port(_PORT_FROM), arguments=arguments)
+        server = Server(data, log, port=free_port(_PORT_FROM), arguments=arguments, command=command)
         try:
             yield server
         finally:
@@ -83,9 +83,11 @@ class Bench:
             shutil.rmtree(data, ignore_errors=True)
 
     @contextlib.contextmanager
-    def fresh(self, workload: Workload, views: Sequence[View], *, arguments: Sequence[str] = ()) -> Iterator[Running]:
+    def fresh(
+        self, workload: Workload, views: Sequence[View], *, arguments: Sequence[str] = (), command: Sequence[str] = ()
+    ) -> Iterator[Running]:
         """A server with the views over a new, empty topic; topic and data are removed afterwards."""
-        with self.server(arguments) as server:
+        with self.server(arguments, command) as server:
             topic = f"{workload.name}-{self._servers}"
             running = Running(server, self.broker.bootstrap, topic, workload, tuple(views))
             try:

@@ -30,6 +30,12 @@ def usage(pid: int) -> Usage:
     return Usage(cpu_s, rss_bytes, time.monotonic())
 
 
+def own_cpu_s(pid: int) -> float:
+    """Processor time of the process alone, without its children."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+
+
 def cores_between(before: Usage, after: Usage) -> float:
     return (after.cpu_s - before.cpu_s) / (after.at - before.at)
 

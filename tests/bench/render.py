@@ -126,6 +126,18 @@ def _backlog(result: dict[str, Any]) -> str:
     return f"{result['events']:,} events.\n\n" + table(header, rows)
 
 
+def _read_paths(result: dict[str, Any]) -> str:
+    header = (
+        "path", "query", "clients", "records come in", "with: queries/s", "without", "ratio", "p50 ms with", "without",
+        "p99 ms with", "without", "CPU µs a query with", "without",
+    )  # fmt: skip
+    fields = (
+        "path", "query", "clients", "live", "per_s_with", "per_s_without", "ratio", "p50_ms_with", "p50_ms_without",
+        "p99_ms_with", "p99_ms_without", "cpu_us_with", "cpu_us_without",
+    )  # fmt: skip
+    return _fields(header, fields, [{**row, "live": "yes" if row["live"] else "no"} for row in result["rows"]])
+
+
 def _nexmark(result: dict[str, Any]) -> str:
     scanned = result["scan_only_per_s"]
     header = ("query", "events read", "rows", "events/s", "of scan only", "CPU µs/event")
@@ -241,6 +253,7 @@ _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "join_memory": _join_memory,
     "backlog": _backlog,
     "nexmark": _nexmark,
+    "read_paths": _read_paths,
     "view_cost": _view_cost,
     "pull": _pull,
     "pauses": _pauses,

@@ -25,6 +25,7 @@ PARTS = (
     "backlog",
     "nexmark",
     "pull",
+    "read_paths",
     "pauses",
     "cpu",
     "memory",

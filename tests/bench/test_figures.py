@@ -126,6 +126,13 @@ SAMPLES: dict[str, dict[str, object]] = {
         "scan_only_per_s": 400_000,
         "rows": [{"query": "q5", "events": 920_000, "rows": 700, "events_per_s": 50_000, "cpu_us_per_event": 31.5}],
     },
+    "read_paths": {
+        "rows": [
+            {"path": "finished rows", "query": "look-up", "clients": 8, "live": False, "ratio": 2.0}
+            | {"per_s_with": 9_000.0, "per_s_without": 4_500.0, "p50_ms_with": 0.8, "p50_ms_without": 1.7}
+            | {"p99_ms_with": 2.0, "p99_ms_without": 4.0, "cpu_us_with": 110, "cpu_us_without": 230}
+        ]
+    },
     "view_cost": {
         "burst_events": 20_000,
         "tenth_share": 0.08,
