@@ -1,4 +1,7 @@
-"""One Spark session for all tests that compute in this process, as the server starts it."""
+"""One Spark session for a folder of tests, as the server starts it. A folder's conftest imports the fixture.
+
+The folders do not share one: a test that starts a whole server in this process ends the process's Spark with it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from mvserver.streaming.spark.session import SparkOptions, start_session
     from spark_sinks.kinds import spark_settings
