@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from decimal import ROUND_HALF_UP, Decimal, localcontext
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, localcontext
 
 import duckdb
 import pytest
@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from mvserver.dialect.functions.quotients import quotient
 from mvserver.pgcatalog.edge_macros import EDGE_MACROS
+from tests.serving.world import World
 
 SEED = 20_261_121
 KINDS = [
@@ -64,3 +65,17 @@ def test_null_and_zero() -> None:
         rows = "(VALUES (1.5::DECIMAL(4, 1), NULL::INTEGER), (NULL, 2), (NULL, 0), (3, 2)) AS t (x, y)"
         found = connection.execute(f"SELECT {text} FROM {rows}").fetchall()
     assert found == [(None,), (None,), (None,), (Decimal("1.5"),)]
+
+
+@pytest.mark.parametrize("kinds", [kinds for kinds, _ in KINDS])
+def test_div_is_the_whole_part(world: World, kinds: tuple[str, str]) -> None:
+    """PostgreSQL truncates the exact quotient towards zero."""
+    print("seed", SEED)
+    chance = random.Random(f"{SEED} div {kinds}")
+    types = [kind.replace("HUGEINT", "numeric(38,0)") for kind in kinds]
+    pairs = [(value(chance, kinds[0]), value(chance, kinds[1])) for _ in range(100)]
+    rows = ", ".join(f"('{x:f}'::{types[0]}, '{y:f}'::{types[1]})" for x, y in pairs)
+    found = [whole for (whole,) in world.rows(f"SELECT div(x, y) FROM (VALUES {rows}) AS t (x, y)")]
+    with localcontext() as context:
+        context.prec = 80
+        assert found == [(x / y).to_integral_value(ROUND_DOWN) for x, y in pairs]

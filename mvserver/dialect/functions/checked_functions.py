@@ -33,6 +33,8 @@ def edged(node: exp.Func) -> exp.Expr | None:
         return _call(name, node.this, node.expression, null)
     if isinstance(node, exp.Exp):
         return _call("_exp", node.this)
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.IntDiv):  # DuckDB's // of decimals has a fraction
+        return _call("div", *map(_numeric, (node.this.left, node.this.right)))
     if isinstance(node, exp.Pow):
         return _call("_power", node.this, node.expression)
     if isinstance(node, exp.ArrayRemove):
@@ -49,6 +51,10 @@ def edged(node: exp.Func) -> exp.Expr | None:
     if isinstance(node, exp.ToNumber):
         raise _refused("function to_number", "Use a cast: replace(text, ',', '')::numeric.")
     return None
+
+
+def _numeric(operand: exp.Expr) -> exp.Expr:
+    return exp.cast(operand.copy(), "DECIMAL(38, 10)", dialect="duckdb") if operand.is_string else operand
 
 
 def _is_null(node: exp.Expr | None) -> bool:
