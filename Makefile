@@ -43,10 +43,10 @@ lint: venv
 fast: venv
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not spark and not kafka and not night and not postgres"
 
-# Spark and the brokers are started once for all tests that need them: those share one process.
+# Two processes, each with a Spark and brokers of its own: one computes while the other waits for its services.
 test: venv
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not spark and not kafka and not night"
-	$(BIN)/python -m pytest -m "(spark or kafka) and not night"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "(spark or kafka) and not night"
 
 N ?= 200
 test-oracle: venv

@@ -31,3 +31,11 @@ def locks_in_order() -> Iterator[None]:
         gc.collect()  # an iterator of results that a test has left takes its session's lock when it is collected
         found, LOCKS.violations = LOCKS.violations, set()
         assert not found, "\n".join(sorted(found))
+
+
+_LONGEST = ("oracle/test_programs", "faults/test_crash", "faults/test_spark", "differential/test_views")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest modules begin first, so that no process works on one of them alone at the end."""
+    items.sort(key=lambda item: not any(name in item.nodeid for name in _LONGEST))

@@ -7,13 +7,22 @@ from typing import Any
 
 import pytest
 
+from tests.services.spark import session_of
 
-@pytest.fixture(scope="session")
+
+@pytest.fixture(scope="package")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from mvserver.streaming.spark.java_functions import install
+
+    with session_of(_session) as session:
+        install(session, tmp_path_factory.mktemp("functions"))
+        yield session
+
+
+def _session() -> Any:
     from pyspark.sql import SparkSession
 
     from mvserver.compiler.lower_spark import REQUIRED_SETTINGS
-    from mvserver.streaming.spark.java_functions import install
 
     builder = SparkSession.builder.master("local[2]").appName("compiler tests")
     for key, value in {
@@ -24,8 +33,4 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConstantFolding",
     }.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    install(session, tmp_path_factory.mktemp("functions"))
-    yield session
-    session.stop()
+    return builder.getOrCreate()

@@ -28,6 +28,7 @@ from spark_sinks.kafka.options import KafkaOptions
 from spark_sinks.kafka.positions import offsets_of
 from spark_sinks.kafka.sink import KafkaSink
 from spark_sinks.kafka.source import KafkaReader
+from tests.services.spark import session_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 MakeTopic = Callable[..., str]
@@ -36,17 +37,16 @@ MakeTopic = Callable[..., str]
 @pytest.fixture(scope="module")
 def kafka_spark() -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
+    builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.extraJavaOptions", "-Xss8m")
         .config("spark.driver.host", "127.0.0.1")
-        .getOrCreate()
     )
-    yield session
-    session.stop()
+    with session_of(builder.getOrCreate) as session:
+        yield session
 
 
 def options(broker: KafkaBroker) -> KafkaOptions:
