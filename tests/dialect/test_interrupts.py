@@ -30,6 +30,8 @@ from mvserver.serving.plan.name_resolution import NameResolver
 from mvserver.sql.dialect import parse_pull
 from tests.serving.world import SCOPE, World, catalog_snapshot
 
+pytestmark = pytest.mark.large
+
 ITEM = (
     "(SELECT upper(url) || repeat('x', visits::int) || to_char(visits / $1, '9') FROM visits "
     "WHERE visits - total = 3 GROUP BY url UNION SELECT concat('a', btrim('b')))"
