@@ -46,7 +46,7 @@ fast: venv
 
 # Two processes, each with a Spark and brokers of its own: one computes while the other waits for its services.
 test: venv
-	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not spark and not kafka and not night"
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not spark and not kafka and not night"
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "(spark or kafka) and not night"
 
 N ?= 200
