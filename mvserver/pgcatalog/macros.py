@@ -13,6 +13,7 @@ from __future__ import annotations
 from mvserver import limits
 from mvserver.pgcatalog import privilege_functions
 from mvserver.pgcatalog.binary_macros import BINARY_MACROS
+from mvserver.pgcatalog.checked_macros import CHECKED_MACROS
 from mvserver.pgcatalog.edge_macros import EDGE_MACROS
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA_OID
 from mvserver.pgcatalog.text_search import TOKEN_TYPES
@@ -407,6 +408,7 @@ STATEMENTS: tuple[str, ...] = (
     *EDGE_MACROS,
     *BINARY_MACROS,
     *FUNCTION_MACROS,
+    *CHECKED_MACROS,
     *privilege_functions.MACROS,
     *privilege_functions.ACL_MACROS,
     *TABLE_MACROS,

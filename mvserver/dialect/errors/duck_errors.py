@@ -223,6 +223,15 @@ _RULES: tuple[_Rule, ...] = (
         ),
     ),
     _rule(
+        r"(?P<text>(?:date|time) field value out of range: -?\d[^\"]*)$",
+        lambda m: SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, m["text"]),
+    ),
+    _rule(r"timestamp cannot be NaN", lambda _: SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, "timestamp cannot be NaN")),
+    _rule(
+        r"Epoch seconds out of range for|ICU date overflows timestamp range",
+        lambda _: SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, "timestamp out of range"),
+    ),
+    _rule(
         r"(?:date|time|timestamp)(?:/time)? field value out of range: \"(?P<value>.*?)\"",
         lambda m: SqlError(
             sqlstates.DATETIME_FIELD_OVERFLOW,
@@ -280,6 +289,45 @@ _RULES: tuple[_Rule, ...] = (
         lambda m: SqlError(sqlstates.ARRAY_SUBSCRIPT_ERROR, m["text"]),
     ),
     _rule(r"requested length too large", lambda _: too_large(limits.REPEATED_TEXT_BYTES_MAX)),
+    _rule(r"input is out of range", lambda _: SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "input is out of range")),
+    _rule(
+        r"(?P<text>count must be greater than zero|operand, lower bound, and upper bound cannot be NaN|"
+        r"lower (?:and upper bounds must be finite|bound cannot equal upper bound))",
+        lambda m: SqlError(sqlstates.INVALID_ARGUMENT_FOR_WIDTH_BUCKET_FUNCTION, m["text"]),
+    ),
+    _rule(
+        r"PERCENTILEs can only take parameters in the range \[0, 1\]",
+        lambda _: SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "percentile value is not between 0 and 1"),
+    ),
+    _rule(
+        r"[Aa]rgument (?:of|for) (?P<name>ntile|nth_value) must be greater than zero",
+        lambda m: SqlError(
+            sqlstates.INVALID_ARGUMENT_FOR_NTILE_FUNCTION
+            if m["name"] == "ntile"
+            else sqlstates.INVALID_ARGUMENT_FOR_NTH_VALUE_FUNCTION,
+            f"argument of {m['name']} must be greater than zero",
+        ),
+    ),
+    _rule(
+        r"(?P<text>null character not permitted|requested character "
+        r"(?:too large|not valid) for encoding: \d+)",
+        lambda m: SqlError(sqlstates.PROGRAM_LIMIT_EXCEEDED, m["text"]),
+    ),
+    _rule(
+        r"(?P<text>a start behind the first character and \^ in the pattern are not supported together)",
+        lambda m: SqlError(sqlstates.FEATURE_NOT_SUPPORTED, m["text"], hint="Cut the text with substr first."),
+    ),
+    _rule(
+        r"(?P<text>character number must be positive|"
+        r"string is not a valid identifier: \".*\"|invalid value for parameter \"start\": -?\d+|"
+        r"invalid hexadecimal (?:digit: \".*\"|data: odd number of digits)|invalid base64 end sequence|"
+        r"invalid symbol \".*\" found while decoding base64 sequence)",
+        lambda m: SqlError(sqlstates.INVALID_PARAMETER_VALUE, m["text"]),
+    ),
+    _rule(
+        r"could not convert blob to UTF8 string",
+        lambda _: SqlError(sqlstates.CHARACTER_NOT_IN_REPERTOIRE, 'invalid byte sequence for encoding "UTF8"'),
+    ),
     _rule(
         r"(?P<text>field position must not be zero|cannot get array length of a (?:scalar|non-array)|"
         r"cannot (?:delete|set) path in scalar|cannot delete from (?:scalar|object using integer index))",

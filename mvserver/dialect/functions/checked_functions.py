@@ -21,8 +21,27 @@ def _call(name: str, *arguments: exp.Expr | None) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=[part.copy() for part in arguments if part is not None])
 
 
+_BY_NODE: dict[type[exp.Expr], str] = {
+    exp.Acos: "_acos", exp.Acosh: "_acosh", exp.Asin: "_asin", exp.Atanh: "_atanh", exp.Cos: "_cos", exp.Cot: "_cot",
+    exp.Sin: "_sin", exp.Tan: "_tan", exp.WidthBucket: "_width_bucket", exp.TimeFromParts: "_time_made",
+    exp.TimestampFromParts: "_timestamp_made", exp.UnixToTime: "_instant", exp.RegexpCount: "_regexp_count",
+    exp.Exp: "_exp", exp.Pow: "_power", exp.ArrayRemove: "array_remove",
+}  # fmt: skip
+"""Calls for which a macro of the same arguments stands."""
+_BY_NAME = {
+    "make_date": "_date_made", "make_timestamptz": "_timestamptz_made", "regexp_split_to_array": "_regexp_split",
+    "parse_ident": "_parse_ident", "txid_current": "_txid",
+}  # fmt: skip
+"""Those that the parser has no node for."""
+
+
 def edged(node: exp.Func) -> exp.Expr | None:
     """What stands for the function; None where DuckDB's own is right."""
+    if type(node) in _BY_NODE:
+        arguments = [node.args[key] for key in node.arg_types if isinstance(node.args.get(key), exp.Expr)]
+        return _call(_BY_NODE[type(node)], *arguments)
+    if isinstance(node, exp.Anonymous) and node.name.lower() in _BY_NAME:
+        return _call(_BY_NAME[node.name.lower()], *node.expressions)
     if isinstance(node, exp.Substring):
         return _bounded_substring(node)
     if isinstance(node, exp.SplitPart):
@@ -31,17 +50,25 @@ def edged(node: exp.Func) -> exp.Expr | None:
         null = node.args.get("null")
         name = "_string_to_array" if null is None else "_string_to_array_but"
         return _call(name, node.this, node.expression, null)
-    if isinstance(node, exp.Exp):
-        return _call("_exp", node.this)
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.IntDiv):  # DuckDB's // of decimals has a fraction
         return _call("div", *map(_numeric, (node.this.left, node.this.right)))
-    if isinstance(node, exp.Pow):
-        return _call("_power", node.this, node.expression)
-    if isinstance(node, exp.ArrayRemove):
-        return _call("array_remove", node.this, node.expression)
+    if isinstance(node, exp.Chr):
+        return _call("_chr", *node.expressions)
+    if isinstance(node, exp.Overlay):
+        return _overlaid(node)
+    if isinstance(node, exp.RegexpReplace) and node.args.get("position") is not None:
+        return _call(
+            "_regexp_replace_from", node.this, node.expression, node.args["replacement"], node.args["position"]
+        )
+    if isinstance(node, exp.Pad) and not _is_text_with_characters(node.args.get("fill_pattern")):
+        name = "_lpad" if node.args.get("is_left") else "_rpad"
+        return _call(name, node.this, node.expression, node.args["fill_pattern"])
+    if isinstance(node, exp.NthValue):
+        node.set("offset", _call("_nth", node.args["offset"]))
+        return None
     if isinstance(node, exp.ArrayConcat) and len(node.expressions) == 1:
         return _call("_array_cat", node.this, *node.expressions)
-    if isinstance(node, exp.GroupConcat) and _is_null(node.args.get("separator")):
+    if isinstance(node, exp.GroupConcat) and is_null(node.args.get("separator")):
         node.set("separator", exp.Literal.string(""))
         return node
     if isinstance(node, exp.Grouping):
@@ -57,8 +84,11 @@ def _numeric(operand: exp.Expr) -> exp.Expr:
     return exp.cast(operand.copy(), "DECIMAL(38, 10)", dialect="duckdb") if operand.is_string else operand
 
 
-def _is_null(node: exp.Expr | None) -> bool:
-    return isinstance(node.this if isinstance(node, exp.Cast) else node, exp.Null)
+def is_null(node: exp.Expr | None) -> bool:
+    """Whether it is written as NULL, also with a cast."""
+    while isinstance(node, exp.Paren | exp.Cast):
+        node = node.this
+    return isinstance(node, exp.Null)
 
 
 def _int4(node: exp.Expr) -> exp.Expr:
@@ -76,6 +106,16 @@ def _bounded_substring(node: exp.Substring) -> exp.Expr | None:
     if _is_natural(start, least=1) and (length is None or _is_natural(length, least=0)):
         return None
     return _call("_substring", node.this, start, length)
+
+
+def _overlaid(node: exp.Overlay) -> exp.Expr:
+    """Without FOR as many characters are replaced as are put in."""
+    length = node.args.get("for_")
+    return _call("_overlay" if length else "_overlay_all", node.this, node.expression, node.args["from_"], length)
+
+
+def _is_text_with_characters(fill: exp.Expr | None) -> bool:
+    return fill is None or (isinstance(fill, exp.Literal) and bool(fill.name))
 
 
 def _is_natural(node: exp.Expr, *, least: int) -> bool:
@@ -114,6 +154,8 @@ def adapt_constant(node: exp.Expr) -> exp.Expr | None:
             "bit strings are not supported",
             hint="Write bytes as '\\x1f'::bytea, or a number.",
         )
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+        return _wide(node)
     if isinstance(node, exp.Literal) and not node.is_string and "e" in node.name.lower():
         if isinstance(node.parent, exp.Cast) or (
             isinstance(node.parent, exp.Neg) and isinstance(node.parent.parent, exp.Cast)
@@ -130,6 +172,18 @@ def adapt_constant(node: exp.Expr) -> exp.Expr | None:
                 hint=f"A numeric has at most {NUMERIC_DIGITS_MAX} digits.",
             )
     return None
+
+
+_BIGINT_MAX = 2**63 - 1
+
+
+def _wide(node: exp.Literal) -> exp.Expr | None:
+    """A whole number beyond bigint is numeric; DuckDB has other types for it, which its functions make doubles of."""
+    value = int(node.name) if len(node.name) <= NUMERIC_DIGITS_MAX else 0
+    least = isinstance(node.parent, exp.Neg) and value == _BIGINT_MAX + 1
+    if value <= _BIGINT_MAX or least or isinstance(node.parent, exp.Cast | exp.Limit | exp.Offset | exp.Fetch):
+        return None
+    return exp.cast(exp.Literal.string(node.name), f"DECIMAL({NUMERIC_DIGITS_MAX}, 0)", dialect="duckdb")
 
 
 def overlaps(node: exp.Overlaps) -> exp.Expr:

@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from mvserver import sqlstates
-from mvserver.dialect.functions.checked_functions import edged
+from mvserver.dialect.functions import json_operators
+from mvserver.dialect.functions.checked_functions import edged, is_null
 from mvserver.dialect.functions.from_text import from_text
+from mvserver.dialect.functions.json_operators import JSON_PATHS
 from mvserver.dialect.guard import function_name
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
@@ -32,6 +34,8 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
             return replacement
         if name == "format" and node.expressions:  # with a schema before its name
             return _format(node.expressions[0], node.expressions[1:])
+        if name in JSON_PATHS:
+            return json_operators.at_path(name, node.expressions)
         if name in ("num_nulls", "num_nonnulls"):
             return _counted(node.expressions, nulls=name == "num_nulls")
         if name == "array_position":
@@ -116,10 +120,12 @@ def _extract(node: exp.Extract) -> exp.Expr:
 def _encoding(node: exp.Encode | exp.Decode) -> exp.Expr:
     """encode(bytea, 'hex' | 'base64') and decode(text, ...), which sqlglot takes for character sets."""
     charset = node.args.get("charset")
+    if isinstance(charset, exp.Expr) and is_null(charset):
+        return exp.cast(exp.null(), "TEXT" if isinstance(node, exp.Encode) else "BLOB", dialect="duckdb")
     form = charset.name.lower() if isinstance(charset, exp.Expr) else ""
     names = {
-        (True, "hex"): "_encode_hex", (True, "base64"): "_encode_base64", (False, "hex"): "unhex",
-        (False, "base64"): "from_base64",
+        (True, "hex"): "_encode_hex", (True, "base64"): "_encode_base64", (False, "hex"): "_decode_hex",
+        (False, "base64"): "_decode_base64",
     }  # fmt: skip
     name = names.get((isinstance(node, exp.Encode), form))
     if form == "escape":

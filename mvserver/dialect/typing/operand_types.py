@@ -20,7 +20,8 @@ TypeOf = Callable[[exp.Expr], str]
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
-_NODES = (*_ARITHMETIC, *_COMPARISONS, exp.ArrayToString, exp.Sign, exp.Log, exp.ExplodingGenerateSeries,
+_SHIFTS: dict[type[exp.Expr], str] = {exp.BitwiseLeftShift: "_shift_left", exp.BitwiseRightShift: "_shift_right"}
+_NODES = (*_ARITHMETIC, *_COMPARISONS, exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.ArrayToString, exp.Sign, exp.Log, exp.ExplodingGenerateSeries,
           exp.Explode, exp.Unnest)  # fmt: skip
 _FLOATS = ("DOUBLE", "FLOAT")
 _SMALL = ("SMALLINT", "TINYINT")
@@ -35,7 +36,7 @@ def concerns(node: exp.Expr) -> bool:
     if isinstance(node, _COMPARISONS):
         return _is_text(node.left) != _is_text(node.right) or _may_be_document(node.left)
     if isinstance(node, exp.Anonymous):
-        return node.name.lower() in (*_DIVISORS, "log", "array_to_string")
+        return node.name.lower() in (*_DIVISORS, "log", "array_to_string", "to_hex")
     if isinstance(node, exp.Bracket):
         return not isinstance(node.this.unnest(), exp.Array) or not all(map(_is_natural, node.expressions))
     return isinstance(node, _NODES)
@@ -62,11 +63,24 @@ def rewritten(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
         return _cast(node, "DECIMAL(38, 0)" if exact else "DOUBLE")
     if isinstance(node, exp.Anonymous) and node.name.lower() == "array_to_string":
         return _joined_items(node, node.expressions[0], type_of)
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "to_hex":
+        return _call("_to_hex_32", *node.expressions) if type_of(node.expressions[0]) in _INT4 else None
+    if type(node) in _SHIFTS:
+        return _shifted(node, type_of)
     arguments = node.expressions if isinstance(node, exp.Anonymous) else list(node.iter_expressions())
     if isinstance(node, exp.Anonymous) and node.name.lower() in _DIVISORS:
         return _cast(node, "INT") if all(type_of(part) in _INT4 for part in arguments) else None
     exact = len(arguments) == 2 or type_of(arguments[0]).startswith("DECIMAL")
     return _cast(node, "DECIMAL(38, 16)") if exact else None
+
+
+def _shifted(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
+    """By the last bits of the count, and without what leaves the number: DuckDB has errors there."""
+    kind = type_of(node.this)
+    if kind not in _INTEGERS or type_of(node.expression) not in _INT4:
+        return None
+    made = _call(f"{_SHIFTS[type(node)]}_{64 if kind == 'BIGINT' else 32}", node.this, node.expression)
+    return exp.cast(made, kind, dialect="duckdb") if kind in _SMALL else made
 
 
 def _cast(node: exp.Expr, kind: str) -> exp.Expr | None:

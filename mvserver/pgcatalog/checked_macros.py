@@ -1,0 +1,133 @@
+"""Functions whose arguments PostgreSQL checks: DuckDB answers NaN, a value of other fields, or an error of its own.
+
+``dialect.functions.checked_functions`` puts these in the place of the functions.
+"""
+
+from __future__ import annotations
+
+_DOMAINS = ("acos", "acosh", "asin", "atanh", "cos", "cot", "sin", "tan")
+_MADE = "h IS NULL OR i IS NULL OR s IS NULL"
+_MIDNIGHT_US = 86_400_000_000
+
+_WORD = r"[A-Za-z_\x{80}-\x{10FFFF}][A-Za-z0-9_$\x{80}-\x{10FFFF}]*"
+_IDENTIFIER = f'(?:{_WORD}|"(?:[^"]|"")+")'
+_BLANKS = r"[ \n\r\t]"
+_BASE64 = "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
+
+
+def _defined(name: str) -> str:
+    return f"""_{name}(x) AS CASE WHEN isnan({name}(x)) AND NOT isnan(CAST(x AS DOUBLE))
+        THEN error('input is out of range') ELSE {name}(x) END"""
+
+
+def _shift(bits: int, kind: str, wide: str) -> tuple[str, str]:
+    """PostgreSQL shifts by the last bits of the count, and drops what leaves the number."""
+    modulus, half = 2**bits, 2 ** (bits - 1)
+    count = f"CAST((n % {bits} + {bits}) % {bits} AS {wide})"
+    moved = f"CAST(CAST(a AS {wide}) * (CAST(1 AS {wide}) << {count}) AS HUGEINT)"
+    return (
+        f"_shift_left_{bits}(a, n) AS CAST(({moved} + {half}) % {modulus} "
+        f"- CASE WHEN ({moved} + {half}) % {modulus} < 0 THEN {half} - {modulus} ELSE {half} END AS {kind})",
+        f"_shift_right_{bits}(a, n) AS CAST(a >> CAST((n % {bits} + {bits}) % {bits} AS {kind}) AS {kind})",
+    )
+
+
+CHECKED_MACROS: tuple[str, ...] = tuple(
+    "CREATE OR REPLACE MACRO {system}.fn." + text
+    for text in (
+        *map(_defined, _DOMAINS),
+        *_shift(32, "INTEGER", "BIGINT"),
+        *_shift(64, "BIGINT", "HUGEINT"),
+        # --- buckets: one with a lower bound that is the higher counts downwards -------------------------------------
+        """_bucket_checked(v, lo, hi, n) AS CASE WHEN n <= 0 THEN error('count must be greater than zero')
+            WHEN isnan(CAST(v AS DOUBLE)) OR isnan(CAST(lo AS DOUBLE)) OR isnan(CAST(hi AS DOUBLE))
+                THEN error('operand, lower bound, and upper bound cannot be NaN')
+            WHEN isinf(CAST(lo AS DOUBLE)) OR isinf(CAST(hi AS DOUBLE))
+                THEN error('lower and upper bounds must be finite')
+            WHEN lo = hi THEN error('lower bound cannot equal upper bound')
+            ELSE CAST(n AS BIGINT) END""",
+        """_bucket_share(a, b, n) AS CASE WHEN typeof(a) LIKE 'DECIMAL%' AND typeof(b) LIKE 'DECIMAL%'
+            THEN CAST({system}.fn.div(a * CAST(n AS DECIMAL(10, 0)), b) AS BIGINT)
+            ELSE CAST(floor(CAST(a AS DOUBLE) / CAST(b AS DOUBLE) * n) AS BIGINT) END""",
+        """_bucket(v, lo, hi, n) AS CASE WHEN lo < hi
+            THEN CASE WHEN v < lo THEN 0 WHEN v >= hi THEN n + 1
+                ELSE {system}.fn._bucket_share(v - lo, hi - lo, n) + 1 END
+            ELSE CASE WHEN v > lo THEN 0 WHEN v <= hi THEN n + 1
+                ELSE {system}.fn._bucket_share(lo - v, lo - hi, n) + 1 END END""",
+        """_width_bucket(v, lo, hi, n) AS CASE
+            WHEN v IS NULL OR lo IS NULL OR hi IS NULL OR n IS NULL THEN NULL
+            ELSE CAST({system}.fn._bucket(v, lo, hi, {system}.fn._bucket_checked(v, lo, hi, n)) AS INTEGER) END""",
+        # --- times of fields -----------------------------------------------------------------------------------------
+        """_date_made(y, m, d) AS CASE WHEN y IS NULL OR m IS NULL OR d IS NULL THEN NULL
+            ELSE coalesce(TRY(make_date(CASE WHEN y < 0 THEN y + 1 ELSE nullif(y, 0) END, m, d)),
+                CAST(error('date field value out of range: ' || y || '-' || CASE WHEN abs(m) < 10 AND m >= 0 THEN '0'
+                    ELSE '' END || m || '-' || CASE WHEN abs(d) < 10 AND d >= 0 THEN '0' ELSE '' END || d)
+                    AS DATE)) END""",
+        f"""_time_us(h, i, s) AS CASE WHEN {_MADE} THEN NULL
+            WHEN h < 0 OR h > 24 OR i < 0 OR i > 59 OR NOT (s >= 0 AND s <= 60)
+                OR CAST(h AS DOUBLE) * 3600 + i * 60 + s > 86400 OR isnan(CAST(s AS DOUBLE))
+            THEN CAST(error('time field value out of range: ' || h || ':' || CASE WHEN i BETWEEN 0 AND 9 THEN '0'
+                ELSE '' END || i || ':' || CASE WHEN s >= 0 AND s < 10 THEN '0' ELSE '' END
+                || {{system}}.fn._float8_out(CAST(s AS DOUBLE))) AS BIGINT)
+            ELSE h * CAST(3600000000 AS BIGINT) + i * CAST(60000000 AS BIGINT)
+                + CAST(round(s * 1000000) AS BIGINT) END""",
+        f"""_time_made(h, i, s) AS list_transform([{{system}}.fn._time_us(h, i, s)],
+            lambda _us: CASE WHEN _us = {_MIDNIGHT_US} THEN TIME '24:00:00'
+                ELSE TIME '00:00:00' + to_microseconds(_us) END)[1]""",
+        """_timestamp_made(y, m, d, h, i, s) AS CAST({system}.fn._date_made(y, m, d) AS TIMESTAMP)
+            + to_microseconds({system}.fn._time_us(h, i, s))""",
+        """_timestamptz_made(y, m, d, h, i, s) AS
+            CAST({system}.fn._timestamp_made(y, m, d, h, i, s) AS TIMESTAMP WITH TIME ZONE),
+            (y, m, d, h, i, s, z) AS {system}.fn._timestamp_made(y, m, d, h, i, s) AT TIME ZONE z""",
+        """_instant(x) AS CASE WHEN isnan(CAST(x AS DOUBLE)) THEN error('timestamp cannot be NaN')
+            WHEN isinf(CAST(x AS DOUBLE))
+                THEN CAST(CASE WHEN x > 0 THEN 'infinity' ELSE '-infinity' END AS TIMESTAMP WITH TIME ZONE)
+            ELSE to_timestamp(CAST(x AS DOUBLE)) END""",
+        # --- texts ---------------------------------------------------------------------------------------------------
+        """_chr(n) AS CASE WHEN n = 0 THEN error('null character not permitted')
+            WHEN n < 0 THEN error('character number must be positive')
+            WHEN n > 1114111 THEN error('requested character too large for encoding: ' || n)
+            WHEN n BETWEEN 55296 AND 57343 THEN error('requested character not valid for encoding: ' || n)
+            ELSE chr(CAST(n AS INTEGER)) END""",
+        "_lpad(s, n, f) AS CASE WHEN f = '' THEN left(s, greatest(n, 0)) ELSE lpad(s, n, f) END",
+        "_rpad(s, n, f) AS CASE WHEN f = '' THEN left(s, greatest(n, 0)) ELSE rpad(s, n, f) END",
+        """_overlay(s, r, p, n) AS CASE WHEN p < 1 AND s IS NOT NULL AND r IS NOT NULL
+                THEN error('negative substring length not allowed')
+            ELSE substring(s, 1, CAST(p - 1 AS BIGINT)) || r || {system}.fn._substring(s, CAST(p AS BIGINT) + n) END""",
+        "_overlay_all(s, r, p) AS {system}.fn._overlay(s, r, p, length(r))",
+        """_regexp_count(s, p) AS CASE WHEN p IS NOT NULL THEN CAST(len(regexp_extract_all(s, p)) AS INTEGER) END""",
+        "_regexp_split(s, p) AS CASE WHEN p IS NOT NULL THEN regexp_split_to_array(s, p) END",
+        """_regexp_replace_from(s, p, b, n) AS CASE
+            WHEN n < 1 AND s IS NOT NULL AND p IS NOT NULL AND b IS NOT NULL
+            THEN error('invalid value for parameter "start": ' || n)
+            WHEN n > 1 AND contains(replace(p, '[^', ''), '^')
+                THEN error('a start behind the first character and ^ in the pattern are not supported together')
+            WHEN n > length(s) + 1 THEN CASE WHEN p IS NOT NULL AND b IS NOT NULL THEN s END
+            ELSE left(s, n - 1) || {system}.fn._regexp_replace(substring(s, n), p, b) END""",
+        f"""_parse_ident(s) AS CASE
+            WHEN regexp_full_match(s, '{_BLANKS}*{_IDENTIFIER}{_BLANKS}*(?:\\.{_BLANKS}*{_IDENTIFIER}{_BLANKS}*)*')
+            THEN list_transform(regexp_extract_all(s, '{_IDENTIFIER}'), lambda e: CASE WHEN starts_with(e, '"')
+                THEN replace(substring(e, 2, length(e) - 2), '""', '"')
+                ELSE translate(e, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz') END)
+            WHEN s IS NOT NULL
+            THEN CAST([error('string is not a valid identifier: "' || s || '"')] AS VARCHAR[]) END""",
+        """_hex_bytes(s) AS CASE WHEN NOT regexp_full_match(s, '[0-9A-Fa-f]*')
+                THEN error('invalid hexadecimal digit: "' || regexp_extract(s, '[^0-9A-Fa-f]') || '"')
+            WHEN length(s) % 2 = 1 THEN error('invalid hexadecimal data: odd number of digits') ELSE unhex(s) END""",
+        f"""_base64_bytes(s) AS CASE WHEN regexp_full_match(s, '{_BASE64}') THEN from_base64(s)
+            WHEN regexp_matches(s, '[^A-Za-z0-9+/=]') THEN error('invalid symbol "'
+                || regexp_extract(s, '[^A-Za-z0-9+/=]') || '" found while decoding base64 sequence')
+            WHEN s IS NOT NULL THEN error('invalid base64 end sequence') END""",
+        f"_decode_hex(s) AS {{system}}.fn._hex_bytes(regexp_replace(s, '{_BLANKS}', '', 'g'))",
+        f"_decode_base64(s) AS {{system}}.fn._base64_bytes(regexp_replace(s, '{_BLANKS}', '', 'g'))",
+        # --- others --------------------------------------------------------------------------------------------------
+        "_to_hex_32(n) AS lower(printf('%x', CAST(n AS BIGINT) & 4294967295))",
+        "_txid() AS CAST(txid_current() AS BIGINT)",
+        "_nth(n) AS CASE WHEN n <= 0 THEN error('argument of nth_value must be greater than zero') ELSE n END",
+        """_json_at(j, k) AS CASE json_type(j)
+            WHEN 'OBJECT' THEN json_extract(j, '/' || replace(replace(k, '~', '~0'), '/', '~1'))
+            WHEN 'ARRAY' THEN json_extract(j, CASE WHEN TRY_CAST(k AS INTEGER) < 0
+                THEN '$[#' || TRY_CAST(k AS INTEGER) || ']' ELSE '/'
+                || coalesce(CAST(TRY_CAST(k AS INTEGER) AS VARCHAR), '-') END) END""",
+    )
+)
