@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 _DOMAINS = ("acos", "acosh", "asin", "atanh", "cos", "cot", "sin", "tan")
+_QUOTED_WORDS = ["all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "authorization", "between", "bigint", "binary", "bit", "boolean", "both", "case", "cast", "char", "character", "check", "coalesce", "collate", "collation", "column", "concurrently", "constraint", "create", "cross", "current_catalog", "current_date", "current_role", "current_schema", "current_time", "current_timestamp", "current_user", "dec", "decimal", "default", "deferrable", "desc", "distinct", "do", "else", "end", "except", "exists", "extract", "false", "fetch", "float", "for", "foreign", "freeze", "from", "full", "grant", "greatest", "group", "grouping", "having", "ilike", "in", "initially", "inner", "inout", "int", "integer", "intersect", "interval", "into", "is", "isnull", "join", "lateral", "leading", "least", "left", "like", "limit", "localtime", "localtimestamp", "national", "natural", "nchar", "none", "normalize", "not", "notnull", "null", "nullif", "numeric", "offset", "on", "only", "or", "order", "out", "outer", "overlaps", "overlay", "placing", "position", "precision", "primary", "real", "references", "returning", "right", "row", "select", "session_user", "setof", "similar", "smallint", "some", "substring", "symmetric", "system_user", "table", "tablesample", "then", "time", "timestamp", "to", "trailing", "treat", "trim", "true", "union", "unique", "user", "using", "values", "varchar", "variadic", "verbose", "when", "where", "window", "with", "xmlattributes", "xmlconcat", "xmlelement", "xmlexists", "xmlforest", "xmlnamespaces", "xmlparse", "xmlpi", "xmlroot", "xmlserialize", "xmltable"]
+"""Of PostgreSQL's grammar: as names they need quotes."""
 _MADE = "h IS NULL OR i IS NULL OR s IS NULL"
 _MIDNIGHT_US = 86_400_000_000
 
@@ -20,15 +22,16 @@ def _defined(name: str) -> str:
         THEN error('input is out of range') ELSE {name}(x) END"""
 
 
-def _shift(bits: int, kind: str, wide: str) -> tuple[str, str]:
+def _shift(bits: int, count_bits: int, kind: str, wide: str) -> tuple[str, str]:
     """PostgreSQL shifts by the last bits of the count, and drops what leaves the number."""
     modulus, half = 2**bits, 2 ** (bits - 1)
-    count = f"CAST((n % {bits} + {bits}) % {bits} AS {wide})"
+    counted = f"(n % {count_bits} + {count_bits}) % {count_bits}"
+    count = f"CAST({counted} AS {wide})"
     moved = f"CAST(CAST(a AS {wide}) * (CAST(1 AS {wide}) << {count}) AS HUGEINT)"
     return (
         f"_shift_left_{bits}(a, n) AS CAST(({moved} + {half}) % {modulus} "
         f"- CASE WHEN ({moved} + {half}) % {modulus} < 0 THEN {half} - {modulus} ELSE {half} END AS {kind})",
-        f"_shift_right_{bits}(a, n) AS CAST(a >> CAST((n % {bits} + {bits}) % {bits} AS {kind}) AS {kind})",
+        f"_shift_right_{bits}(a, n) AS CAST(CAST(a AS {wide}) >> {count} AS {kind})",
     )
 
 
@@ -36,8 +39,9 @@ CHECKED_MACROS: tuple[str, ...] = tuple(
     "CREATE OR REPLACE MACRO {system}.fn." + text
     for text in (
         *map(_defined, _DOMAINS),
-        *_shift(32, "INTEGER", "BIGINT"),
-        *_shift(64, "BIGINT", "HUGEINT"),
+        *_shift(16, 32, "SMALLINT", "BIGINT"),
+        *_shift(32, 32, "INTEGER", "BIGINT"),
+        *_shift(64, 64, "BIGINT", "HUGEINT"),
         # --- buckets: one with a lower bound that is the higher counts downwards -------------------------------------
         """_bucket_checked(v, lo, hi, n) AS CASE WHEN n <= 0 THEN error('count must be greater than zero')
             WHEN isnan(CAST(v AS DOUBLE)) OR isnan(CAST(lo AS DOUBLE)) OR isnan(CAST(hi AS DOUBLE))
@@ -56,20 +60,21 @@ CHECKED_MACROS: tuple[str, ...] = tuple(
                 ELSE {system}.fn._bucket_share(lo - v, lo - hi, n) + 1 END END""",
         """_width_bucket(v, lo, hi, n) AS CASE
             WHEN v IS NULL OR lo IS NULL OR hi IS NULL OR n IS NULL THEN NULL
-            ELSE CAST({system}.fn._bucket(v, lo, hi, {system}.fn._bucket_checked(v, lo, hi, n)) AS INTEGER) END""",
+            WHEN {system}.fn._bucket_checked(v, lo, hi, n) > 0
+            THEN CAST({system}.fn._bucket(v, lo, hi, CAST(n AS BIGINT)) AS INTEGER) END""",
         # --- times of fields -----------------------------------------------------------------------------------------
         """_date_made(y, m, d) AS CASE WHEN y IS NULL OR m IS NULL OR d IS NULL THEN NULL
             ELSE coalesce(TRY(make_date(CASE WHEN y < 0 THEN y + 1 ELSE nullif(y, 0) END, m, d)),
-                CAST(error('date field value out of range: ' || y || '-' || CASE WHEN abs(m) < 10 AND m >= 0 THEN '0'
-                    ELSE '' END || m || '-' || CASE WHEN abs(d) < 10 AND d >= 0 THEN '0' ELSE '' END || d)
+                CAST(error('date field value out of range: ' || y || '-' || CASE WHEN m BETWEEN 0 AND 9 THEN '0'
+                    ELSE '' END || m || '-' || CASE WHEN d BETWEEN 0 AND 9 THEN '0' ELSE '' END || d)
                     AS DATE)) END""",
         f"""_time_us(h, i, s) AS CASE WHEN {_MADE} THEN NULL
             WHEN h < 0 OR h > 24 OR i < 0 OR i > 59 OR NOT (s >= 0 AND s <= 60)
-                OR CAST(h AS DOUBLE) * 3600 + i * 60 + s > 86400 OR isnan(CAST(s AS DOUBLE))
+                OR CAST(h AS DOUBLE) * 3600 + CAST(i AS DOUBLE) * 60 + s > 86400 OR isnan(CAST(s AS DOUBLE))
             THEN CAST(error('time field value out of range: ' || h || ':' || CASE WHEN i BETWEEN 0 AND 9 THEN '0'
                 ELSE '' END || i || ':' || CASE WHEN s >= 0 AND s < 10 THEN '0' ELSE '' END
                 || {{system}}.fn._float8_out(CAST(s AS DOUBLE))) AS BIGINT)
-            ELSE h * CAST(3600000000 AS BIGINT) + i * CAST(60000000 AS BIGINT)
+            ELSE CAST(h AS BIGINT) * CAST(3600000000 AS BIGINT) + i * CAST(60000000 AS BIGINT)
                 + CAST(round(s * 1000000) AS BIGINT) END""",
         f"""_time_made(h, i, s) AS list_transform([{{system}}.fn._time_us(h, i, s)],
             lambda _us: CASE WHEN _us = {_MIDNIGHT_US} THEN TIME '24:00:00'
@@ -89,8 +94,10 @@ CHECKED_MACROS: tuple[str, ...] = tuple(
             WHEN n > 1114111 THEN error('requested character too large for encoding: ' || n)
             WHEN n BETWEEN 55296 AND 57343 THEN error('requested character not valid for encoding: ' || n)
             ELSE chr(CAST(n AS INTEGER)) END""",
-        "_lpad(s, n, f) AS CASE WHEN f = '' THEN left(s, greatest(n, 0)) ELSE lpad(s, n, f) END",
-        "_rpad(s, n, f) AS CASE WHEN f = '' THEN left(s, greatest(n, 0)) ELSE rpad(s, n, f) END",
+        "_lpad(s, n, f) AS CASE WHEN f = '' AND n > 0 THEN left(s, n) WHEN f = '' AND n <= 0 THEN left(s, 0) "
+        "ELSE lpad(s, n, f) END",
+        "_rpad(s, n, f) AS CASE WHEN f = '' AND n > 0 THEN left(s, n) WHEN f = '' AND n <= 0 THEN left(s, 0) "
+        "ELSE rpad(s, n, f) END",
         """_overlay(s, r, p, n) AS CASE WHEN p < 1 AND s IS NOT NULL AND r IS NOT NULL
                 THEN error('negative substring length not allowed')
             ELSE substring(s, 1, CAST(p - 1 AS BIGINT)) || r || {system}.fn._substring(s, CAST(p AS BIGINT) + n) END""",
@@ -111,6 +118,9 @@ CHECKED_MACROS: tuple[str, ...] = tuple(
                 ELSE translate(e, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz') END)
             WHEN s IS NOT NULL
             THEN CAST([error('string is not a valid identifier: "' || s || '"')] AS VARCHAR[]) END""",
+        f"""_quote_ident(s) AS CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*')
+                AND NOT list_contains({_QUOTED_WORDS}, s) THEN s
+            ELSE '"' || replace(s, '"', '""') || '"' END""",
         """_hex_bytes(s) AS CASE WHEN NOT regexp_full_match(s, '[0-9A-Fa-f]*')
                 THEN error('invalid hexadecimal digit: "' || regexp_extract(s, '[^0-9A-Fa-f]') || '"')
             WHEN length(s) % 2 = 1 THEN error('invalid hexadecimal data: odd number of digits') ELSE unhex(s) END""",

@@ -109,6 +109,10 @@ def replace_function(name: str, arguments: list[exp.Expr], facts: SessionFacts) 
     if name == "current_schema":
         path = facts.schemas(implicit=False)
         return _text(path[0] if path else None)
+    if name == "current_schemas" and any(isinstance(part.unnest(), exp.Cast | exp.Null) for part in arguments):
+        bare = arguments[0].unnest()
+        if isinstance(bare, exp.Null) or isinstance(bare.this, exp.Null):
+            return exp.cast(exp.null(), "TEXT[]", dialect="duckdb")
     if name == "current_schemas":
         implicit = not arguments or (isinstance(arguments[0], exp.Boolean) and bool(arguments[0].this))
         return _texts(facts.schemas(implicit=implicit))

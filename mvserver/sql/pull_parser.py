@@ -138,6 +138,21 @@ def _note_call(found: exp.Expr | None, token: GlotToken, arguments: int | None) 
         call.meta[CALLED] = (name, arguments, token.start)
 
 
+def _cast_behind(found: exp.Expr | None) -> exp.Expr | None:
+    """``date '2024-01-01'::text`` casts the date to text; sqlglot casts the text first, and that to a date."""
+    casts: list[exp.Cast] = []
+    inner = found
+    while isinstance(inner, exp.Cast):
+        casts.append(inner)
+        inner = inner.this
+    if len(casts) > 1 and isinstance(inner, exp.Literal):
+        first, *others = (cast.to for cast in casts)
+        for cast, kind in zip(casts, (*others, first), strict=True):
+            cast.set("to", kind)
+            cast.type = kind
+    return found
+
+
 def _placed(parse: Any) -> Any:
     """The parser of a constant that sqlglot gives no place."""
 
@@ -221,11 +236,13 @@ class PullParser(PostgresParser):
     def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
         """A type stands before a value only in ``type 'text'``; sqlglot would read the arguments of ``date(…)`` or the
         items of ``ARRAY[…]`` as a type's, and then once more."""
-        if self._curr.token_type in self.TYPE_TOKENS and not self._is_typed_text() and not fallback_to_identifier:
+        typed_text = self._curr.token_type in self.TYPE_TOKENS and self._is_typed_text()
+        if self._curr.token_type in self.TYPE_TOKENS and not typed_text and not fallback_to_identifier:
             if parse_interval and self._curr.token_type == TokenType.INTERVAL and (found := self._parse_interval()):
                 return self._parse_column_ops(found)
             return self._parse_column()
-        return super()._parse_type(parse_interval, fallback_to_identifier)
+        value = super()._parse_type(parse_interval, fallback_to_identifier)
+        return _cast_behind(value) if typed_text else value
 
     def _is_typed_text(self) -> bool:
         """Whether a type's name is followed by a text, behind ``(numbers)`` and WITH TIME ZONE where they stand."""

@@ -45,6 +45,8 @@ def _bad_text(type_name: str, value: str) -> SqlError:
         return SqlError(
             sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f'value "{value}" is out of range for type {pg_name(type_name)}'
         )
+    if pg_name(type_name) == "numeric" and re.fullmatch(r"\s*[-+]?\d+\.?\d*\s*", value):
+        return SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow")
     interval = pg_name(type_name) == "interval"
     return SqlError(
         sqlstates.INVALID_DATETIME_FORMAT if interval else sqlstates.INVALID_TEXT_REPRESENTATION,
@@ -59,6 +61,7 @@ _PG_NAMES = {
     "BOOLEAN": "boolean", "UINTEGER": "oid", "STRING_LITERAL": "unknown", "INTEGER_LITERAL": "integer",
     "TIMESTAMP": "timestamp without time zone", "TIMESTAMP WITH TIME ZONE": "timestamp with time zone",
     "DECIMAL": "numeric", "BLOB": "bytea", "INT": "integer",
+    "TIME": "time without time zone", "TIMESTAMPTZ": "timestamp with time zone",
 }  # fmt: skip
 
 
@@ -93,6 +96,8 @@ def _operator_or_function(match: re.Match[str]) -> SqlError:
 
 
 def _out_of_range(match: re.Match[str]) -> SqlError:
+    if pg_name(match["type"]) == "interval":
+        return SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, "interval out of range")
     return SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f"{pg_name(match['type'])} out of range")
 
 
@@ -105,6 +110,9 @@ def _unreadable_time(match: re.Match[str]) -> SqlError:
         )
     return SqlError(sqlstates.INVALID_DATETIME_FORMAT, f'invalid value "{value}" for the pattern')
 
+
+_JSON_KINDS = {"[": "array", "{": "object", '"': "string"}
+_JSON_TARGETS = {"numerical": "integer", "decimal": "numeric", "boolean": "boolean"}
 
 _RULES: tuple[_Rule, ...] = (
     _rule(r"Division by zero", lambda _: SqlError(sqlstates.DIVISION_BY_ZERO, "division by zero")),
@@ -198,7 +206,7 @@ _RULES: tuple[_Rule, ...] = (
         lambda m: _bad_text(m["type"], m["value"]),
     ),
     _rule(
-        r"invalid input syntax for type (?P<type>smallint|integer|bigint|bytea): \"(?P<value>.*)\"",
+        r"invalid input syntax for type (?P<type>smallint|integer|bigint|bytea|boolean): \"(?P<value>.*)\"",
         lambda m: _bad_text(m["type"], m["value"]),
     ),
     _rule(
@@ -232,6 +240,10 @@ _RULES: tuple[_Rule, ...] = (
         lambda _: SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, "timestamp out of range"),
     ),
     _rule(
+        r"time field value out of range: \"(?P<value>(?!\s*\d+:\d).*?)\", expected",
+        lambda m: SqlError(sqlstates.INVALID_DATETIME_FORMAT, f'invalid input syntax for type time: "{m["value"]}"'),
+    ),
+    _rule(
         r"(?:date|time|timestamp)(?:/time)? field value out of range: \"(?P<value>.*?)\"",
         lambda m: SqlError(
             sqlstates.DATETIME_FIELD_OVERFLOW,
@@ -242,6 +254,25 @@ _RULES: tuple[_Rule, ...] = (
     _rule(
         r"Could not convert string .*? to UUID|Could not convert string .*UUID",
         lambda _: SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, "invalid input syntax for type uuid"),
+    ),
+    _rule(
+        r"Cannot concatenate lists of types (?P<left>\S+) and (?P<right>\S+)",
+        lambda m: SqlError(
+            sqlstates.UNDEFINED_FUNCTION,
+            f"operator does not exist: {pg_name(m['left'])} || {pg_name(m['right'])}",
+            hint="No operator matches the given name and argument types. You might need to add explicit type casts.",
+        ),
+    ),
+    _rule(
+        r"Cannot deduce template type .*? in function: '(?P<name>\w+)\(",
+        lambda m: _undefined_function(m),
+    ),
+    _rule(
+        r"[Ff]ailed to cast value to (?P<type>numerical|decimal|boolean): (?P<value>[\[{\"])",
+        lambda m: SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f"cannot cast jsonb {_JSON_KINDS[m['value']]} to type {_JSON_TARGETS[m['type']]}",
+        ),
     ),
     _rule(
         r"Malformed JSON(?P<rest>[^\n]*)",
@@ -257,6 +288,14 @@ _RULES: tuple[_Rule, ...] = (
         lambda _: SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow"),
     ),
     _rule(r"Overflow in \w+ of (?P<type>\w+)", _out_of_range),
+    _rule(r"Overflow in (?P<type>INTERVAL) division", _out_of_range),
+    _rule(
+        r"GROUPING statement cannot be used without groups",
+        lambda _: SqlError(
+            sqlstates.GROUPING_ERROR,
+            "arguments to GROUPING must be grouping expressions of the associated query level",
+        ),
+    ),
     _rule(
         r"cannot take (?P<what>square root|logarithm) of (?P<of>a negative number|zero)",
         lambda m: SqlError(

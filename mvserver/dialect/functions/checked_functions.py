@@ -25,7 +25,7 @@ _BY_NODE: dict[type[exp.Expr], str] = {
     exp.Acos: "_acos", exp.Acosh: "_acosh", exp.Asin: "_asin", exp.Atanh: "_atanh", exp.Cos: "_cos", exp.Cot: "_cot",
     exp.Sin: "_sin", exp.Tan: "_tan", exp.WidthBucket: "_width_bucket", exp.TimeFromParts: "_time_made",
     exp.TimestampFromParts: "_timestamp_made", exp.UnixToTime: "_instant", exp.RegexpCount: "_regexp_count",
-    exp.Exp: "_exp", exp.Pow: "_power", exp.ArrayRemove: "array_remove",
+    exp.Exp: "_exp", exp.ArrayRemove: "array_remove",
 }  # fmt: skip
 """Calls for which a macro of the same arguments stands."""
 _BY_NAME = {
@@ -37,6 +37,8 @@ _BY_NAME = {
 
 def edged(node: exp.Func) -> exp.Expr | None:
     """What stands for the function; None where DuckDB's own is right."""
+    if isinstance(node, exp.Pow):
+        return _call("_power", *map(_double, (node.this, node.expression)))
     if type(node) in _BY_NODE:
         arguments = [node.args[key] for key in node.arg_types if isinstance(node.args.get(key), exp.Expr)]
         return _call(_BY_NODE[type(node)], *arguments)
@@ -52,6 +54,11 @@ def edged(node: exp.Func) -> exp.Expr | None:
         return _call(name, node.this, node.expression, null)
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.IntDiv):  # DuckDB's // of decimals has a fraction
         return _call("div", *map(_numeric, (node.this.left, node.this.right)))
+    if isinstance(node, exp.LogicalAnd | exp.LogicalOr) and isinstance(node.this, exp.Distinct):
+        node.set("this", node.this.expressions[0])  # values that are there twice change nothing
+        return None
+    if isinstance(node, exp.ArrayToString) and is_null(node.expression):
+        return exp.cast(exp.null(), "TEXT", dialect="duckdb")
     if isinstance(node, exp.Chr):
         return _call("_chr", *node.expressions)
     if isinstance(node, exp.Overlay):
@@ -78,6 +85,10 @@ def edged(node: exp.Func) -> exp.Expr | None:
     if isinstance(node, exp.ToNumber):
         raise _refused("function to_number", "Use a cast: replace(text, ',', '')::numeric.")
     return None
+
+
+def _double(operand: exp.Expr) -> exp.Expr:
+    return exp.cast(operand.copy(), "DOUBLE", dialect="duckdb") if operand.is_string else operand
 
 
 def _numeric(operand: exp.Expr) -> exp.Expr:
@@ -183,7 +194,7 @@ def _wide(node: exp.Literal) -> exp.Expr | None:
     least = isinstance(node.parent, exp.Neg) and value == _BIGINT_MAX + 1
     if value <= _BIGINT_MAX or least or isinstance(node.parent, exp.Cast | exp.Limit | exp.Offset | exp.Fetch):
         return None
-    return exp.cast(exp.Literal.string(node.name), f"DECIMAL({NUMERIC_DIGITS_MAX}, 0)", dialect="duckdb")
+    return exp.cast(exp.Literal.string(node.name), f"DECIMAL({len(node.name.lstrip('0'))}, 0)", dialect="duckdb")
 
 
 def overlaps(node: exp.Overlaps) -> exp.Expr:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.dialect.functions import json_operators
+from mvserver.dialect.functions.casts import SHOWN_AS
 from mvserver.dialect.functions.checked_functions import edged, is_null
 from mvserver.dialect.functions.from_text import from_text
 from mvserver.dialect.functions.json_operators import JSON_PATHS
@@ -16,6 +17,8 @@ from mvserver.dialect.guard import function_name
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
 from mvserver.sql.pull_functions import table
+from mvserver.sql.pull_parser import CALLED
+from mvserver.types import oids
 
 
 def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
@@ -23,6 +26,8 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
     name = function_name(node)
     replaced = replace_function(name, _arguments(node), facts)
     if replaced is not None:
+        if name in _NAMES:
+            replaced.meta[SHOWN_AS] = (oids.NAME, -1)
         return replaced
     strict = edged(node)
     if strict is not None:
@@ -70,6 +75,10 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
     return None
 
 
+_NAMES = frozenset({
+    "current_catalog", "current_database", "current_role", "current_schema", "current_user", "session_user", "user",
+})  # fmt: skip
+"""Functions whose result is of type name."""
 _INT4_FUNCTIONS = (exp.Length, exp.StrPosition, exp.ArraySize, exp.BitLength)
 
 
@@ -81,7 +90,10 @@ def _defined(node: exp.Sqrt | exp.Ln | exp.Log) -> exp.Expr:
     positive = exp.Anonymous(this="_positive", expressions=[(last or node.this).copy()])
     if isinstance(node, exp.Ln):
         return exp.Ln(this=positive)
-    return exp.Anonymous(this="log", expressions=[node.this.copy(), positive] if last is not None else [positive])
+    if last is None or node.meta.get(CALLED, ("log",))[0] == "log10":
+        return exp.Anonymous(this="log", expressions=[positive])
+    base = exp.Anonymous(this="_positive", expressions=[node.this.copy()])
+    return exp.Anonymous(this="log", expressions=[base, positive])
 
 
 _EXTRACTED = frozenset({
@@ -214,7 +226,7 @@ def _format(text: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
         if match[2] == "s":
             parts.append(exp.Coalesce(this=shown, expressions=[exp.Literal.string("")]))
         else:
-            name = "quote_ident" if match[2] == "I" else "quote_nullable"
+            name = "_quote_ident" if match[2] == "I" else "quote_nullable"
             parts.append(exp.Anonymous(this=name, expressions=[shown]))
     parts.append(exp.Literal.string(pattern[end:]))
     if "%" in _FORMAT.sub("", pattern):

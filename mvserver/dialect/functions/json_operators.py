@@ -54,15 +54,14 @@ def _constant_keys(node: exp.Expr, operator: str) -> list[str]:
 def adapt_operator(node: exp.Expr) -> exp.Expr | None:
     """What stands for the operator; None where it is none of these."""
     if isinstance(node, exp.JSONBExtract):
-        return _call("json_extract", document(node.this), _text(pointer(_constant_keys(node.expression, "#>"))))
+        return _at(node, _constant_keys(node.expression, "#>"), as_text=False)
     if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar) and _has_empty_key(node.expression):
         name = "json_extract" if isinstance(node, exp.JSONExtract) else "json_extract_string"
         return _call(name, document(node.this), _text("/"))
     if isinstance(node, exp.JSONExtractScalar):
         return _text_of(node)
     if isinstance(node, exp.JSONBExtractScalar):
-        keys = _constant_keys(node.expression, "#>>")
-        return _call("json_extract_string", document(node.this), _text(pointer(keys)))
+        return _at(node, _constant_keys(node.expression, "#>>"), as_text=True)
     if isinstance(node, exp.JSONBContainsTopKey):
         return _has_key(node.this, node.expression)
     if isinstance(node, exp.JSONBContainsAnyTopKeys | exp.JSONBContainsAllTopKeys):
@@ -73,6 +72,12 @@ def adapt_operator(node: exp.Expr) -> exp.Expr | None:
     if isinstance(node, exp.JSONBDeleteAtPath | exp.JSONBPathExists):
         raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "the operators #- and @? are not supported")
     return None
+
+
+def _at(node: exp.Expr, keys: Sequence[str], *, as_text: bool) -> exp.Expr:
+    if any(map(_FROM_THE_END.fullmatch, keys)):
+        return at_path("jsonb_extract_path_text" if as_text else "jsonb_extract_path", [node.this, *map(_text, keys)])
+    return _call("json_extract_string" if as_text else "json_extract", document(node.this), _text(pointer(list(keys))))
 
 
 JSON_PATHS = frozenset({

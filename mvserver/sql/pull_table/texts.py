@@ -54,9 +54,7 @@ TEXTS = (
     function("position", "2", "(text IN text) → integer; (bytea IN bytea) → integer", "position of substring",
         example("position('c' IN 'abc')", "3")),
     function("quote_ident", "1", "(text) → text", "quote an identifier for usage in a querystring",
-        example("quote_ident('Odd name')", '"Odd name"'),
-        macro="(s) AS CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*') THEN s ELSE '\"' || replace(s, '\"', "
-        "'\"\"') || '\"' END"),
+        example("quote_ident('Odd name')", '"Odd name"'), duckdb="_quote_ident"),
     function("quote_literal", "1", "(any) → text", "quote a value for usage in a querystring",
         example("quote_literal('it''s')", "'it''s'"),
         macro="(s) AS '''' || replace(CAST(s AS VARCHAR), '''', '''''') || ''''"),
