@@ -17,7 +17,13 @@ from mvserver.dialect.clauses import check_clause
 from mvserver.dialect.functions import jsonb, long_texts
 from mvserver.dialect.functions.arrays import array_literal, check_shape, compared_array
 from mvserver.dialect.functions.casts import SHOWN_AS, adapt_cast, declared_parameters
-from mvserver.dialect.functions.checked_functions import adapt_constant, interval_constant, interval_quotient, overlaps
+from mvserver.dialect.functions.checked_functions import (
+    adapt_constant,
+    interval_constant,
+    interval_quotient,
+    interval_sum,
+    overlaps,
+)
 from mvserver.dialect.functions.functions import adapt_function
 from mvserver.dialect.functions.json_operators import adapt_operator
 from mvserver.dialect.pull_query import PullQuery
@@ -180,6 +186,8 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         return adapt_constant(node)
     if isinstance(node, exp.Interval):
         return interval_constant(node)
+    if isinstance(node, exp.Add | exp.Sub):
+        return interval_sum(node)
     if isinstance(node, exp.Overlaps):
         return overlaps(node)
     if isinstance(node, exp.Div):

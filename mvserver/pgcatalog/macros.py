@@ -376,7 +376,7 @@ MACROS: tuple[str, ...] = tuple(
             lambda e: CAST(e ->> '$' AS DOUBLE)), n)""",
         """_json_has_token(j, t) AS list_contains(list_transform({system}.fn._json_items(j),
             lambda e: CAST(e AS VARCHAR)), t)""",
-        """_json_has(j, k) AS CASE WHEN j IS NOT NULL THEN CASE json_type(j)
+        """_json_has(j, k) AS CASE WHEN j IS NOT NULL AND k IS NOT NULL THEN CASE json_type(j)
             WHEN 'OBJECT' THEN list_contains(json_keys(j), k)
             WHEN 'ARRAY' THEN {system}.fn._json_has_text(j, k) WHEN 'VARCHAR' THEN (j ->> '$') = k
             ELSE false END END""",

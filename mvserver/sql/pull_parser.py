@@ -54,7 +54,7 @@ _AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.R
 _NOT_WORDS = frozenset({TokenType.NUMBER, TokenType.STRING, TokenType.SENTINEL})
 _LENGTHS = frozenset({TokenType.NUMBER, TokenType.INTERVAL})
 _BALANCE_FROM = 32
-_ONE_UNIT = re.compile(r"\s*[-+]?[0-9.]+\s*[a-zA-Z]*\s*")
+_ONE_UNIT = re.compile(r"\s*-?[0-9]+(?:\.[0-9]+)?\s*[a-zA-Z]*\s*")
 _CHANGES = frozenset({"insert", "update", "delete", "merge"})
 _IS_WHAT = frozenset({"null", "true", "false", "unknown", "distinct", "json", "document", "normalized"})
 _JOIN_WORDS = frozenset(
@@ -376,6 +376,19 @@ class PullParser(PostgresParser):
 
     def _is_array_mark(self) -> bool:
         return self._curr.token_type == TokenType.L_BRACKET and self._next.token_type == TokenType.R_BRACKET
+
+    def _parse_interval(
+        self, require_interval: bool = True, parse_function_unit: bool = True
+    ) -> exp.Add | exp.Interval | None:
+        """sqlglot takes a constant behind ``interval '1 day' +`` for another interval, whatever it is cast to."""
+        following = self._tokens[self._index + 1] if self._index + 1 < self._tokens_size else None
+        behind = following is not None and following.token_type == TokenType.STRING
+        if not (behind and self._curr.token_type == TokenType.INTERVAL):
+            return super()._parse_interval(require_interval, parse_function_unit)
+        self._advance()
+        text = self._parse_primary()
+        assert text is not None  # noqa: S101 - a text is one
+        return self._parse_interval_span(text, parse_function_unit)
 
     def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
         found = super()._parse_interval_span(this, parse_function_unit)

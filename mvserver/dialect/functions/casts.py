@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from mvserver import interrupts, sqlstates
 from mvserver.dialect.functions import enums
-from mvserver.dialect.functions.arrays import array_literal, shape
+from mvserver.dialect.functions.arrays import array_literal, no_array, shape
 from mvserver.dialect.functions.checked_functions import plain_number
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import REG_TYPES, SessionFacts, replace_reg_cast
@@ -79,7 +79,10 @@ def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
         literal = array_literal(cast.this)
         if literal is not None:
             cast.set("this", literal)
+    malformed = cast.this.name if declared and isinstance(cast.this, exp.Literal) and cast.this.is_string else None
     adapted = _adapted(cast, facts)
+    if malformed is not None:
+        raise no_array(malformed)
     written = len(shape(cast.this.unnest())) if declared else 0
     if isinstance(adapted, exp.Cast) and declared:
         for _ in range((written or declared) - 1):
@@ -169,11 +172,7 @@ def constant_of(literal: exp.Literal, kind: str) -> exp.Expr:
     elif kind.endswith("[]"):
         array = array_literal(literal)
         if array is None:
-            raise SqlError(
-                sqlstates.INVALID_TEXT_REPRESENTATION,
-                f'malformed array literal: "{literal.name}"',
-                detail='Array value must start with "{" or dimension information.',
-            )
+            raise no_array(literal.name)
         made.set("this", array)
     else:
         _read_constant(made, _type_text(made.to), is_array=False)

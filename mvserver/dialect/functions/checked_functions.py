@@ -215,6 +215,15 @@ def interval_quotient(node: exp.Div) -> exp.Expr | None:
     return exp.Anonymous(this="_interval_quotient", expressions=[node.this, node.expression])  # not copies, as above
 
 
+def interval_sum(node: exp.Add | exp.Sub) -> exp.Expr | None:
+    """``interval '1 day' + '2 hours'``: the text beside an interval is one."""
+    for text, other in ((node.left, node.right), (node.right, node.left)):
+        if isinstance(text, exp.Literal) and text.is_string and _is_interval(other):
+            text.replace(exp.Interval(this=exp.Literal.string(intervals.written(text.name))))
+            return node
+    return None
+
+
 def _is_interval(node: exp.Expr) -> bool:
     bare = node.unnest()
     if isinstance(bare, exp.Add | exp.Sub):

@@ -306,14 +306,19 @@ def add_missing(tree: exp.Expr, type_of: TypeOf) -> bool:
 
 
 def _with_time(node: exp.Binary, type_of: TypeOf) -> exp.Expr | None:
-    """``timestamp + time`` and ``time * 2``: the time of day as an interval."""
+    """``timestamp + time`` and ``time * 2``: the time of day as an interval. ``date + bigint``: days are integers."""
     kinds = type_of(node.left), type_of(node.right)
+    if "BIGINT" in kinds and "DATE" in kinds and isinstance(node, exp.Add | exp.Sub):  # of generate_series in FROM
+        days = node.copy()
+        side = days.left if kinds[0] == "BIGINT" else days.right
+        side.replace(exp.cast(side.copy(), "INT", dialect="duckdb"))
+        return days
     if kinds.count("TIME") != 1:
         return None
     time, other = (node.left, kinds[1]) if kinds[0] == "TIME" else (node.right, kinds[0])
     number = other in (*_INTEGERS, *_FLOATS) or other.startswith("DECIMAL")
     moved = other.startswith("TIMESTAMP") and (isinstance(node, exp.Add) or time is node.right)
-    moved = moved or (other == "INTERVAL" and isinstance(node, exp.Sub) and time is node.right)
+    moved = moved or (other in ("INTERVAL", "DATE") and isinstance(node, exp.Sub) and time is node.right)
     scaled = number and (isinstance(node, exp.Mul) or (isinstance(node, exp.Div) and time is node.left))
     if isinstance(node, exp.Mul | exp.Div) and not scaled:
         return None
