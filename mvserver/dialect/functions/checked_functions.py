@@ -6,6 +6,7 @@ What is rewritten here needs no types; what does is in ``operand_types``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
 from sqlglot import exp
@@ -35,15 +36,35 @@ _BY_NAME = {
 """Those that the parser has no node for."""
 
 
+_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("_acos", "_acosh", "_asin", "_atanh", "_cos", "_cot", "_sin", "_tan", "_instant"), ("DOUBLE",)),
+    "_width_bucket": ("DOUBLE", "DOUBLE", "DOUBLE", "INTEGER"), "_date_made": ("INTEGER",) * 3,
+    "_time_made": ("INTEGER", "INTEGER", "DOUBLE"), "_timestamp_made": (*("INTEGER",) * 5, "DOUBLE"),
+    "_timestamptz_made": (*("INTEGER",) * 5, "DOUBLE", "TEXT"),
+}  # fmt: skip
+"""DuckDB's types of arguments: a macro does not tell them to a parameter of unknown type."""
+
+
+def _checked(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
+    kinds = _ARGUMENTS.get(name, ())
+    typed = [
+        exp.cast(part.copy(), kinds[at], dialect="duckdb")
+        if at < len(kinds) and isinstance(part, exp.Parameter)
+        else part
+        for at, part in enumerate(arguments)
+    ]
+    return _call(name, *typed)
+
+
 def edged(node: exp.Func) -> exp.Expr | None:
     """What stands for the function; None where DuckDB's own is right."""
     if isinstance(node, exp.Pow):
         return _call("_power", *map(_double, (node.this, node.expression)))
     if type(node) in _BY_NODE:
         arguments = [node.args[key] for key in node.arg_types if isinstance(node.args.get(key), exp.Expr)]
-        return _call(_BY_NODE[type(node)], *arguments)
+        return _checked(_BY_NODE[type(node)], arguments)
     if isinstance(node, exp.Anonymous) and node.name.lower() in _BY_NAME:
-        return _call(_BY_NAME[node.name.lower()], *node.expressions)
+        return _checked(_BY_NAME[node.name.lower()], node.expressions)
     if isinstance(node, exp.Substring):
         return _bounded_substring(node)
     if isinstance(node, exp.SplitPart):
