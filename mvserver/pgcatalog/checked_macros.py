@@ -255,6 +255,10 @@ CHECKED_MACROS: tuple[str, ...] = tuple(
                 THEN error('negative substring length not allowed')
             ELSE substring(s, 1, CAST(p - 1 AS BIGINT)) || r || {system}.fn._substring(s, CAST(p AS BIGINT) + n) END""",
         "_overlay_all(s, r, p) AS {system}.fn._overlay(s, r, p, length(r))",
+        """_texts_joined(a, s) AS CASE WHEN len(a) = 0 THEN '' ELSE list_reduce(a, lambda e, f: e || s || f) END""",
+        """_array_joined(a, s, n) AS CASE WHEN a IS NOT NULL AND s IS NOT NULL THEN {system}.fn._texts_joined(
+            list_filter(list_transform(a, lambda e: coalesce(CAST(e AS VARCHAR), CAST(n AS VARCHAR))),
+                lambda e: e IS NOT NULL), s) END""",
         """_regexp_count(s, p) AS CASE WHEN p IS NOT NULL THEN CAST(len(regexp_extract_all(s, p)) AS INTEGER) END""",
         "_regexp_split(s, p) AS CASE WHEN p IS NOT NULL THEN regexp_split_to_array(s, p) END",
         """_regexp_replace_from(s, p, b, n) AS CASE

@@ -78,8 +78,8 @@ def edged(node: exp.Func) -> exp.Expr | None:
     if isinstance(node, exp.LogicalAnd | exp.LogicalOr) and isinstance(node.this, exp.Distinct):
         node.set("this", node.this.expressions[0])  # values that are there twice change nothing
         return None
-    if isinstance(node, exp.ArrayToString) and is_null(node.expression):
-        return exp.cast(exp.null(), "TEXT", dialect="duckdb")
+    if isinstance(node, exp.ArrayToString):
+        return _items_joined(node)
     if isinstance(node, exp.Chr):
         return _call("_chr", *node.expressions)
     if isinstance(node, exp.Overlay):
@@ -138,6 +138,15 @@ def _bounded_substring(node: exp.Substring) -> exp.Expr | None:
     if _is_natural(start, least=1) and (length is None or _is_natural(length, least=0)):
         return None
     return _call("_substring", node.this, start, length)
+
+
+def _items_joined(node: exp.ArrayToString) -> exp.Expr | None:
+    """DuckDB's own takes a constant between the items."""
+    if is_null(node.expression):
+        return exp.cast(exp.null(), "TEXT", dialect="duckdb")
+    if isinstance(node.expression, exp.Literal | exp.Parameter):
+        return None
+    return _call("_array_joined", node.this, node.expression, node.args.get("null") or exp.null())
 
 
 def _overlaid(node: exp.Overlay) -> exp.Expr:

@@ -38,7 +38,7 @@ def concerns(node: exp.Expr) -> bool:
     if isinstance(node, _COMPARISONS):
         return _is_text(node.left) != _is_text(node.right) or _may_be_document(node.left)
     if isinstance(node, exp.Anonymous):
-        return node.name.lower() in (*_DIVISORS, "log", "array_to_string", "to_hex")
+        return node.name.lower() in (*_DIVISORS, "log", "array_to_string", "_array_joined", "to_hex")
     if isinstance(node, exp.Bracket):
         return not isinstance(node.this.unnest(), exp.Array) or not all(map(_is_natural, node.expressions))
     return isinstance(node, _NODES)
@@ -63,7 +63,7 @@ def rewritten(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
     if isinstance(node, exp.Sign):
         exact = type_of(node.this).startswith("DECIMAL")
         return _cast(node, "DECIMAL(38, 0)" if exact else "DOUBLE")
-    if isinstance(node, exp.Anonymous) and node.name.lower() == "array_to_string":
+    if isinstance(node, exp.Anonymous) and node.name.lower() in ("array_to_string", "_array_joined"):
         return _joined_items(node, node.expressions[0], type_of)
     if isinstance(node, exp.Anonymous) and node.name.lower() == "to_hex":
         return _call("_to_hex_32", *node.expressions) if type_of(node.expressions[0]) in _INT4 else None
