@@ -255,7 +255,11 @@ CHECKED_MACROS: tuple[str, ...] = tuple(
                 THEN error('negative substring length not allowed')
             ELSE substring(s, 1, CAST(p - 1 AS BIGINT)) || r || {system}.fn._substring(s, CAST(p AS BIGINT) + n) END""",
         "_overlay_all(s, r, p) AS {system}.fn._overlay(s, r, p, length(r))",
-        """_texts_joined(a, s) AS CASE WHEN len(a) = 0 THEN '' ELSE list_reduce(a, lambda e, f: e || s || f) END""",
+        # DuckDB joins by a constant only: by one that no item has, since each chr(1) in them is followed by an a
+        "_marked(s) AS replace(s, chr(1), chr(1) || 'a')",
+        """_texts_joined(a, s) AS CASE WHEN len(a) = 0 THEN '' ELSE replace({system}.fn._replace(
+            array_to_string(list_transform(a, lambda e: {system}.fn._marked(e)), chr(1) || 'b'), chr(1) || 'b',
+            {system}.fn._marked(s)), chr(1) || 'a', chr(1)) END""",
         """_array_joined(a, s, n) AS CASE WHEN a IS NOT NULL AND s IS NOT NULL THEN {system}.fn._texts_joined(
             list_filter(list_transform(a, lambda e: coalesce(CAST(e AS VARCHAR), CAST(n AS VARCHAR))),
                 lambda e: e IS NOT NULL), s) END""",

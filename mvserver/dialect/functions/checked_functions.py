@@ -156,7 +156,10 @@ def _overlaid(node: exp.Overlay) -> exp.Expr:
 
 
 def _is_text_with_characters(fill: exp.Expr | None) -> bool:
-    return fill is None or (isinstance(fill, exp.Literal) and bool(fill.name))
+    bare = fill.unnest() if fill is not None else None
+    while isinstance(bare, exp.Cast):
+        bare = bare.this.unnest()
+    return fill is None or (isinstance(bare, exp.Literal) and bool(bare.name))
 
 
 def _is_natural(node: exp.Expr, *, least: int) -> bool:
