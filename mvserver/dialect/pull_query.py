@@ -19,6 +19,8 @@ from mvserver.dialect.typing.typed_rewrites import TypedRewriting
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts
 
+_MAY_BE_ADDED = (sqlstates.UNDEFINED_FUNCTION, sqlstates.DATATYPE_MISMATCH)
+
 
 @dataclass(eq=False)
 class PullQuery:
@@ -87,7 +89,7 @@ class TypedPullQuery:
         try:
             return self._bind()
         except SqlError as error:
-            if error.sqlstate not in (sqlstates.UNDEFINED_FUNCTION, sqlstates.DATATYPE_MISMATCH):
+            if error.sqlstate not in _MAY_BE_ADDED:
                 raise
             if not self.rewriting().add_missing():
                 raise

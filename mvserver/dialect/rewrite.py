@@ -16,8 +16,14 @@ from mvserver.dialect import output_names, signals
 from mvserver.dialect.clauses import check_clause
 from mvserver.dialect.functions import jsonb, long_texts
 from mvserver.dialect.functions.arrays import array_literal, check_shape, compared_array
-from mvserver.dialect.functions.casts import adapt_cast, declared_parameters
-from mvserver.dialect.functions.checked_functions import adapt_constant, interval_constant, interval_quotient, overlaps
+from mvserver.dialect.functions.casts import SHOWN_AS, adapt_cast, declared_parameters
+from mvserver.dialect.functions.checked_functions import (
+    adapt_constant,
+    interval_constant,
+    interval_quotient,
+    interval_sum,
+    overlaps,
+)
 from mvserver.dialect.functions.functions import adapt_function
 from mvserver.dialect.functions.json_operators import adapt_operator
 from mvserver.dialect.pull_query import PullQuery
@@ -25,6 +31,7 @@ from mvserver.dialect.typing.row_values import compared_rows
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
 from mvserver.pgcatalog.static_data import procedure_columns
+from mvserver.types import oids
 
 Pass = Callable[[PullQuery], None]
 
@@ -179,9 +186,12 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         return adapt_constant(node)
     if isinstance(node, exp.Interval):
         return interval_constant(node)
+    if isinstance(node, exp.Add | exp.Sub):
+        return interval_sum(node)
     if isinstance(node, exp.Overlaps):
         return overlaps(node)
     if isinstance(node, exp.Div):
+        node.set("typed", None)  # sqlglot would cast a quotient of integers to bigint
         return interval_quotient(node)
     if isinstance(node, exp.Array):
         check_shape(node)
@@ -215,6 +225,8 @@ def _bare_session_name(node: exp.Column, facts: SessionFacts) -> exp.Expr | None
     name = node.name.lower()
     if name in ("current_catalog", "current_user", "session_user", "current_role", "current_schema", "user"):
         value = replace_function(name, [], facts)
+        if value is not None:
+            value.meta[SHOWN_AS] = (oids.NAME, -1)
         listed = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
         return exp.alias_(value, name, quoted=True) if listed and value is not None else value
     return None

@@ -60,9 +60,9 @@ from tests.serving.world import OTHER_ID, SCOPE, TYPES_ID, VISITS_ID, World
         ("EXISTS (SELECT 1 FROM visits)", "exists", 16, True),
         ("pg_typeof(1.5)", "pg_typeof", 25, "numeric"),
         ("pg_typeof('a'::text)", "pg_typeof", 25, "text"),
-        ("current_database()", "current_database", 25, "postgres"),
-        ("current_user", "current_user", 25, "postgres"),
-        ("current_schema()", "current_schema", 25, "public"),
+        ("current_database()", "current_database", 19, "postgres"),
+        ("current_user", "current_user", 19, "postgres"),
+        ("current_schema()", "current_schema", 19, "public"),
         ("pg_catalog.lower('A')", "lower", 25, "a"),
     ],
 )

@@ -44,6 +44,8 @@ def _made(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
 
 _OF_BYTES = frozenset({"strpos", "overlay", "btrim", "ltrim", "rtrim"})
 """Their second argument is bytes too; a text constant is read as them."""
+_MADE = {"_substring": "substring", "_overlay": "overlay", "_overlay_all": "overlay"}
+"""By the macros of texts that stand for them already."""
 _TRIMMED = {"": "btrim", "BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
@@ -57,16 +59,14 @@ def _call_of(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
         return "substring", _present(node.this, node.args.get("start"), node.args.get("length"))
     if isinstance(node, exp.StrPosition):
         return "strpos", [node.this, node.args["substr"]]
-    if isinstance(node, exp.Overlay):
-        return "overlay", _present(node.this, node.expression, node.args.get("from_"), node.args.get("for_"))
     if isinstance(node, exp.Trim) and node.expression is not None:
         return _TRIMMED[(node.args.get("position") or "").upper()], [node.this, node.expression]
     if isinstance(node, exp.GroupConcat):
         first = node.this.this if isinstance(node.this, exp.Order | exp.Distinct) else node.this
         return "string_agg", [first]
     if isinstance(node, exp.Anonymous):
-        if node.name == "_substring":
-            return "substring", list(node.expressions)
+        if node.name in _MADE:
+            return _MADE[node.name], list(node.expressions)
         if node.name in ("btrim", "ltrim", "rtrim") and len(node.expressions) == 2:
             return node.name, list(node.expressions)
         if node.name == "bit_length" and len(node.expressions) == 1:
