@@ -31,7 +31,7 @@ _TYPE_ALIASES: dict[str, str] = {
 }  # fmt: skip
 
 
-def _target(cast: exp.Cast) -> tuple[str, bool]:
+def target_of(cast: exp.Cast) -> tuple[str, bool]:
     """The target's lower-case name without its schema, and whether it is an array of it."""
     to = cast.to
     if isinstance(to, exp.DataType):
@@ -48,7 +48,7 @@ def declared_parameters(tree: exp.Expr) -> dict[int, int]:
     found: dict[int, int] = {}
     for node in interrupts.asking(tree.find_all(exp.Parameter)):
         if node.name.isdigit() and isinstance(node.parent, exp.Cast):
-            name, is_array = _target(node.parent)
+            name, is_array = target_of(node.parent)
             oid = _DECLARED_OIDS.get(name)
             if oid is not None and not is_array:
                 found[int(node.name)] = oid
@@ -88,13 +88,13 @@ def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
 
 
 def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
-    name, is_array = _target(cast)
+    name, is_array = target_of(cast)
     _refuse_type(name)
     if name in REG_TYPES and not is_array:
         outer = cast.parent
         while isinstance(outer, exp.Paren):
             outer = outer.parent
-        shown = isinstance(outer, exp.Cast) and _target(outer)[0] in _TEXT_TYPES
+        shown = isinstance(outer, exp.Cast) and target_of(outer)[0] in _TEXT_TYPES
         shown = shown or (isinstance(outer, exp.Select | exp.Alias) and cast.arg_key in ("expressions", "this"))
         shown = shown or isinstance(outer, exp.DPipe | exp.Concat)
         return replace_reg_cast(name, cast.this, facts, as_text=shown)

@@ -49,6 +49,7 @@ from mvserver.serving.fast.shared import SharedReads
 from mvserver.serving.fast.templates import can_stand, stands_for, template_of
 from mvserver.serving.plan.binder import DuckBinders
 from mvserver.serving.plan.name_resolution import NameResolver
+from mvserver.serving.plan.parameter_types import with_inferred
 from mvserver.serving.plan.plan_cache import PlanCache
 from mvserver.serving.plan.plans import plan_of, plan_of_sleep, signalling
 from mvserver.sql.dialect import parse_pull
@@ -224,6 +225,7 @@ class DuckPullService:
         reads = resolver.reads
         refuse_if_stopped(stopped)
         kind = classify.kind_of(request.select, reads.views)
+        oids = with_inferred(tree, oids)
         own_types = enums.types_of(oids, snapshot.enums)
         query = PullQuery(
             tree, facts, bool(reads.system), bool(reads.views), oids, own_types, scope.time_zone, kind, request.sent
