@@ -20,6 +20,7 @@ from mvserver.dialect.functions.casts import adapt_cast, declared_parameters
 from mvserver.dialect.functions.checked_functions import adapt_constant, interval_constant, interval_quotient, overlaps
 from mvserver.dialect.functions.functions import adapt_function
 from mvserver.dialect.functions.json_operators import adapt_operator
+from mvserver.dialect.functions.pattern_arrays import any_pattern
 from mvserver.dialect.pull_query import PullQuery
 from mvserver.dialect.typing.row_values import compared_rows
 from mvserver.errors import SqlError
@@ -98,6 +99,8 @@ def _operators(query: PullQuery) -> None:
 
 
 def _patterns(query: PullQuery) -> None:
+    _replace_each(query, exp.Like, any_pattern)
+    _replace_each(query, exp.ILike, any_pattern)
     _replace_each(query, exp.Like, _escaped_by_backslash)
     _replace_each(query, exp.ILike, _escaped_by_backslash)
 
@@ -191,6 +194,8 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         check_clause(node)
     if isinstance(node, exp.Window) and isinstance(node.this, exp.Ntile):
         return exp.cast(node.copy(), "INT", dialect="duckdb")
+    if isinstance(node, exp.Ordered) and isinstance(node.this.unnest(), exp.Parameter):
+        node.set("this", exp.cast(node.this.unnest().copy(), "TEXT", dialect="duckdb"))  # a constant: no order
     if isinstance(node, exp.SimilarTo):
         return _similar(node)
     if isinstance(node, exp.Collate):

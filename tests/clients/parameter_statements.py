@@ -8,7 +8,9 @@ _ARITHMETIC = [
     for operand in _NUMBERS
     for form in ("x + $1", "$1 + x", "x - $1", "$1 - x", "x * $1", "$1 * x", "x / $1", "$1 / x")
 ]
-_REMAINDERS = [form.replace("x", operand) for operand in ("id", "small", "big", "amount") for form in ("x % $1", "$1 % x")]
+_REMAINDERS = [
+    form.replace("x", operand) for operand in ("id", "small", "big", "amount") for form in ("x % $1", "$1 % x")
+]
 _TIMES = (
     "day + $1", "$1 + day", "day - $1", "$1 - day", "moment + $1", "moment - $1", "instant + $1", "instant - $1",
     "$1 + moment", "$1 - moment", "$1 + instant", "$1 - instant", "(moment - moment) + $1", "(moment - moment) * $1",
@@ -82,7 +84,18 @@ _WINDOWS = (
     "sum(id + $1) over (order by id)", "row_number() over (order by id) <= $1",
 )  # fmt: skip
 
-EXPRESSIONS = (*_ARITHMETIC, *_REMAINDERS, *_TIMES, *_TEXTS, *_COMPARISONS, *_CHOICES, *_CASTS, *_FUNCTIONS, *_AGGREGATES, *_WINDOWS)
+EXPRESSIONS = (
+    *_ARITHMETIC,
+    *_REMAINDERS,
+    *_TIMES,
+    *_TEXTS,
+    *_COMPARISONS,
+    *_CHOICES,
+    *_CASTS,
+    *_FUNCTIONS,
+    *_AGGREGATES,
+    *_WINDOWS,
+)
 
 QUERIES = (
     "SELECT id FROM shop ORDER BY id LIMIT $1", "SELECT id FROM shop ORDER BY id LIMIT $1 OFFSET $2", "SELECT id FROM shop OFFSET $1",

@@ -84,7 +84,9 @@ class _Inference:
 
     def _with(self, query: exp.Expr) -> None:
         clause = query.args.get("with_")
-        for cte in clause.expressions if clause is not None else ():
+        if clause is None:
+            return
+        for cte in clause.expressions:
             name = _folded(cte.args["alias"].this)
             if clause.args.get("recursive"):
                 self._ctes[name] = None
@@ -143,8 +145,10 @@ class _Inference:
             else:
                 items.append((_folded(item.args["alias"]) if isinstance(item, exp.Alias) else item.output_name,
                               self.type_of(bare), bare))  # fmt: skip
-        nested = isinstance(select.parent, exp.SetOperation) or isinstance(select.parent, exp.Subquery) and isinstance(
-            select.parent.parent, exp.SetOperation
+        nested = (
+            isinstance(select.parent, exp.SetOperation)
+            or isinstance(select.parent, exp.Subquery)
+            and isinstance(select.parent.parent, exp.SetOperation)
         )
         if nested:
             return items

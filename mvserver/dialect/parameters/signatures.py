@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib import resources
 
 from mvserver.pgcatalog import static_data
 from mvserver.types import oids
@@ -51,37 +52,17 @@ def _implicit_casts() -> frozenset[tuple[int, int]]:
 
 
 @cache
-def _operators() -> dict[str, tuple[Signature, ...]]:
-    """By symbol; those before an operand have one argument."""
-    names, rows = static_data.rows_of("pg_operator")
-    symbol, left, right, result = (names.index(name) for name in ("oprname", "oprleft", "oprright", "oprresult"))
-    found: dict[str, list[Signature]] = {}
-    for row in rows:
-        types = tuple(oid for oid in (int(row[left] or 0), int(row[right] or 0)) if oid)
-        found.setdefault(row[symbol] or "", []).append(Signature(types, int(row[result] or 0)))
-    return {name: tuple(all_of_name) for name, all_of_name in found.items()}
-
-
-@cache
-def _functions() -> dict[str, tuple[Signature, ...]]:
-    names, rows = static_data.rows_of("pg_proc")
-    columns = ("proname", "proargtypes", "prorettype", "pronargdefaults", "provariadic", "proargnames", "proargmodes")
-    name, types, result, defaults, variadic, labels, modes = (names.index(column) for column in columns)
-    found: dict[str, list[Signature]] = {}
-    for row in rows:
-        arguments = tuple(int(part) for part in (row[types] or "").split())
-        all_labels = (row[labels] or "{}").strip("{}").split(",")
-        all_modes = (row[modes] or "{}").strip("{}").split(",")
-        inputs = [
-            label for at, label in enumerate(all_labels) if label and (row[modes] is None or all_modes[at] in "ibv")
-        ]
-        found.setdefault(row[name] or "", []).append(
+def _recorded() -> dict[tuple[str, str], tuple[Signature, ...]]:
+    """By kind ("o" for operators, "f" for functions) and name. An operator before its operand has one argument."""
+    found: dict[tuple[str, str], list[Signature]] = {}
+    for line in resources.files(__package__).joinpath("signatures.tsv").read_text(encoding="utf-8").splitlines():
+        kind, name, arguments, result, optional, variadic, names = line.split("\t")
+        found.setdefault((kind, name), []).append(
             Signature(
-                arguments, int(row[result] or 0), int(row[defaults] or 0), (row[variadic] or "0") != "0",
-                tuple(inputs) if len(inputs) == len(arguments) else (),
+                tuple(map(int, arguments.split())), int(result), int(optional), variadic == "1", tuple(names.split())
             )
-        )  # fmt: skip
-    return {each: tuple(all_of_name) for each, all_of_name in found.items()}
+        )
+    return {key: tuple(signatures) for key, signatures in found.items()}
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
@@ -155,7 +136,7 @@ def _resolved(signature: Signature, given: Sequence[int]) -> Signature | None:
 # --- choices ----------------------------------------------------------------------------------------------------------
 def operator(symbol: str, types: Sequence[int]) -> Signature | None:
     """That of the operands' types; None where there is none, or no single one."""
-    candidates = [each for each in _operators().get(symbol, ()) if len(each.arguments) == len(types)]
+    candidates = [each for each in _recorded().get(("o", symbol), ()) if len(each.arguments) == len(types)]
     if len(types) == 2 and oids.UNKNOWN in types and set(types) != {oids.UNKNOWN}:
         known = next(oid for oid in types if oid != oids.UNKNOWN)
         same = [each for each in candidates if each.arguments == (known, known)]
@@ -166,20 +147,24 @@ def operator(symbol: str, types: Sequence[int]) -> Signature | None:
 
 def function(name: str, types: Sequence[int]) -> Signature | None:
     """That of the arguments' types; None where there is none, or no single one."""
-    candidates = [found for each in _functions().get(name, ()) if (found := _of_length(each, len(types))) is not None]
+    candidates = [
+        found for each in _recorded().get(("f", name), ()) if (found := _of_length(each, len(types))) is not None
+    ]
     return _chosen(candidates, types)
 
 
 def named_arguments(name: str) -> Sequence[Signature]:
     """The functions of a name whose arguments have names."""
-    return [each for each in _functions().get(name, ()) if each.names]
+    return [each for each in _recorded().get(("f", name), ()) if each.names]
 
 
 def _of_length(signature: Signature, count: int) -> Signature | None:
     declared = signature.arguments
     if signature.variadic and count >= len(declared):
         last = declared[-1]
-        item = {_ANYCOMPATIBLEARRAY: _ANYCOMPATIBLE, oids.ANYARRAY: _ANYELEMENT}.get(last, oids.element_of(last) or last)
+        item = {_ANYCOMPATIBLEARRAY: _ANYCOMPATIBLE, oids.ANYARRAY: _ANYELEMENT}.get(
+            last, oids.element_of(last) or last
+        )
         return replace(signature, arguments=(*declared[:-1], *[item] * (count - len(declared) + 1)))
     if len(declared) - signature.optional <= count <= len(declared):
         return replace(signature, arguments=declared[:count])
@@ -222,7 +207,9 @@ def _selected(candidates: list[Signature], types: Sequence[int]) -> list[Signatu
         else:
             accepted.clear()
             break
-        preferred = any(_is_preferred(each.arguments[at]) for each in left if category_of(each.arguments[at]) == category)
+        preferred = any(
+            _is_preferred(each.arguments[at]) for each in left if category_of(each.arguments[at]) == category
+        )
         accepted[at] = category, preferred
     if accepted:
         kept = [each for each in left if all(_accepts(each.arguments[at], *accepted[at]) for at in open_places)]

@@ -1,0 +1,83 @@
+"""The parameters that stand where DuckDB, or a rewriting of the query, needs a constant.
+
+Such a query is planned anew with each value (``PullPlan.constants``). To describe it, a sample stands for the value: the
+types of the columns do not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from mvserver import interrupts
+from mvserver.dialect.parameters.calls import call_of
+from mvserver.types import oids
+
+_BY_ARGUMENT: dict[tuple[str, int], str] = {
+    ("date_trunc", 0): "'day'", ("date_trunc", 2): "'UTC'", ("date_part", 0): "'day'", ("extract", 0): "'day'",
+    ("to_char", 1): "''", ("to_date", 1): "'YYYY'", ("to_timestamp", 1): "'YYYY'", ("convert_from", 1): "'UTF8'",
+    ("convert_to", 1): "'UTF8'", ("encode", 1): "'hex'", ("decode", 1): "'hex'", ("format", 0): "",
+    ("regexp_match", 1): "'.'", ("regexp_replace", 1): "'.'", ("regexp_replace", 2): "''", ("regexp_replace", 3): "'g'",
+    ("round", 1): "0", ("trunc", 1): "0", ("percentile_cont", 0): "0.5", ("percentile_disc", 0): "0.5",
+    ("jsonb_set", 1): "'{a}'", ("set_config", 0): "'application_name'", ("set_config", 1): "''",
+    ("set_config", 2): "true", ("jsonb_insert", 1): "'{a}'",
+}  # fmt: skip
+"""By function and place of the argument."""
+
+_BY_OPERATOR: dict[type[exp.Expr], str] = {
+    exp.SimilarTo: "''", exp.JSONBExtract: "'{a}'", exp.JSONBExtractScalar: "'{a}'", exp.JSONBContainsAnyTopKeys: "'{a}'",
+    exp.JSONBContainsAllTopKeys: "'{a}'", exp.JSONBDeleteAtPath: "'{a}'",
+}  # fmt: skip
+
+
+def find(tree: exp.Expr, types: Sequence[int]) -> dict[int, str]:
+    """By number a sample of the constant, as the text of a query has it. ``types`` are those of the parameters."""
+    found: dict[int, str] = {}
+    for node in interrupts.asking(tree.find_all(exp.Parameter)):
+        if node.name.isdigit() and int(node.name) not in found:
+            sample = _sample(node, types)
+            if sample is not None:
+                found[int(node.name)] = sample
+    return found
+
+
+def _sample(parameter: exp.Parameter, types: Sequence[int]) -> str | None:
+    place: exp.Expr = parameter
+    while isinstance(place.parent, exp.Paren | exp.Cast):
+        place = place.parent
+    parent = place.parent
+    if isinstance(parent, exp.ArrayContainsAll | exp.ArrayContainedBy):
+        number = int(parameter.name)
+        return "'{}'" if number <= len(types) and types[number - 1] in (oids.JSONB, oids.JSON) else None
+    if type(parent) in _BY_OPERATOR and parent is not None and place is parent.args.get("expression"):
+        return _BY_OPERATOR[type(parent)]
+    if isinstance(parent, exp.Limit | exp.Offset) and _is_correlated(parent):
+        return "1"
+    call = call_of(parent) if parent is not None else None
+    if call is None:
+        return None
+    name, arguments = call
+    for at, argument in enumerate(arguments):
+        if argument is place and (name, at) in _BY_ARGUMENT:
+            return _format_sample(len(arguments)) if name == "format" else _BY_ARGUMENT[name, at]
+    return None
+
+
+def _format_sample(arguments: int) -> str:
+    return "'" + "%s" * (arguments - 1) + "'"
+
+
+def _is_correlated(clause: exp.Expr) -> bool:
+    """Whether it may be evaluated for each row of a query around it: its query is LATERAL, or no relation of FROM."""
+    node = clause.parent
+    while node is not None and node.parent is not None:
+        outer = node.parent
+        if isinstance(outer, exp.Lateral):
+            return True
+        if isinstance(node, exp.Query) and not isinstance(
+            outer, exp.Query | exp.From | exp.Join | exp.CTE | exp.With | exp.Paren
+        ):
+            return True
+        node = outer
+    return False
