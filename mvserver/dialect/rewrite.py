@@ -21,6 +21,7 @@ from mvserver.dialect.functions.checked_functions import adapt_constant, interva
 from mvserver.dialect.functions.functions import adapt_function
 from mvserver.dialect.functions.json_operators import adapt_operator
 from mvserver.dialect.functions.pattern_arrays import any_pattern
+from mvserver.dialect.parameters import constant_places
 from mvserver.dialect.pull_query import PullQuery
 from mvserver.dialect.typing.row_values import compared_rows
 from mvserver.errors import SqlError
@@ -42,6 +43,11 @@ def _name_outputs(query: PullQuery) -> None:
 
 def _take_signals(query: PullQuery) -> None:
     query.signalled = signals.take(query.tree, query.facts)
+
+
+def _null_constants(query: PullQuery) -> None:
+    with query.rooted() as root:
+        constant_places.replace_nulls(root)
 
 
 def _json_arrows(query: PullQuery) -> None:
@@ -123,6 +129,7 @@ def _long_texts(query: PullQuery) -> None:
 BY_TEXT: tuple[Pass, ...] = (
     _name_outputs,
     _take_signals,
+    _null_constants,
     _json_arrows,
     _note_types,
     _json_changes,
@@ -192,6 +199,8 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         node.set("offset", 1)  # from where subscripts count in DuckDB, too
     if isinstance(node, exp.Limit | exp.Offset | exp.Select):
         check_clause(node)
+    if isinstance(node, exp.PercentileCont | exp.PercentileDisc):
+        _check_fraction(node.this)
     if isinstance(node, exp.Window) and isinstance(node.this, exp.Ntile):
         return exp.cast(node.copy(), "INT", dialect="duckdb")
     if isinstance(node, exp.Ordered) and isinstance(node.this.unnest(), exp.Parameter):
@@ -223,6 +232,17 @@ def _bare_session_name(node: exp.Column, facts: SessionFacts) -> exp.Expr | None
         listed = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
         return exp.alias_(value, name, quoted=True) if listed and value is not None else value
     return None
+
+
+def _check_fraction(fraction: exp.Expr) -> None:
+    number = fraction.unnest()
+    negative = isinstance(number, exp.Neg)
+    constant = number.this.unnest() if negative else number
+    if isinstance(constant, exp.Literal) and not constant.is_string and (float(constant.name) > 1 or negative):
+        raise SqlError(
+            sqlstates.NUMERIC_VALUE_OUT_OF_RANGE,
+            f"percentile value {'-' if negative else ''}{constant.name} is not between 0 and 1",
+        )
 
 
 def _similar(node: exp.SimilarTo) -> exp.Expr:

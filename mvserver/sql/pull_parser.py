@@ -27,7 +27,7 @@ from mvserver.sql.split import StatementTokens
 from mvserver.sql.statements.base import Properties
 from mvserver.sql.windows import WINDOWS
 
-_AS_WRITTEN = frozenset({"TO_CHAR", "TO_DATE", "INITCAP", "VAR_SAMP", "REGEXP_LIKE"})
+_AS_WRITTEN = frozenset({"TO_CHAR", "TO_DATE", "INITCAP", "VAR_SAMP", "REGEXP_LIKE", "MAKE_INTERVAL"})
 """Functions of which sqlglot's node would not tell how they were written, or would be spelled in another way."""
 _GRAMMAR = frozenset({"ARRAY", "CASE", "CAST", "COALESCE", "EXISTS", "NULLIF", "ROW"})
 GRAMMAR_WORDS = frozenset({

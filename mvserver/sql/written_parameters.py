@@ -33,7 +33,9 @@ def others(count: int, constants: Mapping[int, str] | Sequence[int]) -> Sequence
 
 
 def constant(number: int, value: Any) -> str:
-    """A parameter's value as the text of a query has it. 0A000 for NULL and for types that no such place asks for."""
+    """A parameter's value as the text of a query has it. 0A000 for types that no such place asks for."""
+    if value is None:
+        return "NULL"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float | Decimal):
@@ -43,11 +45,10 @@ def constant(number: int, value: Any) -> str:
         return _literal(value)
     if isinstance(value, list):
         return _literal("{" + ",".join(_item(item) for item in value) + "}")
-    what = "NULL" if value is None else "a value of this type"
     raise SqlError(
         sqlstates.FEATURE_NOT_SUPPORTED,
-        f"parameter ${number} is {what} where a constant is needed",
-        hint="Leave the expression out where its argument is NULL." if value is None else "Write it into the text.",
+        f"parameter ${number} has a value of this type where a constant is needed",
+        hint="Write it into the text.",
     )
 
 

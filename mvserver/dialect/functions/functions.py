@@ -10,6 +10,7 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.dialect.functions.checked_functions import edged
 from mvserver.dialect.functions.from_text import from_text
+from mvserver.dialect.functions.intervals import make_interval
 from mvserver.dialect.guard import function_name
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
@@ -32,6 +33,8 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
             return replacement
         if name == "format" and node.expressions:  # with a schema before its name
             return _format(node.expressions[0], node.expressions[1:])
+        if name == "make_interval":
+            return make_interval(node)
         if name in ("num_nulls", "num_nonnulls"):
             return _counted(node.expressions, nulls=name == "num_nulls")
         if name == "array_position":

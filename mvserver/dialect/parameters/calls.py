@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from mvserver.dialect.guard import function_name
+from mvserver.sql.pull_parser import CALLED
 
 Call = tuple[str, list[exp.Expr]]
 
@@ -26,13 +27,19 @@ def _all(node: exp.Expr) -> list[exp.Expr]:
     return _parts(node, *node.arg_types)
 
 
+def _written(node: exp.Expr, usual: str) -> str:
+    """The name as it was written, of those that share a node."""
+    called = node.meta.get(CALLED)
+    return usual if called is None else str(called[0])
+
+
 def _trim(node: exp.Expr) -> Call:
     side = str(node.args.get("position") or "").upper()
     return {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "btrim"), _parts(node, "this", "expression")
 
 
 _NAMES: Mapping[type[exp.Expr], str] = {
-    exp.Pow: "power", exp.IntDiv: "div", exp.ArraySize: "array_length", exp.StringToArray: "string_to_array",
+    exp.Pow: "power", exp.ArraySize: "array_length", exp.StringToArray: "string_to_array",
     exp.ArrayConcat: "array_cat", exp.UnixToTime: "to_timestamp", exp.TimestampFromParts: "make_timestamp",
     exp.TimeFromParts: "make_time", exp.Explode: "unnest", exp.Unnest: "unnest",
     exp.ExplodingGenerateSeries: "generate_series", exp.GenerateSeries: "generate_series", exp.Rand: "random",
@@ -43,7 +50,9 @@ _NAMES: Mapping[type[exp.Expr], str] = {
 _CALLS: Mapping[type[exp.Expr], Callable[[exp.Expr], Call]] = {
     exp.StrPosition: lambda node: ("strpos", _parts(node, "this", "substr")),
     exp.Pad: lambda node: ("lpad" if node.args.get("is_left") else "rpad", _parts(node, "this", "expression", "fill_pattern")),
-    exp.Substring: lambda node: ("substring", _parts(node, "this", "start", "length")),
+    exp.Substring: lambda node: (_written(node, "substring"), _parts(node, "this", "start", "length")),
+    exp.IntDiv: lambda node: ("div", _parts(node, "this", "expression")),
+    exp.ArrayPrepend: lambda node: ("array_prepend", _parts(node, "expression", "this")),
     exp.Trim: _trim,
     exp.TimestampTrunc: lambda node: ("date_trunc", _parts(node, "unit", "this", "zone")),
     exp.AtTimeZone: lambda node: ("timezone", _parts(node, "zone", "this")),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 from mvserver import interrupts
 from mvserver.dialect.parameters.calls import call_of
@@ -16,12 +16,12 @@ from mvserver.types import oids
 
 _BY_ARGUMENT: dict[tuple[str, int], str] = {
     ("date_trunc", 0): "'day'", ("date_trunc", 2): "'UTC'", ("date_part", 0): "'day'", ("extract", 0): "'day'",
-    ("to_char", 1): "''", ("to_date", 1): "'YYYY'", ("to_timestamp", 1): "'YYYY'", ("convert_from", 1): "'UTF8'",
+    ("to_char", 1): "'999'", ("to_date", 1): "'YYYY'", ("to_timestamp", 1): "'YYYY'", ("convert_from", 1): "'UTF8'",
     ("convert_to", 1): "'UTF8'", ("encode", 1): "'hex'", ("decode", 1): "'hex'", ("format", 0): "",
     ("regexp_match", 1): "'.'", ("regexp_replace", 1): "'.'", ("regexp_replace", 2): "''", ("regexp_replace", 3): "'g'",
     ("round", 1): "0", ("trunc", 1): "0", ("percentile_cont", 0): "0.5", ("percentile_disc", 0): "0.5",
     ("jsonb_set", 1): "'{a}'", ("set_config", 0): "'application_name'", ("set_config", 1): "''",
-    ("set_config", 2): "true", ("jsonb_insert", 1): "'{a}'",
+    ("set_config", 2): "true", ("substring", 1): "'.'",
 }  # fmt: skip
 """By function and place of the argument."""
 
@@ -42,22 +42,49 @@ def find(tree: exp.Expr, types: Sequence[int]) -> dict[int, str]:
     return found
 
 
+def replace_nulls(tree: exp.Expr) -> None:
+    """NULL where a constant is needed makes the whole call NULL, of the type that it has with another constant."""
+    for null in interrupts.asking(list(tree.find_all(exp.Null))):
+        place = _place(null)
+        sample, whole = _sample_at(place), place.parent
+        if sample is None or whole is None or isinstance(whole, exp.Limit | exp.Offset):
+            continue
+        call = call_of(whole)
+        if call is not None and call[0] == "set_config":
+            continue
+        if isinstance(whole.parent, exp.WithinGroup):
+            whole = whole.parent
+        is_unit = isinstance(place.parent, exp.TimestampTrunc | exp.Extract) and place.arg_key != "zone"
+        place.replace(exp.var("DAY") if is_unit else parse_one(sample, read="postgres"))
+        whole.replace(exp.Case(ifs=[exp.If(this=exp.false(), true=whole.copy())]))
+
+
+def _place(node: exp.Expr) -> exp.Expr:
+    """What stands at the place: the node with its brackets and casts."""
+    while isinstance(node.parent, exp.Paren | exp.Cast):
+        node = node.parent
+    return node
+
+
 def _sample(parameter: exp.Parameter, types: Sequence[int]) -> str | None:
-    place: exp.Expr = parameter
-    while isinstance(place.parent, exp.Paren | exp.Cast):
-        place = place.parent
+    place, number = _place(parameter), int(parameter.name)
+    oid = types[number - 1] if number <= len(types) else 0
+    if isinstance(place.parent, exp.ArrayContainsAll | exp.ArrayContainedBy):
+        return "'{}'" if oid in (oids.JSONB, oids.JSON) else None
+    if isinstance(place.parent, exp.Limit | exp.Offset):
+        return "1" if _is_correlated(place.parent) else None
+    if isinstance(place.parent, exp.Substring) and oid != oids.TEXT:
+        return None  # a place in the text, and no pattern
+    return _sample_at(place)
+
+
+def _sample_at(place: exp.Expr) -> str | None:
     parent = place.parent
-    if isinstance(parent, exp.ArrayContainsAll | exp.ArrayContainedBy):
-        number = int(parameter.name)
-        return "'{}'" if number <= len(types) and types[number - 1] in (oids.JSONB, oids.JSON) else None
-    if type(parent) in _BY_OPERATOR and parent is not None and place is parent.args.get("expression"):
-        return _BY_OPERATOR[type(parent)]
-    if isinstance(parent, exp.Limit | exp.Offset) and _is_correlated(parent):
-        return "1"
-    call = call_of(parent) if parent is not None else None
-    if call is None:
+    if parent is None:
         return None
-    name, arguments = call
+    if type(parent) in _BY_OPERATOR:
+        return _BY_OPERATOR[type(parent)] if place is parent.args.get("expression") else None
+    name, arguments = call_of(parent) or ("", [])
     for at, argument in enumerate(arguments):
         if argument is place and (name, at) in _BY_ARGUMENT:
             return _format_sample(len(arguments)) if name == "format" else _BY_ARGUMENT[name, at]
@@ -76,7 +103,7 @@ def _is_correlated(clause: exp.Expr) -> bool:
         if isinstance(outer, exp.Lateral):
             return True
         if isinstance(node, exp.Query) and not isinstance(
-            outer, exp.Query | exp.From | exp.Join | exp.CTE | exp.With | exp.Paren
+            outer, exp.SetOperation | exp.Subquery | exp.From | exp.Join | exp.CTE | exp.Paren
         ):
             return True
         node = outer

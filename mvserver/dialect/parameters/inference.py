@@ -15,11 +15,12 @@ from itertools import zip_longest
 
 from sqlglot import exp
 
-from mvserver import interrupts
+from mvserver import interrupts, sqlstates
 from mvserver.dialect.functions.arrays import compared_array
 from mvserver.dialect.functions.casts import target_of
 from mvserver.dialect.parameters import signatures
 from mvserver.dialect.parameters.calls import call_of
+from mvserver.errors import SqlError
 from mvserver.pgcatalog import static_data
 from mvserver.types import oids
 
@@ -147,8 +148,8 @@ class _Inference:
                               self.type_of(bare), bare))  # fmt: skip
         nested = (
             isinstance(select.parent, exp.SetOperation)
-            or isinstance(select.parent, exp.Subquery)
-            and isinstance(select.parent.parent, exp.SetOperation)
+            or (isinstance(select.parent, exp.Subquery)
+            and isinstance(select.parent.parent, exp.SetOperation))
         )
         if nested:
             return items
@@ -253,6 +254,31 @@ class _Inference:
     def _condition(self, node: exp.Expr) -> None:
         self._coerced(node, oids.BOOL)
 
+    def _chosen(
+        self, choose: Callable[[str, Sequence[int]], signatures.Signature | None], name: str, types: Sequence[int],
+        parts: Sequence[exp.Expr | None],
+    ) -> signatures.Signature | None:  # fmt: skip
+        """42725 where several fit parameters whose types are not known; None where none does."""
+        try:
+            return choose(name, types)
+        except signatures.Ambiguous:
+            if not any(part is not None and self._is_open(part) for part in parts):
+                return None  # a query that has no parameters there is not judged here
+        shown = ["unknown" if oid == oids.UNKNOWN else oids.type_name(oid) for oid in types]
+        if choose is signatures.function:
+            what, kind = f"function {name}({', '.join(shown)})", "function"
+        else:
+            what, kind = f"operator {' '.join([*shown[:-1], name, shown[-1]])}", "operator"
+        raise SqlError(
+            sqlstates.AMBIGUOUS_FUNCTION,
+            f"{what} is not unique" if kind == "function" else f"operator is not unique: {what[9:]}",
+            hint=f"Could not choose a best candidate {kind}. You might need to add explicit type casts.",
+        )
+
+    def _is_open(self, node: exp.Expr) -> bool:
+        bare = node.unnest()
+        return isinstance(bare, exp.Parameter) and bare.name.isdigit() and int(bare.name) not in self.found
+
     # --- expressions --------------------------------------------------------------------------------------------------
     def type_of(self, node: exp.Expr) -> Type:
         interrupts.check()
@@ -317,7 +343,7 @@ class _Inference:
         """The operator's result, the operands being taken as it asks for them."""
         if one is None or other is None:
             return None
-        chosen = signatures.operator(symbol, (one, other))
+        chosen = self._chosen(signatures.operator, symbol, (one, other), (left, right))
         if chosen is None:
             return None
         self._take(left, chosen.arguments[0])
@@ -332,7 +358,8 @@ class _Inference:
             return oids.BOOL
         whole = self.type_of(array)
         element = whole if whole in (None, oids.UNKNOWN) else oids.element_of(whole or 0)
-        chosen = signatures.operator(symbol, (one, element)) if one is not None and element is not None else None
+        known = one is not None and element is not None
+        chosen = self._chosen(signatures.operator, symbol, (one or 0, element or 0), (left, array)) if known else None
         if chosen is not None:
             self._take(left, chosen.arguments[0])
             self._take(array, oids.ARRAY_OF.get(chosen.arguments[1]))
@@ -405,7 +432,7 @@ class _Inference:
 
     def _negative(self, node: exp.Expr) -> Type:
         oid = self.type_of(node.this)
-        chosen = None if oid is None else signatures.operator("-", (oid,))
+        chosen = None if oid is None else self._chosen(signatures.operator, "-", (oid,), (node.this,))
         if chosen is None:
             return oid if oid != oids.UNKNOWN else None
         self._take(node.this, chosen.arguments[0])
@@ -482,7 +509,7 @@ class _Inference:
         known = [oid for oid in types if oid is not None]
         if len(known) < len(types):
             return None
-        chosen = signatures.function(name, known)
+        chosen = self._chosen(signatures.function, name, known, arguments)
         if chosen is None:
             return None
         for part, oid in zip(arguments, chosen.arguments, strict=True):
@@ -504,25 +531,25 @@ class _Inference:
 
 
 _BY_KIND: Sequence[tuple[type[exp.Expr] | tuple[type[exp.Expr], ...], Callable[[_Inference, exp.Expr], Type]]] = (
-    (exp.Column, lambda found, node: found._column(node) if isinstance(node, exp.Column) else None),  # noqa: SLF001
-    ((exp.Literal, exp.Null, exp.Boolean, exp.Interval), _Inference._constant),  # noqa: SLF001
-    (exp.Cast, _Inference._cast),  # noqa: SLF001
+    (exp.Column, lambda found, node: found._column(node) if isinstance(node, exp.Column) else None),
+    ((exp.Literal, exp.Null, exp.Boolean, exp.Interval), _Inference._constant),
+    (exp.Cast, _Inference._cast),
     ((exp.Alias, exp.Collate), lambda found, node: found.type_of(node.this)),
-    ((exp.And, exp.Or, exp.Xor, exp.Not), _Inference._logical),  # noqa: SLF001
-    (exp.Between, _Inference._between),  # noqa: SLF001
-    (exp.In, _Inference._in),  # noqa: SLF001
-    (exp.Case, _Inference._case),  # noqa: SLF001
-    ((exp.Coalesce, exp.Greatest, exp.Least, exp.Array), _Inference._alike),  # noqa: SLF001
-    (exp.Nullif, _Inference._nullif),  # noqa: SLF001
-    (exp.Is, _Inference._is),  # noqa: SLF001
-    (exp.Neg, _Inference._negative),  # noqa: SLF001
-    (exp.Bracket, _Inference._subscript),  # noqa: SLF001
-    (exp.Exists, _Inference._exists),  # noqa: SLF001
-    ((exp.Subquery, exp.Query), _Inference._scalar),  # noqa: SLF001
-    ((exp.CurrentTimestamp, exp.CurrentDate, exp.Localtimestamp), _Inference._clock),  # noqa: SLF001
-    (exp.Window, _Inference._window),  # noqa: SLF001
-    (exp.Filter, _Inference._filter),  # noqa: SLF001
-    (exp.WithinGroup, _Inference._within),  # noqa: SLF001
+    ((exp.And, exp.Or, exp.Xor, exp.Not), _Inference._logical),
+    (exp.Between, _Inference._between),
+    (exp.In, _Inference._in),
+    (exp.Case, _Inference._case),
+    ((exp.Coalesce, exp.Greatest, exp.Least, exp.Array), _Inference._alike),
+    (exp.Nullif, _Inference._nullif),
+    (exp.Is, _Inference._is),
+    (exp.Neg, _Inference._negative),
+    (exp.Bracket, _Inference._subscript),
+    (exp.Exists, _Inference._exists),
+    ((exp.Subquery, exp.Query), _Inference._scalar),
+    ((exp.CurrentTimestamp, exp.CurrentDate, exp.Localtimestamp), _Inference._clock),
+    (exp.Window, _Inference._window),
+    (exp.Filter, _Inference._filter),
+    (exp.WithinGroup, _Inference._within),
     (exp.Escape, lambda found, node: found.type_of(node.this)),
     (exp.Ordered, lambda found, node: found.type_of(node.this)),
 )

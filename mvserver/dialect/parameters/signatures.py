@@ -23,6 +23,10 @@ _POLYMORPHIC = _ARRAYS | _ELEMENTS
 _STRINGS = "S"
 
 
+class Ambiguous(LookupError):
+    """Several fit equally well."""
+
+
 @dataclass(frozen=True)
 class Signature:
     """An operator's or a function's types. The last ``optional`` arguments may be left out, and the last one may be
@@ -135,7 +139,7 @@ def _resolved(signature: Signature, given: Sequence[int]) -> Signature | None:
 
 # --- choices ----------------------------------------------------------------------------------------------------------
 def operator(symbol: str, types: Sequence[int]) -> Signature | None:
-    """That of the operands' types; None where there is none, or no single one."""
+    """That of the operands' types; None where there is none. Raises Ambiguous."""
     candidates = [each for each in _recorded().get(("o", symbol), ()) if len(each.arguments) == len(types)]
     if len(types) == 2 and oids.UNKNOWN in types and set(types) != {oids.UNKNOWN}:
         known = next(oid for oid in types if oid != oids.UNKNOWN)
@@ -146,7 +150,7 @@ def operator(symbol: str, types: Sequence[int]) -> Signature | None:
 
 
 def function(name: str, types: Sequence[int]) -> Signature | None:
-    """That of the arguments' types; None where there is none, or no single one."""
+    """That of the arguments' types; None where there is none. Raises Ambiguous."""
     candidates = [
         found for each in _recorded().get(("f", name), ()) if (found := _of_length(each, len(types))) is not None
     ]
@@ -178,7 +182,9 @@ def _chosen(candidates: Sequence[Signature], types: Sequence[int]) -> Signature 
     fitting = [each for each in candidates if _fits(each, types)]
     if len(fitting) > 1:
         fitting = _selected(fitting, types)
-    return _resolved(fitting[0], types) if len(fitting) == 1 else None
+    if len(fitting) > 1:
+        raise Ambiguous
+    return _resolved(fitting[0], types) if fitting else None
 
 
 def _fits(signature: Signature, types: Sequence[int]) -> bool:
@@ -229,7 +235,7 @@ def _is_near(given: int, declared: int) -> bool:
     return given == declared or (_is_preferred(declared) and category_of(declared) == category_of(given))
 
 
-def _accepts(declared: int, category: str, preferred: bool) -> bool:  # noqa: FBT001
+def _accepts(declared: int, category: str, preferred: bool) -> bool:
     return category_of(declared) == category and (_is_preferred(declared) or not preferred)
 
 
