@@ -163,6 +163,8 @@ def _type_set_columns(query: TypedPullQuery) -> None:
 def _open_parameters(query: TypedPullQuery) -> None:
     """NULLs stand for parameters that are still of unknown type."""
     bound = query.bound
+    if not bound.types and _cast_all(query):
+        bound = query.bound
     if binding.UNKNOWN not in bound.parameters.values() and bound.types:
         return
     casts, types = binding.cast_types(query.tree), dict(bound.parameters)

@@ -69,7 +69,7 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
     return None
 
 
-_INT4_FUNCTIONS = (exp.Length, exp.StrPosition, exp.ArraySize, exp.BitLength)
+_INT4_FUNCTIONS = (exp.Length, exp.StrPosition, exp.ArraySize, exp.BitLength, exp.RegexpCount)
 
 
 def _defined(node: exp.Sqrt | exp.Ln | exp.Log) -> exp.Expr:

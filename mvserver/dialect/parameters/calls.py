@@ -49,14 +49,18 @@ _NAMES: Mapping[type[exp.Expr], str] = {
 
 _CALLS: Mapping[type[exp.Expr], Callable[[exp.Expr], Call]] = {
     exp.StrPosition: lambda node: ("strpos", _parts(node, "this", "substr")),
-    exp.Pad: lambda node: ("lpad" if node.args.get("is_left") else "rpad", _parts(node, "this", "expression", "fill_pattern")),
+    exp.Pad: lambda node: (
+        "lpad" if node.args.get("is_left") else "rpad", _parts(node, "this", "expression", "fill_pattern")
+    ),
     exp.Substring: lambda node: (_written(node, "substring"), _parts(node, "this", "start", "length")),
     exp.IntDiv: lambda node: ("div", _parts(node, "this", "expression")),
     exp.ArrayPrepend: lambda node: ("array_prepend", _parts(node, "expression", "this")),
     exp.Trim: _trim,
     exp.TimestampTrunc: lambda node: ("date_trunc", _parts(node, "unit", "this", "zone")),
     exp.AtTimeZone: lambda node: ("timezone", _parts(node, "zone", "this")),
-    exp.Extract: lambda node: ("date_part" if node.meta.get("date_part") else "extract", _parts(node, "this", "expression")),
+    exp.Extract: lambda node: (
+        "date_part" if node.meta.get("date_part") else "extract", _parts(node, "this", "expression")
+    ),
     exp.Encode: lambda node: ("encode", _parts(node, "this", "charset")),
     exp.Decode: lambda node: ("decode", _parts(node, "this", "charset")),
     exp.Format: lambda node: ("format", _parts(node, "this", "expressions")),

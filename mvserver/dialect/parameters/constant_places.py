@@ -1,7 +1,7 @@
 """The parameters that stand where DuckDB, or a rewriting of the query, needs a constant.
 
-Such a query is planned anew with each value (``PullPlan.constants``). To describe it, a sample stands for the value: the
-types of the columns do not depend on it.
+Such a query is planned anew with each value (``PullPlan.constants``). To describe it, a sample stands for the value:
+the types of the columns do not depend on it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _BY_ARGUMENT: dict[tuple[str, int], str] = {
 """By function and place of the argument."""
 
 _BY_OPERATOR: dict[type[exp.Expr], str] = {
-    exp.SimilarTo: "''", exp.JSONBExtract: "'{a}'", exp.JSONBExtractScalar: "'{a}'", exp.JSONBContainsAnyTopKeys: "'{a}'",
-    exp.JSONBContainsAllTopKeys: "'{a}'", exp.JSONBDeleteAtPath: "'{a}'",
+    exp.SimilarTo: "''", exp.JSONBExtract: "'{a}'", exp.JSONBExtractScalar: "'{a}'",
+    exp.JSONBContainsAnyTopKeys: "'{a}'", exp.JSONBContainsAllTopKeys: "'{a}'", exp.JSONBDeleteAtPath: "'{a}'",
 }  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """The types of parameters that a client leaves out, as PostgreSQL infers them.
 
-The query is read in the order in which PostgreSQL analyses it: FROM, the select list, WHERE, HAVING, ORDER BY, GROUP BY,
-LIMIT. A parameter has the type that its first place asks for: that of the other operand, of the function's argument,
-of the other branches. The tree is as it was written, except that names of tables are resolved.
+The query is read in the order in which PostgreSQL analyses it: FROM, the select list, WHERE, HAVING, ORDER BY,
+GROUP BY, LIMIT. A parameter has the type that its first place asks for: that of the other operand, of the
+function's argument, of the other branches. The tree is as it was written, except that names of tables are resolved.
 
 The type of an expression is an oid, ``oids.UNKNOWN`` of a constant text or an open parameter, and None where it cannot
 be told here: parameters beside it are left open, for the binding of the query to find.
@@ -146,10 +146,8 @@ class _Inference:
             else:
                 items.append((_folded(item.args["alias"]) if isinstance(item, exp.Alias) else item.output_name,
                               self.type_of(bare), bare))  # fmt: skip
-        nested = (
-            isinstance(select.parent, exp.SetOperation)
-            or (isinstance(select.parent, exp.Subquery)
-            and isinstance(select.parent.parent, exp.SetOperation))
+        nested = isinstance(select.parent, exp.SetOperation) or (
+            isinstance(select.parent, exp.Subquery) and isinstance(select.parent.parent, exp.SetOperation)
         )
         if nested:
             return items
@@ -261,7 +259,7 @@ class _Inference:
         """42725 where several fit parameters whose types are not known; None where none does."""
         try:
             return choose(name, types)
-        except signatures.Ambiguous:
+        except signatures.AmbiguousError:
             if not any(part is not None and self._is_open(part) for part in parts):
                 return None  # a query that has no parameters there is not judged here
         shown = ["unknown" if oid == oids.UNKNOWN else oids.type_name(oid) for oid in types]

@@ -1,7 +1,8 @@
-"""PostgreSQL's choice among operators and functions of one name, over its own recorded catalog.
+"""PostgreSQL's choice among operators and functions of one name, over what is recorded of its catalog.
 
-The rules are those of the chapter "Type Conversion" of PostgreSQL's manual. An argument is an oid: ``oids.UNKNOWN`` for a
-constant text or a parameter whose type is not known yet.
+The rules are those of the chapter "Type Conversion" of PostgreSQL's manual. An argument is an oid: ``oids.UNKNOWN``
+for a constant text or a parameter whose type is not known yet. ``tests/dialect/record_signatures.py``
+records the types.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _POLYMORPHIC = _ARRAYS | _ELEMENTS
 _STRINGS = "S"
 
 
-class Ambiguous(LookupError):
+class AmbiguousError(LookupError):
     """Several fit equally well."""
 
 
@@ -139,7 +140,7 @@ def _resolved(signature: Signature, given: Sequence[int]) -> Signature | None:
 
 # --- choices ----------------------------------------------------------------------------------------------------------
 def operator(symbol: str, types: Sequence[int]) -> Signature | None:
-    """That of the operands' types; None where there is none. Raises Ambiguous."""
+    """That of the operands' types; None where there is none. Raises AmbiguousError."""
     candidates = [each for each in _recorded().get(("o", symbol), ()) if len(each.arguments) == len(types)]
     if len(types) == 2 and oids.UNKNOWN in types and set(types) != {oids.UNKNOWN}:
         known = next(oid for oid in types if oid != oids.UNKNOWN)
@@ -150,7 +151,7 @@ def operator(symbol: str, types: Sequence[int]) -> Signature | None:
 
 
 def function(name: str, types: Sequence[int]) -> Signature | None:
-    """That of the arguments' types; None where there is none. Raises Ambiguous."""
+    """That of the arguments' types; None where there is none. Raises AmbiguousError."""
     candidates = [
         found for each in _recorded().get(("f", name), ()) if (found := _of_length(each, len(types))) is not None
     ]
@@ -183,7 +184,7 @@ def _chosen(candidates: Sequence[Signature], types: Sequence[int]) -> Signature 
     if len(fitting) > 1:
         fitting = _selected(fitting, types)
     if len(fitting) > 1:
-        raise Ambiguous
+        raise AmbiguousError
     return _resolved(fitting[0], types) if fitting else None
 
 

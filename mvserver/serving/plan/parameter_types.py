@@ -1,4 +1,4 @@
-"""The types of a query's parameters: as the client has said them, and as PostgreSQL infers those that it has left out."""
+"""The types of a query's parameters: as the client has said them, the others as PostgreSQL infers them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from mvserver.dialect import binding
 from mvserver.dialect.parameters import inference
+from mvserver.dialect.typing import duck_types
 from mvserver.errors import SqlError
 from mvserver.pgcatalog import static_data
 from mvserver.serving.plan.origins import RELATION, SYSTEM_RELATION
@@ -22,7 +23,14 @@ def with_inferred(tree: exp.Expr, given: Sequence[int]) -> tuple[int, ...]:
     if all(number <= len(given) and given[number - 1] for number in numbers):
         return tuple(given)
     found = inference.infer(tree, given, _columns)
-    return tuple(found.get(number, 0) for number in range(1, max(numbers[-1], len(given)) + 1))
+    count = max(numbers[-1], len(given))
+    said = [given[number - 1] if number <= len(given) else 0 for number in range(1, count + 1)]
+    return tuple(oid or _readable(found.get(number, 0)) for number, oid in enumerate(said, start=1))
+
+
+def _readable(oid: int) -> int:
+    """0 for a type whose values are not read from the wire, as regclass."""
+    return oid if duck_types.parameter_cast(oid) is not None else 0
 
 
 def _columns(node: exp.Expr) -> inference.Columns | None:
