@@ -199,6 +199,8 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         node.set("offset", 1)  # from where subscripts count in DuckDB, too
     if isinstance(node, exp.Limit | exp.Offset | exp.Select):
         check_clause(node)
+    if isinstance(node, exp.RegexpReplace):
+        _check_flags(node.args.get("modifiers"))
     if isinstance(node, exp.PercentileCont | exp.PercentileDisc):
         _check_fraction(node.this)
     if isinstance(node, exp.Window) and isinstance(node.this, exp.Ntile):
@@ -232,6 +234,16 @@ def _bare_session_name(node: exp.Column, facts: SessionFacts) -> exp.Expr | None
         listed = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
         return exp.alias_(value, name, quoted=True) if listed and value is not None else value
     return None
+
+
+_REGEXP_FLAGS = frozenset("bcegimnpqstwx")
+
+
+def _check_flags(flags: exp.Expr | None) -> None:
+    if isinstance(flags, exp.Literal) and flags.is_string:
+        wrong = next((flag for flag in flags.name if flag not in _REGEXP_FLAGS), None)
+        if wrong is not None:
+            raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'invalid regular expression option: "{wrong}"')
 
 
 def _check_fraction(fraction: exp.Expr) -> None:

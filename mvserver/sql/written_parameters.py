@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -43,6 +44,10 @@ def constant(number: int, value: Any) -> str:
         return f"({shown})" if shown.startswith("-") else shown
     if isinstance(value, str):
         return _literal(value)
+    if isinstance(value, dt.datetime):
+        return f"{_literal(value.isoformat(' '))}::timestamp{'tz' if value.tzinfo is not None else ''}"
+    if isinstance(value, dt.date):
+        return f"{_literal(value.isoformat())}::date"
     if isinstance(value, list):
         return _literal("{" + ",".join(_item(item) for item in value) + "}")
     raise SqlError(

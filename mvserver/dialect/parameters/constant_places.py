@@ -60,8 +60,8 @@ def replace_nulls(tree: exp.Expr) -> None:
 
 
 def _place(node: exp.Expr) -> exp.Expr:
-    """What stands at the place: the node with its brackets and casts."""
-    while isinstance(node.parent, exp.Paren | exp.Cast):
+    """What stands at the place: the node with its brackets and casts, or the array that it is an item of."""
+    while isinstance(node.parent, exp.Paren | exp.Cast | exp.Array):
         node = node.parent
     return node
 
@@ -71,11 +71,21 @@ def _sample(parameter: exp.Parameter, types: Sequence[int]) -> str | None:
     oid = types[number - 1] if number <= len(types) else 0
     if isinstance(place.parent, exp.ArrayContainsAll | exp.ArrayContainedBy):
         return "'{}'" if oid in (oids.JSONB, oids.JSON) else None
+    if _names_an_object(place, oid):
+        return "NULL"
     if isinstance(place.parent, exp.Limit | exp.Offset):
         return "1" if _is_correlated(place.parent) else None
     if isinstance(place.parent, exp.Substring) and oid != oids.TEXT:
         return None  # a place in the text, and no pattern
     return _sample_at(place)
+
+
+def _names_an_object(place: exp.Expr, oid: int) -> bool:
+    """Whether it is the name of an object of the catalog, or of a privilege: these are looked up by planning."""
+    call = call_of(place.parent) if place.parent is not None else None
+    if call is None or oid != oids.TEXT:
+        return False
+    return call[0] == "pg_get_viewdef" or (call[0].startswith("has_") and call[0].endswith("_privilege"))
 
 
 def _sample_at(place: exp.Expr) -> str | None:

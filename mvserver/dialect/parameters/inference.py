@@ -290,7 +290,11 @@ class _Inference:
             return self._operator(_BINARY[type(bare)], bare.this, bare.args["expression"], bare)
         call = call_of(bare)
         if call is not None:
-            return self._call(*call, bare)
+            oid = self._call(*call, bare)
+            for part in bare.iter_expressions():
+                if isinstance(part, exp.Order):  # of an aggregate's values
+                    self._order(part)
+            return oid
         for part in bare.iter_expressions():
             self.type_of(part)
         return None
