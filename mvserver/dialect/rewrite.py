@@ -45,9 +45,9 @@ def _take_signals(query: PullQuery) -> None:
     query.signalled = signals.take(query.tree, query.facts)
 
 
-def _null_constants(query: PullQuery) -> None:
+def _settle_constants(query: PullQuery) -> None:
     with query.rooted() as root:
-        constant_places.replace_nulls(root)
+        constant_places.settle(root)
 
 
 def _json_arrows(query: PullQuery) -> None:
@@ -129,7 +129,7 @@ def _long_texts(query: PullQuery) -> None:
 BY_TEXT: tuple[Pass, ...] = (
     _name_outputs,
     _take_signals,
-    _null_constants,
+    _settle_constants,
     _json_arrows,
     _note_types,
     _json_changes,
@@ -207,6 +207,9 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         return exp.cast(node.copy(), "INT", dialect="duckdb")
     if isinstance(node, exp.Ordered) and isinstance(node.this.unnest(), exp.Parameter):
         node.set("this", exp.cast(node.this.unnest().copy(), "TEXT", dialect="duckdb"))  # a constant: no order
+    if isinstance(node, exp.Group):
+        for key in [key for key in node.expressions if isinstance(key.unnest(), exp.Parameter)]:
+            key.replace(exp.cast(key.unnest().copy(), "TEXT", dialect="duckdb"))
     if isinstance(node, exp.SimilarTo):
         return _similar(node)
     if isinstance(node, exp.Collate):

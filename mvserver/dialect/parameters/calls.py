@@ -41,7 +41,7 @@ def _trim(node: exp.Expr) -> Call:
 _NAMES: Mapping[type[exp.Expr], str] = {
     exp.Pow: "power", exp.ArraySize: "array_length", exp.StringToArray: "string_to_array",
     exp.ArrayConcat: "array_cat", exp.UnixToTime: "to_timestamp", exp.TimestampFromParts: "make_timestamp",
-    exp.TimeFromParts: "make_time", exp.Explode: "unnest", exp.Unnest: "unnest",
+    exp.TimeFromParts: "make_time", exp.Explode: "unnest",
     exp.ExplodingGenerateSeries: "generate_series", exp.GenerateSeries: "generate_series", exp.Rand: "random",
     exp.Hex: "to_hex", exp.LogicalOr: "bool_or", exp.LogicalAnd: "bool_and", exp.JSONArrayAgg: "json_agg",
     exp.Mod: "mod", exp.BitLength: "bit_length",
@@ -53,6 +53,7 @@ _CALLS: Mapping[type[exp.Expr], Callable[[exp.Expr], Call]] = {
         "lpad" if node.args.get("is_left") else "rpad", _parts(node, "this", "expression", "fill_pattern")
     ),
     exp.Substring: lambda node: (_written(node, "substring"), _parts(node, "this", "start", "length")),
+    exp.Unnest: lambda node: ("unnest", _parts(node, "expressions")),
     exp.IntDiv: lambda node: ("div", _parts(node, "this", "expression")),
     exp.ArrayPrepend: lambda node: ("array_prepend", _parts(node, "expression", "this")),
     exp.Trim: _trim,

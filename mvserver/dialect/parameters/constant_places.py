@@ -12,6 +12,7 @@ from sqlglot import exp, parse_one
 
 from mvserver import interrupts
 from mvserver.dialect.parameters.calls import call_of
+from mvserver.dialect.parameters.folding import FOLDED, folded
 from mvserver.types import oids
 
 _BY_ARGUMENT: dict[tuple[str, int], str] = {
@@ -42,26 +43,51 @@ def find(tree: exp.Expr, types: Sequence[int]) -> dict[int, str]:
     return found
 
 
-def replace_nulls(tree: exp.Expr) -> None:
-    """NULL where a constant is needed makes the whole call NULL, of the type that it has with another constant."""
-    for null in interrupts.asking(list(tree.find_all(exp.Null))):
-        place = _place(null)
-        sample, whole = _sample_at(place), place.parent
-        if sample is None or whole is None or isinstance(whole, exp.Limit | exp.Offset):
-            continue
-        call = call_of(whole)
-        if call is not None and call[0] == "set_config":
-            continue
-        if isinstance(whole.parent, exp.WithinGroup):
-            whole = whole.parent
-        is_unit = isinstance(place.parent, exp.TimestampTrunc | exp.Extract) and place.arg_key != "zone"
-        place.replace(exp.var("DAY") if is_unit else parse_one(sample, read="postgres"))
-        whole.replace(exp.Case(ifs=[exp.If(this=exp.false(), true=whole.copy())]))
+def settle(tree: exp.Expr) -> None:
+    """Expressions of constants become one where a constant is needed. NULL there makes the whole call NULL, of the type
+    that it has with another constant."""
+    for node in interrupts.asking(list(tree.walk())):
+        for place, sample in _places(node):
+            constant = folded(place)
+            if isinstance(constant, exp.Null) or _has_null(place):
+                _make_null(node, place, sample)
+            elif constant is not None and constant is not place:
+                place.replace(_unit(constant) if _is_unit(node, place) else constant.copy())
+
+
+def _has_null(place: exp.Expr) -> bool:
+    """Of a path: one with a step that is NULL leads nowhere."""
+    bare = place.unnest()
+    return isinstance(bare, exp.Array) and any(isinstance(item, exp.Null) for item in bare.expressions)
+
+
+def _places(node: exp.Expr) -> list[tuple[exp.Expr, str]]:
+    """The arguments of the node that must be constants, with samples of them."""
+    if type(node) in _BY_OPERATOR:
+        return [(node.args["expression"], _BY_OPERATOR[type(node)])]
+    name, arguments = call_of(node) or ("", [])
+    if name == "set_config":
+        return []
+    return [(each, _BY_ARGUMENT[name, at]) for at, each in enumerate(arguments) if (name, at) in _BY_ARGUMENT]
+
+
+def _make_null(call: exp.Expr, place: exp.Expr, sample: str) -> None:
+    place.replace(exp.var("DAY") if _is_unit(call, place) else parse_one(sample or "''", read="postgres"))
+    whole = call.parent if isinstance(call.parent, exp.WithinGroup) else call
+    whole.replace(exp.Case(ifs=[exp.If(this=exp.false(), true=whole.copy())]))
+
+
+def _is_unit(call: exp.Expr, place: exp.Expr) -> bool:
+    return isinstance(call, exp.TimestampTrunc | exp.Extract) and place.arg_key != "zone"
+
+
+def _unit(constant: exp.Expr) -> exp.Expr:
+    return exp.var(constant.name.upper())
 
 
 def _place(node: exp.Expr) -> exp.Expr:
-    """What stands at the place: the node with its brackets and casts, or the array that it is an item of."""
-    while isinstance(node.parent, exp.Paren | exp.Cast | exp.Array):
+    """What stands at the place: the node with the brackets and what is computed of it."""
+    while isinstance(node.parent, (*FOLDED, exp.Array)):
         node = node.parent
     return node
 

@@ -131,7 +131,7 @@ class _Inference:
                 self._order(select.args["order"])
             for key in ("group", "distinct", "windows"):
                 for part in _nodes(select.args.get(key)):
-                    self.type_of(part)
+                    self._decided(part, self.type_of(part))
             self._tail(select)
             return items
         finally:
@@ -211,7 +211,7 @@ class _Inference:
         if isinstance(call, exp.Func):
             oid = self.type_of(call)
             name = (call_of(call) or (call.name.lower(), []))[0]
-            return None if oid is None else [(node.alias or name, oid)]
+            return None if oid is None else [(node.alias or name, oid), *_ordinality(node)]
         if isinstance(node, exp.Table) and not node.args.get("db"):
             return self._ctes.get(node.name if node.this.quoted else node.name.lower())
         return None
@@ -576,6 +576,13 @@ def _row(node: exp.Expr) -> list[exp.Expr] | None:
 def _folded(node: exp.Expr) -> str:
     quoted = isinstance(node, exp.Identifier) and bool(node.quoted)
     return str(node.name) if quoted else str(node.name).lower()
+
+
+def _ordinality(node: exp.Expr) -> Columns:
+    """The column of WITH ORDINALITY."""
+    if isinstance(node, exp.Unnest) and isinstance(node.args.get("offset"), exp.Identifier):
+        return [(_folded(node.args["offset"]), oids.INT8)]
+    return [("ordinality", oids.INT8)] if node.args.get("ordinality") else []
 
 
 def _renamed(columns: Columns | None, alias: exp.Expr | None) -> Columns | None:
