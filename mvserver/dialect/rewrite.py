@@ -16,7 +16,7 @@ from mvserver.dialect import output_names, signals
 from mvserver.dialect.clauses import check_clause
 from mvserver.dialect.functions import jsonb, long_texts
 from mvserver.dialect.functions.arrays import array_literal, check_shape, compared_array
-from mvserver.dialect.functions.casts import adapt_cast, declared_parameters
+from mvserver.dialect.functions.casts import adapt_cast
 from mvserver.dialect.functions.checked_functions import adapt_constant, interval_constant, interval_quotient, overlaps
 from mvserver.dialect.functions.functions import adapt_function
 from mvserver.dialect.functions.json_operators import adapt_operator
@@ -56,7 +56,7 @@ def _json_arrows(query: PullQuery) -> None:
 
 def _note_types(query: PullQuery) -> None:
     """Those that DuckDB has no names for."""
-    query.documents, query.declared = jsonb.documents(query.tree), declared_parameters(query.tree)
+    query.documents = jsonb.documents(query.tree)
 
 
 def _json_changes(query: PullQuery) -> None:

@@ -7,7 +7,7 @@ import re
 
 from sqlglot import exp
 
-from mvserver import interrupts, sqlstates
+from mvserver import sqlstates
 from mvserver.dialect.functions import enums
 from mvserver.dialect.functions.arrays import array_literal, shape
 from mvserver.dialect.functions.checked_functions import plain_number
@@ -41,18 +41,6 @@ def target_of(cast: exp.Cast) -> tuple[str, bool]:
         text = _type_text(to)
         return (text[:-2], True) if text.endswith("[]") else (text, False)
     return str(to.name or to.this).lower(), False
-
-
-def declared_parameters(tree: exp.Expr) -> dict[int, int]:
-    """The oids of parameters that are cast to a type which DuckDB has no name for: before the casts are adapted."""
-    found: dict[int, int] = {}
-    for node in interrupts.asking(tree.find_all(exp.Parameter)):
-        if node.name.isdigit() and isinstance(node.parent, exp.Cast):
-            name, is_array = target_of(node.parent)
-            oid = _DECLARED_OIDS.get(name)
-            if oid is not None and not is_array:
-                found[int(node.name)] = oid
-    return found
 
 
 def _type_text(to: exp.Expr) -> str:
@@ -178,7 +166,6 @@ def constant_of(literal: exp.Literal, kind: str) -> exp.Expr:
 
 
 _CHARACTER_OIDS = {"varchar": oids.VARCHAR, "bpchar": oids.BPCHAR, "name": oids.NAME}
-_DECLARED_OIDS = {**_CHARACTER_OIDS, "jsonb": oids.JSONB}
 
 
 _REFUSED_TYPES: dict[str, tuple[str, str]] = {
