@@ -75,6 +75,8 @@ def _cast_parameters(query: TypedPullQuery) -> None:
         return
     found = bound.parameters if bound.types else {}  # without casts DuckDB types nothing that depends on them
     casts = binding.client_casts(numbers, query.query.oids, found, query.query.own_types)
+    for number in binding.compared_decimals(query.tree, found):
+        casts.pop(number, None)
     unknown = [n for n in numbers if bound.parameters.get(n) == binding.UNKNOWN and n not in casts]
     if unknown:
         arrays = binding.array_types(query.cursor, query.tree)
