@@ -37,7 +37,6 @@ class PullQuery:
     text: str | None = None  # its statement's, where that is known
     signalled: Mapping[int, Signal] = field(default_factory=dict)  # columns whose processes are sent a signal
     documents: Sequence[bool] = ()  # which columns are of type jsonb; empty where that is not known
-    declared: Mapping[int, int] = field(default_factory=dict)  # oids of parameters that the text casts
 
     @contextmanager
     def rooted(self) -> Iterator[exp.Paren]:

@@ -28,7 +28,16 @@ from mvserver.sql.statements.base import Properties
 from mvserver.sql.windows import WINDOWS
 
 _AS_WRITTEN = frozenset(
-    {"TO_CHAR", "TO_DATE", "INITCAP", "VAR_SAMP", "REGEXP_LIKE", "JSON_EXTRACT_PATH", "JSON_EXTRACT_PATH_TEXT"}
+    {
+        "TO_CHAR",
+        "TO_DATE",
+        "INITCAP",
+        "VAR_SAMP",
+        "REGEXP_LIKE",
+        "JSON_EXTRACT_PATH",
+        "JSON_EXTRACT_PATH_TEXT",
+        "MAKE_INTERVAL",
+    }
 )
 """Functions of which sqlglot's node would not tell how they were written, or would be spelled in another way."""
 _GRAMMAR = frozenset({"ARRAY", "CASE", "CAST", "COALESCE", "EXISTS", "NULLIF", "ROW"})

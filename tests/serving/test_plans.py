@@ -213,7 +213,9 @@ def test_parameters_take_the_types_of_columns_and_clients(world: World) -> None:
     assert world.plan("SELECT url FROM visits WHERE visits = $1 AND url = $2").parameter_oids == (20, 25)
     assert world.plan("SELECT $1").parameter_oids == (25,)
     assert world.plan("SELECT $1::int, $2").parameter_oids == (23, 25)
-    assert world.plan("SELECT $1::date + $2").parameter_oids == (1082, 23)
+    assert world.plan("SELECT $1::date - $2").parameter_oids == (1082, 1082)
+    with pytest.raises(SqlError, match=r"42725: operator is not unique: date \+ unknown"):
+        world.plan("SELECT $1::date + $2")
     # one of unknown type leaves the others theirs
     assert world.plan("SELECT $2, visits = $1 FROM visits").parameter_oids == (20, 25)
     assert world.plan("SELECT url FROM visits WHERE visits = total + $1 LIMIT $2").parameter_oids == (20, 20)

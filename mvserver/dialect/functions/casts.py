@@ -7,7 +7,7 @@ import re
 
 from sqlglot import exp
 
-from mvserver import interrupts, sqlstates
+from mvserver import sqlstates
 from mvserver.dialect.functions import enums
 from mvserver.dialect.functions.arrays import array_literal, no_array, shape
 from mvserver.dialect.functions.checked_functions import plain_number
@@ -31,7 +31,7 @@ _TYPE_ALIASES: dict[str, str] = {
 }  # fmt: skip
 
 
-def _target(cast: exp.Cast) -> tuple[str, bool]:
+def target_of(cast: exp.Cast) -> tuple[str, bool]:
     """The target's lower-case name without its schema, and whether it is an array of it."""
     to = cast.to
     if isinstance(to, exp.DataType):
@@ -41,18 +41,6 @@ def _target(cast: exp.Cast) -> tuple[str, bool]:
         text = _type_text(to)
         return (text[:-2], True) if text.endswith("[]") else (text, False)
     return str(to.name or to.this).lower(), False
-
-
-def declared_parameters(tree: exp.Expr) -> dict[int, int]:
-    """The oids of parameters that are cast to a type which DuckDB has no name for: before the casts are adapted."""
-    found: dict[int, int] = {}
-    for node in interrupts.asking(tree.find_all(exp.Parameter)):
-        if node.name.isdigit() and isinstance(node.parent, exp.Cast):
-            name, is_array = _target(node.parent)
-            oid = _DECLARED_OIDS.get(name)
-            if oid is not None and not is_array:
-                found[int(node.name)] = oid
-    return found
 
 
 def _type_text(to: exp.Expr) -> str:
@@ -91,13 +79,13 @@ def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
 
 
 def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
-    name, is_array = _target(cast)
+    name, is_array = target_of(cast)
     _refuse_type(name)
     if name in REG_TYPES and not is_array:
         outer = cast.parent
         while isinstance(outer, exp.Paren):
             outer = outer.parent
-        shown = isinstance(outer, exp.Cast) and _target(outer)[0] in _TEXT_TYPES
+        shown = isinstance(outer, exp.Cast) and target_of(outer)[0] in _TEXT_TYPES
         shown = shown or (isinstance(outer, exp.Select | exp.Alias) and cast.arg_key in ("expressions", "this"))
         shown = shown or isinstance(outer, exp.DPipe | exp.Concat)
         return replace_reg_cast(name, cast.this, facts, as_text=shown)
@@ -180,7 +168,6 @@ def constant_of(literal: exp.Literal, kind: str) -> exp.Expr:
 
 
 _CHARACTER_OIDS = {"varchar": oids.VARCHAR, "bpchar": oids.BPCHAR, "name": oids.NAME}
-_DECLARED_OIDS = {**_CHARACTER_OIDS, "jsonb": oids.JSONB}
 
 
 _REFUSED_TYPES: dict[str, tuple[str, str]] = {

@@ -12,6 +12,7 @@ from mvserver.dialect.functions import json_operators
 from mvserver.dialect.functions.casts import SHOWN_AS
 from mvserver.dialect.functions.checked_functions import edged, is_null
 from mvserver.dialect.functions.from_text import from_text
+from mvserver.dialect.functions.intervals import make_interval
 from mvserver.dialect.functions.json_operators import JSON_PATHS
 from mvserver.dialect.guard import function_name
 from mvserver.errors import SqlError
@@ -39,6 +40,8 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
             return replacement
         if name == "format" and node.expressions:  # with a schema before its name
             return _format(node.expressions[0], node.expressions[1:])
+        if name == "make_interval":
+            return make_interval(node)
         if name in JSON_PATHS:
             return json_operators.at_path(name, node.expressions)
         if name in ("num_nulls", "num_nonnulls"):
