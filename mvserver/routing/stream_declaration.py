@@ -126,6 +126,7 @@ def _check_fields(column: str, kind: SqlType) -> None:
 
 def required_format(given: str | None, kind: StoreKind[Any], relation: str) -> str:
     """Of a relation that is declared: it must say how its records are written, in a format that its store has."""
+    given = given or kind.default_format
     if given is None:
         raise SqlError(
             sqlstates.INVALID_PARAMETER_VALUE,
