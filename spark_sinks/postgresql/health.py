@@ -9,15 +9,21 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError, words_of
 from spark_sinks.base import Position, SourceHealth
 from spark_sinks.postgresql import positions
+from spark_sinks.postgresql.changes import KnownTable
 from spark_sinks.postgresql.positions import Origin, lsn_text
 from spark_sinks.postgresql.slots import ServerState
+from spark_sinks.postgresql.tables import SourceTable
 
 _REBUILD = "REFRESH MATERIALIZED VIEW builds a view anew from the present rows."
 
 
 class TableHealth:
-    """A :class:`spark_sinks.base.Health`. ``ask`` is the server's state and the table's oid there, None where it is
-    gone; ``wanted`` is told which LSN a reader has to come to; ``start`` is the LSN from which on all can be read."""
+    """A :class:`spark_sinks.base.Health`.
+
+    ``ask`` is the server's state and the table there, None where it is gone; ``known`` what a changelog's rows were
+    read by. ``wanted`` is told which LSN a reader has to come to; ``check_start`` refuses a position behind which not
+    all can be read.
+    """
 
     def __init__(
         self,
@@ -25,7 +31,8 @@ class TableHealth:
         entity: str,
         slot: str,
         *,
-        ask: Callable[[], tuple[ServerState, int | None]],
+        ask: Callable[[], tuple[ServerState, SourceTable | None]],
+        known: Callable[[], KnownTable | None],
         problem: Callable[[], SqlError | None],
         wanted: Callable[[int], None],
         check_start: Callable[[Position], None],
@@ -34,6 +41,7 @@ class TableHealth:
         self._entity = entity
         self._slot = slot
         self._ask = ask
+        self._known = known
         self._problem = problem
         self._wanted = wanted
         self._check_start = check_start
@@ -50,8 +58,11 @@ class TableHealth:
         lacking = self.missing(position, state)
         if lacking is not None:
             return SourceHealth("failed", _words(lacking))
-        if table != origin.table:
+        if table is None or table.oid != origin.table:
             return SourceHealth("failed", self._gone())
+        known = self._known()
+        if known is not None and table.key != known.key:
+            return SourceHealth("failed", f'the key of table "{self._entity}" of store "{self._store}" was changed')
         problem = self._problem()
         if problem is not None and problem.sqlstate != sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
             return SourceHealth("stalled", _words(problem))

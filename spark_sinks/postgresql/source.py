@@ -96,15 +96,21 @@ class PostgresReader:
         self._seen = 0  # the spool's version when it was last asked
         self._pins: dict[str, tuple[int, float]] = {}  # starts of queries that are being made: LSN, until when
         self._snapshots = SnapshotFiles(work / "snapshots")
-        self._unclaimed: set[str] = set()  # snapshots that no position was seen in yet
+        self._unclaimed: set[str] = set()  # snapshots that no position is in yet
         self._frames = 0
         self._batch_end: Position = {}
         self._warned_at = 0.0
         self.positions = PostgresPositions(self._count, self._limited)
         self.health = TableHealth(
-            store, entity, self.slot,
-            ask=self._ask, problem=self._problem, wanted=self._want, check_start=self._check_start,
-        )  # fmt: skip
+            store,
+            entity,
+            self.slot,
+            ask=self._ask,
+            known=lambda: self._table if self._keyed else None,
+            problem=self._problem,
+            wanted=self._want,
+            check_start=self._check_start,
+        )
 
     @property
     def rounds(self) -> PostgresReader:
@@ -115,7 +121,7 @@ class PostgresReader:
         return self
 
     # --- the server -------------------------------------------------------------------------------------------------
-    def _ask(self) -> tuple[slots.ServerState, int | None]:
+    def _ask(self) -> tuple[slots.ServerState, SourceTable | None]:
         with self._admin_lock:
             if self._admin is None or self._admin.closed or self._admin.broken:
                 self._admin = self._connect()
@@ -123,7 +129,7 @@ class PostgresReader:
                 state = slots.look(self._admin, self.slot)
                 table = find_table(self._admin, self._entity)
         self._warn(state)
-        return state, None if table is None else table.oid
+        return state, table
 
     def _warn(self, state: slots.ServerState) -> None:
         """Before the server's disk fills."""
@@ -306,6 +312,7 @@ class PostgresReader:
             settled = self._taken()
             with self._lock:
                 assign(settled)
+                self._unclaimed.discard(str(settled.get("snapshot")))
         finally:
             with self._lock:
                 del self._pins[pin]
@@ -318,7 +325,7 @@ class PostgresReader:
         state, table = self._ask()
         assert self._origin is not None  # noqa: S101 - it is open
         lost = state.slot is None or state.slot.wal_status == "lost" or state.system != self._origin.system
-        if lost or (table is not None and table != self._origin.table):
+        if lost or (table is not None and table.oid != self._origin.table):
             self.forget()
 
     def _taken(self) -> Position:
@@ -367,7 +374,6 @@ class PostgresReader:
             if not settled:
                 return
             referenced = {str(position["snapshot"]) for position in settled if at.in_snapshot(position)}
-            self._unclaimed -= referenced
             for snapshot_id in self._snapshots.all():
                 if snapshot_id not in referenced and snapshot_id not in self._unclaimed:
                     self._snapshots.remove(snapshot_id)
