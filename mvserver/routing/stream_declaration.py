@@ -84,6 +84,7 @@ def read(
         reader.refuse(planned.name, f"There are no stores of type {kind} yet.")
     for key in (key for format_ in PLANNED for key in format_.properties):
         reader.refuse(key, _formats_hint(kinds))
+    reader.refuse("postgresql.slot.name", "The server makes a slot for each source, and drops it with its last query.")
     reader.refuse("enable.upsert.mode", "It is a property of changelogs.")
     reader.end(tuple(dict.fromkeys((*_OWN, *(known.name for known in of_entities), _ERRORS, *also_known))))
     _check_key(declaration, properties)
