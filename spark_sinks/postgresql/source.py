@@ -52,6 +52,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _PLACE = "place"  # of a record among those of its frame
+_SCHEMA = (  # of a frame without records, of which Arrow does not tell it
+    "key binary, value binary, position string, record_time timestamp, "
+    f"metadata struct<lsn:string,transaction:bigint,timestamp:bigint>, {_PLACE} bigint"
+)
 _FRAMES_KEPT = 16  # in files: those that a batch and the rounds beside it may still read
 _DROP_PAUSE_S = 0.1
 
@@ -461,6 +465,8 @@ class PostgresReader:
 
     def _frame(self, spark: SparkSession, found: Sequence[pa.RecordBatch]) -> DataFrame:
         """In the order of the records. What is large goes by way of files, and never as a whole through memory."""
+        if not any(batch.num_rows for batch in found):
+            return spark.createDataFrame([], _SCHEMA)
         if sum(batch.nbytes for batch in found) <= FRAME_MEMORY_BYTES:
             table = pa.Table.from_batches(found, RECORDS)
             return spark.createDataFrame(table.append_column(_PLACE, pa.array(range(len(table)), pa.int64())))

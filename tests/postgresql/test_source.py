@@ -18,6 +18,7 @@ from mvserver.errors import SqlError
 from spark_sinks.base import Position
 from spark_sinks.postgresql import source
 from spark_sinks.postgresql.source import PostgresReader
+from spark_sinks.postgresql.spool import RECORDS
 from tests.postgresql.test_client import options_of
 from tests.services.postgres import LogicalPostgres
 
@@ -28,8 +29,8 @@ WITHIN_S = 30.0
 class Tabled:
     """In Spark's place: a frame is the table that it is made of."""
 
-    def createDataFrame(self, table: pa.Table) -> pa.Table:
-        return table
+    def createDataFrame(self, table: Any, schema: str | None = None) -> pa.Table:
+        return table if schema is None else pa.Table.from_batches([], RECORDS)
 
 
 class Run:

@@ -39,9 +39,16 @@ def source(logical_postgres: LogicalPostgres) -> Iterator[psycopg.Connection[Any
         yield made
 
 
+def rows_of(server: LiveServer, sql: str) -> list[tuple[Any, ...]]:
+    try:
+        return sorted(server.query(sql), key=str)
+    except (psycopg.OperationalError, psycopg.errors.ObjectNotInPrerequisiteState) as error:  # it is being filled
+        return [(str(error),)]
+
+
 def wait_rows(server: LiveServer, sql: str, wanted: list[tuple[Any, ...]]) -> None:
     deadline = time.monotonic() + WITHIN_S
-    while (found := sorted(server.query(sql), key=str)) != sorted(wanted, key=str):
+    while (found := rows_of(server, sql)) != sorted(wanted, key=str):
         assert time.monotonic() < deadline, (found[:5], wanted[:5], server.states(), server.log_tail())
         time.sleep(0.1)
 
