@@ -2,7 +2,4 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 METADATA_TYPE = "STRUCT<lsn VARCHAR, transaction BIGINT, timestamp BIGINT>"
-METADATA_ARROW = pa.struct([("lsn", pa.string()), ("transaction", pa.int64()), ("timestamp", pa.int64())])

@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from mvserver.errors import SqlError
 from spark_sinks.postgresql.limits import CHUNK_BYTES, CHUNK_RECORDS, SPOOL_MEMORY_BYTES
-from spark_sinks.postgresql.metadata import METADATA_ARROW
 
+# As spark_sinks.postgresql.metadata has it.
+METADATA_ARROW = pa.struct([("lsn", pa.string()), ("transaction", pa.int64()), ("timestamp", pa.int64())])
 RECORDS = pa.schema(
     [
         ("key", pa.binary()),
