@@ -7,11 +7,13 @@ import threading
 import time
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
 
-from tests.faults.live import LiveServer, temporary_server
+from mvserver.demo.kafka_broker import KafkaBroker
+from tests.faults.live import LiveServer, temporary_server, topic_values
 from tests.services.postgres import LogicalPostgres
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
@@ -209,3 +211,36 @@ def test_kills_on_both_sides(logical_postgres: LogicalPostgres, kills: int) -> N
             )
             assert slots(source) == 0
             source.execute("DROP TABLE tellers")
+
+
+@pytest.mark.night
+@pytest.mark.kafka
+def test_a_table_goes_to_a_topic_once(
+    server: LiveServer, source: psycopg.Connection[Any], logical_postgres: LogicalPostgres, kafka_broker: KafkaBroker
+) -> None:
+    """Rows, then changes; over a kill, and where the topic's store is another kind's."""
+    source.execute("CREATE TABLE visits (id int PRIMARY KEY, url text)")
+    source.execute("INSERT INTO visits SELECT i, './' || i FROM generate_series(1, 1000) i")
+    topic = f"out-{uuid4().hex[:8]}"
+    server.run(
+        f"CREATE STORE broker WITH ('type' = KAFKA, 'uris' = '{kafka_broker.bootstrap}')",
+        "CREATE STREAM visits WITH ('store' = pg)",
+        f"CREATE STREAM copied WITH ('store' = broker, 'topic' = '{topic}', 'topic.partitions' = 2, "
+        "'topic.replicas' = 1) AS SELECT op, after->id AS id, after->url AS url FROM visits "
+        "WITH ('starting.position' = 'earliest')",
+    )
+    server.wait_for(lambda: server.states()["copied"][0] == "RUNNING", WITHIN_S, "the query does not run")
+    source.execute("INSERT INTO visits SELECT i FROM generate_series(1001, 1500) i")
+    server.kill()
+    source.execute("INSERT INTO visits SELECT i FROM generate_series(1501, 2000) i")
+    server.start()
+    source.execute("UPDATE visits SET url = 'new' WHERE id = 7")
+    rows = topic_values(kafka_broker.bootstrap, topic, 2001)
+    assert sorted((row["id"], row["op"]) for row in rows if row["op"] != "u") == [
+        (number, "r" if number <= 1000 else "c") for number in range(1, 2001)
+    ]
+    assert [(row["id"], row["url"]) for row in rows if row["op"] == "u"] == [(7, "new")]
+    server.run("DROP STREAM copied CASCADE")
+    assert source.execute("SELECT count(*) FROM pg_publication WHERE pubname LIKE 'mvserver%%'").fetchone() == (0,)
+    server.run("DROP STREAM visits")
+    source.execute("DROP TABLE visits")
