@@ -90,7 +90,9 @@ class PostgresClient:
             ]
 
     def describe_entity(self, name: str) -> Entity:
-        table = self._table(name)
+        with self._connected() as connection:
+            table = self._found(connection, name)
+            kept = [(f"slot {slot}", words) for slot, words in slots.of_table(connection, table.oid)]
         details = [
             ("kind", "partitioned table" if table.kind == "p" else "table"),
             ("rows", "unknown" if table.rows < 0 else str(table.rows)),
@@ -99,7 +101,7 @@ class PostgresClient:
             ("key", ", ".join(table.key)),
         ]
         columns = [(f"column {c.name}", c.type + (" NOT NULL" if c.not_null else "")) for c in table.columns]
-        return Entity(name, (*details, *columns))
+        return Entity(name, (*details, *columns, *kept))
 
     def entity_exists(self, name: str) -> bool:
         with self._connected() as connection:
@@ -298,7 +300,10 @@ class PostgresClient:
 
     def _table(self, name: str) -> SourceTable:
         with self._connected() as connection:
-            table = find_table(connection, name)
+            return self._found(connection, name)
+
+    def _found(self, connection: Connection, name: str) -> SourceTable:
+        table = find_table(connection, name)
         if table is None:
             raise no_entity(self._store, name)
         return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -62,6 +63,24 @@ def look(connection: Connection, slot: str) -> ServerState:
             0 if lost else lsn_of(confirmed), "lost" if lost else str(wal_status), bool(active), int(retained or 0)
         )
     return ServerState(str(system), lsn_of(str(flushed)), state)
+
+
+def of_table(connection: Connection, oid: int) -> Sequence[tuple[str, str]]:
+    """The slots that servers like this one have made for a table, and how each is: also those that nobody reads."""
+    rows = connection.execute(
+        "SELECT p.pubname, s.slot_name IS NOT NULL, s.active, s.wal_status, "
+        "pg_wal_lsn_diff(pg_current_wal_flush_lsn(), s.restart_lsn)::bigint "
+        "FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid "
+        "LEFT JOIN pg_replication_slots s ON s.slot_name = p.pubname "
+        "WHERE r.prrelid = %s AND starts_with(p.pubname::text, %s) ORDER BY 1",
+        (oid, PREFIX),
+    ).fetchall()
+    return [
+        (str(name), f"{'read' if active else 'not read'}, holds back {held or 0} bytes of the log, {status}")
+        if there
+        else (str(name), "a publication without a slot")
+        for name, there, active, status, held in rows
+    ]
 
 
 def ensure_publication(store: str, connection: Connection, name: str, table: SourceTable) -> None:

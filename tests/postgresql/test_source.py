@@ -17,6 +17,7 @@ import pytest
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
 from spark_sinks.postgresql import source
+from spark_sinks.postgresql.client import PostgresClient
 from spark_sinks.postgresql.source import PostgresReader
 from spark_sinks.postgresql.spool import RECORDS
 from tests.postgresql.test_client import options_of
@@ -328,6 +329,19 @@ def test_transactions_across_the_start_of_a_view(
     for run in runs:
         run.catch_up(records=500)
         run.same(connection)
+
+
+def test_slots_are_shown_with_their_table_also_those_that_nobody_reads(
+    begin: Callable[..., Run], connection: psycopg.Connection[Any], logical_postgres: LogicalPostgres
+) -> None:
+    run = begin("t")
+    client = PostgresClient("pg", options_of(logical_postgres), timeout_s=5.0)
+    assert dict(client.describe_entity("t").details)[f"slot {run.reader.slot}"].startswith("read, holds back ")
+    run.reader.close()
+    deadline = time.monotonic() + WITHIN_S
+    while not (shown := dict(client.describe_entity("t").details)[f"slot {run.reader.slot}"]).startswith("not read"):
+        assert time.monotonic() < deadline
+    assert shown.endswith(" bytes of the log, reserved")
 
 
 def test_the_latest_changes(begin: Callable[..., Run], connection: psycopg.Connection[Any]) -> None:

@@ -236,9 +236,10 @@ def test_a_table_goes_to_a_topic_once(
     server.start()
     source.execute("UPDATE visits SET url = 'new' WHERE id = 7")
     rows = topic_values(kafka_broker.bootstrap, topic, 2001)
-    assert sorted((row["id"], row["op"]) for row in rows if row["op"] != "u") == [
-        (number, "r" if number <= 1000 else "c") for number in range(1, 2001)
-    ]
+    copied = {row["id"]: row["op"] for row in rows if row["op"] != "u"}
+    assert len(rows) == 2001
+    assert sorted(copied) == list(range(1, 2001))
+    assert {copied[number] for number in range(1501, 2001)} == {"c"}  # what came before may be in the snapshot
     assert [(row["id"], row["url"]) for row in rows if row["op"] == "u"] == [(7, "new")]
     server.run("DROP STREAM copied CASCADE")
     assert source.execute("SELECT count(*) FROM pg_publication WHERE pubname LIKE 'mvserver%%'").fetchone() == (0,)
