@@ -291,12 +291,22 @@ class PostgresReader:
             return position
         known = self._spool
         spool = self._opened(create_within_s=START_TIMEOUT_S)
+        origin = self._origin
+        assert origin is not None  # noqa: S101 - it is open
+        if known is None and fresh:
+            return self._pinned(origin, spool, spool.start)
         state, _ = self._ask()
-        assert self._origin is not None  # noqa: S101 - it is open
+        self._want(state.flushed)
+        # Not at the end of the log itself, which may lie within a commit: the server would leave that one out.
+        self._await(spool, state.flushed, time.monotonic() + START_TIMEOUT_S)
+        return self._pinned(origin, spool, spool.end)
+
+    def _pinned(self, origin: Origin, spool: Spool, lsn: int) -> Position:
+        """For a query that is being made."""
         with self._lock:
-            lsn = spool.start if known is None and fresh else max(spool.start, state.flushed)
+            lsn = max(lsn, spool.start)  # it may have been released in between
             self._pins[uuid.uuid4().hex] = (lsn, time.monotonic() + PIN_S)
-        return self._origin.at(lsn)
+        return origin.at(lsn)
 
     # --- history ----------------------------------------------------------------------------------------------------
     def is_settled(self, position: Position) -> bool:
@@ -453,14 +463,20 @@ class PostgresReader:
             found += spool.table(at.lsn(start), at.lsn(end))
         return self._frame(spark, found)
 
-    def _await(self, spool: Spool, lsn: int) -> None:
-        """After a restart what was read before comes again."""
+    def _await(self, spool: Spool, lsn: int, deadline: float = float("inf")) -> None:
+        """After a restart what was read before comes again. 08006 behind the deadline."""
         while spool.end < lsn:
+            seen, problem = spool.version, self._problem()
             if self._given_up.is_set():
                 raise _stopping()
-            seen, problem = spool.version, self._problem()
             if problem is not None:
                 raise problem.with_traceback(None)
+            if time.monotonic() > deadline:
+                raise SqlError(
+                    sqlstates.CONNECTION_FAILURE,
+                    f'store "{self._store}" does not answer in time',
+                    detail="Its changes have not come to the end of its log yet.",
+                )
             spool.wait(seen, 1.0)
 
     def _frame(self, spark: SparkSession, found: Sequence[pa.RecordBatch]) -> DataFrame:

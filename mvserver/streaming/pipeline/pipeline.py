@@ -252,6 +252,7 @@ class Pipeline:
     def _run_generation_in(self, session: SparkSession) -> None:
         guard = self._services.guard
         self._committer.settle()  # what was evaluated is committed or given up: the ledger is the truth from here
+        self._state.error = None  # what ended the last generation explains nothing that fails from here on
         self._state.verify_new()
         with self._state.lock:
             wanted = [s.position for s in self._state.subscribers.values() if s.wants_batches]
@@ -260,7 +261,6 @@ class Pipeline:
             if self._state.position is None:
                 self._state.position = self.reader.positions.initial(wanted)
             position = self._state.next = self._state.position
-            self._state.error = None
             for subscriber in self._state.subscribers.values():
                 subscriber.claimed = subscriber.position
         self._committer.pace.begin()
