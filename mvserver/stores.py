@@ -12,6 +12,7 @@ from typing import Any
 
 from catalog.model import Relation, Store
 from mvserver import sqlstates
+from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
 from mvserver.routing.properties import text_of
@@ -70,7 +71,8 @@ class StoreRegistry:
 
     def reader(self, store: Store, stream: Relation, plan: ContinuousPlan, work: Path) -> SourceReader:
         schema = spark_schema(plan.scan.columns) if format_of(plan.scan.value_format).typed_by_spark else None
-        source = Source(store.name, self._options(store), stream.entity or "", work, schema)
+        is_changelog = stream.kind == CHANGELOG
+        source = Source(store.name, self._options(store), stream.entity or "", work, schema, is_changelog)
         return self.kind(store.type).reader(source, self._settings)
 
     def sink(self, store: Store, stream: Relation, query_id: str) -> Callable[[], TransactionalSink]:

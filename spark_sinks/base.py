@@ -40,6 +40,16 @@ class EntityRecord:
     timestamp_ms: int | None
 
 
+@dataclass(frozen=True)
+class DeclaredColumn:
+    """A column of a relation over an entity that says itself what it has; ``type`` as a statement spells it."""
+
+    name: str
+    type: str
+    not_null: bool = False
+    key: bool = False  # part of the primary key of a changelog
+
+
 class StoreClient(Protocol):
     """Effects on a store that need no Spark. All methods raise SqlError: 08006 with the store's name when it does not
     answer within its timeout, 42704 for an entity that does not exist, 0A000 for what the kind cannot do."""
@@ -76,6 +86,19 @@ class StoreClient(Protocol):
         """``earliest`` or ``latest`` as exact positions now."""
 
     def close(self) -> None: ...
+
+
+class KnownColumns(Protocol):
+    """Of a client whose entities have columns: what a declaration over them is made of, or compared with."""
+
+    def columns(self, name: str, *, changelog: bool) -> Sequence[DeclaredColumn]:
+        """Of a relation that is declared without columns."""
+
+    def check_declared(
+        self, name: str, fields: Mapping[str, Sequence[str]], primary_key: Sequence[str] | None
+    ) -> Sequence[str]:
+        """Refuses what the entity does not have; returns warnings. ``fields`` are the declared columns, with the fields
+        of those that are a STRUCT; ``primary_key`` is a changelog's, None for a stream."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +186,23 @@ class Rounds(Protocol):
         :meth:`SourceReader.batch_end` answers until it is asked again."""
 
 
+class HeldHistory(Protocol):
+    """A source that keeps its history for those alone who have said where they are, and no longer than they need it."""
+
+    def is_settled(self, position: Position) -> bool:
+        """Whether it is known where a reader begins. It is not of one that begins with all that there is."""
+
+    def settle(self, position: Position, assign: Callable[[Position], None]) -> None:
+        """Gives ``assign`` the exact position at which that reader begins: all from there on is kept for it. This may
+        take as long as copying what there is; 57014 where the reader is given up."""
+
+    def release(self, positions: Callable[[], Sequence[Position]]) -> None:
+        """What is before all of these positions may go. They are durable; those who have none are not asked for."""
+
+    def forget(self) -> None:
+        """Nobody reads the source by this reader any more: what is kept for it there goes. The reader is closed."""
+
+
 class LoggedRows(Protocol):
     """Rows that other queries of the server make, in a log that DuckDB has."""
 
@@ -192,6 +232,10 @@ class SourceReader(Protocol):
     @property
     def logged(self) -> LoggedRows | None:
         """None for a source outside of the server."""
+
+    @property
+    def held(self) -> HeldHistory | None:
+        """None for a source that keeps its history by itself."""
 
     @property
     def record_order(self) -> RecordOrder: ...

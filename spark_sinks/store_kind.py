@@ -19,7 +19,7 @@ from spark_sinks.jars import Connector
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from spark_sinks.base import SourceReader, StoreClient, TransactionalSink
+    from spark_sinks.base import KnownColumns, SourceReader, StoreClient, TransactionalSink
 
 REGION = ("access.region", "access_region", "availability_zone")
 """Properties that say where a store of a cloud is. Each kind takes them; they never change."""
@@ -66,6 +66,7 @@ class Source(Generic[Options]):
     entity: str
     work: Path  # a folder of the reader's own
     schema: StructType | None  # of records that Spark types itself; None for those that the server decodes
+    changelog: bool = False  # whether it reads rows by their keys
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,11 @@ class StoreKind(Generic[Options]):
     entity_hint: str = "An entity of such a store has no properties."  # under a property that its entities do not have
     changelog_properties: Mapping[str, str] = field(default_factory=dict)  # of an entity that is made for a changelog
     has_keys: bool = False  # records have a key, by which they are replaced and deleted
+    key_formats: tuple[str, ...] = ()  # of these keys, the first where none is said; all formats where it is empty
+    default_format: str | None = None  # of values, where none is said; None where it must be said
+    changelogs_apart: bool = False  # a changelog's records of an entity are others than a stream's
+    known_columns: Callable[[StoreClient], KnownColumns] | None = None  # of a client; None where entities have none
+    reads_bounded: bool = True  # what an entity has now can be read once, up to its end
     exactly_once: bool = False  # a sink's transaction can hold where its reading stands, so nothing is written twice
     creates_entities: bool = True
     takes_copies: bool = True  # COPY FROM can write to it

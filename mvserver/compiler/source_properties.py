@@ -29,7 +29,7 @@ _LATER = {
     "expression.error.handling": _EXPRESSION_ERRORS,
     "source.deserialization.error.log.topic": "Rejected records are in mv_catalog.rejected_rows.",
     "source.deserialization.error.log.store": "Rejected records are in mv_catalog.rejected_rows.",
-    "postgresql.slot.name": "Stores of type POSTGRESQL are not supported.",
+    "postgresql.slot.name": "The server makes a replication slot for each source, and drops it with its last query.",
 }
 _QUERY_LATER = {
     "parallelism.max": "Spark's master and its resources are settings of the server.",

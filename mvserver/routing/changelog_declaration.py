@@ -68,7 +68,7 @@ def record_key(
             reader.refuse(key, f"Records of a store of type {kind.name} have no key.")
         return None
     types = {name: type_ for name, type_ in columns if name in primary_key}
-    format_ = _format(reader, types)
+    format_ = _format(reader, types, kind)
     _check_type(reader, format_, types)
     _check_columns(reader, primary_key)
     return RecordKey(format_, _excluded(reader, primary_key, columns))
@@ -98,9 +98,18 @@ def check_primary_key(columns: Columns, primary_key: Sequence[str]) -> None:
             )
 
 
-def _format(reader: PropertyReader, types: dict[str, SqlType]) -> str:
+def _format(reader: PropertyReader, types: dict[str, SqlType], kind: StoreKind[Any]) -> str:
     """What is not said follows from the primary key: a single text or integer is primitive."""
     given = stream_declaration.key_format(reader)
+    if kind.key_formats and (given or kind.key_formats[0]) not in kind.key_formats:
+        raise reader.error(
+            KEY_FORMAT,
+            f'key.format "{given}" is not supported in a store of type {kind.name}',
+            hint=f"Formats are {', '.join(kind.key_formats)}.",
+            sqlstate=sqlstates.FEATURE_NOT_SUPPORTED,
+        )
+    if given is None and kind.key_formats:
+        return kind.key_formats[0]
     primitive = len(types) == 1 and next(iter(types.values())).kind in PRIMITIVES
     if given is None:
         return "primitive" if primitive else "json"

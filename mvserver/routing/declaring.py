@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catalog.acl import Privilege
 from catalog.model import Column, Relation, Schema, Store
-from mvserver.routing import continuous, lookup, replacing, stream_declaration, stream_entity
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.routing import continuous, lookup, notices, replacing, stream_declaration, stream_entity
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
 from mvserver.routing.stream_declaration import StreamDeclaration
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements.base import Properties
+from mvserver.sql.statements.base import ColumnDefinition, Properties, Value
 from mvserver.sql.statements.relations import CreateChangelog, CreateChangelogAs, CreateStream, CreateStreamAs
+from mvserver.sql.types import parse_type
+from spark_sinks.base import DeclaredColumn
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,60 @@ class EntityUnder:
 
     def ensure(self, context: SessionContext, services: Services, work: Work) -> None:
         stream_entity.ensure(self.store, self.name, self.declaration, self.given, context, services, work)
+
+
+def stream_with_columns(statement: CreateStream, context: SessionContext, services: Services) -> CreateStream:
+    """With the columns that the entity has, where the statement leaves them out. 0A000 where entities have none."""
+    if statement.columns:
+        return statement
+    return replace(statement, columns=_definitions(_inferred(statement, "STREAM", context, services)))
+
+
+def changelog_with_columns(statement: CreateChangelog, context: SessionContext, services: Services) -> CreateChangelog:
+    """The same, with the entity's key."""
+    if statement.columns:
+        return statement
+    found = _inferred(statement, "CHANGELOG", context, services)
+    return replace(statement, columns=_definitions(found), primary_key=tuple(c.name for c in found if c.key))
+
+
+def _definitions(found: Sequence[DeclaredColumn]) -> tuple[ColumnDefinition, ...]:
+    return tuple(ColumnDefinition(c.name, parse_type(c.type), c.not_null) for c in found)
+
+
+def _inferred(
+    statement: CreateStream | CreateChangelog, what: str, context: SessionContext, services: Services
+) -> Sequence[DeclaredColumn]:
+    given = dict(statement.properties)
+    store = lookup.store(_text(given.get("store")), Privilege.USAGE, context, services)
+    known_columns = services.stores.kind(store.type).known_columns
+    if known_columns is None:
+        columns = "column type, ..." + (", PRIMARY KEY (column)" if what == "CHANGELOG" else "")
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"CREATE {what} without columns is not supported for a store of type {store.type}",
+            hint=f"Declare the columns: CREATE {what} name ({columns}) WITH (...).",
+            position=statement.name.position,
+        )
+    entity = _text(given.get("topic")) or statement.name.parts[-1].lower()
+    return known_columns(services.stores.client(store)).columns(entity, changelog=what == "CHANGELOG")
+
+
+def _text(value: Value) -> str | None:
+    return value.strip() if isinstance(value, str) and value.strip() else None
+
+
+def check_declared(
+    entity: EntityUnder, statement: CreateStream | CreateChangelog, context: SessionContext, services: Services
+) -> None:
+    """The entity has what is declared of it, as far as it can say."""
+    known_columns = services.stores.kind(entity.store.type).known_columns
+    if known_columns is None:
+        return
+    fields = {c.name: [name for name, _ in c.type.fields] for c in statement.columns}
+    key = statement.primary_key if isinstance(statement, CreateChangelog) else None
+    for words in known_columns(services.stores.client(entity.store)).check_declared(entity.name, fields, key):
+        notices.warning(context, words)
 
 
 def place(
@@ -99,6 +157,7 @@ def declare(
         if statement.or_replace:
             old = replacing.redeclared(new, statement.name, schema, context, services)
         entity.ensure(context, services, work)
+        check_declared(entity, statement, context, services)
         replacing.put(new, old, services, work)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mvserver import sqlstates
 from mvserver.front import Notice
 from mvserver.session.context import SessionContext
 
@@ -13,6 +14,10 @@ _LINES_MAX = 100
 def skipped(context: SessionContext, sqlstate: str, message: str) -> None:
     """For IF EXISTS and IF NOT EXISTS."""
     context.notices.append(Notice("NOTICE", sqlstate, f"{message}, skipping"))
+
+
+def warning(context: SessionContext, message: str) -> None:
+    context.notices.append(Notice("WARNING", sqlstates.WARNING, message))
 
 
 def cascades(context: SessionContext, objects: Sequence[str]) -> None:

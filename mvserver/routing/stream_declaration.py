@@ -84,6 +84,7 @@ def read(
         reader.refuse(planned.name, f"There are no stores of type {kind} yet.")
     for key in (key for format_ in PLANNED for key in format_.properties):
         reader.refuse(key, _formats_hint(kinds))
+    reader.refuse("postgresql.slot.name", "The server makes a slot for each source, and drops it with its last query.")
     reader.refuse("enable.upsert.mode", "It is a property of changelogs.")
     reader.end(tuple(dict.fromkeys((*_OWN, *(known.name for known in of_entities), _ERRORS, *also_known))))
     _check_key(declaration, properties)
@@ -126,6 +127,7 @@ def _check_fields(column: str, kind: SqlType) -> None:
 
 def required_format(given: str | None, kind: StoreKind[Any], relation: str) -> str:
     """Of a relation that is declared: it must say how its records are written, in a format that its store has."""
+    given = given or kind.default_format
     if given is None:
         raise SqlError(
             sqlstates.INVALID_PARAMETER_VALUE,

@@ -9,6 +9,7 @@ from mvserver.errors import SqlError
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads
 from mvserver.sql.names import identifier, if_not_exists, listed, object_name
+from mvserver.sql.properties import optional_properties
 from mvserver.sql.relations import (
     column_definition,
     declared_properties,
@@ -57,9 +58,10 @@ def _create(cursor: Cursor, *, or_replace: bool = False) -> Statement:
                 position=name.position,
             )
         return CreateChangelog(name, tuple(columns.definitions), columns.key, properties, guarded, or_replace)
-    columns_example = "column type, ..., PRIMARY KEY (column)"
-    properties, select = written_by(cursor, "CHANGELOG", columns_example, or_replace=or_replace)
-    return CreateChangelogAs(name, properties, select, guarded)
+    properties = optional_properties(cursor)
+    if cursor.at_end and properties:  # the entity says which columns it has, and its key
+        return CreateChangelog(name, (), (), properties, guarded, or_replace)
+    return CreateChangelogAs(name, properties, written_by(cursor, "CHANGELOG", or_replace=or_replace), guarded)
 
 
 def _replace(cursor: Cursor) -> Statement:

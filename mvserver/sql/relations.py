@@ -38,8 +38,10 @@ def _create_stream(cursor: Cursor, *, or_replace: bool = False) -> Statement:
     if cursor.at_operator("("):
         columns = _columns(cursor)
         return CreateStream(name, columns, declared_properties(cursor, "STREAM"), guarded, or_replace)
-    properties, select = written_by(cursor, "STREAM", "column type, ...", or_replace=or_replace)
-    return CreateStreamAs(name, properties, select, guarded)
+    properties = optional_properties(cursor)
+    if cursor.at_end and properties:  # the entity says which columns it has
+        return CreateStream(name, (), properties, guarded, or_replace)
+    return CreateStreamAs(name, properties, written_by(cursor, "STREAM", or_replace=or_replace), guarded)
 
 
 def _replace_stream(cursor: Cursor) -> Statement:
@@ -56,21 +58,15 @@ def declared_properties(cursor: Cursor, what: str) -> Properties:
     return properties
 
 
-def written_by(cursor: Cursor, what: str, columns: str, *, or_replace: bool) -> tuple[Properties, exp.Expression]:
-    """The properties and the SELECT of ``CREATE ... AS``; ``columns`` is how columns would be written, for a hint."""
-    properties = optional_properties(cursor)
-    if cursor.at_end and properties:
-        raise cursor.not_supported(
-            f"CREATE {what} without columns is not supported",
-            hint=f"Declare the columns: CREATE {what} name ({columns}) WITH (...).",
-        )
+def written_by(cursor: Cursor, what: str, *, or_replace: bool) -> exp.Expression:
+    """The SELECT of ``CREATE ... AS``, behind the properties."""
     if or_replace:
         raise cursor.not_supported(
             f"CREATE OR REPLACE {what} AS is not supported",
             hint="What has been written stays in the entity, and would not fit another query. Choose another name.",
         )
     cursor.expect_word("as")
-    return properties, continuous_select(cursor)
+    return continuous_select(cursor)
 
 
 def _columns(cursor: Cursor) -> tuple[ColumnDefinition, ...]:

@@ -81,7 +81,7 @@ class KafkaReader:
     """
 
     positions = KafkaPositions()
-    rounds = logged = None
+    rounds = logged = held = None
 
     def __init__(
         self,

@@ -12,6 +12,8 @@ A page is one psql session, from its first block to its last, on a server that h
   it, also with this message.
 - ``<!-- kafka -->`` before a block: it needs a broker; ``localhost:9092`` is replaced by the address of one. Such a
   page is left out where there is none.
+- ``<!-- postgres -->`` before a block: it needs a PostgreSQL; ``localhost:5432`` is replaced by the address of one.
+  ``<!-- in postgres -->``: it is run there, and not by this server.
 - Behind ``COPY … FROM STDIN;`` stand the rows, up to ``\\.``, as in psql.
 - What is not to be run (grammar, output) stands in a block of another language, or of none.
 """
@@ -20,9 +22,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from psycopg import Connection
 from psycopg.pq import ExecStatus, PGresult
@@ -30,10 +33,12 @@ from psycopg.pq import ExecStatus, PGresult
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 BROKER = "localhost:9092"
+POSTGRES = "localhost:5432"
+SERVICES = ("kafka", "postgres")
 TRUE_WITHIN_S = 20.0
 
 _BLOCK = re.compile(
-    r"(?P<marks>(?:^<!-- (?:kafka|error [^\n]*) -->\n)*)^```sql\n(?P<sql>.*?)^```$"
+    r"(?P<marks>(?:^<!-- (?:kafka|postgres|in postgres|error [^\n]*) -->\n)*)^```sql\n(?P<sql>.*?)^```$"
     r"(?:\n\s*^```text\n(?P<result>.*?)^```$)?",
     re.DOTALL | re.MULTILINE,
 )
@@ -48,7 +53,8 @@ _VARIABLE = re.compile(r":'(\w+)'")
 class Block:
     line: int
     statements: tuple[str, ...]
-    kafka: bool
+    services: frozenset[str]  # kafka, postgres
+    elsewhere: bool  # run in PostgreSQL
     error: tuple[str, str | None] | None
     result: tuple[tuple[str, ...], ...] | None  # the first row is the names
 
@@ -62,7 +68,8 @@ def blocks(page: Path) -> list[Block]:
             Block(
                 line=text.count("\n", 0, match.start("sql")),
                 statements=tuple(_statements(match["sql"])),
-                kafka="<!-- kafka -->" in match["marks"],
+                services=frozenset(name for name in SERVICES if f"{name} -->" in match["marks"]),
+                elsewhere="<!-- in postgres -->" in match["marks"],
                 error=None if error is None else (error["code"], error["message"]),
                 result=None if match["result"] is None else _table(match["result"]),
             )
@@ -94,15 +101,28 @@ def _table(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 class PageSession:
-    """Runs one page's blocks in order over one connection."""
+    """Runs one page's blocks in order over one connection. ``addresses`` are put in the place of those of the page;
+    ``source`` is the PostgreSQL that a store of the page has."""
 
-    def __init__(self, connection: Connection[tuple[object, ...]], page: Path, broker: str | None) -> None:
+    def __init__(
+        self,
+        connection: Connection[tuple[object, ...]],
+        page: Path,
+        addresses: Mapping[str, str],
+        source: Connection[Any] | None = None,
+    ) -> None:
         self._connection = connection
         self._page = page.name
-        self._broker = broker
+        self._addresses = addresses
+        self._source = source
         self._variables: dict[str, str] = {}
 
     def run(self, block: Block) -> None:
+        if block.elsewhere:
+            assert self._source is not None
+            for statement in block.statements:
+                self._source.execute(statement)
+            return
         for number, statement in enumerate(block.statements, start=1):
             where = f"{self._page}, block after line {block.line}: {statement}"
             last = number == len(block.statements)
@@ -122,8 +142,8 @@ class PageSession:
     def _send(self, statement: str) -> PGresult:
         text = _GSET.sub("", statement)
         text = _VARIABLE.sub(lambda match: f"'{self._variables[match[1]]}'", text)
-        if self._broker is not None:
-            text = text.replace(BROKER, self._broker)
+        for address, actual in self._addresses.items():
+            text = text.replace(address, actual)
         text, _, rows = text.partition(";\n") if _COPY_IN.match(text) else (text, "", "")
         connection = self._connection.pgconn
         result = connection.exec_(text.encode())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from tests.docs.examples import PAGES, ROOT, PageSession, blocks
+from tests.docs.examples import BROKER, PAGES, POSTGRES, ROOT, SERVICES, PageSession, blocks
 from tests.faults.live import LiveServer, temporary_server
 
 pytestmark = pytest.mark.spark
@@ -56,15 +57,26 @@ def _drop_all(connection: psycopg.Connection[Any]) -> None:
 
 
 def _page(page: Path) -> Any:
-    kafka = [pytest.mark.kafka] if any(block.kafka for block in blocks(page)) else []
-    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=kafka)
+    marks = [getattr(pytest.mark, name) for name in SERVICES if _needs(page, name)]
+    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
+
+
+def _needs(page: Path, service: str) -> bool:
+    return any(service in block.services for block in blocks(page))
 
 
 @pytest.mark.parametrize("page", [_page(page) for page in RUN])
 def test_examples_of_a_page(page: Path, empty_server: LiveServer, request: pytest.FixtureRequest) -> None:
     found = blocks(page)
-    broker = request.getfixturevalue("kafka_broker").bootstrap if any(block.kafka for block in found) else None
-    with empty_server.connect() as connection:
-        session = PageSession(connection, page, broker)
+    addresses = {}
+    with ExitStack() as stack:
+        connection, source = stack.enter_context(empty_server.connect()), None
+        if _needs(page, "kafka"):
+            addresses[BROKER] = request.getfixturevalue("kafka_broker").bootstrap
+        if _needs(page, "postgres"):
+            postgres = request.getfixturevalue("logical_postgres")
+            addresses[POSTGRES] = f"127.0.0.1:{postgres.port}"
+            source = stack.enter_context(postgres.connect())
+        session = PageSession(connection, page, addresses, source)
         for block in found:
             session.run(block)

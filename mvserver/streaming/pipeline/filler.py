@@ -111,6 +111,7 @@ class Filler:
         except SqlError as error:
             with self._state.lock:
                 self._state.stalled = str(error)
+            self._stopping.wait(_RETRY_S)  # the source has just been asked
 
     def _next_round(self) -> list[Subscriber]:
         with self._state.lock:

@@ -95,7 +95,7 @@ class Pipeline:
             reader,
             interval_s=services.health_interval_s,
             stopping=self._stopping,
-            looked=self._close_idle,
+            looked=self._looked,
         )
         self._filler = Filler(
             self._state,
@@ -201,8 +201,7 @@ class Pipeline:
         with self._state.lock:
             if not subscriber.filled:
                 subscriber.fill_look = self._watch.ask()  # what was last seen may be older than the query
-            self._state.subscribers[subscriber.query_id] = subscriber
-            self._state.changed.notify_all()
+            self._state.add(subscriber)
 
     def remove(self, query_id: str) -> None:
         """The subscriber gets no further batch; one under way leaves it out at its commit."""
@@ -253,6 +252,7 @@ class Pipeline:
     def _run_generation_in(self, session: SparkSession) -> None:
         guard = self._services.guard
         self._committer.settle()  # what was evaluated is committed or given up: the ledger is the truth from here
+        self._state.error = None  # what ended the last generation explains nothing that fails from here on
         self._state.verify_new()
         with self._state.lock:
             wanted = [s.position for s in self._state.subscribers.values() if s.wants_batches]
@@ -261,7 +261,6 @@ class Pipeline:
             if self._state.position is None:
                 self._state.position = self.reader.positions.initial(wanted)
             position = self._state.next = self._state.position
-            self._state.error = None
             for subscriber in self._state.subscribers.values():
                 subscriber.claimed = subscriber.position
         self._committer.pace.begin()
@@ -399,6 +398,10 @@ class Pipeline:
 
     def _is_backlog(self, records: int) -> bool:
         return records * _FULL > self._state.records_max
+
+    def _looked(self) -> None:
+        self._close_idle()
+        self._state.release(self.id)
 
     def _close_idle(self) -> None:
         """A window may close although nothing comes any more."""

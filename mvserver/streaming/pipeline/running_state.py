@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -170,8 +171,19 @@ class RunningState:
                 for subscriber in filter(self.has, kept):
                     ledger.set_failure(subscriber.query_id, subscriber.failure)
 
+    def add(self, subscriber: Subscriber) -> None:
+        """One that stands nowhere yet is read for when :meth:`verify_new` has settled where it begins."""
+        with self.lock:
+            held = self._reader.held
+            if held is not None and not held.is_settled(subscriber.position):
+                subscriber.unverified = True
+            self.subscribers[subscriber.query_id] = subscriber
+            self.changed.notify_all()
+
     def verify_new(self) -> None:
-        """A view whose state was lost is rebuilt only where its source still has all that it was made of."""
+        """A view whose state was lost is rebuilt only where its source still has all that it was made of. Those that
+        begin with all that there is begin together."""
+        self._settle_new()
         for subscriber in [s for s in self.wanted() if s.unverified]:
             try:
                 self._reader.health.check_history(subscriber.position)
@@ -180,6 +192,35 @@ class RunningState:
                     raise
                 self.fail(subscriber, error)
             subscriber.unverified = False
+
+    def _settle_new(self) -> None:
+        held = self._reader.held
+        if held is None:
+            return
+        waiting: dict[str, list[Subscriber]] = {}
+        for subscriber in self.wanted():
+            if subscriber.unverified and not held.is_settled(subscriber.position):
+                waiting.setdefault(encode(subscriber.position), []).append(subscriber)
+        for together in waiting.values():
+            held.settle(together[0].position, partial(self._begin_at, together))
+
+    def _begin_at(self, subscribers: Sequence[Subscriber], position: Position) -> None:
+        with self.lock:
+            for subscriber in subscribers:
+                subscriber.position = subscriber.claimed = position
+
+    def release(self, pipeline_id: str) -> None:
+        """The source is told what is durable: in the ledger, which has also those that were not taken up yet."""
+        held = self._reader.held
+        if held is not None:
+            held.release(partial(self._needed, pipeline_id))
+
+    def _needed(self, pipeline_id: str) -> Sequence[Position]:
+        kept = [row for row in self._writer.ledger_subscribers() if row.pipeline_id == pipeline_id]
+        with self.lock:
+            present = [subscriber.position for subscriber in self.subscribers.values()]
+            others = [row.position for row in kept if row.query_id not in self.subscribers]
+            return [*present, *others, *([] if self.position is None else [self.position])]
 
     def is_filled(self, subscriber: Subscriber) -> bool:
         target = subscriber.fill_target

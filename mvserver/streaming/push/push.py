@@ -20,6 +20,7 @@ from catalog.store import Catalog
 from mvserver import limits, sqlstates
 from mvserver.compiler.plans import ContinuousPlan, ErrorHandling, Projection
 from mvserver.errors import SqlError
+from mvserver.streaming.pipeline.held_history import forget_history
 from mvserver.streaming.pipeline.pipeline import Pipeline
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.push.push_rows import PushRows
@@ -191,6 +192,7 @@ class PushQueries:
     def _end(self, pipeline: Pipeline) -> None:
         try:
             pipeline.stop()
+            forget_history(pipeline.reader)
             with self._writer.transaction() as ledger:
                 ledger.drop_pipeline(pipeline.id)
             shutil.rmtree(self._work / pipeline.id, ignore_errors=True)

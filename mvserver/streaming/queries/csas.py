@@ -78,6 +78,10 @@ class SinkQuery:
         self.application: tuple[Member, ...] = ()  # they fail together
 
     @property
+    def reader(self) -> SourceReader:
+        return self._reader
+
+    @property
     def generation(self) -> int:
         """How often it has begun in this process."""
         return self._generation
@@ -106,6 +110,7 @@ class SinkQuery:
 
     def stop(self) -> None:
         self._stopping.set()
+        self._reader.give_up()
         for thread in self._threads:
             thread.join()
         self._threads = []
@@ -134,7 +139,7 @@ class SinkQuery:
             start = sink.committed_position(expected=self._epoch > 0)
             if start is None:
                 start = self._reader.adopt(json.loads(self._query.start_position), fresh=True)
-            self._position = start
+            start = self._position = self._settled(start)
             self._generation += 1
             checkpoint = self._services.work_directory / self._query.id / f"checkpoint-{self._generation}"
             run_batches(
@@ -159,6 +164,14 @@ class SinkQuery:
                 self._written_at = time.monotonic()
         finally:
             sink.close()
+
+    def _settled(self, start: Position) -> Position:
+        """Once something was written the sink has where that is; before, nothing is doubled by beginning elsewhere."""
+        if self._reader.held is None:
+            return start
+        found: list[Position] = []
+        self._reader.held.settle(start, found.append)
+        return found[0]
 
     def _renewal_is_due(self) -> bool:
         return time.monotonic() - self._written_at > _RENEW_S
@@ -312,7 +325,14 @@ class SinkQuery:
                 self._stalled = health.cause
             elif self._running:
                 self._stalled = None
+            self._release()
             self._stopping.wait(self._services.health_interval_s)
+
+    def _release(self) -> None:
+        """What the sink has is durable."""
+        held, position = self._reader.held, self._position
+        if held is not None and position is not None:
+            held.release(lambda: [position])
 
     def status(self, spark: SparkState) -> QueryStatus:
         position = self._position or {}

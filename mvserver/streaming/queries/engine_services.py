@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from catalog.model import Query, Relation, Store
 from catalog.store import Catalog
@@ -18,10 +18,13 @@ from mvserver.streaming.spark.supervisor import Supervision
 from spark_sinks.base import SourceReader, StoreClient, TransactionalSink
 from spark_sinks.duckdb.ledger.ledger import SubscriberRow
 from spark_sinks.duckdb.writer import Writer
+from spark_sinks.store_kind import StoreKind
 
 
 class Stores(Protocol):
     """How the engine reaches stores."""
+
+    def kind(self, name: str) -> StoreKind[Any]: ...
 
     def client(self, store: Store) -> StoreClient: ...
 

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Mapping
 
 from catalog.model import Query
+from mvserver.streaming.pipeline.held_history import forget_history
 from mvserver.streaming.queries.engine_services import EngineServices
 from mvserver.streaming.queries.outputs import view_id_of
 from mvserver.streaming.queries.running import RunningQuery
@@ -34,6 +35,7 @@ class OrphanCleanUp:
             known.relay.stop()
         if known.sink is not None:
             known.sink.stop()
+            forget_history(known.sink.reader)
             shutil.rmtree(self._services.work_directory / known.query.id, ignore_errors=True)
         writer, feeds = self._services.writer, known.feeds
         for feed in feeds:

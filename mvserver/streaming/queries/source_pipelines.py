@@ -11,7 +11,9 @@ import uuid
 from collections.abc import Sequence
 
 from catalog.model import Relation, Store
+from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.plans import ContinuousPlan, Projection, Scan
+from mvserver.streaming.pipeline.held_history import forget_history
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.push.push import PushQueries
 from mvserver.streaming.queries.engine_services import EngineServices
@@ -44,6 +46,8 @@ class SourcePipelines:
         entity = stream.entity or ""
         # Where Spark types the records, by what is declared, each relation needs a scan of its own.
         own = stream.id if format_of(plan.scan.value_format).typed_by_spark else ""
+        if stream.kind == CHANGELOG and self._services.stores.kind(store.type).changelogs_apart:
+            own = CHANGELOG
         pipeline_id = str(uuid.uuid5(_NAMESPACE, f"{store.id}/{entity}/{own}"))
         found = self._pipelines.get(pipeline_id)
         if found is not None:
@@ -74,6 +78,7 @@ class SourcePipelines:
         left = pipeline.subscribers
         if not left and self._pipelines.pop(pipeline.id, None) is not None:
             pipeline.stop()
+            forget_history(pipeline.reader)
             shutil.rmtree(self._services.work_directory / pipeline.id, ignore_errors=True)
         with self._services.writer.transaction() as ledger:
             if not left:

@@ -95,6 +95,7 @@ class LogReader:
     at intervals while a pipeline asks for rows."""
 
     positions = LogPositions()
+    held = None
 
     def __init__(
         self,

@@ -20,7 +20,8 @@ FIELDS = None
 
 def run(statement: BoundedRead, context: SessionContext, services: Services, work: Work) -> Result:
     planned = continuous.plan(statement.select, context, services, default_starting=continuous.EARLIEST)
-    if not isinstance(planned.plan, Projection) or planned.source.store_id is None:
+    has_end = planned.source.store_id is not None and services.stores.kind(planned.store.type).reads_bounded
+    if not isinstance(planned.plan, Projection) or not has_end:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f'reading {planned.source.kind} "{planned.source.name}" to its present end is not supported',

@@ -18,6 +18,7 @@ def run(statement: CreateChangelog, context: SessionContext, services: Services,
     place = declaring.place(lookup.CHANGELOG, statement, context, services)
     if place is None:
         return done(TAG)
+    statement = declaring.changelog_with_columns(statement, context, services)
     columns = stream_declaration.check_columns(statement.columns)
     typed = [(c.name, c.type) for c in statement.columns]
     changelog_declaration.check_primary_key(typed, statement.primary_key)

@@ -18,6 +18,7 @@ def run(statement: CreateStream, context: SessionContext, services: Services, wo
     place = declaring.place(lookup.STREAM, statement, context, services)
     if place is None:
         return done(TAG)
+    statement = declaring.stream_with_columns(statement, context, services)
     columns = stream_declaration.check_columns(statement.columns)
     typed = [(c.name, c.type) for c in statement.columns]
     declaration = stream_declaration.read(statement.properties, typed, services.stores.kinds())

@@ -1,0 +1,58 @@
+"""Columns of relations over a table, from the columns that the table has: their types in the server's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spark_sinks.base import DeclaredColumn
+from spark_sinks.postgresql.tables import SourceColumn, SourceTable
+
+_TYPES = {
+    16: "BOOLEAN",
+    17: "VARBINARY",
+    20: "BIGINT",
+    21: "SMALLINT",
+    23: "INTEGER",
+    26: "BIGINT",
+    700: "FLOAT",
+    701: "DOUBLE",
+    1082: "DATE",
+    1083: "TIME",
+    1114: "TIMESTAMP",
+    1184: "TIMESTAMP_LTZ",
+}
+_NUMERIC = 1700
+_PRECISION_MAX = 38
+
+
+def type_of(column: SourceColumn) -> str:
+    """VARCHAR is for all that has no type of its own here: texts, JSON, arrays, enums, and numbers without a bound."""
+    if column.base_type_oid == _NUMERIC and column.modifier >= 4:
+        precision, scale = (column.modifier - 4) >> 16, (column.modifier - 4) & 0x7FF
+        if precision <= _PRECISION_MAX and scale <= precision:  # a negative scale is a large one here
+            return f"DECIMAL({precision}, {scale})"
+    return _TYPES.get(column.base_type_oid, "VARCHAR")
+
+
+def changelog_columns(table: SourceTable) -> Sequence[DeclaredColumn]:
+    return [
+        DeclaredColumn(c.name, type_of(c), not_null=c.not_null or c.name in table.key, key=c.name in table.key)
+        for c in table.published
+    ]
+
+
+def stream_columns(table: SourceTable) -> Sequence[DeclaredColumn]:
+    """One record a change, as Debezium writes it."""
+    row = "STRUCT<" + ", ".join(f"{_quoted(c.name)} {type_of(c)}" for c in table.published) + ">"
+    source = "STRUCT<db VARCHAR, schema VARCHAR, table VARCHAR, lsn VARCHAR, txid BIGINT, ts_ms BIGINT, "
+    return [
+        DeclaredColumn("op", "VARCHAR", not_null=True),
+        DeclaredColumn("before", row),
+        DeclaredColumn("after", row),
+        DeclaredColumn("source", source + "snapshot BOOLEAN>"),
+        DeclaredColumn("ts_ms", "BIGINT"),
+    ]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

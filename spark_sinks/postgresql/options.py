@@ -1,0 +1,162 @@
+"""The options of a store of TYPE POSTGRESQL: one database of a server, and how to log in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from spark_sinks.store_kind import REGION
+
+_ACCEPTED = (
+    "type",
+    "uris",
+    *REGION,  # the uris say better where a server is
+    "postgres.username",
+    "postgres.password",
+    "tls.disabled",
+    "tls.verify_server_hostname",
+    "tls.ca_cert_file",
+)
+_SCHEMES = ("postgresql", "postgres")
+_HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?")
+_PORT = 5432
+_HINT = "Give one server and its database: 'uris' = 'postgresql://host:5432/database'."
+
+
+@dataclass(frozen=True)
+class PostgresOptions:
+    """``ca_file`` is a file of the configured folders with the certificates that the server's is compared with."""
+
+    host: str
+    port: int
+    database: str
+    username: str
+    password: str | None = field(default=None, repr=False)
+    tls: bool = True
+    verify_hostname: bool = True
+    ca_file: Path | None = None
+    region: str | None = None
+
+    @classmethod
+    def from_properties(
+        cls, properties: Mapping[str, Any], *, certificate_folders: Sequence[Path] = ()
+    ) -> PostgresOptions:
+        """Checks a store's properties; 22023 for what is wrong in them, 42501 for a file that is not open to stores."""
+        for key in properties:
+            if key not in _ACCEPTED:
+                raise SqlError(
+                    sqlstates.INVALID_PARAMETER_VALUE,
+                    f'property "{key}" is not known for a store of type POSTGRESQL',
+                    hint="Such a store has " + ", ".join(f"'{name}'" for name in _ACCEPTED if name != "type") + ".",
+                )
+        host, port, database = _address(properties.get("uris"))
+        password = properties.get("postgres.password")
+        ca_file = properties.get("tls.ca_cert_file")
+        disabled = _boolean(properties, "tls.disabled", default=None)
+        if disabled and ca_file is not None:
+            raise SqlError(
+                sqlstates.INVALID_PARAMETER_VALUE,
+                'properties "tls.ca_cert_file" and "tls.disabled" contradict each other',
+            )
+        # A password never travels in the clear unless the statement says so.
+        tls = not disabled if disabled is not None else password is not None or ca_file is not None
+        return cls(
+            host,
+            port,
+            database,
+            _text(properties, "postgres.username", required=True) or "",
+            _text(properties, "postgres.password"),
+            tls,
+            bool(_boolean(properties, "tls.verify_server_hostname", default=True)),
+            None if ca_file is None else _certificates(ca_file, certificate_folders),
+            next((str(properties[key]) for key in REGION if properties.get(key) is not None), None),
+        )
+
+    def conninfo(self) -> dict[str, str]:
+        """libpq's parameters. Nothing of the environment or of a service file is left to choose."""
+        verified = self.ca_file is not None
+        mode = ("verify-full" if self.verify_hostname else "verify-ca") if verified else "require"
+        return {
+            "host": self.host,
+            "port": str(self.port),
+            "dbname": self.database,
+            "user": self.username,
+            "password": self.password or "",
+            "passfile": "/dev/null/none",
+            "sslmode": mode if self.tls else "disable",
+            "sslrootcert": str(self.ca_file) if verified else "",
+            "gssencmode": "disable",
+        }
+
+
+def _address(value: object) -> tuple[str, int, str]:
+    if not isinstance(value, str) or not value.strip():
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE, 'a store of type POSTGRESQL needs the property "uris"', hint=_HINT
+        )
+    text = value.strip()
+    parts = urlsplit(text if "://" in text else f"postgresql://{text}")
+    try:
+        port = _PORT if parts.port is None else parts.port
+    except ValueError:
+        port = 0
+    host, database = parts.hostname or "", unquote(parts.path.removeprefix("/"))
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            'property "uris" has more than a server and a database',
+            hint="Give the user with 'postgres.username' and 'postgres.password', which are kept secret.",
+        )
+    known = parts.scheme in _SCHEMES and _HOST.fullmatch(f"[{host}]" if ":" in host else host) is not None
+    if not known or port == 0 or not database or "/" in database or "\0" in database:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'property "uris" has "{text}", which is not host:port/database',
+            hint=_HINT,
+        )
+    return host, port, database
+
+
+def _text(properties: Mapping[str, Any], key: str, *, required: bool = False) -> str | None:
+    value = properties.get(key)
+    if value is None and required:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'a store of type POSTGRESQL needs the property "{key}"',
+            hint="The user needs the attribute REPLICATION, and must own the tables that are read.",
+        )
+    if value is not None and (not isinstance(value, str) or not value or not value.isprintable()):
+        raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'property "{key}" must be text without control characters')
+    return value
+
+
+def _boolean(properties: Mapping[str, Any], key: str, *, default: bool | None) -> bool | None:
+    value = properties.get(key)
+    if value is None:
+        return default
+    if str(value).lower() not in ("true", "false"):
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'property "{key}" cannot be "{value}"',
+            hint="It is one of true, false.",
+        )
+    return str(value).lower() == "true"
+
+
+def _certificates(value: object, folders: Sequence[Path]) -> Path:
+    given = Path(str(value))
+    for folder in (folder.resolve() for folder in folders):
+        path = (folder / given).resolve()
+        if path.is_relative_to(folder) and path.is_file():
+            return path
+    raise SqlError(
+        sqlstates.INSUFFICIENT_PRIVILEGE,
+        f'file "{given}" is not under a configured folder',
+        hint="The property 'tls.ca_cert_file' names a file, relative to a folder of the server's configuration.",
+    )

@@ -1,0 +1,148 @@
+"""Rows of PostgreSQL as records: JSON for streams (one object a change, as Debezium writes it) and for changelogs.
+
+A stream's record is ``{"op", "before", "after", "source", "ts_ms"}``, without a key. A changelog's is the new row, with
+the key columns as its key; a row that goes away is a record without a value. Times are those of the commit, so that a
+change that is read again makes the same record.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from json.encoder import encode_basestring
+
+from spark_sinks.postgresql.pgoutput import UNCHANGED, Values
+
+_Encode = Callable[[bytes], bytes]
+
+# pg_type.oid of what is not written as a text
+_BOOL, _BYTEA = 16, 17
+_INTEGERS = (20, 21, 23, 26)
+_NUMBERS = (700, 701, 1700)
+
+
+def _of_text(value: bytes) -> bytes:
+    return encode_basestring(value.decode()).encode()
+
+
+def _of_integer(value: bytes) -> bytes:
+    return value
+
+
+def _of_number(value: bytes) -> bytes:
+    """NaN and the infinities are no numbers of JSON; what their column is declared as decides on them."""
+    return value if value[-1:].isdigit() else _of_text(value)
+
+
+def _of_bool(value: bytes) -> bytes:
+    return b"true" if value == b"t" else b"false"
+
+
+def _of_bytea(value: bytes) -> bytes:
+    return b'"' + base64.b64encode(bytes.fromhex(value[2:].decode())) + b'"'
+
+
+def _encoder(type_oid: int) -> _Encode:
+    if type_oid in _INTEGERS:
+        return _of_integer
+    if type_oid in _NUMBERS:
+        return _of_number
+    if type_oid == _BOOL:
+        return _of_bool
+    return _of_bytea if type_oid == _BYTEA else _of_text
+
+
+def refused(words: str) -> bytes:
+    """A value that no declared type takes: a record is rejected, for the column that has it, with these words."""
+    return encode_basestring(f"\0{words}").encode()
+
+
+def _unchanged(column: str) -> bytes:
+    return refused(f"the large value of {column} did not change and is not in the log; REPLICA IDENTITY FULL has it")
+
+
+def _dropped(column: str) -> bytes:
+    return refused(f"column {column} was dropped from the table")
+
+
+@dataclass(frozen=True)
+class RowColumn:
+    name: str
+    type_oid: int
+
+
+class RowShape:
+    """How rows of a table become JSON objects. ``gone`` are columns that the table had before."""
+
+    def __init__(self, columns: Sequence[RowColumn], key: Sequence[str], gone: Sequence[str] = ()) -> None:
+        self._fields = [
+            (encode_basestring(c.name).encode() + b":", _encoder(c.type_oid), _unchanged(c.name)) for c in columns
+        ]
+        self._rest = b"".join(b"," + encode_basestring(name).encode() + b":" + _dropped(name) for name in gone)
+        names = [c.name for c in columns]
+        self.key_at = tuple(names.index(name) for name in key if name in names)
+
+    def row(self, values: Values) -> bytes:
+        parts = []
+        for (name, encode, unchanged), value in zip(self._fields, values, strict=True):
+            if value is None:
+                parts.append(name + b"null")
+            elif value is UNCHANGED:
+                parts.append(name + unchanged)
+            else:
+                parts.append(name + encode(value))  # type: ignore[arg-type]
+        return b"{" + b",".join(parts) + self._rest + b"}"
+
+    def key(self, values: Values) -> bytes:
+        return self.part(values, self.key_at)
+
+    def part(self, values: Values, places: Sequence[int]) -> bytes:
+        """Of the columns at these places alone."""
+        parts = []
+        for at in places:
+            name, encode, unchanged = self._fields[at]
+            value = values[at]
+            if value is None:
+                parts.append(name + b"null")
+            else:
+                parts.append(name + (unchanged if value is UNCHANGED else encode(value)))  # type: ignore[arg-type]
+        return b"{" + b",".join(parts) + b"}"
+
+
+def filled(new: Values, old: Values) -> Values:
+    """Large values that did not change, from the whole old row."""
+    return [before if value is UNCHANGED else value for value, before in zip(new, old, strict=True)]
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """The part of a stream's records that a transaction's changes share."""
+
+    database: str
+    schema: str
+    table: str
+    lsn: str
+    xid: int | None
+    ts_ms: int
+    snapshot: bool = False
+
+    def tail(self) -> bytes:
+        names = ",".join(
+            f'"{name}":{encode_basestring(value)}'
+            for name, value in (
+                ("db", self.database),
+                ("schema", self.schema),
+                ("table", self.table),
+                ("lsn", self.lsn),
+            )
+        )
+        xid = "null" if self.xid is None else str(self.xid)
+        return (
+            f',"source":{{{names},"txid":{xid},"ts_ms":{self.ts_ms},"snapshot":'
+            f'{"true" if self.snapshot else "false"}}},"ts_ms":{self.ts_ms}}}'
+        ).encode()
+
+
+def enveloped(op: bytes, before: bytes | None, after: bytes | None, tail: bytes) -> bytes:
+    return b'{"op":"' + op + b'","before":' + (before or b"null") + b',"after":' + (after or b"null") + tail

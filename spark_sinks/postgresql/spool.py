@@ -1,0 +1,307 @@
+"""The changes of a pipeline that are received and not confirmed: whole transactions in the order of their commits.
+
+They can be read as often as they are needed until they are released. It is a copy of what the slot keeps: what is lost
+of it with the process comes again. Records lie in chunks, in memory up to a bound and in files beyond it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from mvserver.errors import SqlError
+from spark_sinks.postgresql.limits import CHUNK_BYTES, CHUNK_RECORDS, SPOOL_MEMORY_BYTES
+
+# As spark_sinks.postgresql.metadata has it.
+METADATA_ARROW = pa.struct([("lsn", pa.string()), ("transaction", pa.int64()), ("timestamp", pa.int64())])
+RECORDS = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("position", pa.string()),
+        ("record_time", pa.timestamp("us", "UTC")),
+        ("metadata", METADATA_ARROW),
+    ]
+)
+
+
+@dataclass
+class RecordColumns:
+    """Records as they are made, column by column."""
+
+    keys: list[bytes | None] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+    times_us: list[int] = field(default_factory=list)
+    lsns: list[str] = field(default_factory=list)
+    xids: list[int | None] = field(default_factory=list)
+    size: int = 0  # about, in bytes
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def add(self, key: bytes | None, value: bytes | None, place: str, time_us: int, lsn: str, xid: int | None) -> None:
+        self.keys.append(key)
+        self.values.append(value)
+        self.places.append(place)
+        self.times_us.append(time_us)
+        self.lsns.append(lsn)
+        self.xids.append(xid)
+        self.size += len(value or b"") + len(key or b"") + 64
+
+    def cut(self, length: int) -> None:
+        for column in (self.keys, self.values, self.places, self.times_us, self.lsns, self.xids):
+            del column[length:]
+
+    def batch(self) -> pa.RecordBatch:
+        times = pa.array(self.times_us, pa.int64())
+        milliseconds = [time_us // 1000 for time_us in self.times_us]
+        metadata = pa.StructArray.from_arrays(
+            [
+                pa.array(self.lsns, pa.string()),
+                pa.array(self.xids, pa.int64()),
+                pa.array(milliseconds, pa.int64()),
+            ],
+            fields=list(METADATA_ARROW),
+        )
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array(self.keys, pa.binary()),
+                pa.array(self.values, pa.binary()),
+                pa.array(self.places, pa.string()),
+                times.cast(pa.timestamp("us", "UTC")),
+                metadata,
+            ],
+            schema=RECORDS,
+        )
+
+
+def write_chunk(path: Path, batch: pa.RecordBatch) -> None:
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, RECORDS) as writer:
+        writer.write_batch(batch)
+
+
+def read_chunk(path: Path) -> pa.RecordBatch:
+    with pa.memory_map(str(path), "rb") as file:
+        return pa.ipc.open_file(file).get_batch(0)
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """A transaction that nobody may read, and why. Its commit begins at ``commit_lsn``: a position there is before it
+    also for the server, which one between the two would not be."""
+
+    commit_lsn: int
+    end_lsn: int
+    error: SqlError
+
+
+@dataclass
+class _Chunk:
+    first: int  # the number of its first record
+    records: int
+    bytes: int
+    batch: pa.RecordBatch | None
+    path: Path | None = None
+
+    @property
+    def end(self) -> int:
+        return self.first + self.records
+
+    def read(self) -> pa.RecordBatch:
+        if self.batch is not None:
+            return self.batch
+        assert self.path is not None  # noqa: S101 - either is there
+        return read_chunk(self.path)
+
+
+class Spool:
+    """One thread adds, others read. ``start`` is the LSN from which on all is here, as far as it was received."""
+
+    def __init__(self, folder: Path, start: int, *, memory_bytes: int = SPOOL_MEMORY_BYTES) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self._folder = folder
+        self._memory_bytes = memory_bytes
+        self._lock = threading.RLock()
+        self._grown = threading.Condition(self._lock)
+        self._chunks: list[_Chunk] = []
+        self._open = RecordColumns()
+        self._open_first = 0
+        self._ends: list[int] = []  # of transactions that have records
+        self._counts: list[int] = []  # the number of the record behind each of them
+        self._base = 0  # the number of the record behind what is released
+        self._written = 0  # files, for their names
+        self._barriers: list[Barrier] = []
+        self._start = start
+        self._received = start
+        self._version = 0
+
+    # --- adding ---------------------------------------------------------------------------------------------------
+    def add(self, key: bytes | None, value: bytes | None, place: str, time_us: int, lsn: str, xid: int | None) -> None:
+        """A record of the transaction under way, which nobody sees before :meth:`commit`."""
+        with self._lock:
+            self._open.add(key, value, place, time_us, lsn, xid)
+            if len(self._open) >= CHUNK_RECORDS or self._open.size >= CHUNK_BYTES:
+                self._seal()
+
+    def commit(self, end_lsn: int) -> None:
+        with self._lock:
+            number = self._open_first + len(self._open)
+            if number > (self._counts[-1] if self._counts else self._base):
+                self._ends.append(end_lsn)
+                self._counts.append(number)
+            self._received = max(self._received, end_lsn)
+            self.wake()
+
+    def roll_back(self) -> None:
+        """The connection has ended within a transaction, which will come again."""
+        with self._lock:
+            kept = self._counts[-1] if self._counts else self._base
+            while self._chunks and self._chunks[-1].end > kept:
+                last = self._chunks.pop()
+                whole = last.read()
+                _remove(last)
+                if last.first < kept:
+                    part = whole.slice(0, kept - last.first)
+                    self._chunks.append(_Chunk(last.first, kept - last.first, last.bytes, part))
+                self._open, self._open_first = RecordColumns(), kept
+            if self._open_first + len(self._open) > kept:
+                self._open.cut(kept - self._open_first)
+
+    def received(self, lsn: int) -> None:
+        """All that committed before is here."""
+        with self._lock:
+            if lsn > self._received:
+                self._received = lsn
+                self.wake()
+
+    def stop_before(self, barrier: Barrier) -> None:
+        """Nobody reads beyond this transaction, whose records are rolled back: who stands before it is told why."""
+        with self._lock:
+            self._barriers.append(barrier)
+            self._received = max(self._received, barrier.end_lsn)
+            self.wake()
+
+    def _seal(self) -> None:
+        if not len(self._open):
+            return
+        batch = self._open.batch()
+        chunk = _Chunk(self._open_first, len(self._open), batch.nbytes, batch)
+        held = sum(each.bytes for each in self._chunks if each.batch is not None)
+        if held + chunk.bytes > self._memory_bytes:
+            chunk.path, chunk.batch = self._folder / f"{self._written:012d}.arrow", None
+            self._written += 1
+            write_chunk(chunk.path, batch)
+        self._chunks.append(chunk)
+        self._open_first += len(self._open)
+        self._open = RecordColumns()
+
+    # --- reading --------------------------------------------------------------------------------------------------
+    @property
+    def start(self) -> int:
+        with self._lock:
+            return self._start
+
+    @property
+    def end(self) -> int:
+        """All that committed before is here."""
+        with self._lock:
+            return self._received
+
+    def bytes_behind(self, lsn: int) -> int:
+        """Of the records behind it, about."""
+        with self._lock:
+            number = self._number(lsn)
+            return sum(c.bytes for c in self._chunks if c.end > number) + self._open.size
+
+    @property
+    def version(self) -> int:
+        """Grows with each thing that those who wait may wait for."""
+        with self._lock:
+            return self._version
+
+    def wait(self, seen: int, timeout_s: float) -> None:
+        """Until the version is another one than was seen."""
+        with self._lock:
+            self._grown.wait_for(lambda: self._version != seen, timeout_s)
+
+    def wake(self) -> None:
+        with self._lock:
+            self._version += 1
+            self._grown.notify_all()
+
+    def count(self, start: int, end: int) -> int | None:
+        """How many records are between; None where not all of that is here."""
+        with self._lock:
+            if start < self._start or end > self._received:
+                return None
+            return self._number(end) - self._number(start)
+
+    def limited(self, start: int, end: int, records: int) -> int | None:
+        """The end of a transaction at most so many records behind ``start``, or of the first one where that is larger,
+        and not behind ``end``; None where not all of that is here."""
+        with self._lock:
+            if start < self._start or end > self._received:
+                return None
+            first = bisect_right(self._ends, start)
+            last = bisect_right(self._ends, end)
+            if first == last or self._number(end) - self._number(start) <= records:
+                return end
+            wanted = self._number(start) + records
+            at = max(first, bisect_right(self._counts, wanted, first, last) - 1)
+            return self._ends[at]
+
+    def barrier(self, start: int) -> Barrier | None:
+        """The first transaction behind ``start`` that nobody may read."""
+        with self._lock:
+            return next((each for each in self._barriers if each.end_lsn > start), None)
+
+    def table(self, start: int, end: int) -> Sequence[pa.RecordBatch]:
+        """The records of the transactions between, in order."""
+        with self._lock:
+            first, last = self._number(start), self._number(end)
+            if last > self._open_first:
+                self._seal()
+            return [
+                chunk.read().slice(max(0, first - chunk.first), min(last, chunk.end) - max(first, chunk.first))
+                for chunk in self._chunks
+                if chunk.first < last and chunk.end > first
+            ]
+
+    def release(self, lsn: int) -> None:
+        """Nobody reads what is before it any more."""
+        with self._lock:
+            if lsn <= self._start:
+                return
+            number = self._number(lsn)
+            gone = bisect_right(self._ends, lsn)
+            del self._ends[:gone], self._counts[:gone]
+            self._base, self._start = number, lsn
+            self._received = max(self._received, lsn)
+            self._barriers = [each for each in self._barriers if each.end_lsn > lsn]
+            while self._chunks and self._chunks[0].end <= number:
+                _remove(self._chunks.pop(0))
+
+    def close(self) -> None:
+        with self._lock:
+            self._chunks.clear()
+            self._open = RecordColumns()
+            self.wake()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _number(self, lsn: int) -> int:
+        """Of the first record that is not before ``lsn``."""
+        at = bisect_right(self._ends, lsn)
+        return self._counts[at - 1] if at else self._base
+
+
+def _remove(chunk: _Chunk) -> None:
+    if chunk.path is not None:
+        chunk.path.unlink(missing_ok=True)

@@ -1,0 +1,246 @@
+"""Views over tables of a real PostgreSQL, by the whole server."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from mvserver.demo.kafka_broker import KafkaBroker
+from tests.faults.live import LiveServer, temporary_server, topic_values
+from tests.services.postgres import LogicalPostgres
+
+pytestmark = [pytest.mark.spark, pytest.mark.postgres]
+WITHIN_S = 90.0
+
+
+def store(source: LogicalPostgres) -> str:
+    return (
+        f"CREATE STORE pg WITH ('type' = POSTGRESQL, 'uris' = '{source.uris}', 'postgres.username' = 'postgres', "
+        "'postgres.password' = 'nothing', 'tls.disabled' = true)"
+    )
+
+
+@pytest.fixture(scope="module")
+def server(logical_postgres: LogicalPostgres) -> Iterator[LiveServer]:
+    with temporary_server() as live:
+        live.start()
+        live.run(store(logical_postgres))
+        yield live
+
+
+@pytest.fixture
+def source(logical_postgres: LogicalPostgres) -> Iterator[psycopg.Connection[Any]]:
+    with logical_postgres.connect() as made:
+        yield made
+
+
+def rows_of(server: LiveServer, sql: str) -> list[tuple[Any, ...]]:
+    try:
+        return sorted(server.query(sql), key=str)
+    except (psycopg.OperationalError, psycopg.errors.ObjectNotInPrerequisiteState) as error:  # it is being filled
+        return [(str(error),)]
+
+
+def wait_rows(server: LiveServer, sql: str, wanted: list[tuple[Any, ...]]) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while (found := rows_of(server, sql)) != sorted(wanted, key=str):
+        assert time.monotonic() < deadline, (found[:5], wanted[:5], server.states(), server.log_tail())
+        time.sleep(0.1)
+
+
+def slots(source: psycopg.Connection[Any]) -> int:
+    row = source.execute("SELECT count(*) FROM pg_replication_slots").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_views_over_a_table(server: LiveServer, source: psycopg.Connection[Any]) -> None:
+    source.execute("CREATE TABLE accounts (id int PRIMARY KEY, branch int, balance numeric(12, 2), at timestamptz)")
+    source.execute("INSERT INTO accounts SELECT i, i % 3, i, '2024-05-17 12:00Z' FROM generate_series(1, 300) i")
+    server.run(
+        "CREATE CHANGELOG accounts WITH ('store' = pg)",
+        "CREATE MATERIALIZED VIEW balances AS SELECT id, branch, balance, at FROM accounts",
+        "CREATE MATERIALIZED VIEW branches AS SELECT branch, sum(balance) AS total, count(*) AS n FROM accounts "
+        "GROUP BY branch",
+        "CREATE STREAM events WITH ('store' = pg, 'topic' = 'accounts')",
+        "CREATE MATERIALIZED VIEW ops AS SELECT op, count(*) AS n FROM events GROUP BY op",
+    )
+    mine = "SELECT id, branch, balance FROM balances"
+    theirs = "SELECT id, branch, balance FROM accounts"
+    totals = "SELECT branch, sum(balance), count(*) FROM accounts GROUP BY branch"
+    wait_rows(server, mine, source.execute(theirs).fetchall())
+    wait_rows(server, "SELECT branch, total, n FROM branches", source.execute(totals).fetchall())
+    wait_rows(server, "SELECT op, n FROM ops", [("r", 300)])
+    source.execute("UPDATE accounts SET balance = balance + 0.5, branch = 1 WHERE id % 7 = 0")
+    source.execute("UPDATE accounts SET id = id + 1000 WHERE id < 5; DELETE FROM accounts WHERE id % 10 = 0")
+    with source.transaction():
+        source.execute("INSERT INTO accounts VALUES (5000, 9, 1, now())")
+        source.execute("DELETE FROM accounts WHERE id = 5000")
+    wait_rows(server, mine, source.execute(theirs).fetchall())
+    wait_rows(server, "SELECT branch, total, n FROM branches", source.execute(totals).fetchall())
+    wait_rows(server, "SELECT op, n FROM ops", [("r", 300), ("u", 46), ("d", 31), ("c", 1)])
+    # A view that comes later has the present rows, from a snapshot of its own on the slot that runs.
+    server.run("CREATE MATERIALIZED VIEW late AS SELECT id, branch, balance FROM accounts WHERE id > 100")
+    source.execute("UPDATE accounts SET balance = -1 WHERE id = 299")
+    later = source.execute(f"{theirs} WHERE id > 100").fetchall()
+    wait_rows(server, "SELECT id, branch, balance FROM late", later)
+    assert slots(source) == 2
+    assert "nothing" not in str(server.query("DESCRIBE STORE pg"))
+    source.execute("TRUNCATE accounts")
+    source.execute("INSERT INTO accounts VALUES (1, 1, 1)")
+    wait_rows(server, "SELECT op, n FROM ops WHERE op IN ('t', 'c')", [("t", 1), ("c", 2)])
+    server.wait_for(lambda: server.states()["late"][0] == "FAILED", WITHIN_S, "the view did not fail")
+    assert "table public.accounts was truncated" in (server.states()["late"][1] or "")
+    server.run("REFRESH MATERIALIZED VIEW late", "REFRESH MATERIALIZED VIEW balances")
+    source.execute("INSERT INTO accounts VALUES (500, 5, 5)")
+    wait_rows(server, "SELECT id, branch, balance FROM late", [(500, 5, 5)])
+    wait_rows(server, mine, [(1, 1, 1), (500, 5, 5)])
+    for view in ("balances", "branches", "late"):
+        server.run(f"DROP MATERIALIZED VIEW {view}")
+    assert slots(source) == 1
+    server.run("DROP MATERIALIZED VIEW ops")
+    assert slots(source) == 0
+    assert source.execute("SELECT count(*) FROM pg_publication").fetchone() == (0,)
+    server.run("DROP STREAM events", "DROP CHANGELOG accounts")
+    source.execute("DROP TABLE accounts")
+
+
+@pytest.mark.parametrize(
+    ("statement", "sqlstate", "message"),
+    [
+        ("CREATE STREAM s WITH ('store' = pg, 'topic' = 'nowhere')", "42704",
+         'entity "nowhere" does not exist in store "pg"'),
+        ("CREATE STREAM s WITH ('store' = pg, 'topic' = 'loose')", "55000",
+         'entity "public.loose" of store "pg" has no replica identity'),
+        ("CREATE CHANGELOG s (a INT, PRIMARY KEY (a)) WITH ('store' = pg, 'topic' = 'keyed')", "42703",
+         'entity "public.keyed" has no column "a"'),
+        ("CREATE CHANGELOG s (id INT, PRIMARY KEY (id)) WITH ('store' = pg, 'topic' = 'keyed', "
+         "'key.format' = primitive)", "0A000", 'key.format "primitive" is not supported in a store of type POSTGRESQL'),
+        ("CREATE STREAM s (op VARCHAR) WITH ('store' = pg, 'topic' = 'keyed', 'value.format' = csv)", "0A000",
+         'value.format "csv" is not supported in a store of type POSTGRESQL'),
+        ("CREATE STREAM s WITH ('store' = pg, 'topic' = 'keyed') AS SELECT * FROM k", "0A000",
+         "writing a query's result to a store of type POSTGRESQL is not supported"),
+        ("INSERT INTO ENTITY keyed IN STORE pg VALUE ('{}')", "0A000",
+         "inserting a record in a store of type POSTGRESQL is not supported"),
+        ("CREATE ENTITY new IN STORE pg", "0A000", "creating an entity in a store of type POSTGRESQL is not supported"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(
+    server: LiveServer, source: psycopg.Connection[Any], statement: str, sqlstate: str, message: str
+) -> None:
+    source.execute("CREATE TABLE IF NOT EXISTS loose (a int); CREATE TABLE IF NOT EXISTS keyed (id int PRIMARY KEY)")
+    server.run("CREATE STREAM IF NOT EXISTS k WITH ('store' = pg, 'topic' = 'keyed')")
+    with pytest.raises(psycopg.Error) as refused:
+        server.run(statement)
+    assert (refused.value.sqlstate, refused.value.diag.message_primary) == (sqlstate, message)
+
+
+def transfers(source: LogicalPostgres, stop: threading.Event, seed: int) -> None:
+    """Like pgbench's, with rows that come and go; goes on over the server's crashes."""
+    chance = random.Random(seed)
+    while not stop.is_set():
+        try:
+            with source.connect() as connection:
+                while not stop.is_set():
+                    with connection.transaction():
+                        for _ in range(chance.randint(1, 5)):
+                            number = chance.randint(1, 2000)
+                            amount = chance.randint(-50, 50)
+                            connection.execute(
+                                "INSERT INTO tellers VALUES (%s, %s, %s) ON CONFLICT (tid) DO UPDATE SET "
+                                "balance = tellers.balance + excluded.balance",
+                                (number, number % 10, amount),
+                            )
+                            if chance.random() < 0.2:
+                                connection.execute("DELETE FROM tellers WHERE tid = %s", (number + 1,))
+                        if chance.random() < 0.1:
+                            raise psycopg.Rollback
+        except psycopg.OperationalError:
+            stop.wait(0.1)
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("kills", [3, 30])
+def test_kills_on_both_sides(logical_postgres: LogicalPostgres, kills: int) -> None:
+    """Views equal the table: nothing is lost and nothing doubled, whoever ends in the middle of whatever."""
+    chance, stop = random.Random(kills), threading.Event()
+    with logical_postgres.connect() as source:
+        source.execute("CREATE TABLE tellers (tid int PRIMARY KEY, bid int, balance bigint)")
+        source.execute("INSERT INTO tellers SELECT i, i % 10, 0 FROM generate_series(1, 1000) i")
+    writers = [threading.Thread(target=transfers, args=(logical_postgres, stop, seed)) for seed in range(2)]
+    with temporary_server() as server:
+        server.start()
+        for writer in writers:
+            writer.start()
+        try:
+            server.run(
+                store(logical_postgres),
+                "CREATE CHANGELOG tellers WITH ('store' = pg)",
+                "CREATE MATERIALIZED VIEW whole AS SELECT tid, bid, balance FROM tellers",
+            )
+            for number in range(kills):
+                server.run(f"CREATE MATERIALIZED VIEW v{number} AS SELECT bid, sum(balance) AS total, count(*) AS n "
+                           "FROM tellers GROUP BY bid")  # fmt: skip
+                time.sleep(chance.random() * 3)  # at no step of its own choosing
+                if number % 3 == 1:
+                    logical_postgres.stop("immediate")
+                    logical_postgres.start()
+                else:
+                    server.kill()
+                    server.start()
+        finally:
+            stop.set()
+            for writer in writers:
+                writer.join()
+        with logical_postgres.connect() as source:
+            rows = source.execute("SELECT tid, bid, balance FROM tellers").fetchall()
+            groups = source.execute("SELECT bid, sum(balance)::bigint, count(*) FROM tellers GROUP BY bid").fetchall()
+            wait_rows(server, "SELECT tid, bid, balance FROM whole", rows)
+            for number in range(kills):
+                wait_rows(server, f"SELECT bid, total::bigint, n FROM v{number}", groups)
+            assert slots(source) == 1
+            server.run(
+                *(f"DROP MATERIALIZED VIEW v{number}" for number in range(kills)), "DROP MATERIALIZED VIEW whole"
+            )
+            assert slots(source) == 0
+            source.execute("DROP TABLE tellers")
+
+
+@pytest.mark.night
+@pytest.mark.kafka
+def test_a_table_goes_to_a_topic_once(
+    server: LiveServer, source: psycopg.Connection[Any], logical_postgres: LogicalPostgres, kafka_broker: KafkaBroker
+) -> None:
+    """Rows, then changes; over a kill, and where the topic's store is another kind's."""
+    source.execute("CREATE TABLE visits (id int PRIMARY KEY, url text)")
+    source.execute("INSERT INTO visits SELECT i, './' || i FROM generate_series(1, 1000) i")
+    topic = f"out-{uuid4().hex[:8]}"
+    server.run(
+        f"CREATE STORE broker WITH ('type' = KAFKA, 'uris' = '{kafka_broker.bootstrap}')",
+        "CREATE STREAM visits WITH ('store' = pg)",
+        f"CREATE STREAM copied WITH ('store' = broker, 'topic' = '{topic}', 'topic.partitions' = 2, "
+        "'topic.replicas' = 1) AS SELECT op, after->id AS id, after->url AS url FROM visits "
+        "WITH ('starting.position' = 'earliest')",
+    )
+    assert len(topic_values(kafka_broker.bootstrap, topic, 1000)) == 1000
+    source.execute("INSERT INTO visits SELECT i FROM generate_series(1001, 1500) i")
+    server.kill()
+    source.execute("INSERT INTO visits SELECT i FROM generate_series(1501, 2000) i")
+    server.start()
+    source.execute("UPDATE visits SET url = 'new' WHERE id = 7")
+    rows = topic_values(kafka_broker.bootstrap, topic, 2001)
+    assert sorted((row["id"], row["op"]) for row in rows if row["op"] != "u") == [
+        (number, "r" if number <= 1000 else "c") for number in range(1, 2001)
+    ]
+    assert [(row["id"], row["url"]) for row in rows if row["op"] == "u"] == [(7, "new")]
+    server.run("DROP STREAM copied CASCADE")
+    assert source.execute("SELECT count(*) FROM pg_publication WHERE pubname LIKE 'mvserver%%'").fetchone() == (0,)
+    server.run("DROP STREAM visits")
+    source.execute("DROP TABLE visits")
