@@ -41,11 +41,11 @@ lint: venv
 
 # Each module's tests run in one process: what they share is made once.
 fast: venv
-	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not spark and not kafka and not night and not postgres"
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not spark and not kafka and not kinesis and not night and not postgres"
 
 # Spark and the brokers are started once for all tests that need them: those share one process.
 test: venv
-	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not spark and not kafka and not night"
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not spark and not kafka and not kinesis and not night"
 	$(BIN)/python -m pytest -m "(spark or kafka) and not night"
 
 N ?= 200

@@ -159,8 +159,12 @@ class Rounds(Protocol):
         """Until there may be records, at most so long."""
 
     def next_batch(self, start: Position, records: int) -> Position:
-        """The end of what is there now, at most so many records; ``start`` where there is nothing. It is what
+        """The end of what is there now, at most so many records; equal to ``start`` where there is nothing. It is what
         :meth:`SourceReader.batch_end` answers until it is asked again."""
+
+    def bounded(self, start: Position, end: Position, records: int) -> Position:
+        """An end at most about ``records`` after start and not after end, for a :meth:`SourceReader.batch` beside the
+        rounds. May read the source to find it, where :meth:`Positions.limit` cannot know it."""
 
 
 class LoggedRows(Protocol):

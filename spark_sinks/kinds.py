@@ -7,13 +7,13 @@ from typing import Any
 
 from spark_sinks.file.kind import FILE
 from spark_sinks.kafka.kind import KAFKA
+from spark_sinks.kinesis.kind import KINESIS
 from spark_sinks.store_kind import EntityProperty, PlannedKind, StoreKind
 
-KINDS: tuple[StoreKind[Any], ...] = (FILE, KAFKA)
+KINDS: tuple[StoreKind[Any], ...] = (FILE, KAFKA, KINESIS)
 
 PLANNED = (
     PlannedKind("CONFLUENT_KAFKA", KAFKA.entity_properties),
-    PlannedKind("KINESIS", (EntityProperty("topic.shards"), EntityProperty("kinesis.shards"))),
     PlannedKind("POSTGRESQL"),
     PlannedKind("SNOWFLAKE"),
     PlannedKind("DATABRICKS"),

@@ -11,7 +11,7 @@ A page is one psql session, from its first block to its last, on a server that h
 - ``<!-- error 42P07 -->`` before a block: its last statement fails with this SQLSTATE; with a colon and a message in
   it, also with this message.
 - ``<!-- kafka -->`` before a block: it needs a broker; ``localhost:9092`` is replaced by the address of one. Such a
-  page is left out where there is none.
+  page is left out where there is none. ``<!-- kinesis -->`` is the same for an emulator at ``localhost:4567``.
 - Behind ``COPY … FROM STDIN;`` stand the rows, up to ``\\.``, as in psql.
 - What is not to be run (grammar, output) stands in a block of another language, or of none.
 """
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,11 +29,11 @@ from psycopg.pq import ExecStatus, PGresult
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-BROKER = "localhost:9092"
+SERVICES = {"kafka": "localhost:9092", "kinesis": "localhost:4567"}  # the addresses that stand for them
 TRUE_WITHIN_S = 20.0
 
 _BLOCK = re.compile(
-    r"(?P<marks>(?:^<!-- (?:kafka|error [^\n]*) -->\n)*)^```sql\n(?P<sql>.*?)^```$"
+    r"(?P<marks>(?:^<!-- (?:kafka|kinesis|error [^\n]*) -->\n)*)^```sql\n(?P<sql>.*?)^```$"
     r"(?:\n\s*^```text\n(?P<result>.*?)^```$)?",
     re.DOTALL | re.MULTILINE,
 )
@@ -48,7 +48,7 @@ _VARIABLE = re.compile(r":'(\w+)'")
 class Block:
     line: int
     statements: tuple[str, ...]
-    kafka: bool
+    services: frozenset[str]  # that it needs
     error: tuple[str, str | None] | None
     result: tuple[tuple[str, ...], ...] | None  # the first row is the names
 
@@ -62,7 +62,7 @@ def blocks(page: Path) -> list[Block]:
             Block(
                 line=text.count("\n", 0, match.start("sql")),
                 statements=tuple(_statements(match["sql"])),
-                kafka="<!-- kafka -->" in match["marks"],
+                services=frozenset(name for name in SERVICES if f"<!-- {name} -->" in match["marks"]),
                 error=None if error is None else (error["code"], error["message"]),
                 result=None if match["result"] is None else _table(match["result"]),
             )
@@ -96,10 +96,11 @@ def _table(text: str) -> tuple[tuple[str, ...], ...]:
 class PageSession:
     """Runs one page's blocks in order over one connection."""
 
-    def __init__(self, connection: Connection[tuple[object, ...]], page: Path, broker: str | None) -> None:
+    def __init__(self, connection: Connection[tuple[object, ...]], page: Path, services: Mapping[str, str]) -> None:
+        """``services`` are the true addresses, by the names of ``SERVICES``."""
         self._connection = connection
         self._page = page.name
-        self._broker = broker
+        self._services = services
         self._variables: dict[str, str] = {}
 
     def run(self, block: Block) -> None:
@@ -122,8 +123,8 @@ class PageSession:
     def _send(self, statement: str) -> PGresult:
         text = _GSET.sub("", statement)
         text = _VARIABLE.sub(lambda match: f"'{self._variables[match[1]]}'", text)
-        if self._broker is not None:
-            text = text.replace(BROKER, self._broker)
+        for name, address in self._services.items():
+            text = text.replace(SERVICES[name], address)
         text, _, rows = text.partition(";\n") if _COPY_IN.match(text) else (text, "", "")
         connection = self._connection.pgconn
         result = connection.exec_(text.encode())

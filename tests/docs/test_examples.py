@@ -49,22 +49,29 @@ def _drop_all(connection: psycopg.Connection[Any]) -> None:
         if schema != "public":
             connection.execute(f'DROP SCHEMA "{schema}" CASCADE')
     for name, kind, *_ in connection.execute("LIST STORES").fetchall():
-        if kind == "KAFKA":
+        if kind in ("KAFKA", "KINESIS"):
             for topic in names(f'LIST ENTITIES IN STORE "{name}"'):
                 connection.execute(f'DROP ENTITY IF EXISTS "{topic}" IN STORE "{name}"')
         connection.execute(f'DROP STORE "{name}"')
 
 
 def _page(page: Path) -> Any:
-    kafka = [pytest.mark.kafka] if any(block.kafka for block in blocks(page)) else []
-    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=kafka)
+    marks = [getattr(pytest.mark, name) for name in sorted(_services(page))]
+    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
+
+
+def _services(page: Path) -> set[str]:
+    return {name for block in blocks(page) for name in block.services}
 
 
 @pytest.mark.parametrize("page", [_page(page) for page in RUN])
 def test_examples_of_a_page(page: Path, empty_server: LiveServer, request: pytest.FixtureRequest) -> None:
-    found = blocks(page)
-    broker = request.getfixturevalue("kafka_broker").bootstrap if any(block.kafka for block in found) else None
+    addresses = {
+        "kafka": lambda: request.getfixturevalue("kafka_broker").bootstrap,
+        "kinesis": lambda: request.getfixturevalue("kinesis").endpoint.removeprefix("http://"),
+    }
+    services = {name: addresses[name]() for name in _services(page)}
     with empty_server.connect() as connection:
-        session = PageSession(connection, page, broker)
-        for block in found:
+        session = PageSession(connection, page, services)
+        for block in blocks(page):
             session.run(block)

@@ -17,7 +17,7 @@ WRONG = [
     # stores
     ("CREATE STORE k WITH ('type' = KAFKA, 'uris' = 'x:1')", "42710", 'store "k" already exists'),
     ("CREATE STORE s WITH ('uris' = 'x:1')", "22023", 'a store needs the property "type"'),
-    ("CREATE STORE s WITH ('type' = KINESIS, 'uris' = 'x')", "0A000", "stores of type KINESIS are not supported"),
+    ("CREATE STORE s WITH ('type' = SNOWFLAKE, 'uris' = 'x')", "0A000", "stores of type SNOWFLAKE are not supported"),
     ("CREATE STORE s WITH ('type' = TAPE, 'uris' = 'x')", "22023", 'store type "TAPE" does not exist'),
     ("CREATE STORE s WITH ('type' = KAFKA)", "22023", 'a store of type KAFKA needs the property "uris"'),
     ("CREATE STORE s WITH ('type' = KAFKA, 'uris' = 'x:1', 'colour' = 'red')", "22023",
@@ -196,7 +196,8 @@ def test_details_and_hints_say_what_to_do(full: Bench) -> None:
     assert unknown.position == 44
     assert unknown.hint == (
         "Known are 'store', 'topic', 'value.format', 'timestamp', 'timestamp.format', 'key.format', 'key.type', "
-        "'topic.partitions', 'topic.replicas', 'kafka.topic.*', 'source.deserialization.error.handling'."
+        "'topic.partitions', 'topic.replicas', 'kafka.topic.*', 'topic.shards', "
+        "'source.deserialization.error.handling'."
     )
 
 
