@@ -229,8 +229,17 @@ class SourceReader(Protocol):
         where the reader is used again."""
 
 
+class KeptPosition(Protocol):
+    """The position of a query's source in the server's ledger, for a sink whose store has no transactions."""
+
+    def read(self) -> Position | None: ...
+
+    def write(self, position: Position) -> None: ...
+
+
 class TransactionalSink(Protocol):
-    """A sink that keeps the source's position in the transaction of the records."""
+    """A sink that keeps the source's position in the transaction of the records; or in a :class:`KeptPosition` behind
+    them, where its kind does not write exactly once."""
 
     def committed_position(self, *, expected: bool = False) -> Position | None:
         """``expected``: the query has written before, so that none would be a loss and is an error."""
@@ -244,6 +253,9 @@ class TransactionalSink(Protocol):
         values: Sequence[bytes | None],
         timestamps_ms: Sequence[int | None],
         position: Position,
-    ) -> None: ...
+        places: Sequence[str] = (),
+    ) -> None:
+        """``places`` tell each record from all others that the query writes, in the same way when it is written
+        again."""
 
     def close(self) -> None: ...

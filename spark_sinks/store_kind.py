@@ -19,7 +19,7 @@ from spark_sinks.jars import Connector
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from spark_sinks.base import SourceReader, StoreClient, TransactionalSink
+    from spark_sinks.base import KeptPosition, SourceReader, StoreClient, TransactionalSink
 
 REGION = ("access.region", "access_region", "availability_zone")
 """Properties that say where a store of a cloud is. Each kind takes them; they never change."""
@@ -76,6 +76,7 @@ class Target(Generic[Options]):
     options: Options
     entity: str
     query_id: str
+    kept: KeptPosition  # for a sink without transactions
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ class StoreKind(Generic[Options]):
     metadata: str  # the type of what it knows of a record besides key and value, a struct
     sink: Callable[[Target[Options], StoreSettings], TransactionalSink] | None = None  # opened
     written_formats: tuple[str, ...] = ()  # value formats that a query may write; none where there is no sink
+    written_fields: tuple[str, ...] = ()  # which a sink adds to each value, so that no column has their names
     secret_keys: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=lambda: _ALIASES)  # other spellings of properties
     fixed_keys: tuple[str, ...] = REGION  # UPDATE STORE does not change them
@@ -99,6 +101,7 @@ class StoreKind(Generic[Options]):
     changelog_properties: Mapping[str, str] = field(default_factory=dict)  # of an entity that is made for a changelog
     has_keys: bool = False  # records have a key, by which they are replaced and deleted
     exactly_once: bool = False  # a sink's transaction can hold where its reading stands, so nothing is written twice
+    sink_exactly_once: bool = True  # a sink has transactions; else a record may be written again after a failure
     creates_entities: bool = True
     takes_copies: bool = True  # COPY FROM can write to it
     connector: Connector | None = None  # jars that Spark needs

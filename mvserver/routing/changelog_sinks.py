@@ -59,6 +59,7 @@ def plan_changelog(statement: CreateChangelogAs, context: SessionContext, servic
     value_format = declaration.stream.value_format or planned.source.property("value.format") or "json"
     kind = services.stores.kind(store.type)
     sinks.check_written_format(value_format, kind)
+    sinks.check_changelog_store(kind)
     record_key = changelog_declaration.record_key(declaration, outputs, key, kind)
     entity = declaration.stream.entity or name.lower()
     continuous.refuse_loop(planned, store, entity, services)
@@ -86,6 +87,7 @@ def plan_insert(sink: Relation, statement: InsertInto, context: SessionContext, 
             hint="GROUP BY the primary key.",
         )
     store, entity = lookup.store_of(sink, services)
+    sinks.check_changelog_store(services.stores.kind(store.type))
     continuous.refuse_loop(planned, store, entity, services)
     return planned
 

@@ -49,6 +49,7 @@ def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Se
     source_format = planned.source.property("value.format") or "json"
     value_format = declaration.value_format or source_format
     check_written_format(value_format, services.stores.kind(store.type))
+    _check_names(planned, services.stores.kind(store.type))
     entity = declaration.entity or name.lower()
     continuous.refuse_loop(planned, store, entity, services)
     declaration = from_source(declaration, planned, store, entity, services)
@@ -76,6 +77,7 @@ def plan_insert(sink: Relation, statement: InsertInto, context: SessionContext, 
     _refuse_aggregation(planned, "A stream takes rows that are only added.")
     check_columns(sink, planned)
     store, entity = lookup.store_of(sink, services)
+    _check_names(planned, services.stores.kind(store.type))
     continuous.refuse_loop(planned, store, entity, services)
     return planned
 
@@ -97,8 +99,15 @@ def insert_target(statement: InsertInto, context: SessionContext, services: Serv
     return sink
 
 
-def at_least_once(planned: PlannedQuery, context: SessionContext, services: Services) -> None:
+def at_least_once(planned: PlannedQuery, sink: Store, context: SessionContext, services: Services) -> None:
     """Said at creation, since it cannot be seen later."""
+    written = services.stores.kind(sink.type)
+    if not written.sink_exactly_once:
+        context.notice(
+            "records are written at least once",
+            detail=f"They go to a store of type {written.name}: after a failure, records may be written again.",
+        )
+        return
     kind = services.stores.kind(planned.store.type)
     if not kind.exactly_once:
         context.notice(
@@ -124,8 +133,29 @@ def _refuse_aggregation(planned: PlannedQuery, hint: str) -> None:
         )
 
 
+def _check_names(planned: PlannedQuery, kind: StoreKind[Any]) -> None:
+    for output in planned.plan.outputs:
+        if output.name in kind.written_fields:
+            raise SqlError(
+                sqlstates.RESERVED_NAME,
+                f'column "{output.name}" cannot be written to a store of type {kind.name}',
+                detail="Each record that is written there has a field of this name, which tells it from all others.",
+                hint="Give the column another name with AS.",
+            )
+
+
 def check_written_format(value_format: str, kind: StoreKind[Any]) -> None:
     stream_declaration.check_format(value_format, kind.written_formats, f"{kind.name} that a query writes to")
+
+
+def check_changelog_store(kind: StoreKind[Any]) -> None:
+    """A changelog's deletions are records with a key alone."""
+    if not kind.has_keys:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"writing a changelog to a store of type {kind.name} is not supported",
+            hint="Keep the result in a materialized view, or write it to a store whose records have keys.",
+        )
 
 
 def check_sink_store(store: Store, services: Services) -> None:

@@ -1,4 +1,4 @@
-"""The kind KINESIS: streams of an account and region, read in rounds."""
+"""The kind KINESIS: streams of an account and region, read in rounds and written at least once."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from mvserver import config_values as read
 from mvserver.config_values import Row
 from spark_sinks.kinesis.metadata import METADATA_TYPE
 from spark_sinks.kinesis.options import SECRET_KEYS, KinesisOptions
-from spark_sinks.kinesis.properties import SHARDS
-from spark_sinks.store_kind import EntityProperty, Source, StoreKind, StoreSettings
+from spark_sinks.kinesis.properties import IDENTITY, SHARDS
+from spark_sinks.store_kind import EntityProperty, Source, StoreKind, StoreSettings, Target
 
 if TYPE_CHECKING:
-    from spark_sinks.base import SourceReader, StoreClient
+    from spark_sinks.base import SourceReader, StoreClient, TransactionalSink
 
 _POLL_INTERVAL = Row(
     "kinesis_poll_interval", read.POSITIVE_DURATION, "250ms",
@@ -57,18 +57,31 @@ def _reader(source: Source[KinesisOptions], settings: StoreSettings) -> SourceRe
     )
 
 
+def _sink(target: Target[KinesisOptions], settings: StoreSettings) -> TransactionalSink:
+    from spark_sinks.kinesis.sink import KinesisSink
+
+    return KinesisSink(
+        target.store, target.options, target.entity, target.query_id, target.kept, timeout_s=_timeout_s(settings)
+    )
+
+
 KINESIS = StoreKind(
     name="KINESIS",
     options=_options,
     client=_client,
     reader=_reader,
+    sink=_sink,
     formats=("json", "csv"),
+    written_formats=("json",),
+    written_fields=(IDENTITY,),
     metadata=METADATA_TYPE,
     secret_keys=SECRET_KEYS,
     entity_properties=(
         EntityProperty(SHARDS[0], is_count=True, required=True, shown_as="shards", older_name=SHARDS[1]),
     ),
     entity_hint="An entity of such a store is a stream, which has 'topic.shards'.",
+    exactly_once=True,
+    sink_exactly_once=False,
     takes_copies=False,
     settings=(_POLL_INTERVAL, _REQUEST_TIMEOUT),
 )

@@ -13,4 +13,6 @@ KINESIS_FETCH_THREADS_MAX = 8  # for one stream
 KINESIS_RECORDS_PER_S = 1_000  # written to one shard at most: how many may lie between two moments
 KINESIS_SHARDS_MAX = 20_000  # of a stream that is created
 KINESIS_PARTITION_KEY_CHARACTERS_MAX = 256
+KINESIS_PUT_RECORDS_MAX = 500  # in one request: the service's own bound
+KINESIS_PUT_BYTES_MAX = 5 * 1024 * 1024  # in one request: the service's own bound
 KINESIS_RECORD_BYTES_MAX = 1024 * 1024  # data and partition key of one record, by the service's default

@@ -1,0 +1,185 @@
+"""Views over a Kinesis stream in a real server, through splits, merges and ``kill -9``: each record counts once."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.faults.live import LiveServer, temporary_server
+from tests.services.kinesis import KinesisEmulator, Stream
+
+pytestmark = [pytest.mark.kinesis, pytest.mark.spark]
+MakeStream = Callable[..., Stream]
+
+STREAM = (
+    "CREATE STREAM clicks (n BIGINT, url VARCHAR, user_id VARCHAR) "
+    "WITH ('store' = 'k', 'topic' = '{topic}', 'value.format' = 'json')"
+)
+VIEWS = {
+    "by_url": ("url",),
+    "by_user": ("user_id", "url"),
+}
+
+
+class Clicks:
+    """Seeded clicks, written all the time between ``begin`` and ``end``; what was acknowledged is the truth."""
+
+    def __init__(self, stream: Stream, seed: int) -> None:
+        self._stream = stream
+        self._random = random.Random(seed)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._write_all)
+        self.fed = 0
+        self.truth: dict[str, Counter[tuple[Any, ...]]] = {view: Counter() for view in VIEWS}
+
+    def write(self, count: int) -> None:
+        records = []
+        for _ in range(count):
+            self.fed += 1
+            user = f"User_{self._random.randint(1, 40)}"
+            row = {"n": self.fed, "url": self._random.choice(["./home", "./cart", None]), "user_id": user}
+            for view, keys in VIEWS.items():
+                self.truth[view][tuple(row[key] for key in keys)] += 1
+            records.append((user, json.dumps(row).encode()))
+        self._stream.put(records)
+
+    def _write_all(self) -> None:
+        while not self._over.wait(0.05):
+            self.write(40)
+
+    def begin(self) -> None:
+        self._thread.start()
+
+    def end(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LiveServer]:
+    with temporary_server() as live:
+        yield live.start()
+
+
+def create_view(server: LiveServer, view: str) -> None:
+    keys = ", ".join(VIEWS[view])
+    server.run(
+        f"CREATE MATERIALIZED VIEW {view} AS SELECT {keys}, count(*) AS visits, sum(n) AS total "
+        f"FROM clicks GROUP BY {keys}"
+    )
+
+
+def shaken(
+    server: LiveServer, kinesis: KinesisEmulator, stream: Stream, *, seed: int, changes: int, kills: int
+) -> None:
+    """Splits and merges while the server reads, while it is dead, and while it starts."""
+    chance = random.Random(seed)
+    clicks = Clicks(stream, seed)
+    server.run(f"CREATE STORE k WITH ({kinesis.properties})", STREAM.format(topic=stream.name))
+    create_view(server, "by_url")
+    clicks.begin()
+    reshaping = Stream(kinesis.client(), stream.name)
+    try:
+        for number in range(changes):
+            shards = len(reshaping.open_shards())
+            kill = number * kills // changes != (number + 1) * kills // changes
+            if kill:
+                server.kill()
+            if shards > 1 and (shards > 5 or chance.random() < 0.45):
+                reshaping.merge(chance.randrange(shards - 1))
+            else:
+                reshaping.split(chance.randrange(shards))
+            if kill:
+                server.start()
+            if number == changes // 2:
+                create_view(server, "by_user")  # filled while the stream is read and reshaped
+            time.sleep(chance.random() * 0.5)
+    finally:
+        clicks.end()
+    for view, keys in VIEWS.items():
+        server.wait_equal(f"SELECT {', '.join(keys)}, visits FROM {view}", clicks.truth[view])
+        total = clicks.fed * (clicks.fed + 1) // 2
+        assert server.query(f"SELECT sum(total) FROM {view}") == [(total,)]
+    server.run("DROP STREAM clicks CASCADE", "DROP STORE k")
+
+
+def test_splits_merges_and_a_kill(server: LiveServer, kinesis: KinesisEmulator, kinesis_stream: MakeStream) -> None:
+    shaken(server, kinesis, kinesis_stream(2), seed=5, changes=8, kills=1)
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("changes", [20, 100])
+def test_splits_merges_and_as_many_kills(
+    changes: int, server: LiveServer, kinesis: KinesisEmulator, kinesis_stream: MakeStream
+) -> None:
+    shaken(server, kinesis, kinesis_stream(2), seed=changes, changes=changes, kills=changes)
+
+
+def test_what_a_store_of_the_kind_does(
+    server: LiveServer, kinesis: KinesisEmulator, kinesis_stream: MakeStream
+) -> None:
+    stream = kinesis_stream(2)
+    server.run(f"CREATE STORE w WITH ({kinesis.properties})")
+    described = json.dumps(server.query("DESCRIBE STORE w"), default=str)
+    assert "KINESIS" in described
+    assert "test-secret" not in described
+    stream.put([(f"u{n % 3}", json.dumps({"user_id": f"u{n % 3}", "n": n}).encode()) for n in range(30)])
+    stream.put([("bad", b"no json")])
+    server.run(
+        f"CREATE STREAM s (user_id VARCHAR, n BIGINT) WITH ('store' = 'w', 'topic' = '{stream.name}', "
+        "'value.format' = 'json', 'source.deserialization.error.handling' = IGNORE_AND_LOG)",
+        f"CREATE CHANGELOG c (user_id VARCHAR, n BIGINT, PRIMARY KEY (user_id)) WITH ('store' = 'w', "
+        f"'topic' = '{stream.name}', 'value.format' = 'json', 'source.deserialization.error.handling' = IGNORE)",
+        "CREATE MATERIALIZED VIEW v AS SELECT user_id, count(*) AS n FROM s GROUP BY user_id",
+        "CREATE MATERIALIZED VIEW last AS SELECT user_id, n FROM c",
+        "CREATE MATERIALIZED VIEW places AS SELECT rowmetadata()->shard_id AS shard, "
+        "rowmetadata()->partition_key AS k, rowmetadata()->stream AS stream, count(*) AS n FROM s "
+        "GROUP BY rowmetadata()->shard_id, rowmetadata()->partition_key, rowmetadata()->stream",
+    )
+    server.wait_equal("SELECT user_id, n FROM v", {(f"u{n}",): 10 for n in range(3)})
+    server.wait_equal("SELECT user_id, n FROM last", {("u0",): 27, ("u1",): 28, ("u2",): 29})
+    rows = server.query("SELECT stream, k, n FROM places ORDER BY k")
+    assert rows == [(stream.name, f"u{n}", 10) for n in range(3)]
+    ((position, reason),) = server.query("SELECT position, reason FROM mv_catalog.rejected_rows")
+    assert position.startswith("shardId-00000000000")
+    assert "JSON" in reason
+    stream.split()
+    stream.put([("u1", b'{"user_id": "u1", "n": 100}')])
+    server.wait_equal("SELECT user_id, n FROM last", {("u0",): 27, ("u1",): 100, ("u2",): 29})
+    with server.connect() as connection:
+        connection.execute("SET mv.stream_reads = 'bounded'")
+        assert connection.execute("SELECT count(*) FROM (SELECT user_id FROM s) AS t").fetchall() == [(31,)]
+    server.run("CREATE MATERIALIZED VIEW late AS SELECT user_id, n FROM s WITH ('starting.position' = 'latest')")
+    stream.put([("u2", b'{"user_id": "u2", "n": 101}')])
+    server.wait_equal("SELECT user_id, n FROM late", {("u2",): 101})
+    with pytest.raises(psycopg.errors.FeatureNotSupported):
+        server.run("COPY s FROM STDIN")
+    server.run("DROP STREAM s CASCADE", "DROP CHANGELOG c CASCADE", "DROP STORE w")
+
+
+def test_the_published_definitions(server: LiveServer, kinesis: KinesisEmulator, kinesis_stream: MakeStream) -> None:
+    """A changelog in Kinesis enriches a stream, as in the published tutorial; typographic quotes are normalised."""
+    users, pages = kinesis_stream(), kinesis_stream(2)
+    now = int(time.time() * 1000)
+    users.put([("User_1", json.dumps({"registertime": now - 9, "userid": "User_1", "regionid": "Region_1"}).encode())])
+    server.run(
+        f"CREATE STORE prod_kinesis WITH ({kinesis.properties})",
+        "CREATE CHANGELOG users (registertime BIGINT, userid VARCHAR, regionid VARCHAR, PRIMARY KEY(userid)) "
+        f"WITH ('store'='prod_kinesis', 'topic'='{users.name}', 'value.format'='json', 'timestamp'='registertime')",
+        "CREATE STREAM pageviews (viewtime BIGINT, userid VARCHAR, pageid VARCHAR) "
+        f"WITH ('store'='prod_kinesis', 'topic'='{pages.name}', 'value.format'='json', 'timestamp'='viewtime')",
+        "CREATE MATERIALIZED VIEW regions AS SELECT u.regionid, p.pageid, count(*) AS n FROM pageviews "
+        "WITH ('starting.position' = 'earliest', 'source.idle.timeout.millis' = 500) p JOIN users "
+        "WITH ('source.idle.timeout.millis' = 500) u ON p.userid = u.userid GROUP BY u.regionid, p.pageid",
+    )
+    pages.put([("User_1", json.dumps({"viewtime": now, "userid": "User_1", "pageid": "Page_1"}).encode())] * 3)
+    server.wait_equal("SELECT regionid, pageid, n FROM regions", {("Region_1", "Page_1"): 3})
+    server.run("DROP STREAM pageviews CASCADE", "DROP CHANGELOG users CASCADE", "DROP STORE prod_kinesis")
