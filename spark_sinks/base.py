@@ -73,7 +73,8 @@ class StoreClient(Protocol):
         would see. What an iterable raises ends the writing too."""
 
     def position(self, name: str, starting: str) -> Position:
-        """``earliest`` or ``latest`` as exact positions now."""
+        """``earliest`` or ``latest`` as exact positions now; or of a moment, milliseconds since 1970 as text, where the
+        kind starts at moments."""
 
     def close(self) -> None: ...
 

@@ -102,6 +102,7 @@ class StoreKind(Generic[Options]):
     has_keys: bool = False  # records have a key, by which they are replaced and deleted
     exactly_once: bool = False  # a sink's transaction can hold where its reading stands, so nothing is written twice
     sink_exactly_once: bool = True  # a sink has transactions; else a record may be written again after a failure
+    starts_at_moments: bool = False  # a client gives positions by moments, too
     creates_entities: bool = True
     takes_copies: bool = True  # COPY FROM can write to it
     connector: Connector | None = None  # jars that Spark needs

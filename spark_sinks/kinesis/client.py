@@ -24,7 +24,7 @@ from spark_sinks.kinesis.marks import TRIM, Mark, ended
 from spark_sinks.kinesis.options import KinesisOptions
 from spark_sinks.kinesis.positions import make_position
 from spark_sinks.kinesis.properties import shards_of
-from spark_sinks.kinesis.shard_reading import Entry, QuotaExceededError, ShardGoneError, ShardReading
+from spark_sinks.kinesis.shard_reading import Entry, QuotaExceededError, ShardGoneError, ShardReading, expired
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _VISIBLE_POLL_S = 0.05
@@ -139,16 +139,33 @@ class KinesisClient:
         )
 
     def position(self, name: str, starting: str) -> Position:
-        if starting not in ("earliest", "latest"):
+        moment_ms = int(starting) if starting.isascii() and starting.isdigit() else None
+        if moment_ms is None and starting not in ("earliest", "latest"):
             raise SqlError(
                 sqlstates.INVALID_PARAMETER_VALUE,
                 f'unrecognized starting position "{starting}"',
-                hint="It is earliest or latest.",
+                hint="It is earliest, latest or a moment.",
             )
         summary = self._service.summary(name)
         summary, shards = identified(self._service, name, summary.created_ms)
+        if moment_ms is not None:
+            self._check_moment(summary, moment_ms)
+            first = Mark(None, moment_ms) if moment_ms > summary.created_ms else TRIM
+            return make_position(summary.created_ms, dict.fromkeys(shards, first))
         marks = {shard.id: TRIM if starting == "earliest" else self._tip(summary, shard) for shard in shards.values()}
         return make_position(summary.created_ms, marks)
+
+    def _check_moment(self, summary: Summary, moment_ms: int) -> None:
+        if moment_ms > self._service.now_ms():
+            raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, "the property 'starting.position' is in the future")
+        created = Mark(None, summary.created_ms)
+        if expired(Mark(None, moment_ms), self._service, summary) and expired(created, self._service, summary):
+            raise SqlError(
+                sqlstates.INVALID_PARAMETER_VALUE,
+                f"the property 'starting.position' is before all that stream \"{summary.name}\" keeps",
+                detail=f"It keeps {summary.retention_hours} hours.",
+                hint="Use 'starting.position' = 'earliest'.",
+            )
 
     def close(self) -> None:
         self._service.close()

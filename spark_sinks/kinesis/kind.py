@@ -81,6 +81,7 @@ KINESIS = StoreKind(
     ),
     entity_hint="An entity of such a store is a stream, which has 'topic.shards'.",
     exactly_once=True,
+    starts_at_moments=True,
     sink_exactly_once=False,
     takes_copies=False,
     settings=(_POLL_INTERVAL, _REQUEST_TIMEOUT),

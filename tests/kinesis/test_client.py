@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -160,3 +162,24 @@ def test_positions_now(client: KinesisClient, kinesis_stream: MakeStream) -> Non
     assert [type(Mark.of(text)) for text in after["shards"].values()] == [Mark, Mark, Mark]
     assert zero.reached(after, one)
     assert not zero.reached(one, after)
+
+
+def test_positions_of_a_moment(client: KinesisClient, kinesis_stream: MakeStream) -> None:
+    stream = kinesis_stream()
+    first = "shardId-000000000000"
+    created = client.position(stream.name, "earliest")["created"]
+    assert client.position(stream.name, "1000")["shards"] == {first: "TRIM"}  # before the stream was made
+    assert client.position(stream.name, str(created + 1))["shards"] == {first: f"@{created + 1}"}
+    with pytest.raises(SqlError) as refused:
+        client.position(stream.name, str(int(time.time() * 1000) + 60_000))
+    assert refused.value.message == "the property 'starting.position' is in the future"
+
+    def summary(true: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        answer = true(**arguments)
+        answer["StreamDescriptionSummary"]["StreamCreationTimestamp"] -= dt.timedelta(days=3)
+        return answer
+
+    made_faulty(client._service).faults["describe_stream_summary"] = summary
+    with pytest.raises(SqlError) as refused:
+        client.position(stream.name, str(created - 2 * 86_400_000))
+    assert (refused.value.sqlstate, refused.value.detail) == ("22023", "It keeps 24 hours.")

@@ -217,6 +217,26 @@ def test_latest_begins_in_shards_that_are_made_later(
         assert sorted(consumer.values) == sorted(value for _, value in numbered(5, 20, 100))
 
 
+def test_a_moment_that_is_older_than_the_shards(
+    kinesis_stream: MakeStream, consume: Callable[..., Consumer], client: KinesisClient
+) -> None:
+    """The parent is read from that moment on, and the children, which are newer, from their beginning."""
+    stream = kinesis_stream()
+    stream.put(numbered(5, 10))
+    threading.Event().wait(0.05)
+    moment = str(int(time.time() * 1000))
+    threading.Event().wait(0.05)
+    stream.put(numbered(5, 10, 10))
+    stream.split()
+    stream.put(numbered(5, 10, 20))
+    stream.merge()
+    stream.put(numbered(5, 10, 30))
+    consumer = consume(stream, client.position(stream.name, moment))
+    consumer.until(lambda: len(consumer.values) >= 30)
+    check_once_and_in_order(consumer.values, 30)
+    assert sorted(consumer.values) == sorted(value for _, value in numbered(5, 30, 10))
+
+
 # --- what the service says --------------------------------------------------------------------------------------------
 def some_times(count: int, fault: Callable[[], Any]) -> Callable[..., Any]:
     left = [count]
