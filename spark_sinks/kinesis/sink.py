@@ -116,10 +116,9 @@ class KinesisSink:
             codes = [code for code in answers if code is not None]
             again = _to_send_again(left[:count], answers)
             if len(again) < count:
-                deadline = time.monotonic() + self._timeout_s  # slow is not dead
+                deadline, refused = time.monotonic() + self._timeout_s, 0  # slow is not dead
             left = [*again, *left[count:]]
             if not codes:
-                refused = 0
                 continue
             if time.monotonic() > deadline:
                 raise could_not_connect(self._store, f'Stream "{self._stream}" takes no records: {codes[0]}')

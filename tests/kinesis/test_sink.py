@@ -77,8 +77,9 @@ def test_records_and_the_position_behind_them(kinesis_stream: MakeStream, opened
 
 
 def test_refused_records_are_sent_again_and_the_last_of_a_key_is_last(
-    kinesis_stream: MakeStream, opened: Callable[..., KinesisSink]
+    kinesis_stream: MakeStream, opened: Callable[..., KinesisSink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("spark_sinks.kinesis.sink.KINESIS_BACKOFF_LEAST_S", 0.01)
     stream, kept, chance = kinesis_stream(2), Kept(), random.Random(3)
     sink = opened(stream, kept)
 
@@ -144,3 +145,21 @@ def test_keys_and_values_that_the_service_does_not_take(
     large = b'{"a": "' + b"x" * 900_000 + b'"}'
     sink.write([b"k"] * 12, [large] * 12, [None] * 12, {"seq": 2}, [str(n) for n in range(12)])
     assert len(read(stream)) == 16
+
+
+def test_what_was_written_and_not_noted_is_written_again_under_its_identity(
+    kinesis_stream: MakeStream, opened: Callable[..., KinesisSink]
+) -> None:
+    class Crashing(Kept):
+        def write(self, position: Position) -> None:
+            raise OSError("the server ends here")
+
+    stream, kept = kinesis_stream(), Kept()
+    with pytest.raises(OSError, match="ends here"):
+        write(opened(stream, Crashing()), 0, 5)
+    sink = opened(stream, kept)
+    assert sink.committed_position() is None
+    write(sink, 0, 7)
+    found = read(stream)
+    assert [row["n"] for row in found] == [*range(5), *range(7)]
+    assert {row["_mv_id"]: row["n"] for row in found} == {f"q/0:{n}": n for n in range(7)}

@@ -183,3 +183,42 @@ def test_the_published_definitions(server: LiveServer, kinesis: KinesisEmulator,
     pages.put([("User_1", json.dumps({"viewtime": now, "userid": "User_1", "pageid": "Page_1"}).encode())] * 3)
     server.wait_equal("SELECT regionid, pageid, n FROM regions", {("Region_1", "Page_1"): 3})
     server.run("DROP STREAM pageviews CASCADE", "DROP CHANGELOG users CASCADE", "DROP STORE prod_kinesis")
+
+
+def test_a_query_that_writes_is_killed_behind_its_records(kinesis: KinesisEmulator, kinesis_stream: MakeStream) -> None:
+    """They are written again, and by their identities each is there once; the last of a key is the last."""
+    source = kinesis_stream(2)
+    out = Stream(kinesis.client(), f"out-{source.name}")
+    source.put([(f"u{n % 3}", json.dumps({"user_id": f"u{n % 3}", "n": n}).encode()) for n in range(30)])
+    with temporary_server() as live:
+        live.start(MVSERVER_FAILPOINTS="after sink=kill:1")
+        live.run(
+            f"CREATE STORE k WITH ({kinesis.properties})",
+            f"CREATE STREAM s (user_id VARCHAR, n BIGINT) WITH ('store' = 'k', 'topic' = '{source.name}', "
+            "'value.format' = 'json')",
+        )
+        with live.connect() as connection:
+            notices: list[str] = []
+            connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
+            connection.execute(
+                f"CREATE STREAM o WITH ('store' = 'k', 'topic' = '{out.name}') AS SELECT user_id, n * 2 AS twice "
+                "FROM s WITH ('starting.position' = 'earliest')"
+            )
+        assert "records are written at least once" in notices
+        live.wait_killed()
+        live.start()
+        source.put([("u1", b'{"user_id": "u1", "n": 30}')])
+        live.wait_for(lambda: len({v for _, v in out.values()}) == 31, 60, "the records did not come")
+        assert len(out.open_shards()) == 2  # as the source has
+        written = [json.loads(value) for _, value in out.values()]
+        by_identity = {row["_mv_id"]: (row["user_id"], row["twice"]) for row in written}
+        assert sorted(by_identity.values()) == sorted([(f"u{n % 3}", 2 * n) for n in range(30)] + [("u1", 60)])
+        assert [row["twice"] for row in written if row["user_id"] == "u1"][-1] == 60
+        with pytest.raises(psycopg.errors.FeatureNotSupported):
+            live.run(
+                "CREATE CHANGELOG ch WITH ('store' = 'k', 'topic.shards' = 1) AS "
+                "SELECT user_id, count(*) AS n FROM s GROUP BY user_id"
+            )
+        live.run("INSERT INTO o SELECT user_id, n AS twice FROM s WITH ('starting.position' = 'latest') WHERE n > 100")
+        source.put([("u2", b'{"user_id": "u2", "n": 101}')])
+        live.wait_for(lambda: len({v for _, v in out.values()}) == 33, 60, "the records did not come")

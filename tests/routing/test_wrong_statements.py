@@ -112,6 +112,8 @@ WRONG = [
     ("DESCRIBE RELATION none.clicks", "42P01", 'relation "none.clicks" does not exist'),
     # continuous queries
     ("CREATE MATERIALIZED VIEW visits AS SELECT url FROM clicks", "42P07", 'relation "visits" already exists'),
+    ("CREATE MATERIALIZED VIEW v AS SELECT url FROM clicks WITH ('starting.position' = '2024-05-17T12:00Z')", "0A000",
+     "reading a store of type KAFKA from a moment on is not supported"),
     ("CREATE MATERIALIZED VIEW v AS SELECT url FROM none", "42P01", 'relation "none" does not exist'),
     ("CREATE MATERIALIZED VIEW v AS SELECT none FROM clicks", "42703", 'column "none" does not exist'),
     ("CREATE MATERIALIZED VIEW v AS SELECT url, ip AS url FROM clicks", "42701",
