@@ -16,7 +16,7 @@ _SUM_BYTES = 16
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class UserRecord:
     """``number`` is its place among those of one record; None for a record that is itself."""
 

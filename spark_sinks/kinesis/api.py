@@ -18,6 +18,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.session import get_session
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -55,7 +56,7 @@ class Shard:
     hash_keys: tuple[int, int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Record:
     sequence: int
     partition_key: str
@@ -127,7 +128,7 @@ class Service:
             name=stream,
             arn=found["StreamARN"],
             status=found["StreamStatus"],
-            created_ms=_ms(found["StreamCreationTimestamp"]),
+            created_ms=found["StreamCreationTimestamp"],
             retention_hours=int(found["RetentionPeriodHours"]),
             open_shards=int(found["OpenShardCount"]),
             mode=found.get("StreamModeDetails", {}).get("StreamMode"),
@@ -183,7 +184,7 @@ class Service:
     def read(self, iterator: str, limit: int = KINESIS_GET_RECORDS_MAX) -> Read:
         answer = self._connected().get_records(ShardIterator=iterator, Limit=limit)
         records = [
-            Record(int(r["SequenceNumber"]), r["PartitionKey"], r["Data"], _ms(r["ApproximateArrivalTimestamp"]))
+            Record(int(r["SequenceNumber"]), r["PartitionKey"], r["Data"], r["ApproximateArrivalTimestamp"])
             for r in answer["Records"]
         ]
         # An emulator may say at all times that nothing is behind; a full answer is then told by its length.
@@ -222,7 +223,7 @@ class Service:
         if told is None:
             return
         try:
-            ahead_ms = _ms(parsedate_to_datetime(told)) - time.time_ns() // 1_000_000
+            ahead_ms = round(parsedate_to_datetime(told).timestamp() * 1000) - time.time_ns() // 1_000_000
         except ValueError:
             return
         self._ahead_ms = ahead_ms if abs(ahead_ms) > _CLOCK_ERROR_MS else 0
@@ -232,7 +233,11 @@ class Service:
             if self._client is None:
                 options = self.options
                 try:
+                    botocore = get_session()
+                    # Moments as numbers: botocore's own are objects with the local time zone, and cost half of a read.
+                    botocore.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_ms)
                     session = boto3.session.Session(
+                        botocore_session=botocore,
                         aws_access_key_id=options.access_key_id,
                         aws_secret_access_key=options.secret_access_key,
                         aws_session_token=options.session_token,
@@ -275,8 +280,9 @@ def _shard(found: Mapping[str, Any]) -> Shard:
     )
 
 
-def _ms(moment: dt.datetime) -> int:
-    return round(moment.timestamp() * 1000)
+def _ms(told: float | str) -> int:
+    """Seconds since 1970, as the service writes them."""
+    return round(float(told) * 1000)
 
 
 def _moment(ms: int) -> dt.datetime:

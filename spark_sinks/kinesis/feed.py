@@ -166,11 +166,12 @@ class Feed:
                 continue
             count = len(cursor.waiting)
             share = count if total <= records else -(-count * records // total)
-            for _ in range(share):
-                entry = cursor.waiting.popleft()
-                self._buffered -= entry.size
-                taken.append(entry)
-                cursor.taken = cursor.taken.behind(entry.record.sequence, entry.record.arrived_ms)
+            if share:
+                part = [cursor.waiting.popleft() for _ in range(share)]
+                self._buffered -= sum(entry.size for entry in part)
+                taken += part
+                newest = max(entry.record.arrived_ms for entry in part)
+                cursor.taken = cursor.taken.behind(part[-1].record.sequence, newest)
             if not cursor.waiting:
                 cursor.taken = cursor.mark if cursor.mark.ended else cursor.taken
         return taken

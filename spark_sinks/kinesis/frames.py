@@ -47,31 +47,46 @@ def frame_of(spark: SparkSession, stream: str, entries: Sequence[Entry], record_
 
 def table_of(stream: str, entries: Sequence[Entry], record_bytes_max: int) -> pa.Table:
     """``place`` counts the records of the table, in the order of the entries."""
-    rows = [(entry, part) for entry in entries for part in entry.parts]
-    shards = [entry.shard for entry, _ in rows]
-    numbers = [str(entry.record.sequence) for entry, _ in rows]
-    parts = [part.number for _, part in rows]
-    arrived = [entry.record.arrived_ms for entry, _ in rows]
-    keys = [part.partition_key for _, part in rows]
+    shards: list[str] = []
+    sequences: list[str] = []
+    numbers: list[int | None] = []
+    arrived: list[int] = []
+    keys: list[str] = []
+    values: list[bytes] = []
+    places: list[str] = []
+    for entry in entries:
+        record, shard = entry.record, entry.shard
+        sequence = str(record.sequence)
+        for part in entry.parts:
+            shards.append(shard)
+            sequences.append(sequence)
+            numbers.append(part.number)
+            arrived.append(record.arrived_ms)
+            keys.append(part.partition_key)
+            values.append(_bounded(part.data, record_bytes_max))
+            places.append(f"{shard}:{sequence}" if part.number is None else place_of(entry, part.number))
+    partition_keys, shard_ids = pa.array(keys, pa.string()), pa.array(shards, pa.string())
+    moments_ms = pa.array(arrived, pa.int64())
+    streams = pa.repeat(pa.scalar(stream, pa.string()), len(places))
     metadata = pa.StructArray.from_arrays(
         [
-            pa.array([stream] * len(rows), pa.string()),
-            pa.array(keys, pa.string()),
-            pa.array(shards, pa.string()),
-            pa.array(numbers, pa.string()),
-            pa.array(parts, pa.int64()),
-            pa.array(arrived, pa.int64()),
+            streams,
+            partition_keys,
+            shard_ids,
+            pa.array(sequences, pa.string()),
+            pa.array(numbers, pa.int64()),
+            moments_ms,
         ],
         fields=list(_METADATA),
     )
     columns = [
-        pa.array([key.encode() for key in keys], pa.binary()),
-        pa.array([_bounded(part.data, record_bytes_max) for _, part in rows], pa.binary()),
-        pa.array([place_of(entry, part.number) for entry, part in rows], pa.string()),
-        pa.array([moment * 1000 for moment in arrived], pa.int64()).cast(pa.timestamp("us", "UTC")),
+        partition_keys.cast(pa.binary()),
+        pa.array(values, pa.binary()),
+        pa.array(places, pa.string()),
+        moments_ms.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC")),
         metadata,
-        pa.array(shards, pa.string()),
-        pa.array(range(len(rows)), pa.int64()),
+        shard_ids,
+        pa.array(range(len(places)), pa.int64()),
     ]
     return pa.Table.from_arrays(columns, schema=RAW)
 

@@ -23,7 +23,7 @@ from spark_sinks.kinesis.marks import Mark, ended
 _HOUR_MS = 3_600_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """A record of the service and the user records in it, which may be none."""
 
@@ -96,8 +96,9 @@ class ShardReading:
         self._budget.answered(answer.size)
         self._iterator = answer.following
         entries = [self._entry(record) for record in answer.records]
-        for record in answer.records:
-            self.mark = self.mark.behind(record.sequence, record.arrived_ms)
+        if answer.records:
+            newest = max(record.arrived_ms for record in answer.records)
+            self.mark = self.mark.behind(answer.records[-1].sequence, newest)
         if answer.following is None:
             self.mark = ended(self._service.now_ms())
         return Found(entries, self.mark, answer.is_all or answer.following is None)

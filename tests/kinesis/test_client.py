@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -176,7 +175,7 @@ def test_positions_of_a_moment(client: KinesisClient, kinesis_stream: MakeStream
 
     def summary(true: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         answer = true(**arguments)
-        answer["StreamDescriptionSummary"]["StreamCreationTimestamp"] -= dt.timedelta(days=3)
+        answer["StreamDescriptionSummary"]["StreamCreationTimestamp"] -= 3 * 86_400_000
         return answer
 
     made_faulty(client._service).faults["describe_stream_summary"] = summary
