@@ -1,13 +1,16 @@
 """Closed ranges of a stream, read beside the feed: for views that are filled, and for reads that end.
 
-A range is read shard by shard, parents first. Where it is to have a bound of records, its end is found by reading it.
+Shards are read side by side, parents before their children. Where a range is to have a bound of records, its end is
+found by reading it.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -16,7 +19,7 @@ from spark_sinks.kinesis.api import Service, Shard, Summary
 from spark_sinks.kinesis.errors import could_not_connect
 from spark_sinks.kinesis.failures import place_refused, records_expired
 from spark_sinks.kinesis.feed import Taken, identified
-from spark_sinks.kinesis.limits import KINESIS_GET_RECORDS_MAX
+from spark_sinks.kinesis.limits import KINESIS_FETCH_THREADS_MAX, KINESIS_GET_RECORDS_MAX
 from spark_sinks.kinesis.marks import Mark
 from spark_sinks.kinesis.positions import created_of, make_position, mark_in, marks_of
 from spark_sinks.kinesis.shard_reading import Entry, Found, QuotaExceededError, ShardGoneError, ShardReading
@@ -27,12 +30,24 @@ _EMPTY_MAX = 25  # answers without records though a known one lies ahead
 
 
 @dataclass
-class _Filling:
-    """A range as it is read."""
+class _Part:
+    """Of a range: one shard as it is read. ``records_max`` is None where it is read to ``stop``."""
 
-    marks: dict[str, Mark]
+    shard: str
+    mark: Mark
+    stop: Mark
+    floor: Mark
+    records_max: int | None = None
     entries: list[Entry] = field(default_factory=list)
     records: int = 0
+
+    @property
+    def is_done(self) -> bool:
+        return self.mark.reaches(self.stop)
+
+    @property
+    def is_full(self) -> bool:
+        return self.records_max is not None and self.records >= self.records_max
 
 
 class RangeReader:
@@ -48,78 +63,72 @@ class RangeReader:
         wherever it was reached."""
         summary, shards = identified(self._service, self._stream, created_of(start))
         first, last = marks_of(start), marks_of(end)
-        found = _Filling({})
-        unfinished: set[str] = set()
-        for shard in sorted(last):
-            begin, stop = mark_in(first, shard), last[shard]
-            parents = shards[shard].parents if shard in shards else ()
-            if begin.reaches(stop):
-                found.marks[shard] = stop if stop.reaches(begin) else begin
-            elif unfinished.intersection(parents) or _is_full(found, records_max):
-                found.marks[shard] = begin
-                unfinished.add(shard)
-            elif shard not in shards:
-                if begin.moment_ms:
-                    raise records_expired(self._service.store, self._stream, shard, begin, summary.retention_hours)
-                found.marks[shard] = stop
-            else:
-                self._read_shard(summary, shards, first, shard, stop, found, records_max)
-                if not found.marks[shard].reaches(stop):
-                    unfinished.add(shard)
-        return Taken(make_position(created_of(end), found.marks), found.entries)
+        parts = {shard: _part(shards.get(shard), first, shard, stop) for shard, stop in sorted(last.items())}
+        for part in parts.values():
+            self._settle_expired(part, part.shard in shards, summary)
+        left, read = records_max, set[str]()
+        while left is None or left > 0:
+            wave = [p for p in parts.values() if not p.is_done and p.shard not in read and _is_free(p, parts, shards)]
+            if not wave:
+                break
+            for part in wave:
+                part.records_max = None if left is None else -(-left // len(wave))
+            self._read_all(summary, shards, wave)
+            read.update(part.shard for part in wave)
+            left = None if left is None else left - sum(part.records for part in wave)
+        marks = {
+            part.shard: part.stop if part.stop.reaches(part.mark) and part.is_done else part.mark
+            for part in parts.values()
+        }
+        return Taken(make_position(created_of(end), marks), [e for part in parts.values() for e in part.entries])
 
-    def _read_shard(
-        self,
-        summary: Summary,
-        shards: Mapping[str, Shard],
-        first: Mapping[str, Mark],
-        shard: str,
-        stop: Mark,
-        found: _Filling,
-        records_max: int | None,
-    ) -> None:
-        begin = mark_in(first, shard)
-        floor = begin
-        if begin.is_beginning and not begin.moment_ms:
-            ended_parents = [first[p] for p in shards[shard].parents if p in first and first[p].ended]
-            floor = min(ended_parents, key=lambda mark: mark.moment_ms, default=begin)
-        reading = ShardReading(self._service, summary, shards[shard], begin, floor=floor, sleep_until=self._sleep_until)
-        found.marks[shard] = begin
-        empty = 0
-        for answer in self._answers(reading, summary, records_max, found):
+    def _settle_expired(self, part: _Part, is_there: bool, summary: Summary) -> None:
+        if is_there or part.is_done:
+            return
+        if part.mark.moment_ms:
+            raise records_expired(self._service.store, self._stream, part.shard, part.mark, summary.retention_hours)
+        part.mark = part.stop  # nothing of it was ever promised
+
+    def _read_all(self, summary: Summary, shards: Mapping[str, Shard], parts: list[_Part]) -> None:
+        if len(parts) == 1:
+            self._read_part(summary, shards, parts[0])
+            return
+        with ThreadPoolExecutor(min(len(parts), KINESIS_FETCH_THREADS_MAX)) as pool:
+            list(pool.map(partial(self._read_part, summary, shards), parts))
+
+    def _read_part(self, summary: Summary, shards: Mapping[str, Shard], part: _Part) -> None:
+        reading = ShardReading(
+            self._service, summary, shards[part.shard], part.mark, floor=part.floor, sleep_until=self._sleep_until
+        )
+        stop, empty = part.stop, 0
+        timed = stop.sequence is None and not stop.ended  # with nothing more there, all before its moment is read
+        for answer in self._answers(reading, summary, part):
             for entry in answer.entries:
-                following = found.marks[shard].behind(entry.record.sequence, entry.record.arrived_ms)
+                following = part.mark.behind(entry.record.sequence, entry.record.arrived_ms)
                 if not stop.reaches(following):  # all before the end is read
-                    found.marks[shard] = stop
+                    part.mark = stop
                     return
-                if _is_full(found, records_max):
+                if part.is_full:
                     return
-                found.marks[shard] = following
-                found.entries.append(entry)
-                found.records += len(entry.parts)
-            if (
-                found.marks[shard].reaches(stop)
-                or answer.mark.ended
-                or (answer.is_all and stop.sequence is None and not stop.ended)
-            ):
-                found.marks[shard] = stop
+                part.mark = following
+                part.entries.append(entry)
+                part.records += len(entry.parts)
+            if part.is_done or answer.mark.ended or (answer.is_all and timed):
+                part.mark = stop
                 return
-            if _is_full(found, records_max):
+            if part.is_full:
                 return
             empty = empty + 1 if answer.is_all else 0
             if empty > _EMPTY_MAX and not stop.ended:
-                raise place_refused(
-                    self._service.store, self._stream, shard, f"The record {stop.sequence} is not there any more"
-                )
+                words = f"The record {stop.sequence} is not there any more"
+                raise place_refused(self._service.store, self._stream, part.shard, words)
 
-    def _answers(
-        self, reading: ShardReading, summary: Summary, records_max: int | None, found: _Filling
-    ) -> Iterator[Found]:
+    def _answers(self, reading: ShardReading, summary: Summary, part: _Part) -> Iterator[Found]:
         refused_until = time.monotonic() + _QUOTA_TIMEOUT_S
         while True:
             if self._given_up():
                 raise SqlError(sqlstates.QUERY_CANCELED, "reading was given up")
-            wanted = KINESIS_GET_RECORDS_MAX if records_max is None else max(1, records_max - found.records)
+            wanted = KINESIS_GET_RECORDS_MAX if part.records_max is None else max(1, part.records_max - part.records)
             try:
                 answer = reading.read(min(wanted, KINESIS_GET_RECORDS_MAX))
             except QuotaExceededError as refused:
@@ -138,5 +147,14 @@ class RangeReader:
             time.sleep(min(left, _SLEEP_S))
 
 
-def _is_full(found: _Filling, records_max: int | None) -> bool:
-    return records_max is not None and found.records >= records_max
+def _part(known: Shard | None, first: Mapping[str, Mark], shard: str, stop: Mark) -> _Part:
+    mark = floor = mark_in(first, shard)
+    if known is not None and mark.is_beginning and not mark.moment_ms:
+        parents = [first[parent] for parent in known.parents if parent in first and first[parent].ended]
+        floor = min(parents, key=lambda each: each.moment_ms, default=mark)
+    return _Part(shard, mark, stop, floor)
+
+
+def _is_free(part: _Part, parts: Mapping[str, _Part], shards: Mapping[str, Shard]) -> bool:
+    """Whether its parents are read to their end."""
+    return all(parent not in parts or parts[parent].is_done for parent in shards[part.shard].parents)

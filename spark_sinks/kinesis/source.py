@@ -72,7 +72,7 @@ class KinesisReader:
 
     def next_batch(self, start: Position, records: int) -> Position:
         feed = self._feed
-        if feed is None or feed.base != start:
+        if feed is None or feed.base != start or feed.failure is not None:
             self._stop_feed()
             feed = self._feed = Feed(self._service, self._stream, start, poll_s=self._poll_s)
             feed.start()
