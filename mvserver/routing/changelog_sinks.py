@@ -55,11 +55,10 @@ def plan_changelog(statement: CreateChangelogAs, context: SessionContext, servic
     outputs = [(output.name, output.type) for output in planned.plan.outputs]
     changelog_declaration.check_primary_key(outputs, key)
     declaration = changelog_declaration.read(properties, outputs, services.stores.kinds())
-    store = sinks.chosen_store(declaration.stream, planned, context, services)
+    store = sinks.chosen_store(declaration.stream, planned, context, services, keyed=True)
     value_format = declaration.stream.value_format or planned.source.property("value.format") or "json"
     kind = services.stores.kind(store.type)
     sinks.check_written_format(value_format, kind)
-    sinks.check_changelog_store(kind)
     record_key = changelog_declaration.record_key(declaration, outputs, key, kind)
     entity = declaration.stream.entity or name.lower()
     continuous.refuse_loop(planned, store, entity, services)
@@ -87,7 +86,6 @@ def plan_insert(sink: Relation, statement: InsertInto, context: SessionContext, 
             hint="GROUP BY the primary key.",
         )
     store, entity = lookup.store_of(sink, services)
-    sinks.check_changelog_store(services.stores.kind(store.type))
     continuous.refuse_loop(planned, store, entity, services)
     return planned
 

@@ -57,7 +57,12 @@ def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Se
 
 
 def chosen_store(
-    declaration: StreamDeclaration, planned: PlannedQuery, context: SessionContext, services: Services
+    declaration: StreamDeclaration,
+    planned: PlannedQuery,
+    context: SessionContext,
+    services: Services,
+    *,
+    keyed: bool = False,
 ) -> Store:
     """The statement's, else the session's, else that of the left-most source."""
     chosen = declaration.store or context.store
@@ -67,7 +72,7 @@ def chosen_store(
     else:
         store = lookup.store(chosen, Privilege.USAGE, context, services)
     privileges.require(store, Privilege.INSERT, context, services)
-    check_sink_store(store, services)
+    check_sink_store(store, services, keyed=keyed)
     return store
 
 
@@ -94,7 +99,7 @@ def insert_target(statement: InsertInto, context: SessionContext, services: Serv
         )
     store, _ = lookup.store_of(sink, services)
     privileges.require_write(sink, store, statement.name.position, context, services)
-    check_sink_store(store, services)
+    check_sink_store(store, services, keyed=sink.kind == lookup.CHANGELOG)
     check_written_format(sink.property("value.format") or "json", services.stores.kind(store.type))
     return sink
 
@@ -148,24 +153,18 @@ def check_written_format(value_format: str, kind: StoreKind[Any]) -> None:
     stream_declaration.check_format(value_format, kind.written_formats, f"{kind.name} that a query writes to")
 
 
-def check_changelog_store(kind: StoreKind[Any]) -> None:
-    """A changelog's deletions are records with a key alone."""
-    if not kind.has_keys:
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            f"writing a changelog to a store of type {kind.name} is not supported",
-            hint="Keep the result in a materialized view, or write it to a store whose records have keys.",
-        )
-
-
-def check_sink_store(store: Store, services: Services) -> None:
-    if not services.stores.kind(store.type).written_formats:
-        sinks = " or ".join(kind.name for kind in services.stores.kinds() if kind.written_formats)
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            f"writing a query's result to a store of type {store.type} is not supported",
-            hint=f"Name a store of type {sinks} with the property 'store', or keep the result in a materialized view.",
-        )
+def check_sink_store(store: Store, services: Services, *, keyed: bool = False) -> None:
+    """``keyed``: a changelog is written, whose deletions are records with a key alone."""
+    kind, kinds = services.stores.kind(store.type), services.stores.kinds()
+    if kind.written_formats and (kind.has_keys or not keyed):
+        return
+    sinks = " or ".join(each.name for each in kinds if each.written_formats and (each.has_keys or not keyed))
+    what = "a changelog" if kind.written_formats else "a query's result"
+    raise SqlError(
+        sqlstates.FEATURE_NOT_SUPPORTED,
+        f"writing {what} to a store of type {store.type} is not supported",
+        hint=f"Name a store of type {sinks} with the property 'store', or keep the result in a materialized view.",
+    )
 
 
 def from_source(

@@ -8,11 +8,13 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 
 from spark_sinks.kinesis.limits import (
     KINESIS_BACKOFF_LEAST_S,
     KINESIS_BACKOFF_MOST_S,
+    KINESIS_BUDGETS_MAX,
     KINESIS_READ_BYTES_PER_S,
     KINESIS_READS_PER_S,
 )
@@ -56,11 +58,15 @@ class Budgets:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, str, str], ReadBudget] = {}
+        self._known: OrderedDict[tuple[str, str, str], ReadBudget] = OrderedDict()
 
     def of(self, place: str, stream: str, shard: str) -> ReadBudget:
         with self._lock:
-            return self._known.setdefault((place, stream, shard), ReadBudget())
+            found = self._known.setdefault((place, stream, shard), ReadBudget())
+            self._known.move_to_end((place, stream, shard))
+            while len(self._known) > KINESIS_BUDGETS_MAX:  # those that nobody has begun to read for longest
+                self._known.popitem(last=False)
+            return found
 
 
 SHARED = Budgets()

@@ -8,6 +8,7 @@ KINESIS_READ_BYTES_PER_S = 2 * 1024 * 1024  # of one shard, by all that read it:
 KINESIS_GET_RECORDS_MAX = 10_000  # in one answer: the service's own bound
 KINESIS_BACKOFF_LEAST_S = 0.25  # after a refused request; doubled with each further one
 KINESIS_BACKOFF_MOST_S = 5.0
+KINESIS_BUDGETS_MAX = 100_000  # shards whose quota is remembered
 KINESIS_BUFFER_BYTES_MAX = 64 * 1024 * 1024  # fetched ahead of the batches, for one stream
 KINESIS_FETCH_THREADS_MAX = 8  # for one stream
 KINESIS_RECORDS_PER_S = 1_000  # written to one shard at most: how many may lie between two moments

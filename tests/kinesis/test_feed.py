@@ -263,7 +263,7 @@ def raising(error: Exception) -> Callable[[], Any]:
         ("get_records", "ProvisionedThroughputExceededException"),
         ("get_shard_iterator", "ProvisionedThroughputExceededException"),
         ("get_records", "ExpiredIteratorException"),
-        ("get_records", "InternalFailure"),
+        pytest.param("get_records", "InternalFailure", marks=pytest.mark.night),
         ("list_shards", "LimitExceededException"),
     ],
 )
