@@ -19,6 +19,7 @@ from tests.services.kinesis import KinesisEmulator, Stream
 pytestmark = [pytest.mark.kinesis, pytest.mark.spark]
 MakeStream = Callable[..., Stream]
 
+LIFE_S = 240.0  # a bound for a machine that many share
 STREAM = (
     "CREATE STREAM clicks (n BIGINT, url VARCHAR, user_id VARCHAR) "
     "WITH ('store' = 'k', 'topic' = '{topic}', 'value.format' = 'json')"
@@ -77,6 +78,18 @@ def create_view(server: LiveServer, view: str) -> None:
     )
 
 
+def rows_now(server: LiveServer, sql: str) -> list[tuple[Any, ...]]:
+    """Also of a view that is still being filled."""
+    with server.connect() as connection:
+        connection.execute("SET mv.read_while_filling = on")
+        return connection.execute(sql).fetchall()
+
+
+def counted(server: LiveServer) -> int:
+    ((records,),) = rows_now(server, "SELECT coalesce(sum(visits), 0) FROM by_url")
+    return int(records)
+
+
 def shaken(
     server: LiveServer, kinesis: KinesisEmulator, stream: Stream, *, seed: int, changes: int, kills: int
 ) -> None:
@@ -91,7 +104,9 @@ def shaken(
         for number in range(changes):
             shards = len(reshaping.open_shards())
             kill = number * kills // changes != (number + 1) * kills // changes
-            if kill:
+            if kill:  # in each life something is read
+                before = counted(server)
+                server.wait_for(lambda before=before: counted(server) > before, LIFE_S, "nothing was read")
                 server.kill()
             if shards > 1 and (shards > 5 or chance.random() < 0.45):
                 reshaping.merge(chance.randrange(shards - 1))
@@ -105,6 +120,8 @@ def shaken(
     finally:
         clicks.end()
     for view, keys in VIEWS.items():
+        whole = f"SELECT sum(visits) FROM {view}"
+        server.wait_for(lambda whole=whole: rows_now(server, whole) == [(clicks.fed,)], LIFE_S, f"{view} lacks records")
         server.wait_equal(f"SELECT {', '.join(keys)}, visits FROM {view}", clicks.truth[view])
         total = clicks.fed * (clicks.fed + 1) // 2
         assert server.query(f"SELECT sum(total) FROM {view}") == [(total,)]
