@@ -19,7 +19,11 @@ from spark_sinks.kinesis.api import Service, Shard, Summary
 from spark_sinks.kinesis.errors import could_not_connect
 from spark_sinks.kinesis.failures import place_refused, records_expired
 from spark_sinks.kinesis.feed import Taken, identified
-from spark_sinks.kinesis.limits import KINESIS_FETCH_THREADS_MAX, KINESIS_GET_RECORDS_MAX
+from spark_sinks.kinesis.limits import (
+    KINESIS_BUFFER_BYTES_MAX,
+    KINESIS_FETCH_THREADS_MAX,
+    KINESIS_GET_RECORDS_MAX,
+)
 from spark_sinks.kinesis.marks import Mark
 from spark_sinks.kinesis.positions import created_of, make_position, mark_in, marks_of
 from spark_sinks.kinesis.shard_reading import Entry, Found, QuotaExceededError, ShardGoneError, ShardReading
@@ -31,7 +35,8 @@ _EMPTY_MAX = 25  # answers without records though a known one lies ahead
 
 @dataclass
 class _Part:
-    """Of a range: one shard as it is read. ``records_max`` is None where it is read to ``stop``."""
+    """Of a range: one shard as it is read. ``records_max`` is None where it is read to ``stop``; else ``bytes_max`` is
+    a bound, too."""
 
     shard: str
     mark: Mark
@@ -40,6 +45,8 @@ class _Part:
     records_max: int | None = None
     entries: list[Entry] = field(default_factory=list)
     records: int = 0
+    bytes_max: int = 0
+    size: int = 0
 
     @property
     def is_done(self) -> bool:
@@ -47,7 +54,7 @@ class _Part:
 
     @property
     def is_full(self) -> bool:
-        return self.records_max is not None and self.records >= self.records_max
+        return self.records_max is not None and (self.records >= self.records_max or self.size >= self.bytes_max)
 
 
 class RangeReader:
@@ -59,23 +66,25 @@ class RangeReader:
         self._given_up = given_up
 
     def read(self, start: Position, end: Position, records_max: int | None = None) -> Taken:
-        """From ``start`` on, up to ``end`` or about so many records. The end that is given has the marks of ``end``
-        wherever it was reached."""
+        """From ``start`` on, up to ``end``; or about so many records, fewer where they are large. The end that is given
+        has the marks of ``end`` wherever it was reached."""
         summary, shards = identified(self._service, self._stream, created_of(start))
         first, last = marks_of(start), marks_of(end)
         parts = {shard: _part(shards.get(shard), first, shard, stop) for shard, stop in sorted(last.items())}
         for part in parts.values():
             self._settle_expired(part, part.shard in shards, summary)
-        left, read = records_max, set[str]()
-        while left is None or left > 0:
+        left, read, room = records_max, set[str](), KINESIS_BUFFER_BYTES_MAX
+        while left is None or (left > 0 and room > 0):
             wave = [p for p in parts.values() if not p.is_done and p.shard not in read and _is_free(p, parts, shards)]
             if not wave:
                 break
             for part in wave:
                 part.records_max = None if left is None else -(-left // len(wave))
+                part.bytes_max = max(1, room // len(wave))
             self._read_all(summary, shards, wave)
             read.update(part.shard for part in wave)
             left = None if left is None else left - sum(part.records for part in wave)
+            room -= sum(part.size for part in wave)
         marks = {
             part.shard: part.stop if part.stop.reaches(part.mark) and part.is_done else part.mark
             for part in parts.values()
@@ -113,6 +122,7 @@ class RangeReader:
                 part.mark = following
                 part.entries.append(entry)
                 part.records += len(entry.parts)
+                part.size += entry.size
             if part.is_done or answer.mark.ended or (answer.is_all and timed):
                 part.mark = stop
                 return

@@ -491,6 +491,24 @@ def test_rounds_read_each_record_once_and_end_where_the_feed_is(
     assert rounds > 400 // 150
 
 
+def test_rounds_of_large_records_are_bounded_by_their_size(
+    service: Service, kinesis_stream: MakeStream, client: KinesisClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_sinks.kinesis.ranges.KINESIS_BUFFER_BYTES_MAX", 50_000)
+    stream = kinesis_stream(2)
+    start = client.position(stream.name, "earliest")
+    stream.put([(f"k{n}", b"%05d" % n + b"x" * 10_000) for n in range(30)])
+    end, found, rounds = client.position(stream.name, "latest"), [], 0
+    ranges = RangeReader(service, stream.name, lambda: False)
+    while not POSITIONS.reached(start, end):
+        taken = ranges.read(start, end, 1000)
+        assert sum(entry.size for entry in taken.entries) <= 50_000 + 2 * 10_010
+        found.extend(entry.record.data[:5] for entry in taken.entries)
+        start, rounds = taken.end, rounds + 1
+    assert sorted(found) == [b"%05d" % n for n in range(30)]
+    assert rounds >= 5
+
+
 def test_a_range_that_is_given_up(service: Service, kinesis_stream: MakeStream, client: KinesisClient) -> None:
     stream = kinesis_stream()
     start = client.position(stream.name, "earliest")
