@@ -18,7 +18,7 @@ from mvserver.errors import SqlError
 from mvserver.routing.properties import text_of
 from mvserver.sql.statements.base import Value
 from mvserver.streaming.spark.types import spark_schema
-from spark_sinks.base import SourceReader, StoreClient, TransactionalSink
+from spark_sinks.base import KeptPosition, SourceReader, StoreClient, TransactionalSink
 from spark_sinks.decode import format_of
 from spark_sinks.kinds import KINDS
 from spark_sinks.store_kind import Source, StoreKind, StoreSettings, Target
@@ -75,7 +75,9 @@ class StoreRegistry:
         source = Source(store.name, self._options(store), stream.entity or "", work, schema, is_changelog)
         return self.kind(store.type).reader(source, self._settings)
 
-    def sink(self, store: Store, stream: Relation, query_id: str) -> Callable[[], TransactionalSink]:
+    def sink(
+        self, store: Store, stream: Relation, query_id: str, kept: KeptPosition
+    ) -> Callable[[], TransactionalSink]:
         open_sink = self.kind(store.type).sink
         if open_sink is None:
             raise SqlError(
@@ -83,7 +85,7 @@ class StoreRegistry:
                 f"a stream in a store of type {store.type} cannot be written to by a query",
                 hint=f"Use a store of type {' or '.join(k.name for k in self.kinds() if k.sink is not None)}.",
             )
-        target = Target(store.name, self._options(store), stream.entity or "", query_id)
+        target = Target(store.name, self._options(store), stream.entity or "", query_id, kept)
         return lambda: open_sink(target, self._settings)
 
     def close(self) -> None:

@@ -83,7 +83,8 @@ class StoreClient(Protocol):
         would see. What an iterable raises ends the writing too."""
 
     def position(self, name: str, starting: str) -> Position:
-        """``earliest`` or ``latest`` as exact positions now."""
+        """``earliest`` or ``latest`` as exact positions now; or of a moment, milliseconds since 1970 as text, where the
+        kind starts at moments."""
 
     def close(self) -> None: ...
 
@@ -182,8 +183,12 @@ class Rounds(Protocol):
         """Until there may be records, at most so long."""
 
     def next_batch(self, start: Position, records: int) -> Position:
-        """The end of what is there now, at most so many records; ``start`` where there is nothing. It is what
+        """The end of what is there now, at most so many records; equal to ``start`` where there is nothing. It is what
         :meth:`SourceReader.batch_end` answers until it is asked again."""
+
+    def bounded(self, start: Position, end: Position, records: int) -> Position:
+        """An end at most about ``records`` after start and not after end, for a :meth:`SourceReader.batch` beside the
+        rounds. May read the source to find it, where :meth:`Positions.limit` cannot know it."""
 
 
 class HeldHistory(Protocol):
@@ -269,8 +274,17 @@ class SourceReader(Protocol):
         where the reader is used again."""
 
 
+class KeptPosition(Protocol):
+    """The position of a query's source in the server's ledger, for a sink whose store has no transactions."""
+
+    def read(self) -> Position | None: ...
+
+    def write(self, position: Position) -> None: ...
+
+
 class TransactionalSink(Protocol):
-    """A sink that keeps the source's position in the transaction of the records."""
+    """A sink that keeps the source's position in the transaction of the records; or in a :class:`KeptPosition` behind
+    them, where its kind does not write exactly once."""
 
     def committed_position(self, *, expected: bool = False) -> Position | None:
         """``expected``: the query has written before, so that none would be a loss and is an error."""
@@ -284,6 +298,9 @@ class TransactionalSink(Protocol):
         values: Sequence[bytes | None],
         timestamps_ms: Sequence[int | None],
         position: Position,
-    ) -> None: ...
+        places: Sequence[str] = (),
+    ) -> None:
+        """``places`` tell each record from all others that the query writes, in the same way when it is written
+        again."""
 
     def close(self) -> None: ...

@@ -7,14 +7,14 @@ from typing import Any
 
 from spark_sinks.file.kind import FILE
 from spark_sinks.kafka.kind import KAFKA
+from spark_sinks.kinesis.kind import KINESIS
 from spark_sinks.postgresql.kind import POSTGRESQL
 from spark_sinks.store_kind import EntityProperty, PlannedKind, StoreKind
 
-KINDS: tuple[StoreKind[Any], ...] = (FILE, KAFKA, POSTGRESQL)
+KINDS: tuple[StoreKind[Any], ...] = (FILE, KAFKA, KINESIS, POSTGRESQL)
 
 PLANNED = (
     PlannedKind("CONFLUENT_KAFKA", KAFKA.entity_properties),
-    PlannedKind("KINESIS", (EntityProperty("topic.shards"), EntityProperty("kinesis.shards"))),
     PlannedKind("SNOWFLAKE"),
     PlannedKind("DATABRICKS"),
 )

@@ -19,7 +19,7 @@ from spark_sinks.jars import Connector
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from spark_sinks.base import KnownColumns, SourceReader, StoreClient, TransactionalSink
+    from spark_sinks.base import KeptPosition, KnownColumns, SourceReader, StoreClient, TransactionalSink
 
 REGION = ("access.region", "access_region", "availability_zone")
 """Properties that say where a store of a cloud is. Each kind takes them; they never change."""
@@ -77,6 +77,7 @@ class Target(Generic[Options]):
     options: Options
     entity: str
     query_id: str
+    kept: KeptPosition  # for a sink without transactions
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class StoreKind(Generic[Options]):
     metadata: str  # the type of what it knows of a record besides key and value, a struct
     sink: Callable[[Target[Options], StoreSettings], TransactionalSink] | None = None  # opened
     written_formats: tuple[str, ...] = ()  # value formats that a query may write; none where there is no sink
+    written_fields: tuple[str, ...] = ()  # which a sink adds to each value, so that no column has their names
     secret_keys: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=lambda: _ALIASES)  # other spellings of properties
     fixed_keys: tuple[str, ...] = REGION  # UPDATE STORE does not change them
@@ -105,6 +107,8 @@ class StoreKind(Generic[Options]):
     known_columns: Callable[[StoreClient], KnownColumns] | None = None  # of a client; None where entities have none
     reads_bounded: bool = True  # what an entity has now can be read once, up to its end
     exactly_once: bool = False  # a sink's transaction can hold where its reading stands, so nothing is written twice
+    sink_exactly_once: bool = True  # a sink has transactions; else a record may be written again after a failure
+    starts_at_moments: bool = False  # a client gives positions by moments, too
     creates_entities: bool = True
     takes_copies: bool = True  # COPY FROM can write to it
     connector: Connector | None = None  # jars that Spark needs

@@ -13,6 +13,7 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:Reserved
 
 pytest_plugins = [
     "tests.services.kafka",
+    "tests.services.kinesis",
     "tests.services.postgres",
     "tests.services.spark",
     "tests.services.system_catalog",

@@ -49,7 +49,13 @@ def test_every_kind_has_a_name_of_its_own() -> None:
 
 
 def test_secret_keys_are_those_of_all_kinds() -> None:
-    assert secret_keys() == {"kafka.sasl.password", "sasl.password", "postgres.password"}
+    assert secret_keys() == {
+        "kafka.sasl.password",
+        "sasl.password",
+        "kinesis.secret_access_key",
+        "kinesis.session_token",
+        "postgres.password",
+    }
 
 
 def test_what_can_be_written_can_be_read() -> None:

@@ -49,7 +49,8 @@ class Scan:
 
     ``columns`` are all declared columns, in order: they alone decide which records are rejected.
     ``timestamp`` is the event-time column (source property, else the relation's), None for the record's own time.
-    ``starting_position`` is ``earliest`` or ``latest`` here; the handler resolves it to a position at CREATE.
+    ``starting_position`` is ``earliest``, ``latest`` or milliseconds since 1970 here; the handler resolves it to a
+    position at CREATE.
 
     A changelog has a ``primary_key``: of its records the last one of a key counts, and one without a value deletes.
     ``key_format`` is how a record's key carries it, None where records have no key; ``key_only`` are the columns that

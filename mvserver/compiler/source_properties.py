@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 
 from sqlglot import exp
@@ -40,6 +41,7 @@ _QUERY_LATER = {
     "expression.error.handling": _EXPRESSION_ERRORS,
 }
 MILLIS_MAX = 36_600 * 86_400_000
+_MOMENT_MS_MAX = 253_402_300_799_999  # the year 9999
 _EVENT_TIME_KINDS = frozenset({Kind.BIGINT, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ})
 
 
@@ -59,7 +61,7 @@ def scan_of(relation: RelationShape, table: exp.Expression, default_starting: st
         value_format=relation.value_format,
         timestamp=timestamp,
         timestamp_format=_choice(properties, TIMESTAMP_FORMAT, ("sql", "iso8601"), relation.timestamp_format),
-        starting_position=_choice(properties, STARTING_POSITION, ("earliest", "latest"), default_starting),
+        starting_position=_starting(properties, default_starting),
         error_handling=ErrorHandling(
             _choice(properties, ERROR_HANDLING, tuple(e.value for e in ErrorHandling), relation.error_handling.value)
         ),
@@ -115,6 +117,26 @@ def _choice(properties: Properties, key: str, choices: tuple[str, ...], default:
         hint=f"The values are {', '.join(choices)}.",
         position=properties.position(key),
     )
+
+
+def _starting(properties: Properties, default: str) -> str:
+    """``earliest``, ``latest``, or a moment as milliseconds since 1970. Which stores can begin at one is not known
+    here."""
+    text = str(properties.get(STARTING_POSITION, default)).strip()
+    moment = None if isinstance(properties.get(STARTING_POSITION), bool) else _moment_ms(text)
+    return _choice(properties, STARTING_POSITION, ("earliest", "latest"), default) if moment is None else str(moment)
+
+
+def _moment_ms(text: str) -> int | None:
+    if text.isascii() and text.isdigit():
+        return int(text[:20]) if 0 < int(text[:20]) <= _MOMENT_MS_MAX else None
+    try:
+        moment = dt.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None or moment.year < 1971:  # without a zone it would be another moment for each session
+        return None
+    return round(moment.timestamp() * 1000)
 
 
 def millis(properties: Properties, key: str) -> int | None:

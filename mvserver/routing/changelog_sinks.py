@@ -55,7 +55,7 @@ def plan_changelog(statement: CreateChangelogAs, context: SessionContext, servic
     outputs = [(output.name, output.type) for output in planned.plan.outputs]
     changelog_declaration.check_primary_key(outputs, key)
     declaration = changelog_declaration.read(properties, outputs, services.stores.kinds())
-    store = sinks.chosen_store(declaration.stream, planned, context, services)
+    store = sinks.chosen_store(declaration.stream, planned, context, services, keyed=True)
     value_format = declaration.stream.value_format or planned.source.property("value.format") or "json"
     kind = services.stores.kind(store.type)
     sinks.check_written_format(value_format, kind)

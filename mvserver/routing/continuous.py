@@ -77,6 +77,12 @@ def _input(scan: Scan, services: Services) -> Input:
     if source is None:
         raise SqlError(sqlstates.UNDEFINED_TABLE, f'relation "{scan.relation}" does not exist')
     store, entity = lookup.store_of(source, services)
+    if scan.starting_position not in (EARLIEST, LATEST) and not services.stores.kind(store.type).starts_at_moments:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"reading a store of type {store.type} from a moment on is not supported",
+            hint="The property 'starting.position' is earliest or latest there.",
+        )
     return Input(scan, source, store, entity)
 
 

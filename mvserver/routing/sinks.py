@@ -49,6 +49,7 @@ def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Se
     source_format = planned.source.property("value.format") or "json"
     value_format = declaration.value_format or source_format
     check_written_format(value_format, services.stores.kind(store.type))
+    _check_names(planned, services.stores.kind(store.type))
     entity = declaration.entity or name.lower()
     continuous.refuse_loop(planned, store, entity, services)
     declaration = from_source(declaration, planned, store, entity, services)
@@ -56,7 +57,12 @@ def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Se
 
 
 def chosen_store(
-    declaration: StreamDeclaration, planned: PlannedQuery, context: SessionContext, services: Services
+    declaration: StreamDeclaration,
+    planned: PlannedQuery,
+    context: SessionContext,
+    services: Services,
+    *,
+    keyed: bool = False,
 ) -> Store:
     """The statement's, else the session's, else that of the left-most source."""
     chosen = declaration.store or context.store
@@ -66,7 +72,7 @@ def chosen_store(
     else:
         store = lookup.store(chosen, Privilege.USAGE, context, services)
     privileges.require(store, Privilege.INSERT, context, services)
-    check_sink_store(store, services)
+    check_sink_store(store, services, keyed=keyed)
     return store
 
 
@@ -76,6 +82,7 @@ def plan_insert(sink: Relation, statement: InsertInto, context: SessionContext, 
     _refuse_aggregation(planned, "A stream takes rows that are only added.")
     check_columns(sink, planned)
     store, entity = lookup.store_of(sink, services)
+    _check_names(planned, services.stores.kind(store.type))
     continuous.refuse_loop(planned, store, entity, services)
     return planned
 
@@ -92,13 +99,20 @@ def insert_target(statement: InsertInto, context: SessionContext, services: Serv
         )
     store, _ = lookup.store_of(sink, services)
     privileges.require_write(sink, store, statement.name.position, context, services)
-    check_sink_store(store, services)
+    check_sink_store(store, services, keyed=sink.kind == lookup.CHANGELOG)
     check_written_format(sink.property("value.format") or "json", services.stores.kind(store.type))
     return sink
 
 
-def at_least_once(planned: PlannedQuery, context: SessionContext, services: Services) -> None:
+def at_least_once(planned: PlannedQuery, sink: Store, context: SessionContext, services: Services) -> None:
     """Said at creation, since it cannot be seen later."""
+    written = services.stores.kind(sink.type)
+    if not written.sink_exactly_once:
+        context.notice(
+            "records are written at least once",
+            detail=f"They go to a store of type {written.name}: after a failure, records may be written again.",
+        )
+        return
     kind = services.stores.kind(planned.store.type)
     if not kind.exactly_once:
         context.notice(
@@ -124,18 +138,33 @@ def _refuse_aggregation(planned: PlannedQuery, hint: str) -> None:
         )
 
 
+def _check_names(planned: PlannedQuery, kind: StoreKind[Any]) -> None:
+    for output in planned.plan.outputs:
+        if output.name in kind.written_fields:
+            raise SqlError(
+                sqlstates.RESERVED_NAME,
+                f'column "{output.name}" cannot be written to a store of type {kind.name}',
+                detail="Each record that is written there has a field of this name, which tells it from all others.",
+                hint="Give the column another name with AS.",
+            )
+
+
 def check_written_format(value_format: str, kind: StoreKind[Any]) -> None:
     stream_declaration.check_format(value_format, kind.written_formats, f"{kind.name} that a query writes to")
 
 
-def check_sink_store(store: Store, services: Services) -> None:
-    if not services.stores.kind(store.type).written_formats:
-        sinks = " or ".join(kind.name for kind in services.stores.kinds() if kind.written_formats)
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            f"writing a query's result to a store of type {store.type} is not supported",
-            hint=f"Name a store of type {sinks} with the property 'store', or keep the result in a materialized view.",
-        )
+def check_sink_store(store: Store, services: Services, *, keyed: bool = False) -> None:
+    """``keyed``: a changelog is written, whose deletions are records with a key alone."""
+    kind, kinds = services.stores.kind(store.type), services.stores.kinds()
+    if kind.written_formats and (kind.has_keys or not keyed):
+        return
+    sinks = " or ".join(each.name for each in kinds if each.written_formats and (each.has_keys or not keyed))
+    what = "a changelog" if kind.written_formats else "a query's result"
+    raise SqlError(
+        sqlstates.FEATURE_NOT_SUPPORTED,
+        f"writing {what} to a store of type {store.type} is not supported",
+        hint=f"Name a store of type {sinks} with the property 'store', or keep the result in a materialized view.",
+    )
 
 
 def from_source(

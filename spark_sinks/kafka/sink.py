@@ -123,6 +123,7 @@ class KafkaSink:
         values: Sequence[bytes | None],
         timestamps_ms: Sequence[int | None],
         position: Position,
+        places: Sequence[str] = (),
     ) -> None:
         """All records and the position, or nothing. A time that is None or before 1970 becomes the time of writing."""
         if not len(keys) == len(values) == len(timestamps_ms):

@@ -421,6 +421,9 @@ class PostgresReader:
         else:
             spool.wait(self._seen, timeout_s)
 
+    def bounded(self, start: Position, end: Position, records: int) -> Position:
+        return self.positions.limit(start, end, records)
+
     def next_batch(self, start: Position, records: int) -> Position:
         spool = self._opened()
         self._check_start(start)

@@ -11,7 +11,7 @@ A page is one psql session, from its first block to its last, on a server that h
 - ``<!-- error 42P07 -->`` before a block: its last statement fails with this SQLSTATE; with a colon and a message in
   it, also with this message.
 - ``<!-- kafka -->`` before a block: it needs a broker; ``localhost:9092`` is replaced by the address of one. Such a
-  page is left out where there is none.
+  page is left out where there is none. ``<!-- kinesis -->`` is the same for an emulator at ``localhost:4567``.
 - ``<!-- postgres -->`` before a block: it needs a PostgreSQL; ``localhost:5432`` is replaced by the address of one.
   ``<!-- in postgres -->``: it is run there, and not by this server.
 - Behind ``COPY … FROM STDIN;`` stand the rows, up to ``\\.``, as in psql.
@@ -33,12 +33,13 @@ from psycopg.pq import ExecStatus, PGresult
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 BROKER = "localhost:9092"
+KINESIS = "localhost:4567"
 POSTGRES = "localhost:5432"
-SERVICES = ("kafka", "postgres")
+SERVICES = ("kafka", "kinesis", "postgres")
 TRUE_WITHIN_S = 20.0
 
 _BLOCK = re.compile(
-    r"(?P<marks>(?:^<!-- (?:kafka|postgres|in postgres|error [^\n]*) -->\n)*)^```sql\n(?P<sql>.*?)^```$"
+    r"(?P<marks>(?:^<!-- (?:kafka|kinesis|postgres|in postgres|error [^\n]*) -->\n)*)^```sql\n(?P<sql>.*?)^```$"
     r"(?:\n\s*^```text\n(?P<result>.*?)^```$)?",
     re.DOTALL | re.MULTILINE,
 )
@@ -53,7 +54,7 @@ _VARIABLE = re.compile(r":'(\w+)'")
 class Block:
     line: int
     statements: tuple[str, ...]
-    services: frozenset[str]  # kafka, postgres
+    services: frozenset[str]  # of SERVICES
     elsewhere: bool  # run in PostgreSQL
     error: tuple[str, str | None] | None
     result: tuple[tuple[str, ...], ...] | None  # the first row is the names

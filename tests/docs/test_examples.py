@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.docs.examples import BROKER, PAGES, POSTGRES, ROOT, SERVICES, PageSession, blocks
+from tests.docs.examples import BROKER, KINESIS, PAGES, POSTGRES, ROOT, SERVICES, PageSession, blocks
 from tests.faults.live import LiveServer, temporary_server
 
 pytestmark = pytest.mark.spark
@@ -50,7 +50,7 @@ def _drop_all(connection: psycopg.Connection[Any]) -> None:
         if schema != "public":
             connection.execute(f'DROP SCHEMA "{schema}" CASCADE')
     for name, kind, *_ in connection.execute("LIST STORES").fetchall():
-        if kind == "KAFKA":
+        if kind in ("KAFKA", "KINESIS"):
             for topic in names(f'LIST ENTITIES IN STORE "{name}"'):
                 connection.execute(f'DROP ENTITY IF EXISTS "{topic}" IN STORE "{name}"')
         connection.execute(f'DROP STORE "{name}"')
@@ -73,6 +73,8 @@ def test_examples_of_a_page(page: Path, empty_server: LiveServer, request: pytes
         connection, source = stack.enter_context(empty_server.connect()), None
         if _needs(page, "kafka"):
             addresses[BROKER] = request.getfixturevalue("kafka_broker").bootstrap
+        if _needs(page, "kinesis"):
+            addresses[KINESIS] = request.getfixturevalue("kinesis").endpoint.removeprefix("http://")
         if _needs(page, "postgres"):
             postgres = request.getfixturevalue("logical_postgres")
             addresses[POSTGRES] = f"127.0.0.1:{postgres.port}"

@@ -17,7 +17,7 @@ WRONG = [
     # stores
     ("CREATE STORE k WITH ('type' = KAFKA, 'uris' = 'x:1')", "42710", 'store "k" already exists'),
     ("CREATE STORE s WITH ('uris' = 'x:1')", "22023", 'a store needs the property "type"'),
-    ("CREATE STORE s WITH ('type' = KINESIS, 'uris' = 'x')", "0A000", "stores of type KINESIS are not supported"),
+    ("CREATE STORE s WITH ('type' = SNOWFLAKE, 'uris' = 'x')", "0A000", "stores of type SNOWFLAKE are not supported"),
     ("CREATE STORE s WITH ('type' = TAPE, 'uris' = 'x')", "22023", 'store type "TAPE" does not exist'),
     ("CREATE STORE s WITH ('type' = KAFKA)", "22023", 'a store of type KAFKA needs the property "uris"'),
     ("CREATE STORE s WITH ('type' = KAFKA, 'uris' = 'x:1', 'colour' = 'red')", "22023",
@@ -112,6 +112,8 @@ WRONG = [
     ("DESCRIBE RELATION none.clicks", "42P01", 'relation "none.clicks" does not exist'),
     # continuous queries
     ("CREATE MATERIALIZED VIEW visits AS SELECT url FROM clicks", "42P07", 'relation "visits" already exists'),
+    ("CREATE MATERIALIZED VIEW v AS SELECT url FROM clicks WITH ('starting.position' = '2024-05-17T12:00Z')", "0A000",
+     "reading a store of type KAFKA from a moment on is not supported"),
     ("CREATE MATERIALIZED VIEW v AS SELECT url FROM none", "42P01", 'relation "none" does not exist'),
     ("CREATE MATERIALIZED VIEW v AS SELECT none FROM clicks", "42703", 'column "none" does not exist'),
     ("CREATE MATERIALIZED VIEW v AS SELECT url, ip AS url FROM clicks", "42701",
@@ -196,7 +198,8 @@ def test_details_and_hints_say_what_to_do(full: Bench) -> None:
     assert unknown.position == 44
     assert unknown.hint == (
         "Known are 'store', 'topic', 'value.format', 'timestamp', 'timestamp.format', 'key.format', 'key.type', "
-        "'topic.partitions', 'topic.replicas', 'kafka.topic.*', 'source.deserialization.error.handling'."
+        "'topic.partitions', 'topic.replicas', 'kafka.topic.*', 'topic.shards', "
+        "'source.deserialization.error.handling'."
     )
 
 

@@ -97,6 +97,9 @@ class ToyReader:
         self._end = self.positions.limit(start, {"seq": len(self._list)}, records)
         return self._end
 
+    def bounded(self, start: Position, end: Position, records: int) -> Position:
+        return self.positions.limit(start, end, records)
+
     def batch_end(self, checkpoint: str, batch_id: int, start: Position) -> Position:
         return self._end
 

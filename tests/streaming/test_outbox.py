@@ -126,6 +126,7 @@ class Topic:
         values: Sequence[bytes | None],
         timestamps_ms: Sequence[int | None],
         position: Position,
+        places: Any = (),
     ) -> None:
         if self.fails:
             raise self.fails.pop()

@@ -19,6 +19,7 @@ from mvserver.errors import SqlError, words_of
 from mvserver.streaming.pipeline.committer import Committer
 from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch, Share
 from mvserver.streaming.pipeline.evaluator import BatchEvaluator
+from mvserver.streaming.pipeline.generation import round_end
 from mvserver.streaming.pipeline.rounds import RoundSize
 from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
@@ -150,8 +151,7 @@ class Filler:
         assert target is not None  # noqa: S101 - rounds begin only when the pipeline stands somewhere
         beside = self._gate.has_live_work()
         tasks_max = max(1, session.sparkContext.defaultParallelism // _SLOTS_SHARE) if beside else None
-        end = self._reader.positions.limit(start, target, self._records_max(group[0], target, beside=beside))
-        end = self._reader.positions.advance(start, end)
+        end = round_end(self._reader, start, target, self._records_max(group[0], target, beside=beside))
         records = self._reader.positions.distance(start, end)
         shares = [Share(s, start, end, records) for s in group]
         with self._state.lock:

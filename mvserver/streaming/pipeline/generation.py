@@ -43,6 +43,15 @@ def run_batches(
         )  # fmt: skip
 
 
+def round_end(reader: SourceReader, start: Position, end: Position, records: int) -> Position:
+    """Where a bounded read of about so many records ends that may go on up to ``end``."""
+    if reader.rounds is not None:
+        limited = reader.rounds.bounded(start, end, records)
+    else:
+        limited = reader.positions.limit(start, end, records)
+    return reader.positions.advance(start, limited)
+
+
 def run_generation(
     session: SparkSession,
     reader: SourceReader,
@@ -121,7 +130,7 @@ def run_rounds(
         batch_id = 0
         while not ended():
             end = rounds.next_batch(position, records_per_trigger)
-            if reader.positions.reached(position, end):
+            if end == position:
                 rounds.wait(_LOOK_S)
                 continue
             on_batch(partial(reader.batch, session, position, end), batch_id)

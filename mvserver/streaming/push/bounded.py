@@ -25,6 +25,7 @@ from mvserver.streaming.batch.evaluate import Evaluated
 from mvserver.streaming.pipeline.batch_size import BatchSize
 from mvserver.streaming.pipeline.evaluated_batch import Share
 from mvserver.streaming.pipeline.evaluator import BatchEvaluator
+from mvserver.streaming.pipeline.generation import round_end
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.push.push import PushSubscriber
 from mvserver.streaming.spark.batch_watch import BatchOverran, BatchUnwanted
@@ -103,7 +104,7 @@ class BoundedReads:
             size = BatchSize(limits.BOUNDED_ROUND_RECORDS_MAX, first=first, growth=_GROWTH)
             while not reader.positions.reached(start, end) and (rows_max is None or rows.count < rows_max):
                 _refuse_stopped(stopped)
-                following = reader.positions.advance(start, reader.positions.limit(start, end, size.records_max))
+                following = round_end(reader, start, end, size.records_max)
                 try:
                     evaluated = self._round(rows.target, reader, evaluator, start, following, stopped)
                 except BatchUnwanted:

@@ -202,6 +202,7 @@ class SinkQuery:
             table.column("sink_value").to_pylist(),
             table.column("sink_time").to_pylist(),
             end,
+            _numbered(table.column("sink_place").to_pylist()),
         )
         self._written_at = time.monotonic()
         self._services.reached("after sink")
@@ -247,7 +248,9 @@ class SinkQuery:
         for stage in program.stages:
             frame = frame.selectExpr("*", *stage)
         view = program.views[0]
-        frame = frame.where(program.keep or "true").selectExpr("key", "record_time", *program.flags, *program.columns)
+        frame = frame.where(program.keep or "true").selectExpr(
+            "key", "record_time", "position", *program.flags, *program.columns
+        )
         fields = ", ".join(
             f"{text(output.name)}, {_json_value(name, output.type.kind)}"
             for output, name in zip(plan.outputs, view.outputs, strict=True)
@@ -262,6 +265,7 @@ class SinkQuery:
             "key AS sink_key",
             f"CASE WHEN {view.flag} THEN cast(to_json(named_struct({fields}), {options}) as binary) END AS sink_value",
             "unix_millis(record_time) AS sink_time",
+            "position AS sink_place",
             *rejected,
         )
 
@@ -373,3 +377,13 @@ class SinkQuery:
 
 def _json_value(name: str, kind: Kind) -> str:
     return f"cast({name} as string)" if kind is Kind.TIME else name
+
+
+def _numbered(positions: list[str]) -> list[str]:
+    """Records of one position (a file, or a record that makes several) are told apart by their order."""
+    seen: dict[str, int] = {}
+    places = []
+    for position in positions:
+        number = seen[position] = seen.get(position, -1) + 1
+        places.append(f"{position}/{number}" if number else position)
+    return places

@@ -15,7 +15,7 @@ from mvserver.errors import SqlError
 from mvserver.streaming.pipeline.pipeline import HEALTH_INTERVAL_S
 from mvserver.streaming.spark.session import SparkOptions
 from mvserver.streaming.spark.supervisor import Supervision
-from spark_sinks.base import SourceReader, StoreClient, TransactionalSink
+from spark_sinks.base import KeptPosition, SourceReader, StoreClient, TransactionalSink
 from spark_sinks.duckdb.ledger.ledger import SubscriberRow
 from spark_sinks.duckdb.writer import Writer
 from spark_sinks.store_kind import StoreKind
@@ -30,7 +30,9 @@ class Stores(Protocol):
 
     def reader(self, store: Store, stream: Relation, plan: ContinuousPlan, work: Path) -> SourceReader: ...
 
-    def sink(self, store: Store, stream: Relation, query_id: str) -> Callable[[], TransactionalSink]:
+    def sink(
+        self, store: Store, stream: Relation, query_id: str, kept: KeptPosition
+    ) -> Callable[[], TransactionalSink]:
         """How the query's sink is opened, anew at each start."""
 
 

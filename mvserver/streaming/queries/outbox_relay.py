@@ -136,7 +136,9 @@ class OutboxRelay:
             None if deleted else encoder.value_of(row) for deleted, row in zip(pending.deleted, rows, strict=True)
         ]
         self._reached("before relay")
-        sink.write(keys, values, [None] * len(rows), {"outbox": self._incarnation, "seq": pending.last})
+        places = [f"{self._incarnation}/{number}" for number in pending.numbers]
+        position = {"outbox": self._incarnation, "seq": pending.last}
+        sink.write(keys, values, [None] * len(rows), position, places)
         self._reached("after relay")
         self._sent, self._written_at = pending.last, time.monotonic()
         self.rate.add(len(rows))

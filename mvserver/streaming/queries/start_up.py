@@ -34,6 +34,7 @@ from mvserver.streaming.queries.source_pipelines import SourcePipelines
 from mvserver.views.finishing import layout_of
 from mvserver.views.targets import Target, build_target
 from spark_sinks.duckdb.ledger.ledger import SubscriberRow
+from spark_sinks.duckdb.ledger.sink_position import SinkPosition
 
 _log = logging.getLogger(__name__)
 
@@ -146,14 +147,18 @@ class StartUp:
         store, stream = self._services.stored(query.source_ids[0])
         sink_store, sink_stream = self._services.stored(query.sink_id)
         reader = self._services.stores.reader(store, stream, plan, self._services.work_directory / query.id)
-        sink = self._services.stores.sink(sink_store, sink_stream, query.id)
+        sink = self._services.stores.sink(
+            sink_store, sink_stream, query.id, SinkPosition(self._services.writer, query.id)
+        )
         running.sink = SinkQuery(query, plan, reader, sink, self._pipeline_services)
         if query.desired_state != "terminated":
             running.sink.start()
 
     def _relay(self, query: Query, target: Target, sink: Relation) -> OutboxRelay:
         store, changelog = self._services.stored(sink.id)
-        open_sink = self._services.stores.sink(store, changelog, query.id)
+        open_sink = self._services.stores.sink(
+            store, changelog, query.id, SinkPosition(self._services.writer, query.id)
+        )
         return relay_of(target, query, changelog, open_sink, self._services.writer, self._services.reached)
 
     # --- once more --------------------------------------------------------------------------------------------------

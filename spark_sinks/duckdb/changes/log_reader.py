@@ -143,6 +143,9 @@ class LogReader:
         self._batch_end = self.positions.limit(start, self.end(), records)
         return self._batch_end
 
+    def bounded(self, start: Position, end: Position, records: int) -> Position:
+        return self.positions.limit(start, end, records)
+
     def batch_end(self, checkpoint: str, batch_id: int, start: Position) -> Position:
         return self._batch_end
 

@@ -89,6 +89,7 @@ class Pending:
     """Rows that wait to be sent, in their order; ``last`` is the number of the last of them."""
 
     last: int
+    numbers: tuple[int, ...]
     deleted: tuple[bool, ...]
     rows: pa.Table
 
@@ -107,9 +108,9 @@ def pending(cursor: duckdb.DuckDBPyConnection, outbox: Outbox, after: int, limit
     ).to_arrow_table()
     if table.num_rows == 0:
         return None
-    numbers = table.column("_seq")
+    numbers = tuple(table.column("_seq").to_pylist())
     rows = table.drop_columns(["_seq", "_deleted"])
-    return Pending(int(numbers[-1].as_py()), tuple(table.column("_deleted").to_pylist()), rows)
+    return Pending(numbers[-1], numbers, tuple(table.column("_deleted").to_pylist()), rows)
 
 
 def forget_statement(outbox: Outbox, until: int) -> str:

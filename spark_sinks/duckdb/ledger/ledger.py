@@ -38,6 +38,7 @@ CREATE TABLE IF NOT EXISTS "_ledger".rejected_rows (
     rejected_at TIMESTAMPTZ NOT NULL, PRIMARY KEY (relation_id, position));
 CREATE TABLE IF NOT EXISTS "_ledger".outboxes (
     query_id VARCHAR PRIMARY KEY, incarnation VARCHAR NOT NULL, last BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS "_ledger".sinks (query_id VARCHAR PRIMARY KEY, position VARCHAR NOT NULL);
 CREATE TABLE IF NOT EXISTS "_ledger".shared_states (
     state_table VARCHAR PRIMARY KEY, shared_table VARCHAR NOT NULL, slot BIGINT NOT NULL);
 """
@@ -134,9 +135,17 @@ class Ledger:
         )
 
     def drop_subscriber(self, query_id: str) -> None:
-        for table in ("subscribers", "outboxes"):
+        for table in ("subscribers", "outboxes", "sinks"):
             self._cursor.execute(f'DELETE FROM "_ledger".{table} WHERE query_id = $1', [query_id])
         windows.forget(self._cursor, query_id)
+
+    def sink_position(self, query_id: str) -> Position | None:
+        """How far a query has written its source to a sink without transactions."""
+        rows = self._cursor.execute('SELECT position FROM "_ledger".sinks WHERE query_id = $1', [query_id]).fetchall()
+        return decode(rows[0][0]) if rows else None
+
+    def set_sink_position(self, query_id: str, position: Position) -> None:
+        self._cursor.execute('INSERT OR REPLACE INTO "_ledger".sinks VALUES ($1, $2)', [query_id, encode(position)])
 
     def set_filled(self, query_id: str) -> None:
         self._cursor.execute('UPDATE "_ledger".subscribers SET filled = true WHERE query_id = $1', [query_id])

@@ -25,7 +25,7 @@ def run(statement: InsertInto, context: SessionContext, services: Services, work
     work.after_commit(services.engine.reconcile)
     context.notice(f'query {query.id} writes to {sink.kind} "{sink.name}"')
     if sink.kind == lookup.STREAM:
-        sinks.at_least_once(planned, context, services)
+        sinks.at_least_once(planned, lookup.store_of(sink, services)[0], context, services)
     return done("INSERT INTO")
 
 
