@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -19,13 +18,11 @@ from pathlib import Path
 import pytest
 
 from tests.clients.client_world import Address
+from tests.services.registries import UNREACHABLE
 
 pytestmark = pytest.mark.postgres
 
 HERE = Path(__file__).parent
-_UNREACHABLE = re.compile(
-    r"ENOTFOUND|EAI_AGAIN|ECONN\w+|ETIMEDOUT|EHOSTUNREACH|E40[13]|E50\d|network|dial tcp|Could not resolve"
-)
 CACHE = Path.home() / ".cache" / "mvserver-tests"
 
 
@@ -46,7 +43,7 @@ def built(language: str, *command: str, **environment: str) -> Path:
                 command, cwd=work, env={**os.environ, **environment}, capture_output=True, text=True, timeout=900,
                 check=False,
             )  # fmt: skip
-            if done.returncode != 0 and _UNREACHABLE.search(done.stderr):
+            if done.returncode != 0 and UNREACHABLE.search(done.stderr):
                 pytest.skip(f"the registry of {tool} cannot be reached: {done.stderr[-300:]}")
             assert done.returncode == 0, done.stderr
             if not folder.exists():  # another test process may have been first
