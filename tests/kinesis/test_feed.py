@@ -261,10 +261,10 @@ def raising(error: Exception) -> Callable[[], Any]:
     ("operation", "code"),
     [
         ("get_records", "ProvisionedThroughputExceededException"),
-        ("get_shard_iterator", "ProvisionedThroughputExceededException"),
+        pytest.param("get_shard_iterator", "ProvisionedThroughputExceededException", marks=pytest.mark.night),
         ("get_records", "ExpiredIteratorException"),
         pytest.param("get_records", "InternalFailure", marks=pytest.mark.night),
-        ("list_shards", "LimitExceededException"),
+        pytest.param("list_shards", "LimitExceededException", marks=pytest.mark.night),
     ],
 )
 def test_refusals_that_pass(
@@ -283,6 +283,7 @@ def test_refusals_that_pass(
     check_once_and_in_order(consumer.values, 20)
 
 
+@pytest.mark.night
 def test_a_shard_is_asked_five_times_a_second_by_all_readers(
     service: Service, kinesis_stream: MakeStream, consume: Callable[..., Consumer]
 ) -> None:
@@ -297,6 +298,7 @@ def test_a_shard_is_asked_five_times_a_second_by_all_readers(
     assert readers[0].problem is None
 
 
+@pytest.mark.night
 def test_a_quota_that_others_use_up_is_said(
     service: Service, kinesis_stream: MakeStream, consume: Callable[..., Consumer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,6 +336,7 @@ def test_children_that_are_listed_late(
     check_once_and_in_order(consumer.values, 20)
 
 
+@pytest.mark.night
 def test_what_waits_in_memory_has_a_bound(kinesis_stream: MakeStream, consume: Callable[..., Consumer]) -> None:
     stream = kinesis_stream()
     stream.put([("k", b"%d:" % 0 + b"%04d" % n + b" " * 1000) for n in range(400)])
@@ -471,7 +474,7 @@ def test_rounds_read_each_record_once_and_end_where_the_feed_is(
     start = client.position(stream.name, "earliest")
     consumer = consume(stream)
     written = 0
-    for change in (stream.split, stream.merge, stream.split, lambda: None):
+    for change in (stream.split, stream.merge, lambda: None):
         stream.put(numbered(7, 100, written))
         written += 100
         change()
@@ -488,9 +491,10 @@ def test_rounds_read_each_record_once_and_end_where_the_feed_is(
         position, rounds = taken.end, rounds + 1
     check_once_and_in_order(found, written)
     assert position == consumer.position
-    assert rounds > 400 // 150
+    assert rounds > 300 // 150
 
 
+@pytest.mark.night
 def test_rounds_of_large_records_are_bounded_by_their_size(
     service: Service, kinesis_stream: MakeStream, client: KinesisClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
