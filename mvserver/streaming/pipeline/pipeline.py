@@ -255,7 +255,7 @@ class Pipeline:
         self._state.error = None  # what ended the last generation explains nothing that fails from here on
         self._state.verify_new()
         with self._state.lock:
-            wanted = [s.position for s in self._state.subscribers.values() if s.wants_batches]
+            wanted = [s.position for s in self._state.subscribers.values() if s.wants_batches and not s.unverified]
             if not wanted:
                 return  # those who were waited for cannot be read for
             if self._state.position is None:

@@ -174,8 +174,7 @@ class RunningState:
     def add(self, subscriber: Subscriber) -> None:
         """One that stands nowhere yet is read for when :meth:`verify_new` has settled where it begins."""
         with self.lock:
-            held = self._reader.held
-            if held is not None and not held.is_settled(subscriber.position):
+            if not self._is_settled(subscriber):
                 subscriber.unverified = True
             self.subscribers[subscriber.query_id] = subscriber
             self.changed.notify_all()
@@ -184,7 +183,8 @@ class RunningState:
         """A view whose state was lost is rebuilt only where its source still has all that it was made of. Those that
         begin with all that there is begin together."""
         self._settle_new()
-        for subscriber in [s for s in self.wanted() if s.unverified]:
+        # One that has come meanwhile is settled and verified the next time.
+        for subscriber in [s for s in self.wanted() if s.unverified and self._is_settled(s)]:
             try:
                 self._reader.health.check_history(subscriber.position)
             except SqlError as error:
@@ -193,13 +193,17 @@ class RunningState:
                 self.fail(subscriber, error)
             subscriber.unverified = False
 
+    def _is_settled(self, subscriber: Subscriber) -> bool:
+        held = self._reader.held
+        return held is None or held.is_settled(subscriber.position)
+
     def _settle_new(self) -> None:
         held = self._reader.held
         if held is None:
             return
         waiting: dict[str, list[Subscriber]] = {}
         for subscriber in self.wanted():
-            if subscriber.unverified and not held.is_settled(subscriber.position):
+            if subscriber.unverified and not self._is_settled(subscriber):
                 waiting.setdefault(encode(subscriber.position), []).append(subscriber)
         for together in waiting.values():
             held.settle(together[0].position, partial(self._begin_at, together))
