@@ -203,7 +203,7 @@ def test_what_a_store_of_the_kind_does(
     ):
         with pytest.raises(psycopg.errors.FeatureNotSupported):
             server.run(refused)
-    server.run("DROP STREAM s CASCADE", "DROP CHANGELOG c CASCADE", "DROP STORE w")
+    server.run("DROP STREAM s CASCADE", "DROP STREAM o", "DROP CHANGELOG c CASCADE", "DROP STORE w")
 
 
 def test_the_published_definitions(server: LiveServer, kinesis: KinesisEmulator, kinesis_stream: MakeStream) -> None:
