@@ -202,7 +202,7 @@ class KinesisClient:
         return found is not None and found.status in _READY
 
     def _is_gone(self, name: str) -> bool:
-        """Also of one that is being deleted no more."""
+        """The name can be given again: a stream that is still being deleted is listed."""
         return name not in self._service.streams()
 
     def _wait_until(self, name: str, condition: Callable[[str], bool], what: str) -> None:
