@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mvserver.types import oids
 from spark_sinks.base import DeclaredColumn
 from spark_sinks.postgresql.tables import SourceColumn, SourceTable
 
 _TYPES = {
-    16: "BOOLEAN",
-    17: "VARBINARY",
-    20: "BIGINT",
-    21: "SMALLINT",
-    23: "INTEGER",
-    26: "BIGINT",
-    700: "FLOAT",
-    701: "DOUBLE",
-    1082: "DATE",
-    1083: "TIME",
-    1114: "TIMESTAMP",
-    1184: "TIMESTAMP_LTZ",
+    oids.BOOL: "BOOLEAN",
+    oids.BYTEA: "VARBINARY",
+    oids.INT8: "BIGINT",
+    oids.INT2: "SMALLINT",
+    oids.INT4: "INTEGER",
+    oids.OID: "BIGINT",
+    oids.FLOAT4: "FLOAT",
+    oids.FLOAT8: "DOUBLE",
+    oids.DATE: "DATE",
+    oids.TIME: "TIME",
+    oids.TIMESTAMP: "TIMESTAMP",
+    oids.TIMESTAMPTZ: "TIMESTAMP_LTZ",
 }
-_NUMERIC = 1700
+_NUMERIC = oids.NUMERIC
 _PRECISION_MAX = 38
 
 
