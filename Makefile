@@ -13,7 +13,7 @@ help:
 	@echo "make check                    the fast tests (no Spark, Kafka or PostgreSQL), ruff, mypy, import-linter"
 	@echo "make test                     the whole suite; make test-night the longer tiers"
 	@echo "make test-oracle [N=200]      so many random programs against PostgreSQL, from a seed of their own"
-	@echo "make bench [PARTS=\"...\"]      measurements, written to docs/performance.md"
+	@echo "make bench [PARTS=\"...\"]      measurements, written to docs/performance*.md"
 	@echo "make clean                    removes what the demos, tests and tools leave behind"
 
 venv: $(INSTALLED)
@@ -43,10 +43,10 @@ lint: venv
 fast: venv
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not spark and not kafka and not night and not postgres"
 
-# Spark and the brokers are started once for all tests that need them: those share one process.
+# Two processes, each with a Spark and brokers of its own: one computes while the other waits for its services.
 test: venv
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not spark and not kafka and not night"
-	$(BIN)/python -m pytest -m "(spark or kafka) and not night"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "(spark or kafka) and not night"
 
 N ?= 200
 test-oracle: venv
@@ -60,7 +60,7 @@ format: venv
 	$(BIN)/ruff format .
 
 bench: venv
-	$(BIN)/python tests/bench/run.py $(PARTS)
+	$(BIN)/python -m tests.bench.run $(PARTS)
 
 clean:
 	rm -rf demo-data build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

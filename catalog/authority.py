@@ -1,4 +1,4 @@
-"""What a role may do: itself, by the roles that it is a member of, and as one of all (PUBLIC)."""
+"""A role's rights: its own, those of the roles that it is a member of, and those of all (PUBLIC)."""
 
 from __future__ import annotations
 

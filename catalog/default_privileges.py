@@ -1,4 +1,4 @@
-"""What a role's next objects begin with, by ALTER DEFAULT PRIVILEGES: everywhere, and besides that in a schema."""
+"""The privileges that a role's new objects begin with (ALTER DEFAULT PRIVILEGES): everywhere, or in a schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What depends on an object, what falls with it, and the words in which a refusal says so.
+"""The objects that depend on an object, those that fall with it, and the words in which a refusal says so.
 
 A materialized view falls with the relation it reads; so does a query that writes into a stream. A stream made by CREATE
 STREAM AS outlives its query: the topic and what was written stay readable.

@@ -1,4 +1,4 @@
-"""What may be the name of an object, whatever kind it is."""
+"""The rules for names of objects, whatever kind they are."""
 
 from __future__ import annotations
 

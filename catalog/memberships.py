@@ -1,4 +1,4 @@
-"""Which role is a member of which, as rows."""
+"""The memberships of roles in roles, as rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the catalog remembers, as frozen records. Types are text (canonical SQL spelling), positions are JSON text."""
+"""The catalog's frozen records. Types are text (canonical SQL spelling), positions are JSON text."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Store:
     id: str
     oid: int
     name: str
-    type: str  # "KAFKA", "FILE"
+    type: str  # the name of its kind, upper case
     properties: tuple[tuple[str, str], ...]
     owner: str
     created_at: float  # seconds since the epoch, UTC
@@ -128,7 +128,7 @@ class EnumLabel:
 
 @dataclass(frozen=True)
 class EnumType:
-    """CREATE TYPE … AS ENUM. ``oid`` is even, and the next one is that of its array type (``pgwire.types.oids``)."""
+    """CREATE TYPE … AS ENUM. ``oid`` is even, and the next one is that of its array type (``mvserver.types.oids``)."""
 
     id: str
     oid: int

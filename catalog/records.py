@@ -1,4 +1,4 @@
-"""How the compound parts of a record are written into one column, and read back."""
+"""The compound parts of a record, as they are written into one column and read back."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from catalog import integrity
 from catalog.connection import CatalogConnection
 
 
-class Settings:
+class CatalogSettings:
     def __init__(self, connection: CatalogConnection) -> None:
         self._connection = connection
 

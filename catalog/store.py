@@ -31,7 +31,7 @@ from catalog.queries import Queries
 from catalog.relations import Relations
 from catalog.roles import Roles
 from catalog.schemas import Schemas
-from catalog.settings import Settings
+from catalog.settings import CatalogSettings
 from catalog.stores import Stores
 
 Listener = Callable[[int], None]
@@ -55,7 +55,7 @@ class Catalog:
         self.relations = Relations(connection, self.default_privileges)
         self.enums = Enums(connection)
         self.queries = Queries(connection)
-        self.settings = Settings(connection)
+        self.settings = CatalogSettings(connection)
         self.comments = Comments(connection)
         self.names = Names(self.databases, self.schemas, self.relations, self.enums)
         self.dependencies = Dependencies(connection, self.schemas, self.relations, self.enums, self.queries, self.names)

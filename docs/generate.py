@@ -16,7 +16,7 @@ from pathlib import Path
 from mvserver.compiler.capabilities import Capability, all_capabilities
 from mvserver.compiler.capabilities.model import Nulls
 from mvserver.compiler.type_names import postgres_name
-from mvserver.session.setting_table import SETTINGS, Change
+from mvserver.session.settings.setting_table import SETTINGS, Change
 from mvserver.sql import pull_functions
 from mvserver.sql.pull_table.model import PullFunction
 from mvserver.sql.types import SqlType
@@ -47,16 +47,17 @@ _HEAD = """\
 
 This page is made by `docs/generate.py` from the table that the compiler works with; do not edit it.
 
-What is not listed here is refused in a continuous query (`CREATE MATERIALIZED VIEW`, `CREATE STREAM AS`,
-`INSERT INTO`): an unknown name with 42883, one that is known and not supported with 0A000. The `SELECT` that reads a
-view has other functions: see [pull queries](pull.md).
+A continuous query (`CREATE MATERIALIZED VIEW`, `CREATE STREAM AS`, `INSERT INTO`) may call only the functions of this
+page. An unknown name is 42883, a known one that is not supported 0A000. The `SELECT` that reads a view has other
+functions: see [pull queries](pull.md).
 
 A function of a NULL is NULL unless its entry says otherwise. Results are shown as PostgreSQL prints them.
 
-No function takes memory or time without bound. `||`, `concat`, `repeat`, `replace`, `lpad` and others whose result can
-be much longer than the record measure it first: more than 1,048,576 characters, and more than the text that they are
-made of, is an error (54000) of that view alone. Regular expressions and `LIKE` take a time that grows with the text and
-the pattern, never with the ways in which they could match; look-around and back-references are refused (0A000).
+No function takes memory or time without bound. Functions whose result can be much longer than the record measure it
+first: `||`, `concat`, `repeat`, `replace`, `lpad` and others. A result of more than 1,048,576 characters that is longer
+than the text that it is made of is an error (54000) of that view alone. The time of regular expressions and `LIKE`
+grows with the text and the pattern, never with the ways in which they could match. Look-around and back-references are
+refused (0A000).
 
 ## Aggregates
 
@@ -79,22 +80,22 @@ the pattern, never with the ways in which they could match; look-around and back
 | `approx_count_distinct(x)` | all but arrays, maps and structs | bigint |
 | `approx_percentile(x, p)`, `percentile_approx` | numbers | double precision |
 
-Each may have `FILTER (WHERE condition)`, and `count`, `sum`, `min`, `max`, `avg`, the deviations, the booleans and
-`string_agg` and `array_agg` `DISTINCT`: `count(DISTINCT x)`. NULLs are left out but by `array_agg`. A sum that does not
-fit its type fails the view with 22003.
+Each may have `FILTER (WHERE condition)`. `count`, `sum`, `min`, `max`, `avg`, the deviations, the booleans,
+`string_agg` and `array_agg` may have `DISTINCT`: `count(DISTINCT x)`. All but `array_agg` leave out NULLs. A sum that
+does not fit its type fails the view with 22003.
 
 `first_value`, `last_value`, `string_agg`, `listagg` and `array_agg` go by event time: the stream's or the query's
-`timestamp`, else the record's own time. A record without event time is left out. Of values with equal times the least
-is the first and the greatest the last, so that the result does not depend on the order in which partitions and files
+`timestamp`, else the record's own time. A record without event time is left out. Among values with equal times the
+least is the first and the greatest the last. So the result does not depend on the order in which partitions and files
 are read. The values of `string_agg(DISTINCT …)` and `array_agg(DISTINCT …)` are in their own order. A separator is a
 constant; `listagg` has `,` without one.
 
-`p` is a constant from 0 to 1. `percentile_cont` is computed between the two nearest values, `percentile_disc` is one of
-the values, `mode` the most frequent one; of equally frequent values it is the one that comes first in the order given.
-All are exact. `approx_percentile` is within 1 % of the value that `percentile_disc` gives, `approx_count_distinct` has
-a standard error of 1.6 %; what they keep does not grow with the number of values beyond some thousand rows a group.
+`p` is a constant from 0 to 1. `percentile_cont` is computed between the two nearest values. `percentile_disc` is one of
+the values. `mode` is the most frequent value; among equally frequent ones it is the first in the order given. All are
+exact. `approx_percentile` is within 1 % of the value that `percentile_disc` gives, and `approx_count_distinct` has a
+standard error of 1.6 %. Their state does not grow with the number of values beyond some thousand rows a group.
 
-`DISTINCT`, percentiles, the mode and `string_agg` need the values: each group's are kept, each once, in a table beside
+`DISTINCT`, percentiles, the mode and `string_agg` need the values: those of each group are kept once in a table beside
 the view's rows. A `DISTINCT` aggregate costs a reader of the view nothing more; the others are computed from the counts
 of the values when the view is read. `string_agg` and `array_agg` keep every value with its time: they are meant for
 groups that stay small.

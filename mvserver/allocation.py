@@ -1,8 +1,8 @@
-"""How the process gets its memory, said before the libraries that ask for it are loaded.
+"""The settings of the memory allocators, made before the libraries that use them are loaded.
 
 DuckDB brings jemalloc. Without ``retain`` what it has freed goes back to the system, and a separate arena for large
-blocks is what ``serving.allocators`` can stop from growing. glibc's arenas are left as they are: with two of them
-queries took more processor time, and what stays in the others is given back by ``serving.memory_watch``.
+blocks is what ``serving.engine.allocators`` can stop from growing. glibc's arenas are left as they are: with two of
+them queries took more processor time, and what stays in the others is given back by ``serving.engine.memory_watch``.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def _asked_password() -> str:
     return password
 
 
-def _settings(options: argparse.Namespace) -> config.Settings:
+def _settings(options: argparse.Namespace) -> config.ServerSettings:
     given = vars(options)
     flags = {row.name: given[row.name] for row in config.TABLE if given.get(row.name) is not None}
     return config.load(flags, config_file=options.config)

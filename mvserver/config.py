@@ -1,4 +1,5 @@
 """The server's settings: one table, from which parsing, ``mvserver serve --help`` and the documentation are made.
+Kinds of stores bring rows of their own.
 
 A value comes from the default, then the TOML file, then an ``MVSERVER_…`` variable, then a flag: the later wins. A name
 that is in no row is refused wherever it comes from, since a mistyped setting that is ignored is found in production.
@@ -17,16 +18,17 @@ from typing import Any
 
 from mvserver import config_values as read
 from mvserver import failpoints, limits, sqlstates
+from mvserver.config_values import ENVIRONMENT_PREFIX, Row
 from mvserver.errors import SqlError
+from spark_sinks.kinds import KINDS
 
-ENVIRONMENT_PREFIX = "MVSERVER_"
 # the file's place, a secret that has no place in a file, and what tests say
 _NO_SETTINGS = ("MVSERVER_CONFIG", "MVSERVER_SUPERUSER_PASSWORD", failpoints.VARIABLE, "MVSERVER_TEST_")
 
 
 @dataclass(frozen=True)
-class Settings:
-    """One field per row of :data:`TABLE`, checked. Durations are seconds, sizes are bytes; 0 seconds is no limit."""
+class ServerSettings:
+    """A field for each of the server's own rows, checked. Durations are seconds and sizes bytes; 0 s is no limit."""
 
     data_dir: Path
     host: str
@@ -52,15 +54,12 @@ class Settings:
     duckdb_threads: int
     pull_threads: int
     finished_rows_memory: int
-    file_roots: tuple[Path, ...]
     store_config_dir: Path
     jar_dir: Path
     records_per_trigger: int
     max_record_size: int
     batch_timeout: float
-    file_poll_interval: float
     kafka_poll_interval: float
-    kafka_request_timeout: float
     source_check_interval: float
     read_while_filling_wait: float
     statement_timeout: float
@@ -68,27 +67,10 @@ class Settings:
     shutdown_timeout: float
     rewriter: str | None
     extensions: tuple[str, ...]
+    stores: Mapping[str, Any]  # the values of the rows that the kinds of stores bring, by name
 
 
-@dataclass(frozen=True)
-class Row:
-    """``default`` is text as a variable would have it; ``{data_dir}`` in it is the data directory."""
-
-    name: str
-    type: read.ValueType
-    default: str
-    doc: str
-
-    @property
-    def flag(self) -> str:
-        return "--" + self.name.replace("_", "-")
-
-    @property
-    def variable(self) -> str:
-        return ENVIRONMENT_PREFIX + self.name.upper()
-
-
-TABLE: tuple[Row, ...] = (
+_OWN = (
     Row("data_dir", read.PATH, "mvserver-data", "Folder of the catalog, the views' rows and Spark's checkpoints."),
     Row("host", read.TEXT, "127.0.0.1", "Address to listen on; loopback only, as long as authentication is trust."),
     Row("port", read.PORT, "5432", "Port to listen on; 0 takes a free one."),
@@ -124,8 +106,6 @@ TABLE: tuple[Row, ...] = (
     Row("pull_threads", read.COUNT, "16", "Pull queries at work in DuckDB at the same time; further ones take turns."),
     Row("finished_rows_memory", read.SIZE_OR_ZERO, "64MB",
         "Memory for rows of views that are looked up often, kept ready beside DuckDB; 0 keeps none."),
-    Row("file_roots", read.PATHS, "{data_dir}/files",
-        "Folders under which stores of type FILE may lie, separated as in PATH; a list in TOML."),
     Row("store_config_dir", read.PATH, "{data_dir}/store-config",
         "Folder of the files that the store property 'config_file' may name."),
     Row("jar_dir", read.PATH, "{data_dir}/jars", "Folder in which jars are looked for before the network is asked."),
@@ -134,9 +114,7 @@ TABLE: tuple[Row, ...] = (
         "Largest record that is read from a topic or a file of lines; larger ones are rejected."),
     Row("batch_timeout", read.POSITIVE_DURATION, "60s",
         "How long Spark may evaluate a batch before it is tried with fewer records, and at last by each view alone."),
-    Row("file_poll_interval", read.POSITIVE_DURATION, "50ms", "How often a directory is looked at for new files."),
     Row("kafka_poll_interval", read.POSITIVE_DURATION, "100ms", "How often an idle source is asked for new records."),
-    Row("kafka_request_timeout", read.POSITIVE_DURATION, "10s", "When a Kafka broker counts as not answering."),
     Row("source_check_interval", read.POSITIVE_DURATION, "3s", "How often each source's health and end are looked at."),
     Row("read_while_filling_wait", read.DURATION, f"{int(limits.READ_WHILE_FILLING_WAIT_S)}s",
         "How long a SELECT waits for a view that is still being filled: default of mv.filling_timeout; 0 is no limit."),
@@ -149,14 +127,26 @@ TABLE: tuple[Row, ...] = (
         "buenavista Extensions, as package.module:Name separated by commas; a list in TOML."),
 )  # fmt: skip
 
+
+def _table() -> tuple[Row, ...]:
+    """The server's own rows, and those of the kinds of stores in the places that they name."""
+    rows = list(_OWN)
+    for row in (row for kind in KINDS for row in kind.settings):
+        names = [known.name for known in rows]
+        rows.insert(names.index(row.after) + 1 if row.after is not None else len(rows), row)
+    return tuple(rows)
+
+
+TABLE = _table()
 _BY_NAME = {row.name: row for row in TABLE}
+_OF_STORES = {row.name for row in TABLE} - {row.name for row in _OWN}
 
 
 def load(
     flags: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
     config_file: Path | None = None,
-) -> Settings:
+) -> ServerSettings:
     """The settings in force; F0000 for an unknown name, 22023 for a value that does not fit.
 
     ``config_file`` may also come from the variable MVSERVER_CONFIG.
@@ -177,7 +167,8 @@ def load(
             if origin == "default":
                 raw = raw.replace("{data_dir}", str(values["data_dir"]))
             values[row.name] = _value(row, origin, raw)
-    settings = Settings(**values)
+    stores = {name: value for name, value in values.items() if name in _OF_STORES}
+    settings = ServerSettings(**{name: value for name, value in values.items() if name not in stores}, stores=stores)
     if settings.authentication == "trust":
         check_host(settings.host)
     _check_tls(settings)
@@ -202,7 +193,7 @@ def check_host(host: str) -> None:
         )
 
 
-def _check_tls(settings: Settings) -> None:
+def _check_tls(settings: ServerSettings) -> None:
     missing = [name for name in ("tls_certificate", "tls_key") if getattr(settings, name) is None]
     if settings.tls != "off" and missing:
         raise SqlError(
@@ -212,7 +203,7 @@ def _check_tls(settings: Settings) -> None:
         )
 
 
-def _check_memory(settings: Settings) -> None:
+def _check_memory(settings: ServerSettings) -> None:
     """A process that may have less than its parts would be above its limit while each of them is within its own."""
     wanted = settings.process_memory_limit
     if wanted and wanted < memory_of_parts(settings):
@@ -225,7 +216,7 @@ def _check_memory(settings: Settings) -> None:
         )
 
 
-def memory_of_parts(settings: Settings) -> int:
+def memory_of_parts(settings: ServerSettings) -> int:
     """Bytes that the server may take by its other limits."""
     return settings.duckdb_memory_limit + settings.query_memory_limit + settings.finished_rows_memory
 
@@ -292,5 +283,5 @@ def _unknown(message: str, detail: str) -> SqlError:
     )
 
 
-if {row.name for row in TABLE} != {field.name for field in fields(Settings)}:
-    raise AssertionError("the table of settings and the class Settings differ")
+if {row.name for row in _OWN} != {field.name for field in fields(ServerSettings)} - {"stores"}:
+    raise AssertionError("the table of settings and the class ServerSettings differ")

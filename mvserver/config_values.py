@@ -1,4 +1,4 @@
-"""How a setting's text becomes a value: one reader per type, each with the words for what it accepts."""
+"""A setting, and how its text becomes a value: one reader per type, each with the words for what it accepts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+ENVIRONMENT_PREFIX = "MVSERVER_"
 _DURATION_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
 _SIZE_UNITS = {"b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3, "tb": 1024**4}
 _NUMBER_AND_UNIT = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
@@ -28,6 +29,26 @@ class ValueType:
 
     label: str
     read: Callable[[object], Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A setting. ``default`` is text as a variable would have it; ``{data_dir}`` in it is the data directory. A row of
+    a kind of stores says ``after`` which other it stands in lists."""
+
+    name: str
+    type: ValueType
+    default: str
+    doc: str
+    after: str | None = None
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return ENVIRONMENT_PREFIX + self.name.upper()
 
 
 def _text(raw: object) -> str:

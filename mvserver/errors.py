@@ -65,6 +65,11 @@ def words_of(error: BaseException) -> str:
         return "\n".join(text for text in known if isinstance(text, str) and text) or type(error).__name__
 
 
+def fatal(sqlstate: str, message: str, *, detail: str | None = None, hint: str | None = None) -> SqlError:
+    """An error that ends the connection."""
+    return SqlError(sqlstate, message, detail=detail, hint=hint, severity="FATAL")
+
+
 def raise_instead(failure: Exception, error: Exception) -> NoReturn:
     """Raises ``failure`` because of ``error``, which may be the same one.
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from catalog.store import Catalog
 from mvserver import sqlstates
+from mvserver.auth import passwords
 from mvserver.errors import SqlError
-from mvserver.pgwire import passwords
 
 VARIABLE = "MVSERVER_SUPERUSER_PASSWORD"
 

@@ -1,4 +1,4 @@
-"""Where work of the interpreter can be stopped: lexing, parsing and rewriting a statement.
+"""The places where the interpreter's work can be stopped: lexing, parsing and rewriting a statement.
 
 Python cannot end the work of another thread. So whoever runs a statement says for its thread how a request to stop is
 seen, and long loops ask, as PostgreSQL's ``CHECK_FOR_INTERRUPTS`` does. Asking costs some 0.1 microseconds.

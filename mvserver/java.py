@@ -1,4 +1,4 @@
-"""Whether this machine has the Java that Spark needs, and what to do when it has not."""
+"""The check for the Java that Spark needs, and what to do when this machine has not got it."""
 
 from __future__ import annotations
 

@@ -94,10 +94,6 @@ PINNED_SNAPSHOT_AGE_MAX_S = 600.0  # REPEATABLE READ: what is pinned cannot be f
 SAVEPOINTS_MAX = 1_000  # per transaction: each keeps the settings of its moment
 QUEUED_STATEMENTS_MAX = 1_000  # DDL waiting for one COMMIT
 
-# --- FILE stores ----------------------------------------------------------------------------------------------------
-FILE_NAME_BYTES_MAX = 255  # what file systems allow for one name
-FILE_RECORD_BYTES_MAX = 16 * 1024 * 1024  # a line that PRINT ENTITY or INSERT INTO ENTITY holds in memory
-
 # --- sessions -------------------------------------------------------------------------------------------------------
 READ_WHILE_FILLING_WAIT_S = 60.0  # how long a SELECT waits for a view that is being filled
 FRESHNESS_WAIT_S = 10.0  # how long a SELECT waits for a view to come to the end that its source has
@@ -120,7 +116,7 @@ PROCESS_MEMORY_SLACK = 1 / 16  # of its limit: so far above it, large blocks are
 MERGES_OUT_OF_MEMORY_MAX = 8  # of one view, one after the other, in a minute: then it is FAILED alone
 LARGE_BLOCK_BYTES = 2 * 2**20  # more than DuckDB needs at a time to commit a batch
 WRITE_AHEAD_LOG_BYTES_MAX = 128 << 20  # then it is folded into the file; a start after a kill reads 100 MB a second
-DUCKDB_CHECKPOINT = "1TB"  # DuckDB's own threshold, which is of a guess: see spark_sinks.duckdb.write_ahead_log
+DUCKDB_CHECKPOINT = "1TB"  # DuckDB's own threshold, which is of a guess: see spark_sinks.duckdb.ledger.write_ahead_log
 DAMAGED_FILES_MAX = 50  # set aside within DAMAGE_WITHIN_S; one more stops the server: the disk is not to be trusted
 DAMAGE_WITHIN_S = 600
 DUCKDB_SPILL_MAX = "20GB"  # sorts and joins that do not fit into memory; the folder is emptied at start
@@ -203,13 +199,7 @@ BATCHES_IN_PROGRESS_MAX = 256  # that are noted for the next start of the server
 # --- the catalog ----------------------------------------------------------------------------------------------------
 CATALOG_BUSY_TIMEOUT_S = 10.0  # another program (a backup) may hold the file's lock for a moment
 
-# --- KAFKA stores ---------------------------------------------------------------------------------------------------
-KAFKA_TIMEOUT_S = 10.0  # for one request to a cluster; a statement must not hang on a dead host
-KAFKA_TOPIC_NAME_CHARACTERS_MAX = 249  # Kafka's own bound
-KAFKA_OFFSET_METADATA_BYTES_MAX = 4096  # the brokers' default of offset.metadata.max.bytes
-KAFKA_TRANSACTION_TIMEOUT_S = 60.0  # after it the broker aborts what a dead sink left open; readers wait as long
-KAFKA_RECORD_BYTES_MAX = 16 * 1024 * 1024  # of one record that is written; the topic may allow less
-KAFKA_RECORDS_WORTH_SPLITTING = 10_000  # a bounded read of fewer records is not spread over more tasks than partitions
+# --- stores ---------------------------------------------------------------------------------------------------------
 CONFIG_FILE_BYTES_MAX = 64 * 1024  # of a store's 'config_file'
 
 # --- filling a view beside live ones

@@ -1,4 +1,4 @@
-"""What this machine has of the things the server needs: Java, Python packages, jars, a folder it may write."""
+"""The things that the server needs of this machine: Java, Python packages, jars, a folder that it may write."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from mvserver.config import Settings
+from mvserver.config import ServerSettings
 from mvserver.java import NoJavaError, find_java
-from spark_sinks.kafka.jars import KAFKA_JARS, default_ivy_home
+from spark_sinks.jars import default_ivy_home
+from spark_sinks.kinds import KINDS
 
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -25,8 +26,8 @@ class Finding:
     optional: bool = False
 
 
-def examine(settings: Settings) -> list[Finding]:
-    return [java(), *packages(), data_folder(settings.data_dir), *kafka_jars(settings.jar_dir)]
+def examine(settings: ServerSettings) -> list[Finding]:
+    return [java(), *packages(), data_folder(settings.data_dir), *jars(settings.jar_dir)]
 
 
 def java() -> Finding:
@@ -66,17 +67,18 @@ def data_folder(folder: Path) -> Finding:
     return Finding(False, f"data folder {folder}", f"The server may not write to {there}; name another by --data-dir.")
 
 
-def kafka_jars(folder: Path, ivy_home: Path | None = None) -> list[Finding]:
-    """Needed for stores of type KAFKA only. Spark fetches them at the first use, where there is a network."""
+def jars(folder: Path, ivy_home: Path | None = None) -> list[Finding]:
+    """Each needed for one kind of stores only. Spark fetches them at the first use, where there is a network."""
     home = ivy_home if ivy_home is not None else default_ivy_home()
     findings = []
-    for jar in KAFKA_JARS:
+    needed = [(kind.name, jar) for kind in KINDS if kind.connector is not None for jar in kind.connector.jars]
+    for kind, jar in needed:
         if jar.in_directory(folder) is not None or jar.in_ivy_cache(home):
             findings.append(Finding(True, f"jar {jar.file_name}", optional=True))
         else:
             advice = (
-                f"Needed for stores of type KAFKA. It is fetched at the first use; without network put\n"
-                f"{jar.group}:{jar.artifact}:{jar.version} from Maven Central into {folder}"
+                f"Needed for stores of type {kind}. It is fetched at the first use; without network put\n"
+                f"{jar.coordinates} from Maven Central into {folder}"
             )
             findings.append(Finding(False, f"jar {jar.file_name}", advice, optional=True))
     return findings

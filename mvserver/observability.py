@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextvars
 import json
 import logging
-import re
 import sys
 import time
 import traceback
@@ -17,35 +16,9 @@ from typing import TextIO
 
 from mvserver import limits
 from mvserver.errors import words_of
+from mvserver.masking import mask_secrets
 
 session_id_var: contextvars.ContextVar[str | None] = contextvars.ContextVar("mvserver_session_id", default=None)
-
-MASK = "***"
-_SENSITIVE_NAME = (
-    r"[\w.\-]{0,64}(?:password|passwd|pwd|secret|token|private[._\-]?key|access[._\-]?key|api[._\-]?key|credential|"
-    r"passphrase|jaas)[\w.\-]{0,64}"
-)
-_LITERAL = r"""(?:'(?:[^']|'')*(?:'|$)|’[^’']*(?:[’']|$)|\$\$.*?(?:\$\$|$)|"[^"]*(?:"|$))"""
-_PROPERTY = re.compile(
-    rf"""((?:['’"]{_SENSITIVE_NAME}['’"]|(?<![\w.\-]){_SENSITIVE_NAME})\s*(?:=|:|\bTO\b)\s*)(?:{_LITERAL}|[^\s,;)'"]+)""",
-    re.IGNORECASE | re.DOTALL,
-)
-# PASSWORD and a text, in every form that a text may have, whatever blanks and comments are between them
-_GAP = r"(?:\s|/\*.{0,256}?\*/|--[^\n]*(?:\n|$))*+"
-_PASSWORD_TEXT = rf"""(?:E'(?:[^'\\]|\\.|'')*(?:'|\\?$)|(?:U&|N)?{_LITERAL}|\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|$))"""
-_PASSWORD_CLAUSE = re.compile(
-    rf"(?<!['’\".\-])(\bPASSWORD{_GAP}){_PASSWORD_TEXT}(?:\s*\n\s*'(?:[^']|'')*(?:'|$))*", re.IGNORECASE | re.DOTALL
-)
-_URI_PASSWORD = re.compile(
-    r"((?<![a-z0-9+.\-])[a-z][a-z0-9+.\-]{0,30}://[^\s:/@'\"]{0,128}:)[^\s/@'\"]{1,1024}(@)", re.IGNORECASE
-)
-
-
-def mask_secrets(text: str) -> str:
-    """The values of properties, settings and clauses whose names say that they are secret become ``***``."""
-    text = _PROPERTY.sub(lambda match: f"{match[1]}'{MASK}'", text)
-    text = _PASSWORD_CLAUSE.sub(lambda match: f"{match[1]}'{MASK}'", text)
-    return _URI_PASSWORD.sub(lambda match: f"{match[1]}{MASK}{match[2]}", text)
 
 
 def loggable_sql(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What others wrote for buenavista, found by the names that the settings ``rewriter`` and ``extensions`` give.
+"""Plug-ins for buenavista, found by the names that the settings ``rewriter`` and ``extensions`` give.
 
 A plug-in that cannot be loaded stops the server: one that starts without its rewriter would answer other questions than
 the ones that its users ask.

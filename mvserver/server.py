@@ -19,16 +19,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from catalog.model import Query
 from catalog.store import Catalog
-from mvserver import config, first_password, limits, sqlstates
+from mvserver import config, first_password, limits, masking, sqlstates
+from mvserver.auth.password_check import PasswordCheck
+from mvserver.auth.password_source import CatalogPasswords
 from mvserver.collector import Collector
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.explain import explain
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.compiler.view_properties import kept_properties, with_view_properties
+from mvserver.dialect.errors.duck_errors import translate
 from mvserver.errors import SqlError
 from mvserver.failpoints import Failpoints
 from mvserver.observability import set_up_logging
@@ -41,35 +44,35 @@ from mvserver.plugins import load_extensions, load_rewriter
 from mvserver.private_files import keep_private
 from mvserver.routing import lookup, ports
 from mvserver.routing.router import Router
-from mvserver.serving import data_identity
 from mvserver.serving.api import Version
-from mvserver.serving.database import FILE_NAME as VIEWS_FILE
-from mvserver.serving.database import Database
-from mvserver.serving.duck_errors import translate
-from mvserver.serving.pull import DuckPullService
+from mvserver.serving.engine import data_identity
+from mvserver.serving.engine.database import FILE_NAME as VIEWS_FILE
+from mvserver.serving.engine.database import Database
+from mvserver.serving.plan.pull import DuckPullService
 from mvserver.session.activity_table import activity_table
 from mvserver.session.backend import SessionBackend
 from mvserver.session.catalog_directory import CatalogDirectory
-from mvserver.session.cursors import cursors_table
+from mvserver.session.cursors.cursors import cursors_table
 from mvserver.session.large_texts import LargeTexts
 from mvserver.session.parsing import RememberingParser
-from mvserver.session.password_source import CatalogPasswords
 from mvserver.session.prepared import prepared_table
 from mvserver.session.services import SessionServices
-from mvserver.session.setting_values import duration
-from mvserver.session.settings_rows import settings_table
+from mvserver.session.settings.setting_values import duration
+from mvserver.session.settings.settings_rows import settings_table
 from mvserver.spark_java import jvm_command
 from mvserver.sql import parse
 from mvserver.sql.dialect import parse_select
-from mvserver.stores import StoreRegistry, StoreSettings
+from mvserver.stores import StoreRegistry
 from mvserver.streaming.engine import Engine
-from mvserver.streaming.engine_services import EngineServices
 from mvserver.streaming.live_relations import finished_relation, live_relations
-from mvserver.streaming.spark import SparkOptions
-from mvserver.streaming.supervisor import Supervision
-from spark_sinks.duckdb.commits import Commits
-from spark_sinks.duckdb.damage import user_error
+from mvserver.streaming.queries.engine_services import EngineServices
+from mvserver.streaming.spark.session import SparkOptions
+from mvserver.streaming.spark.supervisor import Supervision
+from spark_sinks.duckdb.ledger.commits import Commits
+from spark_sinks.duckdb.ledger.damage import user_error
 from spark_sinks.duckdb.writer import Writer
+from spark_sinks.kinds import KINDS, secret_keys, spark_settings
+from spark_sinks.store_kind import StoreKind, StoreSettings
 
 _log = logging.getLogger(__name__)
 
@@ -79,8 +82,9 @@ START_ANEW = -1
 """What :func:`run` returns in place of an exit code when the process is to begin again."""
 
 
-def run(settings: config.Settings) -> int:
+def run(settings: config.ServerSettings) -> int:
     """Serves until SIGTERM or SIGINT; a second one ends the process at once. Returns the exit code, or START_ANEW."""
+    masking.declare(secret_keys())
     set_up_logging(settings.log_level.upper())
     # Statements wait for each other's turn of the interpreter; a short turn keeps look-ups fast beside long ones.
     sys.setswitchinterval(0.001)
@@ -94,7 +98,7 @@ def run(settings: config.Settings) -> int:
             return runner.run(_serve(rooms, settings, tls))
 
 
-def _open_rooms(settings: config.Settings) -> Rooms:
+def _open_rooms(settings: config.ServerSettings) -> Rooms:
     """Damage that shows while the rooms are made is noted, and the file set aside by the second opening."""
     try:
         return Rooms(settings)
@@ -114,7 +118,7 @@ def _new_event_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-async def _serve(rooms: Rooms, settings: config.Settings, tls: Tls | None) -> int:
+async def _serve(rooms: Rooms, settings: config.ServerSettings, tls: Tls | None) -> int:
     # A thread for each connection that has work: statements may wait for Spark, a view or a client for long.
     wire = PgWireServer(
         rooms.backend,
@@ -214,16 +218,16 @@ async def _wait_for_left_work(rooms: Rooms, ending: Ending) -> None:
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
-def _authentication(catalog: Catalog, settings: config.Settings) -> Authentication | None:
+def _authentication(catalog: Catalog, settings: config.ServerSettings) -> Authentication | None:
     """None for trust, which the wire keeps to loopback."""
     if settings.authentication == "trust":
         return None
     first_password.require(catalog)
     source = CatalogPasswords(catalog)
-    return PasswordAuthentication(source, secret=source.secret(), md5=settings.authentication == "md5")
+    return PasswordAuthentication(PasswordCheck(source, secret=source.secret(), md5=settings.authentication == "md5"))
 
 
-def _tls(settings: config.Settings) -> Tls | None:
+def _tls(settings: config.ServerSettings) -> Tls | None:
     if settings.tls == "off" or settings.tls_certificate is None or settings.tls_key is None:
         return None
     return load_tls(settings.tls_certificate, settings.tls_key, required=settings.tls == "required")
@@ -232,15 +236,15 @@ def _tls(settings: config.Settings) -> Tls | None:
 class Rooms:
     """All rooms, opened in the order of the start and closed in the reverse."""
 
-    def __init__(self, settings: config.Settings) -> None:
+    def __init__(self, settings: config.ServerSettings, kinds: Sequence[StoreKind[Any]] = KINDS) -> None:
         self._close = contextlib.ExitStack()
         try:
-            self._open(settings)
+            self._open(settings, kinds)
         except BaseException:
             self._close.close()
             raise
 
-    def _open(self, settings: config.Settings) -> None:
+    def _open(self, settings: config.ServerSettings, kinds: Sequence[StoreKind[Any]]) -> None:
         rewriter, extensions = load_rewriter(settings.rewriter), load_extensions(settings.extensions)
         data = settings.data_dir
         for folder in (data / "files", settings.store_config_dir, settings.jar_dir):
@@ -262,13 +266,12 @@ class Rooms:
         self._close.callback(self.writer.close)
         self.stores = StoreRegistry(
             StoreSettings(
-                file_roots=settings.file_roots,
+                values=settings.stores,
                 certificate_folders=(settings.store_config_dir,),
                 jar_directory=settings.jar_dir,
-                kafka_timeout_s=settings.kafka_request_timeout,
-                file_poll_s=settings.file_poll_interval,
                 record_bytes_max=settings.max_record_size,
-            )
+            ),
+            kinds,
         )
         self._close.callback(self.stores.close)
         self.engine = Engine(
@@ -284,6 +287,7 @@ class Rooms:
                     work_directory=data / "spark",
                     extra=settings.spark_conf,
                     command=jvm_command,
+                    stores=spark_settings(kinds),
                 ),
                 supervision=Supervision(settings.spark_restarts, settings.spark_answer_timeout),
                 data_directory=data,
@@ -312,6 +316,7 @@ class Rooms:
             finished_rows_memory=settings.finished_rows_memory,
             why_missing=lambda view_id: _why_missing(view_id, directory, self.engine),
             version=lambda view_ids: _version(view_ids, directory, self.writer.commits),
+            layouts=self.writer.layouts,
         )
         self._close.callback(pulls.close)
         self.pulls = pulls
@@ -368,13 +373,13 @@ class Rooms:
         self._close.close()
 
 
-def _process_memory_limit(settings: config.Settings) -> int:
+def _process_memory_limit(settings: config.ServerSettings) -> int:
     if settings.process_memory_limit:
         return settings.process_memory_limit
     return config.memory_of_parts(settings) + limits.PROCESS_MEMORY_BESIDE
 
 
-def _session_defaults(settings: config.Settings) -> dict[str, str]:
+def _session_defaults(settings: config.ServerSettings) -> dict[str, str]:
     """The server's settings that are defaults of a session's."""
     seconds = {
         "statement_timeout": settings.statement_timeout,

@@ -8,14 +8,18 @@ A range is (start, end), start inclusive and end exclusive in that sense.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from spark_sinks.duckdb.changes.logs import Log
+
 Position = Mapping[str, Any]
-METADATA = "metadata"  # a column of what SourceReader reads
+METADATA = "metadata"  # a column of what a SourceReader reads
 
 
 @dataclass(frozen=True)
@@ -88,9 +92,9 @@ class RecordOrder:
     """How the records of a frame stand to each other, as Spark SQL expressions over its columns.
 
     A ``segment`` (a partition, a file) has an order of its own by ``place``, a bigint that grows with the record's
-    place in it; segments are ordered by :meth:`SourceReader.segment_ranks`. To be selected from a frame inside a
+    place in it; segments are ordered by :meth:`Positions.segment_ranks`. To be selected from a frame inside a
     micro-batch: not every expression is one that a streaming frame may have. A ``partition`` has a watermark of its
-    own; its name is one of :meth:`SourceReader.partitions`.
+    own; its name is one of :meth:`Positions.partitions`.
     """
 
     segment: str
@@ -98,34 +102,18 @@ class RecordOrder:
     partition: str = "'0'"
 
 
-class SourceReader(Protocol):
-    """One entity as Spark reads it. The frames have the raw columns ``key binary``, ``value binary``, ``position
-    string`` (for people: "partition:offset" or file name), ``record_time timestamp`` (the record's own time) and
-    ``metadata`` (a struct of what the store knows of the record, ``METADATA_TYPE`` of its folder), plus
-    ``event_columns`` where the format is typed by Spark itself (Parquet)."""
+class Positions(Protocol):
+    """The arithmetic of a source's positions: no call reaches the source or changes anything."""
 
-    def adopt(self, position: Position, *, fresh: bool) -> Position:
-        """A store's answer to ``position`` as a position of this reader; ``fresh``: nothing has been read yet."""
+    @property
+    def counts_records(self) -> bool:
+        """Whether :meth:`distance` counts records, and does not estimate them."""
 
-    def stream(self, spark: SparkSession, start: Position, *, records_per_trigger: int) -> DataFrame: ...
+    def distance(self, start: Position, end: Position) -> int:
+        """About how many records lie between: gaps in offsets count, files are estimated by their size."""
 
-    def close_stream(self) -> None:
-        """Frees what ``stream`` holds; the Spark query is stopped already."""
-
-    def give_up(self) -> None:
-        """Before ``close``: a ``batch`` that is being made ends soon, and raises 57014."""
-
-    def close(self) -> None:
-        """Lets go of all that is held of the source. It is opened again where the reader is used again."""
-
-    def batch(self, spark: SparkSession, start: Position, end: Position) -> DataFrame: ...
-
-    def batch_end(self, checkpoint: str, batch_id: int, start: Position) -> Position:
-        """The end of a running micro-batch, from the checkpoint's offset log, given where it starts."""
-
-    def confirm(self, position: Position) -> None:
-        """Asked after a batch was read and before it counts: the source is still the one that the position belongs to.
-        Raises the named error."""
+    def reached(self, position: Position, target: Position) -> bool:
+        """True when everything before target is before position."""
 
     def limit(self, start: Position, end: Position, records: int) -> Position:
         """An end at most about ``records`` after start and not after end: rounds of a backfill."""
@@ -139,38 +127,119 @@ class SourceReader(Protocol):
     def initial(self, positions: Sequence[Position]) -> Position:
         """Where a pipeline begins whose ledger has no position: at or before every given one where that is possible."""
 
-    def remaining(self, start: Position) -> tuple[Position, str | None]:
-        """What the source still has of all that is behind ``start``, as a position to rebuild from, and what is
-        missing in words (None: nothing)."""
+    def partitions(self, position: Position) -> Mapping[str, int]:
+        """How far each partition is read: numbers that grow."""
+
+    def segment_ranks(self, segments: Sequence[str]) -> Sequence[int]:
+        """A number for each segment, such that they come in the order in which the source is read."""
+
+
+class Health(Protocol):
+    """What a source is asked about itself. Each call may reach it."""
+
+    def look(self, position: Position) -> SourceHealth:
+        """Asked every few seconds; a re-created topic, offsets that are gone and a dead broker are told apart."""
+
+    def explain_failure(self, error: BaseException, position: Position) -> Exception:
+        """The named error (SqlError) behind Spark's own."""
 
     def check_history(self, start: Position) -> None:
         """Raises SqlError (55000) when the source no longer has all that is behind ``start``: a rebuild would be
         partial."""
 
+    def remaining(self, start: Position) -> tuple[Position, str | None]:
+        """What the source still has of all that is behind ``start``, as a position to rebuild from, and what is
+        missing in words (None: nothing)."""
+
+
+class Rounds(Protocol):
+    """How records come from a source of which Spark has no stream: in bounded batches, each asked for."""
+
+    def wait(self, timeout_s: float) -> None:
+        """Until there may be records, at most so long."""
+
+    def next_batch(self, start: Position, records: int) -> Position:
+        """The end of what is there now, at most so many records; ``start`` where there is nothing. It is what
+        :meth:`SourceReader.batch_end` answers until it is asked again."""
+
+
+class LoggedRows(Protocol):
+    """Rows that other queries of the server make, in a log that DuckDB has."""
+
+    log: Log
+
+    def evaluated(self, query: Callable[[str], str], start: Position, end: Position) -> pa.Table | None:
+        """What a query over these rows, which it is given as text, makes of them; None where one of them fails its
+        expressions."""
+
+
+class SourceReader(Protocol):
+    """One entity as Spark reads it. The frames have the raw columns ``key binary``, ``value binary``, ``position
+    string`` (for people: "partition:offset" or file name), ``record_time timestamp`` (the record's own time) and
+    ``metadata`` (a struct of what the store knows of the record, :attr:`StoreKind.metadata`), plus ``event_columns``
+    where the format is typed by Spark itself (Parquet)."""
+
+    @property
+    def positions(self) -> Positions: ...
+
+    @property
+    def health(self) -> Health: ...
+
+    @property
+    def rounds(self) -> Rounds | None:
+        """None for a source that :meth:`stream` reads."""
+
+    @property
+    def logged(self) -> LoggedRows | None:
+        """None for a source outside of the server."""
+
     @property
     def record_order(self) -> RecordOrder: ...
 
-    def segment_ranks(self, segments: Sequence[str]) -> Sequence[int]:
-        """A number for each segment, such that they come in the order in which the source is read."""
+    def adopt(self, position: Position, *, fresh: bool) -> Position:
+        """A store's answer to ``position`` as a position of this reader; ``fresh``: nothing has been read yet."""
 
-    def partitions(self, position: Position) -> Mapping[str, int]:
-        """How far each partition is read: numbers that grow."""
+    def stream(
+        self, spark: SparkSession, start: Position, *, records_per_trigger: int
+    ) -> AbstractContextManager[DataFrame]:
+        """A streaming frame, to be used inside the ``with`` alone. At its end the Spark query is stopped already."""
+
+    def batch(self, spark: SparkSession, start: Position, end: Position) -> DataFrame: ...
+
+    def batch_end(self, checkpoint: str, batch_id: int, start: Position) -> Position:
+        """The end of a running micro-batch, from the checkpoint's offset log, given where it starts."""
+
+    def confirm(self, position: Position) -> None:
+        """Asked after a batch was read and before it counts: the source is still the one that the position belongs to.
+        Raises the named error."""
 
     def rejected_positions(self, records: Sequence[tuple[str, bytes | None]]) -> Sequence[str]:
         """Where rejected records stand, for people and as their identity ("partition:offset", "file:line"), given the
         frame's ``position`` and the first bytes of each."""
 
-    counts_records: bool
-    """Whether :meth:`distance` counts records, and does not estimate them."""
+    def give_up(self) -> None:
+        """Before ``close``: a ``batch`` that is being made ends soon, and raises 57014."""
 
-    def distance(self, start: Position, end: Position) -> int:
-        """About how many records lie between: gaps in offsets count, files are estimated by their size."""
+    def close(self) -> None:
+        """Lets go of all that is held of the source, when the pipeline, the query or the read ends. It is opened again
+        where the reader is used again."""
 
-    def reached(self, position: Position, target: Position) -> bool:
-        """True when everything before target is before position."""
 
-    def health(self, position: Position) -> SourceHealth:
-        """Asked every few seconds; a re-created topic, offsets that are gone and a dead broker are told apart."""
+class TransactionalSink(Protocol):
+    """A sink that keeps the source's position in the transaction of the records."""
 
-    def explain_failure(self, error: BaseException, position: Position) -> Exception:
-        """The named error (SqlError) behind Spark's own."""
+    def committed_position(self, *, expected: bool = False) -> Position | None:
+        """``expected``: the query has written before, so that none would be a loss and is an error."""
+
+    def renew(self, position: Position) -> None:
+        """Keeps the position from being forgotten while nothing is written."""
+
+    def write(
+        self,
+        keys: Sequence[bytes | None],
+        values: Sequence[bytes | None],
+        timestamps_ms: Sequence[int | None],
+        position: Position,
+    ) -> None: ...
+
+    def close(self) -> None: ...

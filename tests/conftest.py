@@ -1,8 +1,41 @@
 """Fixtures that start real services, or make what many tests need; each module says which."""
 
+import gc
 import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests import lock_order
 
 # Spark's JVMs live for seconds here: what its second compiler makes of hot code costs more than all else they do.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
 
-pytest_plugins = ["services.kafka", "services.postgres", "services.system_catalog"]
+pytest_plugins = [
+    "tests.services.kafka",
+    "tests.services.postgres",
+    "tests.services.spark",
+    "tests.services.system_catalog",
+]
+
+LOCKS = lock_order.Watch(lock_order.rules()) if os.environ.get("MVSERVER_LOCKS") == "check" else None
+if LOCKS is not None:
+    lock_order.install(LOCKS)
+
+
+@pytest.fixture(autouse=LOCKS is not None)
+def locks_in_order() -> Iterator[None]:
+    """With ``MVSERVER_LOCKS=check``: a test fails that takes locks against the order of ``docs/locks.md``."""
+    yield
+    if LOCKS is not None:
+        gc.collect()  # an iterator of results that a test has left takes its session's lock when it is collected
+        found, LOCKS.violations = LOCKS.violations, set()
+        assert not found, "\n".join(sorted(found))
+
+
+_LONGEST = ("oracle/test_programs", "faults/test_crash", "faults/test_spark", "differential/test_views")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest modules begin first, so that no process works on one of them alone at the end."""
+    items.sort(key=lambda item: not any(name in item.nodeid for name in _LONGEST))

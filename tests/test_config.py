@@ -22,7 +22,7 @@ def test_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load(environment={})
     data = tmp_path / "mvserver-data"
     assert (settings.data_dir, settings.host, settings.port) == (data, "127.0.0.1", 5432)
-    assert settings.file_roots == (data / "files",)
+    assert settings.stores["file_roots"] == (data / "files",)
     assert (settings.store_config_dir, settings.jar_dir) == (data / "store-config", data / "jars")
     assert settings.spark_master == "local[*]"
     assert settings.idle_in_transaction_timeout == 60.0
@@ -41,13 +41,13 @@ def test_a_flag_wins_over_a_variable_and_a_variable_over_the_file(tmp_path: Path
 
 def test_paths_follow_the_data_directory(tmp_path: Path) -> None:
     settings = load({"data_dir": str(tmp_path / "x")}, {})
-    assert settings.file_roots == (tmp_path / "x" / "files",)
+    assert settings.stores["file_roots"] == (tmp_path / "x" / "files",)
     settings = load({"file_roots": f"{tmp_path}/a:{tmp_path}/b"}, {})
-    assert settings.file_roots == (tmp_path / "a", tmp_path / "b")
+    assert settings.stores["file_roots"] == (tmp_path / "a", tmp_path / "b")
     file = tmp_path / "c.toml"
     file.write_text(f"file_roots = ['{tmp_path}/a, b']\n[spark_conf]\n'spark.ui.enabled' = true\n'spark.x' = 2\n")
     settings = load({}, {}, file)
-    assert settings.file_roots == (tmp_path / "a, b",)
+    assert settings.stores["file_roots"] == (tmp_path / "a, b",)
     assert settings.spark_conf == (("spark.ui.enabled", "true"), ("spark.x", "2"))
 
 

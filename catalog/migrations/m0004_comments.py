@@ -1,4 +1,4 @@
-"""What users say about objects: COMMENT ON."""
+"""Comments of users on objects: COMMENT ON."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from mvserver.compiler.grouping import grouping
 from mvserver.compiler.literals import is_unknown
 from mvserver.compiler.nested import changes_of
 from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Output, Projection, Scan
-from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable
+from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable, Source
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
 from mvserver.sql import types as t
@@ -48,17 +48,6 @@ class _Calls:
         if call not in self.calls:
             self.calls.append(call)
         return AggregateReference(call.type, self.calls.index(call))
-
-
-@dataclass(frozen=True)
-class Source:
-    """What a SELECT reads: names over a scan, and which records count. ``aggregation`` is that of a sub-query in FROM
-    which aggregates: the names may then stand for its aggregates."""
-
-    scope: Scope
-    scan: Scan
-    where: Expression | None = None
-    aggregation: Aggregation | None = None
 
 
 class Branch(enum.Enum):

@@ -1,4 +1,4 @@
-"""Which explicit casts there are, and PostgreSQL's meaning of each as Spark SQL text.
+"""The table of explicit casts, and PostgreSQL's meaning of each as Spark SQL text.
 
 Where Spark's cast has the same meaning it is used; the others say what PostgreSQL does: doubles round half to even on
 their way to integers, numerics half away from zero, booleans know PostgreSQL's spellings, doubles print in their

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mvserver.compiler.derived import ChangelogJoin, Groups, JoinKind, JoinSide
 from mvserver.compiler.expressions import Cast, ColumnReference, Expression, KeyReference
-from mvserver.compiler.plans import Output, Scan, ScanColumn
+from mvserver.compiler.plans import ChangelogJoin, Groups, JoinKind, JoinSide, Output, Scan, ScanColumn
 from mvserver.sql.types import Kind
 
 

@@ -1,11 +1,10 @@
-"""What a continuous query over a changelog may be: all that can be taken back when a row is replaced or deleted."""
+"""The rules for continuous queries over changelogs: all can be taken back when a row is replaced or deleted."""
 
 from __future__ import annotations
 
 from mvserver import sqlstates
-from mvserver.compiler.derived import ChangelogJoin, Derived, Groups
 from mvserver.compiler.expressions import ColumnReference, KeyReference
-from mvserver.compiler.plans import TIMED, Aggregation, ContinuousPlan, Projection
+from mvserver.compiler.plans import TIMED, Aggregation, ChangelogJoin, ContinuousPlan, Derived, Groups, Projection
 from mvserver.errors import SqlError
 
 CHANGELOG = "changelog"

@@ -1,4 +1,4 @@
-"""Which types change into which without being asked, and the type that several expressions share.
+"""The types that change into others without being asked, and the type that several expressions share.
 
 PostgreSQL's rules, with three additions for types it lacks: TINYINT widens as SMALLINT does, every DECIMAL has a
 precision and scale (at most 38 digits), and nested types agree element by element.

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlglot import exp
 
 from mvserver.compiler.capabilities.spark_text import identifier
-from mvserver.compiler.changelogs import check_retraction, over_changelog, projected_key
+from mvserver.compiler.changelogs import check_retraction
 from mvserver.compiler.derived import pruned
-from mvserver.compiler.expressions import KeyReference
 from mvserver.compiler.lower_duckdb import lower as lower_duckdb
 from mvserver.compiler.lower_spark import lower as lower_spark
 from mvserver.compiler.lower_spark import spark_type
@@ -19,16 +16,6 @@ from mvserver.compiler.source_properties import STATE_TTL, query_properties
 from mvserver.compiler.sources import Names, plan_select
 from mvserver.compiler.state_ttl import with_state_ttl
 from mvserver.compiler.windowed import finish
-from mvserver.sql.types import SqlType
-
-
-@dataclass(frozen=True)
-class PlanColumn:
-    """A column of what a plan produces."""
-
-    name: str
-    type: SqlType
-    is_key: bool = False
 
 
 def compile_select(select: exp.Expression, resolve: Resolve, *, default_starting: str) -> ContinuousPlan:
@@ -43,26 +30,6 @@ def compile_select(select: exp.Expression, resolve: Resolve, *, default_starting
     check_retraction(plan)
     check_lowering(plan)
     return plan
-
-
-def plan_columns(plan: ContinuousPlan) -> tuple[PlanColumn, ...]:
-    """The columns that the plan produces, in order, with those that are keys marked."""
-    keys = plan_keys(plan)
-    return tuple(PlanColumn(output.name, output.type, output.name in keys) for output in plan.outputs)
-
-
-def plan_keys(plan: ContinuousPlan) -> tuple[str, ...]:
-    """The names of the outputs that are group keys, in the order of the outputs; of a projection, those that are
-    the primary key of its changelog.
-
-    Keys of GROUP BY that the SELECT list leaves out have no name here: the view still groups by them. With grouping
-    sets the named keys do not tell the rows apart, and none is given.
-    """
-    if isinstance(plan, Projection):
-        return projected_key(plan) if over_changelog(plan) else ()
-    if plan.grouping_sets:
-        return ()
-    return tuple(output.name for output in plan.outputs if isinstance(output.expression, KeyReference))
 
 
 def check_lowering(plan: ContinuousPlan) -> None:
@@ -90,10 +57,7 @@ def check_lowering(plan: ContinuousPlan) -> None:
 __all__ = [
     "Aggregation",
     "Output",
-    "PlanColumn",
     "RelationShape",
     "Resolve",
     "compile_select",
-    "plan_columns",
-    "plan_keys",
 ]

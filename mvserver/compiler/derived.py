@@ -7,153 +7,21 @@ aggregates again: the one side is the first query, and its rows change, as those
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from collections.abc import Iterator
+from dataclasses import replace
 
 from mvserver.compiler.expressions import (
     AggregateReference,
     ColumnReference,
     Expression,
-    by_place,
     walk,
     with_children,
 )
-from mvserver.compiler.plans import Aggregation, ContinuousPlan, Output, Projection, Scan, ScanColumn
-from mvserver.compiler.windows import WINDOW_END
+from mvserver.compiler.plans import Aggregation, ContinuousPlan, Derived, Groups, JoinSide, Scan, ScanColumn
 from mvserver.sql import types as t
 
 EVENT_TIME = "rowtime"  # a column of every derived scan beside those of the user, whose names have a dot
 ROW_MARK = "rowmark"  # of one under a window or a join: how far a row's own source was just before it, in microseconds
-
-
-class JoinKind(enum.Enum):
-    INNER = "INNER"
-    LEFT = "LEFT"
-    FULL = "FULL"
-
-
-@dataclass(frozen=True)
-class JoinSide:
-    """One input of a join. ``keys`` are compared, ``outputs`` become columns of the joined rows under their names."""
-
-    scan: Scan
-    where: Expression | None
-    keys: tuple[Expression, ...]
-    outputs: tuple[Output, ...]
-
-    @property
-    def plan(self) -> Projection:
-        """What is evaluated of each record: the keys first, then the columns."""
-        keys = tuple(Output(f"key {i}", key.type, key) for i, key in enumerate(self.keys))
-        return Projection(self.scan, self.where, (*keys, *self.outputs))
-
-
-@dataclass(frozen=True)
-class _Join:
-    """``residual`` is over the columns of the joined rows and decides what matches; only an outer join has one here,
-    since for an inner join it is a condition on the joined rows."""
-
-    kind: JoinKind
-    left: JoinSide
-    right: JoinSide
-    residual: Expression | None
-
-    @property
-    def sides(self) -> tuple[JoinSide, JoinSide]:
-        return self.left, self.right
-
-    @property
-    def outputs(self) -> tuple[Output, ...]:
-        return (*self.left.outputs, *self.right.outputs)
-
-    def with_sides(self, sides: Sequence[JoinSide]) -> Self:
-        left, right = sides
-        return replace(self, left=left, right=right)
-
-    def numbered(self, condition: Expression) -> Expression:
-        """A condition over the joined rows as one that DuckDB evaluates: columns by their place."""
-        return by_place(condition, (output.name for output in self.outputs))
-
-
-@dataclass(frozen=True)
-class IntervalJoin(_Join):
-    """Stream with stream: rows of equal keys whose event times are at most ``within_us`` apart."""
-
-    within_us: int
-
-
-@dataclass(frozen=True)
-class TemporalJoin(_Join):
-    """Stream with changelog: each row of the stream, and the version of its key that was valid at its event time."""
-
-
-@dataclass(frozen=True)
-class ChangelogJoin(_Join):
-    """Changelog with changelog: the current rows of both. Its rows are a changelog, told apart by the columns ``key``
-    of the joined rows."""
-
-    key: tuple[ScanColumn, ...]
-
-
-@dataclass(frozen=True)
-class UnionAll:
-    """The rows of all sides, which have no keys and the same columns."""
-
-    sides: tuple[JoinSide, ...]
-    residual: Expression | None = None
-
-    @property
-    def outputs(self) -> tuple[Output, ...]:
-        return self.sides[0].outputs
-
-    def with_sides(self, sides: Sequence[JoinSide]) -> UnionAll:
-        return replace(self, sides=tuple(sides))
-
-
-@dataclass(frozen=True)
-class GroupsSide:
-    """The one input of groups."""
-
-    plan: Aggregation
-
-    @property
-    def scan(self) -> Scan:
-        return self.plan.scan
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The rows of a query that aggregates, each of which changes with the records of its group."""
-
-    plan: Aggregation
-    residual: Expression | None = None
-
-    @property
-    def sides(self) -> tuple[GroupsSide]:
-        return (GroupsSide(self.plan),)
-
-    @property
-    def outputs(self) -> tuple[Output, ...]:
-        return self.plan.outputs
-
-    @property
-    def key(self) -> tuple[ScanColumn, ...]:
-        """What tells its rows apart, whether the query selects it or not."""
-        types = [*(key.type for key in self.plan.keys), *([t.INTEGER] if self.plan.grouping_sets else [])]
-        return tuple(ScanColumn(f"key {i}", type_) for i, type_ in enumerate(types))
-
-    @property
-    def window_end(self) -> int | None:
-        """The key that is the end of the group's window, from which it has its event time; None: it has none."""
-        window = self.plan.scan.window
-        if window is None or self.plan.forgetting:
-            return None
-        return next(i for i, k in enumerate(self.plan.keys) if k == ColumnReference(t.TIMESTAMP, WINDOW_END))
-
-
-Derived = IntervalJoin | TemporalJoin | ChangelogJoin | UnionAll | Groups
 
 
 def derived_scan(relation: str, derived: Derived, key: tuple[ScanColumn, ...] | None = None) -> Scan:

@@ -7,23 +7,6 @@ from mvserver.errors import SqlError
 from mvserver.quoting import quoted
 from mvserver.sql.types import Kind, SqlType
 
-_TYPES = {
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.TINYINT: "TINYINT",
-    Kind.SMALLINT: "SMALLINT",
-    Kind.INTEGER: "INTEGER",
-    Kind.BIGINT: "BIGINT",
-    Kind.FLOAT: "REAL",
-    Kind.DOUBLE: "DOUBLE",
-    Kind.VARCHAR: "VARCHAR",
-    Kind.VARBINARY: "BLOB",
-    Kind.DATE: "DATE",
-    Kind.TIME: "TIME",
-    Kind.TIMESTAMP: "TIMESTAMP",
-    Kind.TIMESTAMP_LTZ: "TIMESTAMPTZ",
-    Kind.NULL: "VARCHAR",
-}
-
 
 def duckdb_type(type_: SqlType) -> str:
     if type_.kind is Kind.DECIMAL:
@@ -35,8 +18,8 @@ def duckdb_type(type_: SqlType) -> str:
     if type_.kind is Kind.STRUCT:
         inner = ", ".join(f"{quoted(name)} {duckdb_type(field)}" for name, field in type_.fields)
         return f"STRUCT({inner})"
-    if type_.kind in _TYPES:
-        return _TYPES[type_.kind]
+    if type_.kind.row.duckdb is not None:
+        return type_.kind.row.duckdb
     raise SqlError(
         sqlstates.FEATURE_NOT_SUPPORTED, f"type {type_} cannot be a column of a view", hint="Cast it to VARCHAR."
     )

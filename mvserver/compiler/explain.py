@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from mvserver.compiler.aggregates import WITHIN_GROUP
 from mvserver.compiler.capabilities.spark_text import identifier, literal
 from mvserver.compiler.changelogs import over_changelog
-from mvserver.compiler.derived import Groups
 from mvserver.compiler.explain_joins import join_lines
 from mvserver.compiler.expressions import Expression, Literal
 from mvserver.compiler.in_duckdb import in_duckdb
 from mvserver.compiler.lower_spark import lower as lower_spark
 from mvserver.compiler.nested import goes_along
-from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Output, Scan, Unnest
+from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Groups, Output, Scan, Unnest
 from mvserver.compiler.render import render
 from mvserver.compiler.windowed import described
 from mvserver.sql.types import VARCHAR

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mvserver.compiler.capabilities.spark_text import identifier
-from mvserver.compiler.derived import ChangelogJoin, IntervalJoin, JoinSide, TemporalJoin, UnionAll
 from mvserver.compiler.lower_spark import lower as lower_spark
-from mvserver.compiler.plans import Projection
+from mvserver.compiler.plans import ChangelogJoin, IntervalJoin, JoinSide, Projection, TemporalJoin, UnionAll
 from mvserver.compiler.render import render
 from mvserver.compiler.windows import length
 

@@ -1,4 +1,4 @@
-"""Which queries over rows that the server makes itself need no Spark: the rows are in DuckDB, and it evaluates them.
+"""Queries over rows of the server's own that need no Spark: the rows are in DuckDB, and it evaluates them.
 
 A Spark job costs some hundred milliseconds however few rows it has, and the rows would go there and back. DuckDB is
 trusted with what is proved equal to Spark's (:mod:`mvserver.compiler.lower_duckdb`).

@@ -9,27 +9,26 @@ from sqlglot import exp
 
 from mvserver import limits, sqlstates
 from mvserver.compiler import lower_duckdb
-from mvserver.compiler.analyzer import Source
 from mvserver.compiler.binder import Binder
 from mvserver.compiler.changelog_joins import changelog_join
 from mvserver.compiler.changelogs import CHANGELOG
-from mvserver.compiler.derived import (
+from mvserver.compiler.derived import derived_scan, with_marks
+from mvserver.compiler.expressions import ColumnReference, Literal, walk
+from mvserver.compiler.intervals import parts_of
+from mvserver.compiler.join_conditions import conditions, keyed, over_side, without_equality
+from mvserver.compiler.plans import (
     ChangelogJoin,
     Groups,
     IntervalJoin,
     JoinKind,
     JoinSide,
+    Output,
+    Scan,
     TemporalJoin,
     UnionAll,
-    derived_scan,
-    with_marks,
 )
-from mvserver.compiler.expressions import ColumnReference, Literal, walk
-from mvserver.compiler.intervals import parts_of
-from mvserver.compiler.join_conditions import conditions, keyed, over_side, without_equality
-from mvserver.compiler.plans import Output, Scan
 from mvserver.compiler.refusals import refused
-from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable
+from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable, Source
 from mvserver.errors import SqlError
 from mvserver.sql.nodes import position_of
 

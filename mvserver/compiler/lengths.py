@@ -1,4 +1,4 @@
-"""How long a value can be: so many copies of each column of a record, and so many characters beside them.
+"""The greatest length of a value: so many copies of each column of a record, and so many characters beside them.
 
 A record is bounded, and its columns together are no longer than it. So a value of a few copies of each column is
 bounded without a look at it, and only functions that can make more are measured when they run.

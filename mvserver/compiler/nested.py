@@ -7,22 +7,18 @@ again needs a second state, fed by what becomes of the groups: each change of on
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
-from mvserver.compiler.derived import Groups, derived_scan
+from mvserver.compiler.derived import derived_scan
 from mvserver.compiler.expressions import ColumnReference
 from mvserver.compiler.in_duckdb import in_duckdb
-from mvserver.compiler.plans import Aggregation, ContinuousPlan, Scan
-from mvserver.compiler.scope import Scope, ScopeColumn
+from mvserver.compiler.plans import Aggregation, ContinuousPlan, Groups, Scan
+from mvserver.compiler.scope import Scope, ScopeColumn, Source
 from mvserver.compiler.windowed import check_grouped
 from mvserver.errors import SqlError
 from mvserver.sql.nodes import position_of
-
-if TYPE_CHECKING:
-    from mvserver.compiler.analyzer import Source
 
 
 def changes_of(source: Source, plan: Aggregation, select: exp.Expression) -> Source:

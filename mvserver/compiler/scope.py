@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mvserver import sqlstates
 from mvserver.compiler.expressions import ColumnReference, Expression, FieldAccess
+from mvserver.compiler.plans import Aggregation, Scan
 from mvserver.compiler.row_functions import row_columns
 from mvserver.compiler.shape import RelationShape
 from mvserver.compiler.type_names import postgres_name
@@ -171,3 +172,14 @@ def field(node: Expression, name: str, position: int | None) -> Expression:
         f'column "{name}" not found in data type {postgres_name(node.type)}',
         position=position,
     )
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a SELECT reads: names over a scan, and which records count. ``aggregation`` is that of a sub-query in FROM
+    which aggregates: the names may then stand for its aggregates."""
+
+    scope: Scope
+    scan: Scan
+    where: Expression | None = None
+    aggregation: Aggregation | None = None

@@ -1,4 +1,4 @@
-"""What the compiler is told about a relation: enough to bind a SELECT, nothing of the catalog's own model."""
+"""A relation as the compiler sees it: enough to bind a SELECT, nothing of the catalog's own model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a continuous SELECT reads: FROM becomes names over one scan.
+"""The sources of a continuous SELECT: FROM becomes names over one scan.
 
 A sub-query or WITH query is not run by itself. Its columns stand for expressions over the scan below it, and its WHERE
 and the outer one become one condition, the inner tested first. What it aggregates, the outer SELECT may compute with
@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
-from mvserver.compiler.analyzer import Branch, Source, analyze
+from mvserver.compiler.analyzer import Branch, analyze
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.expressions import Expression, KeyReference, size, with_children
 from mvserver.compiler.joins import joined
 from mvserver.compiler.nested import changes_of
 from mvserver.compiler.plans import Aggregation, ContinuousPlan, Output
 from mvserver.compiler.refusals import refused
-from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable
+from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable, Source
 from mvserver.compiler.shape import RelationShape, Resolve, ViewDefinition
 from mvserver.compiler.source_properties import scan_of
 from mvserver.compiler.state_ttl import forgetting

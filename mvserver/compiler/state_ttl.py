@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from mvserver import sqlstates
 from mvserver.compiler.changelogs import over_changelog
-from mvserver.compiler.derived import Groups
-from mvserver.compiler.plans import PLAIN, TIMED, Aggregation, ContinuousPlan
+from mvserver.compiler.plans import PLAIN, TIMED, Aggregation, ContinuousPlan, Groups
 from mvserver.compiler.source_properties import STATE_TTL
 from mvserver.compiler.windows import WINDOW_END, WINDOW_START, Window, WindowKind
 from mvserver.errors import SqlError

@@ -9,9 +9,9 @@ from sqlglot import exp
 from mvserver import limits, sqlstates
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.coercion import coerce, common_type_of
-from mvserver.compiler.derived import JoinSide, UnionAll, derived_scan
+from mvserver.compiler.derived import derived_scan
 from mvserver.compiler.expressions import ColumnReference, Expression, both, with_children
-from mvserver.compiler.plans import ContinuousPlan, Output, Projection
+from mvserver.compiler.plans import ContinuousPlan, JoinSide, Output, Projection, UnionAll
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
 from mvserver.sql.nodes import position_of

@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from mvserver import sqlstates
-from mvserver.compiler.analyzer import Source
 from mvserver.compiler.binder import Binder
 from mvserver.compiler.expressions import Case, ColumnReference, Expression, FieldAccess, Literal, both
 from mvserver.compiler.joins import check_names
 from mvserver.compiler.plans import ScanColumn, Unnest
 from mvserver.compiler.refusals import refused
-from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable
+from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable, Source
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
 from mvserver.sql import types as t

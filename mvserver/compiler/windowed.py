@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
 from mvserver.compiler.capabilities.lookup import call_operator
 from mvserver.compiler.changelogs import CHANGELOG
-from mvserver.compiler.derived import GroupsSide, IntervalJoin, JoinSide, has_marks, with_marks
+from mvserver.compiler.derived import has_marks, with_marks
 from mvserver.compiler.expressions import ColumnReference, Expression, both, walk
-from mvserver.compiler.plans import PLAIN, TIMED, Aggregation, ContinuousPlan, Projection, Scan
-from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable
+from mvserver.compiler.plans import (
+    PLAIN,
+    TIMED,
+    Aggregation,
+    ContinuousPlan,
+    GroupsSide,
+    IntervalJoin,
+    JoinSide,
+    Projection,
+    Scan,
+)
+from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable, Source
 from mvserver.compiler.windows import WINDOW_END, WINDOW_START, Window, WindowKind, length
 from mvserver.errors import SqlError
 from mvserver.sql import types as t
 from mvserver.sql.nodes import position_of
 from mvserver.sql.windows import WindowText
-
-if TYPE_CHECKING:
-    from mvserver.compiler.analyzer import Source
 
 START = ColumnReference(t.TIMESTAMP, WINDOW_START)
 END = ColumnReference(t.TIMESTAMP, WINDOW_END)

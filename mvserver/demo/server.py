@@ -40,12 +40,15 @@ class Server:
         port: int,
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
+        command: Sequence[str] = (),
     ) -> None:
+        """``command`` runs in the place of ``mvserver``."""
         self.data_directory = data_directory
         self.log = log
         self.port = port
         self._arguments = tuple(arguments)
         self._environment = environment
+        self._command = tuple(command)
         self._process: subprocess.Popen[bytes] | None = None
         self._ready = threading.Event()
         self._reader: threading.Thread | None = None
@@ -59,7 +62,7 @@ class Server:
     def start(self, timeout_s: float = READY_TIMEOUT_S) -> None:
         """Returns when the server accepts connections; Spark may still be starting then."""
         command = [
-            *program(),
+            *(self._command or program()),
             "serve",
             "--data-dir",
             str(self.data_directory),

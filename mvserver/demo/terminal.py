@@ -1,4 +1,4 @@
-"""What both demos say and read in a terminal."""
+"""The terminal of both demos: what they print and read."""
 
 from __future__ import annotations
 

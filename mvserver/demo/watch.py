@@ -1,4 +1,4 @@
-"""How fresh the answers are, measured from outside: another connection polls, and the feeder knows what it fed."""
+"""The freshness of answers, measured from outside: another connection polls, and the feeder knows what it fed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Functions of bytes, over their hexadecimal digits: two for each byte. ``serving.binary_functions`` calls them."""
+"""Functions of bytes, over their hexadecimal digits: two for each byte.
+
+``dialect.functions.binary_functions`` calls them.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Functions whose namesakes in DuckDB answer otherwise at the edges: where PostgreSQL has an error, or a NULL.
 
 DuckDB counts a negative position from the end, yields infinity where a number overflows, and has no NULL delimiter.
-``serving.edges`` puts these in the place of the functions.
+``dialect.functions.checked_functions`` puts these in the place of the functions.
 """
 
 from __future__ import annotations

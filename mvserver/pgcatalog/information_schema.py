@@ -14,20 +14,15 @@ from mvserver.pgcatalog import pgtypes
 from mvserver.pgcatalog.rows import Row, database_oid, view_definition
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG
-from mvserver.sql.types import parse_type
+from mvserver.sql.types import Kind, parse_type
+from mvserver.types import oids
 
-_DATA_TYPES: dict[int, tuple[str, str]] = {
-    pgtypes.BOOL: ("boolean", "bool"), pgtypes.BYTEA: ("bytea", "bytea"), pgtypes.INT8: ("bigint", "int8"),
-    pgtypes.INT2: ("smallint", "int2"), pgtypes.INT4: ("integer", "int4"), pgtypes.TEXT: ("text", "text"),
-    pgtypes.JSON: ("json", "json"), pgtypes.FLOAT4: ("real", "float4"),
-    pgtypes.FLOAT8: ("double precision", "float8"), pgtypes.DATE: ("date", "date"),
-    pgtypes.TIME: ("time without time zone", "time"),
-    pgtypes.TIMESTAMP: ("timestamp without time zone", "timestamp"),
-    pgtypes.TIMESTAMPTZ: ("timestamp with time zone", "timestamptz"), pgtypes.INTERVAL: ("interval", "interval"),
-    pgtypes.NUMERIC: ("numeric", "numeric"), pgtypes.UUID: ("uuid", "uuid"),
+_DATA_TYPES: dict[int, str] = {
+    **{kind.row.oid: kind.row.name for kind in Kind if kind.row.oid and kind.row.name and kind.row.spark_class},
+    oids.INT2: "smallint", oids.INTERVAL: "interval", oids.NUMERIC: "numeric", oids.JSON: "json", oids.UUID: "uuid",
 }  # fmt: skip
 
-_BITS = {pgtypes.INT2: 16, pgtypes.INT4: 32, pgtypes.INT8: 64, pgtypes.FLOAT4: 24, pgtypes.FLOAT8: 53}
+_BITS = {oids.INT2: 16, oids.INT4: 32, oids.INT8: 64, oids.FLOAT4: 24, oids.FLOAT8: 53}
 
 
 def _place(snapshot: CatalogSnapshot, relation: Relation) -> tuple[str, str]:
@@ -95,9 +90,10 @@ def _columns(snapshot: CatalogSnapshot) -> Iterator[Row]:
 
 def _column(column: Column, number: int) -> Row:
     pg_type = pgtypes.of_sql_type(parse_type(column.type))
-    element = pgtypes.ELEMENT_OF.get(pg_type.oid)
-    data_type, udt = ("ARRAY", "_" + _DATA_TYPES[element][1]) if element else _DATA_TYPES[pg_type.oid]
-    modifier = pg_type.typmod - 4 if pg_type.oid == pgtypes.NUMERIC and pg_type.typmod >= 0 else None
+    element = oids.ELEMENT_OF.get(pg_type.oid)
+    data_type = "ARRAY" if element else _DATA_TYPES[pg_type.oid]
+    udt = f"_{oids.TYPE_NAMES[element]}" if element else oids.TYPE_NAMES[pg_type.oid]
+    modifier = pg_type.typmod - 4 if pg_type.oid == oids.NUMERIC and pg_type.typmod >= 0 else None
     row: dict[str, object] = {
         "column_name": column.name, "ordinal_position": number, "is_nullable": "NO" if column.not_null else "YES",
         "data_type": data_type, "udt_schema": PG_CATALOG, "udt_name": udt, "dtd_identifier": str(number),
@@ -105,19 +101,19 @@ def _column(column: Column, number: int) -> Row:
         "is_updatable": "NO",
     }  # fmt: skip
     if pg_type.oid in _BITS:
-        integer = pg_type.oid in (pgtypes.INT2, pgtypes.INT4, pgtypes.INT8)
+        integer = pg_type.oid in (oids.INT2, oids.INT4, oids.INT8)
         row.update(
             numeric_precision=_BITS[pg_type.oid], numeric_precision_radix=2, numeric_scale=0 if integer else None
         )
-    if pg_type.oid == pgtypes.NUMERIC:
+    if pg_type.oid == oids.NUMERIC:
         row["numeric_precision_radix"] = 10
     if modifier is not None:
         row.update(numeric_precision=modifier >> 16, numeric_scale=modifier & 0xFFFF)
-    if pg_type.oid in (pgtypes.TIME, pgtypes.TIMESTAMP, pgtypes.TIMESTAMPTZ, pgtypes.INTERVAL):
+    if pg_type.oid in (oids.TIME, oids.TIMESTAMP, oids.TIMESTAMPTZ, oids.INTERVAL):
         row["datetime_precision"] = 6
-    if pg_type.oid == pgtypes.DATE:
+    if pg_type.oid == oids.DATE:
         row["datetime_precision"] = 0
-    if pg_type.oid == pgtypes.TEXT:
+    if pg_type.oid == oids.TEXT:
         row["character_octet_length"] = 1_073_741_824
     return row
 

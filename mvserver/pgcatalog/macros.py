@@ -17,6 +17,7 @@ from mvserver.pgcatalog.edge_macros import EDGE_MACROS
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA_OID
 from mvserver.pgcatalog.text_search import TOKEN_TYPES
 from mvserver.sql.pull_functions import table
+from mvserver.types import oids
 
 # A macro's arguments are put into its text as they are: a column ``oid`` of the query would be taken for a column of
 # the macro's own sub-query. So macros look things up in these views only, whose columns nobody else has.
@@ -48,14 +49,15 @@ LOOKUPS: tuple[str, ...] = tuple(
 
 _TYPE_NAME = f"""
     CASE t
-        WHEN 16 THEN 'boolean' WHEN 18 THEN '"char"' WHEN 20 THEN 'bigint' WHEN 21 THEN 'smallint'
-        WHEN 23 THEN 'integer' WHEN 700 THEN 'real' WHEN 701 THEN 'double precision'
-        WHEN 1042 THEN 'character' || CASE WHEN m > 4 THEN '(' || (m - 4) || ')' ELSE '' END
-        WHEN 1043 THEN 'character varying' || CASE WHEN m > 4 THEN '(' || (m - 4) || ')' ELSE '' END
-        WHEN 1083 THEN 'time without time zone' WHEN 1266 THEN 'time with time zone'
-        WHEN 1114 THEN 'timestamp without time zone' WHEN 1184 THEN 'timestamp with time zone'
-        WHEN 1560 THEN 'bit' WHEN 1562 THEN 'bit varying' WHEN 2276 THEN '"any"'
-        WHEN 1700 THEN 'numeric' || CASE WHEN m > 4
+        WHEN {oids.BOOL} THEN 'boolean' WHEN {oids.CHAR} THEN '"char"' WHEN {oids.INT8} THEN 'bigint'
+        WHEN {oids.INT2} THEN 'smallint' WHEN {oids.INT4} THEN 'integer'
+        WHEN {oids.FLOAT4} THEN 'real' WHEN {oids.FLOAT8} THEN 'double precision'
+        WHEN {oids.BPCHAR} THEN 'character' || CASE WHEN m > 4 THEN '(' || (m - 4) || ')' ELSE '' END
+        WHEN {oids.VARCHAR} THEN 'character varying' || CASE WHEN m > 4 THEN '(' || (m - 4) || ')' ELSE '' END
+        WHEN {oids.TIME} THEN 'time without time zone' WHEN {oids.TIMETZ} THEN 'time with time zone'
+        WHEN {oids.TIMESTAMP} THEN 'timestamp without time zone' WHEN {oids.TIMESTAMPTZ} THEN 'timestamp with time zone'
+        WHEN {oids.BIT} THEN 'bit' WHEN {oids.VARBIT} THEN 'bit varying' WHEN {oids.ANY} THEN '"any"'
+        WHEN {oids.NUMERIC} THEN 'numeric' || CASE WHEN m > 4
             THEN '(' || ((m - 4) >> 16) || ',' || ((m - 4) & 65535) || ')' ELSE '' END
         ELSE (SELECT CASE WHEN _en = {INFORMATION_SCHEMA_OID} THEN 'information_schema.' ELSE '' END || _ev
               FROM {{system}}.cat._elements WHERE _ek = t)

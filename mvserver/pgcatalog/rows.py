@@ -19,6 +19,7 @@ from mvserver.pgcatalog.snapshot import CatalogSnapshot, index_oid, row_type_oid
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, INFORMATION_SCHEMA_OID, PG_CATALOG, PG_CATALOG_OID
 from mvserver.quoting import quoted
 from mvserver.sql.types import parse_type
+from mvserver.types import oids
 
 Row = Mapping[str, Any]
 
@@ -36,7 +37,7 @@ _CLASS_OIDS = {
     "type": 1247,
 }  # of pg_class etc.
 _LIVE_OID = 15_000  # the first oid of mv_catalog's relations
-_COLLATED = frozenset({pgtypes.TEXT, pgtypes.VARCHAR, pgtypes.ARRAY_OF[pgtypes.TEXT]})
+_COLLATED = frozenset({oids.TEXT, oids.VARCHAR, oids.ARRAY_OF[oids.TEXT]})
 
 
 def index_name(relation: Relation) -> str:
@@ -126,7 +127,7 @@ def _pg_attribute(snapshot: CatalogSnapshot) -> Iterator[Row]:
 
 
 def _storage(pg_type: pgtypes.PgType) -> str:
-    if pg_type.oid == pgtypes.NUMERIC:
+    if pg_type.oid == oids.NUMERIC:
         return "m"
     return "p" if pg_type.size > 0 else "x"
 
@@ -325,15 +326,15 @@ def _arrow_type(found: pa.DataType) -> pgtypes.PgType:
     for matches, oid in _ARROW:
         if matches(found):
             return pgtypes.PgType(oid)
-    return pgtypes.PgType(pgtypes.TEXT)
+    return pgtypes.PgType(oids.TEXT)
 
 
 _ARROW: tuple[tuple[Callable[[pa.DataType], bool], int], ...] = (
-    (pa.types.is_boolean, pgtypes.BOOL), (pa.types.is_int64, pgtypes.INT8), (pa.types.is_int32, pgtypes.INT4),
-    (pa.types.is_int16, pgtypes.INT2), (pa.types.is_float64, pgtypes.FLOAT8), (pa.types.is_binary, pgtypes.BYTEA),
-    (pa.types.is_date, pgtypes.DATE), (pa.types.is_decimal, pgtypes.NUMERIC),
-    (lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None, pgtypes.TIMESTAMPTZ),
-    (pa.types.is_timestamp, pgtypes.TIMESTAMP),
+    (pa.types.is_boolean, oids.BOOL), (pa.types.is_int64, oids.INT8), (pa.types.is_int32, oids.INT4),
+    (pa.types.is_int16, oids.INT2), (pa.types.is_float64, oids.FLOAT8), (pa.types.is_binary, oids.BYTEA),
+    (pa.types.is_date, oids.DATE), (pa.types.is_decimal, oids.NUMERIC),
+    (lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None, oids.TIMESTAMPTZ),
+    (pa.types.is_timestamp, oids.TIMESTAMP),
 )  # fmt: skip
 
 CONSTANT: dict[str, Callable[[], Iterator[Row]]] = {

@@ -1,4 +1,4 @@
-"""What ``current_setting`` says of a setting that the session has left alone; a session tells of the others."""
+"""The answers of ``current_setting`` for settings that the session has left alone; a session tells of the others."""
 
 from __future__ import annotations
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
+from mvserver.types import oids
+
 _FOLDER = "static"
 ROW_FILES = (
     "pg_type", "pg_proc", "pg_am", "pg_opclass", "pg_collation", "pg_language", "pg_range", "pg_cast", "pg_tablespace",
@@ -30,14 +32,17 @@ _DUCK_TYPES: dict[str, str] = {
 }  # fmt: skip
 
 _PG_OIDS: dict[str, int] = {
-    "boolean": 16, '"char"': 18, "name": 19, "bigint": 20, "smallint": 21, "int2vector": 22, "integer": 23,
-    "regproc": 24, "text": 25, "oid": 26, "xid": 28, "oidvector": 30, "pg_node_tree": 194, "real": 700,
-    "double_precision": 701, "inet": 869, "timestamp_with_time_zone": 1184, "interval": 1186, "numeric": 1700,
-    "regtype": 2206, "pg_lsn": 3220, "bytea": 17, "anyarray": 2277, "smallint[]": 1005, "text[]": 1009, "oid[]": 1028,
-    "name[]": 1003, '"char"[]': 1002, "real[]": 1021, "aclitem[]": 1034, "double_precision[]": 1022,
-    "boolean[]": 1000, "regtype[]": 2211, "information_schema.cardinal_number": 23,
-    "information_schema.time_stamp": 1184,
+    "boolean": oids.BOOL, '"char"': oids.CHAR, "name": oids.NAME, "bigint": oids.INT8, "smallint": oids.INT2,
+    "int2vector": oids.INT2VECTOR, "integer": oids.INT4, "regproc": oids.REGPROC, "text": oids.TEXT, "oid": oids.OID,
+    "xid": oids.XID, "oidvector": oids.OIDVECTOR, "pg_node_tree": oids.PG_NODE_TREE, "real": oids.FLOAT4,
+    "double_precision": oids.FLOAT8, "inet": oids.INET, "timestamp_with_time_zone": oids.TIMESTAMPTZ,
+    "interval": oids.INTERVAL, "numeric": oids.NUMERIC, "regtype": oids.REGTYPE, "pg_lsn": oids.PG_LSN,
+    "bytea": oids.BYTEA, "aclitem": oids.ACLITEM, "anyarray": oids.ANYARRAY,
+    "information_schema.cardinal_number": oids.INT4, "information_schema.time_stamp": oids.TIMESTAMPTZ,
 }  # fmt: skip
+_ARRAYS = frozenset({
+    "smallint", "text", "oid", "name", '"char"', "real", "aclitem", "double_precision", "boolean", "regtype",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,10 @@ class StaticColumn:
 
     @property
     def pg_oid(self) -> int:
-        return _PG_OIDS.get(self.pg_type, 25)
+        element = self.pg_type.removesuffix("[]")
+        if element != self.pg_type and element in _ARRAYS:
+            return oids.ARRAY_OF[_PG_OIDS[element]]
+        return _PG_OIDS.get(self.pg_type, oids.TEXT)
 
 
 @dataclass(frozen=True)

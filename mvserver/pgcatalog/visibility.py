@@ -1,4 +1,4 @@
-"""What a role that is no superuser sees of the catalog's relations: rows of what it may use, and no other.
+"""The rows of the catalog's relations that a role sees: those of objects that it may use, unless it is a superuser.
 
 Each row carries in ``_o`` the oid of the database, schema, relation or store that it tells of, 0 where it tells of
 none. Rows of mv_catalog that show content carry in ``_r`` the oid of the relation that one must be allowed to read. A

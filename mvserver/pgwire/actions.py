@@ -1,4 +1,4 @@
-"""What the protocol engine asks of whoever drives it."""
+"""The requests of the protocol engine to the code that drives it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Signal(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class BlockingCall:
     """A call that may block: run it where blocking is allowed and hand its outcome to ``finish`` or ``fail``."""
 
     call: Callable[[], Any]
@@ -30,4 +30,4 @@ class CancelOther:
     key: bytes
 
 
-Action = Signal | Work | CancelOther
+Action = Signal | BlockingCall | CancelOther

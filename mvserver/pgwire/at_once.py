@@ -1,4 +1,4 @@
-"""Which messages are answered on the event loop: short statements, whole from Parse or Bind to Sync.
+"""The messages that are answered on the event loop: short statements, whole from Parse or Bind to Sync.
 
 A look-up takes DuckDB a few hundred microseconds, and two changes of threads take as long again.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mvserver.front import AnswersAtOnce
 from mvserver.pgwire import messages
-from mvserver.pgwire.backend import AnswersAtOnce
-from mvserver.pgwire.codec import Frame, decode_utf8
+from mvserver.pgwire.codec import Frame
+from mvserver.types.utf8 import decode_utf8
 
 _ACCOMPANYING = frozenset({messages.DESCRIBE, messages.SYNC, messages.FLUSH})
 _ALL_ROWS = b"\0\0\0\0"

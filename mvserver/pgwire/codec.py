@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, fatal
+from mvserver.types.utf8 import decode_utf8
 
 _INT16 = struct.Struct("!h")
 _UINT16 = struct.Struct("!H")
@@ -33,10 +34,6 @@ class Frame(NamedTuple):
 def violation(message: str) -> SqlError:
     """A malformed message inside a sound frame: the connection can go on."""
     return SqlError(sqlstates.PROTOCOL_VIOLATION, message)
-
-
-def fatal(sqlstate: str, message: str, *, detail: str | None = None, hint: str | None = None) -> SqlError:
-    return SqlError(sqlstate, message, detail=detail, hint=hint, severity="FATAL")
 
 
 class FrameReader:
@@ -182,23 +179,3 @@ class BodyReader:
     def end(self) -> None:
         if self._at != len(self._body):
             raise violation("invalid message format")
-
-
-def _announced(lead: int) -> int:
-    """How many bytes a character has that begins with this one."""
-    return 2 if 0xC0 <= lead < 0xE0 else 3 if 0xE0 <= lead < 0xF0 else 4 if 0xF0 <= lead < 0xF8 else 1
-
-
-def decode_utf8(raw: bytes) -> str:
-    """Client text; 22021 as PostgreSQL words it."""
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        broken = raw[error.start : error.start + _announced(raw[error.start])]
-        shown = " ".join(f"0x{byte:02x}" for byte in broken)
-        raise SqlError(
-            sqlstates.CHARACTER_NOT_IN_REPERTOIRE, f'invalid byte sequence for encoding "UTF8": {shown}'
-        ) from error
-    if "\0" in text:
-        raise SqlError(sqlstates.CHARACTER_NOT_IN_REPERTOIRE, 'invalid byte sequence for encoding "UTF8": 0x00')
-    return text

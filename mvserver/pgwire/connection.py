@@ -19,11 +19,10 @@ from functools import partial
 from typing import Protocol, cast
 
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, fatal
+from mvserver.front import AnswersAtOnce, EndsByItself, Postponed
 from mvserver.pgwire import replies
-from mvserver.pgwire.actions import Action, CancelOther, Signal, Work
-from mvserver.pgwire.backend import AnswersAtOnce, EndsByItself, Postponed
-from mvserver.pgwire.codec import fatal
+from mvserver.pgwire.actions import Action, BlockingCall, CancelOther, Signal
 from mvserver.pgwire.machine import Machine, State
 from mvserver.pgwire.tls import Tls
 
@@ -191,7 +190,7 @@ class Connection(asyncio.Protocol):
         """None where it waits to be answered with others."""
         session.at_once = True
         try:
-            while isinstance(action, Work):
+            while isinstance(action, BlockingCall):
                 done = machine.attempt(action)
                 if not isinstance(done, Postponed):
                     action = done
@@ -228,7 +227,7 @@ class Connection(asyncio.Protocol):
             # hung up on when it was passed on: it must not hit a statement that its client sends after that
             self._host.cancel(action.process, action.key, lambda: self._on_loop(self._drive))
             return
-        if isinstance(action, Work):
+        if isinstance(action, BlockingCall):
             self._submit(action)
             return
         self._send(machine.take_output())
@@ -276,14 +275,14 @@ class Connection(asyncio.Protocol):
         else:
             self._submit(None)
 
-    def _submit(self, work: Work | None) -> None:
+    def _submit(self, work: BlockingCall | None) -> None:
         self._busy = True
         self._jobs += 1
         if not _submit(self._host.workers, self._job, work):
             self._busy = False
             self.abort()
 
-    def _job(self, work: Work | None) -> None:
+    def _job(self, work: BlockingCall | None) -> None:
         """On a worker thread: runs the engine until it needs the loop."""
         machine = self._machine
         if machine is None:
@@ -296,10 +295,10 @@ class Connection(asyncio.Protocol):
             action, output = Signal.DONE, b""
         self._on_loop(self._job_done, action, output)
 
-    def _advance(self, machine: Machine, work: Work | None) -> Action:
+    def _advance(self, machine: Machine, work: BlockingCall | None) -> Action:
         action = machine.advance() if work is None else machine.perform(work)
         while not self._lost:
-            if isinstance(action, Work):
+            if isinstance(action, BlockingCall):
                 action = machine.perform(action)
             elif action is Signal.NEED_INPUT and self._inbox:
                 if machine.feed(self._inbox.popleft()):

@@ -1,7 +1,7 @@
 """The part of the protocol after log-in: simple and extended queries, one answer for each message.
 
-Session methods may block, so each is yielded as Work. Errors end where PostgreSQL ends them: in the simple protocol at
-ReadyForQuery, in the extended one everything is skipped until Sync.
+Session methods may block, so each is yielded as a BlockingCall. Errors end where PostgreSQL ends them: in the simple
+protocol at ReadyForQuery, in the extended one everything is skipped until Sync.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from functools import partial
 from typing import Any
 
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, fatal
+from mvserver.front import ClientSession, CopyIn, CopyOut, Field, HearsOfFailures, Result, StopsReading
 from mvserver.pgwire import messages, replies
-from mvserver.pgwire.actions import Action, Signal, Work
-from mvserver.pgwire.backend import CopyIn, CopyOut, FailsWithTheWire, Field, Result, StopsReading, WireSession
-from mvserver.pgwire.codec import Frame, fatal, violation
+from mvserver.pgwire.actions import Action, BlockingCall, Signal
+from mvserver.pgwire.codec import Frame, violation
 from mvserver.pgwire.copy_out import copy_framer
 from mvserver.pgwire.failures import as_sql_error
 from mvserver.pgwire.outbox import Outbox
 from mvserver.pgwire.parameters import read_all
+from mvserver.pgwire.rows import all_formats, check_formats, row_framer
 from mvserver.pgwire.streams import FramedRows, RowStream, WirePortal, row_stream
-from mvserver.pgwire.types.registry import depends_on_zone
-from mvserver.pgwire.types.rows import all_formats, check_formats, row_framer
+from mvserver.types.registry import depends_on_zone
 
 DEFAULT_ZONE = "UTC"
 NO_FORMATS: tuple[int, ...] = ()  # all text
@@ -36,7 +36,7 @@ _COPY = frozenset({messages.COPY_DATA, messages.COPY_DONE, messages.COPY_FAIL})
 
 
 class Conversation:
-    def __init__(self, session: WireSession, out: Outbox, next_frame: NextFrame, wake: Callable[[], None]) -> None:
+    def __init__(self, session: ClientSession, out: Outbox, next_frame: NextFrame, wake: Callable[[], None]) -> None:
         """``next_frame`` is for statements that read the client's messages themselves; ``wake`` has it look again."""
         self._session = session
         self._out = out
@@ -62,7 +62,7 @@ class Conversation:
 
     def greet(self, backend_key: bytes) -> Steps:
         """What a client is told right after it is let in."""
-        self._report(dict((yield Work(self._session.parameter_status))))
+        self._report(dict((yield BlockingCall(self._session.parameter_status))))
         self._out.add(backend_key)
         yield from self._ready()
 
@@ -86,9 +86,9 @@ class Conversation:
 
     def _failed(self, kind: int, error: Exception) -> Steps:
         told = as_sql_error(error)
-        yield Work(self._end_simple)
-        if isinstance(self._session, FailsWithTheWire):
-            yield Work(self._session.fail)
+        yield BlockingCall(self._end_simple)
+        if isinstance(self._session, HearsOfFailures):
+            yield BlockingCall(self._session.fail)
         yield from self._notices()
         if told.severity in ("FATAL", "PANIC"):
             raise told
@@ -101,7 +101,7 @@ class Conversation:
 
     def _ready(self) -> Steps:
         status: str
-        status, reported = yield Work(self._wrap_up)
+        status, reported = yield BlockingCall(self._wrap_up)
         self._report(reported)
         self._out.add(replies.ready_for_query(status))
         self.at_rest = True
@@ -121,14 +121,14 @@ class Conversation:
         self._reported = parameters
 
     def _notices(self) -> Steps:
-        for notice in (yield Work(self._session.take_notices)):
+        for notice in (yield BlockingCall(self._session.take_notices)):
             self._out.add(replies.notice_response(notice))
 
     def _zone(self, fields: Sequence[Field]) -> Generator[Action, Any, str]:
         """The session's zone as of now, where a column's text depends on it."""
         if not any(depends_on_zone(field.type_oid) for field in fields):
             return DEFAULT_ZONE
-        zone: str = yield Work(self._session_zone)
+        zone: str = yield BlockingCall(self._session_zone)
         return zone
 
     def _session_zone(self) -> str:
@@ -154,16 +154,16 @@ class Conversation:
         text = messages.read_query(body).text
         if "" in self._portals:
             yield from self._discard_portal("")
-        running = self._running = yield Work(partial(self._session.simple_query, text))
+        running = self._running = yield BlockingCall(partial(self._session.simple_query, text))
         answered = False
         while True:
-            result: Result | None = yield Work(partial(next, running, None))
+            result: Result | None = yield BlockingCall(partial(next, running, None))
             if result is None:
                 break
             answered = True
             self._result = result
             yield from self._send_result(result)
-            yield Work(result.close)
+            yield BlockingCall(result.close)
             self._result = None
         self._running = None
         if not answered:
@@ -207,13 +207,13 @@ class Conversation:
             while True:
                 frame = yield from self._next_frame(copy.check)
                 if frame.kind == messages.COPY_DATA:
-                    yield Work(partial(copy.feed, frame.body))
+                    yield BlockingCall(partial(copy.feed, frame.body))
                 elif frame.kind == messages.COPY_DONE:
                     messages.read_nothing(frame.body)
-                    rows: int = yield Work(copy.finish)
+                    rows: int = yield BlockingCall(copy.finish)
                     return rows
                 elif frame.kind == messages.COPY_FAIL:
-                    yield Work(partial(copy.fail, messages.read_copy_fail(frame.body)))
+                    yield BlockingCall(partial(copy.fail, messages.read_copy_fail(frame.body)))
                 elif frame.kind not in _IGNORED_IN_COPY:
                     # whatever the client thinks it is doing, it is out of step
                     raise fatal(
@@ -230,11 +230,11 @@ class Conversation:
             yield from self._notices()  # they tell a client that waits how not to
         sent = 0
         while most is None or sent < most:
-            if stream.drained and live is not None and not (yield Work(live)):
+            if stream.drained and live is not None and not (yield BlockingCall(live)):
                 if most is not None and sent:
                     return sent
                 yield Signal.FLUSH
-            if stream.drained and not (yield Work(stream.pull)):
+            if stream.drained and not (yield BlockingCall(stream.pull)):
                 return sent
             framed, rows = stream.take(None if most is None else most - sent)
             self._out.add(framed)
@@ -259,12 +259,12 @@ class Conversation:
 
     def _parse(self, body: bytes) -> Steps:
         message = messages.read_parse(body)
-        yield Work(partial(self._session.parse, message.name, message.text, message.parameter_oids))
+        yield BlockingCall(partial(self._session.parse, message.name, message.text, message.parameter_oids))
         self._out.add(replies.PARSE_COMPLETE)
 
     def _bind(self, body: bytes) -> Steps:
         message = messages.read_bind(body)
-        description = yield Work(partial(self._session.describe_statement, message.statement))
+        description = yield BlockingCall(partial(self._session.describe_statement, message.statement))
         oids: tuple[int, ...] = description.parameter_oids
         given, formats = message.parameters, message.parameter_formats
         if len(formats) > 1 and len(formats) != len(given):
@@ -279,27 +279,27 @@ class Conversation:
             all_formats(message.result_formats, len(description.fields or ()))
         if not message.portal:
             yield from self._discard_portal("")
-        zone = (yield Work(self._session_zone)) if any(map(depends_on_zone, oids)) else DEFAULT_ZONE
+        zone = (yield BlockingCall(self._session_zone)) if any(map(depends_on_zone, oids)) else DEFAULT_ZONE
         sent = tuple(zip(given, all_formats(formats, len(given)), oids, strict=True))
         if isinstance(self._session, StopsReading) and len(body) > limits.PARAMETERS_READ_AT_ONCE_BYTES:
-            values = yield Work(partial(self._session.reading, partial(read_all, message.portal, sent, zone)))
+            values = yield BlockingCall(partial(self._session.reading, partial(read_all, message.portal, sent, zone)))
         else:
             values = read_all(message.portal, sent, zone)
-        yield Work(partial(self._session.bind, message.portal, message.statement, values))
+        yield BlockingCall(partial(self._session.bind, message.portal, message.statement, values))
         stale = self._portals.get(message.portal)  # one that CLOSE has ended in SQL
         if stale is not None:
-            yield Work(stale.close)
+            yield BlockingCall(stale.close)
         self._portals[message.portal] = WirePortal(message.portal, message.result_formats)
         self._out.add(replies.BIND_COMPLETE)
 
     def _describe(self, body: bytes) -> Steps:
         message = messages.read_describe(body)
         if message.of == "S":
-            description = yield Work(partial(self._session.describe_statement, message.name))
+            description = yield BlockingCall(partial(self._session.describe_statement, message.name))
             self._out.add(replies.parameter_description(description.parameter_oids))
             fields, formats = description.fields, NO_FORMATS
         else:
-            fields = yield Work(partial(self._session.describe_portal, message.name))
+            fields = yield BlockingCall(partial(self._session.describe_portal, message.name))
             portal = self._portals.get(message.name)  # None: a cursor that was declared in SQL
             formats = NO_FORMATS if portal is None else portal.formats
         if fields is None:
@@ -330,19 +330,19 @@ class Conversation:
             sent = yield from self._send_rows(portal.stream, most)
             if most is not None and not portal.stream.ended:
                 if result.part:
-                    yield Work(portal.close)
+                    yield BlockingCall(portal.close)
                 yield from self._notices()
                 self._out.add(replies.PORTAL_SUSPENDED)
                 return
         if result.part:
-            yield Work(portal.close)
+            yield BlockingCall(portal.close)
         elif not portal.complete:
             portal.complete = True
-            yield Work(result.close)
+            yield BlockingCall(result.close)
         yield from self._complete(result, sent)
 
     def _start(self, portal: WirePortal, most: int | None) -> Steps:
-        result: Result = yield Work(partial(self._session.execute, portal.name, most))
+        result: Result = yield BlockingCall(partial(self._session.execute, portal.name, most))
         portal.result = result
         if result.fields is not None and result.copy is None:
             formats = all_formats(portal.formats, len(result.fields))
@@ -352,7 +352,7 @@ class Conversation:
     def _close(self, body: bytes) -> Steps:
         message = messages.read_close(body)
         if message.of == "S":
-            yield Work(partial(self._session.close_statement, message.name))
+            yield BlockingCall(partial(self._session.close_statement, message.name))
         else:
             yield from self._discard_portal(message.name)
         self._out.add(replies.CLOSE_COMPLETE)
@@ -360,8 +360,8 @@ class Conversation:
     def _discard_portal(self, name: str) -> Steps:
         portal = self._portals.pop(name, None)
         if portal is not None:
-            yield Work(portal.close)
-        yield Work(partial(self._session.close_portal, name))
+            yield BlockingCall(portal.close)
+        yield BlockingCall(partial(self._session.close_portal, name))
 
     def _flush(self, body: bytes) -> Steps:
         messages.read_nothing(body)
@@ -370,6 +370,6 @@ class Conversation:
     def _sync(self, body: bytes) -> Steps:
         self._skipping = False
         messages.read_nothing(body)
-        yield Work(self._session.sync)
+        yield BlockingCall(self._session.sync)
         yield from self._notices()
         yield from self._ready()

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mvserver.pgwire.backend import CopyOut, Field
-from mvserver.pgwire.types.column import BINARY, BINARY_FORMAT, TEXT_FORMAT, Column, any_true, big_endian, join, literal
-from mvserver.pgwire.types.rows import BatchEncoders, RowFramer, contiguous
+from mvserver.front import CopyOut, Field
+from mvserver.pgwire.rows import BatchEncoders, RowFramer, contiguous
+from mvserver.types.column import BINARY, BINARY_FORMAT, TEXT_FORMAT, Column, any_true, big_endian, join, literal
 
 _KIND = b"d"
 _HEAD = struct.Struct("!ci")

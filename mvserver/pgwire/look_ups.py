@@ -15,12 +15,13 @@ from functools import lru_cache
 from typing import Any
 
 from mvserver.errors import SqlError
+from mvserver.front import KeptRead, KeptReads, KeptRows
 from mvserver.pgwire import messages, replies
-from mvserver.pgwire.backend import KeptRead, KeptReads, KeptRows
-from mvserver.pgwire.codec import Frame, decode_utf8
-from mvserver.pgwire.types.column import BINARY_FORMAT, TEXT_FORMAT
-from mvserver.pgwire.types.registry import decoder, depends_on_zone
-from mvserver.pgwire.types.rows import RowFramer, all_formats, row_framer
+from mvserver.pgwire.codec import Frame
+from mvserver.pgwire.rows import RowFramer, all_formats, row_framer
+from mvserver.types.column import BINARY_FORMAT, TEXT_FORMAT
+from mvserver.types.registry import decoder, depends_on_zone
+from mvserver.types.utf8 import decode_utf8
 
 _ANY_ZONE = "UTC"
 _LENGTH = struct.Struct("!i")

@@ -1,8 +1,8 @@
 """The protocol engine of one connection, without I/O: bytes go in, actions and bytes come out.
 
 It is written as one conversation (a generator), so that its states are places in the text: start-up, authentication,
-ready, and, after an error in the extended protocol, skipping until Sync. Whatever may block is handed out as ``Work``;
-the engine itself never waits. It may be advanced from any thread, by one at a time.
+ready, and, after an error in the extended protocol, skipping until Sync. Whatever may block is handed out as a
+``BlockingCall``; the engine itself never waits. It may be advanced from any thread, by one at a time.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, fatal
+from mvserver.front import AnswersAtOnce, Backend, ClientSession, LooksUp, Postponed, Startup
 from mvserver.pgwire import at_once, look_ups, messages, replies
-from mvserver.pgwire.actions import Action, CancelOther, Signal, Work
+from mvserver.pgwire.actions import Action, BlockingCall, CancelOther, Signal
 from mvserver.pgwire.authentication import Authentication
-from mvserver.pgwire.backend import AnswersAtOnce, Backend, LooksUp, Postponed, Startup, WireSession
-from mvserver.pgwire.codec import HEAD_BYTES, Frame, FrameReader, fatal
+from mvserver.pgwire.codec import HEAD_BYTES, Frame, FrameReader
 from mvserver.pgwire.conversation import Conversation
 from mvserver.pgwire.failures import as_sql_error
 from mvserver.pgwire.outbox import Outbox
@@ -93,7 +93,7 @@ class Machine:
         self._stop: SqlError | None = None
         self.on_wake: Callable[[], None] = lambda: None  # the engine wants to be advanced; called from any thread
         self.state = State.STARTUP
-        self.session: WireSession | None = None
+        self.session: ClientSession | None = None
         self.hurrying: AnswersAtOnce | None = None  # the same, where it can
         self.looking_up: LooksUp | None = None
         self._steps = self._run()
@@ -109,20 +109,20 @@ class Machine:
         return self._step(None)
 
     def fail(self, error: Exception) -> Action:
-        """The last Work raised ``error``."""
+        """The last BlockingCall raised ``error``."""
         try:
             return self._steps.throw(error)
         except StopIteration:
             return Signal.DONE
 
-    def perform(self, work: Work) -> Action:
-        """Runs the Work here and now, on a worker."""
+    def perform(self, work: BlockingCall) -> Action:
+        """Runs the call here and now, on a worker."""
         done = self.attempt(work)
         if isinstance(done, Postponed):
             raise RuntimeError("a call on a worker cannot be postponed")
         return done
 
-    def attempt(self, work: Work) -> Action | Postponed:
+    def attempt(self, work: BlockingCall) -> Action | Postponed:
         """The same on the event loop. Postponed leaves it to be done."""
         try:
             value = work.call()
@@ -265,13 +265,13 @@ class Machine:
         binding = self._channel_binding if self._encrypted else None
         yield from self._authentication.authenticate(startup, _Client(self._out, self._next_frame, binding))
         self._out.add(replies.AUTHENTICATION_OK)
-        session: WireSession = yield Work(lambda: self._open(startup))
+        session: ClientSession = yield BlockingCall(lambda: self._open(startup))
         conversation = self._conversation = Conversation(session, self._out, self._next_frame, lambda: self.on_wake())
         yield from conversation.greet(replies.backend_key(self._process, self._key))
         self._frames.message_limit = self._message_limit
         self.state = State.READY
 
-    def _open(self, startup: Startup) -> WireSession:
+    def _open(self, startup: Startup) -> ClientSession:
         self.session = self._backend.open_session(startup)
         if isinstance(self.session, AnswersAtOnce):
             self.hurrying = self.session

@@ -1,4 +1,4 @@
-"""What a client says: each frontend message as a frozen value, read from a frame's body."""
+"""The frontend messages, each as a frozen value read from a frame's body."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mvserver import sqlstates
-from mvserver.pgwire.codec import BodyReader, fatal, violation
+from mvserver.errors import fatal
+from mvserver.pgwire.codec import BodyReader, violation
 
 PROTOCOL_MAJOR = 3
 PROTOCOL_NEWEST = 3 << 16  # 3.0: what is negotiated down to

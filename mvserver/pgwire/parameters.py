@@ -7,9 +7,9 @@ from typing import Any
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.types.column import TEXT_FORMAT
-from mvserver.pgwire.types.parameter import never_stopped
-from mvserver.pgwire.types.registry import decode_parameter
+from mvserver.types.column import TEXT_FORMAT
+from mvserver.types.parameter import never_stopped
+from mvserver.types.registry import decode_parameter
 
 
 def read_all(

@@ -1,4 +1,4 @@
-"""What the server says: encoders of backend messages. Rows are not here: they are framed in bulk (types.rows)."""
+"""The encoders of backend messages. Rows are not here: they are framed in bulk (types.rows)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Notice
+from mvserver.front import Field, Notice
 
 _HEAD = struct.Struct("!ci")
 _INT32 = struct.Struct("!i")

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, fatal
+from mvserver.front import Backend
 from mvserver.pgwire.authentication import Authentication, TrustLoopback
-from mvserver.pgwire.backend import Backend
 from mvserver.pgwire.cancel import CancelKeys
-from mvserver.pgwire.codec import fatal
 from mvserver.pgwire.connection import Connection
 from mvserver.pgwire.machine import Encryption, Machine
 from mvserver.pgwire.tls import Tls

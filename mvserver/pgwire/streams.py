@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mvserver import limits
-from mvserver.pgwire.backend import KeptRows, Result
-from mvserver.pgwire.types.rows import RowFramer
+from mvserver.front import KeptRows, Result
+from mvserver.pgwire.rows import RowFramer
 
 
 class Framer(Protocol):

@@ -1,1 +1,1 @@
-"""Which handler a statement goes to, and the handlers: one file per statement."""
+"""The router: a table from statements to handlers, and the handlers, one file per statement."""

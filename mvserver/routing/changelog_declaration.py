@@ -1,9 +1,10 @@
-"""What a changelog's WITH list may be: that of a stream, and how a record's key carries the primary key."""
+"""The WITH list of a changelog: that of a stream, and how a record's key carries the primary key."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from catalog.model import Column
 from mvserver import sqlstates
@@ -11,16 +12,15 @@ from mvserver.errors import SqlError
 from mvserver.routing import stream_declaration
 from mvserver.routing.properties import PropertyReader
 from mvserver.routing.stream_declaration import StreamDeclaration
-from mvserver.routing.stream_entity import FILE, KAFKA
 from mvserver.sql.statements.base import Properties
 from mvserver.sql.types import Kind, SqlType, parse_type
+from spark_sinks.store_kind import StoreKind
 
 UPSERT = "enable.upsert.mode"
 KEY_FORMAT, KEY_TYPE, KEY_COLUMNS = "key.format", "key.type", "key.columns"
 EXCLUDED = "value.columns.exclude"
 _OWN = (UPSERT, KEY_FORMAT, KEY_TYPE, KEY_COLUMNS, EXCLUDED)
 PRIMITIVES = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.VARCHAR)
-_CLEANUP = "kafka.topic.cleanup.policy"
 
 Columns = Sequence[tuple[str, SqlType]]
 
@@ -39,22 +39,20 @@ class ChangelogDeclaration:
     given: Properties  # the list that ``stream`` was read from
     upsert: Properties  # the rest of the statement's
 
-    def compacted(self, store_type: str) -> StreamDeclaration:
-        """A topic that is made keeps the last record of each key, unless the statement says otherwise."""
-        if store_type != KAFKA:
-            return self.stream
-        return replace(self.stream, topic_configs={_CLEANUP: "compact", **self.stream.topic_configs})
+    def compacted(self, kind: StoreKind[Any]) -> StreamDeclaration:
+        """An entity that is made is one for a changelog, unless the statement says otherwise."""
+        return self.stream.with_defaults(kind.changelog_properties, kind)
 
 
-def read(properties: Properties, columns: Columns) -> ChangelogDeclaration:
+def read(properties: Properties, columns: Columns, kinds: Sequence[StoreKind[Any]]) -> ChangelogDeclaration:
     own = Properties(tuple(item for item in properties.items_ if item.key in _OWN))
     rest = Properties(tuple(item for item in properties.items_ if item.key not in _OWN))
-    declared = stream_declaration.read(rest, columns, what="a changelog", also_known=_OWN)
+    declared = stream_declaration.read(rest, columns, kinds, what="a changelog", also_known=_OWN)
     return ChangelogDeclaration(declared, rest, own)
 
 
 def record_key(
-    declaration: ChangelogDeclaration, columns: Columns, primary_key: Sequence[str], store_type: str
+    declaration: ChangelogDeclaration, columns: Columns, primary_key: Sequence[str], kind: StoreKind[Any]
 ) -> RecordKey | None:
     """None in a store whose records have no key: rows are then only replaced and never deleted."""
     reader = PropertyReader(declaration.upsert, "a changelog")
@@ -65,9 +63,9 @@ def record_key(
             hint="Leave the property out: the last record of a key counts, and one without a value deletes.",
             sqlstate=sqlstates.FEATURE_NOT_SUPPORTED,
         )
-    if store_type == FILE:
+    if not kind.has_keys:
         for key in _OWN[1:]:
-            reader.refuse(key, "Records of a store of type FILE have no key.")
+            reader.refuse(key, f"Records of a store of type {kind.name} have no key.")
         return None
     types = {name: type_ for name, type_ in columns if name in primary_key}
     format_ = _format(reader, types)
@@ -102,17 +100,10 @@ def check_primary_key(columns: Columns, primary_key: Sequence[str]) -> None:
 
 def _format(reader: PropertyReader, types: dict[str, SqlType]) -> str:
     """What is not said follows from the primary key: a single text or integer is primitive."""
-    given = reader.choice(KEY_FORMAT, ("primitive", "json", "avro", "protobuf"))
+    given = stream_declaration.key_format(reader)
     primitive = len(types) == 1 and next(iter(types.values())).kind in PRIMITIVES
     if given is None:
         return "primitive" if primitive else "json"
-    if given in ("avro", "protobuf"):
-        raise reader.error(
-            KEY_FORMAT,
-            f'key.format "{given}" is not supported',
-            hint="Formats of a key are primitive and json.",
-            sqlstate=sqlstates.FEATURE_NOT_SUPPORTED,
-        )
     if given == "primitive" and not primitive:
         raise reader.error(
             KEY_FORMAT,

@@ -1,4 +1,4 @@
-"""What CREATE CHANGELOG AS SELECT and INSERT INTO a changelog write: validated whole before anything exists."""
+"""The target of CREATE CHANGELOG AS SELECT and INSERT INTO a changelog, validated whole before anything exists."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mvserver.compiler.changelogs import over_changelog, result_key
 from mvserver.compiler.plans import Aggregation
 from mvserver.compiler.view_properties import VIEW_PROPERTIES, with_view_properties
 from mvserver.errors import SqlError
-from mvserver.routing import changelog_declaration, continuous, lookup, retention, sinks, stream_declaration
+from mvserver.routing import changelog_declaration, continuous, lookup, retention, sinks
 from mvserver.routing.changelog_declaration import ChangelogDeclaration, RecordKey
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
@@ -54,14 +54,15 @@ def plan_changelog(statement: CreateChangelogAs, context: SessionContext, servic
     planned = replace(planned, plan=with_view_properties(planned.plan, millis))
     outputs = [(output.name, output.type) for output in planned.plan.outputs]
     changelog_declaration.check_primary_key(outputs, key)
-    declaration = changelog_declaration.read(properties, outputs)
+    declaration = changelog_declaration.read(properties, outputs, services.stores.kinds())
     store = sinks.chosen_store(declaration.stream, planned, context, services)
     value_format = declaration.stream.value_format or planned.source.property("value.format") or "json"
-    stream_declaration.check_format(value_format, sinks.FORMATS, f"{store.type} that a query writes to")
-    record_key = changelog_declaration.record_key(declaration, outputs, key, store.type)
+    kind = services.stores.kind(store.type)
+    sinks.check_written_format(value_format, kind)
+    record_key = changelog_declaration.record_key(declaration, outputs, key, kind)
     entity = declaration.stream.entity or name.lower()
     continuous.refuse_loop(planned, store, entity, services)
-    topic = sinks.from_source(declaration.compacted(store.type), planned, store, entity, services)
+    topic = sinks.from_source(declaration.compacted(kind), planned, store, entity, services)
     return PlannedChangelog(schema, name, planned, store, entity, declaration, topic, value_format, key, record_key)
 
 

@@ -1,4 +1,4 @@
-"""What the statements that begin a continuous query share: plan it, ask Spark, fix where it begins, keep it."""
+"""The steps that all statements of continuous queries share: plan it, ask Spark, fix where it begins, keep it."""
 
 from __future__ import annotations
 

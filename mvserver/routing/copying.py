@@ -16,22 +16,22 @@ from typing import Any
 
 from catalog.model import Relation, Store
 from mvserver import limits, sqlstates
+from mvserver.copy_data.readers import CopyFormat, CopyReader, Row, copy_reader, shortened
 from mvserver.errors import SqlError
-from mvserver.pgwire.copy_in import CopyFormat, CopyReader, Row, copy_reader, shortened
-from mvserver.pgwire.types.registry import decode_parameter
 from mvserver.routing import lookup, privileges, stream_declaration
 from mvserver.routing.ports import Services
 from mvserver.routing.record_values import ValueForm, value_form
 from mvserver.session.context import SessionContext
+from mvserver.session.copies import CopyTarget, too_much
 from mvserver.sql.statements.copying import CopyFrom, CopyOptions
 from mvserver.sql.types import parse_type
+from mvserver.types.registry import decode_parameter
 
-_FORMATS = ("json", "csv")
 _LENGTH = struct.Struct("!I")
 _QUOTE, _CSV_SPECIAL = '"', frozenset('",')
 
 
-def plan(statement: CopyFrom, context: SessionContext, services: Services) -> CopyTarget:
+def plan(statement: CopyFrom, context: SessionContext, services: Services) -> CopyRecords:
     """Everything that can be wrong before the first row comes."""
     stream = lookup.relation(statement.name, context, services)
     if stream.kind != lookup.STREAM:
@@ -43,8 +43,14 @@ def plan(statement: CopyFrom, context: SessionContext, services: Services) -> Co
         )
     store, entity = lookup.store_of(stream, services)
     privileges.require_write(stream, store, statement.name.position, context, services)
+    if not services.stores.kind(store.type).takes_copies:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"COPY to a stream in a store of type {store.type} is not supported",
+            position=statement.name.position,
+        )
     value_format = stream.property("value.format") or "json"
-    stream_declaration.check_format(value_format, _FORMATS, f"{store.type} that COPY writes to")
+    stream_declaration.check_format(value_format, tuple(_RECORDS), f"{store.type} that COPY writes to")
     services.stores.client(store).describe_entity(entity)  # raises when there is none
     known = {column.name: at for at, column in enumerate(stream.columns)}
     names = statement.columns or tuple(known)
@@ -57,7 +63,7 @@ def plan(statement: CopyFrom, context: SessionContext, services: Services) -> Co
                     sqlstates.INVALID_COLUMN_REFERENCE, f'FORCE_{option} column "{name}" not referenced by COPY'
                 )
     zone = context.settings.get("timezone", "UTC")
-    return CopyTarget(stream, store, entity, names, _form(statement.options, names), value_format, zone)
+    return CopyRecords(stream, store, entity, names, _form(statement.options, names), value_format, zone)
 
 
 def write(targets: Sequence[CopyTarget], services: Services, check: Callable[[], None]) -> None:
@@ -99,8 +105,8 @@ class _Field:
     at: int | None
 
 
-class CopyTarget:
-    """The records of one COPY, from its first byte until they are written or given up. For one thread at a time."""
+class CopyRecords:
+    """Implements ``mvserver.session.copies.CopyTarget``: rows of the client as records in memory or a file."""
 
     def __init__(
         self,
@@ -128,7 +134,7 @@ class CopyTarget:
         )
         by_name = {field.name: field for field in self._fields}
         self._oids = tuple(by_name[name].form.oid for name in names)
-        self._record = _json_record(self._fields) if value_format == "json" else _csv_record()
+        self._record = _RECORDS[value_format](self._fields)
         self._kept = tempfile.SpooledTemporaryFile(max_size=limits.COPY_MEMORY_BYTES)  # noqa: SIM115 - close() does
 
     def feed(self, data: bytes) -> None:
@@ -216,15 +222,6 @@ class CopyTarget:
             yield "null" if raw is None else shortened(raw.decode("utf-8", "replace"))
 
 
-def too_much() -> SqlError:
-    return SqlError(
-        sqlstates.CONFIGURATION_LIMIT_EXCEEDED,
-        "the data of a COPY is too large to be written as one",
-        detail=f"Its records come to more than {limits.COPY_BYTES_MAX} bytes.",
-        hint="Split it into several COPYs, each in a transaction of its own.",
-    )
-
-
 # --- records --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _RecordForm:
@@ -244,7 +241,7 @@ def _json_record(fields: Sequence[_Field]) -> _RecordForm:
     return _RecordForm(ValueForm.json, record)
 
 
-def _csv_record() -> _RecordForm:
+def _csv_record(fields: Sequence[_Field]) -> _RecordForm:
     def value(form: ValueForm, value: Any) -> str:
         text = form.plain(value)
         if "\n" in text or "\r" in text:
@@ -258,3 +255,6 @@ def _csv_record() -> _RecordForm:
         return text
 
     return _RecordForm(value, lambda texts: ",".join(text or "" for text in texts).encode())
+
+
+_RECORDS = {"json": _json_record, "csv": _csv_record}  # by the stream's format

@@ -1,4 +1,4 @@
-"""What GRANT and REVOKE share: which objects are meant, which privileges, and in whose name they are given."""
+"""The common part of GRANT and REVOKE: the objects, the privileges, and in whose name they are given."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from catalog import acl
 from catalog.acl import NOTHING, Acl, ObjectKind, Privilege, Privileges
 from catalog.authority import Authority, kind_of
 from catalog.privileges import Thing
+from catalog.refusals import denied
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Notice
+from mvserver.front import Notice
 from mvserver.routing import lookup, organization, privileges, role_names
 from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext
@@ -121,7 +122,7 @@ def grantor(
     )
     found = Grantor(best, may.get(best, NOTHING))
     if not found.may and not own.held(thing):
-        raise privileges.denied(thing, None)
+        raise denied(thing)
     return found
 
 

@@ -1,4 +1,4 @@
-"""What most handlers ask first: which store, which relation, where a new one goes."""
+"""The first questions of most handlers: the store or relation that is meant, and the place of a new one."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def shape(found: Relation, services: Services) -> RelationShape:
 
 def _metadata(found: Relation, services: Services) -> SqlType | None:
     store = None if found.store_id is None else services.catalog.stores.by_id(found.store_id)
-    return None if store is None else parse_type(services.stores.metadata(store.type))
+    return None if store is None else parse_type(services.stores.kind(store.type).metadata)
 
 
 def _definition(view: Relation, services: Services) -> ViewDefinition | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from catalog.model import Membership, Role
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Notice
+from mvserver.front import Notice
 from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext

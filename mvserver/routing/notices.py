@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mvserver.pgwire.backend import Notice
+from mvserver.front import Notice
 from mvserver.session.context import SessionContext
 
 _LINES_MAX = 100

@@ -1,4 +1,4 @@
-"""What handlers may use, in one frozen record: the catalog, the engine, the stores and the compiler, as Protocols.
+"""The handlers' neighbours in one frozen record: the catalog, the engine, the stores and the compiler, as Protocols.
 
 The server fills it once at its start; tests fill it with their own implementations of the same Protocols.
 """
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from sqlglot import exp
 
@@ -21,19 +21,16 @@ from mvserver.serving.api import PullService
 from mvserver.sql.statements.base import Value
 from mvserver.streaming.api import StreamingEngine
 from spark_sinks.base import StoreClient
+from spark_sinks.store_kind import StoreKind
 
 
 class StoreClients(Protocol):
     """The kinds of stores that the server has. Clients belong to it: whoever asks for one does not close it."""
 
-    def kinds(self) -> Sequence[str]:
-        """Upper-case types, e.g. ``("FILE", "KAFKA")``."""
+    def kinds(self) -> Sequence[StoreKind[Any]]: ...
 
-    def formats(self, kind: str) -> Sequence[str]:
-        """Value formats that a stream on such a store may have, e.g. ``("json", "csv", "parquet")``."""
-
-    def metadata(self, kind: str) -> str:
-        """The type of what such a store knows of a record besides its key and value, a struct."""
+    def kind(self, name: str) -> StoreKind[Any]:
+        """That of a store's ``type``; 0A000 for one that the server has not."""
 
     def check_properties(self, kind: str, properties: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
         """The properties of a store without 'type' and 'config_file', as checked text; 22023 for an unknown key or a

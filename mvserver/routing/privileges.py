@@ -1,4 +1,4 @@
-"""Who may do what. It is asked of the catalog, so that a change holds from the next statement on.
+"""Checks of privileges. The catalog is asked each time, so a change holds from the next statement on.
 
 The words and SQLSTATEs are PostgreSQL's: an object that is named is refused with 42501, also where the role does
 not see it in any list; a schema that the role may not use is passed over where a name is looked for along the search
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from catalog.acl import Privilege
 from catalog.authority import Authority
-from catalog.model import Database, EnumType, Query, Relation, Role, Schema, Store
+from catalog.model import Database, EnumType, Query, Relation, Role, Store
 from catalog.privileges import Thing
+from catalog.refusals import denied, denied_for, no_connect, not_owner, word
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.routing.ports import Services
@@ -120,7 +121,7 @@ def require_query_owner(query: Query, context: SessionContext, services: Service
 
 def require_query_sight(query: Query, context: SessionContext, services: Services) -> None:
     if not sees_query(query, authority(context, services), services):
-        raise SqlError(sqlstates.INSUFFICIENT_PRIVILEGE, f"permission denied for query {query.id}")
+        raise denied_for(f"query {query.id}")
 
 
 def require_sources_of(query: Query, services: Services) -> None:
@@ -180,29 +181,3 @@ def sees_query(query: Query, own: Authority, services: Services) -> bool:
         return True
     sink = services.catalog.relations.by_id(query.sink_id)
     return sink is not None and sees_relation(sink, own, services)
-
-
-# --- words ----------------------------------------------------------------------------------------------------------
-def word(thing: Thing) -> str:
-    if isinstance(thing, Relation):
-        return thing.kind
-    return {Database: "database", Schema: "schema", Store: "store", EnumType: "type"}[type(thing)]
-
-
-def denied(thing: Thing, position: int | None) -> SqlError:
-    return SqlError(
-        sqlstates.INSUFFICIENT_PRIVILEGE, f"permission denied for {word(thing)} {thing.name}", position=position
-    )
-
-
-def no_connect(database: str, position: int | None = None) -> SqlError:
-    return SqlError(
-        sqlstates.INSUFFICIENT_PRIVILEGE,
-        f'permission denied for database "{database}"',
-        detail="User does not have CONNECT privilege.",
-        position=position,
-    )
-
-
-def not_owner(what: str, position: int | None) -> SqlError:
-    return SqlError(sqlstates.INSUFFICIENT_PRIVILEGE, f"must be owner of {what}", position=position)

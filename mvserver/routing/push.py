@@ -1,4 +1,4 @@
-"""What a push query is made of: its plan, where it begins, and its rows on their way to the session."""
+"""The parts of a push query: its plan, where it begins, and its rows on their way to the session."""
 
 from __future__ import annotations
 

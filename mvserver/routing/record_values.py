@@ -18,9 +18,9 @@ from typing import Any
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.types import oids
-from mvserver.pgwire.types.registry import decoder
 from mvserver.sql.types import Kind, SqlType
+from mvserver.types import oids
+from mvserver.types.registry import decoder
 
 Plain = Callable[[Any], str]
 

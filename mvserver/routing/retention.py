@@ -1,4 +1,4 @@
-"""How long what a query makes takes records and is kept: properties that views and the changelogs of queries share."""
+"""The retention properties of queries' results, which views and the changelogs of queries share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the options of CREATE ROLE and ALTER ROLE make of a role."""
+"""The options of CREATE ROLE and ALTER ROLE, and what they make of a role."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from catalog.model import Role
 from mvserver import sqlstates
+from mvserver.auth import passwords
 from mvserver.errors import SqlError
-from mvserver.routing import role_passwords
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.roles import RoleOptions
 
@@ -28,12 +28,21 @@ def changes(options: RoleOptions, name: str, context: SessionContext) -> Mapping
     }
     found: dict[str, Any] = {field: value for field, value in said.items() if value is not None}
     if options.sets_password:
-        found["password"] = role_passwords.verifier(options, name, context)
+        found["password"] = _verifier(options, name, context)
     return found
 
 
 def changed(role: Role, changes_: Mapping[str, Any]) -> Role:
     return replace(role, **changes_)
+
+
+def _verifier(options: RoleOptions, role: str, context: SessionContext) -> str | None:
+    """Made before the catalog's transaction, since it takes milliseconds on purpose."""
+    if not options.password:
+        if options.password is not None:
+            context.notice("empty string is not a valid password, clearing password")
+        return None
+    return passwords.stored(options.password, role, context.settings.get("password_encryption", passwords.SCRAM))
 
 
 def _moment(text: str) -> float:

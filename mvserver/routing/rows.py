@@ -9,25 +9,23 @@ from typing import Any
 
 import pyarrow as pa
 
+from mvserver.front import Field, Result
 from mvserver.limits import RESULT_CHUNK_ROWS
-from mvserver.pgwire.backend import Field, Result
-
-BOOL, INT8, TEXT, JSON, FLOAT8, TIMESTAMPTZ, BYTEA = 16, 20, 25, 114, 701, 1184, 17
+from mvserver.types import oids
 
 _ARROW = {
-    BOOL: pa.bool_(),
-    INT8: pa.int64(),
-    TEXT: pa.string(),
-    JSON: pa.string(),
-    FLOAT8: pa.float64(),
-    TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
-    BYTEA: pa.binary(),
+    oids.BOOL: pa.bool_(),
+    oids.INT8: pa.int64(),
+    oids.TEXT: pa.string(),
+    oids.JSON: pa.string(),
+    oids.FLOAT8: pa.float64(),
+    oids.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
+    oids.BYTEA: pa.binary(),
 }
-_SIZES = {BOOL: 1, INT8: 8, FLOAT8: 8, TIMESTAMPTZ: 8}
 
 
 def fields(*columns: tuple[str, int]) -> tuple[Field, ...]:
-    return tuple(Field(name, oid, _SIZES.get(oid, -1)) for name, oid in columns)
+    return tuple(Field(name, oid, oids.SIZES.get(oid, -1)) for name, oid in columns)
 
 
 def result(tag: str, columns: Sequence[Field], rows: Iterable[Sequence[Any]]) -> Result:

@@ -1,8 +1,9 @@
-"""What CREATE STREAM AS SELECT and INSERT INTO write, and where: validated whole before anything exists."""
+"""The target of CREATE STREAM AS SELECT and INSERT INTO, validated whole before anything exists."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from catalog.acl import Privilege
 from catalog.model import Relation, Schema, Store
@@ -17,9 +18,9 @@ from mvserver.routing.stream_declaration import StreamDeclaration
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.relations import CreateStreamAs, InsertInto
 from mvserver.sql.types import INTEGER_KINDS, Kind, SqlType, parse_type
+from spark_sinks.store_kind import StoreKind
 
 _INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
-FORMATS = ("json",)
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,11 @@ def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Se
         planned, "CREATE CHANGELOG ... AS writes such a result, CREATE MATERIALIZED VIEW ... AS keeps it."
     )
     outputs = [(output.name, output.type) for output in planned.plan.outputs]
-    declaration = stream_declaration.read(statement.properties, outputs)
+    declaration = stream_declaration.read(statement.properties, outputs, services.stores.kinds())
     store = chosen_store(declaration, planned, context, services)
     source_format = planned.source.property("value.format") or "json"
     value_format = declaration.value_format or source_format
-    stream_declaration.check_format(value_format, FORMATS, f"{store.type} that a query writes to")
+    check_written_format(value_format, services.stores.kind(store.type))
     entity = declaration.entity or name.lower()
     continuous.refuse_loop(planned, store, entity, services)
     declaration = from_source(declaration, planned, store, entity, services)
@@ -65,7 +66,7 @@ def chosen_store(
     else:
         store = lookup.store(chosen, Privilege.USAGE, context, services)
     privileges.require(store, Privilege.INSERT, context, services)
-    check_sink_store(store)
+    check_sink_store(store, services)
     return store
 
 
@@ -91,19 +92,18 @@ def insert_target(statement: InsertInto, context: SessionContext, services: Serv
         )
     store, _ = lookup.store_of(sink, services)
     privileges.require_write(sink, store, statement.name.position, context, services)
-    check_sink_store(store)
-    stream_declaration.check_format(
-        sink.property("value.format") or "json", FORMATS, f"{store.type} that a query writes to"
-    )
+    check_sink_store(store, services)
+    check_written_format(sink.property("value.format") or "json", services.stores.kind(store.type))
     return sink
 
 
-def at_least_once(planned: PlannedQuery, context: SessionContext) -> None:
+def at_least_once(planned: PlannedQuery, context: SessionContext, services: Services) -> None:
     """Said at creation, since it cannot be seen later."""
-    if planned.store.type == stream_entity.FILE:
+    kind = services.stores.kind(planned.store.type)
+    if not kind.exactly_once:
         context.notice(
             "records are written at least once",
-            detail="The source is in a store of type FILE: after a failure, records may be written again.",
+            detail=f"The source is in a store of type {kind.name}: after a failure, records may be written again.",
         )
 
 
@@ -124,28 +124,30 @@ def _refuse_aggregation(planned: PlannedQuery, hint: str) -> None:
         )
 
 
-def check_sink_store(store: Store) -> None:
-    if store.type != stream_entity.KAFKA:
+def check_written_format(value_format: str, kind: StoreKind[Any]) -> None:
+    stream_declaration.check_format(value_format, kind.written_formats, f"{kind.name} that a query writes to")
+
+
+def check_sink_store(store: Store, services: Services) -> None:
+    if not services.stores.kind(store.type).written_formats:
+        sinks = " or ".join(kind.name for kind in services.stores.kinds() if kind.written_formats)
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f"writing a query's result to a store of type {store.type} is not supported",
-            hint="Name a store of type KAFKA with the property 'store', or keep the result in a materialized view.",
+            hint=f"Name a store of type {sinks} with the property 'store', or keep the result in a materialized view.",
         )
 
 
 def from_source(
     declaration: StreamDeclaration, planned: PlannedQuery, store: Store, entity: str, services: Services
 ) -> StreamDeclaration:
-    """What is missing to make the topic comes from the source, where both are of one kind."""
-    missing = declaration.partitions is None or declaration.replicas is None
+    """What is missing to make the entity comes from the source, where both are of one kind."""
+    kind = services.stores.kind(store.type)
+    missing = stream_entity.missing(declaration, kind)
     exists = services.stores.client(store).entity_exists(entity) if missing else True
-    if missing and not exists and planned.store.type == store.type:
-        partitions, replicas = stream_entity.partitions_and_replicas(planned.store, planned.entity, services)
-        declaration = replace(
-            declaration,
-            partitions=declaration.partitions or partitions,
-            replicas=declaration.replicas or replicas,
-        )
+    if not exists and planned.store.type == store.type:
+        found = stream_entity.shown(planned.store, planned.entity, missing, services)
+        declaration = declaration.with_defaults(found, kind)
     if declaration.timestamp_format is None:
         declaration = replace(declaration, timestamp_format=planned.source.property("timestamp.format"))
     return declaration

@@ -11,7 +11,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext
-from mvserver.streaming.spark_state import SparkLostError
+from mvserver.streaming.spark.state import SparkLostError
 
 T = TypeVar("T")
 

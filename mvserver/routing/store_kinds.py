@@ -1,9 +1,10 @@
-"""What the statements about stores share: kinds, the properties every kind has, and 'config_file'."""
+"""The common part of statements about stores: kinds, the properties every kind has, and 'config_file'."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from catalog.model import Store
 from mvserver import limits, sqlstates
@@ -12,14 +13,13 @@ from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
 from mvserver.routing.work import Work
 from mvserver.sql.statements.base import Properties, Value
+from spark_sinks.kinds import PLANNED
+from spark_sinks.store_kind import StoreKind
 
-_PLANNED = ("CONFLUENT_KAFKA", "KINESIS", "POSTGRESQL", "SNOWFLAKE", "DATABRICKS")
-_ALIASES = {"access_region": "access.region"}  # the older spelling of the dialect
 
-
-def kind(reader: PropertyReader, services: Services) -> str:
-    """The checked 'type'."""
-    kinds = tuple(services.stores.kinds())
+def kind(reader: PropertyReader, services: Services) -> StoreKind[Any]:
+    """That of the checked 'type'."""
+    kinds = {kind.name: kind for kind in services.stores.kinds()}
     value = reader.text("type")
     if value is None:
         raise SqlError(
@@ -28,8 +28,8 @@ def kind(reader: PropertyReader, services: Services) -> str:
             hint=f"Types are {', '.join(kinds)}.",
         )
     if value.upper() in kinds:
-        return value.upper()
-    known = value.upper() in _PLANNED
+        return kinds[value.upper()]
+    known = any(planned.name == value.upper() for planned in PLANNED)
     raise reader.error(
         "type",
         f"stores of type {value.upper()} are not supported" if known else f'store type "{value}" does not exist',
@@ -38,18 +38,20 @@ def kind(reader: PropertyReader, services: Services) -> str:
     )
 
 
-def checked(kind_: str, given: Properties, base: Mapping[str, str], services: Services) -> tuple[tuple[str, str], ...]:
+def checked(
+    kind_: StoreKind[Any], given: Properties, base: Mapping[str, str], services: Services
+) -> tuple[tuple[str, str], ...]:
     """A store's properties from ``base``, what its 'config_file' says, and the statement, each over the one before."""
-    reader = PropertyReader(given, f"a store of type {kind_}")
+    reader = PropertyReader(given, f"a store of type {kind_.name}")
     reader.take("type")
     file_name = reader.text("config_file")
     merged: dict[str, Value] = dict(base)
     if file_name is not None:
-        merged.update(read_config_file(services.store_config_dir, file_name))
+        merged.update(read_config_file(services.store_config_dir, file_name, kind_.aliases))
     for key in given:
         if key not in ("type", "config_file"):
-            merged[_ALIASES.get(key, key)] = reader.take(key)
-    return services.stores.check_properties(kind_, merged)
+            merged[kind_.aliases.get(key, key)] = reader.take(key)
+    return services.stores.check_properties(kind_.name, merged)
 
 
 def answers(store: Store, services: Services, work: Work) -> None:
@@ -63,7 +65,7 @@ def answers(store: Store, services: Services, work: Work) -> None:
         raise
 
 
-def read_config_file(folder: Path, name: str) -> dict[str, Value]:
+def read_config_file(folder: Path, name: str, aliases: Mapping[str, str]) -> dict[str, Value]:
     """A properties file of the configured folder, ``key = value`` a line: a place for what no statement should show."""
     root = folder.resolve()
     path = (root / name).resolve()
@@ -86,10 +88,10 @@ def read_config_file(folder: Path, name: str) -> dict[str, Value]:
         raise SqlError(
             sqlstates.CONFIG_FILE_ERROR, f'config_file "{name}" cannot be read', detail=f"{cause}."
         ) from error
-    return _parse(text, name)
+    return _parse(text, name, aliases)
 
 
-def _parse(text: str, name: str) -> dict[str, Value]:
+def _parse(text: str, name: str, aliases: Mapping[str, str]) -> dict[str, Value]:
     found: dict[str, Value] = {}
     lines = iter(enumerate(text.splitlines(), start=1))
     for number, line in lines:
@@ -112,7 +114,7 @@ def _parse(text: str, name: str) -> dict[str, Value]:
                 f'config_file "{name}" has the key "{key}" more than once',
                 detail=f"The second one is in line {number}.",
             )
-        key = _ALIASES.get(key, key)
+        key = aliases.get(key, key)
         if key in ("type", "config_file"):
             raise SqlError(
                 sqlstates.CONFIG_FILE_ERROR,

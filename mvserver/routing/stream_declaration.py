@@ -1,9 +1,10 @@
-"""What a stream's columns and WITH list may be: one checked, frozen declaration for CREATE STREAM and its AS SELECT."""
+"""The columns and the WITH list of a stream: one checked, frozen declaration, also for CREATE STREAM AS SELECT."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from catalog.model import Column
 from mvserver import limits, sqlstates
@@ -11,21 +12,21 @@ from mvserver.errors import SqlError
 from mvserver.routing.properties import PropertyReader, text_of
 from mvserver.sql.statements.base import ColumnDefinition, Properties, Value
 from mvserver.sql.types import Kind, SqlType, parse_type
+from spark_sinks.decode.formats import KEY_FORMATS, NAMES_OF_KEYS, NAMES_OF_VALUES, PLANNED, VALUE_FORMATS
+from spark_sinks.kinds import entity_properties, planned_entity_properties
+from spark_sinks.store_kind import EntityProperty, StoreKind
 
-KNOWN = (
-    "store", "topic", "value.format", "timestamp", "timestamp.format", "key.format", "key.type", "topic.partitions",
-    "topic.replicas", "kafka.topic.*", "source.deserialization.error.handling",
-)  # fmt: skip
+_OWN = ("store", "topic", "value.format", "timestamp", "timestamp.format", "key.format", "key.type")
+_ERRORS = "source.deserialization.error.handling"
 
 _KEY_KINDS = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE, Kind.VARCHAR)
 _EVENT_TIME_KINDS = (Kind.BIGINT, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ)
-_ALL_FORMATS = ("json", "csv", "parquet", "avro", "protobuf", "primitive")
 _ERROR_HANDLING = ("TERMINATE", "IGNORE", "IGNORE_AND_LOG")
 
 
 @dataclass(frozen=True)
 class StreamDeclaration:
-    """``None`` is what the statement leaves to a default. ``topic_configs`` keep their prefix ``kafka.topic.``."""
+    """``None`` is what the statement leaves to a default. ``entity_properties`` are of an entity that is to be made."""
 
     store: str | None
     entity: str | None
@@ -34,15 +35,12 @@ class StreamDeclaration:
     timestamp_format: str | None
     key_format: str | None
     key_type: str | None
-    partitions: int | None
-    replicas: int | None
-    topic_configs: dict[str, Value] = field(default_factory=dict)
-    error_handling: str | None = None
+    entity_properties: Mapping[str, Value]
+    error_handling: str | None
 
-    def entity_properties(self) -> dict[str, Value]:
-        """What the statement says about an entity that is to be made."""
-        numbers = (("topic.partitions", self.partitions), ("topic.replicas", self.replicas))
-        return {**{key: number for key, number in numbers if number is not None}, **self.topic_configs}
+    def with_defaults(self, defaults: Mapping[str, Value], kind: StoreKind[Any]) -> StreamDeclaration:
+        """The same, with entity properties that the statement left out."""
+        return replace(self, entity_properties=kind.in_order({**defaults, **self.entity_properties}))
 
     def kept(self, value_format: str) -> tuple[tuple[str, str], ...]:
         """The properties that the catalog keeps with the relation."""
@@ -52,8 +50,8 @@ class StreamDeclaration:
             ("timestamp.format", self.timestamp_format or "sql"),
             ("key.format", self.key_format),
             ("key.type", self.key_type),
-            ("source.deserialization.error.handling", self.error_handling),
-            *self.entity_properties().items(),
+            (_ERRORS, self.error_handling),
+            *self.entity_properties.items(),
         ]
         return tuple((key, text_of(value)) for key, value in pairs if value is not None)
 
@@ -61,33 +59,33 @@ class StreamDeclaration:
 def read(
     properties: Properties,
     columns: Sequence[tuple[str, SqlType]],
+    kinds: Sequence[StoreKind[Any]],
     *,
     what: str = "a stream",
     also_known: Sequence[str] = (),
 ) -> StreamDeclaration:
     """Checks all that can be told without the store; 22023, 42703, 42804 or 0A000 at the property."""
     reader = PropertyReader(properties, what)
+    of_entities = entity_properties(kinds)
     declaration = StreamDeclaration(
         store=reader.text("store"),
         entity=reader.text("topic"),
-        value_format=_format(reader, "value.format"),
+        value_format=_format(reader, "value.format", kinds),
         timestamp=_timestamp(reader, columns),
         timestamp_format=reader.choice("timestamp.format", ("sql", "iso8601")),
-        key_format=_key_format(reader),
+        key_format=key_format(reader),
         key_type=reader.text("key.type"),
-        partitions=reader.count("topic.partitions"),
-        replicas=reader.count("topic.replicas"),
-        topic_configs=reader.take_prefixed("kafka.topic."),
-        error_handling=reader.choice("source.deserialization.error.handling", _ERROR_HANDLING),
+        entity_properties=_entity_properties(reader, of_entities),
+        error_handling=reader.choice(_ERRORS, _ERROR_HANDLING),
     )
     for key in ("key.columns", "value.columns.exclude"):
         reader.refuse(key, "The key of written records cannot be chosen.")
-    for key in ("topic.shards", "kinesis.shards"):
-        reader.refuse(key, "There are no stores of type KINESIS yet.")
-    for key in ("key.descriptor.name", "value.descriptor.name"):
-        reader.refuse(key, "Formats are json, csv and, in stores of type FILE, parquet.")
+    for kind, planned in planned_entity_properties(kinds):
+        reader.refuse(planned.name, f"There are no stores of type {kind} yet.")
+    for key in (key for format_ in PLANNED for key in format_.properties):
+        reader.refuse(key, _formats_hint(kinds))
     reader.refuse("enable.upsert.mode", "It is a property of changelogs.")
-    reader.end((*KNOWN, *(key for key in also_known if key not in KNOWN)))
+    reader.end(tuple(dict.fromkeys((*_OWN, *(known.name for known in of_entities), _ERRORS, *also_known))))
     _check_key(declaration, properties)
     return declaration
 
@@ -126,15 +124,15 @@ def _check_fields(column: str, kind: SqlType) -> None:
             _check_fields(column, part)
 
 
-def required_format(given: str | None, allowed: Sequence[str], relation: str, kind: str) -> str:
+def required_format(given: str | None, kind: StoreKind[Any], relation: str) -> str:
     """Of a relation that is declared: it must say how its records are written, in a format that its store has."""
     if given is None:
         raise SqlError(
             sqlstates.INVALID_PARAMETER_VALUE,
             f'a {relation} needs the property "value.format"',
-            hint=f"Formats are {', '.join(allowed)}.",
+            hint=f"Formats are {', '.join(kind.formats)}.",
         )
-    check_format(given, allowed, kind)
+    check_format(given, kind.formats, kind.name)
     return given
 
 
@@ -154,25 +152,46 @@ def _storable(type_: SqlType) -> bool:
     return all(map(_storable, [*inner, *(part for _, part in type_.fields)]))
 
 
-def _format(reader: PropertyReader, key: str) -> str | None:
-    value = reader.choice(key, _ALL_FORMATS)
-    if value in ("avro", "protobuf", "primitive"):
+def _entity_properties(reader: PropertyReader, known: Sequence[EntityProperty]) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for each in known:
+        if each.prefix is not None:
+            found.update(reader.take_prefixed(each.prefix))
+        elif (value := reader.count(each.name) if each.is_count else reader.take(each.name)) is not None:
+            found[each.name] = value
+    return found
+
+
+def _formats_hint(kinds: Sequence[StoreKind[Any]]) -> str:
+    """All formats; those that not every kind of stores has, with the kinds that have them."""
+    names = dict.fromkeys(name for kind in kinds for name in kind.formats)
+    having = {name: [kind.name for kind in kinds if name in kind.formats] for name in names}
+    everywhere = ", ".join(name for name, those in having.items() if len(those) == len(kinds))
+    others = [
+        f"in stores of type {', '.join(those)}, {name}" for name, those in having.items() if len(those) < len(kinds)
+    ]
+    return f"Formats are {' and, '.join((everywhere, *others))}."
+
+
+def _format(reader: PropertyReader, key: str, kinds: Sequence[StoreKind[Any]]) -> str | None:
+    value = reader.choice(key, NAMES_OF_VALUES)
+    if value is not None and value not in VALUE_FORMATS:
         raise reader.error(
             key,
             f'{key} "{value}" is not supported',
-            hint="Formats are json, csv and, in stores of type FILE, parquet.",
+            hint=_formats_hint(kinds),
             sqlstate=sqlstates.FEATURE_NOT_SUPPORTED,
         )
     return value
 
 
-def _key_format(reader: PropertyReader) -> str | None:
-    value = reader.choice("key.format", ("primitive", "json", "avro", "protobuf"))
-    if value in ("avro", "protobuf"):
+def key_format(reader: PropertyReader) -> str | None:
+    value = reader.choice("key.format", NAMES_OF_KEYS)
+    if value is not None and value not in KEY_FORMATS:
         raise reader.error(
             "key.format",
             f'key.format "{value}" is not supported',
-            hint="Formats of a key are primitive and json.",
+            hint=f"Formats of a key are {' and '.join(KEY_FORMATS)}.",
             sqlstate=sqlstates.FEATURE_NOT_SUPPORTED,
         )
     return value

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
 from catalog.acl import Privilege
 from catalog.model import Store
 from mvserver import sqlstates
@@ -11,16 +14,30 @@ from mvserver.routing.ports import Services
 from mvserver.routing.stream_declaration import StreamDeclaration
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements.base import Properties
+from mvserver.sql.statements.base import Properties, Value
+from spark_sinks.kinds import PLANNED, entity_properties
+from spark_sinks.store_kind import EntityProperty, StoreKind, check_entity_properties
 
-KAFKA = "KAFKA"
-FILE = "FILE"
+
+def check_properties(
+    store: Store, given: Iterable[str], services: Services, position: Callable[[str], int | None] = lambda key: None
+) -> None:
+    """Refuses the properties that no entity of the store has."""
+    planned = (known for kind in PLANNED for known in kind.entity_properties)
+    known = (*entity_properties(services.stores.kinds()), *planned)
+    check_entity_properties(services.stores.kind(store.type), given, known, position)
 
 
-def partitions_and_replicas(store: Store, entity: str, services: Services) -> tuple[int, int]:
-    """Of an existing topic."""
+def missing(declaration: StreamDeclaration, kind: StoreKind[Any]) -> Sequence[EntityProperty]:
+    """What the statement does not say, and without which no entity is made."""
+    return [p for p in kind.entity_properties if p.required and p.name not in declaration.entity_properties]
+
+
+def shown(store: Store, entity: str, properties: Iterable[EntityProperty], services: Services) -> dict[str, Value]:
+    """These properties of an existing entity."""
     details = dict(services.stores.client(store).describe_entity(entity).details)
-    return int(details["partitions"]), int(details["replicas"])
+    texts = {p: details[p.shown_as] for p in properties if p.shown_as is not None}
+    return {p.name: int(text) if p.is_count else text for p, text in texts.items()}
 
 
 def ensure(
@@ -37,26 +54,24 @@ def ensure(
     Called inside the transaction that adds the stream: so no other statement can take up the entity between its making
     and, should this statement fail, its removal.
     """
-    if store.type == FILE:
-        _refuse_topic_properties(declaration, properties)
-    client = services.stores.client(store)
+    wanted = dict(declaration.entity_properties)
+    check_properties(store, wanted, services, properties.position)
+    kind, client = services.stores.kind(store.type), services.stores.client(store)
     if client.entity_exists(entity):
-        if store.type == KAFKA:
-            _check_equal(store, entity, declaration, properties, services)
-        else:
-            client.describe_entity(entity)  # which refuses a link out of the store's root
+        _check_equal(store, entity, wanted, properties, services)
         return
+    if not kind.creates_entities:
+        raise SqlError(sqlstates.UNDEFINED_OBJECT, f'entity "{entity}" does not exist in store "{store.name}"')
     privileges.require(store, Privilege.CREATE, context, services)
-    wanted = declaration.entity_properties()
-    if store.type == KAFKA:
-        missing = [key for key in ("topic.partitions", "topic.replicas") if key not in wanted]
-        if missing:
-            raise SqlError(
-                sqlstates.INVALID_PARAMETER_VALUE,
-                f'entity "{entity}" does not exist in store "{store.name}", and cannot be created without '
-                + " and ".join(f'"{key}"' for key in missing),
-                hint="Add 'topic.partitions' and 'topic.replicas' to create it, or name an existing one with 'topic'.",
-            )
+    left_out = missing(declaration, kind)
+    if left_out:
+        required = " and ".join(f"'{p.name}'" for p in kind.entity_properties if p.required)
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'entity "{entity}" does not exist in store "{store.name}", and cannot be created without '
+            + " and ".join(f'"{p.name}"' for p in left_out),
+            hint=f"Add {required} to create it, or name an existing one with 'topic'.",
+        )
     client.check_create_entity(entity, wanted)
     work.effect(
         f'entity "{entity}" in store "{store.name}"',
@@ -72,31 +87,20 @@ def _remove_unused(store: Store, entity: str, services: Services) -> None:
             services.stores.client(store).drop_entity(entity, {})
 
 
-def _refuse_topic_properties(declaration: StreamDeclaration, properties: Properties) -> None:
-    for key in declaration.entity_properties():
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            f'property "{key}" is not supported for a store of type FILE',
-            hint="An entity of such a store is a directory; it has no partitions, replicas or topic settings.",
-            position=properties.position(key),
-        )
-
-
 def _check_equal(
-    store: Store, entity: str, declaration: StreamDeclaration, properties: Properties, services: Services
+    store: Store, entity: str, wanted: dict[str, Value], properties: Properties, services: Services
 ) -> None:
     """The number of partitions is a promise about order, so a difference is never passed over."""
-    if declaration.partitions is None and declaration.replicas is None:
+    known = services.stores.kind(store.type).entity_properties
+    compared = [p for p in known if p.shown_as is not None and p.name in wanted]
+    if known and not compared:
         return
-    partitions, replicas = partitions_and_replicas(store, entity, services)
-    for key, given, found in (
-        ("topic.partitions", declaration.partitions, partitions),
-        ("topic.replicas", declaration.replicas, replicas),
-    ):
-        if given is not None and given != found:
+    found = shown(store, entity, compared, services)  # which refuses, too, what is no entity to be read
+    for key, value in found.items():
+        if wanted[key] != value:
             raise SqlError(
                 sqlstates.INVALID_PARAMETER_VALUE,
-                f'property "{key}" is {given}, but entity "{entity}" has {found}',
+                f'property "{key}" is {wanted[key]}, but entity "{entity}" has {value}',
                 hint="Leave the property out to use the entity as it is.",
                 position=properties.position(key),
             )

@@ -1,4 +1,4 @@
-"""What a materialized view will be, validated whole before anything of it exists."""
+"""The declaration of a materialized view, validated whole before anything of it exists."""
 
 from __future__ import annotations
 

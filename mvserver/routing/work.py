@@ -1,4 +1,4 @@
-"""What a statement does beyond the catalog's transaction: effects to take back on an error, actions after the commit.
+"""Effects of a statement outside the catalog: those to take back on an error, and actions after the commit.
 
 A statement is wholly there or wholly gone, in the stores as in the catalog. An effect is therefore registered with its
 opposite; when a later step fails, the opposites run in reverse. The engine is told when everything is durable.

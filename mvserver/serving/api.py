@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
+from mvserver.dialect.signals import Signal
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, PlainRows, Result
+from mvserver.front import Field, PlainRows, Result
 from mvserver.sql.statements.queries import Pull
 
 
@@ -96,9 +97,6 @@ class Comparison:
     operator: str  # = < <= > >=
     constant: int | str | None = None
     parameter: int = 0
-
-
-Signal = Literal["cancel", "terminate"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

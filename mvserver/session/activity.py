@@ -1,4 +1,4 @@
-"""What a session is doing, as pg_stat_activity shows it."""
+"""The activity of a session, as pg_stat_activity shows it."""
 
 from __future__ import annotations
 

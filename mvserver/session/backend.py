@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from catalog.model import Role
+from catalog.refusals import no_connect
 from mvserver import sqlstates
-from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Startup
+from mvserver.errors import SqlError, fatal
+from mvserver.front import Startup
 from mvserver.session.context import SessionContext
 from mvserver.session.registry import ConnectionLimits, SessionRegistry
 from mvserver.session.services import SessionServices
 from mvserver.session.session import Session
-from mvserver.session.settings import Settings, parse_options
+from mvserver.session.settings.settings import SessionSettings, parse_options
 from mvserver.session.state import SessionState
 
 _NOT_SETTINGS = frozenset({"user", "database", "options", "replication"})
 
 
 class SessionBackend:
-    """Implements ``mvserver.pgwire.backend.Backend``."""
+    """Implements ``mvserver.front.Backend``."""
 
     def __init__(self, services: SessionServices) -> None:
         self._services = services
@@ -54,16 +55,11 @@ class SessionBackend:
             )
         allowed = directory.may_connect(role.name, startup.database)
         if allowed is None:
-            raise SqlError(
-                sqlstates.INVALID_CATALOG_NAME, f'database "{startup.database}" does not exist', severity="FATAL"
-            )
+            raise fatal(sqlstates.INVALID_CATALOG_NAME, f'database "{startup.database}" does not exist')
         if not allowed:
-            raise SqlError(
-                sqlstates.INSUFFICIENT_PRIVILEGE,
-                f'permission denied for database "{startup.database}"',
-                detail="User does not have CONNECT privilege.",
-                severity="FATAL",
-            )
+            refused = no_connect(startup.database)
+            refused.severity = "FATAL"
+            raise refused
         return role
 
     def _limits(self, role: Role) -> ConnectionLimits:
@@ -73,8 +69,8 @@ class SessionBackend:
         own = role.connection_limit if role.connection_limit >= 0 else None
         return ConnectionLimits(self._services.unreserved_connections, own)
 
-    def _settings(self, startup: Startup, role: Role, context: SessionContext) -> Settings:
-        settings = Settings(
+    def _settings(self, startup: Startup, role: Role, context: SessionContext) -> SessionSettings:
+        settings = SessionSettings(
             {
                 **self._services.setting_defaults,
                 "role": "none",

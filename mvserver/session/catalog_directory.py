@@ -1,4 +1,4 @@
-"""Who may connect and which query keeps a view, read from the catalog and remembered until it changes."""
+"""Roles that may connect and queries that keep views, read from the catalog and remembered until it changes."""
 
 from __future__ import annotations
 

@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Result
+from mvserver.front import Field, Result
 from mvserver.session.applications import Application
 from mvserver.session.clock import StatementClock
 from mvserver.session.copy_in import CopyCommands
-from mvserver.session.cursor_commands import CursorCommands
-from mvserver.session.pulls import PullRunner
+from mvserver.session.cursors.cursor_commands import CursorCommands
+from mvserver.session.reads.pulls import PullRunner
 from mvserver.session.results import text_fields, text_rows
 from mvserver.session.routed import RoutedRunner
-from mvserver.session.setting_table import SETTINGS
-from mvserver.session.setting_values import boolean, isolation
-from mvserver.session.settings import canonical
+from mvserver.session.settings.setting_table import SETTINGS
+from mvserver.session.settings.setting_values import boolean, isolation
+from mvserver.session.settings.settings import canonical
 from mvserver.session.state import SessionState
 from mvserver.sql.statements.base import Statement
 from mvserver.sql.statements.copying import CopyFrom

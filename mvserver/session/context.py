@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mvserver.pgwire.backend import Notice
+from mvserver.front import Notice
 from mvserver.serving.api import PullScope
-from mvserver.session.setting_values import split_identifiers
+from mvserver.session.settings.setting_values import split_identifiers
 
 
 def _no_session() -> PullScope:

@@ -12,9 +12,9 @@ from typing import TypeVar
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError, raise_instead
-from mvserver.pgwire.backend import Result
-from mvserver.routing.copying import CopyTarget, too_much
+from mvserver.front import Result
 from mvserver.session.clock import StatementClock
+from mvserver.session.copies import CopyTarget, too_much
 from mvserver.session.state import SessionState
 from mvserver.sql.statements.copying import CopyFrom
 
@@ -69,7 +69,7 @@ class CopyCommands:
 
 
 class CopyReceiver:
-    """Implements ``mvserver.pgwire.backend.CopyIn``. The clock runs until the end, also while the client is silent."""
+    """Implements ``mvserver.front.CopyIn``. The clock runs until the end, also while the client is silent."""
 
     def __init__(
         self,

@@ -12,19 +12,19 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Postponed, Result
+from mvserver.front import Field, Postponed, Result
 from mvserver.serving.api import PlanRequest, PullPlan, ReadsStream
 from mvserver.session import kinds
 from mvserver.session.clock import StatementClock
 from mvserver.session.commands import Commands
 from mvserver.session.copy_in import CopyCommands
-from mvserver.session.cursor_commands import CursorCommands
-from mvserver.session.cursors import Cursor
+from mvserver.session.cursors.cursor_commands import CursorCommands
+from mvserver.session.cursors.cursors import Cursor
 from mvserver.session.parameter_types import oid_of_name, type_of_oid
 from mvserver.session.portals import Portal
 from mvserver.session.prepared import PreparedStatement, without_tree
-from mvserver.session.pulls import PullRunner, bare, refuse_changed
-from mvserver.session.pushes import PushRunner
+from mvserver.session.reads.pulls import PullRunner, bare, refuse_changed
+from mvserver.session.reads.pushes import PushRunner
 from mvserver.session.routed import RoutedRunner
 from mvserver.session.state import SessionState
 from mvserver.sql.statements.base import Statement

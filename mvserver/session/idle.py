@@ -1,4 +1,4 @@
-"""How long a client may leave its session alone: in a transaction, which holds up merges, and outside of one."""
+"""The time-outs of sessions that their clients leave alone: in a transaction, which holds up merges, and outside."""
 
 from __future__ import annotations
 

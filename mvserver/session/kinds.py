@@ -1,11 +1,10 @@
-"""What a statement means to a transaction: which end it, which only read, which take effect at COMMIT; their tags."""
+"""The kinds of statements for a transaction: those that end it, only read, or take effect at COMMIT; their tags."""
 
 from __future__ import annotations
 
 import re
 
-from mvserver.routing.kinds import Kind, row_of
-from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.base import Kind, Statement
 from mvserver.sql.statements.copying import CopyFrom
 from mvserver.sql.statements.namespaces import CreateDatabase, CreateSchema, DropDatabase, DropSchema
 from mvserver.sql.statements.privileges import AlterOwner
@@ -69,7 +68,7 @@ _MAKES_RELATIONS = (CreateStream, CreateStreamAs, CreateChangelog, CreateChangel
 
 def takes_effect(statement: Statement) -> bool:
     """True where it changes the catalog, a store or a query: what a transaction block keeps until COMMIT."""
-    return row_of(statement).kind in (Kind.DDL, Kind.CONTINUOUS)
+    return statement.kind_of_statement in (Kind.DDL, Kind.CONTINUOUS)
 
 
 def writes(statement: Statement) -> bool:
@@ -78,7 +77,7 @@ def writes(statement: Statement) -> bool:
 
 
 def is_session_statement(statement: Statement) -> bool:
-    return row_of(statement).kind is Kind.SESSION
+    return statement.kind_of_statement is Kind.SESSION
 
 
 def command_tag(statement: Statement) -> str:

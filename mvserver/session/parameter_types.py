@@ -4,36 +4,20 @@ from __future__ import annotations
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.types import oids
 from mvserver.sql.types import Kind, SqlType, parse_type
-
-_OIDS = {
-    Kind.BOOLEAN: 16,
-    Kind.VARBINARY: 17,
-    Kind.BIGINT: 20,
-    Kind.TINYINT: 21,
-    Kind.SMALLINT: 21,
-    Kind.INTEGER: 23,
-    Kind.VARCHAR: 25,
-    Kind.FLOAT: 700,
-    Kind.DOUBLE: 701,
-    Kind.DATE: 1082,
-    Kind.TIME: 1083,
-    Kind.TIMESTAMP: 1114,
-    Kind.TIMESTAMP_LTZ: 1184,
-    Kind.INTERVAL: 1186,
-    Kind.DECIMAL: 1700,
-}
+from mvserver.types import oids
 
 _NAMES = {
-    16: "boolean", 17: "bytea", 18: "text", 19: "text", 20: "bigint", 21: "smallint", 23: "integer", 25: "text",
-    26: "bigint", 114: "text", 700: "real", 701: "double precision", 705: "text", 1042: "text", 1043: "text",
-    1082: "date", 1083: "time", 1114: "timestamp", 1184: "timestamptz", 1186: "interval", 1700: "numeric",
-    2950: "uuid", 3802: "text",
+    oids.BOOL: "boolean", oids.BYTEA: "bytea", oids.CHAR: "text", oids.NAME: "text", oids.INT8: "bigint",
+    oids.INT2: "smallint", oids.INT4: "integer", oids.TEXT: "text", oids.OID: "bigint", oids.JSON: "text",
+    oids.FLOAT4: "real", oids.FLOAT8: "double precision", oids.UNKNOWN: "text", oids.BPCHAR: "text",
+    oids.VARCHAR: "text", oids.DATE: "date", oids.TIME: "time", oids.TIMESTAMP: "timestamp",
+    oids.TIMESTAMPTZ: "timestamptz", oids.INTERVAL: "interval", oids.NUMERIC: "numeric", oids.UUID: "uuid",
+    oids.JSONB: "text",
 }  # fmt: skip
 
 
-_OWN_OIDS = {"uuid": 2950, "json": 114, "jsonb": 3802, "oid": 26}
+_OWN_OIDS = {"uuid": oids.UUID, "json": oids.JSON, "jsonb": oids.JSONB, "oid": oids.OID}
 """Of types that no column is declared with."""
 
 
@@ -47,8 +31,8 @@ def oid_of_name(text: str) -> int:
 
 
 def _oid_of_type(declared: SqlType) -> int:
-    oid = _OIDS.get(declared.kind)
-    if oid is None:
+    oid = declared.kind.row.oid
+    if oid is None or declared.is_nested or declared.kind is Kind.NULL:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f"parameters of type {declared} are not supported",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.session.cursors import Cursor
+from mvserver.session.cursors.cursors import Cursor
 from mvserver.session.prepared import PreparedStatement
 
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.front import Field
 from mvserver.pgcatalog.static_data import type_spellings
-from mvserver.pgwire.backend import Field
 from mvserver.session.held_memory import Bounds, HeldMemory, HeldShare
 from mvserver.sql.statements.base import Statement
 from mvserver.sql.statements.cursors import DeclareCursor

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Startup
+from mvserver.front import Startup
 from mvserver.session.session import Session
 
 

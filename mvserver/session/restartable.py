@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from mvserver.pgwire.backend import Postponed, Result
+from mvserver.front import Postponed, Result
 
 
 class Restartable:

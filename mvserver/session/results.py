@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError, raise_instead
-from mvserver.pgwire.backend import Field, Result
+from mvserver.front import Field, Result
 from mvserver.session.clock import StatementClock
 from mvserver.session.held_memory import Bounds, HeldMemory, HeldShare
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
+from mvserver.front import Result
 from mvserver.session import kinds
 from mvserver.session.clock import StatementClock
 from mvserver.session.results import DiscardOnClose, WatchedBatches

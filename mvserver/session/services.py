@@ -1,4 +1,4 @@
-"""What the session room is given: its neighbours, as the few calls it makes of them."""
+"""The neighbours of the session room, as the few calls it makes of them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any, Protocol
 
 from catalog.model import Role
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Field, Result
-from mvserver.routing.copying import CopyTarget
+from mvserver.front import Field, Result
 from mvserver.serving.api import PullService
 from mvserver.session.context import SessionContext
-from mvserver.session.cursor_rows import cursor_memory
+from mvserver.session.copies import CopyTarget
+from mvserver.session.cursors.cursor_rows import cursor_memory
 from mvserver.session.deadlines import Deadlines
 from mvserver.session.held_memory import HeldMemory
 from mvserver.session.large_texts import LargeTexts
 from mvserver.session.prepared import prepared_memory
+from mvserver.session.reads.watchdog import Watchdog
 from mvserver.session.results import spool_memory
-from mvserver.session.watchdog import Watchdog
 from mvserver.sql.statements.base import Statement
 from mvserver.sql.statements.copying import CopyFrom
 from mvserver.streaming.api import PresentEnds, QueryStatus

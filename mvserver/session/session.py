@@ -15,14 +15,14 @@ from typing import Any
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError, raise_instead
+from mvserver.front import Field, KeptRows, Notice, Postponed, Result, StatementDescription
 from mvserver.observability import loggable_sql, session_id_var
-from mvserver.pgwire.backend import Field, KeptRows, Notice, Postponed, Result, StatementDescription
 from mvserver.session.activity import Activity
 from mvserver.session.clock import USER_REQUEST, StatementClock
 from mvserver.session.dispatch import Dispatcher
-from mvserver.session.extensions import ExtensionCalls
 from mvserver.session.idle import IdleWatch
-from mvserver.session.look_ups import LookUp, LookUps
+from mvserver.session.plugins.extensions import ExtensionCalls
+from mvserver.session.reads.look_ups import LookUp, LookUps
 from mvserver.session.restartable import Restartable
 from mvserver.session.state import SessionState
 from mvserver.sql.statements.base import Statement
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class Session:
-    """Implements ``mvserver.pgwire.backend.WireSession``, ``AnswersAtOnce``, ``LooksUp`` and ``StopsReading``."""
+    """Implements ``mvserver.front.ClientSession``, ``AnswersAtOnce``, ``LooksUp`` and ``StopsReading``."""
 
     def __init__(self, session_id: int, state: SessionState, on_close: Callable[[], None] = lambda: None) -> None:
         self.id = session_id

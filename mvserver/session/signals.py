@@ -1,4 +1,4 @@
-"""What one session may do to another: pg_cancel_backend and pg_terminate_backend."""
+"""Signals from one session to another: pg_cancel_backend and pg_terminate_backend."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from mvserver import sqlstates
+from mvserver.dialect.signals import Signal
 from mvserver.errors import SqlError
-from mvserver.pgwire.backend import Result
-from mvserver.serving.api import Signal
+from mvserver.front import Result
 from mvserver.session.state import SessionState
 
 _WHAT = {"cancel": ("cancel", "query", "canceled"), "terminate": ("terminate", "process", "terminated")}

@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from catalog.model import Role
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.front import Startup
 from mvserver.pgcatalog.settings_table import DEFAULTS
-from mvserver.pgwire.backend import Startup
 from mvserver.quoting import quoted
 from mvserver.serving.api import PullScope
 from mvserver.session.clock import StatementClock
 from mvserver.session.context import SessionContext
-from mvserver.session.cursors import Cursors
+from mvserver.session.cursors.cursors import Cursors
 from mvserver.session.held_memory import HeldShare
 from mvserver.session.portals import Portals
 from mvserver.session.prepared import PreparedStatements
 from mvserver.session.services import OpenSessions, SessionServices
-from mvserver.session.settings import Settings
-from mvserver.session.transactions import Place, Restore, Transaction
+from mvserver.session.settings.settings import SessionSettings
+from mvserver.session.transactions import NameScope, Restore, Transaction
 
 
 @dataclass
@@ -28,7 +28,7 @@ class SessionState:
     session_id: int
     services: SessionServices
     startup: Startup
-    settings: Settings
+    settings: SessionSettings
     context: SessionContext
     role: Role  # who has logged in
     sessions: OpenSessions
@@ -105,8 +105,8 @@ class SessionState:
             self.settings.fix("is_superuser", "on" if self._current_role.superuser else "off")
 
     # --- names ------------------------------------------------------------------------------------------------------
-    def place(self) -> Place:
-        return Place(self.context.database, self.context.schema, self.context.store, self.context.role)
+    def place(self) -> NameScope:
+        return NameScope(self.context.database, self.context.schema, self.context.store, self.context.role)
 
     def scope(self) -> PullScope:
         if self._scope is None:
@@ -129,7 +129,7 @@ class SessionState:
         if path:
             self.context.schema = path[0]
 
-    def follow_place(self, before: Place) -> None:
+    def follow_place(self, before: NameScope) -> None:
         """After USE: the schema it names becomes the search path; another database begins at its ``public``."""
         after = self.place()
         if (after.database, after.schema) != (before.database, before.schema):
@@ -155,7 +155,7 @@ class SessionState:
         self.go_to(self._home)
         self.publish()
 
-    def go_to(self, place: Place) -> None:
+    def go_to(self, place: NameScope) -> None:
         """Its role counts until the settings are published again: for what COMMIT carries out."""
         self.context.database, self.context.schema, self.context.store = place.database, place.schema, place.store
         self.context.role = place.role

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.routing.copying import CopyTarget
 from mvserver.session.applications import Application
-from mvserver.session.settings import SettingsState
+from mvserver.session.copies import CopyTarget
+from mvserver.session.settings.settings import SettingsState
 from mvserver.sql.statements.base import Statement
 
 
@@ -30,7 +30,7 @@ PINNING = frozenset({"repeatable read", "serializable"})
 
 
 @dataclass(frozen=True)
-class Place:
+class NameScope:
     """Where names resolve and as whom: what USE and SET ROLE change, and ROLLBACK takes back."""
 
     database: str
@@ -44,7 +44,7 @@ class Restore:
     """What a transaction or savepoint goes back to."""
 
     settings: SettingsState
-    place: Place
+    place: NameScope
     cursors: int = 0  # how many had been declared
 
 
@@ -66,7 +66,7 @@ class Transaction:
     of_text: bool = False  # an implicit transaction of several statements of one text
     started: dt.datetime | None = None  # what now() says in it
     queue: list[Statement] = field(default_factory=list)  # what waits for COMMIT
-    queue_place: Place | None = None  # where it was given
+    queue_place: NameScope | None = None  # where it was given
     copies: list[CopyTarget] = field(default_factory=list)  # records that COMMIT writes
     application: Application | None = None  # the block is one
     _start: Restore | None = None
@@ -148,7 +148,7 @@ class Transaction:
                 "current transaction is aborted, commands ignored until end of transaction block",
             )
 
-    def enqueue(self, statement: Statement, place: Place) -> None:
+    def enqueue(self, statement: Statement, place: NameScope) -> None:
         if len(self.queue) >= limits.QUEUED_STATEMENTS_MAX:
             raise SqlError(
                 sqlstates.PROGRAM_LIMIT_EXCEEDED,

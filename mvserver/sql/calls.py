@@ -7,19 +7,17 @@ parser neither knows nor renames any. Only forms with a grammar of their own are
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.sql.cursor import Cursor
 from mvserver.sql.lexer import IDENTIFIER, NUMBER, STRING, WORD, Token
 from mvserver.sql.names import RESERVED
 from mvserver.sql.nodes import at, data_type
 from mvserver.sql.typenames import cast_type, type_name
-
-if TYPE_CHECKING:
-    from mvserver.sql.expressions import ExpressionParser
 
 WITHOUT_BRACKETS = frozenset(
     {
@@ -33,7 +31,20 @@ USE_IN = "Use IN with a list of values."
 _OPERATOR_LEVEL = 7  # above IN and the comparisons: POSITION(a IN b)
 
 
-def without_brackets(parser: ExpressionParser, token: Token) -> exp.Expression:
+class Expressions(Protocol):
+    """The reader of expressions that calls and windows stand among."""
+
+    @property
+    def cursor(self) -> Cursor: ...
+
+    def expression(self, power: int = 0) -> exp.Expression:
+        """The next expression, as far as operators bind more strongly than ``power``."""
+
+    def unit(self) -> str | None:
+        """A unit of time, singular and upper-case, or None when none follows."""
+
+
+def without_brackets(parser: Expressions, token: Token) -> exp.Expression:
     """CURRENT_TIMESTAMP and its like, which are functions without brackets."""
     cursor = parser.cursor
     cursor.advance()
@@ -55,7 +66,7 @@ def without_brackets(parser: ExpressionParser, token: Token) -> exp.Expression:
     return at(exp.Anonymous(this=token.text, expressions=arguments), token)
 
 
-def qualified_call(parser: ExpressionParser, tokens: list[Token]) -> exp.Expression:
+def qualified_call(parser: Expressions, tokens: list[Token]) -> exp.Expression:
     """A call whose name has a schema; only pg_catalog has functions."""
     if len(tokens) == 1:
         return call(parser, tokens[0], read_name=False)
@@ -65,7 +76,7 @@ def qualified_call(parser: ExpressionParser, tokens: list[Token]) -> exp.Express
     return call(parser, tokens[-1], read_name=False)
 
 
-def call(parser: ExpressionParser, token: Token, *, read_name: bool = True) -> exp.Expression:
+def call(parser: Expressions, token: Token, *, read_name: bool = True) -> exp.Expression:
     """``name(...)`` with what may follow the bracket; the cursor is at the name, or at the bracket."""
     cursor = parser.cursor
     word = token.text if token.kind is WORD else ""
@@ -81,7 +92,7 @@ def call(parser: ExpressionParser, token: Token, *, read_name: bool = True) -> e
     return _followed(parser, result, token)
 
 
-def _arguments(parser: ExpressionParser) -> list[exp.Expression]:
+def _arguments(parser: Expressions) -> list[exp.Expression]:
     """Arguments of an ordinary call and the closing bracket."""
     cursor = parser.cursor
     if cursor.accept_operator(")"):
@@ -106,7 +117,7 @@ def _arguments(parser: ExpressionParser) -> list[exp.Expression]:
     return [at(exp.Distinct(expressions=items), start)] if distinct else items
 
 
-def _argument(parser: ExpressionParser) -> exp.Expression:
+def _argument(parser: Expressions) -> exp.Expression:
     cursor = parser.cursor
     if cursor.at_name() and cursor.peek().text in ("=>", ":="):
         raise cursor.not_supported("named arguments are not supported", hint="Give the arguments by position.")
@@ -115,7 +126,7 @@ def _argument(parser: ExpressionParser) -> exp.Expression:
     return parser.expression()
 
 
-def _followed(parser: ExpressionParser, result: exp.Expression, token: Token) -> exp.Expression:
+def _followed(parser: Expressions, result: exp.Expression, token: Token) -> exp.Expression:
     """FILTER, and what cannot follow a call in a continuous query."""
     cursor = parser.cursor
     if cursor.current.kind is not WORD:
@@ -143,7 +154,7 @@ def _followed(parser: ExpressionParser, result: exp.Expression, token: Token) ->
     return result
 
 
-def _within_group(parser: ExpressionParser) -> exp.Order:
+def _within_group(parser: Expressions) -> exp.Order:
     """``WITHIN GROUP (ORDER BY ...)``; where NULLs would stand makes no difference, since none is looked at."""
     cursor = parser.cursor
     start = cursor.current
@@ -157,7 +168,7 @@ def _within_group(parser: ExpressionParser) -> exp.Order:
     return at(exp.Order(expressions=items), start)
 
 
-def _ordered(parser: ExpressionParser) -> exp.Ordered:
+def _ordered(parser: Expressions) -> exp.Ordered:
     cursor = parser.cursor
     start = cursor.current
     operand = parser.expression()
@@ -176,7 +187,7 @@ def _plain(token: Token, name: str, arguments: list[exp.Expression]) -> exp.Expr
     return at(exp.Anonymous(this=name, expressions=arguments), token)
 
 
-def _cast(parser: ExpressionParser, token: Token) -> exp.Expression:
+def _cast(parser: Expressions, token: Token) -> exp.Expression:
     cursor = parser.cursor
     operand = parser.expression()
     cursor.expect_word("as")
@@ -190,7 +201,7 @@ def _cast(parser: ExpressionParser, token: Token) -> exp.Expression:
     return at(node(this=operand, to=target), token)
 
 
-def _extract(parser: ExpressionParser, token: Token) -> exp.Expression:
+def _extract(parser: Expressions, token: Token) -> exp.Expression:
     cursor = parser.cursor
     unit = cursor.current
     if unit.kind not in (WORD, IDENTIFIER, STRING):
@@ -202,7 +213,7 @@ def _extract(parser: ExpressionParser, token: Token) -> exp.Expression:
     return _plain(token, "extract", [at(exp.Literal.string(unit.text.lower()), unit), operand])
 
 
-def _position(parser: ExpressionParser, token: Token) -> exp.Expression:
+def _position(parser: Expressions, token: Token) -> exp.Expression:
     cursor = parser.cursor
     needle = parser.expression(_OPERATOR_LEVEL - 1)
     cursor.expect_word("in")
@@ -211,7 +222,7 @@ def _position(parser: ExpressionParser, token: Token) -> exp.Expression:
     return _plain(token, "position", [needle, haystack])
 
 
-def _substring(parser: ExpressionParser, token: Token) -> exp.Expression:
+def _substring(parser: Expressions, token: Token) -> exp.Expression:
     cursor = parser.cursor
     if cursor.at_operator(")"):
         return _plain(token, token.text, _arguments(parser))
@@ -234,7 +245,7 @@ def _substring(parser: ExpressionParser, token: Token) -> exp.Expression:
     return _plain(token, token.text, _remaining(parser, operand))
 
 
-def _remaining(parser: ExpressionParser, first: exp.Expression) -> list[exp.Expression]:
+def _remaining(parser: Expressions, first: exp.Expression) -> list[exp.Expression]:
     cursor = parser.cursor
     items = [first]
     while cursor.accept_operator(","):
@@ -243,7 +254,7 @@ def _remaining(parser: ExpressionParser, first: exp.Expression) -> list[exp.Expr
     return items
 
 
-def _trim(parser: ExpressionParser, token: Token) -> exp.Expression:
+def _trim(parser: Expressions, token: Token) -> exp.Expression:
     cursor = parser.cursor
     name = "btrim"
     explicit = cursor.at_any({"both", "leading", "trailing"})
@@ -260,7 +271,7 @@ def _trim(parser: ExpressionParser, token: Token) -> exp.Expression:
     return _plain(token, name, _remaining(parser, first))
 
 
-def _overlay(parser: ExpressionParser, token: Token) -> exp.Expression:
+def _overlay(parser: Expressions, token: Token) -> exp.Expression:
     cursor = parser.cursor
     operand = parser.expression()
     if not cursor.accept_word("placing"):
@@ -274,7 +285,7 @@ def _overlay(parser: ExpressionParser, token: Token) -> exp.Expression:
     return _plain(token, "overlay", arguments)
 
 
-def _ceil_floor(parser: ExpressionParser, token: Token) -> exp.Expression:
+def _ceil_floor(parser: Expressions, token: Token) -> exp.Expression:
     cursor = parser.cursor
     name = "ceil" if token.text == "ceiling" else token.text
     if cursor.at_operator(")"):
@@ -290,7 +301,7 @@ def _ceil_floor(parser: ExpressionParser, token: Token) -> exp.Expression:
     return _plain(token, name, _remaining(parser, operand))
 
 
-def _timestamp_arithmetic(parser: ExpressionParser, token: Token) -> exp.Expression:
+def _timestamp_arithmetic(parser: Expressions, token: Token) -> exp.Expression:
     cursor = parser.cursor
     unit = cursor.current
     found = parser.unit() if cursor.peek().text == "," else None
@@ -299,7 +310,7 @@ def _timestamp_arithmetic(parser: ExpressionParser, token: Token) -> exp.Express
     return _plain(token, token.text, _remaining(parser, at(exp.Literal.string(found.lower()), unit)))
 
 
-def _json_value(parser: ExpressionParser, token: Token) -> exp.Expression:
+def _json_value(parser: Expressions, token: Token) -> exp.Expression:
     cursor = parser.cursor
     if cursor.at_operator(")"):
         return _plain(token, "json_value", _arguments(parser))
@@ -325,7 +336,7 @@ def _json_value(parser: ExpressionParser, token: Token) -> exp.Expression:
     return result if returning is None else at(exp.TryCast(this=result, to=data_type(returning)), token)
 
 
-def _refused(parser: ExpressionParser, token: Token) -> exp.Expression:
+def _refused(parser: Expressions, token: Token) -> exp.Expression:
     name = token.text.upper()
     raise parser.cursor.not_supported(
         f"{name} with a sub-query or an array is not supported in continuous queries",
@@ -334,7 +345,7 @@ def _refused(parser: ExpressionParser, token: Token) -> exp.Expression:
     )
 
 
-_SPECIAL: dict[str, Callable[[ExpressionParser, Token], exp.Expression]] = {
+_SPECIAL: dict[str, Callable[[Expressions, Token], exp.Expression]] = {
     "cast": _cast,
     "try_cast": _cast,
     "extract": _extract,

@@ -9,9 +9,14 @@ from mvserver.errors import SqlError
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads
 from mvserver.sql.names import identifier, if_not_exists, listed, object_name
-from mvserver.sql.properties import optional_properties
-from mvserver.sql.relations import column_definition, describe_parser, drop_parser, list_parser, only_declared
-from mvserver.sql.select import continuous_select
+from mvserver.sql.relations import (
+    column_definition,
+    declared_properties,
+    describe_parser,
+    drop_parser,
+    list_parser,
+    written_by,
+)
 from mvserver.sql.statements.base import ColumnDefinition, Statement
 from mvserver.sql.statements.relations import CreateChangelog, CreateChangelogAs
 
@@ -42,11 +47,7 @@ def _create(cursor: Cursor, *, or_replace: bool = False) -> Statement:
     name = object_name(cursor)
     if cursor.at_operator("("):
         columns = _columns(cursor)
-        properties = optional_properties(cursor)
-        if cursor.at_word("as"):
-            raise cursor.syntax_error(
-                hint="The columns of CREATE CHANGELOG AS come from its SELECT; name them there with AS."
-            )
+        properties = declared_properties(cursor, "CHANGELOG")
         if columns.key is None:
             raise SqlError(
                 sqlstates.INVALID_TABLE_DEFINITION,
@@ -56,16 +57,9 @@ def _create(cursor: Cursor, *, or_replace: bool = False) -> Statement:
                 position=name.position,
             )
         return CreateChangelog(name, tuple(columns.definitions), columns.key, properties, guarded, or_replace)
-    properties = optional_properties(cursor)
-    if cursor.at_end and properties:
-        raise cursor.not_supported(
-            "CREATE CHANGELOG without columns is not supported",
-            hint="Declare the columns: CREATE CHANGELOG name (column type, ..., PRIMARY KEY (column)) WITH (...).",
-        )
-    if or_replace:
-        raise only_declared(cursor, "CHANGELOG")
-    cursor.expect_word("as")
-    return CreateChangelogAs(name, properties, continuous_select(cursor), guarded)
+    columns_example = "column type, ..., PRIMARY KEY (column)"
+    properties, select = written_by(cursor, "CHANGELOG", columns_example, or_replace=or_replace)
+    return CreateChangelogAs(name, properties, select, guarded)
 
 
 def _replace(cursor: Cursor) -> Statement:

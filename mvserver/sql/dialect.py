@@ -20,9 +20,10 @@ that has one. Parentheses leave no node. The tree is to be bound, not regenerate
 
 Query
 -----
-``exp.Select``
+``exp.Select``, or ``exp.Union`` of UNION ALL
     ``expressions``, ``distinct`` (``exp.Distinct()``), ``from_``, ``joins``, ``where``, ``group``, ``having``,
-    ``with_``; ``meta["query_properties"]``: ``Properties`` of QUERY WITH (always set on the outermost SELECT)
+    ``with_``; the outermost one has ``meta["query_properties"]``, the ``Properties`` of QUERY WITH, and
+    ``meta["emit_final"]``
 select list
     an expression, ``exp.Alias(this=expression, alias=Identifier)``, ``exp.Star()``, or for ``t.*``
     ``exp.Column(this=Star(), table=Identifier[, db, catalog])``
@@ -39,13 +40,16 @@ select list
     ``this`` a Table, Subquery or Unnest, ``kind`` "INNER", "CROSS" (a comma too) or None, ``side`` "LEFT",
     "RIGHT", "FULL" or None, ``on`` or ``using`` (Identifiers); ``meta["within"]``: ``exp.Interval`` of WITHIN, or None
 ``exp.Where``, ``exp.Having``, ``exp.Group``
-    ``this``; ``expressions`` (a number is an ordinal, as in PostgreSQL)
+    ``this``; ``expressions`` (a number is an ordinal, as in PostgreSQL); among those of GROUP BY may be
+    ``exp.GroupingSets``, ``exp.Rollup`` and ``exp.Cube``
+``TUMBLE(...)``, ``HOP(...)``, ``CUMULATE(...)``, ``SESSION(...)``
+    the Table or Subquery that the window is over; ``meta["window"]``: ``mvserver.sql.windows.WindowText``
 ``exp.With``
     ``expressions``: ``exp.CTE(this=Select, alias=TableAlias)``
 refused here
-    UNION/INTERSECT/EXCEPT, ORDER BY, LIMIT, OFFSET, FETCH, windows (OVER, WINDOW, TUMBLE, HOP, CUMULATE), sub-queries
-    in expressions, GROUPING SETS/ROLLUP/CUBE, DISTINCT ON, LATERAL before anything but UNNEST, TABLESAMPLE,
-    MATCH_RECOGNIZE, RECURSIVE, FOR UPDATE, parameters ($1: 42P02)
+    UNION without ALL, INTERSECT, EXCEPT, ORDER BY, LIMIT, OFFSET, FETCH, OVER and WINDOW, sub-queries in expressions,
+    DISTINCT ON, NATURAL JOIN, LATERAL before anything but UNNEST, TABLESAMPLE, MATCH_RECOGNIZE, RECURSIVE, FOR UPDATE,
+    parameters ($1: 42P02)
 
 Names and access
 ----------------

@@ -1,4 +1,4 @@
-"""What keeps a hostile or runaway text from hurting the process: size, nesting and length, before any parser runs.
+"""Bounds for hostile or runaway texts: size, nesting and length, before any parser runs.
 
 Parsers recurse, and so do the readers of their trees; Python's stack is finite. So the depth that a statement's tree
 can have is computed from its tokens, without recursion, and refused beyond ``limits``: brackets and CASEs nest, prefix

@@ -1,4 +1,4 @@
-"""What the statement parsers have in common: a table from leading keywords to the function that reads the rest."""
+"""The common part of the statement parsers: a table from leading keywords to the function that reads the rest."""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sqlglot import exp
+
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql.cursor import Cursor
@@ -13,7 +15,7 @@ from mvserver.sql.lexer import WORD
 from mvserver.sql.names import cascade, identifier, if_exists, if_not_exists, object_name
 from mvserver.sql.properties import optional_properties
 from mvserver.sql.select import continuous_select
-from mvserver.sql.statements.base import ColumnDefinition, ObjectName, Statement
+from mvserver.sql.statements.base import ColumnDefinition, ObjectName, Properties, Statement
 from mvserver.sql.statements.relations import (
     CreateMaterializedView,
     CreateStream,
@@ -35,33 +37,40 @@ def _create_stream(cursor: Cursor, *, or_replace: bool = False) -> Statement:
     name = object_name(cursor)
     if cursor.at_operator("("):
         columns = _columns(cursor)
-        properties = optional_properties(cursor)
-        if cursor.at_word("as"):
-            raise cursor.syntax_error(
-                hint="The columns of CREATE STREAM AS come from its SELECT; name them there with AS."
-            )
-        return CreateStream(name, columns, properties, guarded, or_replace)
-    properties = optional_properties(cursor)
-    if cursor.at_end and properties:
-        raise cursor.not_supported(
-            "CREATE STREAM without columns is not supported",
-            hint="Declare the columns: CREATE STREAM name (column type, ...) WITH (...).",
-        )
-    if or_replace:
-        raise only_declared(cursor, "STREAM")
-    cursor.expect_word("as")
-    return CreateStreamAs(name, properties, continuous_select(cursor), guarded)
+        return CreateStream(name, columns, declared_properties(cursor, "STREAM"), guarded, or_replace)
+    properties, select = written_by(cursor, "STREAM", "column type, ...", or_replace=or_replace)
+    return CreateStreamAs(name, properties, select, guarded)
 
 
 def _replace_stream(cursor: Cursor) -> Statement:
     return _create_stream(cursor, or_replace=True)
 
 
-def only_declared(cursor: Cursor, what: str) -> SqlError:
-    return cursor.not_supported(
-        f"CREATE OR REPLACE {what} AS is not supported",
-        hint="What has been written stays in the entity, and would not fit another query. Choose another name.",
-    )
+def declared_properties(cursor: Cursor, what: str) -> Properties:
+    """The properties behind columns; ``what`` is STREAM or CHANGELOG."""
+    properties = optional_properties(cursor)
+    if cursor.at_word("as"):
+        raise cursor.syntax_error(
+            hint=f"The columns of CREATE {what} AS come from its SELECT; name them there with AS."
+        )
+    return properties
+
+
+def written_by(cursor: Cursor, what: str, columns: str, *, or_replace: bool) -> tuple[Properties, exp.Expression]:
+    """The properties and the SELECT of ``CREATE ... AS``; ``columns`` is how columns would be written, for a hint."""
+    properties = optional_properties(cursor)
+    if cursor.at_end and properties:
+        raise cursor.not_supported(
+            f"CREATE {what} without columns is not supported",
+            hint=f"Declare the columns: CREATE {what} name ({columns}) WITH (...).",
+        )
+    if or_replace:
+        raise cursor.not_supported(
+            f"CREATE OR REPLACE {what} AS is not supported",
+            hint="What has been written stays in the entity, and would not fit another query. Choose another name.",
+        )
+    cursor.expect_word("as")
+    return properties, continuous_select(cursor)
 
 
 def _columns(cursor: Cursor) -> tuple[ColumnDefinition, ...]:

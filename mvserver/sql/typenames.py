@@ -1,4 +1,4 @@
-"""Where a type begins and ends among the tokens; what it means is ``mvserver.sql.types.parse_type``'s business."""
+"""The beginning and the end of a type among the tokens; ``mvserver.sql.types.parse_type`` knows what it means."""
 
 from __future__ import annotations
 

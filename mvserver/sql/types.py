@@ -1,4 +1,4 @@
-"""The product's own logical types, their SQL spelling, and nothing of any engine.
+"""The product's own logical types: one table of them, their SQL spelling, and no code of any engine.
 
 One frozen value, :class:`SqlType`, is used by declarations, the compiler, the catalog (as text) and the wire.
 ``str(t)`` is the canonical spelling and ``parse_type(str(t)) == t``.
@@ -14,30 +14,112 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.quoting import quoted
 from mvserver.sql.lexer import fold
+from mvserver.types import oids
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a kind of type is in each of the systems that its values cross; None where it has no place in one.
+
+    ``oid`` is PostgreSQL's, and ``name`` its spelling in error messages. ``duckdb`` is how DuckDB's type is written
+    here and ``printed`` how DuckDB prints it, where that differs. ``spark`` is Spark's DDL and ``spark_class`` its
+    class in ``pyspark.sql.types``. ``spellings`` are what users may write, in upper case. Kinds whose types have parts
+    (DECIMAL, VARCHAR(n), ARRAY, MAP, STRUCT) are spelled out by the rooms that spell types.
+    """
+
+    oid: int | None = None
+    name: str | None = None
+    duckdb: str | None = None
+    spark: str | None = None
+    spark_class: str | None = None
+    printed: str | None = None
+    spellings: tuple[str, ...] = ()
+
+    @property
+    def duckdb_printed(self) -> str | None:
+        return self.printed or self.duckdb
 
 
 class Kind(enum.Enum):
-    """The families of types; the values are the canonical SQL names."""
+    """The families of types, one row each; the values are the canonical SQL names."""
 
-    BOOLEAN = "BOOLEAN"
-    TINYINT = "TINYINT"
-    SMALLINT = "SMALLINT"
-    INTEGER = "INTEGER"
-    BIGINT = "BIGINT"
-    FLOAT = "FLOAT"  # 4 bytes
-    DOUBLE = "DOUBLE"
-    DECIMAL = "DECIMAL"  # precision <= 38
-    VARCHAR = "VARCHAR"
-    VARBINARY = "VARBINARY"
-    DATE = "DATE"
-    TIME = "TIME"
-    TIMESTAMP = "TIMESTAMP"  # no zone, microseconds
-    TIMESTAMP_LTZ = "TIMESTAMP_LTZ"  # an instant, microseconds
-    INTERVAL = "INTERVAL"  # only inside expressions
-    ARRAY = "ARRAY"
-    MAP = "MAP"
-    STRUCT = "STRUCT"
-    NULL = "NULL"  # the type of an untyped NULL
+    row: Row
+    _value_: str
+
+    def __new__(cls, canonical: str, row: Row) -> Kind:
+        kind = object.__new__(cls)
+        kind._value_ = canonical
+        kind.row = row
+        return kind
+
+    BOOLEAN = (
+        "BOOLEAN",
+        Row(oids.BOOL, "boolean", "BOOLEAN", "BOOLEAN", "BooleanType", spellings=("BOOLEAN", "BOOL")),
+    )
+    TINYINT = (
+        "TINYINT",
+        Row(oids.INT2, "tinyint", "TINYINT", "TINYINT", "ByteType", spellings=("TINYINT",)),
+    )
+    SMALLINT = (
+        "SMALLINT",
+        Row(oids.INT2, "smallint", "SMALLINT", "SMALLINT", "ShortType", spellings=("SMALLINT", "INT2")),
+    )
+    INTEGER = (
+        "INTEGER",
+        Row(oids.INT4, "integer", "INTEGER", "INT", "IntegerType", spellings=("INTEGER", "INT", "INT4")),
+    )
+    BIGINT = (
+        "BIGINT",
+        Row(oids.INT8, "bigint", "BIGINT", "BIGINT", "LongType", spellings=("BIGINT", "INT8")),
+    )
+    FLOAT = (  # 4 bytes
+        "FLOAT",
+        Row(oids.FLOAT4, "real", "REAL", "FLOAT", "FloatType", "FLOAT", spellings=("FLOAT", "REAL", "FLOAT4")),
+    )
+    DOUBLE = (
+        "DOUBLE",
+        Row(
+            oids.FLOAT8, "double precision", "DOUBLE", "DOUBLE", "DoubleType",
+            spellings=("DOUBLE", "DOUBLE PRECISION", "FLOAT8"),
+        ),
+    )  # fmt: skip
+    DECIMAL = "DECIMAL", Row(oids.NUMERIC, "numeric")  # precision <= 38
+    VARCHAR = (
+        "VARCHAR",
+        Row(
+            oids.TEXT, "text", "VARCHAR", "STRING", "StringType",
+            spellings=("VARCHAR", "TEXT", "STRING", "CHARACTER VARYING"),
+        ),
+    )  # fmt: skip
+    VARBINARY = (
+        "VARBINARY",
+        Row(oids.BYTEA, "bytea", "BLOB", "BINARY", "BinaryType", spellings=("VARBINARY", "BINARY", "BYTES", "BYTEA")),
+    )
+    DATE = "DATE", Row(oids.DATE, "date", "DATE", "DATE", "DateType", spellings=("DATE",))
+    TIME = (
+        "TIME",
+        Row(oids.TIME, "time without time zone", "TIME", "TIME(6)", "TimeType", spellings=("TIME",)),
+    )
+    TIMESTAMP = (  # no zone, microseconds
+        "TIMESTAMP",
+        Row(
+            oids.TIMESTAMP, "timestamp without time zone", "TIMESTAMP", "TIMESTAMP_NTZ", "TimestampNTZType",
+            spellings=("TIMESTAMP", "TIMESTAMP WITHOUT TIME ZONE"),
+        ),
+    )  # fmt: skip
+    TIMESTAMP_LTZ = (  # an instant, microseconds
+        "TIMESTAMP_LTZ",
+        Row(
+            oids.TIMESTAMPTZ, "timestamp with time zone", "TIMESTAMPTZ", "TIMESTAMP_LTZ", "TimestampType",
+            "TIMESTAMP WITH TIME ZONE",
+            ("TIMESTAMP_LTZ", "TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP WITH LOCAL TIME ZONE"),
+        ),
+    )  # fmt: skip
+    INTERVAL = "INTERVAL", Row(oids.INTERVAL, "interval", printed="INTERVAL", spellings=("INTERVAL",))  # in expressions
+    ARRAY = "ARRAY", Row()
+    MAP = "MAP", Row(oids.JSON)
+    STRUCT = "STRUCT", Row(oids.JSON)
+    NULL = "NULL", Row(oids.TEXT, "unknown", "VARCHAR", spellings=("NULL",))  # of an untyped NULL
 
 
 @dataclass(frozen=True)
@@ -122,24 +204,13 @@ NULL = SqlType(Kind.NULL)
 
 DECIMAL_PRECISION_MAX = 38
 
-_SPELLINGS: dict[str, SqlType] = {
-    "BOOLEAN": BOOLEAN, "BOOL": BOOLEAN,
-    "TINYINT": TINYINT,
-    "SMALLINT": SMALLINT, "INT2": SMALLINT,
-    "INTEGER": INTEGER, "INT": INTEGER, "INT4": INTEGER,
-    "BIGINT": BIGINT, "INT8": BIGINT,
-    "FLOAT": FLOAT, "REAL": FLOAT, "FLOAT4": FLOAT,
-    "DOUBLE": DOUBLE, "DOUBLE PRECISION": DOUBLE, "FLOAT8": DOUBLE,
-    "VARCHAR": VARCHAR, "TEXT": VARCHAR, "STRING": VARCHAR, "CHARACTER VARYING": VARCHAR,
-    "VARBINARY": VARBINARY, "BINARY": VARBINARY, "BYTES": VARBINARY, "BYTEA": VARBINARY,
-    "DATE": DATE,
-    "TIME": TIME,
-    "TIMESTAMP": TIMESTAMP, "TIMESTAMP WITHOUT TIME ZONE": TIMESTAMP,
-    "TIMESTAMP_LTZ": TIMESTAMP_LTZ, "TIMESTAMPTZ": TIMESTAMP_LTZ, "TIMESTAMP WITH TIME ZONE": TIMESTAMP_LTZ,
-    "TIMESTAMP WITH LOCAL TIME ZONE": TIMESTAMP_LTZ,
-    "INTERVAL": INTERVAL,
-    "NULL": NULL,
-}  # fmt: skip
+_SPELLINGS: dict[str, SqlType] = {spelling: SqlType(kind) for kind in Kind for spelling in kind.row.spellings}
+_DECLARED = ", ".join(
+    "DECIMAL(p, s)" if kind is Kind.DECIMAL else kind.value
+    for kind in Kind
+    if kind is Kind.DECIMAL or kind.row.spark is not None
+)
+"""The scalar types that a column may have, for messages."""
 
 
 def decimal(precision: int = 10, scale: int = 0) -> SqlType:
@@ -280,8 +351,7 @@ class _TypeParser:
             raise SqlError(
                 sqlstates.UNDEFINED_OBJECT,
                 f'type "{word.lower()}" does not exist',
-                hint="Types are BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), VARCHAR, "
-                "VARBINARY, DATE, TIME, TIMESTAMP, TIMESTAMP_LTZ, ARRAY<t>, MAP<k, v> and STRUCT<f t, ...>.",
+                hint=f"Types are {_DECLARED}, ARRAY<t>, MAP<k, v> and STRUCT<f t, ...>.",
             )
         if arguments:
             return self._with_argument(result, arguments)

@@ -8,18 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql.cursor import Cursor
+from mvserver.sql.expressions import ExpressionParser
 from mvserver.sql.lexer import NUMBER, STRING, WORD, Token
 from mvserver.sql.names import identifier
-
-if TYPE_CHECKING:
-    from mvserver.sql.expressions import ExpressionParser
 
 WINDOWS = ("tumble", "hop", "cumulate", "session")
 _UNITS_MS = {

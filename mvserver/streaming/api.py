@@ -1,4 +1,4 @@
-"""What the rest of the server may ask of the streaming room. Frozen values and one Protocol; no pyspark here."""
+"""The streaming room as the rest of the server sees it: frozen values and one Protocol; no pyspark here."""
 
 from __future__ import annotations
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -23,26 +22,25 @@ from catalog.model import Store
 from mvserver import sqlstates
 from mvserver.compiler.plans import ContinuousPlan, Projection
 from mvserver.errors import SqlError
-from mvserver.streaming.adoption import Adoption
 from mvserver.streaming.api import LiveRows, PipelineStatus, PresentEnds, QueryState, QueryStatus
-from mvserver.streaming.bounded import BoundedReads
-from mvserver.streaming.check import check_plan
-from mvserver.streaming.derived import DerivedSources
-from mvserver.streaming.engine_services import EngineServices
-from mvserver.streaming.freshness import KeptView, SourceEnds
-from mvserver.streaming.isolation import Isolation
-from mvserver.streaming.pipeline import Pipeline, PipelineServices
-from mvserver.streaming.push import PushQueries
-from mvserver.streaming.push_states import PushStates, is_plain
-from mvserver.streaming.running import RunningQuery, group_applications, pipeline_statuses
-from mvserver.streaming.source_pipelines import SourcePipelines
-from mvserver.streaming.spark import SparkGate
-from mvserver.streaming.spark_guard import Guarded
-from mvserver.streaming.status import ViewName, refuse_empty, unavailable, wait_filled
-from mvserver.streaming.supervisor import SparkSupervisor
-from mvserver.streaming.sweeping import Sweeping
-
-_LOOK_S = 1.0  # how long a look at the queries waits for a statement that changes them
+from mvserver.streaming.batch.plan_check import check_plan
+from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
+from mvserver.streaming.push.bounded import BoundedReads
+from mvserver.streaming.push.push import PushQueries
+from mvserver.streaming.push.push_states import PushStates, is_plain
+from mvserver.streaming.queries.derived import DerivedSources
+from mvserver.streaming.queries.engine_services import EngineServices
+from mvserver.streaming.queries.freshness import KeptView, SourceEnds
+from mvserver.streaming.queries.orphan_clean_up import OrphanCleanUp
+from mvserver.streaming.queries.running import RunningQuery, group_applications, pipeline_statuses
+from mvserver.streaming.queries.source_pipelines import SourcePipelines
+from mvserver.streaming.queries.start_up import StartUp
+from mvserver.streaming.queries.status import ViewName, refuse_empty, unavailable, wait_filled
+from mvserver.streaming.running_queries import RunningQueries
+from mvserver.streaming.spark.guard import Guarded
+from mvserver.streaming.spark.isolation import Isolation
+from mvserver.streaming.spark.session import SparkGate
+from mvserver.streaming.spark.supervisor import SparkSupervisor
 
 
 class Engine:
@@ -50,8 +48,7 @@ class Engine:
 
     def __init__(self, services: EngineServices) -> None:
         self._services = services
-        self._lock = threading.RLock()
-        self._running: dict[str, RunningQuery] = {}
+        self._queries = RunningQueries()
         self._failures = 0  # of queries, since the start; under a lock of its own, since those who fail hold others
         self._failures_lock = threading.Lock()
         self._isolation = Isolation(services.spark.work_directory)
@@ -73,12 +70,12 @@ class Engine:
             batch_timeout_s=services.batch_timeout_s,
         )
         pipelines: dict[str, Pipeline] = {}
-        self._pushes = PushQueries(self._lock, services.catalog, services.writer, work, pipelines)
+        self._pushes = PushQueries(self._queries.turn, services.catalog, services.writer, work, pipelines)
         self._sources = SourcePipelines(services, pipeline_services, pipelines, self._pushes)
         derived = DerivedSources(pipeline_services, pipelines, self._sources.of_scan)
-        self._adoption = Adoption(services, pipeline_services, self._sources, derived)
-        self._sweeping = Sweeping(services, self._sources)
-        self._push_states = PushStates(self._lock, services, self._sources, derived, self._sweeping)
+        self._start_up = StartUp(services, pipeline_services, self._sources, derived)
+        self._orphan_clean_up = OrphanCleanUp(services, self._sources)
+        self._push_states = PushStates(self._queries.turn, services, self._sources, derived, self._orphan_clean_up)
 
     # --- life -------------------------------------------------------------------------------------------------------
     def start(self) -> None:
@@ -88,10 +85,10 @@ class Engine:
 
     def stop(self) -> None:
         """No new batches, what was evaluated is committed, Spark ends."""
-        with self._lock:
-            pipelines = self._sources.all()
-            sinks = [r.sink for r in self._running.values() if r.sink is not None]
-            relays = [r.relay for r in self._running.values() if r.relay is not None]
+        with self._queries.changing():
+            pipelines, running = self._sources.all(), self._queries.all()
+        sinks = [r.sink for r in running if r.sink is not None]
+        relays = [r.relay for r in running if r.relay is not None]
         stops = [*(each.stop for each in pipelines), *(each.stop for each in sinks), *(each.stop for each in relays)]
         threads = [threading.Thread(target=stop) for stop in stops]
         for thread in threads:
@@ -108,31 +105,34 @@ class Engine:
 
     # --- StreamingEngine --------------------------------------------------------------------------------------------
     def reconcile(self) -> None:
-        with self._lock:
+        queries = self._queries
+        with queries.changing():
             self._pushes.reconcile()
             self._push_states.reconcile()
             wanted = {query.id: query for query in self._services.catalog.queries.all()}
-            for query_id in [q for q in self._running if q not in wanted]:
-                dropped = self._running.pop(query_id)
-                self._sweeping.drop(dropped)
+            for query_id in [q for q in queries.ids() if q not in wanted]:
+                dropped = queries.pop(query_id)
+                self._orphan_clean_up.drop(dropped)
                 self._isolation.pardon([each for each in dropped.sources if not self._sources.is_in_use(each)])
             rows = {row.query_id: row for row in self._services.writer.ledger_subscribers()}
             for query in wanted.values():
-                known = self._running.get(query.id)
+                known = queries.get(query.id)
                 if known is None:
-                    self._running[query.id] = self._adoption.adopt(query, rows.get(query.id))
+                    queries.put(self._start_up.adopt(query, rows.get(query.id)))
                 elif known.store_versions != self._services.store_versions(query):
-                    self._running[query.id] = self._adoption.renew(known, query)
+                    with queries.replacing(query.id):
+                        queries.put(self._start_up.renew(known, query))
                 elif query.desired_state == "terminated" and known.query.desired_state != "terminated":
                     known.terminate()
                 elif query.desired_state == "running" and known.query.desired_state == "terminated":
                     known.run_again(skip_rejected=False)
-                self._running[query.id].query = query
-            group_applications(self._running.values())
-            self._sweeping.sweep({**wanted, **self._push_states.queries})
+                if known is not None:
+                    known.query = query
+            group_applications(queries.all())
+            self._orphan_clean_up.sweep({**wanted, **self._push_states.queries})
 
     def restart(self, query_id: str, *, skip_rejected: bool = False) -> None:
-        with self._lock:
+        with self._queries.changing():
             known = self._known(query_id)
             known.refuse_held()
             self._isolation.pardon(known.sources)
@@ -141,15 +141,16 @@ class Engine:
                     self._services.catalog.queries.set_desired_state(query_id, "running")
             query = self._services.catalog.queries.get(query_id)
             if known.pipeline is None and known.sink is None:
-                self._running[query_id] = self._adoption.adopt(query, self._services.ledger_row(query_id))
-                group_applications(self._running.values())
+                with self._queries.replacing(query_id):
+                    self._queries.put(self._start_up.adopt(query, self._services.ledger_row(query_id)))
+                group_applications(self._queries.all())
                 return
             known.run_again(skip_rejected=skip_rejected)
             known.query = query
 
     def refresh(self, query_id: str) -> None:
         """A new definition version with an empty state, read again from what the source still has."""
-        with self._lock:
+        with self._queries.changing(), self._queries.replacing(query_id):
             known = self._known(query_id)
             if known.subscriber is None or known.pipeline is None:
                 raise SqlError(
@@ -159,28 +160,30 @@ class Engine:
                     hint=f"Mend the cause, then RESTART QUERY {query_id}.",
                 )
             if known.derived is None:
-                self._adoption.rebuild(known, known.pipeline, known.subscriber.target)
-                group_applications(self._running.values())
+                self._start_up.rebuild(known, known.pipeline, known.subscriber.target)
+                group_applications(self._queries.all())
                 return
             query = self._services.next_version(known.query)
-            self._sweeping.drop(known)
-            self._running[query_id] = renewed = RunningQuery(query, store_versions=known.store_versions)
-            self._adoption.rebuild_derived(renewed)
-            group_applications(self._running.values())
+            self._orphan_clean_up.drop(known)
+            renewed = RunningQuery(query, store_versions=known.store_versions)
+            self._queries.put(renewed)
+            self._start_up.rebuild_derived(renewed)
+            group_applications(self._queries.all())
 
     def status(self, query_id: str) -> QueryStatus:
-        with self._looking():
-            return self._known(query_id).status(self._spark.state)
+        known = self._queries.find(lambda each: each.query.id == query_id)
+        if known is None:
+            raise _unknown(query_id)
+        return known.status(self._spark.state)
 
     def statuses(self) -> Sequence[QueryStatus]:
-        with self._looking():
-            return [known.status(self._spark.state) for known in list(self._running.values())]
+        return [known.status(self._spark.state) for known in self._queries.all()]
 
     def resolve_position(self, store: Store, entity: str, starting: str) -> str:
         return json.dumps(self._services.stores.client(store).position(entity, starting), sort_keys=True)
 
     def subscribe(self, plan: ContinuousPlan, start_position: str) -> LiveRows:
-        with self._lock:
+        with self._queries.turn:
             self._pushes.check_room(len(self._push_states))
             if not is_plain(plan):
                 return self._push_states.open(plan, start_position)
@@ -242,9 +245,7 @@ class Engine:
         return min(known, default=None) if len(known) == len(moments) else None
 
     def pipelines(self) -> Sequence[PipelineStatus]:
-        with self._looking():
-            running = list(self._running.values())
-        return pipeline_statuses(running, self._spark.state)
+        return pipeline_statuses(self._queries.all(), self._spark.state)
 
     def check_plan(self, plan: object) -> None:
         session = self._spark.session()
@@ -252,26 +253,15 @@ class Engine:
             check_plan(session, plan)
 
     # --- look-ups ---------------------------------------------------------------------------------------------------
-    @contextmanager
-    def _looking(self) -> Iterator[None]:
-        """Under the lock, but not for long: a statement that ends a query may hold it as long as Spark hangs, and views
-        are read meanwhile."""
-        held = self._lock.acquire(timeout=_LOOK_S)
-        try:
-            yield
-        finally:
-            if held:
-                self._lock.release()
-
     def _known(self, query_id: str) -> RunningQuery:
-        known = self._running.get(query_id)
+        """In the turn of a statement."""
+        known = self._queries.get(query_id)
         if known is None:
-            raise SqlError(sqlstates.UNDEFINED_OBJECT, f'query "{query_id}" does not exist')
+            raise _unknown(query_id)
         return known
 
     def _of_view(self, view_id: str) -> RunningQuery | None:
-        with self._looking():
-            return next((r for r in list(self._running.values()) if r.query.sink_id == view_id), None)
+        return self._queries.find(lambda each: each.query.sink_id == view_id)
 
     def _kept(self, view_id: str) -> KeptView | None:
         known = self._of_view(view_id)
@@ -284,6 +274,10 @@ class Engine:
             self._failures += 1
 
     def _committed(self, query_ids: Sequence[str]) -> None:
-        for known in list(self._running.values()):
+        for known in self._queries.all():
             known.rows_committed(query_ids)
         self._push_states.committed(query_ids)
+
+
+def _unknown(query_id: str) -> SqlError:
+    return SqlError(sqlstates.UNDEFINED_OBJECT, f'query "{query_id}" does not exist')

@@ -19,7 +19,7 @@ from catalog.model import Query
 from catalog.store import Catalog
 from mvserver.streaming.api import QueryStatus
 from mvserver.streaming.engine import Engine
-from mvserver.streaming.feeds import query_of
+from mvserver.views.feeds import query_of
 from spark_sinks.duckdb.writer import Writer
 
 _Row = dict[str, Any]

@@ -8,6 +8,6 @@ parse is evaluated once and the slow path only for the records that need it.
 from __future__ import annotations
 
 from spark_sinks.decode.columns import DecodeColumn, Decoded, parquet_column
-from spark_sinks.decode.formats import TYPED_FORMATS, decode, supported_formats
+from spark_sinks.decode.formats import decode, format_of
 
-__all__ = ["TYPED_FORMATS", "DecodeColumn", "Decoded", "decode", "parquet_column", "supported_formats"]
+__all__ = ["DecodeColumn", "Decoded", "decode", "format_of", "parquet_column"]

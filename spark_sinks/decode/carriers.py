@@ -1,4 +1,4 @@
-"""How a type travels through Spark's JSON parser, and which of the parser's values are kept.
+"""Types on their way through Spark's JSON parser, and which of the parser's values are kept.
 
 Spark's parser wraps small integers, rounds decimals and reads dates leniently. So each type has a *carrier* type that
 the parser fills without loss, a test whether the carrier's value is one of the declared type, and the conversion.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql.types import DataType
@@ -67,6 +68,11 @@ def utf8_text(value: str) -> str:
     utf8 = f"cast({value} as string)"
     whole = f"CASE WHEN startswith({utf8}, '\\uFEFF') THEN substring({utf8}, 2) ELSE {utf8} END"
     return f"CASE WHEN is_valid_utf8({utf8}) THEN {whole} END"
+
+
+def first_reason(tests: Sequence[str]) -> str:
+    """Of the first ``WHEN ... THEN reason`` that holds; NULL where none does."""
+    return f"CASE {' '.join(tests)} END" if tests else "cast(NULL as string)"
 
 
 def null_reason(column: DecodeColumn) -> str:

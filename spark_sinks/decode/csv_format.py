@@ -9,6 +9,7 @@ from pyspark.sql.types import DataType
 from spark_sinks.decode.carriers import from_text, is_nested
 from spark_sinks.decode.columns import DecodeColumn, Decoded, null_reason, text, utf8_text, wrong_reason
 from spark_sinks.decode.exact import as_marked_string, exact_value
+from spark_sinks.decode.format import Format
 
 # What the parser is to put for an empty unquoted field: a noncharacter, for with its default an empty quoted field,
 # which is an empty text, would be NULL too.
@@ -48,3 +49,6 @@ def decode_csv(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Deco
 
 def _typed(kind: DataType, given: str) -> str:
     return exact_value(kind, as_marked_string(given)) if is_nested(kind) else from_text(kind, given)
+
+
+CSV = Format("csv", decode_csv)

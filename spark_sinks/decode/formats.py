@@ -1,31 +1,40 @@
-"""Which formats there are."""
+"""The table of formats: a new one is a file of this folder and a row here."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from spark_sinks.decode.columns import DecodeColumn, Decoded
-from spark_sinks.decode.csv_format import decode_csv
-from spark_sinks.decode.json_format import decode_json, decode_json_trial
-from spark_sinks.decode.parquet_format import decode_parquet, decode_rows
+from spark_sinks.decode.csv_format import CSV
+from spark_sinks.decode.format import Format, PlannedFormat
+from spark_sinks.decode.json_format import JSON
+from spark_sinks.decode.parquet_format import PARQUET
+from spark_sinks.decode.primitive_format import PRIMITIVE
+from spark_sinks.decode.rows_format import ROWS
 
-_LINE_FORMATS = {"json": decode_json, "csv": decode_csv}
+FORMATS = (PRIMITIVE, JSON, CSV, PARQUET, ROWS)
+PLANNED = (
+    PlannedFormat("avro"),
+    PlannedFormat("protobuf", ("key.descriptor.name", "value.descriptor.name")),
+)
+
+_BY_NAME = {format_.name: format_ for format_ in FORMATS}
+_NOT_YET = tuple(planned.name for planned in PLANNED)
+
+VALUE_FORMATS = tuple(format_.name for format_ in FORMATS if format_.of_values and format_.declared)
+KEY_FORMATS = tuple(format_.name for format_ in FORMATS if format_.of_keys)
+NAMES_OF_VALUES = tuple(dict.fromkeys((*VALUE_FORMATS, *_NOT_YET, *KEY_FORMATS)))
+"""What a statement may call a value's format, whether or not there is such a format of values."""
+NAMES_OF_KEYS = (*KEY_FORMATS, *_NOT_YET)
 
 
-TYPED_FORMATS = ("parquet", "rows")  # records that Spark has as columns already; rows are the server's own
+def format_of(name: str) -> Format:
+    return _BY_NAME[name]
 
 
-def supported_formats() -> tuple[str, ...]:
-    return (*_LINE_FORMATS, "parquet")
-
-
-def decode(
-    value_format: str, columns: Sequence[DecodeColumn], value: str, prefix: str, *, trial: bool = False
-) -> Decoded:
-    """The stages for one relation; ``prefix`` keeps its columns apart from those of other relations. With ``trial``,
-    a cheaper decoder where the format has one: see :class:`Decoded`."""
-    if trial and value_format == "json":
-        return decode_json_trial(columns, value, prefix)
-    if value_format in TYPED_FORMATS:
-        return (decode_parquet if value_format == "parquet" else decode_rows)(columns, prefix)
-    return _LINE_FORMATS[value_format](columns, value, prefix)
+def decode(name: str, columns: Sequence[DecodeColumn], value: str, prefix: str, *, trial: bool = False) -> Decoded:
+    """The stages for one relation's values or keys, which are in the frame's column ``value``; ``prefix`` keeps its
+    columns apart from those of other relations. With ``trial``, a cheaper decoder where the format has one."""
+    format_ = format_of(name)
+    decoder = format_.trial if trial and format_.trial is not None else format_.decoder
+    return decoder(columns, value, prefix)

@@ -44,6 +44,7 @@ from spark_sinks.decode.carriers import (
 )
 from spark_sinks.decode.columns import DecodeColumn, Decoded, null_reason, quoted, text, utf8_text, wrong_reason
 from spark_sinks.decode.exact import exact_value, key_of
+from spark_sinks.decode.format import Format
 
 _OPTIONS = (
     "map('columnNameOfCorruptRecord', '_corrupt', 'allowSingleQuotes', 'false', 'allowNonNumericNumbers', 'false', "
@@ -261,3 +262,6 @@ def _reason(columns: Sequence[DecodeColumn], value: str, utf8: str, fields: str,
         if column.not_null:
             tests.append(f"WHEN {row}.c{i} IS NULL THEN {null_reason(column)}")
     return f"CASE {' '.join(tests)} END"
+
+
+JSON = Format("json", decode_json, decode_json_trial, of_keys=True)

@@ -1,4 +1,4 @@
-r"""What the text of a JSON record says that Spark's parser does not.
+r"""The text of a JSON record: what it says that Spark's parser does not.
 
 Spark's parser rounds decimals, takes a number with a point through a double on its way to text, and writes ``?`` for
 half a surrogate pair. The conditions here are asked of each record, and cost little beside its parsing. Where one of

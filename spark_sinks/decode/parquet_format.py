@@ -11,48 +11,34 @@ from spark_sinks.decode.columns import (
     NUL,
     DecodeColumn,
     Decoded,
+    first_reason,
     null_reason,
     parquet_column,
     quoted,
     text,
     wrong_reason,
 )
+from spark_sinks.decode.format import Format
 
 
-def decode_parquet(columns: Sequence[DecodeColumn], prefix: str) -> Decoded:
+def decode_parquet(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Decoded:
     """A text that is too long or that no text can hold rejects a row, as does a NULL that must not be."""
     reason = f"{prefix}w"
     tests = []
     for column in columns:
-        value = parquet_column(column.name)
-        wrong = _wrong(column.type, value)
+        typed = parquet_column(column.name)
+        wrong = _wrong(column.type, typed)
         if wrong is not None:
-            given = f"to_json({value})" if is_nested(column.type) else f"make_valid_utf8({value})"
+            given = f"to_json({typed})" if is_nested(column.type) else f"make_valid_utf8({typed})"
             tests.append(f"WHEN {wrong} THEN {wrong_reason(column, given)}")
         if column.not_null:
-            tests.append(f"WHEN {value} IS NULL THEN {null_reason(column)}")
+            tests.append(f"WHEN {typed} IS NULL THEN {null_reason(column)}")
     return Decoded(
-        stages=((f"{_case(tests)} AS {reason}",),),
+        stages=((f"{first_reason(tests)} AS {reason}",),),
         columns=tuple((c.name, _with_one_entry_a_key(c.type, parquet_column(c.name))) for c in columns),
         good=f"({reason} IS NULL)",
         reason=reason,
     )
-
-
-def decode_rows(columns: Sequence[DecodeColumn], prefix: str) -> Decoded:
-    """The server's own rows."""
-    reason = f"{prefix}w"
-    tests = [f"WHEN {parquet_column(c.name)} IS NULL THEN {null_reason(c)}" for c in columns if c.not_null]
-    return Decoded(
-        stages=((f"{_case(tests)} AS {reason}",),),
-        columns=tuple((c.name, parquet_column(c.name)) for c in columns),
-        good=f"({reason} IS NULL)",
-        reason=reason,
-    )
-
-
-def _case(tests: Sequence[str]) -> str:
-    return f"CASE {' '.join(tests)} END" if tests else "cast(NULL as string)"
 
 
 def _wrong(kind: DataType, value: str, depth: int = 0) -> str | None:
@@ -105,3 +91,6 @@ def _has_map(kind: DataType) -> bool:
     if isinstance(kind, StructType):
         return any(_has_map(f.dataType) for f in kind.fields)
     return isinstance(kind, MapType)
+
+
+PARQUET = Format("parquet", decode_parquet, typed_by_spark=True)

@@ -1,4 +1,4 @@
-"""What one transaction of the writer does, as data."""
+"""One transaction of the writer, as data."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from functools import cached_property
 import pyarrow as pa
 
 from spark_sinks.base import Position
-from spark_sinks.duckdb import windows
-from spark_sinks.duckdb.capture import Keeper
-from spark_sinks.duckdb.ledger import LedgerEntry, RejectedRow
-from spark_sinks.duckdb.roll_ups import RollUp
-from spark_sinks.duckdb.state import State, merge_statement
+from spark_sinks.duckdb.changes.capture import Keeper
+from spark_sinks.duckdb.ledger.ledger import LedgerEntry, RejectedRow
+from spark_sinks.duckdb.state import windows
+from spark_sinks.duckdb.state.roll_ups import RollUp
+from spark_sinks.duckdb.state.state import State, merge_statement
 
 
 @dataclass(frozen=True)
@@ -22,14 +22,12 @@ class ViewMerge:
 
     query_id: str
     state: State
-    append: str | None = None  # INSERT text, append mode
     roll_ups: tuple[RollUp, ...] = ()  # upsert mode; of keys with a NULL, where there are such, the second
     values: tuple[str, ...] = ()  # what takes in the values of each value table of the state, before the roll-ups
-    statements: tuple[str, ...] = ()  # of the side of a join: they take in all that there is
+    statements: tuple[str, ...] = ()  # of a state that takes rows as they are: they take in all that there is
     changes: str | None = None  # query of the last change of each primary key, over a changelog
     keeper: Keeper | None = None  # of what the merge changes
     keys: str | None = None  # query of the group keys of the batch; None: any may change
-    event: str | None = None  # append mode: the column of event times, where rows age
     judging: windows.Judging | None = None  # over a window: the other statements then read the judged batch
 
     @cached_property
@@ -65,7 +63,7 @@ class Advance:
 
 
 @dataclass(frozen=True)
-class Commit:
+class BatchCommit:
     """Everything of one transaction; ``entry`` is None for a round of a backfill, which moves only its views."""
 
     entry: LedgerEntry | None

@@ -1,4 +1,4 @@
-"""Where the merges of a batch read it: in the Arrow table that Spark gave, or in a copy that DuckDB keeps.
+"""The table that a batch's merges read: the Arrow table that Spark gave, or a copy that DuckDB keeps.
 
 Every statement over an Arrow table has its schema made anew, is planned without knowing its values, and scans by calls
 back into Arrow. A copy costs more than that once, and a third less for each of a hundred views of 1,000 records.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
-from spark_sinks.duckdb.changelog import Register
+from spark_sinks.duckdb.changes.changelog import Register
 
 BATCH = "mv_batch"
 _ARROW = "mv_arrow"

@@ -21,24 +21,28 @@ import pyarrow as pa
 from mvserver import limits
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
-from spark_sinks.duckdb import batch_table, inspection, logs, sessions, windows
-from spark_sinks.duckdb.batch_plans import Advance, Commit, TableMerge, ViewMerge
+from spark_sinks.duckdb import batch_table
+from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, TableMerge, ViewMerge
 from spark_sinks.duckdb.batch_table import BATCH
-from spark_sinks.duckdb.capture import Keeper, capture, shows_closed, take_changes, turned_keys
-from spark_sinks.duckdb.changelog import KeyedRows, RetractedState
-from spark_sinks.duckdb.changes import ChangeNotes, StateWatch, Unwatched
-from spark_sinks.duckdb.commits import Commits
-from spark_sinks.duckdb.damage import DamageWatch, user_error
-from spark_sinks.duckdb.group_logs import GroupLog
-from spark_sinks.duckdb.ledger import Ledger, SubscriberRow, create_tables
-from spark_sinks.duckdb.names import qualified, rows_of
-from spark_sinks.duckdb.outbox import Outbox, forget_statement
-from spark_sinks.duckdb.shared_states import Arrangement, SharedMerge, SharedStates
-from spark_sinks.duckdb.state import State, UpsertState, create_statements, watched
+from spark_sinks.duckdb.changes import logs
+from spark_sinks.duckdb.changes.capture import Keeper, capture, shows_closed, take_changes, turned_keys
+from spark_sinks.duckdb.changes.changelog import KeyedRows, RetractedState
+from spark_sinks.duckdb.changes.changes import ChangeNotes, StateWatch, Unwatched
+from spark_sinks.duckdb.changes.group_logs import GroupLog
+from spark_sinks.duckdb.changes.outbox import Outbox, forget_statement
+from spark_sinks.duckdb.layout import ViewLayout, ViewLayouts
+from spark_sinks.duckdb.ledger import inspection
+from spark_sinks.duckdb.ledger.commits import Commits
+from spark_sinks.duckdb.ledger.damage import DamageWatch, user_error
+from spark_sinks.duckdb.ledger.ledger import Ledger, SubscriberRow, create_tables
+from spark_sinks.duckdb.ledger.write_ahead_log import WriteAheadLog
+from spark_sinks.duckdb.names import qualified, qualified_view, rows_of
+from spark_sinks.duckdb.state import sessions, windows
+from spark_sinks.duckdb.state.shared_states import Arrangement, SharedMerge, SharedStates
+from spark_sinks.duckdb.state.state import State, UpsertState, create_statements, watermark_rule
+from spark_sinks.duckdb.state.value_tables import new_values_relation
+from spark_sinks.duckdb.state.window_batches import take_in
 from spark_sinks.duckdb.statements import Statements
-from spark_sinks.duckdb.value_tables import new_values_relation
-from spark_sinks.duckdb.window_batches import take_in
-from spark_sinks.duckdb.write_ahead_log import WriteAheadLog
 
 _log = logging.getLogger(__name__)
 
@@ -68,8 +72,11 @@ class Writer:
         translate: Callable[[Exception], SqlError],
         reached: Callable[[str], None] = lambda step: None,
         damage: DamageWatch | None = None,
+        layouts: ViewLayouts | None = None,
     ) -> None:
         self.damage = damage or DamageWatch()
+        self.layouts = layouts or ViewLayouts()
+        self._new_layouts: dict[str, ViewLayout | None] = {}  # of the transaction that is under way
         self.commits = Commits()
         self._out_of_memory: Counter[str] = Counter()  # merges of a query that failed so, one after the other
         self._cursor = cursor()
@@ -113,6 +120,7 @@ class Writer:
 
     def _begin(self) -> None:
         self._notes.begin()
+        self._new_layouts.clear()
         self._cursor.execute("BEGIN TRANSACTION")
 
     def _commit(self, query_ids: Collection[str] | None) -> None:
@@ -121,6 +129,8 @@ class Writer:
         try:
             with self.commits.making(query_ids):
                 self._cursor.execute("COMMIT")
+            if self._new_layouts:
+                self.layouts.change(self._new_layouts)  # before the watch is told: who it wakes asks for them
         finally:
             self.watch.changed()
 
@@ -140,17 +150,25 @@ class Writer:
         with self.transaction():
             self._cursor.execute(forget_statement(outbox, until))
 
-    def create_state(self, state: State, view_statement: str, kept: Outbox | None = None) -> None:
+    def create_state(self, state: State, layout: ViewLayout, kept: Outbox | None = None) -> None:
+        """An empty state, and the view over it."""
         self._notes.rows(state.table)
         more = [] if kept is None else kept.create_statements()
         self._drop_tables(state.tables)
-        for statement in (*create_statements(state), view_statement, *more):
+        for statement in (*create_statements(state), layout.statement, *more):
             self._cursor.execute(statement)
+        self._new_layouts[layout.view_id] = layout
+
+    def replace_view(self, layout: ViewLayout) -> None:
+        """The view anew over the state that is there: its text may differ with the version of the server."""
+        self.execute(layout.statement)
+        self._new_layouts[layout.view_id] = layout
 
     def drop_state(self, tables: Sequence[str], view_id: str | None) -> None:
         if view_id is not None:
             self._notes.rows(view_id)
-            self._cursor.execute(f'DROP VIEW IF EXISTS "_views"."{view_id}"')
+            self._cursor.execute(f"DROP VIEW IF EXISTS {qualified_view(view_id)}")
+            self._new_layouts[view_id] = None
         for table in tables:
             self._notes.rows(table)
         self._drop_tables(tables)
@@ -224,7 +242,7 @@ class Writer:
             ).fetchall()
         return [row[0] for row in rows]
 
-    def commit(self, batch: Commit) -> bool:
+    def commit(self, batch: BatchCommit) -> bool:
         """False when the ledger has this batch already. Raises MergeError for a view's own error, SqlError else."""
         with self.commit_lock:
             self._share(batch)
@@ -233,7 +251,7 @@ class Writer:
             except _SharedMergeError:
                 return self._commit_batch(batch, together=False)  # whose merge it is that fails is found out
 
-    def _share(self, batch: Commit) -> None:
+    def _share(self, batch: BatchCommit) -> None:
         """Before the batch, in a transaction of its own: states that are merged together from then on."""
         for merge in batch.merges:
             unshared = self._shared.unshared(merge.views)
@@ -250,7 +268,7 @@ class Writer:
                 _log.exception("states of equal keys keep tables of their own")
                 self._shared.keep_apart(unshared)
 
-    def _commit_batch(self, batch: Commit, *, together: bool) -> bool:
+    def _commit_batch(self, batch: BatchCommit, *, together: bool) -> bool:
         self._reached("before begin")
         self._begin()
         try:
@@ -343,16 +361,11 @@ class Writer:
             self._notes.rows(state.table)
 
     def _merge_view(self, view: ViewMerge) -> None:
-        if view.append is not None:
-            self._statements.execute(view.append)
-            if view.event is not None:
-                windows.carry(self._cursor, view.query_id, view.event, BATCH)
-            return
         if view.statements:
             for text in view.statements:
                 self._statements.execute(text)
             return
-        assert isinstance(view.state, UpsertState)  # noqa: S101 - an append view has an INSERT
+        assert isinstance(view.state, UpsertState)  # noqa: S101 - others have statements
         windowing = view.state.windowing
         if windowing is not None and windowing.gap_us is not None:
             sessions.put(self._cursor, view.state, windowing)
@@ -391,9 +404,9 @@ class Writer:
 
     def _move_watermark(self, advance: Advance) -> bool:
         """What is removed for its age is not taken back from where the query wrote it: it was right."""
-        query_id, watch = advance.standing.query_id, watched(advance.state)
-        passage = None if watch is None else windows.passage(self._cursor, advance.standing, watch)
-        if watch is None or passage is None:
+        query_id, rule = advance.standing.query_id, watermark_rule(advance.state)
+        passage = None if rule is None else windows.passage(self._cursor, advance.standing, rule)
+        if rule is None or passage is None:
             return False
         self._notes.rows(advance.state.table)  # some are shown, hidden or removed
         self._note_others(advance.keeper)
@@ -405,12 +418,12 @@ class Writer:
             else:
                 capture(self._cursor, self._register, advance.keeper, shown, move)
                 self._unregister()
-        for statement in watch.moved if passage.moves else ():
+        for statement in rule.moved if passage.moves else ():
             self._cursor.execute(statement)
-        if watch.removal is not None:
-            windows.remove(self._cursor, watch.removal, passage.after)
+        if rule.removal is not None:
+            windows.remove(self._cursor, rule.removal, passage.after)
             if isinstance(advance.keeper, GroupLog):
-                advance.keeper.settle(self._cursor, passage.after - watch.removal.retention_us)
+                advance.keeper.settle(self._cursor, passage.after - rule.removal.retention_us)
         return passage.moves
 
     def advance(self, advance: Advance) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,6 @@ from typing import Any
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.limits import FILE_NAME_BYTES_MAX, FILE_RECORD_BYTES_MAX
 from spark_sinks.base import Entity, EntityRecord, Position
 from spark_sinks.file.files import (
     VisibleFile,
@@ -28,11 +26,11 @@ from spark_sinks.file.files import (
     write_all_visible,
     write_visible,
 )
+from spark_sinks.file.limits import FILE_NAME_BYTES_MAX, FILE_RECORD_BYTES_MAX
 from spark_sinks.file.options import FileOptions, is_under
 
 _POLL_S = 0.1
 _STOP_CHECK_LINES = 512
-_TOPIC_PROPERTIES = re.compile(r"topic\.(partitions|replicas|shards)|kafka\.(partitions|topic\..+)|kinesis\.shards")
 
 
 class FileClient:
@@ -89,17 +87,6 @@ class FileClient:
         return directory.is_dir()
 
     def check_create_entity(self, name: str, properties: Mapping[str, Any]) -> None:
-        for key in properties:
-            if _TOPIC_PROPERTIES.fullmatch(key):
-                raise SqlError(
-                    sqlstates.FEATURE_NOT_SUPPORTED,
-                    f'property "{key}" is not supported for a store of type FILE',
-                    hint="An entity of such a store is a directory; it has no partitions, replicas or topic settings.",
-                )
-            raise SqlError(
-                sqlstates.INVALID_PARAMETER_VALUE,
-                f'property "{key}" is not known for an entity of a store of type FILE',
-            )
         directory = self._path(name)
         self.check()
         if os.path.lexists(directory):

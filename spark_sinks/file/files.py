@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.limits import FILE_RECORD_BYTES_MAX
+from spark_sinks.file.limits import FILE_RECORD_BYTES_MAX
 from spark_sinks.file.options import is_under
 
 _COMPRESSED = (".bz2", ".deflate", ".lz4", ".snappy", ".xz", ".zst")

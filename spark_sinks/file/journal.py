@@ -1,4 +1,4 @@
-"""Which files a pipeline has read, in order: an append-only file beside the catalog.
+"""The files that a pipeline has read, in order: an append-only file beside the catalog.
 
 A FILE position is ``{"seq": n}``: the first n entries of the journal are read. An entry is written and synced before
 the batch that reads its file commits; entries behind the ledger's position belong to no committed batch and are cut

@@ -1,4 +1,4 @@
-"""What a store of TYPE FILE may be: one directory under a root that the server's configuration allows.
+"""The options of a store of TYPE FILE: one directory under a root that the server's configuration allows.
 
 The directory is resolved (symbolic links, ``..``) before it is compared with the roots, so that no spelling of a path
 and no link leads a statement to files that the configuration does not open. Roots are the server's to give; a
@@ -16,13 +16,9 @@ from urllib.parse import unquote, urlsplit
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from spark_sinks.store_kind import REGION
 
-_IGNORED = (
-    "access.region",
-    "access_region",
-    "availability_zone",
-)  # they say where a cloud store is; a directory is here
-_ACCEPTED = ("type", "uris", *_IGNORED)
+_ACCEPTED = ("type", "uris", *REGION)  # a directory is here, whatever its region is said to be
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,7 @@ class FileOptions:
                 hint="Give a directory: 'uris' = 'clicks' is the folder clicks under the first configured root.",
             )
         directory, root = _resolve(_path(uris), roots)
-        region = next((str(properties[key]) for key in _IGNORED if properties.get(key) is not None), None)
+        region = next((str(properties[key]) for key in REGION if properties.get(key) is not None), None)
         return cls(directory, root, region)
 
 

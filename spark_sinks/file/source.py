@@ -9,45 +9,39 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shutil
 import stat
 import threading
 import time
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError, words_of
-from mvserver.limits import FILE_RECORD_BYTES_MAX
-from spark_sinks.base import METADATA, Position, RecordOrder, SourceHealth
+from spark_sinks.base import METADATA, Position, RecordOrder
 from spark_sinks.decode.columns import parquet_column, quoted
 from spark_sinks.file.files import VisibleFile, refuse_outside, visible_files
+from spark_sinks.file.health import DirectoryHealth, changed, leads_out
 from spark_sinks.file.journal import FileJournal
+from spark_sinks.file.limits import FILE_RECORD_BYTES_MAX
 from spark_sinks.file.lines import bounded_copy, lines, may_have_long_lines
+from spark_sinks.file.metadata import METADATA_EXPRESSION, SPARK_TYPE
+from spark_sinks.file.positions import BYTES_PER_RECORD, FilePositions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 _log = logging.getLogger(__name__)
-METADATA_TYPE = "STRUCT<file VARCHAR, timestamp BIGINT>"
-_METADATA_TYPE = METADATA_TYPE.replace("VARCHAR", "STRING")  # its fields may be NULL, for Arrow
-_METADATA = (  # Spark gives names as in a URL, but leaves a plus sign as it is
-    "cast(named_struct('file', url_decode(replace(_metadata.file_name, '+', '%2B')), "
-    f"'timestamp', unix_millis(_metadata.file_modification_time)) AS {_METADATA_TYPE})"
-)
 _POLL_S = 0.05
 _UNUSABLE_S = 5.0  # before a file that could not be looked through is looked through again
 _SWEEP_S = 30.0  # how often all known files are looked at for changes
 _TICK_NS = 10_000_000  # how coarse the time of a directory's last change may be: a second one may not show in it
-_BYTES_PER_RECORD = 100  # to turn a bound on records into one on files
-_WRONG_TYPE = re.compile(r"PARQUET_COLUMN_DATA_TYPE_MISMATCH|SchemaColumnConvertNotSupported")
-_FILE_NAMED = re.compile(r"([^/\s]+\.parquet)")
 
 
 class FileReader:
@@ -57,7 +51,7 @@ class FileReader:
     out. ``{"before": [...]}``, a store's answer, is turned into these by :meth:`adopt`.
     """
 
-    counts_records = False
+    rounds = logged = None
 
     def __init__(
         self,
@@ -93,6 +87,11 @@ class FileReader:
         self._taken = True
         self._problem: str | None = None
         self._waiting: dict[str, VisibleFile] = {}  # by name, in the order in which they will be read
+        self.positions = FilePositions(self._directory, self._journal)
+        self.health = DirectoryHealth(
+            self._directory, self._root, self._journal,
+            problem=lambda: self._problem, look=self._end, typed=parquet is not None,
+        )  # fmt: skip
 
     # --- positions --------------------------------------------------------------------------------------------------
     def adopt(self, position: Position, *, fresh: bool) -> Position:
@@ -119,83 +118,34 @@ class FileReader:
     def confirm(self, position: Position) -> None:
         """A directory has no identity beyond its files, which the journal knows one by one."""
 
-    def limit(self, start: Position, end: Position, records: int) -> Position:
-        room = records * _BYTES_PER_RECORD
-        seq = int(start["seq"])
-        for entry in self._journal.between(seq, int(end["seq"])):
-            seq += 1
-            room -= entry.size
-            if room <= 0:
-                break
-        return self._with_seq(start, seq)
-
-    def divisible(self, start: Position, end: Position, least: int) -> bool:
-        """A file is read as one, and small files are read together up to ``least``."""
-        return int(self.limit(start, end, least)["seq"]) < int(end["seq"])
-
-    def advance(self, start: Position, end: Position) -> Position:
-        """Where a reader that stood at ``start`` stands when it has read up to ``end``."""
-        return self._with_seq(start, int(end["seq"]))
-
-    def _with_seq(self, start: Position, seq: int) -> Position:
-        read = {entry.name for entry in self._journal.between(int(start["seq"]), seq)}
-        left_out = [
-            name
-            for name in start.get("without", ())
-            if name not in read and (name in self._journal.names or (self._directory / name).exists())
-        ]
-        return {"seq": seq, "without": left_out} if left_out else {"seq": seq}
-
-    def distance(self, start: Position, end: Position) -> int:
-        entries = self._journal.between(int(start["seq"]), int(end["seq"]))
-        unread = int(end["seq"]) - len(self._journal)  # files seen but not yet in the journal
-        return sum(1 + e.size // _BYTES_PER_RECORD for e in entries) + max(0, unread)
-
-    def reached(self, position: Position, target: Position) -> bool:
-        return int(position["seq"]) >= int(target["seq"])
-
-    def initial(self, positions: Sequence[Position]) -> Position:
-        """Behind all that was ever read: the journal is known, and views catch up by it."""
-        return {"seq": len(self._journal)}
-
-    def remaining(self, start: Position) -> tuple[Position, str | None]:
-        left_out = set(start.get("without", ()))
-        gone = []
-        for entry in self._journal.between(int(start["seq"]), len(self._journal)):
-            try:
-                self._check_unchanged(entry)
-            except SqlError:
-                gone.append(entry.name)
-        missing = [name for name in gone if name not in left_out]
-        without = sorted(left_out | set(gone))
-        note = None
-        if missing:
-            shown = ", ".join(missing[:5]) + (" ..." if len(missing) > 5 else "")
-            note = f"rebuilt without {len(missing)} files that are gone or changed: {shown}"
-        return {"seq": int(start["seq"]), "without": without} if without else start, note
-
     # --- Spark ------------------------------------------------------------------------------------------------------
-    def stream(self, spark: SparkSession, start: Position, *, records_per_trigger: int) -> DataFrame:
-        self.close_stream()
+    @contextmanager
+    def stream(self, spark: SparkSession, start: Position, *, records_per_trigger: int) -> Iterator[DataFrame]:
+        self._stop_feeder()
         self.restart_at(start)
         shutil.rmtree(self._inbox, ignore_errors=True)
         (self._inbox / _step_name(0)).mkdir(parents=True)
         self._stopping, self._taken, self._step, self._step_end = False, True, 0, int(start["seq"])
         self._feeder = threading.Thread(
-            target=self._feed, args=(records_per_trigger * _BYTES_PER_RECORD,), name="file-feeder", daemon=True
+            target=self._feed, args=(records_per_trigger * BYTES_PER_RECORD,), name="file-feeder", daemon=True
         )
         self._feeder.start()
         # The files are those of the step, however old: nothing is dropped for its age.
         reader = spark.readStream.option("maxFileAge", "36500d")
-        if self._parquet is not None:
-            return self._raw(reader.schema(self._parquet).parquet(f"{self._inbox}/*"))
-        return self._raw(reader.format("text").load(f"{self._inbox}/*"))
+        steps = f"{self._inbox}/*"
+        try:
+            if self._parquet is not None:
+                yield self._raw(reader.schema(self._parquet).parquet(steps))
+            else:
+                yield self._raw(reader.format("text").load(steps))
+        finally:
+            self._stop_feeder()
 
     def batch(self, spark: SparkSession, start: Position, end: Position) -> DataFrame:
         left_out = set(start.get("without", ()))
         entries = [e for e in self._journal.between(int(start["seq"]), int(end["seq"])) if e.name not in left_out]
         for entry in entries:
-            self._check_unchanged(entry)
+            self.health.check_unchanged(entry)
         paths = [str(self._readable(entry, self._given_up.is_set)) for entry in entries]
         if self._given_up.is_set():  # then it is not known what Spark may read
             raise SqlError(sqlstates.QUERY_CANCELED, "the query is being stopped")
@@ -212,7 +162,7 @@ class FileReader:
         meta = (
             "_metadata.file_name AS position",
             "_metadata.file_modification_time AS record_time",
-            f"{_METADATA} AS {METADATA}",
+            f"{METADATA_EXPRESSION} AS {METADATA}",
         )
         if self._parquet is not None:
             return frame.selectExpr(
@@ -236,7 +186,14 @@ class FileReader:
             self._lock.notify_all()
             return {"seq": self._step_end}
 
-    def close_stream(self) -> None:
+    def give_up(self) -> None:
+        self._given_up.set()
+
+    def close(self) -> None:
+        self._stop_feeder()
+        self._given_up.clear()
+
+    def _stop_feeder(self) -> None:
         feeder = self._feeder
         if feeder is None:
             return
@@ -245,13 +202,6 @@ class FileReader:
             self._lock.notify_all()
         feeder.join()
         self._feeder = None
-
-    def give_up(self) -> None:
-        self._given_up.set()
-
-    def close(self) -> None:
-        self.close_stream()
-        self._given_up.clear()
 
     # --- the feeder -------------------------------------------------------------------------------------------------
     def _feed(self, bytes_max: int) -> None:
@@ -283,7 +233,7 @@ class FileReader:
                 if error.sqlstate != sqlstates.INSUFFICIENT_PRIVILEGE:
                     self._problem = f"!{error}"
                     return
-                self._problem, seen_mtime = self._leads_out(error), -1
+                self._problem, seen_mtime = leads_out(error, self._directory), -1
             except OSError as error:
                 self._problem = f"directory {self._directory} cannot be read: {error.strerror}"
                 seen_mtime = -1
@@ -305,6 +255,12 @@ class FileReader:
             there = {file.name: file for file in visible_files(self._directory, self._root, self._journal.names)}
             self._waiting = {name: there[name] for name in self._waiting if name in there} | there
 
+    def _end(self) -> Position:
+        """Of all files that there are now."""
+        with self._lock:
+            self._look()
+            return {"seq": len(self._journal) + len(self._waiting)}
+
     def _show_next(self, bytes_max: int) -> str | None:
         """What hinders it: files that are not shown go on waiting."""
         try:
@@ -317,7 +273,7 @@ class FileReader:
                 if following and not self._stopping:
                     self._show({file: paths[file] for file in following})
         except SqlError as error:
-            return self._leads_out(error)
+            return leads_out(error, self._directory)
         except OSError as error:
             reason = error.strerror or words_of(error)
             return f"files of directory {self._directory} cannot be handed to Spark: {reason}"
@@ -390,93 +346,16 @@ class FileReader:
             (aside / name).unlink()
             (aside / name).symlink_to(path.resolve())
 
-    def _leads_out(self, error: SqlError) -> str:
-        return f"files of directory {self._directory} are not read: {error.message}"
-
     def _sweep(self) -> None:
         for file in visible_files(self._directory, self._root):
             known = self._journal.names.get(file.name)
             if known is not None and known != file:
-                raise self._changed(file.name)
-
-    def _check_unchanged(self, entry: VisibleFile) -> None:
-        path = self._directory / entry.name
-        refuse_outside(path, self._root)
-        try:
-            status = path.stat()
-        except FileNotFoundError:
-            raise SqlError(
-                sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
-                f'file "{entry.name}" of directory {self._directory} is gone',
-                detail="The source no longer has all that the view is made of.",
-                hint="REFRESH MATERIALIZED VIEW rebuilds a view from what is left.",
-            ) from None
-        if (status.st_size, status.st_mtime_ns) != (entry.size, entry.mtime_ns):
-            raise self._changed(entry.name)
-
-    def _changed(self, name: str) -> SqlError:
-        return SqlError(
-            sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
-            f'file "{name}" of directory {self._directory} changed after it was read',
-            detail="Files of a FILE store are immutable and become visible whole, by a rename.",
-            hint="Restore the file, or write the new content under a new name.",
-        )
-
-    # --- health -----------------------------------------------------------------------------------------------------
-    def check_history(self, start: Position) -> None:
-        left_out = set(start.get("without", ()))
-        for entry in self._journal.between(int(start["seq"]), len(self._journal)):
-            if entry.name not in left_out:
-                self._check_unchanged(entry)
-
-    def health(self, position: Position) -> SourceHealth:
-        problem = self._problem
-        if problem is not None and problem.startswith("!"):
-            return SourceHealth("failed", problem[1:])
-        if problem is None and not self._directory.is_dir():
-            problem = f"directory {self._directory} does not exist"
-        if problem is not None:
-            return SourceHealth("stalled", problem)
-        try:
-            with self._lock:
-                self._look()
-                return SourceHealth("ok", latest={"seq": len(self._journal) + len(self._waiting)})
-        except SqlError as error:
-            return SourceHealth("stalled", self._leads_out(error))
-        except OSError as error:
-            return SourceHealth("stalled", f"directory {self._directory} cannot be read: {error.strerror}")
-
-    def explain_failure(self, error: BaseException, position: Position) -> Exception:
-        """Spark's own words are at the end of a chain of causes."""
-        if isinstance(error, SqlError):
-            return error
-        text = words_of(error)
-        causes = [line.split(":", 2)[-1].strip() for line in text.splitlines() if line.startswith("Caused by:")]
-        first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
-        cause = (causes[-1] if causes else first)[:500]
-        if self._parquet is not None and _WRONG_TYPE.search(text):
-            file = _FILE_NAMED.search(text)
-            named = f'file "{file.group(1)}"' if file else "a file"
-            return SqlError(
-                sqlstates.DATATYPE_MISMATCH,
-                f"{named} of directory {self._directory} does not have the declared types",
-                detail=cause,
-                hint="Declare the stream with the types that the files have.",
-            )
-        return SqlError(sqlstates.IO_ERROR, f"reading directory {self._directory} failed", detail=cause)
+                raise changed(file.name, self._directory)
 
     @property
     def record_order(self) -> RecordOrder:
         # Spark reads the lines of a file in their order, and counts a task's records.
         return RecordOrder("position", "monotonically_increasing_id()")
-
-    def segment_ranks(self, segments: Sequence[str]) -> Sequence[int]:
-        """Files in the order of the journal."""
-        return [self._journal.number(unquote(segment)) for segment in segments]  # Spark gives names as in a URL
-
-    def partitions(self, position: Position) -> Mapping[str, int]:
-        """The directory is one: its files have an order."""
-        return {"0": int(position["seq"])}
 
     def rejected_positions(self, records: Sequence[tuple[str, bytes | None]]) -> Sequence[str]:
         """File and line: Spark's text source does not say which line, so each file is looked through once. Equal lines
@@ -514,7 +393,7 @@ _EMPTY_RAW = (
     "cast(NULL as binary) AS value",
     "cast(NULL as string) AS position",
     "cast(NULL as timestamp) AS record_time",
-    f"cast(NULL AS {_METADATA_TYPE}) AS {METADATA}",
+    f"cast(NULL AS {SPARK_TYPE}) AS {METADATA}",
 )
 
 

@@ -21,8 +21,8 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
-from mvserver.limits import KAFKA_TIMEOUT_S, KAFKA_TOPIC_NAME_CHARACTERS_MAX
 from spark_sinks.kafka.errors import could_not_connect, kafka_error, no_entity, reported
+from spark_sinks.kafka.limits import KAFKA_TIMEOUT_S, KAFKA_TOPIC_NAME_CHARACTERS_MAX
 from spark_sinks.kafka.options import KafkaOptions
 
 # The future of a request ends when the request does; this is for the case that it does not.

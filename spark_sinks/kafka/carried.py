@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.limits import KAFKA_OFFSET_METADATA_BYTES_MAX
 from spark_sinks.base import Position
+from spark_sinks.kafka.limits import KAFKA_OFFSET_METADATA_BYTES_MAX
 
 _HEADER = re.compile(r"mv1 (?P<number>\d+)/(?P<count>\d+) (?P<check>[0-9a-f]{8}) ")
 _HEADER_BYTES_MAX = 32

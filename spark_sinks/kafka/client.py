@@ -12,10 +12,10 @@ from confluent_kafka import TopicPartition as Place
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.limits import KAFKA_TIMEOUT_S
 from spark_sinks.base import Entity, EntityRecord, Position
 from spark_sinks.kafka.admin import Cluster, Topic, client_settings, valid_topic_name
 from spark_sinks.kafka.errors import could_not_connect, entity_exists, kafka_error, reported
+from spark_sinks.kafka.limits import KAFKA_TIMEOUT_S
 from spark_sinks.kafka.options import KafkaOptions
 from spark_sinks.kafka.properties import TopicProperties
 from spark_sinks.kafka.records import RecordWriter

@@ -1,4 +1,4 @@
-"""What a cluster says, as errors that a user can read: one place for their codes and their words."""
+"""A cluster's errors in words that a user can read: one place for their codes and their words."""
 
 from __future__ import annotations
 

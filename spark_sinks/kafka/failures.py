@@ -1,4 +1,4 @@
-"""What went wrong when Spark's connector fails, found out from the cluster rather than from Java's words.
+"""The cause of a failure of Spark's connector, asked of the cluster rather than read from Java's words.
 
 The text of a Java exception decides only whether the connector is to blame; what is missing, and where, is asked of the
 cluster, which knows exactly.
@@ -15,7 +15,7 @@ from spark_sinks.base import Position
 from spark_sinks.kafka.admin import Cluster
 from spark_sinks.kafka.errors import could_not_connect
 from spark_sinks.kafka.health import examine, topic_gone
-from spark_sinks.kafka.jars import jars_missing
+from spark_sinks.kafka.jars import CONNECTOR
 
 _NO_CONNECTOR = re.compile(r"KAFKA_DATA_SOURCE_NOT_ENABLED|Failed to find data source: kafka|kafka010\.\S+ not found")
 _TOPIC = re.compile(r"UnknownTopicOrPartition|UnknownTopicId|InvalidTopicException")
@@ -41,7 +41,7 @@ def explain(
         return error
     text = _whole_text(error)
     if _NO_CONNECTOR.search(text):
-        return jars_missing(jar_directory)
+        return CONNECTOR.unavailable(jar_directory)
     if refused := _AUTHENTICATION.search(text):
         return could_not_connect(cluster.store, refused["reason"])
     named = any(pattern.search(text) for pattern in (_TOPIC, _DATA_LOSS, _TIMEOUT))

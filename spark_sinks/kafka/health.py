@@ -1,4 +1,4 @@
-"""Whether a topic still has what a reader wants next. Every way in which it may not have it has its own named error.
+"""The health of a topic: whether it still has what a reader wants next. Each way of not having it has a named error.
 
 Spark's connector compares offsets only: a topic that was deleted and made again looks like the old one as soon as it
 is long enough. The topic's id tells them apart.

@@ -1,4 +1,4 @@
-"""Where a running micro-batch ends, from the checkpoint's own log.
+"""The end of a running micro-batch, from the checkpoint's own log.
 
 The end cannot be had from the batch's rows: compacted topics and transactions leave offsets without a record.
 """

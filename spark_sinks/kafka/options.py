@@ -1,4 +1,4 @@
-"""What a store of TYPE KAFKA may be told, checked once, and handed to both clients: librdkafka and Spark's connector.
+"""The options of a store of TYPE KAFKA, checked once, and handed to both clients: librdkafka and Spark's connector.
 
 Only properties that are known here reach a client, since both have settings that read files, load classes or run code.
 """
@@ -13,12 +13,12 @@ from typing import Any
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from spark_sinks.store_kind import REGION
 
-_REGION = ("access.region", "access_region", "availability_zone")  # they say where a store is; the uris say it better
 _ACCEPTED = (
     "type",
     "uris",
-    *_REGION,
+    *REGION,  # the uris say better where a cluster is
     "kafka.sasl.hash_function",
     "kafka.sasl.username",
     "kafka.sasl.password",
@@ -80,7 +80,7 @@ class KafkaOptions:
             mechanism=mechanism,
             username=username,
             password=password,
-            region=next((str(properties[key]) for key in _REGION if properties.get(key) is not None), None),
+            region=next((str(properties[key]) for key in REGION if properties.get(key) is not None), None),
         )
 
     @property

@@ -14,6 +14,37 @@ from mvserver.errors import SqlError
 from spark_sinks.base import Position
 
 
+class KafkaPositions:
+    """:class:`spark_sinks.base.Positions` of any topic."""
+
+    counts_records = True
+
+    def distance(self, start: Position, end: Position) -> int:
+        return distance(start, end)
+
+    def reached(self, position: Position, target: Position) -> bool:
+        return reached(position, target)
+
+    def limit(self, start: Position, end: Position, records: int) -> Position:
+        return limited(start, end, records)
+
+    def divisible(self, start: Position, end: Position, least: int) -> bool:
+        return divisible(start, end, least)
+
+    def advance(self, start: Position, end: Position) -> Position:
+        return furthest(start, end)
+
+    def initial(self, positions: Sequence[Position]) -> Position:
+        return nearest(positions)
+
+    def partitions(self, position: Position) -> Mapping[str, int]:
+        return {str(partition): offset for partition, offset in offsets_of(position).items()}
+
+    def segment_ranks(self, segments: Sequence[str]) -> Sequence[int]:
+        """Partitions by number: which of two was written first is not known."""
+        return [int(segment) for segment in segments]
+
+
 def offsets_of(position: Position) -> dict[int, int]:
     """By partition number; XX001 for what is not a Kafka position."""
     partitions = position.get("partitions")

@@ -1,4 +1,4 @@
-"""What CREATE ENTITY, CREATE STREAM and CSAS may ask of a topic that is made for them."""
+"""The properties that CREATE ENTITY, CREATE STREAM and CSAS may give a topic that is made for them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 
-_CONFIG = "kafka.topic."
-_PARTITIONS = ("topic.partitions", "kafka.partitions")
-_REPLICAS = ("topic.replicas", "kafka.replicas")
+CONFIG = "kafka.topic."
+PARTITIONS = ("topic.partitions", "kafka.partitions")
+REPLICAS = ("topic.replicas", "kafka.replicas")
 _DEFAULT = -1  # the broker's own
 _PARTITIONS_MAX = 2**31 - 1
 _REPLICAS_MAX = 2**15 - 1
@@ -19,7 +19,7 @@ _REPLICAS_MAX = 2**15 - 1
 
 @dataclass(frozen=True)
 class TopicProperties:
-    """-1 is the broker's default. The values of ``configs`` are the broker's to judge."""
+    """-1 is the broker's default. Names are checked already; the values of ``configs`` are the broker's to judge."""
 
     partitions: int = _DEFAULT
     replicas: int = _DEFAULT
@@ -29,17 +29,10 @@ class TopicProperties:
     def from_properties(cls, properties: Mapping[str, Any]) -> TopicProperties:
         configs: dict[str, str] = {}
         for key, value in properties.items():
-            if key.startswith(_CONFIG) and len(key) > len(_CONFIG):
-                configs[key.removeprefix(_CONFIG)] = _text(value)
-            elif key not in _PARTITIONS + _REPLICAS:
-                raise SqlError(
-                    sqlstates.INVALID_PARAMETER_VALUE,
-                    f'property "{key}" is not known for an entity of a store of type KAFKA',
-                    hint="Such an entity has 'topic.partitions', 'topic.replicas' and 'kafka.topic.' with a topic "
-                    "setting.",
-                )
+            if key.startswith(CONFIG) and len(key) > len(CONFIG):
+                configs[key.removeprefix(CONFIG)] = _text(value)
         return cls(
-            _number(properties, _PARTITIONS, _PARTITIONS_MAX), _number(properties, _REPLICAS, _REPLICAS_MAX), configs
+            _number(properties, PARTITIONS, _PARTITIONS_MAX), _number(properties, REPLICAS, _REPLICAS_MAX), configs
         )
 
 

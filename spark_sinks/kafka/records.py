@@ -15,9 +15,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.limits import KAFKA_RECORD_BYTES_MAX, KAFKA_TRANSACTION_TIMEOUT_S
 from spark_sinks.kafka.admin import Cluster, client_settings
 from spark_sinks.kafka.errors import could_not_connect, kafka_error, reported, sentence
+from spark_sinks.kafka.limits import KAFKA_RECORD_BYTES_MAX, KAFKA_TRANSACTION_TIMEOUT_S
 from spark_sinks.kafka.options import KafkaOptions
 
 _ATTEMPT_S = 2.0  # one call into the client; the deadline is kept over several

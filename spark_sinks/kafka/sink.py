@@ -6,7 +6,7 @@ earlier process of the same query left open, and makes that process unable to wr
 read: so nothing can be committed behind the reader's back.
 
 Brokers forget a group's offsets some days after the last commit (``offsets.retention.minutes``, 7 days by default), so
-an idle query calls :meth:`TransactionalSink.renew` once a day, and one that has written says so when it asks back.
+an idle query calls :meth:`KafkaSink.renew` once a day, and one that has written says so when it asks back.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.limits import KAFKA_RECORD_BYTES_MAX, KAFKA_TIMEOUT_S, KAFKA_TRANSACTION_TIMEOUT_S
 from spark_sinks.base import Position
 from spark_sinks.kafka.admin import Cluster, client_settings
 from spark_sinks.kafka.carried import pack, unpack
 from spark_sinks.kafka.errors import could_not_connect, kafka_error, plain, reported, sentence, unreachable
+from spark_sinks.kafka.limits import KAFKA_RECORD_BYTES_MAX, KAFKA_TIMEOUT_S, KAFKA_TRANSACTION_TIMEOUT_S
 from spark_sinks.kafka.options import KafkaOptions
 
 _log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ _FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, Kafk
 _PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 
 
-class TransactionalSink:
+class KafkaSink:
     """For one thread at a time.
 
     After an error of :meth:`write` nothing of it is visible, with one exception: when the cluster goes away during the

@@ -10,10 +10,9 @@ import importlib
 import sys
 import time
 import traceback
-from pathlib import Path
 
-from mvbench import machine, render, results
-from mvbench.bench import Bench, Settings
+from tests.bench import machine, render, results
+from tests.bench.bench import Bench, Settings
 
 PARTS = (
     "startup",
@@ -26,22 +25,21 @@ PARTS = (
     "backlog",
     "nexmark",
     "pull",
+    "read_paths",
     "pauses",
     "cpu",
     "memory",
     "join_memory",
 )
-_NEXMARK = Path(__file__).resolve().parents[1] / "nexmark"  # its events and queries, which tests have too
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description="Measures a running mvserver and writes docs/performance.md's tables.")
+    parser = argparse.ArgumentParser(description="Measures a running mvserver and writes the tables of the documents.")
     parser.add_argument("parts", nargs="*", help="all when none is named")
     parser.add_argument("--render", action="store_true", help="only write the tables from the results at hand")
     options = parser.parse_args(arguments)
     if unknown := sorted(set(options.parts) - set(PARTS)):
         parser.error(f"unknown parts: {', '.join(unknown)}; there are {', '.join(PARTS)}")
-    sys.path.append(str(_NEXMARK))
     failed = []
     settings = Settings.from_environment()
     if not options.render:
@@ -51,7 +49,7 @@ def main(arguments: list[str]) -> int:
                 described = machine.describe()
                 began = time.monotonic()
                 try:
-                    measured = importlib.import_module(f"mvbench.parts.{part}").measure(bench)
+                    measured = importlib.import_module(f"tests.bench.parts.{part}").measure(bench)
                 except Exception:  # noqa: BLE001 - the other parts are still worth measuring; the exit code tells
                     traceback.print_exc()
                     failed.append(part)

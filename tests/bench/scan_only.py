@@ -20,7 +20,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from spark_sinks.kafka.jars import add_kafka_jars
+from spark_sinks.kafka.jars import CONNECTOR
 
 
 def main(bootstrap: str, topic: str, columns: str, at_a_time: str) -> int:
@@ -33,7 +33,7 @@ def main(bootstrap: str, topic: str, columns: str, at_a_time: str) -> int:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
-    add_kafka_jars(spark, None)
+    CONNECTOR.add_to(spark, None)
     checkpoint = tempfile.mkdtemp(prefix="scan-only-")
     try:
         raw = (

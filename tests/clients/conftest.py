@@ -6,10 +6,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from client_world import Address, postgres_world
-from dialect_rows import add_table, add_view
-from live_server import LiveServer, with_views
-from services.postgres import PostgresServer
+
+from tests.clients.client_world import Address, postgres_world
+from tests.clients.dialect_rows import add_table, add_view
+from tests.clients.live_server import LiveServer, with_views
+from tests.services.postgres import PostgresServer
 
 
 @pytest.fixture(scope="module", autouse=True)

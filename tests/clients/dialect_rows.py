@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import psycopg
-from live_server import LiveServer
 
 from catalog.model import Column
+from tests.clients.live_server import LiveServer
 
 COLUMNS = (
     Column("id", "INTEGER"), Column("name", "VARCHAR"), Column("amount", "DECIMAL(12, 2)"), Column("ratio", "DOUBLE"),

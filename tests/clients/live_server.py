@@ -20,19 +20,20 @@ from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.pgwire.server import PgWireServer
 from mvserver.routing.ports import Services
 from mvserver.routing.router import Router
-from mvserver.serving.database import Database
-from mvserver.serving.pull import DuckPullService
+from mvserver.serving.engine.database import Database
+from mvserver.serving.plan.pull import DuckPullService
 from mvserver.session.activity_table import activity_table
 from mvserver.session.backend import SessionBackend
 from mvserver.session.catalog_directory import CatalogDirectory
-from mvserver.session.cursors import cursors_table
+from mvserver.session.cursors.cursors import cursors_table
 from mvserver.session.prepared import prepared_table
 from mvserver.session.services import SessionServices
-from mvserver.session.settings_rows import settings_table
+from mvserver.session.settings.settings_rows import settings_table
 from mvserver.sql import parse
-from mvserver.stores import StoreRegistry, StoreSettings
+from mvserver.stores import StoreRegistry
 from mvserver.streaming.api import QueryState, QueryStatus
-from mvserver.streaming.push_rows import PushRows
+from mvserver.streaming.push.push_rows import PushRows
+from spark_sinks.store_kind import StoreSettings
 
 
 class HandMadeEngine:
@@ -101,8 +102,9 @@ class LiveServer:
         self.engine = HandMadeEngine()
         self.files = folder / "files"
         self.files.mkdir()
+        values = {"file_roots": (self.files,), "file_poll_interval": 0.05, "kafka_request_timeout": 1.0}
         self.stores = StoreRegistry(
-            StoreSettings((self.files,), certificate_folders=(), jar_directory=None, kafka_timeout_s=1.0)
+            StoreSettings(values, certificate_folders=(), jar_directory=None, record_bytes_max=16 * 2**20)
         )
         source = LiveCatalogSource(self.catalog)
         self.pulls = DuckPullService(

@@ -1,6 +1,6 @@
 """The same relations in a real PostgreSQL and here, and psql's commands over them.
 
-``record_psql.py`` runs the commands against a real PostgreSQL 15, ``test_clients_psql_commands.py`` against us.
+``record_psql.py`` runs the commands against a real PostgreSQL 15, ``test_psql_commands.py`` against us.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Records what psql shows of a real PostgreSQL 15, for test_clients_psql_commands.py.
+"""Records what psql shows of a real PostgreSQL 15, for test_psql_commands.py.
 
-    python tests/clients/record_psql.py "host=127.0.0.1 user=postgres dbname=postgres" > tests/clients/pg15_psql.json
+    python -m tests.clients.record_psql "host=127.0.0.1 user=postgres dbname=postgres" > tests/clients/pg15_psql.json
 
 The server must be a fresh one, with the locale C.UTF-8.
 """
@@ -11,7 +11,8 @@ import json
 import sys
 
 import psycopg
-from psql_world import COMMANDS, POSTGRES, run
+
+from tests.clients.psql_world import COMMANDS, POSTGRES, run
 
 
 def record(conninfo: str) -> dict[str, list[str]]:

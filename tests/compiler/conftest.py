@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+from tests.services.spark import session_of
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from mvserver.streaming.spark.java_functions import install
+
+    with session_of(_session) as session:
+        install(session, tmp_path_factory.mktemp("functions"))
+        yield session
+
+
+def _session() -> Any:
     from pyspark.sql import SparkSession
 
     from mvserver.compiler.lower_spark import REQUIRED_SETTINGS
-    from mvserver.streaming.java_functions import install
 
     builder = SparkSession.builder.master("local[2]").appName("compiler tests")
     for key, value in {
@@ -28,8 +33,4 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConstantFolding",
     }.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    install(session, tmp_path_factory.mktemp("functions"))
-    yield session
-    session.stop()
+    return builder.getOrCreate()

@@ -1,23 +1,5 @@
-"""The Spark session of the differential tests, as the server starts it."""
-
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from tests.services.spark import spark
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from mvserver.streaming.spark import SparkOptions, start_session
-
-    work = tmp_path_factory.mktemp("spark")
-    session = start_session(SparkOptions("local[2]", "1g", 50, work))
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+__all__ = ["spark"]

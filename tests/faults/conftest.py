@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from faults.live import LiveServer, temporary_server
+from tests.faults.live import LiveServer, temporary_server
 
 
 @pytest.fixture(scope="session")

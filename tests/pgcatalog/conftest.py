@@ -3,9 +3,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from pgcatalog_world import CatalogWorld
 
-from mvserver.serving.database import Database
+from mvserver.serving.engine.database import Database
+from tests.pgcatalog.world import CatalogWorld
 
 
 @pytest.fixture(scope="module")

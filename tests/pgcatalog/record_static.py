@@ -1,7 +1,7 @@
 """Records the constant part of PostgreSQL 15's system catalog into ``mvserver/pgcatalog/static``.
 
 Run by hand against a fresh PostgreSQL 15 when the reported server version changes:
-``python tests/pgcatalog/record_static.py "host=127.0.0.1 user=postgres dbname=postgres"``.
+``python -m tests.pgcatalog.record_static "host=127.0.0.1 user=postgres dbname=postgres"``.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from pathlib import Path
 
 import psycopg
 
-sys.path.append(str(Path(__file__).parents[1] / "serving"))
-from serving_world import World
-
 from mvserver.errors import SqlError
+from tests.serving.world import World
 
 TARGET = Path(__file__).parents[2] / "mvserver" / "pgcatalog" / "static"
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from routing_fakes import SETUP, Bench
+
+from tests.routing.fakes import SETUP, Bench
 
 
 @pytest.fixture

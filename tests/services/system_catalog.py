@@ -15,8 +15,8 @@ import duckdb
 import pytest
 
 from mvserver.pgcatalog.system import SystemCatalog
-from mvserver.serving import database
-from mvserver.serving.database import SYSTEM_CATALOG
+from mvserver.serving.engine import database
+from mvserver.serving.engine.database import SYSTEM_CATALOG
 
 _preparation = database._preparation
 _build = SystemCatalog._build

@@ -9,15 +9,15 @@ from typing import Any
 
 import psycopg
 
-TESTS = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 class Beating:
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("heartbeats.py"))],
+            [sys.executable, "-m", "tests.serving.heartbeats"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={"PYTHONPATH": f"{TESTS.parent}:{TESTS}:{Path(__file__).parent}"},
+            cwd=ROOT, env={},
         )  # fmt: skip
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline())

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serving_kept import MEMORY
-from serving_server import PullServer
-from serving_world import World
+
+from tests.serving.kept import MEMORY
+from tests.serving.server import PullServer
+from tests.serving.world import World
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from serving_server import PullServer
-from serving_world import STREAM_ID, catalog_snapshot
-from session.session_fakes import FakeRouter
-
 from mvserver.collector import Collector
-from mvserver.pgwire.copy_in import CopyFormat
-from mvserver.routing.copying import CopyTarget
+from mvserver.copy_data.readers import CopyFormat
+from mvserver.routing.copying import CopyRecords
+from mvserver.session.copies import CopyTarget
+from tests.serving.server import PullServer
+from tests.serving.world import STREAM_ID, catalog_snapshot
+from tests.session.fakes import FakeRouter
 
 EVERY_S = 0.002
 
@@ -53,7 +53,7 @@ class CopyRouter(FakeRouter):
         catalog = catalog_snapshot()
         form = CopyFormat(force_not_null=(False, False), force_null=(False, False))
         (stream,) = (each for each in catalog.relations if each.id == STREAM_ID)
-        return CopyTarget(stream, catalog.stores[0], "src", ("url", "n"), form, "json", "UTC")
+        return CopyRecords(stream, catalog.stores[0], "src", ("url", "n"), form, "json", "UTC")
 
     def write_copies(self, copies: Sequence[CopyTarget], check: Callable[[], None]) -> None:
         for copy in copies:

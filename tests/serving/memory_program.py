@@ -13,11 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-TESTS = Path(__file__).parent.parent
-
 
 def churn(server: Any, views: int) -> None:
-    from serving_world import VISITS_ID
+    from tests.serving.world import VISITS_ID
 
     world = server.world
     before = world.catalog.current.relations
@@ -37,9 +35,8 @@ def churn(server: Any, views: int) -> None:
 
 
 def main(folder: Path, options: dict[str, int]) -> None:
-    from serving_server import PullServer
-
     from mvserver.collector import Collector
+    from tests.serving.server import PullServer
 
     with PullServer(folder, **options) as server:
         collector = Collector(lambda: False)
@@ -56,7 +53,6 @@ def main(folder: Path, options: dict[str, int]) -> None:
 
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(TESTS.parent), str(TESTS), str(TESTS / "serving")]
     from mvserver import allocation
 
     allocation.prepare()  # before duckdb is imported, as the server does

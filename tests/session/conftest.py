@@ -3,9 +3,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from session_fakes import World
 
 from mvserver.session.session import Session
+from tests.session.fakes import World
 
 
 @pytest.fixture

@@ -12,14 +12,15 @@ import pyarrow as pa
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.plans import ScanColumn
 from mvserver.compiler.shape import RelationShape
-from mvserver.serving.database import Database
-from mvserver.serving.duck_errors import translate
+from mvserver.dialect.errors.duck_errors import translate
+from mvserver.serving.engine.database import Database
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
-from mvserver.streaming.program import build_program
-from mvserver.streaming.targets import Target, build_target
-from spark_sinks.duckdb.batch_plans import Commit, TableMerge, ViewMerge
-from spark_sinks.duckdb.ledger import LedgerEntry
+from mvserver.streaming.batch.program import build_program
+from mvserver.views.finishing import layout_of
+from mvserver.views.targets import Target, build_target
+from spark_sinks.duckdb.batch_plans import BatchCommit, TableMerge, ViewMerge
+from spark_sinks.duckdb.ledger.ledger import LedgerEntry
 from spark_sinks.duckdb.record_columns import PLACE, RANK
 from spark_sinks.duckdb.writer import Writer
 
@@ -57,7 +58,7 @@ class Changes:
         with self.writer.transaction() as ledger:
             ledger.begin_generation("p", {"at": 0})
             for each in targets:
-                self.writer.create_state(each.state, each.view_statement, each.outbox)
+                self.writer.create_state(each.state, layout_of(each), each.outbox)
 
     def _open(self) -> None:
         self._database = Database.open(self._folder / "views.duckdb")
@@ -78,7 +79,7 @@ class Changes:
         merges = tuple(self._merge(table, each) for each in self._targets)
         number, self._batch = self._batch, self._batch + 1
         entry = LedgerEntry("p", 1, number, {"at": number}, {"at": number + 1}, len(records))
-        assert self.writer.commit(Commit(entry, merges))
+        assert self.writer.commit(BatchCommit(entry, merges))
 
     def merge(self, records: Sequence[dict[str, Any]], number: int = 0) -> TableMerge:
         """What a batch of them is for one of the views."""

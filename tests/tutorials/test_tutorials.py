@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from faults.live import LiveServer, temporary_server, topic_values
-from services.kafka import create_topic
 
 from mvserver.demo.kafka_broker import KafkaBroker
+from tests.faults.live import LiveServer, temporary_server, topic_values
+from tests.services.kafka import create_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

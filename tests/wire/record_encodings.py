@@ -1,6 +1,6 @@
-"""Records how a real PostgreSQL writes values, for test_wire_encodings.py.
+"""Records how a real PostgreSQL writes values, for test_encodings.py.
 
-    python tests/wire/record_encodings.py "host=127.0.0.1 port=5432 user=postgres" > tests/wire/pg15_encodings.json
+    python -m tests.wire.record_encodings "host=127.0.0.1 port=5432 user=postgres" > tests/wire/pg15_encodings.json
 
 Each line of the result is [type, oid, typmod, time zone, literal, text, binary as hex].
 """

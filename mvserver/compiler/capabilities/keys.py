@@ -1,4 +1,4 @@
-"""What makes equal group keys the same value: the zero and the NaN of floating point have one form each."""
+"""Equal group keys are the same value: the zero and the NaN of floating point have one form each."""
 
 from __future__ import annotations
 

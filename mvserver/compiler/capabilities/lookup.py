@@ -1,4 +1,4 @@
-"""Which overload a call means: PostgreSQL's way of choosing, over our table.
+"""The overload that a call means: PostgreSQL's way of choosing, over our table.
 
 An overload fits when every argument has its type or turns into it implicitly. Among those that fit, the one with the
 most exact arguments wins, then the one whose conversions are shortest. String constants and NULL fit anything; text

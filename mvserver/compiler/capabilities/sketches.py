@@ -1,4 +1,4 @@
-"""What approximate aggregates keep instead of a value: a bucket that stands for it, or a mark of its hash.
+"""Approximate aggregates keep, instead of a value, a bucket that stands for it, or a mark of its hash.
 
 Both are counted like values of an exact aggregate, so that they merge, and are taken back, like them.
 """

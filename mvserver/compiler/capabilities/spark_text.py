@@ -13,21 +13,6 @@ from mvserver.sql.types import Kind, SqlType
 FAILURE_MARK = "mvserver:"
 """Raised errors carry ``mvserver:SQLSTATE:message``; ``mvserver.compiler.failures`` reads it back."""
 
-_TYPES = {
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.TINYINT: "TINYINT",
-    Kind.SMALLINT: "SMALLINT",
-    Kind.INTEGER: "INT",
-    Kind.BIGINT: "BIGINT",
-    Kind.FLOAT: "FLOAT",
-    Kind.DOUBLE: "DOUBLE",
-    Kind.VARCHAR: "STRING",
-    Kind.VARBINARY: "BINARY",
-    Kind.DATE: "DATE",
-    Kind.TIME: "TIME(6)",
-    Kind.TIMESTAMP: "TIMESTAMP_NTZ",
-    Kind.TIMESTAMP_LTZ: "TIMESTAMP_LTZ",
-}
 _INTEGER_SUFFIX = {Kind.TINYINT: "Y", Kind.SMALLINT: "S", Kind.INTEGER: "", Kind.BIGINT: "L"}
 
 
@@ -42,8 +27,8 @@ def spark_type(type_: SqlType) -> str:
     if type_.kind is Kind.STRUCT:
         inner = ",".join(f"{identifier(name)}: {spark_type(field)}" for name, field in type_.fields)
         return f"STRUCT<{inner}>"
-    if type_.kind in _TYPES:
-        return _TYPES[type_.kind]
+    if type_.kind.row.spark is not None:
+        return type_.kind.row.spark
     raise SqlError(
         sqlstates.FEATURE_NOT_SUPPORTED,
         f"type {type_} cannot be a column of a continuous query",

@@ -1,1 +1,1 @@
-"""What pull queries may call, by kind: one file each. ``pull_functions`` puts them together."""
+"""The functions that pull queries may call, by kind: one file each. ``pull_functions`` puts them together."""

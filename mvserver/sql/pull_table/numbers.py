@@ -29,8 +29,11 @@ NUMBERS = (
     function("cot", "1", "(double precision) → double precision", "cotangent", example("cot(1)", "0.6420926159343306")),
     function("degrees", "1", "(double precision) → double precision", "radians to degrees",
         example("degrees(pi())", "180")),
-    function("div", "2", "(numeric, numeric) → numeric", "trunc(x/y)", example("div(9, 4) = 2", "true"),
-        macro="(a, b) AS CAST(trunc(a / b) AS DECIMAL(38, 0))"),
+    function("div", "2", "(numeric, numeric) → numeric", "trunc(x/y)", example("div(-9.5, 2)", "-4"),
+        # the last of its ten digits may have been rounded up to a whole number
+        macro="(a, b) AS list_transform([{'q': trunc({system}.fn._quotient_10(a, b)), 'a': a, 'b': b}], lambda _whole: "
+        "CAST(_whole['q'] - CASE WHEN abs(_whole['q'] * _whole['b']) > abs(_whole['a']) THEN sign(_whole['q']) "
+        "ELSE 0 END AS DECIMAL(38, 0)))[1]"),
     function("exp", "1", "(double precision) → double precision; (numeric) → numeric", "natural exponential (e^x)",
         example("exp(0.0::float8)", "1")),
     function("floor", "1", "(numeric) → numeric; (double precision) → double precision", "nearest integer <= value",

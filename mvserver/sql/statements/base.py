@@ -1,4 +1,4 @@
-"""What statements are made of.
+"""The parts that statements are made of.
 
 Names keep what the user wrote after folding; nothing is resolved here. ``Properties`` keep the order of the text.
 SELECTs stay sqlglot trees (dialect ``mvserver.sql.dialect``); source properties hang on the table node's
@@ -7,8 +7,10 @@ SELECTs stay sqlglot trees (dialect ``mvserver.sql.dialect``); source properties
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from mvserver.sql.types import SqlType
 
@@ -78,10 +80,29 @@ class ColumnDefinition:
     spelling: str | None = None
 
 
+class Kind(enum.Enum):
+    """The kind of a statement decides who carries it out, and what it means to a transaction."""
+
+    DDL = "ddl"  # changes definitions, stores or entities
+    CONTINUOUS = "continuous"  # begins, ends or steers a continuous query
+    INSPECTION = "inspection"  # answers from definitions, states and stores; changes nothing
+    PLACE = "place"  # changes where the session's names resolve
+    SESSION = "session"  # the session room's own: settings, transactions, prepared statements, cursors, COPY
+    PULL = "pull"  # reads views; the session room runs it in the serving room
+    PUSH = "push"  # rows of a stream as they come; the session room finds out that a SELECT is one
+
+
 @dataclass(frozen=True)
 class Statement:
     """Base of all; ``text`` is the statement's own text, trimmed, without its semicolon; ``start`` is where that begins
-    in what the client sent, from whose beginning all positions are counted."""
+    in what the client sent, from whose beginning all positions are counted. Each class states its kind:
+    ``class CreateStore(Statement, kind=Kind.DDL)``."""
+
+    kind_of_statement: ClassVar[Kind]
+
+    def __init_subclass__(cls, *, kind: Kind, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        cls.kind_of_statement = kind
 
     text: str = field(kw_only=True, default="")
     start: int = field(kw_only=True, default=0, compare=False, repr=False)

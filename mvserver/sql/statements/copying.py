@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mvserver.sql.statements.base import ObjectName, Statement
+from mvserver.sql.statements.base import Kind, ObjectName, Statement
 from mvserver.sql.statements.queries import Pull
 
 
@@ -26,7 +26,7 @@ class CopyOptions:
 
 
 @dataclass(frozen=True)
-class CopyTo(Statement):
+class CopyTo(Statement, kind=Kind.SESSION):
     """``COPY relation [(columns)] TO STDOUT`` and ``COPY (query) TO STDOUT``."""
 
     query: Pull
@@ -34,7 +34,7 @@ class CopyTo(Statement):
 
 
 @dataclass(frozen=True)
-class CopyFrom(Statement):
+class CopyFrom(Statement, kind=Kind.SESSION):
     """``COPY stream [(columns)] FROM STDIN``; no columns are all of them."""
 
     name: ObjectName

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.base import Kind, Statement
 from mvserver.sql.statements.queries import Pull
 
 
 @dataclass(frozen=True)
-class DeclareCursor(Statement):
+class DeclareCursor(Statement, kind=Kind.SESSION):
     name: str
     query: Pull
     scroll: bool = False
@@ -18,7 +18,7 @@ class DeclareCursor(Statement):
 
 
 @dataclass(frozen=True)
-class Fetch(Statement):
+class Fetch(Statement, kind=Kind.SESSION):
     """FETCH, or MOVE; ``count`` is a row's number where ``direction`` is "absolute", and None for ALL."""
 
     name: str
@@ -28,5 +28,5 @@ class Fetch(Statement):
 
 
 @dataclass(frozen=True)
-class CloseCursor(Statement):
+class CloseCursor(Statement, kind=Kind.SESSION):
     name: str | None  # None for ALL

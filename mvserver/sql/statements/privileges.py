@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mvserver.sql.statements.base import ObjectName, RoleSpec, Statement
+from mvserver.sql.statements.base import Kind, ObjectName, RoleSpec, Statement
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class GrantTarget:
 
 
 @dataclass(frozen=True)
-class Grant(Statement):
+class Grant(Statement, kind=Kind.DDL):
     """``privileges`` are lower-case words as written; None for ALL."""
 
     privileges: tuple[str, ...] | None
@@ -30,7 +30,7 @@ class Grant(Statement):
 
 
 @dataclass(frozen=True)
-class Revoke(Statement):
+class Revoke(Statement, kind=Kind.DDL):
     privileges: tuple[str, ...] | None
     on: GrantTarget
     of: tuple[RoleSpec, ...]
@@ -40,7 +40,7 @@ class Revoke(Statement):
 
 
 @dataclass(frozen=True)
-class AlterDefaultPrivileges(Statement):
+class AlterDefaultPrivileges(Statement, kind=Kind.DDL):
     """``change`` is of all objects of its kind that the ``roles`` (none: who asks) will make, in all schemas or in
     these."""
 
@@ -50,7 +50,7 @@ class AlterDefaultPrivileges(Statement):
 
 
 @dataclass(frozen=True)
-class AlterOwner(Statement):
+class AlterOwner(Statement, kind=Kind.DDL):
     """``kind`` as in GrantTarget, or "query"."""
 
     kind: str
@@ -60,12 +60,12 @@ class AlterOwner(Statement):
 
 
 @dataclass(frozen=True)
-class ReassignOwned(Statement):
+class ReassignOwned(Statement, kind=Kind.DDL):
     of: tuple[RoleSpec, ...]
     to: RoleSpec
 
 
 @dataclass(frozen=True)
-class DropOwned(Statement):
+class DropOwned(Statement, kind=Kind.DDL):
     of: tuple[RoleSpec, ...]
     cascade: bool = False

@@ -8,41 +8,41 @@ from sqlglot import exp
 
 from mvserver.errors import SqlError
 from mvserver.sql.lexer import PARAMETER, tokenize
-from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.base import Kind, Statement
 
 NO_TREE = exp.Select()
 
 
 @dataclass(frozen=True)
-class ListQueries(Statement):
+class ListQueries(Statement, kind=Kind.INSPECTION):
     pass
 
 
 @dataclass(frozen=True)
-class DescribeQuery(Statement):
+class DescribeQuery(Statement, kind=Kind.INSPECTION):
     id: str
 
 
 @dataclass(frozen=True)
-class TerminateQuery(Statement):
+class TerminateQuery(Statement, kind=Kind.CONTINUOUS):
     id: str
 
 
 @dataclass(frozen=True)
-class RestartQuery(Statement):
+class RestartQuery(Statement, kind=Kind.CONTINUOUS):
     id: str
     skip_rejected: bool = False
 
 
 @dataclass(frozen=True)
-class DescribeStatement(Statement):
+class DescribeStatement(Statement, kind=Kind.INSPECTION):
     """DeltaStream's dry run: columns ``type`` and ``info`` (JSON)."""
 
     statement: Statement
 
 
 @dataclass(frozen=True)
-class Explain(Statement):
+class Explain(Statement, kind=Kind.INSPECTION):
     """PostgreSQL's EXPLAIN; ``statement`` is anything, a pull query included."""
 
     statement: Statement
@@ -50,7 +50,7 @@ class Explain(Statement):
 
 
 @dataclass(frozen=True)
-class Pull(Statement):
+class Pull(Statement, kind=Kind.PULL):
     """A SELECT, VALUES or TABLE that reads views and catalog relations and ends by itself. Where a clause is about
     rows as they come, ``continuous`` says which; then it is a push query's text, and ``select`` is ``NO_TREE``. So it
     is where a large statement is kept: whoever needs the tree parses the text again."""
@@ -68,7 +68,7 @@ class Pull(Statement):
 
 
 @dataclass(frozen=True)
-class PushQuery(Statement):
+class PushQuery(Statement, kind=Kind.PUSH):
     """A SELECT over a stream: rows as they come, until ``limit`` or until its client ends it. ``select`` is the tree of
     a continuous query."""
 
@@ -77,7 +77,7 @@ class PushQuery(Statement):
 
 
 @dataclass(frozen=True)
-class BoundedRead(Statement):
+class BoundedRead(Statement, kind=Kind.PUSH):
     """A stream or changelog read to its present end, for a pull query on it. ``select`` is as a push query's."""
 
     select: exp.Expression

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from mvserver.sql.statements.base import ColumnDefinition, ObjectName, Properties, Statement
+from mvserver.sql.statements.base import ColumnDefinition, Kind, ObjectName, Properties, Statement
 
 
 @dataclass(frozen=True)
-class CommentOn(Statement):
+class CommentOn(Statement, kind=Kind.DDL):
     """``kind`` as in GrantTarget, or "role"; ``comment`` None takes the comment away."""
 
     kind: str
@@ -21,7 +21,7 @@ class CommentOn(Statement):
 
 
 @dataclass(frozen=True)
-class CreateStream(Statement):
+class CreateStream(Statement, kind=Kind.DDL):
     name: ObjectName
     columns: tuple[ColumnDefinition, ...]
     properties: Properties
@@ -30,7 +30,7 @@ class CreateStream(Statement):
 
 
 @dataclass(frozen=True)
-class CreateStreamAs(Statement):
+class CreateStreamAs(Statement, kind=Kind.CONTINUOUS):
     name: ObjectName
     properties: Properties
     select: exp.Expression
@@ -38,7 +38,7 @@ class CreateStreamAs(Statement):
 
 
 @dataclass(frozen=True)
-class CreateChangelog(Statement):
+class CreateChangelog(Statement, kind=Kind.DDL):
     name: ObjectName
     columns: tuple[ColumnDefinition, ...]
     primary_key: tuple[str, ...]
@@ -48,7 +48,7 @@ class CreateChangelog(Statement):
 
 
 @dataclass(frozen=True)
-class CreateChangelogAs(Statement):
+class CreateChangelogAs(Statement, kind=Kind.CONTINUOUS):
     name: ObjectName
     properties: Properties
     select: exp.Expression
@@ -56,13 +56,13 @@ class CreateChangelogAs(Statement):
 
 
 @dataclass(frozen=True)
-class InsertInto(Statement):
+class InsertInto(Statement, kind=Kind.CONTINUOUS):
     name: ObjectName
     select: exp.Expression
 
 
 @dataclass(frozen=True)
-class CreateMaterializedView(Statement):
+class CreateMaterializedView(Statement, kind=Kind.CONTINUOUS):
     name: ObjectName
     properties: Properties
     select: exp.Expression
@@ -71,12 +71,12 @@ class CreateMaterializedView(Statement):
 
 
 @dataclass(frozen=True)
-class RefreshMaterializedView(Statement):
+class RefreshMaterializedView(Statement, kind=Kind.CONTINUOUS):
     name: ObjectName
 
 
 @dataclass(frozen=True)
-class DropRelation(Statement):
+class DropRelation(Statement, kind=Kind.DDL):
     kind: str  # "stream", "materialized view", "relation", "table"
     name: ObjectName
     if_exists: bool = False
@@ -84,19 +84,19 @@ class DropRelation(Statement):
 
 
 @dataclass(frozen=True)
-class ListRelations(Statement):
+class ListRelations(Statement, kind=Kind.INSPECTION):
     kind: str | None = None  # None for all, else "stream", "materialized view"
     schema: ObjectName | None = None
 
 
 @dataclass(frozen=True)
-class DescribeRelation(Statement):
+class DescribeRelation(Statement, kind=Kind.INSPECTION):
     name: ObjectName
     columns: bool = False
 
 
 @dataclass(frozen=True)
-class CreateVirtual(Statement):
+class CreateVirtual(Statement, kind=Kind.SESSION):
     """A relation without a topic, for the other statements of an application."""
 
     kind: str  # "stream", "changelog"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mvserver.sql.statements.base import RoleSpec, Statement
+from mvserver.sql.statements.base import Kind, RoleSpec, Statement
 
 
 @dataclass(frozen=True)
@@ -25,31 +25,31 @@ class RoleOptions:
 
 
 @dataclass(frozen=True)
-class CreateRole(Statement):
+class CreateRole(Statement, kind=Kind.DDL):
     name: str
     options: RoleOptions = RoleOptions()
 
 
 @dataclass(frozen=True)
-class AlterRole(Statement):
+class AlterRole(Statement, kind=Kind.DDL):
     name: str | None  # None: CURRENT_USER
     options: RoleOptions = RoleOptions()
 
 
 @dataclass(frozen=True)
-class DropRole(Statement):
+class DropRole(Statement, kind=Kind.DDL):
     names: tuple[str, ...]
     if_exists: bool = False
 
 
 @dataclass(frozen=True)
-class RenameRole(Statement):
+class RenameRole(Statement, kind=Kind.DDL):
     name: str
     new_name: str
 
 
 @dataclass(frozen=True)
-class AlterRoleSetting(Statement):
+class AlterRoleSetting(Statement, kind=Kind.DDL):
     """``ALTER ROLE r SET x = v``; ``RESET`` where ``value`` is None, of all where ``setting`` is None too."""
 
     role: RoleSpec
@@ -58,14 +58,14 @@ class AlterRoleSetting(Statement):
 
 
 @dataclass(frozen=True)
-class GrantRole(Statement):
+class GrantRole(Statement, kind=Kind.DDL):
     roles: tuple[str, ...]
     to: tuple[RoleSpec, ...]
     admin_option: bool = False
 
 
 @dataclass(frozen=True)
-class RevokeRole(Statement):
+class RevokeRole(Statement, kind=Kind.DDL):
     roles: tuple[str, ...]
     of: tuple[RoleSpec, ...]
     option_only: bool = False

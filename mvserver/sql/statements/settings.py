@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.base import Kind, Statement
 
 
 @dataclass(frozen=True)
-class Set(Statement):
+class Set(Statement, kind=Kind.SESSION):
     name: str
     value: str | None  # None: TO DEFAULT
     local: bool = False
 
 
 @dataclass(frozen=True)
-class SetTransaction(Statement):
+class SetTransaction(Statement, kind=Kind.SESSION):
     """``SET TRANSACTION ...`` or, with ``session``, ``SET SESSION CHARACTERISTICS AS TRANSACTION ...``."""
 
     isolation: str | None = None  # "read committed", "repeatable read", ...
@@ -26,27 +26,27 @@ class SetTransaction(Statement):
 
 
 @dataclass(frozen=True)
-class Show(Statement):
+class Show(Statement, kind=Kind.SESSION):
     name: str  # "all" for SHOW ALL
 
 
 @dataclass(frozen=True)
-class Reset(Statement):
+class Reset(Statement, kind=Kind.SESSION):
     name: str  # "all" for RESET ALL
 
 
 @dataclass(frozen=True)
-class Discard(Statement):
+class Discard(Statement, kind=Kind.SESSION):
     what: str  # "all", "plans", "temp", "sequences"
 
 
 @dataclass(frozen=True)
-class Unlisten(Statement):
+class Unlisten(Statement, kind=Kind.SESSION):
     """Of a channel or of all: there is no LISTEN, so nothing is listened to. Pools send it with what they reset."""
 
 
 @dataclass(frozen=True)
-class Prepare(Statement):
+class Prepare(Statement, kind=Kind.SESSION):
     name: str
     types: tuple[str, ...]
     statement_text: str
@@ -54,11 +54,11 @@ class Prepare(Statement):
 
 
 @dataclass(frozen=True)
-class ExecutePrepared(Statement):
+class ExecutePrepared(Statement, kind=Kind.SESSION):
     name: str
     arguments: tuple[exp.Expression, ...] = ()
 
 
 @dataclass(frozen=True)
-class Deallocate(Statement):
+class Deallocate(Statement, kind=Kind.SESSION):
     name: str | None  # None for ALL

@@ -4,63 +4,63 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mvserver.sql.statements.base import NO_PROPERTIES, Properties, Statement
+from mvserver.sql.statements.base import NO_PROPERTIES, Kind, Properties, Statement
 
 
 @dataclass(frozen=True)
-class CreateStore(Statement):
+class CreateStore(Statement, kind=Kind.DDL):
     name: str
     properties: Properties
     if_not_exists: bool = False
 
 
 @dataclass(frozen=True)
-class UpdateStore(Statement):
+class UpdateStore(Statement, kind=Kind.DDL):
     name: str
     properties: Properties
 
 
 @dataclass(frozen=True)
-class DropStore(Statement):
+class DropStore(Statement, kind=Kind.DDL):
     name: str
     if_exists: bool = False
 
 
 @dataclass(frozen=True)
-class DescribeStore(Statement):
+class DescribeStore(Statement, kind=Kind.INSPECTION):
     name: str
 
 
 @dataclass(frozen=True)
-class ListStores(Statement):
+class ListStores(Statement, kind=Kind.INSPECTION):
     pass
 
 
 @dataclass(frozen=True)
-class UseStore(Statement):
+class UseStore(Statement, kind=Kind.PLACE):
     name: str
 
 
 @dataclass(frozen=True)
-class ListEntities(Statement):
+class ListEntities(Statement, kind=Kind.INSPECTION):
     store: str | None = None
 
 
 @dataclass(frozen=True)
-class DescribeEntity(Statement):
+class DescribeEntity(Statement, kind=Kind.INSPECTION):
     name: str
     store: str | None = None
 
 
 @dataclass(frozen=True)
-class CreateEntity(Statement):
+class CreateEntity(Statement, kind=Kind.DDL):
     name: str
     store: str | None = None
     properties: Properties = NO_PROPERTIES
 
 
 @dataclass(frozen=True)
-class DropEntity(Statement):
+class DropEntity(Statement, kind=Kind.DDL):
     name: str
     store: str | None = None
     if_exists: bool = False
@@ -68,7 +68,7 @@ class DropEntity(Statement):
 
 
 @dataclass(frozen=True)
-class PrintEntity(Statement):
+class PrintEntity(Statement, kind=Kind.INSPECTION):
     name: str
     store: str | None = None
     properties: Properties = NO_PROPERTIES
@@ -76,7 +76,7 @@ class PrintEntity(Statement):
 
 
 @dataclass(frozen=True)
-class InsertIntoEntity(Statement):
+class InsertIntoEntity(Statement, kind=Kind.DDL):
     """``INSERT INTO ENTITY e [IN STORE s] VALUE ('<text>' | NULL[, '<key>']) [WITH (...)]``."""
 
     name: str

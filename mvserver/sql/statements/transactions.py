@@ -4,45 +4,45 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mvserver.sql.statements.base import NO_PROPERTIES, Properties, Statement
+from mvserver.sql.statements.base import NO_PROPERTIES, Kind, Properties, Statement
 
 
 @dataclass(frozen=True)
-class Begin(Statement):
+class Begin(Statement, kind=Kind.SESSION):
     isolation: str | None = None
     read_only: bool | None = None
 
 
 @dataclass(frozen=True)
-class BeginApplication(Statement):
+class BeginApplication(Statement, kind=Kind.SESSION):
     name: str
 
 
 @dataclass(frozen=True)
-class EndApplication(Statement):
+class EndApplication(Statement, kind=Kind.SESSION):
     properties: Properties = NO_PROPERTIES
 
 
 @dataclass(frozen=True)
-class Commit(Statement):
+class Commit(Statement, kind=Kind.SESSION):
     chain: bool = False
 
 
 @dataclass(frozen=True)
-class Rollback(Statement):
+class Rollback(Statement, kind=Kind.SESSION):
     chain: bool = False
 
 
 @dataclass(frozen=True)
-class Savepoint(Statement):
+class Savepoint(Statement, kind=Kind.SESSION):
     name: str
 
 
 @dataclass(frozen=True)
-class ReleaseSavepoint(Statement):
+class ReleaseSavepoint(Statement, kind=Kind.SESSION):
     name: str
 
 
 @dataclass(frozen=True)
-class RollbackToSavepoint(Statement):
+class RollbackToSavepoint(Statement, kind=Kind.SESSION):
     name: str

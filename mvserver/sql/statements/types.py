@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mvserver.sql.statements.base import ObjectName, Statement
+from mvserver.sql.statements.base import Kind, ObjectName, Statement
 
 
 @dataclass(frozen=True)
-class CreateType(Statement):
+class CreateType(Statement, kind=Kind.DDL):
     """``CREATE TYPE name AS ENUM (labels)``."""
 
     name: ObjectName
@@ -16,7 +16,7 @@ class CreateType(Statement):
 
 
 @dataclass(frozen=True)
-class AlterTypeAddValue(Statement):
+class AlterTypeAddValue(Statement, kind=Kind.DDL):
     """``before`` or ``after`` a label that is there; neither: at the end."""
 
     name: ObjectName
@@ -27,7 +27,7 @@ class AlterTypeAddValue(Statement):
 
 
 @dataclass(frozen=True)
-class AlterTypeRename(Statement):
+class AlterTypeRename(Statement, kind=Kind.DDL):
     """The type itself, or where ``label`` is given that label of it."""
 
     name: ObjectName
@@ -36,7 +36,7 @@ class AlterTypeRename(Statement):
 
 
 @dataclass(frozen=True)
-class DropType(Statement):
+class DropType(Statement, kind=Kind.DDL):
     names: tuple[ObjectName, ...]
     if_exists: bool = False
     cascade: bool = False

@@ -1,0 +1,34 @@
+"""The catalog as a source of passwords: the verifiers of roles, and a secret that outlives restarts."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+from catalog.store import Catalog
+
+_SECRET = "authentication_secret"  # noqa: S105 - a setting's name
+_SECRET_BYTES = 32
+
+
+class CatalogPasswords:
+    """Implements ``mvserver.auth.password_check.PasswordSource``."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def password_of(self, role: str) -> str | None:
+        """None also where its time has come (VALID UNTIL): as if it were wrong, and nothing tells which."""
+        found = self._catalog.roles.find_in_constant_time(role)
+        if found is None or (found.valid_until is not None and found.valid_until <= time.time()):
+            return None
+        return found.password
+
+    def secret(self) -> bytes:
+        """From it the challenges of roles that do not exist are made; it is made once for a catalog."""
+        with self._catalog.transaction():
+            kept = self._catalog.settings.get(_SECRET)
+            if kept is None:
+                kept = secrets.token_hex(_SECRET_BYTES)
+                self._catalog.settings.set(_SECRET, kept)
+        return bytes.fromhex(kept)

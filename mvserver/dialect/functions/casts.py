@@ -1,0 +1,329 @@
+"""Casts: PostgreSQL's type names as DuckDB's, and the casts whose meaning differs."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from sqlglot import exp
+
+from mvserver import interrupts, sqlstates
+from mvserver.dialect.functions import enums
+from mvserver.dialect.functions.arrays import array_literal, shape
+from mvserver.dialect.functions.checked_functions import plain_number
+from mvserver.errors import SqlError
+from mvserver.pgcatalog.session_functions import REG_TYPES, SessionFacts, replace_reg_cast
+from mvserver.types import intervals, oids
+
+DECLARED = "declared"  # key in the meta of a cast to numeric(p, s) that the query's text has
+SHOWN_AS = "shown as"  # key in the meta of a text: the oid and modifier of the character type that it was cast to
+
+_TEXT_TYPES = frozenset({"text", "name", "varchar", "char", "bpchar", "cstring", '"char"', "citext"})
+_TYPE_ALIASES: dict[str, str] = {
+    "oid": "UINTEGER", "xid": "UINTEGER", "cid": "UINTEGER", "name": "TEXT", "cstring": "TEXT", "text": "TEXT",
+    "varchar": "TEXT", "char": "TEXT", "bpchar": "TEXT", "int2": "SMALLINT", "int4": "INT", "int8": "BIGINT",
+    "bool": "BOOLEAN", "float4": "FLOAT", "float8": "DOUBLE", "numeric": "DECIMAL(38, 10)", "jsonb": "JSON",
+    "json": "JSON", "bytea": "BLOB", "date": "DATE", "time": "TIME", "timestamp": "TIMESTAMP", "interval": "INTERVAL",
+    "timestamptz": "TIMESTAMPTZ", "uuid": "UUID",
+    "aclitem": "TEXT", "pg_node_tree": "TEXT", "int2vector": "SMALLINT[]", "oidvector": "UINTEGER[]",
+    "unknown": "TEXT", "tid": "TEXT", "pg_lsn": "TEXT", "anyarray": "TEXT", "integer": "INT",
+    "sql_identifier": "TEXT", "character_data": "TEXT", "cardinal_number": "INT", "yes_or_no": "TEXT",
+}  # fmt: skip
+
+
+def _target(cast: exp.Cast) -> tuple[str, bool]:
+    """The target's lower-case name without its schema, and whether it is an array of it."""
+    to = cast.to
+    if isinstance(to, exp.DataType):
+        if to.this == exp.DataType.Type.ARRAY and to.expressions:
+            inner = to.expressions[0]
+            return _type_text(inner), True
+        text = _type_text(to)
+        return (text[:-2], True) if text.endswith("[]") else (text, False)
+    return str(to.name or to.this).lower(), False
+
+
+def declared_parameters(tree: exp.Expr) -> dict[int, int]:
+    """The oids of parameters that are cast to a type which DuckDB has no name for: before the casts are adapted."""
+    found: dict[int, int] = {}
+    for node in interrupts.asking(tree.find_all(exp.Parameter)):
+        if node.name.isdigit() and isinstance(node.parent, exp.Cast):
+            name, is_array = _target(node.parent)
+            oid = _DECLARED_OIDS.get(name)
+            if oid is not None and not is_array:
+                found[int(node.name)] = oid
+    return found
+
+
+def _type_text(to: exp.Expr) -> str:
+    if isinstance(to, exp.DataType):
+        if to.this == exp.DataType.Type.USERDEFINED:
+            kind = to.args.get("kind")
+            shown = kind.sql() if isinstance(kind, exp.Expr) else str(kind)
+            return shown.rpartition(".")[2].strip('"').lower()
+        return str(to.this.value if hasattr(to.this, "value") else to.this).lower()
+    return str(to.name or to.this).lower()
+
+
+def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
+    """``int[][]`` is ``int[]`` in PostgreSQL: a value that is written out says how many dimensions there are."""
+    assert isinstance(cast, exp.Cast)  # noqa: S101 - chosen by type
+    declared = 0
+    while isinstance(cast.to, exp.DataType) and cast.to.this == exp.DType.ARRAY and cast.to.expressions:
+        inner = cast.to.expressions[0]
+        declared += 1
+        if not (isinstance(inner, exp.DataType) and inner.this == exp.DType.ARRAY):
+            break
+        cast.set("to", inner)
+    if declared and isinstance(cast.this, exp.Literal):
+        literal = array_literal(cast.this)
+        if literal is not None:
+            cast.set("this", literal)
+    adapted = _adapted(cast, facts)
+    written = len(shape(cast.this.unnest())) if declared else 0
+    if isinstance(adapted, exp.Cast) and declared:
+        for _ in range((written or declared) - 1):
+            adapted.set("to", exp.DataType(this=exp.DType.ARRAY, expressions=[adapted.to.copy()], nested=True))
+    return adapted
+
+
+def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
+    name, is_array = _target(cast)
+    _refuse_type(name)
+    if name in REG_TYPES and not is_array:
+        outer = cast.parent
+        while isinstance(outer, exp.Paren):
+            outer = outer.parent
+        shown = isinstance(outer, exp.Cast) and _target(outer)[0] in _TEXT_TYPES
+        shown = shown or (isinstance(outer, exp.Select | exp.Alias) and cast.arg_key in ("expressions", "this"))
+        shown = shown or isinstance(outer, exp.DPipe | exp.Concat)
+        return replace_reg_cast(name, cast.this, facts, as_text=shown)
+    enum = enums.resolve(cast.to, facts) if name not in _TYPE_ALIASES else None
+    if enum is not None:
+        cast.set("to", enum)
+        return cast
+    if name in ("numeric", "decimal") and not is_array and not getattr(cast.to, "expressions", None):
+        cast.set("to", exp.DataType.build(_plain_numeric(cast.this), dialect="duckdb"))
+        return cast
+    if name in ("numeric", "decimal") and is_array:
+        _give_scale(cast)
+    _read_constant(cast, name, is_array=is_array)
+    if name in ("numeric", "decimal"):
+        cast.meta[DECLARED] = True
+    alias = _TYPE_ALIASES.get(name)
+    target = cast.to.expressions[0] if is_array and cast.to.expressions else cast.to
+    plain = type(target) is exp.DataType and target.this != exp.DataType.Type.USERDEFINED  # not oid and its like
+    if alias is None and type(target) is exp.DataType and not plain:
+        raise SqlError(sqlstates.UNDEFINED_OBJECT, f'type "{name}" does not exist')  # DuckDB may have one
+    if name == "char" and not plain and not is_array:  # "char", a single byte
+        cast.set("to", exp.DataType.build("TEXT", dialect="duckdb"))
+        first = exp.Anonymous(this="left", expressions=[cast.copy(), exp.Literal.number(1)])
+        first.meta[SHOWN_AS] = (oids.CHAR, -1)
+        return first
+    if alias is not None and (not plain or name in ("jsonb", "name", "char", "varchar", "bpchar")):
+        if plain and name in ("char", "varchar", "bpchar") and (target.expressions or name == "char"):
+            if is_array:
+                raise SqlError(
+                    sqlstates.FEATURE_NOT_SUPPORTED,
+                    "arrays of text with a length are not supported",
+                    hint="Use text[].",
+                )
+            return _bounded_text(cast, blank_padded=name != "varchar")
+        cast.set("to", exp.DataType.build(alias + ("[]" if is_array else ""), dialect="duckdb"))
+        if name in _CHARACTER_OIDS and not is_array:
+            cast.meta[SHOWN_AS] = (_CHARACTER_OIDS[name], -1)
+    return cast
+
+
+def _read_constant(cast: exp.Cast, name: str, *, is_array: bool) -> None:
+    """A constant as PostgreSQL reads it, where DuckDB reads it in another way."""
+    if not isinstance(cast.this, exp.Literal):
+        return
+    if name in _INTEGERS and cast.this.is_string:
+        check_integer(cast.this.name, _INTEGERS[name])
+    if name in ("bytea", "varbinary") and cast.this.name.lower() == "\\x":
+        cast.this.set("this", "")
+    if name in _FLOATS and not is_array:
+        _check_float(cast.this.name, *_FLOATS[name])
+    if not cast.this.is_string or is_array:
+        return
+    if name == "interval":
+        cast.this.set("this", intervals.written(cast.this.name))
+    if name in ("boolean", "bool"):
+        cast.this.set("this", _BOOLEAN_TEXTS.get(cast.this.name.strip().lower(), cast.this.name.strip()))
+    if name in _TIMES:
+        _special_time(cast)
+
+
+def constant_of(literal: exp.Literal, kind: str) -> exp.Expr:
+    """A text that is a value of DuckDB's type ``kind`` because of its place."""
+    made = exp.cast(literal.copy(), kind, dialect="duckdb")
+    if kind.startswith("DECIMAL"):  # with digits of its own
+        digits = plain_number(literal.name) or ""
+        whole, _, fraction = digits.lstrip("-").partition(".")
+        if digits:
+            made.set("to", exp.DataType.build(f"DECIMAL({len(whole + fraction)}, {len(fraction)})", dialect="duckdb"))
+    elif kind.endswith("[]"):
+        array = array_literal(literal)
+        if array is None:
+            raise SqlError(
+                sqlstates.INVALID_TEXT_REPRESENTATION,
+                f'malformed array literal: "{literal.name}"',
+                detail='Array value must start with "{" or dimension information.',
+            )
+        made.set("this", array)
+    else:
+        _read_constant(made, _type_text(made.to), is_array=False)
+    return made
+
+
+_CHARACTER_OIDS = {"varchar": oids.VARCHAR, "bpchar": oids.BPCHAR, "name": oids.NAME}
+_DECLARED_OIDS = {**_CHARACTER_OIDS, "jsonb": oids.JSONB}
+
+
+_REFUSED_TYPES: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(("bit", "varbit", "bit varying"), ("bit strings are", "Use text or bytea instead.")),
+    "xml": ("type xml is", "Keep documents as text, or as json."),
+    "money": ("type money is", "Use numeric(38, 2)."),
+    **{
+        name: (f"type {name} is", "Keep addresses as text.") for name in ("inet", "cidr", "macaddr", "macaddr8")
+    },
+    **{
+        name: (f"type {name} is", "Use two columns, and comparisons of both.")
+        for kind in ("int4", "int8", "num", "ts", "tstz", "date")
+        for name in (f"{kind}range", f"{kind}multirange")
+    },
+    **{
+        name: (f"type {name} is", "Use numbers for the coordinates.")
+        for name in ("point", "line", "lseg", "box", "path", "polygon", "circle")
+    },
+    **{name: (f"type {name} is", "Use LIKE or ~ on the text.") for name in ("tsvector", "tsquery")},
+    **{name: (f"type {name} is", "Use bigint.") for name in ("txid_snapshot", "pg_snapshot", "xid8")},
+    "timetz": ("type time with time zone is", "Use timestamp with time zone."),
+    "jsonpath": ("type jsonpath is", "Use -> and ->>."),
+}  # fmt: skip
+"""By the name's first word or alias; DuckDB's own of these names, where it has one, have other meanings."""
+
+
+def _refuse_type(name: str) -> None:
+    refused = _REFUSED_TYPES.get(name)
+    if refused is not None:
+        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"{refused[0]} not supported", hint=refused[1])
+
+
+_BOOLEAN_TEXTS = {"on": "true", "off": "false", "yes": "true", "no": "false", "y": "true", "n": "false"}
+_INTEGERS = {
+    "smallint": "smallint", "int2": "smallint", "int": "integer", "int4": "integer", "integer": "integer",
+    "bigint": "bigint", "int8": "bigint",
+}  # fmt: skip
+_BITS = {"smallint": 15, "integer": 31, "bigint": 63}
+
+
+_FLOATS = {
+    "float": ("real", 3.4028235677973366e38), "float4": ("real", 3.4028235677973366e38),
+    "real": ("real", 3.4028235677973366e38), "double": ("double precision", math.inf),
+    "float8": ("double precision", math.inf),
+}  # fmt: skip
+"""By the parser's names: the type, and the number at which it has no finite value any more."""
+
+
+def _check_float(text: str, kind: str, bound: float) -> None:
+    """DuckDB makes infinity of a number that is too large."""
+    if re.fullmatch(r"\s*[-+]?[\d.]+([eE][-+]?\d+)?\s*", text) and text.count(".") <= 1 and abs(float(text)) >= bound:
+        raise SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f'"{text}" is out of range for type {kind}')
+
+
+def check_integer(text: str, kind: str) -> None:
+    """DuckDB would round ``'1.5'``, which is no integer for PostgreSQL."""
+    if not re.fullmatch(r"\s*[-+]?\d+\s*", text):
+        raise SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, f'invalid input syntax for type {kind}: "{text}"')
+    if not -(2 ** _BITS[kind]) <= int(text) < 2 ** _BITS[kind]:
+        raise SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f'value "{text}" is out of range for type {kind}')
+
+
+_NUMERIC_SCALE = 10  # of numeric without a scale; PostgreSQL's has no bound, DuckDB's has 38 digits in all
+
+
+def _plain_numeric(operand: exp.Expr) -> str:
+    """``x::numeric``: a constant keeps its own digits."""
+    if isinstance(operand, exp.Literal):
+        if "e" in operand.name.lower():
+            operand.set("this", plain_number(operand.name) or operand.name)
+        if re.fullmatch(r"\s*[-+]?\d*\.?\d*\s*", operand.name):
+            digits = operand.name.strip().partition(".")[2]
+            return f"DECIMAL(38, {len(digits)})"
+    return f"DECIMAL(38, {_NUMERIC_SCALE})"
+
+
+def _give_scale(cast: exp.Cast) -> None:
+    """``x::numeric[]``: constants keep their digits, where DuckDB's own DECIMAL has three."""
+    element = cast.to
+    while element.expressions and isinstance(element.expressions[0], exp.DataType):
+        element = element.expressions[0]
+    if element.expressions:  # it has a scale
+        return
+    scale = _NUMERIC_SCALE
+    if all(isinstance(node, exp.Literal | exp.Array | exp.Paren | exp.Neg) for node in cast.this.walk()):
+        scale = _longest_fraction([literal.name for literal in cast.this.find_all(exp.Literal)])
+    element.replace(exp.DataType.build(f"DECIMAL(38, {scale})", dialect="duckdb"))
+
+
+def _longest_fraction(texts: list[str]) -> int:
+    """With exponents, as many digits as there are of others."""
+    if any("e" in text.lower() for text in texts):
+        return _NUMERIC_SCALE
+    return max((len(digits) for text in texts for digits in re.findall(r"\.(\d+)", text)), default=0)
+
+
+_TIMES = frozenset({"date", "timestamp", "timestamptz"})
+_DAYS = {"today": 0, "tomorrow": 1, "yesterday": -1}
+
+
+def _special_time(cast: exp.Cast) -> None:
+    """``date 'today'``, ``timestamp 'now'``: by the clock of the transaction."""
+    word = cast.this.name.strip().lower()
+    now = exp.Anonymous(this="_now", expressions=[])
+    if word == "now":
+        cast.set("this", now)
+    elif word in _DAYS:
+        day = exp.cast(now, "DATE", dialect="duckdb")
+        cast.set("this", exp.Paren(this=exp.Add(this=day, expression=exp.Literal.number(_DAYS[word]))))
+
+
+def _bounded_text(cast: exp.Cast, *, blank_padded: bool) -> exp.Expr:
+    """An explicit cast to varchar(n) or char(n) cuts, as in PostgreSQL; DuckDB ignores n.
+
+    The blanks at the end of a char(n) count nowhere: they are added where the value is a column of the result.
+    """
+    size = cast.to.expressions[0] if cast.to.expressions else exp.Literal.number(1)
+    length = size.this if isinstance(size, exp.DataTypeParam) else size
+    text = exp.cast(cast.this, "TEXT", dialect="duckdb")
+    cut = exp.Anonymous(this="left", expressions=[text, length.copy()])
+    shown_as = (oids.BPCHAR if blank_padded else oids.VARCHAR, int(length.name) + 4)
+    if not blank_padded:
+        cut.meta[SHOWN_AS] = shown_as
+        return cut
+    _forget_blanks(cast)
+    blank = exp.Literal.string(" ")
+    bare = exp.Anonymous(this="rtrim", expressions=[cut, blank])
+    item = cast.parent if isinstance(cast.parent, exp.Alias) else cast
+    if (
+        isinstance(item.parent, exp.Select)
+        and item.arg_key == "expressions"
+        and item.parent.find_ancestor(exp.Query) is None
+    ):
+        padded = exp.Anonymous(this="rpad", expressions=[bare, length.copy(), blank.copy()])
+        padded.meta[SHOWN_AS] = shown_as
+        return padded
+    return bare
+
+
+def _forget_blanks(cast: exp.Cast) -> None:
+    """A constant that is compared with a char(n) is one too."""
+    place = cast.parent
+    while isinstance(place, exp.Paren):
+        place = place.parent
+    if isinstance(place, exp.Predicate):
+        for part in place.iter_expressions():
+            if isinstance(part, exp.Literal) and part.is_string and not isinstance(place, exp.Like | exp.ILike):
+                part.set("this", part.name.rstrip(" "))

@@ -1,0 +1,174 @@
+"""Functions and constants at whose edges DuckDB answers something else than PostgreSQL, without an error.
+
+What is rewritten here needs no types; what does is in ``operand_types``.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, InvalidOperation
+
+from sqlglot import exp
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.types import intervals
+
+NUMERIC_DIGITS_MAX = 38
+
+
+def _call(name: str, *arguments: exp.Expr | None) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=[part.copy() for part in arguments if part is not None])
+
+
+def edged(node: exp.Func) -> exp.Expr | None:
+    """What stands for the function; None where DuckDB's own is right."""
+    if isinstance(node, exp.Substring):
+        return _bounded_substring(node)
+    if isinstance(node, exp.SplitPart):
+        return _call("_split_part", node.this, node.args.get("delimiter"), node.args.get("part_index"))
+    if isinstance(node, exp.StringToArray):
+        null = node.args.get("null")
+        name = "_string_to_array" if null is None else "_string_to_array_but"
+        return _call(name, node.this, node.expression, null)
+    if isinstance(node, exp.Exp):
+        return _call("_exp", node.this)
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.IntDiv):  # DuckDB's // of decimals has a fraction
+        return _call("div", *map(_numeric, (node.this.left, node.this.right)))
+    if isinstance(node, exp.Pow):
+        return _call("_power", node.this, node.expression)
+    if isinstance(node, exp.ArrayRemove):
+        return _call("array_remove", node.this, node.expression)
+    if isinstance(node, exp.ArrayConcat) and len(node.expressions) == 1:
+        return _call("_array_cat", node.this, *node.expressions)
+    if isinstance(node, exp.GroupConcat) and _is_null(node.args.get("separator")):
+        node.set("separator", exp.Literal.string(""))
+        return node
+    if isinstance(node, exp.Grouping):
+        return _int4(node)
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "row_to_json":
+        return _row_to_json(node)
+    if isinstance(node, exp.ToNumber):
+        raise _refused("function to_number", "Use a cast: replace(text, ',', '')::numeric.")
+    return None
+
+
+def _numeric(operand: exp.Expr) -> exp.Expr:
+    return exp.cast(operand.copy(), "DECIMAL(38, 10)", dialect="duckdb") if operand.is_string else operand
+
+
+def _is_null(node: exp.Expr | None) -> bool:
+    return isinstance(node.this if isinstance(node, exp.Cast) else node, exp.Null)
+
+
+def _int4(node: exp.Expr) -> exp.Expr:
+    return exp.cast(node.copy(), "INT", dialect="duckdb")
+
+
+def _bounded_substring(node: exp.Substring) -> exp.Expr | None:
+    start, length = node.args.get("start"), node.args.get("length")
+    if start is None:
+        return None
+    if isinstance(start, exp.Literal) and start.is_string and not start.name.strip().isdigit():
+        if length is not None:
+            raise _refused("substring with an escape character", "Use substring(text FROM pattern), or regexp_match.")
+        return _call("list_extract", _call("regexp_match", node.this, start), exp.Literal.number(1))
+    if _is_natural(start, least=1) and (length is None or _is_natural(length, least=0)):
+        return None
+    return _call("_substring", node.this, start, length)
+
+
+def _is_natural(node: exp.Expr, *, least: int) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() and int(node.name) >= least
+
+
+def _row_to_json(node: exp.Anonymous) -> exp.Expr | None:
+    """Fields of a row without names are f1, f2 …"""
+    row = node.expressions[0].unnest() if len(node.expressions) == 1 else None
+    if isinstance(row, exp.Tuple) or (isinstance(row, exp.Anonymous) and row.name.lower() == "row"):
+        fields = [
+            exp.PropertyEQ(this=exp.to_identifier(f"f{number}"), expression=value.copy())
+            for number, value in enumerate(row.expressions, start=1)
+        ]
+        return exp.Anonymous(this="to_json", expressions=[exp.Struct(expressions=fields)])
+    return None
+
+
+def plain_number(text: str) -> str | None:
+    """A number with an exponent, ``1.23e3``, as digits; None where numeric cannot hold it, or it is no number."""
+    try:
+        value = Decimal(text.strip())
+    except InvalidOperation:
+        return None
+    if not value.is_finite() or abs(value.adjusted()) > NUMERIC_DIGITS_MAX:
+        return None
+    shown = f"{value:f}"
+    return shown if sum(char.isdigit() for char in shown) <= NUMERIC_DIGITS_MAX else None
+
+
+def adapt_constant(node: exp.Expr) -> exp.Expr | None:
+    """A number with an exponent is numeric in PostgreSQL; bit strings are refused."""
+    if isinstance(node, exp.BitString | exp.HexString):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "bit strings are not supported",
+            hint="Write bytes as '\\x1f'::bytea, or a number.",
+        )
+    if isinstance(node, exp.Literal) and not node.is_string and "e" in node.name.lower():
+        if isinstance(node.parent, exp.Cast) or (
+            isinstance(node.parent, exp.Neg) and isinstance(node.parent.parent, exp.Cast)
+        ):
+            return None
+        digits = plain_number(node.name)
+        if digits is not None:
+            kind = f"DECIMAL({NUMERIC_DIGITS_MAX}, {len(digits.partition('.')[2])})"
+            return exp.cast(exp.Literal.string(digits), kind, dialect="duckdb")
+        if math.isinf(float(node.name)):
+            raise SqlError(
+                sqlstates.NUMERIC_VALUE_OUT_OF_RANGE,
+                "value overflows numeric format",
+                hint=f"A numeric has at most {NUMERIC_DIGITS_MAX} digits.",
+            )
+    return None
+
+
+def overlaps(node: exp.Overlaps) -> exp.Expr:
+    """``(start, end) OVERLAPS (start, length)``, the length a constant."""
+    ends: list[exp.Expr] = []
+    for period in (node.this, node.expression):
+        if not isinstance(period, exp.Tuple) or len(period.expressions) != 2:
+            raise SqlError(sqlstates.SYNTAX_ERROR, "wrong number of parameters on one side of OVERLAPS expression")
+        start, end = period.expressions
+        ends += [start, exp.Add(this=start.copy(), expression=end) if _is_interval(end) else end]
+    return exp.Anonymous(this="_overlaps", expressions=ends)  # not copies: what is in them is still to be adapted
+
+
+def interval_quotient(node: exp.Div) -> exp.Expr | None:
+    """``interval '1 day' / 2``: a slash divides whole numbers here, which intervals have not."""
+    if not _is_interval(node.this):
+        return None
+    return exp.Anonymous(this="_interval_quotient", expressions=[node.this, node.expression])  # not copies, as above
+
+
+def _is_interval(node: exp.Expr) -> bool:
+    bare = node.unnest()
+    if isinstance(bare, exp.Add | exp.Sub):
+        return _is_interval(bare.this) and _is_interval(bare.expression)
+    return isinstance(bare, exp.Interval) or (isinstance(bare, exp.Cast) and bare.to.is_type(exp.DType.INTERVAL))
+
+
+_UNIT_WORDS = frozenset({"year", "month", "day", "hour", "minute", "second"})
+
+
+def interval_constant(node: exp.Interval) -> exp.Expr | None:
+    """``interval '1 mon'``, ``'P1Y'``, ``'1-2'``: PostgreSQL's spellings in the one that DuckDB reads."""
+    if not (isinstance(node.this, exp.Literal) and node.this.is_string):
+        return None
+    unit = node.unit.name.lower() if node.unit is not None else ""
+    if unit in _UNIT_WORDS:
+        return None
+    return exp.Interval(this=exp.Literal.string(intervals.written(f"{node.this.name} {unit}".strip())))
+
+
+def _refused(what: str, hint: str) -> SqlError:
+    return SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"{what} is not supported", hint=hint)

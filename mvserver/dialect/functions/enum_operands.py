@@ -1,0 +1,129 @@
+"""Constants beside a value of an enum type, and enum_first, enum_last, enum_range: a rewriting of ``typed``.
+
+DuckDB compares an enum with a text as texts; in PostgreSQL a constant there is a label, and anything else an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from mvserver import interrupts, sqlstates
+from mvserver.dialect.functions import enums
+from mvserver.errors import SqlError
+
+TypeOf = Callable[[exp.Expr], str]
+
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "=",
+    exp.NullSafeNEQ: "=", exp.In: "=", exp.Between: ">=",
+}  # fmt: skip
+_CHOICES = (exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least, exp.Case, exp.Array)
+_FUNCTIONS = frozenset({"enum_first", "enum_last", "enum_range", "enum_range_boundary"})
+
+
+def present(tree: exp.Expr) -> bool:
+    """Whether the query has a value of an enum type at all."""
+    return any(
+        node.this == exp.DType.ENUM if isinstance(node, exp.DataType) else _is_function(node)
+        for node in interrupts.asking(tree.find_all(exp.DataType, exp.Anonymous))
+    )
+
+
+def _is_function(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() in _FUNCTIONS
+
+
+def concerns(node: exp.Expr) -> bool:
+    return type(node) in _COMPARISONS or isinstance(node, _CHOICES) or _is_function(node)
+
+
+def unify_rows(tree: exp.Expr, type_of: TypeOf) -> None:
+    """Columns of VALUES, on whose types all else depends: before any other node."""
+    for values in interrupts.asking(tree.find_all(exp.Values)):
+        for column in _groups(values):
+            _unify(values, column, type_of)
+
+
+def rewritten(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
+    """What stands for the node; None where it has nothing to do with enums."""
+    if isinstance(node, exp.Anonymous):
+        return _labels(node, type_of)
+    changed = False
+    for operands in _groups(node):
+        changed |= _unify(node, operands, type_of)
+    return node if changed else None
+
+
+def _groups(node: exp.Expr) -> Sequence[Sequence[exp.Expr]]:
+    """Operands that must be of one type."""
+    if isinstance(node, exp.Case):
+        branches = node.args.get("ifs") or []
+        results = [branch.args["true"] for branch in branches]
+        if node.args.get("default") is not None:
+            results.append(node.args["default"])
+        tested = [node.this, *(branch.this for branch in branches)] if node.args.get("this") is not None else []
+        return (results, tested)
+    if isinstance(node, exp.Values):
+        return tuple(zip(*(row.expressions for row in node.expressions if isinstance(row, exp.Tuple)), strict=False))
+    if isinstance(node, exp.In):
+        return ([node.this, *node.expressions],)
+    if isinstance(node, exp.Between):
+        return ([node.this, node.args["low"], node.args["high"]],)
+    return ([part for part in node.iter_expressions() if isinstance(part, exp.Expr)],)
+
+
+def _unify(node: exp.Expr, operands: Sequence[exp.Expr], type_of: TypeOf) -> bool:
+    constants = [part for part in operands if _is_constant(part)]
+    others = [type_of(part) for part in operands if not _is_constant(part) and not _is_open(part)]
+    found = next((enum for enum in map(enums.known, others) if enum is not None), None)
+    if found is None:
+        return False
+    odd = next((kind for kind in others if kind not in (found.duck_type, "", '"NULL"')), None)
+    symbol = _COMPARISONS.get(type(node))
+    if odd is not None and symbol is not None and not odd.endswith("]"):
+        other = enums.known(odd)
+        names = [found.name, other.name if other else {"VARCHAR": "text"}.get(odd, odd.lower())]
+        if others.index(odd) < others.index(found.duck_type):
+            names.reverse()
+        raise SqlError(
+            sqlstates.UNDEFINED_FUNCTION,
+            f"operator does not exist: {names[0]} {symbol} {names[1]}",
+            hint="No operator matches the given name and argument types. You might need to add explicit type casts.",
+        )
+    for part in constants:
+        part.replace(exp.cast(part.copy(), found.duck_type, dialect="duckdb"))
+    return bool(constants)
+
+
+def _is_constant(node: exp.Expr) -> bool:
+    """What has no type of its own yet."""
+    bare = node.unnest()
+    return isinstance(bare, exp.Parameter) or (isinstance(bare, exp.Literal) and bare.is_string)
+
+
+def _is_open(node: exp.Expr) -> bool:
+    return isinstance(node.unnest(), exp.Null | exp.Any | exp.All)
+
+
+def _labels(node: exp.Anonymous, type_of: TypeOf) -> exp.Expr:
+    kinds = [enums.known(type_of(argument)) for argument in node.expressions]
+    found = next((kind for kind in kinds if kind is not None), None)
+    name = node.name.lower()
+    if found is None:
+        raise SqlError(sqlstates.DATATYPE_MISMATCH, "could not determine actual enum type")
+    whole = exp.Array(expressions=[exp.Literal.string(label) for label in found.labels])
+    if name == "enum_first":
+        return _cast(exp.Literal.string(found.labels[0]) if found.labels else exp.null(), found.duck_type)
+    if name == "enum_last":
+        return _cast(exp.Literal.string(found.labels[-1]) if found.labels else exp.null(), found.duck_type)
+    labels = _cast(whole, f"{found.duck_type}[]")
+    if len(kinds) == 1:
+        return labels
+    low, high = (_cast(argument.copy(), found.duck_type) for argument in node.expressions)
+    return exp.Anonymous(this="_labels_between", expressions=[labels, low, high])
+
+
+def _cast(node: exp.Expr, kind: str) -> exp.Expr:
+    return exp.cast(node, kind, dialect="duckdb")

@@ -1,0 +1,23 @@
+"""Functions that change an answer although nothing that the query reads has changed: clocks, chance, identifiers.
+
+It is looked for in the text that DuckDB runs, where functions have their last names. A word too many costs only that
+the query's answers are not shared.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CHANGING = re.compile(
+    r"""\b(?:
+        current_\w+ | localtime(?:stamp)? | tablesample | using\s+sample
+      | (?: _?now | today | age | random | setseed | uuid\w* | gen_random_uuid | get_current_\w+ | clock_timestamp
+          | statement_timestamp | transaction_timestamp | timeofday | txid_\w+ | getvariable | in_search_path
+          | sleep_ms | nextval | currval | setval | vector_type | stats | write_log ) \s* \(
+    )""",
+    re.X | re.I,
+)
+
+
+def changes(text: str) -> bool:
+    return _CHANGING.search(text) is not None

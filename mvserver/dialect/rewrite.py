@@ -1,0 +1,281 @@
+"""PostgreSQL's dialect in DuckDB's words: functions, casts, identifiers and operators that sqlglot leaves different.
+
+Each pass changes the query's tree in place, after names are resolved. What DuckDB already does like PostgreSQL is not
+touched. What it lacks is either a macro (``pgcatalog.macros``) or rewritten here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from mvserver import interrupts, sqlstates
+from mvserver.compiler.patterns import similar_pattern
+from mvserver.dialect import output_names, signals
+from mvserver.dialect.clauses import check_clause
+from mvserver.dialect.functions import jsonb, long_texts
+from mvserver.dialect.functions.arrays import array_literal, check_shape, compared_array
+from mvserver.dialect.functions.casts import adapt_cast, declared_parameters
+from mvserver.dialect.functions.checked_functions import adapt_constant, interval_constant, interval_quotient, overlaps
+from mvserver.dialect.functions.functions import adapt_function
+from mvserver.dialect.functions.json_operators import adapt_operator
+from mvserver.dialect.pull_query import PullQuery
+from mvserver.dialect.typing.row_values import compared_rows
+from mvserver.errors import SqlError
+from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
+from mvserver.pgcatalog.static_data import procedure_columns
+
+Pass = Callable[[PullQuery], None]
+
+
+def rewrite(query: PullQuery) -> None:
+    for each in BY_TEXT:
+        each(query)
+
+
+# --- what is seen of the query as it was written ----------------------------------------------------------------------
+def _name_outputs(query: PullQuery) -> None:
+    output_names.name_outputs(query.tree)
+
+
+def _take_signals(query: PullQuery) -> None:
+    query.signalled = signals.take(query.tree, query.facts)
+
+
+def _json_arrows(query: PullQuery) -> None:
+    jsonb.arrows(query.tree)
+
+
+def _note_types(query: PullQuery) -> None:
+    """Those that DuckDB has no names for."""
+    query.documents, query.declared = jsonb.documents(query.tree), declared_parameters(query.tree)
+
+
+def _json_changes(query: PullQuery) -> None:
+    query.tree = jsonb.adapt(query.tree)
+
+
+# --- nodes of one kind after the other --------------------------------------------------------------------------------
+def _catalog_vectors(query: PullQuery) -> None:
+    """int2vector and oidvector are lists here, regproc an oid; clients read ``1 2`` and the function's name."""
+    tree = query.tree
+    if not query.reads_system:
+        return
+    for cast in interrupts.asking(list(tree.find_all(exp.Cast))):
+        shown = _shown(cast.this) if cast.to.is_type(*exp.DataType.TEXT_TYPES) else None
+        if shown is not None:
+            cast.set("this", shown)
+    if not isinstance(tree, exp.Select):
+        return
+    for item in tree.expressions:
+        shown = _shown(item.unalias())
+        if shown is not None:
+            item.replace(exp.alias_(shown, item.alias_or_name, quoted=True))
+
+
+def _nodes(query: PullQuery) -> None:
+    catalog = query.reads_system  # there a text like ``'{0}'`` may mean an array
+    with query.rooted() as root:
+        for node in interrupts.asking(list(root.walk(bfs=False))):
+            if node is root or _detached(node, root):
+                continue
+            replacement = _adapt_node(node, query.facts, catalog=catalog)
+            if replacement is not None and replacement is not node:
+                node.replace(replacement)
+
+
+def _casts(query: PullQuery) -> None:
+    _replace_each(query, exp.Cast, lambda cast: adapt_cast(cast, query.facts))
+
+
+def _rows(query: PullQuery) -> None:
+    _replace_each(query, exp.Predicate, compared_rows)
+
+
+def _operators(query: PullQuery) -> None:
+    _replace_each(query, exp.Binary, lambda node: _containment(node) or adapt_operator(node) or _unknown_array(node))
+
+
+def _patterns(query: PullQuery) -> None:
+    _replace_each(query, exp.Like, _escaped_by_backslash)
+    _replace_each(query, exp.ILike, _escaped_by_backslash)
+
+
+def _functions(query: PullQuery) -> None:
+    _replace_each(query, exp.Func, lambda function: adapt_function(function, query.facts))
+
+
+def _identifiers(query: PullQuery) -> None:
+    for identifier in interrupts.asking(query.tree.find_all(exp.Identifier)):
+        if not identifier.quoted:
+            identifier.set("this", str(identifier.this).lower())
+            identifier.set("quoted", True)
+
+
+def _long_texts(query: PullQuery) -> None:
+    long_texts.bound(query.tree)
+
+
+BY_TEXT: tuple[Pass, ...] = (
+    _name_outputs,
+    _take_signals,
+    _json_arrows,
+    _note_types,
+    _json_changes,
+    _catalog_vectors,
+    _nodes,
+    _casts,
+    _rows,
+    _operators,
+    _patterns,
+    _functions,
+    _identifiers,
+    _long_texts,
+)
+"""The rewrites that need no types, in their order; those of ``typed_passes`` follow."""
+
+
+def _replace_each(query: PullQuery, kind: type[exp.Expr], replacing: Callable[[exp.Expr], exp.Expr | None]) -> None:
+    """Inner ones first; None leaves a node as it is."""
+    with query.rooted() as root:
+        found = [node for node in reversed(list(root.walk(bfs=True))) if isinstance(node, kind)]
+        for node in interrupts.asking(found):
+            replacement = replacing(node)
+            if replacement is not None and replacement is not node:
+                node.replace(replacement)
+
+
+_VECTORS = frozenset({"indkey", "indoption", "indclass", "indcollation", "proargtypes", "tgattr", "partattrs"})
+
+
+def _shown(column: exp.Expr) -> exp.Expr | None:
+    """The text of such a column; None for all others."""
+    if not isinstance(column, exp.Column):
+        return None
+    if column.name.lower() in _VECTORS:
+        return exp.Anonymous(this="array_to_string", expressions=[column.copy(), exp.Literal.string(" ")])
+    if column.name.lower() in procedure_columns():
+        return exp.Anonymous(this="_regproc_out", expressions=[column.copy()])
+    return None
+
+
+def _detached(node: exp.Expr, root: exp.Expr) -> bool:
+    while node.parent is not None:
+        node = node.parent
+    return node is not root
+
+
+def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Expr | None:
+    if isinstance(node, exp.Column):
+        node.set("db", None)
+        node.set("catalog", None)
+        return _bare_session_name(node, facts)
+    if isinstance(node, exp.Dot) and isinstance(node.this, exp.Identifier) and isinstance(node.expression, exp.Func):
+        return node.expression  # pg_catalog.f(x), information_schema._pg_expandarray(x)
+    if isinstance(node, exp.Operator):
+        return _operator(node)
+    if isinstance(node, exp.Literal | exp.BitString | exp.HexString):
+        return adapt_constant(node)
+    if isinstance(node, exp.Interval):
+        return interval_constant(node)
+    if isinstance(node, exp.Overlaps):
+        return overlaps(node)
+    if isinstance(node, exp.Div):
+        return interval_quotient(node)
+    if isinstance(node, exp.Array):
+        check_shape(node)
+    if isinstance(node, exp.Bracket):
+        node.set("offset", 1)  # from where subscripts count in DuckDB, too
+    if isinstance(node, exp.Limit | exp.Offset | exp.Select):
+        check_clause(node)
+    if isinstance(node, exp.Window) and isinstance(node.this, exp.Ntile):
+        return exp.cast(node.copy(), "INT", dialect="duckdb")
+    if isinstance(node, exp.SimilarTo):
+        return _similar(node)
+    if isinstance(node, exp.Collate):
+        operand: exp.Expr = node.this
+        return operand  # by code point, as all of ``allowed.DEFAULT_COLLATIONS`` are
+    if isinstance(node, exp.Any | exp.All):
+        inner = node.this.this if isinstance(node.this, exp.Paren) else node.this
+        array = array_literal(inner)
+        if array is not None:
+            node.set("this", exp.Paren(this=array))
+    if catalog and isinstance(node, exp.EQ | exp.NEQ | exp.Coalesce):
+        for part in list(node.iter_expressions()):
+            if isinstance(part, exp.Literal) and part.is_string and part.name in ("{}", "{0}"):
+                part.set("this", part.name.replace("{", "[").replace("}", "]"))
+    return None
+
+
+def _bare_session_name(node: exp.Column, facts: SessionFacts) -> exp.Expr | None:
+    """``current_catalog``, ``session_user`` and the like are written without brackets."""
+    if node.table or not isinstance(node.this, exp.Identifier) or node.this.quoted:
+        return None
+    name = node.name.lower()
+    if name in ("current_catalog", "current_user", "session_user", "current_role", "current_schema", "user"):
+        value = replace_function(name, [], facts)
+        listed = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
+        return exp.alias_(value, name, quoted=True) if listed and value is not None else value
+    return None
+
+
+def _similar(node: exp.SimilarTo) -> exp.Expr:
+    """DuckDB takes SQL's pattern for a regular expression; a constant one is translated."""
+    pattern = node.expression
+    if not (isinstance(pattern, exp.Literal) and pattern.is_string):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "SIMILAR TO is only supported with a constant pattern",
+            hint="Use ~ with a regular expression.",
+        )
+    expression = exp.Literal.string(similar_pattern(pattern.name, "\\"))
+    return exp.Anonymous(this="regexp_full_match", expressions=[node.this, expression])
+
+
+def _containment(node: exp.Expr) -> exp.Expr | None:
+    if isinstance(node, exp.ArrayContainsAll):
+        return _contains_all(node.this, node.expression)
+    return _contains_all(node.expression, node.this) if isinstance(node, exp.ArrayContainedBy) else None
+
+
+def _unknown_array(node: exp.Expr) -> exp.Expr | None:
+    """A comparison with ANY or ALL of an array that is NULL is unknown; DuckDB takes it for an empty one."""
+    array = compared_array(node.args["expression"]) if isinstance(node.args.get("expression"), exp.Expr) else None
+    null = isinstance(array.this if isinstance(array, exp.Cast) else array, exp.Null)
+    if array is None or not (null or isinstance(array, exp.Column)):
+        return None
+    unknown = exp.If(this=exp.Is(this=array.copy(), expression=exp.Null()), true=exp.Null())
+    return exp.Paren(this=exp.Case(ifs=[unknown], default=node.copy()))
+
+
+def _contains_all(whole: exp.Expr, part: exp.Expr) -> exp.Expr:
+    """A mark that ``typed`` replaces: arrays contain by other rules than JSON documents."""
+    return exp.Anonymous(this="_contains_all", expressions=[whole.copy(), part.copy()])
+
+
+def _escaped_by_backslash(like: exp.Expr) -> exp.Expr | None:
+    """PostgreSQL's LIKE has the backslash for its escape character, DuckDB's has none unless it is told."""
+    if isinstance(like.parent, exp.Escape):
+        return None
+    pattern = like.args["expression"]
+    bare = pattern.unnest()
+    if isinstance(bare, exp.Any | exp.All) or (isinstance(bare, exp.Literal) and "\\" not in bare.name):
+        return None
+    return exp.Escape(this=like.copy(), expression=exp.Literal.string("\\"))
+
+
+def _operator(node: exp.Operator) -> exp.Expr:
+    """``a OPERATOR(pg_catalog.~) b``"""
+    symbol = str(node.args.get("operator")).rpartition(".")[2].strip()
+    left, right = node.this, node.expression
+    simple: dict[str, type[exp.Binary]] = {
+        "=": exp.EQ, "<>": exp.NEQ, "!=": exp.NEQ, "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE, "+": exp.Add,
+        "-": exp.Sub, "*": exp.Mul, "||": exp.DPipe, "~~": exp.Like, "~~*": exp.ILike,
+    }  # fmt: skip
+    if symbol in simple:
+        return simple[symbol](this=left, expression=right)
+    if symbol in ("~", "!~", "~*", "!~*"):
+        match = (exp.RegexpILike if symbol.endswith("*") else exp.RegexpLike)(this=left, expression=right)
+        return exp.Not(this=match) if symbol.startswith("!") else match
+    raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"OPERATOR({node.args.get('operator')}) is not supported")

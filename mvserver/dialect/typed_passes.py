@@ -1,0 +1,179 @@
+"""The rewrites that depend on types, in their order. They ask DuckDB for the types of parts.
+
+The whole query is bound once before them. It is bound again where a pass asks for ``bound`` after a change, and at the
+end where something was changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from sqlglot import exp
+
+from mvserver import interrupts, limits
+from mvserver.dialect import binding
+from mvserver.dialect.binding import Bound
+from mvserver.dialect.duck_text import last_written, written
+from mvserver.dialect.functions import aggregates, division, enum_operands
+from mvserver.dialect.pull_query import TypedPullQuery
+from mvserver.dialect.typing import set_columns
+from mvserver.dialect.typing.operand_checks import OperandChecks
+from mvserver.dialect.typing.typed_rewrites import concerns, concerns_always
+from mvserver.errors import SqlError
+from mvserver.sql.trees import dismantle
+
+TypedPass = Callable[[TypedPullQuery], None]
+
+
+def typed(query: TypedPullQuery) -> Bound:
+    """All passes over the query; the names and types of what they have made of it."""
+    for rewrite in BY_TYPE:
+        query.go_on()
+        rewrite(query)
+    return query.bound
+
+
+# --- before the first binding -----------------------------------------------------------------------------------------
+def _type_values(query: TypedPullQuery) -> None:
+    """Columns of VALUES with constants of enum types, on which types of parameters may depend."""
+    query.with_enums = bool(query.query.own_types) or enum_operands.present(query.tree)
+    if query.with_enums:
+        query.rewriting().unify_rows()
+
+
+def _type_inner_set_columns(query: TypedPullQuery) -> None:
+    if _has_sets(query):
+        set_columns.unify(query.cursor, query.tree, inner=True)
+
+
+# --- checks and parameters --------------------------------------------------------------------------------------------
+def _check_operands(query: TypedPullQuery) -> None:
+    bound = query.bound  # also where nothing is checked: what is wrong is said of the query as it was written
+    if not query.query.reads_system:
+        OperandChecks(query.cursor, query.tree, bound.parameters, query.query.text).check()
+
+
+def _cast_parameters(query: TypedPullQuery) -> None:
+    """As the client has declared them; those of unknown type by the first guess that binds."""
+    numbers, bound = binding.parameter_numbers(query.tree), query.bound
+    if not numbers:
+        return
+    casts = binding.client_casts(numbers, query.query.oids, bound.parameters, query.query.own_types)
+    unknown = [n for n in numbers if bound.parameters.get(n) == binding.UNKNOWN and n not in casts]
+    if unknown:
+        arrays = binding.array_types(query.cursor, query.tree)
+        casts = {**{n: arrays[n] for n in unknown if n in arrays}, **casts}
+        unknown = _not_inferred(query, casts, [n for n in unknown if n not in arrays])
+    if unknown:
+        _guess(query, casts, unknown)
+    elif casts:
+        query.tree = _with_casts(query.tree.copy(), casts)  # errors are explained by the tree without them
+        query.changed()
+
+
+def _with_casts(tree: exp.Expr, types: dict[int, str]) -> exp.Expr:
+    root = exp.Paren(this=tree)
+    binding.cast_parameters(root, types)
+    return root.this.pop()  # type: ignore[no-any-return]
+
+
+def _not_inferred(query: TypedPullQuery, casts: Mapping[int, str], unknown: list[int]) -> list[int]:
+    """Those of the unknown parameters whose type DuckDB does not find either when it knows the others: one that it
+    cannot find keeps it from finding any."""
+    if not 1 < len(unknown) <= limits.PARAMETERS_INFERRED_SINGLY_MAX:
+        return unknown
+    (guess, *_) = binding.guessed_types(query.tree, unknown)
+    left = []
+    for number in unknown:
+        others = {**{n: guess[n] for n in unknown if n != number}, **casts}
+        query.go_on()
+        try:
+            found = binding.bind(query.cursor, last_written(_with_casts(query.tree.copy(), others))).parameters
+        except SqlError:  # for lack of it, or because a guess is wrong: all of them are guessed
+            return unknown
+        if found.get(number, binding.UNKNOWN) == binding.UNKNOWN:
+            left.append(number)
+    return left
+
+
+def _guess(query: TypedPullQuery, casts: dict[int, str], unknown: Sequence[int]) -> None:
+    failure: SqlError | None = None
+    for guess in binding.guessed_types(query.tree, unknown):
+        candidate = _with_casts(query.tree.copy(), {**guess, **casts})
+        query.go_on()
+        try:
+            bound = binding.bind(query.cursor, written(candidate))
+        except SqlError as error:
+            failure = failure or error
+            dismantle(candidate)
+        else:
+            query.tree = candidate
+            query.take(bound)
+            return
+    assert failure is not None  # noqa: S101 - there is at least one guess
+    try:
+        raise failure
+    finally:
+        del failure  # which knows this frame: a cycle, with all that the frames around it hold
+
+
+# --- rewrites by type -------------------------------------------------------------------------------------------------
+def _type_aggregates(query: TypedPullQuery) -> None:
+    if query.tree.find(exp.Sum, exp.Avg) is not None and aggregates.type_aggregates(query.cursor, query.tree):
+        query.changed()
+
+
+def _type_divisions(query: TypedPullQuery) -> None:
+    if query.tree.find(exp.Div) is not None and division.type_divisions(query.cursor, query.tree):
+        query.changed()
+        _type_aggregates(query)  # those of quotients
+
+
+def _by_operands(query: TypedPullQuery) -> None:
+    """What PostgreSQL does differently for different types of an operand."""
+    if not (query.with_enums or _needs_types(query)):
+        return
+    if binding.parameter_numbers(query.tree):
+        query.bound  # noqa: B018 - asked for: the types of its parameters
+    if query.rewriting().apply(with_enums=query.with_enums):
+        query.changed(complete=True)
+
+
+def _type_set_columns(query: TypedPullQuery) -> None:
+    if _has_sets(query) and set_columns.unify(query.cursor, query.tree):
+        query.changed()
+
+
+def _open_parameters(query: TypedPullQuery) -> None:
+    """NULLs stand for parameters that are still of unknown type."""
+    bound = query.bound
+    if binding.UNKNOWN not in bound.parameters.values() and bound.types:
+        return
+    casts, types = binding.cast_types(query.tree), dict(bound.parameters)
+    for number, kind in types.items():
+        if kind == binding.UNKNOWN and number in casts:
+            types[number] = binding.bind(query.cursor, f"SELECT CAST(NULL AS {casts[number]})").types[0]
+    query.take(binding.bind_with_nulls(query.cursor, written(query.tree), types))
+
+
+BY_TYPE: tuple[TypedPass, ...] = (
+    _type_values,
+    _type_inner_set_columns,
+    _check_operands,
+    _cast_parameters,
+    _type_aggregates,
+    _type_divisions,
+    _by_operands,
+    _type_set_columns,
+    _open_parameters,
+)
+
+
+def _has_sets(query: TypedPullQuery) -> bool:
+    return not query.query.reads_system and query.tree.find(exp.SetOperation) is not None
+
+
+def _needs_types(query: TypedPullQuery) -> bool:
+    """Clients' own queries of the catalog are many and long, and cast what DuckDB writes as PostgreSQL does."""
+    wanted = concerns if query.query.reads_views or not query.query.reads_system else concerns_always
+    return any(wanted(node) for node in interrupts.asking(query.tree.walk()))

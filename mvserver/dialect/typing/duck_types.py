@@ -1,0 +1,114 @@
+"""DuckDB's types as PostgreSQL's, and the cast that makes a column fit the wire where the two differ."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from mvserver.dialect.functions import enums
+from mvserver.pgcatalog import pgtypes
+from mvserver.pgcatalog.pgtypes import PgType
+from mvserver.sql.types import Kind
+from mvserver.types import oids
+
+_SIMPLE: dict[str, int] = {
+    **{kind.row.duckdb_printed: kind.row.oid for kind in Kind if kind.row.duckdb_printed and kind.row.oid},
+    "UUID": oids.UUID, "JSON": oids.JSON, "UINTEGER": oids.OID,
+}  # fmt: skip
+
+_CASTS: dict[str, tuple[PgType, str]] = {
+    "TINYINT": (PgType(oids.INT2), "SMALLINT"),
+    "UTINYINT": (PgType(oids.INT2), "SMALLINT"),
+    "USMALLINT": (PgType(oids.INT4), "INTEGER"),
+    "UBIGINT": (PgType(oids.NUMERIC), "DECIMAL(38, 0)"),
+    "HUGEINT": (PgType(oids.NUMERIC), "DECIMAL(38, 0)"),
+    "UHUGEINT": (PgType(oids.NUMERIC), "DECIMAL(38, 0)"),
+    "BIGNUM": (PgType(oids.TEXT), "VARCHAR"),
+    "TIME WITH TIME ZONE": (PgType(oids.TEXT), "VARCHAR"),
+    "TIMESTAMP_S": (PgType(oids.TIMESTAMP), "TIMESTAMP"),
+    "TIMESTAMP_MS": (PgType(oids.TIMESTAMP), "TIMESTAMP"),
+    "TIMESTAMP_NS": (PgType(oids.TIMESTAMP), "TIMESTAMP"),
+    "BIT": (PgType(oids.TEXT), "VARCHAR"),
+    '"NULL"': (PgType(oids.TEXT), "VARCHAR"),
+    "UNKNOWN": (PgType(oids.TEXT), "VARCHAR"),
+}
+
+_DECIMAL = re.compile(r"^DECIMAL\((\d+),\s*(\d+)\)$")
+_LIST = re.compile(r"^(?P<element>.*)\[\d*\]$", re.S)
+
+PARAMETER_CASTS: dict[int, str] = {
+    **{oid: name for name, oid in _SIMPLE.items() if name not in _CASTS},
+    oids.VARCHAR: "VARCHAR", oids.BPCHAR: "VARCHAR", oids.NAME: "VARCHAR", oids.CHAR: "VARCHAR", oids.JSONB: "JSON",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OutputType:
+    """``cast`` is the DuckDB type that the column must be cast to first, None where it is right as it is."""
+
+    pg: PgType
+    cast: str | None = None
+
+
+def output_type(duck: str) -> OutputType:
+    """By the type's name as DuckDB prints it."""
+    if duck in _CASTS:
+        pg, cast = _CASTS[duck]
+        return OutputType(pg, cast)
+    if duck in _SIMPLE:
+        return OutputType(PgType(_SIMPLE[duck]))
+    decimal = _DECIMAL.match(duck)
+    if decimal:
+        return OutputType(pgtypes.numeric(int(decimal[1]), int(decimal[2])))
+    enum = enums.known(duck)
+    if enum is not None:
+        return OutputType(PgType(enum.oid), "VARCHAR")
+    if duck.startswith("ENUM(") and not duck.endswith("]"):
+        return OutputType(PgType(oids.TEXT), "VARCHAR")
+    if duck.startswith(("STRUCT(", "MAP(", "UNION(", "VARIANT")) and not duck.endswith("]"):
+        return OutputType(PgType(oids.JSON), "JSON")
+    array = _LIST.match(duck)
+    if array:
+        return _array(array["element"])
+    return OutputType(PgType(oids.TEXT), "VARCHAR")
+
+
+def _array(element: str) -> OutputType:
+    inner = output_type(element)
+    whole = pgtypes.array_of(inner.pg)
+    if whole.oid == oids.JSON:
+        return OutputType(PgType(oids.JSON), "JSON")
+    return OutputType(whole, f"{inner.cast}[]" if inner.cast else None)
+
+
+def parameter_oid(duck: str) -> int:
+    """What Describe says of a parameter whose type DuckDB inferred; text where it did not."""
+    found = output_type(duck).pg.oid
+    return oids.TEXT if found == oids.UNKNOWN else found
+
+
+def parameter_cast(oid: int) -> str | None:
+    """The DuckDB type by which a parameter with a client's oid is bound; None for an unknown one."""
+    if oid == oids.NUMERIC:
+        return "DECIMAL(38, 10)"
+    if oid in oids.ELEMENT_OF:
+        element = parameter_cast(oids.ELEMENT_OF[oid])
+        return f"{element}[]" if element else None
+    return PARAMETER_CASTS.get(oid)
+
+
+_ARROW: dict[str, pa.DataType] = {
+    "BOOLEAN": pa.bool_(), "SMALLINT": pa.int16(), "INTEGER": pa.int32(), "BIGINT": pa.int64(), "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(), "VARCHAR": pa.string(), "BLOB": pa.binary(), "DATE": pa.date32(), "TIME": pa.time64("us"),
+    "TIMESTAMP": pa.timestamp("us"), "UINTEGER": pa.uint32(), "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", "UTC"),
+}  # fmt: skip
+
+
+def arrow_type(duck: str) -> pa.DataType | None:
+    """For types whose Python values make the same Arrow array as DuckDB would; None for the others."""
+    decimal = _DECIMAL.match(duck)
+    if decimal:
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    return _ARROW.get(duck)

@@ -1,0 +1,192 @@
+"""The operands that go together in PostgreSQL, where DuckDB casts one of them.
+
+Judged are operands whose types are certain: not of a function that is a macro here, whose type may be another than
+PostgreSQL's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from sqlglot import exp
+
+from mvserver import sqlstates
+from mvserver.dialect.typing.operators import SYMBOLS
+from mvserver.errors import SqlError
+
+COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_PATTERNS: dict[type[exp.Expr], str] = {
+    exp.Like: "~~", exp.ILike: "~~*", exp.RegexpLike: "~", exp.RegexpILike: "~*",
+}  # fmt: skip
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Neg, exp.Paren)
+_OF_ARGUMENT = (exp.Sum, exp.Avg, exp.Min, exp.Max)
+CATEGORIES = {
+    **dict.fromkeys(("smallint", "integer", "bigint", "numeric", "real", "double precision"), "N"),
+    **dict.fromkeys(("date", "timestamp without time zone", "timestamp with time zone"), "D"),
+    "text": "S", "boolean": "B", "bytea": "U", "interval": "T",
+}  # fmt: skip
+"""Of the types that are told apart; all others go with everything."""
+INTEGERS = ("smallint", "integer", "bigint")
+"""The narrower first."""
+NO_OPERATOR = "No operator matches the given name and argument types. You might need to add explicit type casts."
+
+NO_CAST = frozenset({("D", "N"), ("N", "D"), ("B", "D"), ("D", "B"), ("N", "T"), ("T", "N"), ("B", "T"), ("T", "B")})
+TypeOf = Callable[[exp.Expr], str | None]
+
+
+class PositionOf(Protocol):
+    """The position of an expression, or of its operator."""
+
+    def __call__(self, node: exp.Expr, *, operator: bool = False) -> int | None: ...
+
+
+# --- what is checked ------------------------------------------------------------------------------------------------
+def operands(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The operands that a node is judged by, where all of them are certain; none where it is not judged."""
+    parts: list[exp.Expr] = []
+    if isinstance(node, (*COMPARISONS, exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike)):
+        parts = [node.left, node.right]
+    elif isinstance(node, exp.Cast):
+        parts = [node.this]
+    else:
+        parts = alike(node)[: _LIST_MAX + 1] if isinstance(node, exp.In) else alike(node)
+    conditions = [condition for condition, _ in _conditions(node)]
+    if parts and not all(map(is_certain, parts)):
+        parts = []
+    yield from (*parts, *filter(is_certain, conditions))
+
+
+def alike(node: exp.Expr) -> list[exp.Expr]:
+    """The parts of a node that are to be of one type."""
+    if isinstance(node, exp.Between):
+        return [node.this, node.args["low"], node.args["high"]]
+    if isinstance(node, exp.In) and not node.args.get("query") and not node.args.get("unnest"):
+        return [node.this, *node.expressions]
+    if isinstance(node, exp.Case):
+        return _results(node)
+    if isinstance(node, exp.Coalesce | exp.Greatest | exp.Least):
+        return [node.this, *node.expressions]
+    return list(node.expressions) if isinstance(node, exp.Array) else []
+
+
+_LIST_MAX = 32  # items of an IN list that are looked at: a longer one is of one kind
+
+
+def _conditions(node: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
+    """What must be boolean, and what it is called."""
+    if isinstance(node, exp.Where | exp.Having):
+        yield node.this, type(node).__name__.upper()
+    elif isinstance(node, exp.And | exp.Or):
+        yield from ((part, type(node).__name__.upper()) for part in (node.left, node.right))
+    elif isinstance(node, exp.Not):
+        yield node.this, "NOT"
+    elif isinstance(node, exp.Join) and node.args.get("on") is not None:
+        yield node.args["on"], "JOIN/ON"
+    elif isinstance(node, exp.Case) and node.this is None:
+        yield from ((branch.this, "CASE/WHEN") for branch in node.args["ifs"])
+
+
+def _results(case: exp.Case) -> list[exp.Expr]:
+    """ELSE first, as PostgreSQL compares them."""
+    default = case.args.get("default")
+    return [*([] if default is None else [default]), *(branch.args["true"] for branch in case.args["ifs"])]
+
+
+def check(node: exp.Expr, type_of: TypeOf, place: PositionOf) -> None:
+    for condition, what in _conditions(node):
+        kind = type_of(condition)
+        if kind in CATEGORIES and kind != "boolean":
+            raise SqlError(
+                sqlstates.DATATYPE_MISMATCH,
+                f"argument of {what} must be type boolean, not type {kind}",
+                position=place(condition),
+            )
+    if isinstance(node, COMPARISONS):
+        _check_compared(node, node.left, node.right, SYMBOLS[type(node)][0], type_of, place)
+    elif isinstance(node, exp.Between):
+        _check_compared(node, node.this, node.args["low"], ">=", type_of, place)
+        _check_compared(node, node.this, node.args["high"], "<=", type_of, place)
+    elif isinstance(node, exp.In):
+        for item in node.expressions[:_LIST_MAX]:
+            _check_compared(node, node.this, item, "=", type_of, place)
+    elif isinstance(node, exp.Like | exp.ILike | exp.RegexpLike | exp.RegexpILike):
+        _check_pattern(node, type_of, place)
+    elif isinstance(node, exp.Case):
+        check_alike("CASE", _results(node), type_of, place)
+    elif isinstance(node, exp.Coalesce | exp.Greatest | exp.Least):
+        check_alike(type(node).__name__.upper(), [node.this, *node.expressions], type_of, place)
+    elif isinstance(node, exp.Array):
+        check_alike("ARRAY", node.expressions, type_of, place)
+
+
+def _check_compared(
+    node: exp.Expr, left: exp.Expr, right: exp.Expr, symbol: str, type_of: TypeOf, place: PositionOf
+) -> None:
+    kinds = type_of(left), type_of(right)
+    categories = [CATEGORIES.get(kind or "") for kind in kinds]
+    if None not in categories and categories[0] != categories[1]:
+        raise no_operator(f"{kinds[0]} {symbol} {kinds[1]}", place(node, operator=True))
+
+
+def _check_pattern(node: exp.Expr, type_of: TypeOf, place: PositionOf) -> None:
+    symbol = _PATTERNS[type(node)]
+    kinds = type_of(node.this), type_of(node.expression)
+    if any(kind in CATEGORIES and kind != "text" for kind in kinds):
+        negated = "!" if isinstance(node.parent, exp.Not) else ""
+        raise no_operator(
+            f"{kinds[0] or 'unknown'} {negated}{symbol} {kinds[1] or 'unknown'}", place(node, operator=True)
+        )
+
+
+def check_alike(what: str, parts: Sequence[exp.Expr], type_of: TypeOf, place: PositionOf) -> None:
+    """As PostgreSQL chooses a common type: the first that is known decides, and the others must be of its category."""
+    first: str | None = None
+    for part in parts:
+        kind = type_of(part)
+        if kind not in CATEGORIES:
+            continue
+        if first is None:
+            first = kind
+        elif CATEGORIES[first] != CATEGORIES[kind]:
+            raise SqlError(
+                sqlstates.DATATYPE_MISMATCH,
+                f"{what} types {first} and {kind} cannot be matched",
+                position=place(part),
+            )
+
+
+def no_operator(what: str, position: int | None, hint: str = NO_OPERATOR) -> SqlError:
+    return SqlError(sqlstates.UNDEFINED_FUNCTION, f"operator does not exist: {what}", hint=hint, position=position)
+
+
+# --- certainty ------------------------------------------------------------------------------------------------------
+def is_certain(node: exp.Expr) -> bool:
+    """Whether DuckDB's type of it is PostgreSQL's, or it has none yet."""
+    if isinstance(node, _ARITHMETIC):
+        return all(is_certain(part) for part in node.iter_expressions())
+    if isinstance(node, _OF_ARGUMENT):
+        return is_certain(node.this)
+    return (
+        isinstance(node, exp.Column | exp.Literal | exp.Boolean | exp.Null | exp.Parameter | exp.Cast | exp.Count)
+        and not node.is_star
+    )
+
+
+def needs_binding(node: exp.Expr) -> bool:
+    return not isinstance(node.unnest(), exp.Literal | exp.Boolean | exp.Null | exp.Parameter)
+
+
+def number(text: str) -> str:
+    if not text.isdigit():
+        return "numeric"
+    value = int(text)
+    return "integer" if value < 2**31 else "bigint" if value < 2**63 else "numeric"
+
+
+def first_select(query: exp.Expr) -> exp.Select | None:
+    """The branch whose columns name and type those of a query of sets."""
+    bare = query.unnest()
+    while isinstance(bare, exp.SetOperation):
+        bare = bare.left.unnest()
+    return bare if isinstance(bare, exp.Select) else None

@@ -1,0 +1,289 @@
+"""Operators and functions whose result in PostgreSQL depends on the types of their operands as it does not in DuckDB.
+
+The rewritings of ``typed`` for operators: arithmetic, comparisons with documents and arrays, joins of documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from mvserver import interrupts, limits, sqlstates
+from mvserver.dialect.duck_text import written
+from mvserver.dialect.functions import json_operators
+from mvserver.dialect.functions.arrays import array_literal
+from mvserver.dialect.functions.casts import constant_of
+from mvserver.errors import SqlError
+
+TypeOf = Callable[[exp.Expr], str]
+
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_NODES = (*_ARITHMETIC, *_COMPARISONS, exp.ArrayToString, exp.Sign, exp.Log, exp.ExplodingGenerateSeries,
+          exp.Explode, exp.Unnest)  # fmt: skip
+_FLOATS = ("DOUBLE", "FLOAT")
+_SMALL = ("SMALLINT", "TINYINT")
+_INT4 = (*_SMALL, "INTEGER")
+_TIMES = ("DATE", "TIMESTAMP")
+_INTEGERS = (*_INT4, "BIGINT")
+_DIVISORS = frozenset({"gcd", "lcm"})
+_ITEMS_OUT = {"BOOLEAN[]": "_bool_items", "DOUBLE[]": "_float8_items", "FLOAT[]": "_float4_items"}
+
+
+def concerns(node: exp.Expr) -> bool:
+    if isinstance(node, _COMPARISONS):
+        return _is_text(node.left) != _is_text(node.right) or _may_be_document(node.left)
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in (*_DIVISORS, "log", "array_to_string")
+    if isinstance(node, exp.Bracket):
+        return not isinstance(node.this.unnest(), exp.Array) or not all(map(_is_natural, node.expressions))
+    return isinstance(node, _NODES)
+
+
+def rewritten(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
+    """What stands for the node; None where DuckDB's answer is PostgreSQL's."""
+    if isinstance(node, _COMPARISONS):
+        return _comparison(node, type_of)
+    if isinstance(node, _ARITHMETIC):
+        return _arithmetic(node, type_of)
+    if isinstance(node, exp.Bracket):
+        return _subscripted(node, type_of(node.this))
+    if isinstance(node, exp.ArrayToString):
+        return _joined_items(node, node.this, type_of)
+    if isinstance(node, exp.ExplodingGenerateSeries):
+        return _series(node, type_of)
+    if isinstance(node, exp.Explode | exp.Unnest):
+        arrays = [node.this] if isinstance(node, exp.Explode) else node.expressions
+        flat = [_flatten(array, type_of(array)) for array in arrays]
+        return node if any(flat) else None
+    if isinstance(node, exp.Sign):
+        exact = type_of(node.this).startswith("DECIMAL")
+        return _cast(node, "DECIMAL(38, 0)" if exact else "DOUBLE")
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "array_to_string":
+        return _joined_items(node, node.expressions[0], type_of)
+    arguments = node.expressions if isinstance(node, exp.Anonymous) else list(node.iter_expressions())
+    if isinstance(node, exp.Anonymous) and node.name.lower() in _DIVISORS:
+        return _cast(node, "INT") if all(type_of(part) in _INT4 for part in arguments) else None
+    exact = len(arguments) == 2 or type_of(arguments[0]).startswith("DECIMAL")
+    return _cast(node, "DECIMAL(38, 16)") if exact else None
+
+
+def _cast(node: exp.Expr, kind: str) -> exp.Expr | None:
+    return None if isinstance(node.parent, exp.Cast) else exp.cast(node.copy(), kind, dialect="duckdb")
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=[part.copy() for part in arguments])
+
+
+def _series(node: exp.ExplodingGenerateSeries, type_of: TypeOf) -> exp.Expr | None:
+    """What is no source of rows is a list, whose length is bounded; PostgreSQL's has its bounds' type."""
+    if isinstance(node.parent, exp.Table | exp.From | exp.Join):
+        return None
+    parts = [node.args["start"], node.args["end"], node.args.get("step") or exp.Literal.number(1)]
+    kinds = [type_of(part) for part in parts]
+    bounded = False
+    if all(kind in _INTEGERS for kind in kinds):
+        bounded = not all(_is_number(part) for part in parts)
+        name = "_series_end"
+    elif all(kind.startswith(_TIMES) for kind in kinds[:2]) and kinds[2] == "INTERVAL":
+        bounded, name = True, "_time_series_end"
+    if bounded:
+        computed = any(part.find(exp.Column) is not None for part in parts)
+        most = limits.SERIES_ITEMS_OF_ROW_MAX if computed else limits.SERIES_ITEMS_MAX
+        typed = [
+            exp.cast(part.copy(), kind, dialect="duckdb") if part.find(exp.Parameter) else part
+            for part, kind in zip(parts, kinds, strict=True)
+        ]
+        node.set("end", _call(name, *typed, exp.Literal.number(most)))
+    kinds = kinds[:2]
+    if isinstance(node.parent, exp.Select | exp.Alias) and all(kind in _INT4 for kind in kinds):
+        return _cast(node, "INT")
+    return node if bounded else None
+
+
+def _is_number(node: exp.Expr) -> bool:
+    return isinstance(node.this if isinstance(node, exp.Neg) else node, exp.Literal)
+
+
+# --- comparisons ----------------------------------------------------------------------------------------------------
+def _is_text(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and node.is_string and bool(node.name) and node.name[0] in '{["-0123456789tfn'
+
+
+def _may_be_document(node: exp.Expr) -> bool:
+    bare = node.unnest()
+    return isinstance(bare, exp.JSONExtract) or (
+        isinstance(bare, exp.Cast) and bare.to.this in (exp.DType.JSON, exp.DType.JSONB)
+    )
+
+
+def _comparison(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
+    left, right = node.this, node.expression
+    text, other = (left, right) if _is_text(left) else (right, left)
+    kind = type_of(other)
+    if kind == "JSON":
+        equal = json_operators.equal_documents(left, right, node)
+        return exp.Paren(this=exp.Not(this=equal)) if isinstance(node, exp.NEQ) else equal
+    if kind.endswith("[]") and _is_text(text):
+        array = array_literal(text)
+        if array is not None:
+            node.set(text.arg_key, exp.cast(array, kind, dialect="duckdb"))
+            return node
+    return None
+
+
+# --- arithmetic -----------------------------------------------------------------------------------------------------
+def _arithmetic(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
+    left, right = node.this, node.expression
+    kind = type_of(node)
+    if kind == "BIGINT" and isinstance(node, exp.Sub):
+        days = type_of(left) == "DATE" and type_of(right) == "DATE"
+        return exp.cast(exp.Paren(this=node.copy()), "INT", dialect="duckdb") if days else None
+    if kind in _SMALL:
+        constants = [part for part in (left, right) if isinstance(part.unnest(), exp.Literal)]
+        for part in constants:
+            part.replace(exp.cast(part.copy(), "INT", dialect="duckdb"))
+        return node if constants else None
+    if kind == "FLOAT" and [type_of(left), type_of(right)] != ["FLOAT", "FLOAT"]:
+        left.replace(exp.cast(left.copy(), "DOUBLE", dialect="duckdb"))
+        if _inside_arithmetic(node):
+            return node
+    if kind in _FLOATS and not _inside_arithmetic(node) and not _divides_by_zero(node):
+        operands = [operand for operand in _operands(node) if not isinstance(operand, exp.Literal)]
+        tests = [_call("isfinite", exp.cast(operand.copy(), "DOUBLE", dialect="duckdb")) for operand in operands]
+        finite = exp.and_(*tests) if tests else exp.true()
+        return _call("_in_range", exp.Paren(this=node.copy()), exp.Paren(this=finite))
+    return None
+
+
+def _inside_arithmetic(node: exp.Expr) -> bool:
+    """The whole chain is tested once, at its end."""
+    parent = node.parent
+    while isinstance(parent, exp.Paren | exp.Neg):
+        parent = parent.parent
+    return isinstance(parent, _ARITHMETIC)
+
+
+def _divides_by_zero(node: exp.Expr) -> bool:
+    """An error by itself, which DuckDB would find too early in the test: CASE may keep it from being evaluated."""
+    return any(
+        isinstance(part.expression, exp.Literal) and part.expression.name == "0" for part in node.find_all(exp.Div)
+    )
+
+
+def _operands(node: exp.Expr) -> list[exp.Expr]:
+    """The ends of the chain; each once."""
+    found: dict[str, exp.Expr] = {}
+    rest = [node]
+    while rest:
+        part = rest.pop()
+        if isinstance(part, _ARITHMETIC):
+            rest += [part.this, part.expression]
+        elif isinstance(part, exp.Paren | exp.Neg):
+            rest.append(part.this)
+        else:
+            found[written(part)] = part
+    return list(found.values())
+
+
+# --- arrays ---------------------------------------------------------------------------------------------------------
+def _is_natural(index: exp.Expr) -> bool:
+    """Written out and not negative."""
+    if isinstance(index, exp.Slice):
+        return all(bound is None or _is_natural(bound) for bound in (index.this, index.args.get("expression")))
+    return isinstance(index, exp.Literal)
+
+
+def _subscripted(node: exp.Bracket, kind: str) -> exp.Expr | None:
+    if kind == "VARCHAR" or kind.startswith("STRUCT"):
+        shown = "text" if kind == "VARCHAR" else "record"
+        raise SqlError(
+            sqlstates.DATATYPE_MISMATCH, f"cannot subscript type {shown} because it does not support subscripting"
+        )
+    if not kind.endswith("]") or all(map(_is_natural, node.expressions)):
+        return None
+    return _within_bounds(node)
+
+
+def _within_bounds(node: exp.Bracket) -> exp.Expr:
+    """Subscripts begin at 1: DuckDB counts those below from the array's end."""
+    for index in list(node.expressions):
+        if isinstance(index, exp.Slice):
+            for bound, name in ((index.this, "_lower_bound"), (index.args.get("expression"), "_upper_bound")):
+                if bound is not None and not _is_natural(bound):
+                    bound.replace(_call(name, bound))
+        elif not _is_natural(index):
+            index.replace(_call("_subscript", index))
+    return node
+
+
+def _flatten(array: exp.Expr, kind: str) -> bool:
+    """An array of several dimensions as its elements one after the other, in its place."""
+    if kind.startswith(("STRUCT", "MAP")) and not kind.endswith("]"):  # DuckDB makes columns of the fields
+        raise SqlError(
+            sqlstates.UNDEFINED_FUNCTION,
+            f"function unnest({'record' if kind.startswith('STRUCT') else 'map'}) does not exist",
+            hint="No function matches the given name and argument types. You might need to add explicit type casts.",
+        )
+    depth = (len(kind) - len(kind.rstrip("[]"))) // 2
+    if depth < 2:
+        return False
+    flat = array.copy()
+    for _ in range(depth - 1):
+        flat = _call("flatten", flat)
+    array.replace(flat)
+    return True
+
+
+def joined_arrays(parts: Sequence[exp.Expr], kinds: Sequence[str]) -> exp.Expr | None:
+    """``array || array``, of which one may be NULL; None where it is something else."""
+    arrays = [kind.endswith("]") for kind in kinds]
+    nulls = [isinstance(part.unnest(), exp.Null) for part in parts]
+    both = all(array or null for array, null in zip(arrays, nulls, strict=True))
+    return _call("_array_cat", *parts) if both and any(arrays) else None
+
+
+def add_missing(tree: exp.Expr, type_of: TypeOf) -> bool:
+    """``array || element`` either way round, and ``array || 'text of an array'``, which DuckDB does not bind: in place,
+    inner ones first; True when there was one."""
+    changed = False
+    for node in interrupts.asking(reversed(list(tree.walk(bfs=True)))):
+        made = _extended(node.left, node.right, type_of) if isinstance(node, exp.DPipe) else None
+        if made is not None:
+            node.replace(made)
+            changed = True
+    return changed
+
+
+def _extended(left: exp.Expr, right: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
+    kinds = type_of(left), type_of(right)
+    for array, text in ((kinds[0], right), (kinds[1], left)):
+        constant = text.unnest()
+        if array.endswith("]") and isinstance(constant, exp.Literal) and constant.is_string:
+            value = constant_of(constant, array)
+            return _call("_array_cat", *((left, value) if text is right else (value, right)))
+    for name, array, item in (("array_append", *kinds), ("array_prepend", *reversed(kinds))):
+        if array.endswith("]") and _is_element(item, array[:-2]):
+            return _call(name, left, right)
+    return None
+
+
+def _is_element(kind: str, of: str) -> bool:
+    """Whether a value of one type goes into an array of the other, which may become one of the wider of the two. Of
+    numerics it would give all elements the digits of one."""
+    return kind == of or {kind, of} <= {*_INTEGERS, *_FLOATS}
+
+
+def _joined_items(node: exp.Expr, array: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
+    kind = type_of(array)
+    if _flatten(array, kind):
+        array = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+        kind = f"{kind.rstrip('[]')}[]"
+        node.meta["flat"] = True
+    shown = _ITEMS_OUT.get(kind)
+    if shown is None:
+        return node if node.meta.get("flat") else None
+    array.replace(_call(shown, array))
+    return node

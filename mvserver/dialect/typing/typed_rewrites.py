@@ -1,0 +1,315 @@
+"""Rewrites for PostgreSQL's differences between types of an operand, where DuckDB has one answer for all.
+
+``1.0::float8::text`` is ``1`` there and ``1.0`` in DuckDB; to_char means other things for numbers, times and intervals;
+date_trunc of a date has a time zone. Each such expression is bound once more to learn its operand's type, inner ones
+first. Where that is not possible (a correlated sub-query) DuckDB's answer stays, or what the pattern suggests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import duckdb
+from sqlglot import exp
+
+from mvserver import interrupts, sqlstates
+from mvserver.dialect import binding
+from mvserver.dialect.duck_text import refuse_repeating, written
+from mvserver.dialect.functions import (
+    argument_rules,
+    binary_functions,
+    enum_operands,
+    json_operators,
+    json_times,
+    periods,
+    to_char,
+)
+from mvserver.dialect.functions.aggregates import with_sources
+from mvserver.dialect.functions.arrays import array_literal
+from mvserver.dialect.functions.to_char import call
+from mvserver.dialect.typing import operand_types
+from mvserver.errors import SqlError
+from mvserver.sql.trees import dismantle
+
+_DECIMAL = re.compile(r"^DECIMAL\(\d+,\s*\d+\)$")
+_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UINTEGER", "UBIGINT"}
+_FLOATS = ("DOUBLE", "FLOAT")
+_TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
+
+_TEXT_TARGETS = (exp.DType.TEXT, exp.DType.VARCHAR)
+_INTEGER_TARGETS = {exp.DType.SMALLINT: "smallint", exp.DType.INT: "integer", exp.DType.BIGINT: "bigint"}
+_TEXT_OF: dict[str, str] = {
+    "DOUBLE": "_float8_out", "FLOAT": "_float4_out", "INTERVAL": "_interval_out", "BLOB": "_bytea_out",
+    "DOUBLE[]": "_float8_array_out", "FLOAT[]": "_float8_array_out", "BOOLEAN[]": "_bool_array_out",
+}  # fmt: skip
+"""Macros that write a value of DuckDB's type as PostgreSQL does."""
+
+_MARKS = ("_to_char", "_contains_all")
+
+
+def is_mark(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name in _MARKS
+
+
+def concerns_always(node: exp.Expr) -> bool:
+    """Also in a query of the catalog alone."""
+    return is_mark(node) or (
+        isinstance(node, exp.Cast) and isinstance(node.this, exp.Array) and node.to.this in _TEXT_TARGETS
+    )
+
+
+def concerns(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Cast):
+        plain = not isinstance(node.this, exp.Literal | exp.Parameter | exp.Null)
+        target = node.to.this if isinstance(node.to, exp.DataType) else None
+        text = target in _TEXT_TARGETS or target in _INTEGER_TARGETS
+        return (text and plain) or target == exp.DType.VARBINARY
+    if operand_types.concerns(node) or json_times.concerns(node) or argument_rules.concerns(node):
+        return True
+    if isinstance(node, exp.Anonymous):
+        return is_mark(node)
+    if isinstance(node, exp.WithinGroup):
+        return isinstance(node.this, exp.PercentileCont)
+    if isinstance(node, exp.Round):
+        return node.args.get("decimals") is None
+    return isinstance(node, exp.TimestampTrunc | exp.DPipe | exp.Concat | exp.ConcatWs)
+
+
+class TypedRewriting:
+    def __init__(
+        self, cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, parameters: Mapping[int, str], time_zone: str
+    ) -> None:
+        self._cursor = cursor
+        self._tree = tree
+        self._parameters = parameters
+        self._time_zone = time_zone
+        self._outer = tree.args.get("with_")
+
+    def unify_rows(self) -> None:
+        """Columns of VALUES, on whose types those of parameters may depend."""
+        enum_operands.unify_rows(self._tree, self._type)
+
+    def add_missing(self) -> bool:
+        """What DuckDB does not bind; True when there was some."""
+        periods_added = periods.add_missing(self._tree, self._type)
+        binary_added = binary_functions.add_missing(self._tree, self._type)
+        texts_added = self._add_texts()
+        return operand_types.add_missing(self._tree, self._type) or periods_added or binary_added or texts_added
+
+    def _add_texts(self) -> bool:
+        """Arrays among the arguments of concat, which DuckDB would join to arrays."""
+        changed = False
+        for node in interrupts.asking(reversed(list(self._tree.walk(bfs=True)))):
+            if isinstance(node, exp.Concat | exp.ConcatWs):
+                changed |= self._joined(node) is not None
+        return changed
+
+    def apply(self, *, with_enums: bool) -> bool:
+        """In place, inner expressions first; True when something was rewritten. ``with_enums``: whether any operand
+        may be of an enum type."""
+        changed = False
+        for node in interrupts.asking(reversed(list(self._tree.walk(bfs=True)))):
+            replacement = None
+            if with_enums and enum_operands.concerns(node):
+                replacement = enum_operands.rewritten(node, self._type)
+            if replacement is None and concerns(node):
+                replacement = self._rewritten(node)
+            if replacement is not None:
+                changed = True
+                if replacement is not node:
+                    node.replace(replacement)
+        return changed
+
+    def _rewritten(self, node: exp.Expr) -> exp.Expr | None:
+        """What stands for the node, the node itself where something in it was changed, None where all stays."""
+        if isinstance(node, exp.Cast):
+            return self._cast(node)
+        if argument_rules.concerns(node):
+            argument_rules.check(node, self._type)
+            return None
+        if operand_types.concerns(node):
+            return operand_types.rewritten(node, self._type)
+        if json_times.concerns(node):
+            return json_times.rewritten(node, self._type)
+        if isinstance(node, exp.TimestampTrunc):
+            return self._date_trunc(node)
+        if isinstance(node, exp.Round):
+            half_even = self._type(node.this) in _FLOATS
+            return call("round_even", node.this.copy(), exp.Literal.number(0)) if half_even else None
+        if isinstance(node, exp.WithinGroup):
+            return self._percentile(node)
+        if isinstance(node, exp.DPipe | exp.Concat | exp.ConcatWs):
+            return self._joined(node)
+        if isinstance(node, exp.Anonymous) and node.name == "_to_char":
+            return self._to_char(node.expressions[0], node.expressions[1].name)
+        return self._contains(*node.expressions)
+
+    # --- types ------------------------------------------------------------------------------------------------------
+    def _type(self, node: exp.Expr) -> str:
+        """As DuckDB prints it; empty where it cannot be told."""
+        select = node.find_ancestor(exp.Select) or exp.Select()
+        probe = with_sources([node.copy()], select, self._outer)
+        for parameter in list(probe.find_all(exp.Parameter)):
+            kind = self._parameters.get(int(parameter.name), binding.UNKNOWN) if parameter.name.isdigit() else ""
+            if kind in ("", binding.UNKNOWN):
+                parameter.replace(exp.null())
+            elif not isinstance(parameter.parent, exp.Cast):
+                parameter.replace(exp.cast(exp.null(), kind, dialect="duckdb"))
+        found = self._bound(probe)
+        if found is None and select.args.get("group") is not None:
+            probe.set("group", select.args["group"].copy())  # the operand mixes aggregates with group keys
+            found = self._bound(probe)
+        dismantle(probe)
+        return found or ""
+
+    def _bound(self, probe: exp.Select) -> str | None:
+        try:
+            types = binding.bind(self._cursor, written(probe)).types
+        except SqlError:
+            return None  # what is wrong with the query itself, its own binding says
+        return types[0] if types else None
+
+    # --- rewritings -------------------------------------------------------------------------------------------------
+    def _cast(self, node: exp.Cast) -> exp.Expr | None:
+        kind = self._type(node.this)
+        target = node.to.this
+        if target in _TEXT_TARGETS:
+            if not kind and isinstance(node.this, exp.Array):
+                return call("_array_out", node.this.copy())  # of a correlated sub-query
+            return text_of(node.this, kind)
+        if kind != "VARCHAR":
+            return None
+        if target == exp.DType.VARBINARY:
+            return call("_bytea_in", node.this.copy())
+        node.this.replace(call("_integer_in", node.this.copy(), exp.Literal.string(_INTEGER_TARGETS[target])))
+        return node
+
+    def _date_trunc(self, node: exp.TimestampTrunc) -> exp.Expr | None:
+        unit = node.unit.name.upper() if node.unit is not None else ""
+        kind = self._type(node.this)
+        operand = node.this.copy()
+        zone = node.args.get("zone")
+        if kind in ("DATE", "VARCHAR") or (zone is not None and kind != "TIMESTAMP WITH TIME ZONE"):
+            operand = exp.cast(operand, "TIMESTAMPTZ", dialect="duckdb")
+            kind = "TIMESTAMP WITH TIME ZONE"
+        if zone is not None:
+            local = exp.AtTimeZone(this=operand, zone=zone.copy())
+            return exp.AtTimeZone(this=exp.Paren(this=_truncated(unit, local, "TIMESTAMP")), zone=zone.copy())
+        return _truncated(unit, operand, kind)
+
+    def _percentile(self, node: exp.WithinGroup) -> exp.Expr | None:
+        """PostgreSQL's percentile_cont of exact numbers is double precision."""
+        ordered = node.find(exp.Ordered)
+        if ordered is not None and _DECIMAL.match(self._type(ordered.this)):
+            ordered.set("this", exp.cast(ordered.this.copy(), "DOUBLE", dialect="duckdb"))
+            return node
+        return None
+
+    def _joined(self, node: exp.Expr) -> exp.Expr | None:
+        operands = [node.left, node.right] if isinstance(node, exp.DPipe) else node.expressions
+        if isinstance(node, exp.DPipe):
+            kinds = [self._type(part) for part in operands]
+            arrays = operand_types.joined_arrays(operands, kinds)
+            if arrays is not None:
+                return arrays
+            both = all(kind == "JSON" or _is_constant(part) for kind, part in zip(kinds, operands, strict=True))
+            if both and "JSON" in kinds:
+                return call("_json_joined", *(json_operators.document(part) for part in operands))
+            if "BLOB" in kinds:
+                return _joined_bytes(operands, kinds, node)
+        changed = False
+        for operand in operands:
+            if isinstance(operand.unnest(), exp.DPipe | exp.Concat | exp.Literal | exp.Parameter | exp.Null):
+                continue
+            kind = self._type(operand)
+            shown = text_of(operand, kind) if not isinstance(node, exp.DPipe) or not kind.endswith("]") else None
+            if kind == "BOOLEAN" and not isinstance(node, exp.DPipe):
+                shown = call("_bool_out", operand.copy())
+            if shown is not None:
+                operand.replace(shown)
+                changed = True
+        return node if changed else None
+
+    def _to_char(self, value: exp.Expr, pattern: str) -> exp.Expr:
+        refuse_repeating(value)  # each part of a pattern has a copy of it
+        kind = self._type(value)
+        if kind == "TIME":
+            return to_char.interval_text(call("_time_interval", value.copy()), pattern)
+        if kind == "INTERVAL":
+            return to_char.interval_text(value, pattern)
+        if kind in _FLOATS:
+            return to_char.number_text(value, pattern, exact=False)
+        if kind in _INTEGERS or _DECIMAL.match(kind):
+            return to_char.number_text(value, pattern)
+        if kind not in _TIMES and to_char.is_number_pattern(pattern):
+            return to_char.number_text(value, pattern)
+        zoned = kind == "TIMESTAMP WITH TIME ZONE"
+        return to_char.time_text(value, pattern, zoned=zoned, zone=self._time_zone)
+
+    def _contains(self, whole: exp.Expr, part: exp.Expr) -> exp.Expr:
+        kinds = {self._type(whole), self._type(part)}
+        if "JSON" in kinds:
+            return json_operators.contains(whole, part)
+        arrays = [array_literal(side) or side.copy() for side in (whole, part)]
+        return call("_array_contains", *arrays)
+
+
+def _joined_bytes(operands: Sequence[exp.Expr], kinds: Sequence[str], node: exp.Expr) -> exp.Expr | None:
+    """``bytea || bytea``, where a constant is read as one; beside a text the bytes are shown as one."""
+    changed = False
+    for operand, kind, other in zip(operands, kinds, reversed(kinds), strict=True):
+        constant = operand.unnest()
+        if kind != "BLOB" and isinstance(constant, exp.Literal) and constant.is_string:
+            operand.replace(call("_bytea_in", constant.copy()))
+            changed = True
+        elif kind == "BLOB" and other == "VARCHAR" and not _is_constant(operands[0 if operand is operands[1] else 1]):
+            operand.replace(call("_bytea_out", operand.copy()))
+            changed = True
+    return node if changed else None
+
+
+def _is_constant(node: exp.Expr) -> bool:
+    return isinstance(node.unnest(), exp.Literal | exp.Parameter | exp.Null)
+
+
+def text_of(value: exp.Expr, kind: str) -> exp.Expr | None:
+    """The value as PostgreSQL writes it, where DuckDB writes it in another way."""
+    if kind in _TEXT_OF:
+        return call(_TEXT_OF[kind], value.copy())
+    depth = (len(kind) - len(kind.rstrip("[]"))) // 2
+    if depth > 1 and kind.endswith("]"):
+        return _nested_text(value.copy(), kind, depth)
+    if depth:
+        return call("_array_out", value.copy())
+    return None
+
+
+def _nested_text(value: exp.Expr, kind: str, depth: int) -> exp.Expr:
+    """``{{1,2},{3,4}}``: the innermost arrays by their own macro, the others joined."""
+    if depth == 1:
+        return call(_TEXT_OF.get(f"{kind.rstrip('[]')}[]", "_array_out"), value)
+    row = exp.to_identifier(f"_row{depth}", quoted=True)
+    inner = _nested_text(exp.Column(this=row.copy()), kind, depth - 1)
+    rows = call("list_transform", value, exp.Lambda(this=inner, expressions=[row]))
+    joined = call("array_to_string", rows, exp.Literal.string(","))
+    return exp.Paren(
+        this=exp.DPipe(
+            this=exp.DPipe(this=exp.Literal.string("{"), expression=joined), expression=exp.Literal.string("}")
+        )
+    )
+
+
+def _truncated(unit: str, operand: exp.Expr, kind: str) -> exp.Expr:
+    if unit in ("CENTURY", "MILLENNIUM"):
+        if kind == "INTERVAL":
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED, f"date_trunc of intervals by {unit.lower()} is not supported"
+            )
+        years = exp.Literal.number(100 if unit == "CENTURY" else 1000)
+        found: exp.Expr = call("_trunc_years", operand, years)
+    else:
+        found = call("date_trunc", exp.Literal.string(unit.lower()), operand)
+    if kind in ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE"):
+        return exp.cast(found, kind, dialect="duckdb")
+    return found

@@ -1,0 +1,234 @@
+"""The table of handlers: one row for each statement that the router carries out.
+
+Statements of the kinds SESSION and PULL belong to the session room and have no row. A test finds a class without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.front import Field, Result
+from mvserver.routing.handlers.entities import (
+    create_entity,
+    describe_entity,
+    drop_entity,
+    insert_into_entity,
+    list_entities,
+    print_entity,
+)
+from mvserver.routing.handlers.namespaces import (
+    create_database,
+    create_schema,
+    drop_database,
+    drop_schema,
+    list_databases,
+    list_schemas,
+    use,
+)
+from mvserver.routing.handlers.privileges import alter_default_privileges, alter_owner, grant, revoke
+from mvserver.routing.handlers.queries import (
+    describe_query,
+    describe_statement,
+    explain,
+    list_queries,
+    restart_query,
+    terminate_query,
+)
+from mvserver.routing.handlers.relations import (
+    bounded_read,
+    comment_on,
+    create_changelog,
+    create_changelog_as,
+    create_materialized_view,
+    create_stream,
+    create_stream_as,
+    describe_relation,
+    drop_relation,
+    insert_into,
+    list_relations,
+    push_query,
+    refresh_materialized_view,
+)
+from mvserver.routing.handlers.roles import (
+    alter_role,
+    alter_role_setting,
+    create_role,
+    drop_owned,
+    drop_role,
+    grant_role,
+    reassign_owned,
+    rename_role,
+    revoke_role,
+)
+from mvserver.routing.handlers.stores import (
+    create_store,
+    describe_store,
+    drop_store,
+    list_stores,
+    update_store,
+    use_store,
+)
+from mvserver.routing.handlers.types import alter_type_add_value, alter_type_rename, create_type, drop_type
+from mvserver.routing.ports import Services
+from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.namespaces import (
+    CreateDatabase,
+    CreateSchema,
+    DropDatabase,
+    DropSchema,
+    ListDatabases,
+    ListSchemas,
+    Use,
+)
+from mvserver.sql.statements.privileges import (
+    AlterDefaultPrivileges,
+    AlterOwner,
+    DropOwned,
+    Grant,
+    ReassignOwned,
+    Revoke,
+)
+from mvserver.sql.statements.queries import (
+    BoundedRead,
+    DescribeQuery,
+    DescribeStatement,
+    Explain,
+    ListQueries,
+    PushQuery,
+    RestartQuery,
+    TerminateQuery,
+)
+from mvserver.sql.statements.relations import (
+    CommentOn,
+    CreateChangelog,
+    CreateChangelogAs,
+    CreateMaterializedView,
+    CreateStream,
+    CreateStreamAs,
+    DescribeRelation,
+    DropRelation,
+    InsertInto,
+    ListRelations,
+    RefreshMaterializedView,
+)
+from mvserver.sql.statements.roles import (
+    AlterRole,
+    AlterRoleSetting,
+    CreateRole,
+    DropRole,
+    GrantRole,
+    RenameRole,
+    RevokeRole,
+)
+from mvserver.sql.statements.stores import (
+    CreateEntity,
+    CreateStore,
+    DescribeEntity,
+    DescribeStore,
+    DropEntity,
+    DropStore,
+    InsertIntoEntity,
+    ListEntities,
+    ListStores,
+    PrintEntity,
+    UpdateStore,
+    UseStore,
+)
+from mvserver.sql.statements.types import AlterTypeAddValue, AlterTypeRename, CreateType, DropType
+
+
+class HandlerModule(Protocol):
+    FIELDS: tuple[Field, ...] | None
+
+    def run(self, statement: Any, context: SessionContext, services: Services, work: Work) -> Result: ...
+
+
+@dataclass(frozen=True)
+class Row:
+    handler: HandlerModule
+    fields_of: Callable[[Any], tuple[Field, ...]] | None = None  # where the statement decides its columns
+    described: Callable[[Any, SessionContext, Services], tuple[Field, ...]] | None = None  # where the catalog does
+    irreversible: bool = False  # cannot be taken back, and so not be a part of a transaction
+
+
+def _row(module: object, **rest: Any) -> Row:
+    return Row(cast(HandlerModule, module), **rest)
+
+
+ROWS: dict[type[Statement], Row] = {
+    CreateStore: _row(create_store),
+    UpdateStore: _row(update_store),
+    DropStore: _row(drop_store),
+    DescribeStore: _row(describe_store),
+    ListStores: _row(list_stores),
+    UseStore: _row(use_store),
+    ListEntities: _row(list_entities),
+    DescribeEntity: _row(describe_entity),
+    CreateEntity: _row(create_entity),
+    DropEntity: _row(drop_entity, irreversible=True),
+    PrintEntity: _row(print_entity),
+    InsertIntoEntity: _row(insert_into_entity, irreversible=True),
+    CreateDatabase: _row(create_database),
+    DropDatabase: _row(drop_database),
+    ListDatabases: _row(list_databases),
+    CreateSchema: _row(create_schema),
+    DropSchema: _row(drop_schema),
+    CreateType: _row(create_type),
+    AlterTypeAddValue: _row(alter_type_add_value),
+    AlterTypeRename: _row(alter_type_rename),
+    DropType: _row(drop_type),
+    ListSchemas: _row(list_schemas),
+    Use: _row(use),
+    CreateRole: _row(create_role),
+    AlterRole: _row(alter_role),
+    DropRole: _row(drop_role),
+    RenameRole: _row(rename_role),
+    AlterRoleSetting: _row(alter_role_setting),
+    Grant: _row(grant),
+    Revoke: _row(revoke),
+    AlterDefaultPrivileges: _row(alter_default_privileges),
+    GrantRole: _row(grant_role),
+    RevokeRole: _row(revoke_role),
+    AlterOwner: _row(alter_owner),
+    CommentOn: _row(comment_on),
+    ReassignOwned: _row(reassign_owned),
+    DropOwned: _row(drop_owned),
+    CreateStream: _row(create_stream),
+    CreateChangelog: _row(create_changelog),
+    CreateStreamAs: _row(create_stream_as),
+    CreateChangelogAs: _row(create_changelog_as),
+    InsertInto: _row(insert_into),
+    CreateMaterializedView: _row(create_materialized_view),
+    RefreshMaterializedView: _row(refresh_materialized_view, irreversible=True),
+    DropRelation: _row(drop_relation),
+    ListRelations: _row(list_relations),
+    DescribeRelation: _row(describe_relation, fields_of=describe_relation.fields_of),
+    ListQueries: _row(list_queries),
+    DescribeQuery: _row(describe_query),
+    TerminateQuery: _row(terminate_query),
+    RestartQuery: _row(restart_query, irreversible=True),
+    DescribeStatement: _row(describe_statement),
+    Explain: _row(explain),
+    BoundedRead: _row(bounded_read),
+    PushQuery: _row(push_query, described=push_query.described),
+}
+
+
+def row_of(statement: Statement) -> Row:
+    """XX000 for a statement of the session room: those have no row."""
+    row = ROWS.get(type(statement))
+    if row is None:
+        raise SqlError(sqlstates.INTERNAL_ERROR, f"{words(statement)} is not a statement of the router")
+    return row
+
+
+def words(statement: Statement) -> str:
+    """The statement's name as messages spell it: ``CREATE STORE``."""
+    name = type(statement).__name__
+    return "".join(f" {c}" if c.isupper() and i else c for i, c in enumerate(name)).upper()

@@ -1,0 +1,36 @@
+"""RESTART QUERY: a failed or terminated one goes on from its position, and, where asked, past a rejected record."""
+
+from __future__ import annotations
+
+from mvserver.front import Result
+from mvserver.routing import privileges
+from mvserver.routing.ports import Services
+from mvserver.routing.rows import done
+from mvserver.routing.spark_wait import wait_for_spark
+from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements.queries import RestartQuery
+
+FIELDS = None
+
+
+def run(statement: RestartQuery, context: SessionContext, services: Services, work: Work) -> Result:
+    catalog = services.catalog
+    before = catalog.queries.get(statement.id)
+    privileges.require_query_owner(before, context, services)
+    privileges.require_sources_of(before, services)
+    if work.rehearsal:
+        return done("RESTART QUERY")
+    wait_for_spark(context, services)
+    if before.desired_state != "running":
+        with catalog.transaction():
+            catalog.queries.get(statement.id)  # it may have been dropped meanwhile
+            catalog.queries.set_desired_state(before.id, "running")
+    try:
+        services.engine.restart(before.id, skip_rejected=statement.skip_rejected)
+    except BaseException:
+        if before.desired_state != "running":
+            with catalog.transaction():
+                catalog.queries.set_desired_state(before.id, before.desired_state)
+        raise
+    return done("RESTART QUERY")

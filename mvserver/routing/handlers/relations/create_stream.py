@@ -1,0 +1,30 @@
+"""CREATE [OR REPLACE] STREAM: columns and a format over an entity, which is made when it is not there."""
+
+from __future__ import annotations
+
+from mvserver.front import Result
+from mvserver.routing import declaring, lookup, stream_declaration
+from mvserver.routing.ports import Services
+from mvserver.routing.rows import done
+from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements.relations import CreateStream
+
+FIELDS = None
+TAG = "CREATE STREAM"
+
+
+def run(statement: CreateStream, context: SessionContext, services: Services, work: Work) -> Result:
+    place = declaring.place(lookup.STREAM, statement, context, services)
+    if place is None:
+        return done(TAG)
+    columns = stream_declaration.check_columns(statement.columns)
+    typed = [(c.name, c.type) for c in statement.columns]
+    declaration = stream_declaration.read(statement.properties, typed, services.stores.kinds())
+    store, value_format = declaring.store_and_format(lookup.STREAM, declaration, context, services)
+    schema, name = place
+    entity = declaring.EntityUnder(store, declaration.entity or name.lower(), declaration, statement.properties)
+    properties = declaration.kept(value_format)
+    new = declaring.relation(lookup.STREAM, statement, place, columns, properties, entity, context, services)
+    declaring.declare(new, entity, statement, schema, context, services, work)
+    return done(TAG)

@@ -1,0 +1,36 @@
+"""INSERT INTO … SELECT …: one more continuous query that writes to an existing stream or changelog."""
+
+from __future__ import annotations
+
+from catalog.model import Relation
+from mvserver.front import Result
+from mvserver.routing import changelog_sinks, continuous, lookup, sinks
+from mvserver.routing.continuous import PlannedQuery
+from mvserver.routing.ports import Services
+from mvserver.routing.rows import done
+from mvserver.routing.work import Work
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements.relations import InsertInto
+
+FIELDS = None
+
+
+def run(statement: InsertInto, context: SessionContext, services: Services, work: Work) -> Result:
+    catalog = services.catalog
+    sink, planned = plan(statement, context, services)
+    start = continuous.attach(planned, context, services, work)
+    with catalog.transaction():
+        query = continuous.query("insert_into", statement, planned, sink.id, start, context, services)
+        catalog.queries.add(query)
+    work.after_commit(services.engine.reconcile)
+    context.notice(f'query {query.id} writes to {sink.kind} "{sink.name}"')
+    if sink.kind == lookup.STREAM:
+        sinks.at_least_once(planned, context, services)
+    return done("INSERT INTO")
+
+
+def plan(statement: InsertInto, context: SessionContext, services: Services) -> tuple[Relation, PlannedQuery]:
+    sink = sinks.insert_target(statement, context, services)
+    if sink.kind == lookup.STREAM:
+        return sink, sinks.plan_insert(sink, statement, context, services)
+    return sink, changelog_sinks.plan_insert(sink, statement, context, services)

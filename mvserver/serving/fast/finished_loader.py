@@ -1,0 +1,128 @@
+"""Reads rows of views out of DuckDB to be kept finished: all of a view, and again those whose keys have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from mvserver.dialect.typing import duck_types
+from mvserver.quoting import quoted
+from mvserver.serving.engine.database import VIEW_SCHEMA, Database
+from mvserver.serving.fast import few_rows
+from mvserver.serving.fast.finished_view import Budget, FinishedView, Row
+from spark_sinks.duckdb.layout import ViewLayouts
+
+_PIECE_ROWS = 500  # made into Python's values at a time: other threads wait for so long
+_ROW_BYTES_MIN = 150
+_KEY_TYPES: dict[str, type] = {
+    "TINYINT": int, "SMALLINT": int, "INTEGER": int, "BIGINT": int, "HUGEINT": int, "VARCHAR": str,
+}  # fmt: skip
+_CHANGED = "mv_finished_keys"
+
+
+class CannotBeKept(Exception):  # noqa: N818 - a finding
+    """The view is too large, or is not of the kind whose rows can be kept."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A view that can be kept: ``columns`` and Arrow's ``types`` begin with its key; ``tables`` are its state's."""
+
+    view_id: str
+    columns: tuple[str, ...]
+    types: tuple[Any, ...]
+    key_types: tuple[type, ...]
+    tables: frozenset[str]
+    zoned: bool  # its columns may depend on the session's time zone
+
+
+class Loader:
+    """For one thread. ``settings`` are those of a cursor that answers pull queries."""
+
+    def __init__(self, database: Database, layouts: ViewLayouts, settings: Sequence[str]) -> None:
+        self._database = database.name
+        self._layouts = layouts
+        self._cursor = database.cursor()
+        for setting in settings:
+            self._cursor.execute(setting)
+
+    def close(self) -> None:
+        self._cursor.interrupt()
+        self._cursor.close()
+
+    # --- what there is to keep ----------------------------------------------------------------------------------------
+    def source(self, view_id: str, key: Sequence[str]) -> Source:
+        """CannotBeKept where its rows are of more than its state, or its key is of other types."""
+        layout = self._layouts.of(view_id)
+        if layout is None or not layout.by_state_alone:
+            raise CannotBeKept  # what it shows depends on more, such as a watermark
+        found = {str(name): str(kind) for name, kind, *_ in self._all(f"DESCRIBE {self._view(view_id)}")}
+        if not all(found.get(name) in _KEY_TYPES for name in key):
+            raise CannotBeKept
+        columns = [name for name in (*key, *(name for name in found if name not in key)) if _is_plain(found[name])]
+        return Source(
+            view_id,
+            tuple(columns),
+            tuple(duck_types.arrow_type(found[name]) for name in columns),
+            tuple(_KEY_TYPES[found[name]] for name in key),
+            layout.reads,
+            layout.zoned,
+        )
+
+    # --- its rows -----------------------------------------------------------------------------------------------------
+    def load(self, source: Source, budget: Budget, stopped: Callable[[], bool]) -> FinishedView:
+        """All of them, of one committed state."""
+        ((count,),) = self._all(f"SELECT count(*) FROM {self._view(source.view_id)}")
+        if count * _ROW_BYTES_MIN > budget.most - budget.taken:
+            raise CannotBeKept
+        view = FinishedView(source.columns, source.types, source.key_types, budget)
+        try:
+            order = ", ".join(quoted(name) for name in source.columns[: len(source.key_types)])
+            self._cursor.execute(f"{self._select(source)} ORDER BY {order}")
+            while piece := self._cursor.fetchmany(_PIECE_ROWS):
+                if stopped() or not view.add(piece):
+                    raise CannotBeKept
+        except BaseException:
+            view.give_up()
+            raise
+        finally:
+            self._cursor.abort()
+        return view
+
+    def changed(self, source: Source, changes: Sequence[pa.Table]) -> tuple[list[Any], list[Row]]:
+        """The keys of these tables (g0 ...), and the rows that they have now."""
+        width = len(source.key_types)
+        names = [f"g{at}" for at in range(width)]
+        keys: list[Any] = []
+        for table in changes:
+            columns = [table.column(name).to_pylist() for name in names]
+            keys += columns[0] if width == 1 else zip(*columns, strict=True)
+        same = " AND ".join(
+            f"v.{quoted(name)} IS NOT DISTINCT FROM g.g{at}" for at, name in enumerate(source.columns[:width])
+        )
+        together = pa.concat_tables([table.select(names) for table in changes], promote_options="permissive")
+        self._cursor.register(_CHANGED, together)
+        try:
+            rows = self._all(f"{self._select(source)} SEMI JOIN {_CHANGED} AS g ON {same}")
+        finally:
+            self._cursor.unregister(_CHANGED)
+        return list(set(keys)), rows
+
+    def _select(self, source: Source) -> str:
+        columns = ", ".join(f"v.{quoted(name)}" for name in source.columns)
+        return f"SELECT {columns} FROM {self._view(source.view_id)} AS v"
+
+    def _view(self, view_id: str) -> str:
+        return f'{quoted(self._database)}.{VIEW_SCHEMA}."{view_id}"'
+
+    def _all(self, text: str) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = self._cursor.execute(text).fetchall()
+        return rows
+
+
+def _is_plain(kind: str) -> bool:
+    arrow = duck_types.arrow_type(kind)
+    return duck_types.output_type(kind).cast is None and arrow is not None and bool(few_rows.plain_types([arrow]))

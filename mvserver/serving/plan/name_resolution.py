@@ -1,0 +1,240 @@
+"""Table names of a pull query: resolved against the catalog and replaced by what DuckDB knows them as.
+
+A view becomes ``_views."<its id>"``, a catalog relation a sub-query over the system catalog, a CTE's name stays. Every
+table gets an alias, so that ``visits.url`` and ``public.visits.url`` keep their meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import sqlglot
+from sqlglot import exp
+
+from catalog.acl import Privilege
+from catalog.model import Relation
+from catalog.refusals import denied, denied_for
+from mvserver import interrupts, sqlstates
+from mvserver.dialect.guard import TABLE_FUNCTIONS, function_name
+from mvserver.errors import SqlError
+from mvserver.pgcatalog.snapshot import CatalogSnapshot
+from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG
+from mvserver.pgcatalog.system import LIVE_SCHEMA, SystemCatalog
+from mvserver.serving.api import PullScope, ReadsStream, StreamRead
+from mvserver.serving.engine.database import VIEW_SCHEMA
+from mvserver.serving.plan.origins import RELATION
+from mvserver.serving.plan.streams import StreamTables
+
+_SUPERUSERS_ONLY = frozenset({"pg_authid", "pg_shadow"})
+SYSTEM_SCHEMAS = (PG_CATALOG, INFORMATION_SCHEMA, LIVE_SCHEMA)
+
+
+@dataclass
+class Reads:
+    """What a query was found to read."""
+
+    views: dict[str, Relation] = field(default_factory=dict)  # by id, in order of appearance
+    system: set[tuple[str, str]] = field(default_factory=set)
+    live: set[str] = field(default_factory=set)
+    streams: list[StreamRead] = field(default_factory=list)
+
+
+class NameResolver:
+    def __init__(self, snapshot: CatalogSnapshot, scope: PullScope, system: SystemCatalog, database_name: str) -> None:
+        self._snapshot = snapshot
+        self._scope = scope
+        self._system = system
+        self._database_name = database_name
+        self._authority = snapshot.authority(scope.role)
+        self._tableoid = False
+        self.reads = Reads()
+
+    def resolve(self, tree: exp.Expr) -> None:
+        """Replace the tables in place."""
+        self._tableoid = any(
+            column.name.lower() == "tableoid" for column in interrupts.asking(tree.find_all(exp.Column))
+        )
+        self._streams = StreamTables(tree)
+        self.reads.streams = self._streams.reads
+        for table, ctes in list(_tables(tree, frozenset())):
+            interrupts.check()  # a relation of the catalog is a query that has to be parsed
+            self._replace(table, ctes)
+
+    # --- one table --------------------------------------------------------------------------------------------------
+    def _replace(self, table: exp.Table, ctes: frozenset[str]) -> None:
+        if isinstance(table.this, exp.Func):
+            _function_in_from(table)
+            return
+        if not isinstance(table.this, exp.Identifier):
+            return
+        parts = [_fold(part) for part in table.parts if isinstance(part, exp.Identifier)]
+        if len(parts) == 1 and parts[0] in ctes:
+            return
+        if len(parts) > 3:
+            raise SqlError(
+                sqlstates.SYNTAX_ERROR, f"improper qualified name (too many dotted names): {'.'.join(parts)}"
+            )
+        found = self._find(parts, _position(table))
+        alias = table.args.get("alias")
+        if alias is None or alias.this is None:
+            columns = alias.args.get("columns") if alias is not None else None
+            alias = exp.TableAlias(this=exp.to_identifier(parts[-1], quoted=True), columns=columns)
+        if isinstance(found, Relation) and found.kind != "materialized view":
+            rows = self._streams.query(table, found, self._path(found), alias.this.name)
+            _put(table, exp.Subquery(this=rows, alias=alias))
+            return
+        if isinstance(found, Relation):
+            self.reads.views.setdefault(found.id, found)
+            table.set("this", exp.to_identifier(found.id, quoted=True))
+            table.set("db", exp.to_identifier(VIEW_SCHEMA, quoted=True))
+            table.set("catalog", exp.to_identifier(self._database_name, quoted=True))
+            table.set("alias", alias)
+            table.meta[RELATION] = found
+            return
+        schema, name = found
+        if name in _SUPERUSERS_ONLY and not self._authority.superuser:
+            raise denied_for(f"table {name}", _position(table))
+        if self._system.is_live(schema, name):
+            self.reads.live.add(name)
+        self.reads.system.add(found)
+        query = self._system.relation_query(
+            schema, name, self._database_oid(), tableoid=self._tableoid, viewer=self._snapshot.viewer(self._scope.role)
+        )
+        _put(table, exp.Subquery(this=sqlglot.parse_one(query, read="duckdb"), alias=alias))
+
+    def _path(self, relation: Relation) -> tuple[str, str, str]:
+        schema = self._snapshot.schemas_by_id[relation.schema_id]
+        return self._snapshot.databases_by_id[schema.database_id].name, schema.name, relation.name
+
+    def _find(self, parts: list[str], position: int | None) -> Relation | tuple[str, str]:
+        name = parts[-1]
+        if len(parts) == 3:
+            return self._in_schema(parts[0], parts[1], name, ".".join(parts), position)
+        if len(parts) == 2:
+            return self._in_schema(self._scope.database, parts[0], name, ".".join(parts), position)
+        path = self._scope.search_path
+        for schema in path if PG_CATALOG in path else (PG_CATALOG, *path):
+            if schema in SYSTEM_SCHEMAS:
+                if self._system.has(schema, name):
+                    return schema, name
+                continue
+            relation = self._snapshot.relations_by_name.get((self._scope.database, schema, name))
+            if relation is not None and self._may_look_into(self._scope.database, schema):
+                return self._readable(relation, position)
+        raise _no_relation(name, position)
+
+    def _in_schema(
+        self, database: str, schema: str, name: str, shown: str, position: int | None
+    ) -> Relation | tuple[str, str]:
+        if database not in self._snapshot.databases_by_name:
+            raise SqlError(sqlstates.INVALID_CATALOG_NAME, f'database "{database}" does not exist', position=position)
+        if database != self._scope.database:
+            found = self._snapshot.databases_by_name[database]
+            if not self._authority.holds(found, Privilege.CONNECT):
+                raise denied_for(f'database "{database}"', position)
+        if schema in SYSTEM_SCHEMAS:
+            if self._system.has(schema, name):
+                return schema, name
+            raise _no_relation(shown, position)
+        if not self._may_look_into(database, schema):
+            raise denied_for(f"schema {schema}", position)
+        relation = self._snapshot.relations_by_name.get((database, schema, name))
+        if relation is not None:
+            return self._readable(relation, position)
+        if (database, schema) not in self._snapshot.schemas_by_name and shown.count(".") == 2:
+            raise SqlError(sqlstates.INVALID_SCHEMA_NAME, f'schema "{schema}" does not exist', position=position)
+        raise _no_relation(shown, position)
+
+    def _may_look_into(self, database: str, schema: str) -> bool:
+        """Also where there is no such schema: that is another error."""
+        found = self._snapshot.schemas_by_name.get((database, schema))
+        return found is None or self._authority.holds(found, Privilege.USAGE)
+
+    def _readable(self, relation: Relation, position: int | None) -> Relation:
+        if not self._authority.holds(relation, Privilege.SELECT):
+            raise denied(relation, position)
+        if relation.kind == "materialized view" or self._scope.reads_streams:
+            return relation
+        raise ReadsStream(relation.kind, relation.name, position)
+
+    def _database_oid(self) -> int:
+        database = self._snapshot.databases_by_name.get(self._scope.database)
+        return database.oid if database else 0
+
+
+def _put(table: exp.Table, query: exp.Subquery) -> None:
+    """The query in the table's place, with what hung on that."""
+    for key in ("joins", "laterals", "sample"):
+        if table.args.get(key):
+            query.set(key, table.args[key])
+    table.replace(query)
+
+
+def _no_relation(shown: str, position: int | None) -> SqlError:
+    return SqlError(sqlstates.UNDEFINED_TABLE, f'relation "{shown}" does not exist', position=position)
+
+
+def _fold(identifier: exp.Identifier) -> str:
+    return str(identifier.this) if identifier.quoted else str(identifier.this).lower()
+
+
+def _position(node: exp.Expr) -> int | None:
+    """1-based offset of the name's first part."""
+    starts = [part.meta["start"] for part in node.find_all(exp.Identifier) if "start" in part.meta]
+    return min(starts) + 1 if starts else None
+
+
+def _tables(node: exp.Expr, ctes: frozenset[str]) -> Iterator[tuple[exp.Table, frozenset[str]]]:
+    """Every table with the CTE names it can see; a CTE sees those before it, and itself if RECURSIVE."""
+    clause = node.args.get("with_")
+    if clause is not None:
+        visible = ctes
+        if clause.args.get("recursive"):
+            visible = visible | {_fold(cte.args["alias"].this) for cte in clause.expressions}
+        for cte in clause.expressions:
+            yield from _tables(cte.this, visible)
+            visible = visible | {_fold(cte.args["alias"].this)}
+        ctes = visible
+    if isinstance(node, exp.Table):
+        yield node, ctes
+    for child in node.iter_expressions():
+        if child is not clause:
+            yield from _tables(child, ctes)
+
+
+def _is_column(table: exp.Table, name: str) -> bool:
+    """Whether the query uses the name as that of a column."""
+    return any(column.name == name and not column.table for column in table.root().find_all(exp.Column))
+
+
+_SINGLE_COLUMN = frozenset({"string_to_table", "regexp_split_to_table"})
+_DOCUMENT_ROWS = frozenset({
+    "json_array_elements", "jsonb_array_elements", "json_array_elements_text", "jsonb_array_elements_text",
+})  # fmt: skip
+"""Their column is ``value``, and the alias alone means it as well."""
+
+
+def _name_column(table: exp.Table, name: str) -> None:
+    """The alias of a function with one column names the column too."""
+    alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name))
+    if not alias.args.get("columns"):
+        alias.set("columns", [alias.this.copy()])
+    table.set("alias", alias)
+
+
+def _function_in_from(table: exp.Table) -> None:
+    """``FROM f(x)``: table functions stay, without PostgreSQL's schema; a scalar function becomes a one-row query."""
+    table.set("db", None)
+    table.set("catalog", None)
+    name = function_name(table.this)
+    if name in _SINGLE_COLUMN and isinstance(table.this, exp.Func):
+        _name_column(table, name)
+    if name in TABLE_FUNCTIONS or isinstance(table.this, exp.UDTF | exp.ExplodingGenerateSeries):
+        return
+    alias = table.args.get("alias")
+    shown = alias.name if alias is not None and alias.name else name
+    if name in _DOCUMENT_ROWS and not _is_column(table, shown):
+        shown = "value"
+    query = exp.Select(expressions=[exp.alias_(table.this.copy(), shown, quoted=True)])
+    table.replace(exp.Subquery(this=query, alias=alias or exp.TableAlias(this=exp.to_identifier(name, quoted=True))))

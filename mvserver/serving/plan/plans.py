@@ -1,0 +1,197 @@
+"""From a bound query to its plan: columns as the wire has them, parameters, and the ways to answer it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from mvserver import interrupts, limits, sqlstates
+from mvserver.dialect import binding
+from mvserver.dialect.binding import Bound
+from mvserver.dialect.duck_text import written
+from mvserver.dialect.functions import casts
+from mvserver.dialect.functions.volatile import changes
+from mvserver.dialect.pull_query import PullQuery
+from mvserver.dialect.signals import Signal
+from mvserver.dialect.typing import duck_types
+from mvserver.dialect.typing.duck_types import OutputType
+from mvserver.errors import SqlError
+from mvserver.front import Field
+from mvserver.pgcatalog.edge_macros import NOW_MACROS
+from mvserver.pgcatalog.pgtypes import PgType
+from mvserver.pgcatalog.session_functions import SessionFacts
+from mvserver.serving.api import KeyRead, PlanRuns, PullPlan, Together
+from mvserver.serving.fast import classify, few_rows, gathering
+from mvserver.serving.fast.key_reads import key_read
+from mvserver.serving.plan.binder import BoundTree
+from mvserver.serving.plan.name_resolution import Reads
+from mvserver.serving.plan.origins import origins
+from mvserver.types import oids
+
+_SYSTEM_PREFIXES = (
+    "pg_", "has_", "format_type", "obj_", "col_", "_reg", "to_reg", "_is_visible", "_has_", "_seen", "shobj_",
+    "row_sec",
+)  # fmt: skip
+
+
+def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
+    tree, direct, bound = made.tree, made.direct, made.bound
+    facts, kind, oids = query.facts, query.kind, query.oids
+    outputs = [duck_types.output_type(kind_name) for kind_name in bound.types]
+    if len(outputs) > limits.COLUMNS_MAX:
+        raise SqlError(sqlstates.TOO_MANY_COLUMNS, f"target lists can have at most {limits.COLUMNS_MAX} entries")
+    outputs = _declared(tree, outputs, query.documents)
+    arrow = [duck_types.arrow_type(output.cast or name) for name, output in zip(bound.types, outputs, strict=True)]
+    fields = tuple(
+        Field(name, output.pg.oid, output.pg.size, output.pg.typmod if keeps else -1, *origin)
+        for name, output, origin, keeps in zip(
+            _names(tree, bound), outputs, origins(tree, len(outputs)), _keep_modifiers(tree, len(outputs)), strict=True
+        )
+    )
+    count = max([*bound.parameters, len(oids)], default=0)
+    text, steady = _text(tree, outputs), _is_steady(tree, reads, facts)
+    return PullPlan(
+        sql=text,
+        direct=None if direct is None else _text(direct, outputs),
+        fields=fields,
+        parameter_oids=tuple(_parameter_oid(number, oids, bound, query.declared) for number in range(1, count + 1)),
+        view_ids=tuple(reads.views),
+        generation=facts.snapshot.generation,
+        catalog_only=bool(reads.system) and not reads.views,
+        kind=kind,
+        time_zone=query.time_zone,
+        reads_system=bool(reads.system) or _uses_system_functions(tree),
+        live_relations=tuple(sorted(reads.live)),
+        streams=tuple(reads.streams),
+        arrow_types=tuple(arrow) if None not in arrow else (),
+        plain_types=few_rows.plain_types(arrow) if None not in arrow else (),
+        together=_together(direct, kind, outputs, arrow, count) if steady else None,
+        key_read=_key_read(tree, kind, outputs, arrow, reads) if steady else None,
+        runs=PlanRuns(few=kind in (classify.POINT, classify.RANGE)),
+        sets=facts.sets,
+        reads_now=_reads_now(tree),
+        steady=steady and bool(reads.views) and kind == classify.OTHER and not reads.streams and not changes(text),
+    )
+
+
+def _is_steady(tree: exp.Expr, reads: Reads, facts: SessionFacts) -> bool:
+    """Whether it means the same to all sessions that have its plan, at any moment."""
+    return not (facts.sets or facts.volatile or reads.system or _uses_system_functions(tree) or _reads_now(tree))
+
+
+def _together(
+    direct: exp.Expr | None, kind: str, outputs: Sequence[OutputType], arrow: Sequence[Any], parameters: int
+) -> Together | None:
+    if direct is None or kind != classify.POINT or not _are_plain(outputs, arrow):
+        return None
+    return gathering.together(direct, parameters)
+
+
+def _key_read(
+    tree: exp.Expr, kind: str, outputs: Sequence[OutputType], arrow: Sequence[Any], reads: Reads
+) -> KeyRead | None:
+    if kind not in (classify.POINT, classify.RANGE) or not _are_plain(outputs, arrow):
+        return None
+    (view,) = reads.views.values()
+    found = key_read(tree, view)
+    return found if found is not None and len(found.columns) == len(outputs) else None
+
+
+def _are_plain(outputs: Sequence[OutputType], arrow: Sequence[Any]) -> bool:
+    """Whether its values are numbers and texts, as DuckDB has them."""
+    return not any(output.cast for output in outputs) and None not in arrow and bool(few_rows.plain_types(arrow))
+
+
+def _text(tree: exp.Expr, outputs: Sequence[OutputType]) -> str:
+    """The query as DuckDB runs it: its columns as types that the wire has."""
+    sql = written(tree)
+    if not any(output.cast for output in outputs):
+        return sql
+    columns = ", ".join(
+        f"CAST(#{at} AS {output.cast})" if output.cast else f"#{at}" for at, output in enumerate(outputs, start=1)
+    )
+    return f"SELECT {columns} FROM ({sql}) AS _result"
+
+
+def _keep_modifiers(tree: exp.Expr, count: int) -> Sequence[bool]:
+    """A column and an explicit cast to numeric(p, s) have a type modifier, an expression of numbers has none."""
+    items = tree.expressions if isinstance(tree, exp.Select) else []
+    if len(items) != count or any(item.is_star for item in items):
+        return [True] * count
+    bare = [item.unalias() for item in items]
+    return [
+        isinstance(item, exp.Column | exp.Subquery)
+        or bool(item.meta.get(casts.DECLARED) or casts.SHOWN_AS in item.meta)
+        for item in bare
+    ]
+
+
+def _declared(tree: exp.Expr, outputs: list[OutputType], documents: Sequence[bool]) -> list[OutputType]:
+    """A column that is cast to a character type in the outermost select list is shown as of that type; so is jsonb."""
+    if len(documents) == len(outputs):
+        outputs = [
+            replace(output, pg=PgType(oids.JSONB)) if jsonb and output.pg.oid == oids.JSON else output
+            for output, jsonb in zip(outputs, documents, strict=True)
+        ]
+    items = tree.expressions if isinstance(tree, exp.Select) else []
+    if len(items) != len(outputs):
+        return outputs
+    declared = [item.unalias().meta.get(casts.SHOWN_AS) for item in items]
+    return [
+        replace(output, pg=PgType(*shown)) if shown is not None and output.pg.oid == oids.TEXT else output
+        for output, shown in zip(outputs, declared, strict=True)
+    ]
+
+
+def _names(tree: exp.Expr, bound: Bound) -> Sequence[str]:
+    if isinstance(tree, exp.Values):
+        return [f"column{number}" for number in range(1, len(bound.names) + 1)]
+    return bound.names
+
+
+def _parameter_oid(number: int, given: Sequence[int], bound: Bound, declared: Mapping[int, int]) -> int:
+    if number <= len(given) and given[number - 1]:
+        return given[number - 1]
+    found = duck_types.parameter_oid(bound.parameters.get(number, binding.UNKNOWN))
+    return declared.get(number, found) if found in (oids.TEXT, oids.JSON) else found
+
+
+def _reads_now(tree: exp.Expr) -> bool:
+    return any(node.name.lower() in NOW_MACROS for node in interrupts.asking(tree.find_all(exp.Anonymous)))
+
+
+def _uses_system_functions(tree: exp.Expr) -> bool:
+    return any(
+        node.name.lower().startswith(_SYSTEM_PREFIXES) for node in interrupts.asking(tree.find_all(exp.Anonymous))
+    )
+
+
+def plan_of_sleep(argument: exp.Expr) -> PullPlan:
+    field = Field("pg_sleep", oids.TEXT)
+    if isinstance(argument, exp.Literal):
+        try:
+            sleep_s = float(argument.name)
+        except ValueError as error:
+            raise SqlError(
+                sqlstates.INVALID_TEXT_REPRESENTATION,
+                f'invalid input syntax for type double precision: "{argument.name}"',
+            ) from error
+        return PullPlan("", (field,), (), (), kind=classify.SLEEP, sleep_s=sleep_s)
+    if isinstance(argument, exp.Parameter):
+        return PullPlan("", (field,), (oids.FLOAT8,), (), kind=classify.SLEEP)
+    raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "pg_sleep is supported with a number or a parameter only")
+
+
+def signalling(plan: PullPlan, signals: Mapping[int, Signal]) -> PullPlan:
+    """The plan whose columns at these places are sent to the processes that they name."""
+    if not signals:
+        return plan
+    fields = tuple(
+        Field(field.name, oids.BOOL, 1, -1) if place in signals else field for place, field in enumerate(plan.fields)
+    )
+    return replace(
+        plan, fields=fields, signals=tuple(signals.items()), arrow_types=(), plain_types=(), runs=PlanRuns(few=False)
+    )

@@ -1,0 +1,264 @@
+"""Pull queries: from sqlglot's tree of PostgreSQL text to a bound plan over DuckDB.
+
+guard → names → rewrites by text (``shim``) → rewrites by type (``typed_passes``). Nothing is executed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from sqlglot import exp
+
+from mvserver import limits, sqlstates
+from mvserver.dialect import guard, rewrite
+from mvserver.dialect.errors.error_positions import locate
+from mvserver.dialect.functions import enums
+from mvserver.dialect.pull_query import PullQuery
+from mvserver.errors import SqlError, raise_instead
+from mvserver.pgcatalog.session_functions import SessionFacts
+from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
+from mvserver.pgcatalog.system import LiveRelations, SystemCatalog
+from mvserver.serving.api import (
+    NOBODY,
+    Owner,
+    PlanRequest,
+    PullPlan,
+    PullScope,
+    RowShaper,
+    Snapshot,
+    StreamRead,
+    Version,
+    never,
+    owner_of,
+    refuse_if_stopped,
+)
+from mvserver.serving.engine.abandonable_work import AbandonableWork, WorkAbandoned
+from mvserver.serving.engine.admission import Admission
+from mvserver.serving.engine.database import SYSTEM_CATALOG, Database
+from mvserver.serving.engine.memory_watch import InUse, MemoryWatch, Process
+from mvserver.serving.engine.missing_views import Cause, MissingViews
+from mvserver.serving.engine.shaping import DuckShaper
+from mvserver.serving.engine.snapshot import DuckSnapshot, PullEngine, reader_settings
+from mvserver.serving.fast import classify, gathering
+from mvserver.serving.fast.finished_loader import Loader
+from mvserver.serving.fast.finished_rows import KeptViews
+from mvserver.serving.fast.shared import SharedReads
+from mvserver.serving.fast.templates import can_stand, stands_for, template_of
+from mvserver.serving.plan.binder import DuckBinders
+from mvserver.serving.plan.name_resolution import NameResolver
+from mvserver.serving.plan.plan_cache import PlanCache
+from mvserver.serving.plan.plans import plan_of, plan_of_sleep, signalling
+from mvserver.sql.dialect import parse_pull
+from mvserver.sql.trees import dismantle
+from spark_sinks.duckdb.layout import ViewLayouts
+
+
+class DuckPullService:
+    """Implements ``serving.api.PullService``."""
+
+    def __init__(
+        self,
+        database: Database,
+        source: CatalogSource,
+        live: LiveRelations | None = None,
+        *,
+        concurrency: int = limits.PULL_CONCURRENCY,
+        query_memory_limit: int = limits.QUERY_MEMORY_DEFAULT,
+        process_memory_limit: int | None = None,
+        finished_rows_memory: int = 0,
+        why_missing: Cause = lambda view_id: None,
+        version: Callable[[Sequence[str]], Version | None] = lambda view_ids: None,
+        layouts: ViewLayouts | None = None,
+    ) -> None:
+        """The memory limits are in bytes; there may be none for the process. ``concurrency`` bounds the queries at work
+        at the same time, not those that are open; ``version`` is that of the rows of some views, None where it cannot
+        be told now, and nothing is shared. With finished rows, all that changes the views must be told to
+        ``finished``. ``layouts`` are the writer's: a view whose layout is not known is read as DuckDB has it."""
+        layouts = layouts or ViewLayouts()
+        self._database = database
+        self._source = source
+        self._admission = Admission(concurrency)
+        self._missing = MissingViews(source, why_missing)
+        self._system = SystemCatalog(database, SYSTEM_CATALOG, source, live or {})
+        self._measuring = InUse(database.cursor())
+        process = None if process_memory_limit is None else Process(process_memory_limit)
+        self._memory = MemoryWatch(self._measuring, query_memory_limit, process)
+        self._abandonable = AbandonableWork(self._memory.admit)
+        self._binders = DuckBinders(database, self._system, layouts, self._abandonable, self._memory)
+        self._plans: PlanCache[PullPlan] = PlanCache()
+        self.gathering = gathering.GatheredLookUps(self._snapshot)
+        self.sharing = SharedReads(version, self._abandonable)
+        self.finished = KeptViews(
+            lambda: Loader(database, layouts, reader_settings(self._system)), finished_rows_memory
+        )
+        self._templates: PlanCache[PullPlan | None] = PlanCache()  # None: a text that has to be planned
+
+    def warm_up(self) -> None:
+        """Build the system catalog now (some 0.2 s) instead of at the first query."""
+        self._system.refresh(never)
+
+    def close(self) -> None:
+        self.finished.close()
+        self.gathering.close()
+        self._binders.close()
+        self._abandonable.close()
+        self._memory.close()
+        self._measuring.close()
+        self._system.close()
+
+    def snapshot(self, own: Mapping[str, Callable[[], Any]] = MappingProxyType({}), owner: Owner = NOBODY) -> Snapshot:
+        return self._snapshot(own, owner)
+
+    def _snapshot(
+        self, own: Mapping[str, Callable[[], Any]] = MappingProxyType({}), owner: Owner = NOBODY
+    ) -> DuckSnapshot:
+        engine = PullEngine(
+            self._database, self._system, self._admission, self._missing, self._abandonable, self._memory
+        )
+        return DuckSnapshot(engine, own, owner)
+
+    @property
+    def left(self) -> int:
+        """How many stopped statements are still at work in DuckDB."""
+        return self._abandonable.left
+
+    # --- plans ------------------------------------------------------------------------------------------------------
+    @property
+    def generation(self) -> int:
+        return self._source.generation()
+
+    def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
+        return self._plans.get((text, scope, tuple(parameter_oids), self._source.generation()))
+
+    def known(self, text: str, scope: PullScope) -> tuple[PullPlan, Sequence[Any]] | None:
+        found = self.cached(text, scope)
+        if found is not None:
+            return None if found.parameter_oids else (found, ())
+        template = template_of(text)
+        if template is None:
+            return None
+        of_all = self._templates.get((template.text, scope, template.oids, self._source.generation()))
+        return None if of_all is None else (of_all, template.values)
+
+    def plan(self, request: PlanRequest) -> PullPlan:
+        text, scope = request.text, request.scope
+        if text is None:
+            return self._plan_anew(request)
+        found = self.cached(text, scope, request.parameter_oids)
+        if found is not None:
+            return found
+        plan = self._plan_anew(request)
+        if plan.kind in (classify.POINT, classify.RANGE) and not plan.parameter_oids:
+            self._learn(text, plan, request)
+        return plan
+
+    def _learn(self, text: str, exact: PullPlan, request: PlanRequest) -> None:
+        """The plan of all texts that differ from this one in their constants, once."""
+        template = template_of(text)
+        if template is None:
+            return
+        key = (template.text, request.scope, template.oids, exact.generation)
+        if key in self._templates:
+            return
+        plan: PullPlan | None = None
+        try:
+            tree = parse_pull(template.text)
+            try:
+                if can_stand(template, tree):
+                    plan = self._plan_anew(
+                        replace(request, select=tree, parameter_oids=template.oids, text=template.text, start=0)
+                    )
+            finally:
+                dismantle(tree)
+        except SqlError as error:
+            if error.sqlstate == sqlstates.QUERY_CANCELED:
+                raise
+            # the text itself is right: it is only none of those that parameters can stand in for
+        if plan is not None and not stands_for(template, plan, exact):
+            plan = None
+        if plan is not None and self.cached(template.text, request.scope, template.oids) is not plan:
+            return  # made for this session or catalog alone
+        self._templates.keep(key, plan)
+
+    def _plan_anew(self, request: PlanRequest) -> PullPlan:
+        select, scope, stopped = request.select, request.scope, request.stopped
+        self._system.build(stopped)
+        self._system.learn({table.name for table in select.find_all(exp.Table)}, stopped)
+        snapshot = self._source.snapshot()
+        facts = SessionFacts(
+            snapshot, scope.database, scope.search_path, scope.role, dict(scope.settings), scope.backend_pid,
+            scope.session_role,
+        )  # fmt: skip
+        tree = select.copy()
+        try:
+            plan = self._plan(tree, request, snapshot, facts)
+        except WorkAbandoned:
+            raise  # whoever is still binding the tree takes it apart
+        except SqlError as error:
+            self._database.damage.notice(error)
+            dismantle(tree)
+            located = select.copy()
+            locate(error, located, request.sent)
+            dismantle(located)
+            raise
+        dismantle(tree)
+        if request.text is not None and not facts.volatile:
+            self._plans.keep((request.text, scope, tuple(request.parameter_oids), snapshot.generation), plan)
+        return plan
+
+    def _plan(self, tree: exp.Expr, request: PlanRequest, snapshot: CatalogSnapshot, facts: SessionFacts) -> PullPlan:
+        """``tree`` is a copy of the request's, and is changed."""
+        scope, stopped, oids = request.scope, request.stopped, tuple(request.parameter_oids)
+        guard.check(tree)
+        asleep = classify.sleep_argument(tree)
+        if asleep is not None:
+            return plan_of_sleep(asleep)
+        refuse_if_stopped(stopped)
+        resolver = NameResolver(snapshot, scope, self._system, self._database.name)
+        resolver_root = exp.Paren(this=tree)
+        resolver.resolve(tree)
+        tree = resolver_root.this.pop()
+        reads = resolver.reads
+        refuse_if_stopped(stopped)
+        kind = classify.kind_of(request.select, reads.views)
+        own_types = enums.types_of(oids, snapshot.enums)
+        query = PullQuery(
+            tree, facts, bool(reads.system), bool(reads.views), oids, own_types, scope.time_zone, kind, request.sent
+        )
+        rewrite.rewrite(query)
+        try:
+            made = self._binders.run(lambda binder: binder.bind(query, reads), owner_of(scope), stopped)
+        except SqlError as error:
+            raise_instead(self._missing.explained(error, reads.views), error)
+        plan = plan_of(query, reads, made)
+        dismantle(made.tree)
+        if made.direct is not None:
+            dismantle(made.direct)
+        return signalling(plan, query.signalled)
+
+    # --- push queries -----------------------------------------------------------------------------------------------
+    def shaper(self, columns: Sequence[tuple[str, str]]) -> RowShaper:
+        return DuckShaper(self._database, columns)
+
+    # --- EXPLAIN ----------------------------------------------------------------------------------------------------
+    def explain(self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never) -> Sequence[str]:
+        """DuckDB's physical plan as text, after a line that says which kind of read it is."""
+        text = plan.direct if plan.direct and not plan.runs.replaced else plan.sql
+        head = [
+            f"Pull query ({plan.kind}) over {len(plan.view_ids)} view(s)",
+            *(f"Read by Spark, to the present end: {read.select}{_at_most(read)}" for read in plan.streams),
+            f"DuckDB: {text}",
+        ]
+        if plan.kind == classify.SLEEP:
+            return head
+        lines = self._binders.run(
+            lambda binder: binder.explain(text, plan.live_relations, plan.streams), owner, stopped
+        )
+        return [*head, *lines]
+
+
+def _at_most(read: StreamRead) -> str:
+    return "" if read.limit is None else f" LIMIT {read.limit}"

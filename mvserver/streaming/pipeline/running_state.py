@@ -1,0 +1,202 @@
+"""The state that the threads of a pipeline share: who subscribes, how far it has read, and what stands in its way."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.streaming.pipeline.batch_size import BatchSize
+from mvserver.streaming.pipeline.subscribers import Rate, Subscriber
+from mvserver.streaming.spark.batch_watch import BatchOverran
+from mvserver.streaming.spark.errors import error_line, is_too_large
+from mvserver.streaming.spark.isolation import IsolatedError
+from mvserver.streaming.spark.session import LIVE_S
+from spark_sinks.base import Position, SourceReader
+from spark_sinks.duckdb.ledger.ledger import encode
+from spark_sinks.duckdb.writer import Writer
+
+_log = logging.getLogger(__name__)
+
+JOIN_RECORDS_MAX = 50_000  # a view this close to a batch's start is taken in with it
+_JOIN_RECORDS = 20_000  # rounds bring it so close, where they can
+
+
+class RunningState:
+    """Guarded by ``lock``; ``changed`` is its condition.
+
+    ``position`` is committed, None while the subscribers' own positions are to decide; ``next`` is where the next batch
+    begins. ``error`` ends the present generation. ``records_max`` bounds a batch and a round of filling.
+    """
+
+    def __init__(
+        self,
+        reader: SourceReader,
+        writer: Writer,
+        *,
+        records_max: int,
+        failed: Callable[[], None] = lambda: None,
+        is_suspect: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
+        self.subscribers: dict[str, Subscriber] = {}
+        self.position: Position | None = None
+        self.next: Position = {}
+        self.error: BaseException | None = None
+        self.stalled: str | None = None
+        self.silence: str | None = None  # as the source's last look at itself said it
+        self.latest: Position | None = None
+        self.running = False
+        self.last_batch_at: float | None = None  # when the last live batch was taken, by time.monotonic
+        self.rate = Rate()  # of the records that are committed, each counted once however many views it is for
+        self._size = BatchSize(records_max)
+        self._reader = reader
+        self._writer = writer
+        self._failed = failed
+        self._is_suspect = is_suspect
+
+    @property
+    def records_max(self) -> int:
+        return self._size.records_max
+
+    def all(self) -> Sequence[Subscriber]:
+        with self.lock:
+            return list(self.subscribers.values())
+
+    def wanted(self) -> Sequence[Subscriber]:
+        with self.lock:
+            return [s for s in self.subscribers.values() if s.wants_batches]
+
+    def has(self, subscriber: Subscriber) -> bool:
+        """Whether it is still there: a query that is made anew is another subscriber of the same id."""
+        with self.lock:
+            return self.subscribers.get(subscriber.query_id) is subscriber
+
+    def is_live(self) -> bool:
+        """Whether a live batch is to be expected at any moment."""
+        return self.last_batch_at is not None and time.monotonic() - self.last_batch_at < LIVE_S
+
+    def joins(self, subscriber: Subscriber, start: Position) -> bool:
+        """Whether a batch that begins at ``start`` reads what a subscriber lacks before it. Not where that may be what
+        Spark ends of, or what takes too long: the others would have to wait for it."""
+        if not subscriber.wants_batches or subscriber.busy or subscriber.unverified or self._is_suspect():
+            return False
+        most = min(JOIN_RECORDS_MAX, self.records_max) if self._size.is_reduced else JOIN_RECORDS_MAX
+        return self._reader.positions.distance(subscriber.claimed, start) <= most
+
+    def leaves_to_batch(self, subscriber: Subscriber) -> bool:
+        """Whether the next batch will take it in, and another round would not bring it nearer."""
+        if not subscriber.kept or not self.is_live() or not self.joins(subscriber, self.next):
+            return False
+        near = self._reader.positions.distance(subscriber.claimed, self.next) <= _JOIN_RECORDS
+        return near or subscriber.left_by_round == 0
+
+    def known_position(self) -> Position | None:
+        """Where the pipeline stands, or would begin; None while nobody wants to know."""
+        with self.lock:
+            wanted = self.wanted()
+            return (self.position or wanted[0].position) if wanted else None
+
+    def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+        """Until the condition holds, looked at whenever something changes."""
+        with self.lock:
+            return self.changed.wait_for(condition, timeout_s)
+
+    def standstill(self) -> str | None:
+        """What stands in the way, as a sentence; None where nothing does."""
+        with self.lock:
+            cause = None if self.stalled is None else self.stalled.rstrip(".")
+            if not cause:
+                return None
+            if self.stalled == self.silence:
+                return f"The source does not answer: {cause}."
+            return f"{cause[0].upper()}{cause[1:]}."
+
+    def shrink_batches(self, error: BaseException) -> bool:
+        """After a batch that came to more bytes, or took longer, than it may, or has refused records at its end: True
+        where a smaller one can be tried."""
+        with self.lock:
+            if isinstance(error, BatchOverran):
+                self.stalled = str(error)
+                self._size.overran()
+            elif not _is_for_size(error) or not self._size.was_too_large():
+                return False
+            _log.warning("%s: at most %s records from now on", error_line(error), self.records_max)
+            return True
+
+    def grow_batches(self, records: int) -> None:
+        """After a batch in good time, the next ones may be larger again, up to the first limit."""
+        with self.lock:
+            self._size.succeeded(records)
+
+    def fail(self, subscriber: Subscriber, error: SqlError) -> None:
+        """A query fails where it stands; its siblings go on."""
+        _log.warning("query %s failed: %s", subscriber.query_id, error)
+        with self.lock:
+            subscriber.fail(error)
+            subscriber.claimed = subscriber.position
+            self.changed.notify_all()
+        self._record_failures([subscriber])
+
+    def fail_at(self, position: Position, cause: str) -> None:
+        """The source does not have what comes next at ``position``: the queries that stand there fail, durably. The
+        pipeline begins anew where the others need it to, or waits until one does."""
+        with self.lock:
+            failed = [s for s in self.wanted() if encode(s.position) == encode(position)]
+            for subscriber in failed:
+                subscriber.fail(cause)
+            if self.position is not None and encode(self.position) == encode(position):
+                self.position = None
+                self.error = SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, cause)
+            self.changed.notify_all()
+        if failed:
+            _log.warning("queries %s failed: %s", [s.query_id for s in failed], cause)
+            self._record_failures(failed)
+
+    def notice(self, error: BaseException) -> bool:
+        """Whether the error is a sign that the views' file is damaged, of which the writer's watch is told."""
+        return self._writer.damage.notice(error)
+
+    def _record_failures(self, subscribers: Sequence[Subscriber]) -> None:
+        """Durably; not of one that was taken away, since its successor has the same id."""
+        self._failed()
+        kept = [subscriber for subscriber in subscribers if subscriber.kept]
+        if kept:
+            with self._writer.transaction() as ledger:
+                for subscriber in filter(self.has, kept):
+                    ledger.set_failure(subscriber.query_id, subscriber.failure)
+
+    def verify_new(self) -> None:
+        """A view whose state was lost is rebuilt only where its source still has all that it was made of."""
+        for subscriber in [s for s in self.wanted() if s.unverified]:
+            try:
+                self._reader.health.check_history(subscriber.position)
+            except SqlError as error:
+                if error.sqlstate != sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
+                    raise
+                self.fail(subscriber, error)
+            subscriber.unverified = False
+
+    def is_filled(self, subscriber: Subscriber) -> bool:
+        target = subscriber.fill_target
+        return target is not None and self._reader.positions.reached(subscriber.position, target)
+
+    def set_filled(self, subscribers: Sequence[Subscriber]) -> None:
+        """They have the whole history: durable, since reads no longer wait for them."""
+        if not subscribers:
+            return
+        with self._writer.transaction() as ledger:
+            for subscriber in subscribers:
+                ledger.set_filled(subscriber.query_id)
+        with self.lock:
+            for subscriber in subscribers:
+                subscriber.filled = True
+            self.changed.notify_all()
+
+
+def _is_for_size(error: BaseException) -> bool:
+    return is_too_large(error) or (isinstance(error, IsolatedError) and error.ahead)

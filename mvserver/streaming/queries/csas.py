@@ -1,0 +1,355 @@
+"""CREATE STREAM AS and INSERT INTO: records of one stream, evaluated by Spark, written to another.
+
+Each such query has a Spark query of its own, so that a slow sink never holds up a view. The position up to which the
+source is written lives with the sink, in the transaction of the records: it alone says where the next start begins.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from catalog.model import Query
+from mvserver import sqlstates
+from mvserver.compiler.plans import ContinuousPlan, ErrorHandling, Projection
+from mvserver.errors import SqlError, words_of
+from mvserver.sql.types import Kind
+from mvserver.streaming.api import QueryState, QueryStatus
+from mvserver.streaming.batch.program import build_program
+from mvserver.streaming.batch.rejected import rejected_rows
+from mvserver.streaming.pipeline.attempts import attempts
+from mvserver.streaming.pipeline.batch_size import BatchSize
+from mvserver.streaming.pipeline.evaluator import can_be_smaller, limit_s
+from mvserver.streaming.pipeline.generation import run_batches
+from mvserver.streaming.pipeline.pipeline import PipelineServices
+from mvserver.streaming.pipeline.source_watch import health_of
+from mvserver.streaming.pipeline.subscribers import Member, Rate, obstacle_of, stands_for
+from mvserver.streaming.spark.batch_watch import BatchOverran, BatchTooLarge, BatchUnwanted, Bound, run_watched
+from mvserver.streaming.spark.errors import blame, is_data_error, sql_error
+from mvserver.streaming.spark.guard import Range
+from mvserver.streaming.spark.isolation import IsolatedError
+from mvserver.streaming.spark.state import SparkLostError, SparkState
+from mvserver.views.targets import build_target
+from spark_sinks.base import Position, SourceReader, TransactionalSink
+from spark_sinks.decode.columns import text
+
+_log = logging.getLogger(__name__)
+_RENEW_S = 86_400.0  # brokers forget a group's position some days after its last commit
+
+
+class SinkQuery:
+    """Runs between ``start`` and ``stop``, both of which may come again."""
+
+    def __init__(
+        self,
+        query: Query,
+        plan: ContinuousPlan,
+        reader: SourceReader,
+        open_sink: Callable[[], TransactionalSink],
+        services: PipelineServices,
+    ) -> None:
+        if not isinstance(plan, Projection):
+            raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "a stream can only be made of projections and filters")
+        self._query = query
+        self._plan = plan
+        self._reader = reader
+        self._open_sink = open_sink
+        self._services = services
+        self._program = build_program([build_target(query.id, query.sink_id, 1, plan)])
+        self._stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._position: Position | None = None
+        self._latest: Position | None = None
+        self._generation = 0
+        self._running = False
+        self._size = BatchSize(services.records_per_trigger)
+        self._failure: str | None = None
+        self._stalled: str | None = None
+        self._rate_in, self._rate_out = Rate(), Rate()
+        self._records_in = self._rejected = self._epoch = 0
+        self._last_change_at: float | None = None
+        self._written_at = time.monotonic()
+        self.application: tuple[Member, ...] = ()  # they fail together
+
+    @property
+    def generation(self) -> int:
+        """How often it has begun in this process."""
+        return self._generation
+
+    @property
+    def failure(self) -> str | None:
+        return self._failure
+
+    @property
+    def obstacle(self) -> str | None:
+        is_terminated = not self._threads
+        return None if is_terminated or self._failure is None else stands_for(self._query.id, self._failure)
+
+    def _is_held(self) -> bool:
+        return obstacle_of(self.application) is not None
+
+    def start(self) -> None:
+        self._stopping.clear()
+        self._failure = self._stalled = None
+        self._threads = [
+            threading.Thread(target=self._run, name=f"sink-{self._query.id[:8]}", daemon=True),
+            threading.Thread(target=self._watch, name=f"sink-health-{self._query.id[:8]}", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+        self._threads = []
+        self._reader.close()
+
+    def _run(self) -> None:
+        for _ in attempts(self._stopping):
+            try:
+                if not self._is_held():
+                    self._run_generation()
+            except Exception as error:  # noqa: BLE001 - whatever ended the query is shown as its cause
+                self._noted(error)
+            if self._failure is not None:
+                return
+
+    def _run_generation(self) -> None:
+        session = self._services.session(self._stopping.is_set)
+        with self._services.guard.noticing(session):
+            self._run_generation_in(session)
+
+    def _run_generation_in(self, session: SparkSession) -> None:
+        guard, query_id = self._services.guard, self._query.id
+        records_max = guard.records_max(query_id, self._size.records_max)
+        sink = self._open_sink()
+        try:
+            start = sink.committed_position(expected=self._epoch > 0)
+            if start is None:
+                start = self._reader.adopt(json.loads(self._query.start_position), fresh=True)
+            self._position = start
+            self._generation += 1
+            checkpoint = self._services.work_directory / self._query.id / f"checkpoint-{self._generation}"
+            run_batches(
+                session,
+                self._reader,
+                start,
+                checkpoint,
+                records_per_trigger=records_max,
+                on_batch=lambda frame, batch_id: self._write(session, sink, frame, batch_id, str(checkpoint)),
+                ended=lambda: (
+                    self._stopping.is_set()
+                    or self._failure is not None
+                    or self._is_held()
+                    or self._renewal_is_due()
+                    or not guard.is_current(session)
+                    or records_max < guard.records_max(query_id, self._size.records_max)
+                ),
+                running=self._set_running,
+            )
+            if self._renewal_is_due():
+                sink.renew(self._position)
+                self._written_at = time.monotonic()
+        finally:
+            sink.close()
+
+    def _renewal_is_due(self) -> bool:
+        return time.monotonic() - self._written_at > _RENEW_S
+
+    def _set_running(self, running: bool) -> None:
+        self._running = running
+
+    def _write(
+        self,
+        session: SparkSession,
+        sink: TransactionalSink,
+        frame: Callable[[], DataFrame],
+        batch_id: int,
+        checkpoint: str,
+    ) -> None:
+        start = self._position
+        assert start is not None  # noqa: S101 - set before the generation runs
+        end = self._reader.batch_end(checkpoint, batch_id, start)
+        services, whole = self._services, Range(self._query.id, self._reader.positions, start, end)
+        with services.guard.evaluating(session, whole, services.gate.admitted(), self._stopping.is_set):
+            table = self._evaluated(frame(), start, end)
+        rejected = self._reject(table)
+        table = table.filter(table.column("passing"))
+        self._reader.confirm(start)
+        self._services.reached("before sink")
+        sink.write(
+            table.column("sink_key").to_pylist(),
+            table.column("sink_value").to_pylist(),
+            table.column("sink_time").to_pylist(),
+            end,
+        )
+        self._written_at = time.monotonic()
+        self._services.reached("after sink")
+        self._position = end
+        records = self._reader.positions.distance(start, end)
+        self._records_in += records
+        self._rejected += rejected
+        self._epoch += 1
+        self._rate_in.add(records)
+        self._rate_out.add(table.num_rows)
+        self._last_change_at = time.time()
+        self._stalled = None
+        self._size.succeeded(records)
+
+    def _evaluated(self, frame: DataFrame, start: Position, end: Position) -> pa.Table:
+        records = self._reader.positions.distance(start, end)
+        bound = Bound(
+            records,
+            limit_s=limit_s(self._reader.positions, start, end, records, self._services.batch_timeout_s),
+            notice_s=self._services.batch_timeout_s,
+            noticed=self._noticed,
+            unwanted=self._stopping.is_set,
+        )
+        try:
+            return run_watched(frame.sparkSession, bound, lambda: self._rows(frame).toArrow())
+        except Exception as error:
+            if can_be_smaller(error, self._reader.positions, start, end):
+                if isinstance(error, BatchOverran):
+                    self._size.overran()
+                    raise
+                if self._size.was_too_large(records):
+                    raise BatchTooLarge(records, self._size.records_max) from error
+            own = blame(error)
+            if own is None:
+                raise
+            raise own from error
+
+    def _noticed(self, words: str) -> None:
+        self._stalled = words
+
+    def _rows(self, frame: DataFrame) -> DataFrame:
+        program, plan = self._program, self._plan
+        for stage in program.stages:
+            frame = frame.selectExpr("*", *stage)
+        view = program.views[0]
+        frame = frame.where(program.keep or "true").selectExpr("key", "record_time", *program.flags, *program.columns)
+        fields = ", ".join(
+            f"{text(output.name)}, {_json_value(name, output.type.kind)}"
+            for output, name in zip(plan.outputs, view.outputs, strict=True)
+        )
+        options = (
+            "map('ignoreNullFields', 'false', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', "
+            "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
+        )
+        rejected = [name for _, name in program.rejected]
+        return frame.selectExpr(
+            f"{view.flag} AS passing",
+            "key AS sink_key",
+            f"CASE WHEN {view.flag} THEN cast(to_json(named_struct({fields}), {options}) as binary) END AS sink_value",
+            "unix_millis(record_time) AS sink_time",
+            *rejected,
+        )
+
+    def _reject(self, table: pa.Table) -> int:
+        rows, counts = rejected_rows(table, self._program.rejected, self._reader)
+        if not rows:
+            return 0
+        if self._plan.scan.error_handling is ErrorHandling.TERMINATE:
+            raise SqlError(
+                sqlstates.DATA_EXCEPTION, f"record {rows[0].position} cannot be decoded", detail=rows[0].reason + "."
+            )
+        if self._plan.scan.error_handling is ErrorHandling.IGNORE_AND_LOG:
+            with self._services.writer.transaction() as ledger:
+                ledger.reject(rows)
+        return sum(counts.values())
+
+    def _noted(self, error: Exception) -> None:
+        """The thread goes on whatever hinders it in telling whose failure it was."""
+        try:
+            self._note(error)
+        except Exception:  # noqa: BLE001 - shown as the cause, and tried again
+            self._stalled = words_of(error)
+            _log.exception("what ended query %s could not be noted: %s", self._query.id, self._stalled)
+
+    def _note(self, error: BaseException) -> None:
+        if self._stopping.is_set():
+            return
+        if isinstance(error, BatchUnwanted):
+            return
+        if isinstance(error, SparkLostError):  # all queries show it as long as Spark is not there
+            _log.info("query %s stopped: %s", self._query.id, error.detail)
+            return
+        if isinstance(error, IsolatedError) and error.ahead and self._size.was_too_large():
+            _log.info("query %s goes on with at most %s records a batch", self._query.id, self._size.records_max)
+            return
+        is_cancelled = isinstance(error, SqlError) and error.sqlstate == sqlstates.QUERY_CANCELED
+        if isinstance(error, (BatchOverran, BatchTooLarge)):
+            self._stalled = words_of(error)
+        elif is_data_error(error) or isinstance(error, IsolatedError) or is_cancelled:
+            self._failure = str(sql_error(error))
+        elif self._position is None:  # the sink could not be opened
+            self._stalled = words_of(error)
+        else:
+            health = health_of(self._reader, self._position)
+            if health.state == "failed":
+                self._failure = health.cause
+            else:
+                self._stalled = health.cause or words_of(self._reader.health.explain_failure(error, self._position))
+        _log.warning("query %s stopped: %s", self._query.id, self._failure or self._stalled)
+
+    def _watch(self) -> None:
+        while not self._stopping.is_set():
+            if self._position is None:
+                self._stopping.wait(self._services.health_interval_s)
+                continue
+            health = health_of(self._reader, self._position)
+            self._latest = health.latest or self._latest
+            if health.state == "failed":
+                self._failure = self._failure or health.cause
+            elif health.state == "stalled":
+                self._stalled = health.cause
+            elif self._running:
+                self._stalled = None
+            self._stopping.wait(self._services.health_interval_s)
+
+    def status(self, spark: SparkState) -> QueryStatus:
+        position = self._position or {}
+        lag = None if self._latest is None or not position else self._reader.positions.distance(position, self._latest)
+        state, error = self._state(spark)
+        return QueryStatus(
+            query_id=self._query.id,
+            state=state,
+            error=error,
+            rows_in_per_s=self._rate_in.per_second(),
+            rows_out_per_s=self._rate_out.per_second(),
+            rows_in=self._records_in if self._reader.positions.counts_records else None,
+            rejected=self._rejected,
+            position=json.dumps(position, sort_keys=True),
+            latest_position=json.dumps(self._latest or {}, sort_keys=True),
+            lag_records=lag,
+            last_change_at=self._last_change_at,
+            caught_up=state is QueryState.RUNNING and lag == 0,
+            epoch=self._epoch,
+        )
+
+    def _state(self, spark: SparkState) -> tuple[QueryState, str | None]:
+        if not self._threads:
+            return QueryState.TERMINATED, None
+        if self._failure is not None:
+            return QueryState.FAILED, self._failure
+        others = obstacle_of(self.application)
+        if others is not None:
+            return QueryState.FAILED, others
+        if spark.problem is not None:
+            return QueryState.FAILED, spark.problem
+        if spark.interruption is not None:
+            return QueryState.STALLED, spark.interruption
+        if self._stalled is not None:
+            return QueryState.STALLED, self._stalled
+        return (QueryState.RUNNING if self._running else QueryState.STARTING), None
+
+
+def _json_value(name: str, kind: Kind) -> str:
+    return f"cast({name} as string)" if kind is Kind.TIME else name

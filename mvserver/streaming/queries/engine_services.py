@@ -1,0 +1,81 @@
+"""The streaming engine's neighbours, given by the composition of the server, and what its parts look up there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from catalog.model import Query, Relation, Store
+from catalog.store import Catalog
+from mvserver import limits, sqlstates
+from mvserver.compiler.plans import ContinuousPlan
+from mvserver.errors import SqlError
+from mvserver.streaming.pipeline.pipeline import HEALTH_INTERVAL_S
+from mvserver.streaming.spark.session import SparkOptions
+from mvserver.streaming.spark.supervisor import Supervision
+from spark_sinks.base import SourceReader, StoreClient, TransactionalSink
+from spark_sinks.duckdb.ledger.ledger import SubscriberRow
+from spark_sinks.duckdb.writer import Writer
+
+
+class Stores(Protocol):
+    """How the engine reaches stores."""
+
+    def client(self, store: Store) -> StoreClient: ...
+
+    def reader(self, store: Store, stream: Relation, plan: ContinuousPlan, work: Path) -> SourceReader: ...
+
+    def sink(self, store: Store, stream: Relation, query_id: str) -> Callable[[], TransactionalSink]:
+        """How the query's sink is opened, anew at each start."""
+
+
+@dataclass(frozen=True)
+class EngineServices:
+    catalog: Catalog
+    compile_query: Callable[[Query], ContinuousPlan]
+    stores: Stores
+    writer: Writer
+    spark: SparkOptions
+    supervision: Supervision
+    data_directory: Path
+    records_per_trigger: int
+    reached: Callable[[str], None] = lambda step: None
+    health_interval_s: float = HEALTH_INTERVAL_S
+    batch_timeout_s: float = limits.BATCH_TIMEOUT_S
+
+    @property
+    def work_directory(self) -> Path:
+        """Each pipeline, and each query that writes, has a directory of its own there."""
+        return self.data_directory / "sources"
+
+    def relation(self, relation_id: str) -> Relation:
+        found = self.catalog.relations.by_id(relation_id)
+        if found is None:
+            raise SqlError(sqlstates.UNDEFINED_TABLE, f"relation {relation_id} does not exist")
+        return found
+
+    def stored(self, relation_id: str) -> tuple[Store, Relation]:
+        """A stream and its store."""
+        stream = self.relation(relation_id)
+        store = self.catalog.stores.by_id(stream.store_id or "")
+        if store is None:
+            raise SqlError(sqlstates.UNDEFINED_OBJECT, f'stream "{stream.name}" has no store')
+        return store, stream
+
+    def store_versions(self, query: Query) -> tuple[float, ...]:
+        """When the stores of its source and sink were last changed: their properties are in every connection."""
+        ids = [self.relation(relation_id).store_id for relation_id in (*query.source_ids, query.sink_id)]
+        stores = [self.catalog.stores.by_id(store_id) for store_id in ids if store_id is not None]
+        return tuple(store.updated_at for store in stores if store is not None)
+
+    def ledger_row(self, query_id: str) -> SubscriberRow | None:
+        """What the ledger has of a query; None for one that is new, or that keeps no rows."""
+        return next((row for row in self.writer.ledger_subscribers() if row.query_id == query_id), None)
+
+    def next_version(self, query: Query) -> Query:
+        """Notes in the catalog that its state is to be built anew."""
+        with self.catalog.transaction():
+            self.catalog.queries.set_start(query.id, query.start_position, query.definition_version + 1)
+        return self.catalog.queries.get(query.id)

@@ -1,0 +1,87 @@
+"""Removes what the catalog no longer has: the rest of a dropped query, and what a cut-off statement left behind.
+
+A statement that ended between two of its steps, with the server, may have left a state, a row of the ledger or a
+directory that no query claims. Nothing is remembered of such steps: each reconciliation compares what is there with the
+queries of the catalog, and removes the rest.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+
+from catalog.model import Query
+from mvserver.streaming.queries.engine_services import EngineServices
+from mvserver.streaming.queries.outputs import view_id_of
+from mvserver.streaming.queries.running import RunningQuery
+from mvserver.streaming.queries.source_pipelines import SourcePipelines
+from mvserver.views.feeds import query_of
+from mvserver.views.finishing import layout_of
+from spark_sinks.duckdb.names import state_name
+from spark_sinks.duckdb.state.state import main_table
+
+
+class OrphanCleanUp:
+    """All calls are made in the turn of a statement."""
+
+    def __init__(self, services: EngineServices, sources: SourcePipelines) -> None:
+        self._services = services
+        self._sources = sources
+
+    def drop(self, known: RunningQuery) -> None:
+        """Ends a query and removes its state, its place in the ledger and what it alone has read through."""
+        if known.relay is not None:
+            known.relay.stop()
+        if known.sink is not None:
+            known.sink.stop()
+            shutil.rmtree(self._services.work_directory / known.query.id, ignore_errors=True)
+        writer, feeds = self._services.writer, known.feeds
+        for feed in feeds:
+            feed.pipeline.remove(feed.subscriber.query_id)
+        if known.pipeline is not None:
+            known.pipeline.remove(known.query.id)
+        with writer.transaction() as ledger:  # behind the last batch that it was in
+            for query_id in (known.query.id, *(feed.subscriber.query_id for feed in feeds)):
+                ledger.drop_subscriber(query_id)
+            if known.subscriber is not None:
+                target, tables = known.subscriber.target, () if known.derived is None else known.derived.tables
+                writer.drop_state((*layout_of(target).tables, *tables), target.view_id)
+        for feed in feeds:
+            self._sources.leave(feed.pipeline, feed.subscriber.target.plan.scan.relation_id)
+        if known.pipeline is not None and known.subscriber is not None:
+            self._sources.leave(known.pipeline, known.subscriber.target.plan.scan.relation_id)
+
+    def sweep(self, wanted: Mapping[str, Query]) -> None:
+        """``wanted``: the queries of the catalog by id. All of them are taken up already."""
+        self._drop_states(wanted)
+        self._drop_subscribers(wanted)
+        self._drop_pipelines()
+
+    def _drop_states(self, wanted: Mapping[str, Query]) -> None:
+        writer = self._services.writer
+        versions = {state_name(view_id_of(q), q.definition_version) for q in wanted.values()}
+        sinks = {view_id_of(q) for q in wanted.values()}
+        tables = [t for t in writer.state_tables() if main_table(t) not in versions]
+        views = [v for v in writer.view_ids() if v not in sinks]
+        if tables or views:
+            with writer.transaction():
+                for view_id in views:
+                    writer.drop_state((), view_id)
+                writer.drop_state(tables, None)
+
+    def _drop_subscribers(self, wanted: Mapping[str, Query]) -> None:
+        writer = self._services.writer
+        rows = [r.query_id for r in writer.ledger_subscribers() if query_of(r.query_id) not in wanted]
+        if rows:
+            with writer.transaction() as ledger:
+                for query_id in rows:
+                    ledger.drop_subscriber(query_id)
+
+    def _drop_pipelines(self) -> None:
+        """Those that have neither a subscriber in the ledger nor one that lives without it."""
+        with self._services.writer.transaction() as ledger:
+            unused = [each for each in ledger.unused_pipelines() if not self._sources.is_in_use(each)]
+            for pipeline_id in unused:
+                ledger.drop_pipeline(pipeline_id)
+        for pipeline_id in unused:
+            shutil.rmtree(self._services.work_directory / pipeline_id, ignore_errors=True)

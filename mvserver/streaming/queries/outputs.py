@@ -1,0 +1,109 @@
+"""Queries whose rows are written to a changelog as they change: their state is a view's, with an outbox and a relay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from catalog.model import Query, Relation
+from mvserver import sqlstates
+from mvserver.compiler import lower_duckdb
+from mvserver.compiler.changelogs import CHANGELOG, result_key
+from mvserver.errors import SqlError
+from mvserver.streaming.api import QueryState, QueryStatus
+from mvserver.streaming.batch.record_encoding import RecordEncoder
+from mvserver.streaming.pipeline.subscribers import Subscriber
+from mvserver.streaming.queries.outbox_relay import OutboxRelay, Output
+from mvserver.views.targets import Target
+from spark_sinks.base import TransactionalSink
+from spark_sinks.duckdb.changes.changelog import KeyedRows
+from spark_sinks.duckdb.changes.outbox import Outbox
+from spark_sinks.duckdb.changes.sent_rows import SentRows
+from spark_sinks.duckdb.ledger.ledger import SubscriberRow
+from spark_sinks.duckdb.writer import Writer
+
+MATERIALIZED_VIEW = "materialized_view"
+
+
+class Outlet(Protocol):
+    """What takes the rows of an outbox on."""
+
+    @property
+    def is_congested(self) -> bool: ...
+
+
+@dataclass
+class OutputSubscriber(Subscriber):
+    """Takes no more while what it has made waits to be sent."""
+
+    relay: Outlet | None = None
+
+    @property
+    def is_congested(self) -> bool:
+        return self.relay is not None and self.relay.is_congested
+
+
+def known_subscriber(row: SubscriberRow, target: Target, relay: Outlet | None = None) -> OutputSubscriber:
+    """One that goes on where the ledger has it."""
+    return OutputSubscriber(
+        target, row.version, row.position, target.plan.scan.error_handling,
+        filled=row.filled, failure=row.failure, note=row.note, epoch=row.epoch, relay=relay,
+    )  # fmt: skip
+
+
+def keeps_rows(query: Query, sink: Relation) -> bool:
+    """Whether its rows are kept in DuckDB; else they go straight to its stream."""
+    return query.kind == MATERIALIZED_VIEW or sink.kind == CHANGELOG
+
+
+def view_id_of(query: Query) -> str:
+    """What its state and its DuckDB view are named after: several queries may write to one changelog."""
+    return query.sink_id if query.kind == MATERIALIZED_VIEW else query.id
+
+
+def with_outbox(target: Target) -> Target:
+    plan = target.plan
+    columns = tuple((output.name, lower_duckdb.duckdb_type(output.type)) for output in plan.outputs)
+    state = target.state
+    ordinals = state.ordinals if isinstance(state, KeyedRows) else 0
+    outbox = Outbox(target.query_id, target.view_id, state.table, result_key(plan), columns, ordinals)
+    return replace(target, outbox=outbox)
+
+
+def sending(target: Target) -> Target:
+    """Of a query that writes rows to a stream and keeps none."""
+    target = with_outbox(target)
+    assert target.outbox is not None  # noqa: S101 - just made
+    return replace(target, state=SentRows(target.outbox))
+
+
+def relay_of(
+    target: Target,
+    query: Query,
+    sink: Relation,
+    open_sink: Callable[[], TransactionalSink],
+    writer: Writer,
+    reached: Callable[[str], None],
+) -> OutboxRelay:
+    if target.outbox is None:
+        raise SqlError(sqlstates.INTERNAL_ERROR, f"query {query.id} has no outbox")
+    encoder = RecordEncoder(
+        columns={output.name: output.type for output in target.plan.outputs},
+        key=sink.key_columns,
+        key_format=sink.property("key.format") or "json",
+        excluded=tuple(filter(None, (sink.property("value.columns.exclude") or "").split(","))),
+    )
+    return OutboxRelay(Output(target.outbox, encoder, open_sink), writer, reached)
+
+
+def output_status(status: QueryStatus, relay: OutboxRelay) -> QueryStatus:
+    """The query's own state comes first; where it is well, how its relay does."""
+    status = replace(status, rows_out_per_s=relay.rate.per_second())
+    if status.state in (QueryState.FAILED, QueryState.TERMINATED):
+        return status
+    if relay.failure is not None:
+        return replace(status, state=QueryState.FAILED, error=relay.failure, caught_up=False)
+    if relay.problem is not None:
+        return replace(status, state=QueryState.STALLED, error=relay.problem, caught_up=False)
+    return status

@@ -1,0 +1,86 @@
+"""The pipelines that there are, one for each entity that is read: all queries over an entity share its reading.
+
+A pipeline is made for the first that needs it and goes with the last. Its id is derived from what it reads, so that a
+new start finds its position in the ledger. The pipelines over the logs of joins are kept here too.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Sequence
+
+from catalog.model import Relation, Store
+from mvserver.compiler.plans import ContinuousPlan, Projection, Scan
+from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
+from mvserver.streaming.push.push import PushQueries
+from mvserver.streaming.queries.engine_services import EngineServices
+from spark_sinks.decode import format_of
+
+_NAMESPACE = uuid.UUID("6a1f9f0e-5a0c-4b7e-9a52-0d2a5b1c6e11")  # of pipeline ids, which are derived
+
+
+class SourcePipelines:
+    """All calls are made in the turn of a statement. ``pipelines`` is the engine's own, by id, which push queries and
+    derived sources change as well."""
+
+    def __init__(
+        self,
+        services: EngineServices,
+        pipeline_services: PipelineServices,
+        pipelines: dict[str, Pipeline],
+        pushes: PushQueries,
+    ) -> None:
+        self._services = services
+        self._pipeline_services = pipeline_services
+        self._pipelines = pipelines
+        self._pushes = pushes
+
+    def all(self) -> Sequence[Pipeline]:
+        return list(self._pipelines.values())
+
+    def of_source(self, store: Store, stream: Relation, plan: ContinuousPlan) -> tuple[Pipeline, bool]:
+        """The pipeline of a source, and whether nothing has been read by it yet."""
+        entity = stream.entity or ""
+        # Where Spark types the records, by what is declared, each relation needs a scan of its own.
+        own = stream.id if format_of(plan.scan.value_format).typed_by_spark else ""
+        pipeline_id = str(uuid.uuid5(_NAMESPACE, f"{store.id}/{entity}/{own}"))
+        found = self._pipelines.get(pipeline_id)
+        if found is not None:
+            return found, False
+        self._pushes.wait_ended(pipeline_id)
+        work = self._services.work_directory / pipeline_id
+        reader = self._services.stores.reader(store, stream, plan, work)
+        pipeline = Pipeline(pipeline_id, reader, self._pipeline_services)
+        self._pipelines[pipeline_id] = pipeline
+        return pipeline, self._services.writer.pipeline_position(pipeline_id) is None
+
+    def of_scan(self, scan: Scan) -> tuple[Pipeline, bool]:
+        """That of a stored relation which is a side of a join."""
+        return self.of_source(*self._services.stored(scan.relation_id), Projection(scan, None, ()))
+
+    def start(self, pipeline: Pipeline) -> None:
+        if not pipeline.started:
+            pipeline.start(self._services.writer.pipeline_position(pipeline.id))
+
+    def stop(self, pipeline: Pipeline) -> None:
+        """It will be made anew, and goes on from its place in the ledger."""
+        if self._pipelines.get(pipeline.id) is pipeline:
+            del self._pipelines[pipeline.id]
+            pipeline.stop()
+
+    def leave(self, pipeline: Pipeline, relation_id: str) -> None:
+        """A subscriber has gone: what nobody needs any more goes too."""
+        left = pipeline.subscribers
+        if not left and self._pipelines.pop(pipeline.id, None) is not None:
+            pipeline.stop()
+            shutil.rmtree(self._services.work_directory / pipeline.id, ignore_errors=True)
+        with self._services.writer.transaction() as ledger:
+            if not left:
+                ledger.drop_pipeline(pipeline.id)
+            if all(s.target.plan.scan.relation_id != relation_id for s in left if s.kept):
+                ledger.drop_rejected(relation_id)
+
+    def is_in_use(self, pipeline_id: str) -> bool:
+        """Also while it is being ended, by whoever will forget it."""
+        return pipeline_id in self._pipelines or self._pushes.is_ending(pipeline_id)

@@ -1,0 +1,203 @@
+"""Takes up one query of the catalog: makes or finds its state, its pipeline, its sink or relay, and lets them run.
+
+Whether a query is new or was there before the server started, all goes the same way: what DuckDB and the ledger have of
+it is taken as it is, and what they do not have is made. So a query whose stores have changed is stopped and taken up
+again, exactly where it stood.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+
+from catalog.model import Query, Relation
+from mvserver.compiler.plans import ContinuousPlan
+from mvserver.errors import SqlError
+from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
+from mvserver.streaming.pipeline.subscribers import Subscriber
+from mvserver.streaming.queries.csas import SinkQuery
+from mvserver.streaming.queries.derived import DerivedSource, DerivedSources
+from mvserver.streaming.queries.engine_services import EngineServices
+from mvserver.streaming.queries.outbox_relay import OutboxRelay
+from mvserver.streaming.queries.outputs import (
+    OutputSubscriber,
+    keeps_rows,
+    known_subscriber,
+    relay_of,
+    sending,
+    view_id_of,
+    with_outbox,
+)
+from mvserver.streaming.queries.running import RunningQuery
+from mvserver.streaming.queries.source_pipelines import SourcePipelines
+from mvserver.views.finishing import layout_of
+from mvserver.views.targets import Target, build_target
+from spark_sinks.duckdb.ledger.ledger import SubscriberRow
+
+_log = logging.getLogger(__name__)
+
+
+class StartUp:
+    """All calls are made in the turn of a statement."""
+
+    def __init__(
+        self,
+        services: EngineServices,
+        pipeline_services: PipelineServices,
+        sources: SourcePipelines,
+        derived: DerivedSources,
+    ) -> None:
+        self._services = services
+        self._sources = sources
+        self._derived = derived
+        self._pipeline_services = pipeline_services
+
+    def adopt(self, query: Query, row: SubscriberRow | None) -> RunningQuery:
+        """``row``: what the ledger has of it. A query that cannot be set up is recorded with the cause."""
+        running = RunningQuery(query)
+        try:
+            running.store_versions = self._services.store_versions(query)
+            if keeps_rows(query, self._services.relation(query.sink_id)):
+                self._adopt_view(running, row)
+            else:
+                self._adopt_sink(running)
+        except SqlError as error:
+            _log.warning("query %s cannot be set up: %s", query.id, error)
+            running.broken = str(error)
+        except Exception as error:  # noqa: BLE001 - shown as FAILED; the queries after it are taken up all the same
+            _log.exception("query %s cannot be set up", query.id)
+            running.broken = f"internal error: {error!r}"
+        return running
+
+    # --- its rows are kept ------------------------------------------------------------------------------------------
+    def _adopt_view(self, running: RunningQuery, row: SubscriberRow | None) -> None:
+        query = running.query
+        plan = self._services.compile_query(query)
+        if plan.scan.derived is not None:
+            self._adopt_derived(running, plan)
+            return
+        sink = self._services.relation(query.sink_id)
+        target = build_target(query.id, view_id_of(query), query.definition_version, plan)
+        if view_id_of(query) != sink.id:
+            target = with_outbox(target)
+            running.relay = self._relay(query, target, sink)
+        known = row is not None and row.version == query.definition_version and self._is_stored(target)
+        pipeline, fresh = self._sources.of_source(*self._services.stored(query.source_ids[0]), plan)
+        subscriber: Subscriber
+        if row is not None and known:
+            subscriber = known_subscriber(row, target, running.relay)
+        else:
+            subscriber = self._new(query, target, pipeline, fresh=fresh, relay=running.relay)
+        subscriber.terminated = query.desired_state == "terminated"
+        running.pipeline, running.subscriber = pipeline, subscriber
+        pipeline.add(subscriber)
+        self._sources.start(pipeline)
+        if running.relay is not None:
+            running.relay.start()
+
+    def _is_stored(self, target: Target) -> bool:
+        """Whether DuckDB has the whole state. Its view is then made anew, and can be read whatever its source does."""
+        layout, writer = layout_of(target), self._services.writer
+        if not writer.has_tables(layout.tables):
+            return False
+        with writer.transaction():
+            writer.replace_view(layout)
+        return True
+
+    def _new(
+        self, query: Query, target: Target, pipeline: Pipeline, *, fresh: bool, relay: OutboxRelay | None
+    ) -> Subscriber:
+        version, writer = query.definition_version, self._services.writer
+        position = pipeline.reader.adopt(json.loads(query.start_position), fresh=fresh)
+        with writer.transaction() as ledger:
+            writer.create_state(target.state, layout_of(target), target.outbox)
+            ledger.add_subscriber(query.id, version, pipeline.id, position)
+        # Either new, or its state was lost: then the source must still have all that it was made of.
+        policy = target.plan.scan.error_handling
+        return OutputSubscriber(target, version, position, policy, unverified=True, relay=relay)
+
+    def _adopt_derived(self, running: RunningQuery, plan: ContinuousPlan, *, rebuilt: bool = False) -> None:
+        """Over a join: its sides go to the pipelines of their sources; a pipeline of its own reads what they make."""
+        query, sink = running.query, self._services.relation(running.query.sink_id)
+        rows = {row.query_id: row for row in self._services.writer.ledger_subscribers()}
+        target = build_target(query.id, view_id_of(query), query.definition_version, plan)
+        if view_id_of(query) != sink.id:
+            target = with_outbox(target) if keeps_rows(query, sink) else sending(target)
+            running.relay = self._relay(query, target, sink)
+        made, subscriber = self._derived.attach(query, target, rows, relay=running.relay, rebuilt=rebuilt)
+        subscriber.terminated = running.query.desired_state == "terminated"
+        running.derived, running.pipeline, running.subscriber = made, made.pipelines[0], subscriber
+        made.pipelines[0].add(subscriber)
+        for feed in made.feeds:
+            feed.pipeline.add(feed.subscriber)
+        for pipeline in (*made.pipelines, *(feed.pipeline for feed in made.feeds)):
+            self._sources.start(pipeline)
+        if running.relay is not None:
+            running.relay.start()
+
+    # --- its rows are written ---------------------------------------------------------------------------------------
+    def _adopt_sink(self, running: RunningQuery) -> None:
+        query = running.query
+        plan = self._services.compile_query(query)
+        if plan.scan.derived is not None:
+            self._adopt_derived(running, plan)
+            return
+        store, stream = self._services.stored(query.source_ids[0])
+        sink_store, sink_stream = self._services.stored(query.sink_id)
+        reader = self._services.stores.reader(store, stream, plan, self._services.work_directory / query.id)
+        sink = self._services.stores.sink(sink_store, sink_stream, query.id)
+        running.sink = SinkQuery(query, plan, reader, sink, self._pipeline_services)
+        if query.desired_state != "terminated":
+            running.sink.start()
+
+    def _relay(self, query: Query, target: Target, sink: Relation) -> OutboxRelay:
+        store, changelog = self._services.stored(sink.id)
+        open_sink = self._services.stores.sink(store, changelog, query.id)
+        return relay_of(target, query, changelog, open_sink, self._services.writer, self._services.reached)
+
+    # --- once more --------------------------------------------------------------------------------------------------
+    def renew(self, old: RunningQuery, query: Query) -> RunningQuery:
+        """Stops what reads through a store's old properties and takes it up again; the ledger makes that exact."""
+        if old.sink is not None:
+            old.sink.stop()
+        if old.relay is not None:
+            old.relay.stop()
+        if old.derived is not None:
+            self._stop_derived(old, old.derived, self._services.store_versions(query))
+        elif old.pipeline is not None:
+            self._sources.stop(old.pipeline)
+        return self.adopt(query, self._services.ledger_row(query.id))
+
+    def _stop_derived(self, old: RunningQuery, derived: DerivedSource, versions: Sequence[float]) -> None:
+        """Stops its own pipelines, and those of the sources whose stores have changed; the others lose their sides."""
+        stopped = list(derived.pipelines)
+        for feed, before, now in zip(derived.leaves, old.store_versions, versions, strict=False):
+            if before != now:
+                stopped.append(feed.pipeline)
+            else:
+                feed.pipeline.remove(feed.subscriber.query_id)
+        for pipeline in stopped:
+            self._sources.stop(pipeline)
+
+    def rebuild(self, known: RunningQuery, pipeline: Pipeline, old: Target) -> None:
+        """A new definition version of a view, with an empty state, from what the source still has."""
+        query_id = known.query.id
+        first = pipeline.reader.adopt(json.loads(known.query.start_position), fresh=False)
+        position, note = pipeline.reader.health.remaining(first)
+        query = self._services.next_version(known.query)
+        version = query.definition_version
+        pipeline.remove(query_id)
+        target = build_target(query_id, old.view_id, version, old.plan)
+        writer = self._services.writer
+        with writer.transaction() as ledger:
+            writer.create_state(target.state, layout_of(target))
+            writer.drop_state(old.state.tables, None)
+            ledger.add_subscriber(query_id, version, pipeline.id, position, note)
+        subscriber = Subscriber(target, version, position, target.plan.scan.error_handling, note=note)
+        known.query, known.subscriber = query, subscriber
+        pipeline.add(subscriber)
+
+    def rebuild_derived(self, renewed: RunningQuery) -> None:
+        """The same for a view over a join, of which nothing is left that ran."""
+        self._adopt_derived(renewed, self._services.compile_query(renewed.query), rebuilt=True)

@@ -1,0 +1,116 @@
+"""Functions of our own in Spark: text functions whose time and memory are bounded, compiled from ``java/`` at start.
+
+Spark brings Janino, a Java compiler, and Hadoop brings RE2/J, a regular expression engine without backtracking. So no
+jar is built or fetched: the source is compiled when the session starts, and the classes go to executors as a jar.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from mvserver import sqlstates
+from mvserver.compiler.capabilities import bounded
+from mvserver.compiler.failures import raised
+from mvserver.errors import SqlError, words_of
+
+_CLASS = "mvserver.Bounded"
+_BOXES = {"String": "String", "int": "Integer", "long": "Long", "boolean": "Boolean"}
+_TYPES = {"String": "StringType", "int": "IntegerType", "boolean": "BooleanType"}
+_VALUES = {"String": "", "int": ".intValue()", "long": ".longValue()", "boolean": ".booleanValue()"}
+
+
+@dataclass(frozen=True)
+class JavaFunction:
+    """``name`` in Spark SQL is the static method ``method`` of the class Bounded; NULL where an argument is NULL."""
+
+    name: str
+    method: str
+    arguments: tuple[str, ...]
+    result: str
+
+    def source(self) -> str:
+        """A class that Spark takes as a function."""
+        count = len(self.arguments)
+        parameters = ", ".join(f"Object a{i}" for i in range(count))
+        missing = " || ".join(f"a{i} == null" for i in range(count))
+        values = ", ".join(f"(({_BOXES[kind]}) a{i}){_VALUES[kind]}" for i, kind in enumerate(self.arguments))
+        call = f"Bounded.{self.method}({values})"
+        made = call if self.result == "String" else f"{_BOXES[self.result]}.valueOf({call})"
+        return (
+            f"public static final class {self.name} implements org.apache.spark.sql.api.java.UDF{count} {{\n"
+            f"  public Object call({parameters}) {{\n"
+            f"    if ({missing}) {{ return null; }}\n    return {made};\n  }}\n}}\n"
+        )
+
+
+FUNCTIONS = (
+    JavaFunction(bounded.MATCHES, "matches", ("String", "String"), "boolean"),
+    JavaFunction(bounded.COUNT, "count", ("String", "String"), "int"),
+    JavaFunction(bounded.POSITION, "position", ("String", "String"), "int"),
+    JavaFunction(bounded.EXTRACT, "extract", ("String", "String", "int"), "String"),
+    JavaFunction(bounded.REPLACE_MATCHES, "replaceMatches", ("String", "String", "String", "boolean", "int"), "String"),
+    JavaFunction(bounded.LIKE, "like", ("String", "String"), "boolean"),
+    JavaFunction(bounded.REPEAT, "repeat", ("String", "int", "int"), "String"),
+    JavaFunction(bounded.PAD, "pad", ("String", "int", "String", "boolean", "int"), "String"),
+    JavaFunction(bounded.REPLACE, "replace", ("String", "String", "String", "int"), "String"),
+    JavaFunction(bounded.CONCAT, "concat", ("String", "String", "int"), "String"),
+    JavaFunction(bounded.FITS, "fits", ("long", "long"), "boolean"),
+)
+
+_loaders: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
+
+
+def install(session: SparkSession, work_directory: Path) -> None:
+    """Compiles and registers :data:`FUNCTIONS` in a session, and so in all that are copied from it."""
+    context = session.sparkContext
+    jvm, gateway = context._jvm, context._gateway
+    assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
+    jar = work_directory / "mvserver-functions.jar"
+    with zipfile.ZipFile(jar, "w") as content:
+        for name, code in _compiled(jvm).items():
+            content.writestr(f"{name.replace('.', '/')}.class", code)
+    context._jsc.addJar(str(jar.resolve()))
+    urls = gateway.new_array(jvm.java.net.URL, 1)
+    urls[0] = jvm.java.io.File(str(jar.resolve())).toURI().toURL()
+    parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    loader = _loaders[context] = jvm.java.net.URLClassLoader(urls, parent)
+    classes, values = gateway.new_array(jvm.java.lang.Class, 0), gateway.new_array(jvm.java.lang.Object, 0)
+    for function in FUNCTIONS:
+        made = loader.loadClass(f"{_CLASS}${function.name}").getDeclaredConstructor(classes).newInstance(values)
+        result = getattr(jvm.org.apache.spark.sql.types.DataTypes, _TYPES[function.result])
+        session._jsparkSession.udf().register(function.name, made, result)
+
+
+def check_pattern(session: SparkSession, pattern: str) -> None:
+    """Raises SqlError 2201B where a regular expression is not one, or is too large."""
+    context = session.sparkContext
+    jvm, gateway = context._jvm, context._gateway
+    assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
+    text = jvm.java.lang.Class.forName("java.lang.String")
+    kinds = gateway.new_array(jvm.java.lang.Class, 1)
+    kinds[0] = text
+    values = gateway.new_array(jvm.java.lang.Object, 1)
+    values[0] = pattern
+    method = _loaders[context].loadClass(_CLASS).getMethod("compiled", kinds)
+    try:
+        method.invoke(None, values)
+    except Exception as error:
+        raise raised(words_of(error)) or SqlError(sqlstates.INTERNAL_ERROR, words_of(error)) from error
+
+
+def _compiled(jvm: Any) -> dict[str, bytes]:
+    """The classes by name: those of the functions stand inside the class that has the methods."""
+    source = resources.files("mvserver.streaming.spark").joinpath("java/Bounded.java").read_text(encoding="utf-8")
+    body, brace, end = source.rpartition("}")
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.cook(body + "".join(function.source() for function in FUNCTIONS) + brace + end)
+    codes = compiler.getBytecodes()
+    return {str(name): bytes(codes[name]) for name in codes}

@@ -1,0 +1,216 @@
+"""The layout of a query's view: the user's columns, as DuckDB finishes them from merged measures and counted values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from mvserver.compiler import lower_duckdb
+from mvserver.compiler.changelogs import CHANGE_KIND, over_changelog
+from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, Projection
+from mvserver.quoting import quoted
+from mvserver.views.measures import MOMENTS, ORDERED, MeasureCall, index_of, measures_of, values_of
+from mvserver.views.targets import Target
+from spark_sinks.duckdb.changes.capture import CHANGED_KEYS
+from spark_sinks.duckdb.changes.change_outbox import ChangeOutbox
+from spark_sinks.duckdb.changes.changelog import KeyedRows, RetractedState
+from spark_sinks.duckdb.changes.group_logs import GroupLog
+from spark_sinks.duckdb.changes.logs import Log
+from spark_sinks.duckdb.changes.sent_rows import SentRows
+from spark_sinks.duckdb.layout import Finishing, NamedText, ViewLayout
+from spark_sinks.duckdb.names import qualified
+from spark_sinks.duckdb.state.state import AppendState, StateMeasure, average_exact, source_text, variance
+from spark_sinks.duckdb.state.value_tables import OrderedValue, ordered_values
+from spark_sinks.duckdb.state.windows import shown
+
+_KEY: Callable[[int], str] = "k{}".format
+_AGGREGATE: Callable[[int], str] = "a{}".format
+
+
+def layout_of(target: Target) -> ViewLayout:
+    plan, state = target.plan, target.state
+    outbox = None if target.outbox is None else target.outbox.table
+    if isinstance(state, SentRows):
+        layout = ViewLayout(target.view_id, state.table, state.outbox.columns, (), state.shown, outbox=outbox)
+    elif isinstance(plan, Aggregation):
+        layout = _layout_of_groups(plan, target, outbox)
+    else:
+        assert isinstance(state, AppendState | KeyedRows)  # noqa: S101 - built together
+        columns = [(output.name, f"c{i}") for i, output in enumerate(plan.outputs)]
+        keys = state.identity if isinstance(state, KeyedRows) else ()
+        layout = ViewLayout(
+            target.view_id,
+            state.table,
+            state.stored_columns,
+            keys,
+            f"SELECT {_named(columns)} FROM {qualified(state.table)}",
+            Finishing(tuple(columns), tuple((text, text) for _, text in columns)),
+            outbox=outbox,
+        )
+    zoned = layout.zoned or _are_zoned(kind for _, kind in layout.stored)
+    return replace(layout, reads=layout.reads | {layout.table}, zoned=zoned)
+
+
+def _layout_of_groups(plan: Aggregation, target: Target, outbox: str | None) -> ViewLayout:
+    groups, state = target.groups, target.state
+    columns = list(zip((output.name for output in plan.outputs), _outputs(plan), strict=True))
+    counted = [
+        (name, values) for name, values in zip(groups.value_tables, groups.values, strict=True) if values.counted
+    ]
+    seen, changing = _seen(target), state if isinstance(state, RetractedState) else None
+    settled = None if changing is None else changing.settled
+    return ViewLayout(
+        target.view_id,
+        groups.table,
+        groups.stored_columns,
+        groups.keys,
+        _groups(plan, target, [_named([column]) for column in columns]),
+        None if counted or seen or plan.having is not None else Finishing(tuple(columns), tuple(_inner(plan, target))),
+        nulls=groups.nulls,
+        values=groups.value_tables,
+        rows=None if changing is None else changing.rows.table,
+        settled=None if settled is None else settled.table,
+        outbox=outbox,
+        reads=frozenset(filter(None, (groups.nulls, *(name for name, _ in counted)))),
+        by_state_alone=not seen,
+        zoned=_are_zoned(values.type for _, values in counted),
+    )
+
+
+def _are_zoned(types: Iterable[str]) -> bool:
+    return any("TIMESTAMPTZ" in kind for kind in types)
+
+
+def _named(columns: Sequence[NamedText]) -> str:
+    return ", ".join(f"{text} AS {quoted(name)}" for name, text in columns)
+
+
+def group_log(target: Target, log: Log, window_end: int | None) -> GroupLog:
+    """The groups as another query reads them: their keys, the selected columns, and as event time the last moment of
+    their window. Groups without a window all have the same time, so that no order is made up."""
+    plan = target.plan
+    assert isinstance(plan, Aggregation)  # noqa: S101 - it has groups
+    keys = target.groups.identity
+    time = "0" if window_end is None else f"epoch_us(k{window_end}) - 1000"
+    texts = [*keys, *_outputs(plan), f"make_timestamptz(({time})::BIGINT)"]
+    columns = [f"{text} AS {name}" for text, name in zip(texts, log.columns, strict=True)]
+    return GroupLog(log, _groups(plan, target, columns), _groups(plan, target, columns, _changed(keys)))
+
+
+def change_outbox(target: Target) -> ChangeOutbox:
+    """The outbox of a push query, whose rows are told apart by their keys."""
+    plan, names = target.plan, [f"c{i}" for i in range(len(target.plan.outputs))]
+    columns = tuple((name, lower_duckdb.duckdb_type(o.type)) for name, o in zip(names, plan.outputs, strict=True))
+    if isinstance(plan, Projection):
+        assert isinstance(target.state, KeyedRows)  # noqa: S101 - over a changelog
+        keys, only_new = target.state.identity, False
+        rows = f"SELECT {', '.join([*keys, *names])} FROM {qualified(target.state.table)}"
+        changed = f"{rows} AS k{_changed(target.state.source_keys)}"
+    else:
+        keys, only_new = target.groups.identity, plan.emit_final
+        texts = [*keys, *(f"{text} AS {name}" for text, name in zip(_outputs(plan), names, strict=True))]
+        rows, changed = _groups(plan, target, texts), _groups(plan, target, texts, _changed(keys))
+    return ChangeOutbox(
+        target.query_id,
+        target.view_id,
+        target.state.table,
+        (),
+        columns if only_new else ((CHANGE_KIND, "VARCHAR"), *columns),
+        keys=keys,
+        rows=rows,
+        changed_rows=changed,
+        only_new=only_new,
+    )
+
+
+def _changed(keys: Sequence[str]) -> str:
+    """The join that leaves the rows whose keys a batch touches."""
+    same = " AND ".join(f"{key} IS NOT DISTINCT FROM g.g{i}" for i, key in enumerate(keys))
+    return f" SEMI JOIN {CHANGED_KEYS} AS g ON {same or 'true'}"
+
+
+def _groups(plan: Aggregation, target: Target, columns: Sequence[str], only: str = "") -> str:
+    """The groups that HAVING lets pass; ``columns`` are over their keys and aggregates, and ``only`` is a join that the
+    state's rows must meet."""
+    inner = [text if text == name else f"{text} AS {name}" for name, text in _inner(plan, target)]
+    having = "" if plan.having is None else f" WHERE {lower_duckdb.lower(plan.having, _KEY, _AGGREGATE)}"
+    rows = f"{_source(plan, target)}{only}{_seen(target)}"
+    return f"SELECT {', '.join(columns)} FROM (SELECT {', '.join(inner) or '1'} FROM {rows}){having}"
+
+
+def _inner(plan: Aggregation, target: Target) -> list[NamedText]:
+    """The keys and the finished aggregates, over the columns of the state's rows."""
+    finished = [(_AGGREGATE(i), _finish(plan, target, call)) for i, call in enumerate(plan.aggregates)]
+    return [*((key, key) for key in target.groups.keys), *finished]
+
+
+def _outputs(plan: Aggregation) -> list[str]:
+    return [
+        f"CAST({lower_duckdb.lower(o.expression, _KEY, _AGGREGATE)} AS {lower_duckdb.duckdb_type(o.type)})"
+        for o in plan.outputs
+    ]
+
+
+def _seen(target: Target) -> str:
+    """Where a view shows closed windows only, or the latest sessions: its other rows are kept and not seen."""
+    windowing = target.groups.windowing
+    return "" if windowing is None else shown(target.query_id, windowing, windowing.others(target.groups.keys))
+
+
+def _source(plan: Aggregation, target: Target) -> str:
+    """The state's rows, each with what is computed from its counted values."""
+    groups = target.groups
+    source = source_text(groups)
+    for index, values in enumerate(groups.values):
+        if not values.counted:
+            continue
+        wanted = [
+            (f"o{i}", _ordered_value(call))
+            for i, call in enumerate(plan.aggregates)
+            if call.function in ORDERED and values_of(target.value_calls, call) == index
+        ]
+        prefix = f"g{index}_"
+        ordered = ordered_values(groups.table, index, groups.key_types, values, wanted, prefix)
+        same = " AND ".join(f"{key} IS NOT DISTINCT FROM {prefix}{i}" for i, key in enumerate(groups.keys))
+        source += f" LEFT JOIN {ordered} ON {same or 'true'}"
+    return source
+
+
+def _ordered_value(call: AggregateCall) -> OrderedValue:
+    kind = ORDERED[call.function]
+    return OrderedValue(
+        kind,
+        fraction=call.fraction or 0.0,
+        descending=call.descending,
+        separator=call.separator or "",
+        once=call.distinct,
+        limit=call.limit or 0,
+    )
+
+
+def _finish(plan: Aggregation, target: Target, call: AggregateCall) -> str:
+    """The finished value of one aggregate over the state columns."""
+
+    def column(measure: StateMeasure) -> str:
+        index = index_of(target.calls, MeasureCall(measure, call))
+        return f"m{index}"
+
+    if call.function is Aggregate.COUNT_ROWS and call.filter is None:
+        return "n"
+    if call.function in ORDERED:
+        value = f"CAST(o{plan.aggregates.index(call)} AS {lower_duckdb.duckdb_type(call.type)})"
+        return f"coalesce({value}, 0)" if call.function is Aggregate.CARDINALITY else value  # nothing seen counts 0
+    measures = measures_of(call, values_of(target.value_calls, call), retracted=over_changelog(plan))
+    if call.function is Aggregate.AVG:
+        total, count = column(measures[0]), column(measures[1])
+        assert call.argument is not None  # noqa: S101 - AVG has one
+        if call.argument.type.is_exact:
+            return average_exact(total, call.argument.type.scale or 0, count, call.type.scale or 0)
+        return f"{total} / nullif({count}, 0)"
+    if call.function in MOMENTS:
+        sample, root = MOMENTS[call.function]
+        return variance(column(measures[0]), sample=sample, root=root)
+    if call.function in TIMED:
+        return f"CAST(struct_extract({column(measures[0])}, 'v') AS {lower_duckdb.duckdb_type(call.type)})"
+    value = f"CAST({column(measures[0])} AS {lower_duckdb.duckdb_type(call.type)})"
+    return f"CASE WHEN {column(measures[1])} > 0 THEN {value} END" if len(measures) > 1 else value

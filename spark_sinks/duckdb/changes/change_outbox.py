@@ -1,0 +1,67 @@
+"""The outbox of a push query whose rows replace each other: what each batch does to them, with its kind.
+
+A row that is new is ``+I``, one that is gone ``-D``; one that is replaced comes twice, as it was (``-U``) and as it is
+now (``+U``). So whoever adds and takes away rows by the sign has the result, whichever columns were asked for. Rows are
+told apart by keys that need not be among them; NULL is a key like others.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+
+import duckdb
+
+from spark_sinks.duckdb.changes.capture import AFTER, BEFORE
+from spark_sinks.duckdb.changes.changelog import Register
+from spark_sinks.duckdb.changes.logs import same_values
+from spark_sinks.duckdb.changes.outbox import Outbox
+
+NEW, OLD_OF_UPDATE, UPDATED, GONE = "+I", "-U", "+U", "-D"
+
+
+@dataclass(frozen=True)
+class ChangeOutbox(Outbox):
+    """``columns`` begin with the kind of the change. ``rows`` is a query of the rows as the state has them, ``keys``
+    (by which they are told apart) and then c0, c1 ...; ``changed_rows`` gives those whose keys a batch has touched.
+    ``only_new``: rows come once, as those of closed windows do, and have no kind."""
+
+    keys: tuple[str, ...] = ()
+    rows: str = ""
+    changed_rows: str = ""
+    only_new: bool = False
+
+    @property
+    def _values(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in (self.columns if self.only_new else self.columns[1:]))
+
+    def create_statements(self) -> list[str]:
+        """What is there before any record, the one group of an aggregate without keys, is the first row."""
+        kind = "" if self.only_new else f"'{NEW}', "
+        first = f"SELECT false, {kind}{', '.join(self._values)} FROM ({self.rows})"
+        return [*super().create_statements(), *self.append_statements(first)]
+
+    def shown(self, *, changed_only: bool) -> str:
+        return self.changed_rows if changed_only else self.rows
+
+    def keep(self, cursor: duckdb.DuckDBPyConnection, register: Register, newest: dt.datetime | None) -> None:
+        whole, values = (*self.keys, *self._values), ", ".join(self._values)
+        came = f"(SELECT * FROM {AFTER} AS a ANTI JOIN {BEFORE} AS b ON {same_values('a', 'b', whole)})"
+        if self.only_new:
+            statements = self.append_statements(f"SELECT false, {values} FROM {came}")
+        else:
+            went = f"(SELECT * FROM {BEFORE} AS b ANTI JOIN {AFTER} AS a ON {same_values('a', 'b', whole)})"
+            same = same_values("x", "y", self.keys)
+            statements = self.append_statements(
+                f"SELECT {_kind(AFTER, same, OLD_OF_UPDATE, GONE)} AS op, x.* FROM {went} AS x UNION ALL "
+                f"SELECT {_kind(BEFORE, same, UPDATED, NEW)}, x.* FROM {came} AS x",
+                selected=f"false, op, {values}",
+                order=", ".join([*self.keys, "op DESC"]),
+            )
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def _kind(others: str, same: str, replaced: str, alone: str) -> str:
+    """Of a row x: whether a row of its key is among the others."""
+    return f"CASE WHEN EXISTS (SELECT 1 FROM {others} AS y WHERE {same}) THEN '{replaced}' ELSE '{alone}' END"

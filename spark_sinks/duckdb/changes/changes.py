@@ -1,0 +1,64 @@
+"""The states that a transaction changes, for those who keep their rows outside of DuckDB.
+
+It is told before the COMMIT, so that nobody reads there what is about to be the past, and again after it. What it is
+told is the keys of the rows; where those are not known, that the state has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+Changes = Mapping[str, Sequence[pa.Table] | None]
+"""By a state's first table (or a view's id): tables of the keys (g0 ...) whose rows may change; None where any may."""
+
+
+class StateWatch(Protocol):
+    def wants_keys(self, table: str) -> bool:
+        """Whether it is worth finding out which keys a batch changes."""
+
+    def changing(self, changes: Changes | None) -> None:
+        """The COMMIT comes next; None: anything may change."""
+
+    def changed(self) -> None:
+        """The COMMIT is over, for better or worse."""
+
+
+class Unwatched:
+    def wants_keys(self, table: str) -> bool:
+        return False
+
+    def changing(self, changes: Changes | None) -> None:
+        pass
+
+    def changed(self) -> None:
+        pass
+
+
+class ChangeNotes:
+    """Of the transaction that is open."""
+
+    def __init__(self) -> None:
+        self._noted: dict[str, list[pa.Table] | None] = {}
+        self._anything = False
+
+    def begin(self) -> None:
+        self._noted, self._anything = {}, False
+
+    def keys(self, table: str, keys: pa.Table) -> None:
+        known = self._noted.setdefault(table, [])
+        if known is not None:
+            known.append(keys)
+
+    def rows(self, table: str) -> None:
+        """Any of its rows."""
+        self._noted[table] = None
+
+    def anything(self) -> None:
+        self._anything = True
+
+    @property
+    def taken(self) -> Changes | None:
+        return None if self._anything else self._noted

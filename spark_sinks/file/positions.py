@@ -1,0 +1,71 @@
+"""Arithmetic on the positions of a directory: ``{"seq": n}``, the number of files of the journal that are read.
+
+``"without": [names]`` is there while files that were there at CREATE are still to be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import unquote
+
+from spark_sinks.base import Position
+from spark_sinks.file.journal import FileJournal
+
+BYTES_PER_RECORD = 100  # to turn a bound on records into one on files
+
+
+class FilePositions:
+    """:class:`spark_sinks.base.Positions` of one directory."""
+
+    counts_records = False
+
+    def __init__(self, directory: Path, journal: FileJournal) -> None:
+        self._directory = directory
+        self._journal = journal
+
+    def distance(self, start: Position, end: Position) -> int:
+        entries = self._journal.between(int(start["seq"]), int(end["seq"]))
+        unread = int(end["seq"]) - len(self._journal)  # files seen but not yet in the journal
+        return sum(1 + e.size // BYTES_PER_RECORD for e in entries) + max(0, unread)
+
+    def reached(self, position: Position, target: Position) -> bool:
+        return int(position["seq"]) >= int(target["seq"])
+
+    def limit(self, start: Position, end: Position, records: int) -> Position:
+        room = records * BYTES_PER_RECORD
+        seq = int(start["seq"])
+        for entry in self._journal.between(seq, int(end["seq"])):
+            seq += 1
+            room -= entry.size
+            if room <= 0:
+                break
+        return self._with_seq(start, seq)
+
+    def divisible(self, start: Position, end: Position, least: int) -> bool:
+        """A file is read as one, and small files are read together up to ``least``."""
+        return int(self.limit(start, end, least)["seq"]) < int(end["seq"])
+
+    def advance(self, start: Position, end: Position) -> Position:
+        return self._with_seq(start, int(end["seq"]))
+
+    def initial(self, positions: Sequence[Position]) -> Position:
+        """Behind all that was ever read: the journal is known, and views catch up by it."""
+        return {"seq": len(self._journal)}
+
+    def partitions(self, position: Position) -> Mapping[str, int]:
+        """The directory is one: its files have an order."""
+        return {"0": int(position["seq"])}
+
+    def segment_ranks(self, segments: Sequence[str]) -> Sequence[int]:
+        """Files in the order of the journal."""
+        return [self._journal.number(unquote(segment)) for segment in segments]  # Spark gives names as in a URL
+
+    def _with_seq(self, start: Position, seq: int) -> Position:
+        read = {entry.name for entry in self._journal.between(int(start["seq"]), seq)}
+        left_out = [
+            name
+            for name in start.get("without", ())
+            if name not in read and (name in self._journal.names or (self._directory / name).exists())
+        ]
+        return {"seq": seq, "without": left_out} if left_out else {"seq": seq}

@@ -1,0 +1,88 @@
+"""The kind KAFKA: topics of a cluster, read and written exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mvserver import config_values as read
+from mvserver.config_values import Row
+from spark_sinks.kafka.jars import CONNECTOR
+from spark_sinks.kafka.metadata import METADATA_TYPE
+from spark_sinks.kafka.options import KafkaOptions
+from spark_sinks.kafka.properties import CONFIG, PARTITIONS, REPLICAS
+from spark_sinks.store_kind import EntityProperty, Source, StoreKind, StoreSettings, Target
+
+if TYPE_CHECKING:
+    from spark_sinks.base import SourceReader, StoreClient, TransactionalSink
+
+_REQUEST_TIMEOUT = Row(
+    "kafka_request_timeout", read.POSITIVE_DURATION, "10s", "When a Kafka broker counts as not answering.",
+    after="kafka_poll_interval",
+)  # fmt: skip
+
+
+def _options(properties: Mapping[str, Any], settings: StoreSettings) -> KafkaOptions:
+    return KafkaOptions.from_properties(properties, certificate_folders=settings.certificate_folders)
+
+
+def _timeout_s(settings: StoreSettings) -> float:
+    return float(settings.values[_REQUEST_TIMEOUT.name])
+
+
+def _client(store: str, options: KafkaOptions, settings: StoreSettings) -> StoreClient:
+    from spark_sinks.kafka.client import KafkaClient
+
+    return KafkaClient(store, options, timeout_s=_timeout_s(settings))
+
+
+def _reader(source: Source[KafkaOptions], settings: StoreSettings) -> SourceReader:
+    from spark_sinks.kafka.source import KafkaReader
+
+    return KafkaReader(
+        source.store,
+        source.options,
+        source.entity,
+        jar_directory=settings.jar_directory,
+        timeout_s=_timeout_s(settings),
+        record_bytes_max=settings.record_bytes_max,
+    )
+
+
+def _sink(target: Target[KafkaOptions], settings: StoreSettings) -> TransactionalSink:
+    from spark_sinks.kafka.sink import KafkaSink
+
+    sink = KafkaSink(target.store, target.options, target.entity, target.query_id, timeout_s=_timeout_s(settings))
+    sink.open()
+    return sink
+
+
+KAFKA = StoreKind(
+    name="KAFKA",
+    options=_options,
+    client=_client,
+    reader=_reader,
+    sink=_sink,
+    formats=("json", "csv"),
+    written_formats=("json",),
+    metadata=METADATA_TYPE,
+    secret_keys=("kafka.sasl.password", "sasl.password"),
+    entity_properties=(
+        EntityProperty(PARTITIONS[0], is_count=True, required=True, shown_as="partitions", older_name=PARTITIONS[1]),
+        EntityProperty(REPLICAS[0], is_count=True, required=True, shown_as="replicas", older_name=REPLICAS[1]),
+        EntityProperty(f"{CONFIG}*"),
+    ),
+    entity_hint="Such an entity has 'topic.partitions', 'topic.replicas' and 'kafka.topic.' with a topic setting.",
+    changelog_properties={f"{CONFIG}cleanup.policy": "compact"},  # a topic keeps the last record of each key
+    has_keys=True,
+    exactly_once=True,
+    connector=CONNECTOR,
+    spark_settings=(
+        # Of queries that have ended; a consumer holds some megabytes that it has fetched ahead.
+        ("spark.kafka.consumer.cache.timeout", "1m"),
+        ("spark.kafka.consumer.cache.evictorThreadRunInterval", "20s"),
+        ("spark.kafka.consumer.fetchedData.cache.timeout", "1m"),
+        ("spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval", "20s"),
+    ),
+    settings=(_REQUEST_TIMEOUT,),
+)

@@ -1,0 +1,41 @@
+"""The kinds of stores: a new one is a folder of this package and a row here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from spark_sinks.file.kind import FILE
+from spark_sinks.kafka.kind import KAFKA
+from spark_sinks.store_kind import EntityProperty, PlannedKind, StoreKind
+
+KINDS: tuple[StoreKind[Any], ...] = (FILE, KAFKA)
+
+PLANNED = (
+    PlannedKind("CONFLUENT_KAFKA", KAFKA.entity_properties),
+    PlannedKind("KINESIS", (EntityProperty("topic.shards"), EntityProperty("kinesis.shards"))),
+    PlannedKind("POSTGRESQL"),
+    PlannedKind("SNOWFLAKE"),
+    PlannedKind("DATABRICKS"),
+)
+
+
+def entity_properties(kinds: Sequence[StoreKind[Any]] = KINDS) -> tuple[EntityProperty, ...]:
+    """Of all kinds, each once."""
+    return tuple(dict.fromkeys(known for kind in kinds for known in kind.entity_properties))
+
+
+def planned_entity_properties(kinds: Sequence[StoreKind[Any]] = KINDS) -> Sequence[tuple[str, EntityProperty]]:
+    """Those that no kind has yet, with the planned kind that will."""
+    there = entity_properties(kinds)
+    return [(kind.name, known) for kind in PLANNED for known in kind.entity_properties if known not in there]
+
+
+def secret_keys(kinds: Sequence[StoreKind[Any]] = KINDS) -> frozenset[str]:
+    """The properties of stores whose values are shown to nobody."""
+    return frozenset(key for kind in kinds for key in kind.secret_keys)
+
+
+def spark_settings(kinds: Sequence[StoreKind[Any]] = KINDS) -> tuple[tuple[str, str], ...]:
+    """What Spark's session is started with for the sake of stores."""
+    return tuple(pair for kind in kinds for pair in kind.spark_settings)

@@ -1,0 +1,154 @@
+"""A kind of store as one frozen record: its properties, what it can do, and how its clients are made.
+
+A kind is a folder of this package with a ``kind.py``, and a row of ``spark_sinks.kinds.KINDS``. The rest of the server
+asks the record for capabilities and never compares names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from mvserver import sqlstates
+from mvserver.config_values import Row
+from mvserver.errors import SqlError
+from spark_sinks.jars import Connector
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from spark_sinks.base import SourceReader, StoreClient, TransactionalSink
+
+REGION = ("access.region", "access_region", "availability_zone")
+"""Properties that say where a store of a cloud is. Each kind takes them; they never change."""
+_ALIASES = {"access_region": "access.region"}  # the older spelling of the dialect
+
+Options = TypeVar("Options")  # a kind's own record of a store's checked properties
+
+
+@dataclass(frozen=True)
+class StoreSettings:
+    """What the server's configuration says to its stores. ``values`` are those of the kinds' own rows, by name."""
+
+    values: Mapping[str, Any]
+    certificate_folders: tuple[Path, ...]
+    jar_directory: Path | None
+    record_bytes_max: int
+
+
+@dataclass(frozen=True)
+class EntityProperty:
+    """A property of an entity, in CREATE ENTITY and in the declaration of a relation over it."""
+
+    name: str  # one that ends in "*" stands for all that begin so
+    is_count: bool = False  # a whole number of 1 or more
+    required: bool = False  # a declaration makes no entity without it
+    shown_as: str | None = None  # its name in describe_entity's details: an entity that is there must agree
+    older_name: str | None = None  # which CREATE ENTITY takes, too
+
+    @property
+    def prefix(self) -> str | None:
+        return self.name[:-1] if self.name.endswith("*") else None
+
+    def matches(self, key: str) -> bool:
+        prefix = self.prefix
+        return key == self.name if prefix is None else key.startswith(prefix) and key != prefix
+
+
+@dataclass(frozen=True)
+class Source(Generic[Options]):
+    """What a reader is made for."""
+
+    store: str
+    options: Options
+    entity: str
+    work: Path  # a folder of the reader's own
+    schema: StructType | None  # of records that Spark types itself; None for those that the server decodes
+
+
+@dataclass(frozen=True)
+class Target(Generic[Options]):
+    """What a sink is made for."""
+
+    store: str
+    options: Options
+    entity: str
+    query_id: str
+
+
+@dataclass(frozen=True)
+class StoreKind(Generic[Options]):
+    """``options`` checks a store's properties: 22023 for what is wrong in them, 42501 for a place that is not open to
+    stores. The builders raise nothing and reach nothing; they import what they need when they are called."""
+
+    name: str  # upper case, as the property 'type' has it
+    options: Callable[[Mapping[str, Any], StoreSettings], Options]
+    client: Callable[[str, Options, StoreSettings], StoreClient]  # the first is the store's name
+    reader: Callable[[Source[Options], StoreSettings], SourceReader]
+    formats: tuple[str, ...]  # value formats that it is read in
+    metadata: str  # the type of what it knows of a record besides key and value, a struct
+    sink: Callable[[Target[Options], StoreSettings], TransactionalSink] | None = None  # opened
+    written_formats: tuple[str, ...] = ()  # value formats that a query may write; none where there is no sink
+    secret_keys: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=lambda: _ALIASES)  # other spellings of properties
+    fixed_keys: tuple[str, ...] = REGION  # UPDATE STORE does not change them
+    entity_properties: tuple[EntityProperty, ...] = ()
+    entity_hint: str = "An entity of such a store has no properties."  # under a property that its entities do not have
+    changelog_properties: Mapping[str, str] = field(default_factory=dict)  # of an entity that is made for a changelog
+    has_keys: bool = False  # records have a key, by which they are replaced and deleted
+    exactly_once: bool = False  # a sink's transaction can hold where its reading stands, so nothing is written twice
+    creates_entities: bool = True
+    takes_copies: bool = True  # COPY FROM can write to it
+    connector: Connector | None = None  # jars that Spark needs
+    spark_settings: tuple[tuple[str, str], ...] = ()  # of the session, for what its jars do
+    settings: tuple[Row, ...] = ()  # of the server
+
+    def entity_property(self, key: str) -> EntityProperty | None:
+        return next((known for known in self.entity_properties if known.matches(key)), None)
+
+    def in_order(self, properties: Mapping[str, Any]) -> dict[str, Any]:
+        """An entity's properties in the order of the kind's own list; others come last."""
+        places = {known: at for at, known in enumerate(self.entity_properties)}
+
+        def place(key: str) -> int:
+            known = self.entity_property(key)
+            return len(places) if known is None else places[known]
+
+        return {key: properties[key] for key in sorted(properties, key=place)}
+
+
+@dataclass(frozen=True)
+class PlannedKind:
+    """A kind that statements may name already, and are told that there is none yet."""
+
+    name: str
+    entity_properties: tuple[EntityProperty, ...] = ()
+
+
+def check_entity_properties(
+    kind: StoreKind[Any],
+    given: Iterable[str],
+    known: Sequence[EntityProperty],
+    position: Callable[[str], int | None] = lambda key: None,
+) -> None:
+    """``known`` are those of all kinds. 22023 for one that the kind's entities do not have; 0A000 where its entities
+    have none at all and another kind's have it."""
+    names = {name for own in kind.entity_properties for name in (own.name, own.older_name)}
+    for key in given:
+        if key in names or kind.entity_property(key) is not None:
+            continue
+        if not kind.entity_properties and any(key == other.older_name or other.matches(key) for other in known):
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f'property "{key}" is not supported for a store of type {kind.name}',
+                hint=kind.entity_hint,
+                position=position(key),
+            )
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'property "{key}" is not known for an entity of a store of type {kind.name}',
+            hint=kind.entity_hint if kind.entity_properties else None,
+            position=position(key),
+        )

@@ -1,0 +1,70 @@
+"""Every SQL example of the documents, run against one real server; see docs_examples for how they are written."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.docs.examples import PAGES, ROOT, PageSession, blocks
+from tests.faults.live import LiveServer, temporary_server
+
+pytestmark = pytest.mark.spark
+
+RUN = [page for page in PAGES if blocks(page)]
+
+
+@pytest.fixture(scope="module")
+def docs_server() -> Iterator[LiveServer]:
+    with temporary_server() as live:
+        yield live.start()
+
+
+@pytest.fixture
+def empty_server(docs_server: LiveServer) -> Iterator[LiveServer]:
+    """Nothing of a page is left for the next one."""
+    yield docs_server
+    with docs_server.connect() as connection:
+        _drop_all(connection)
+    for folder in (docs_server.data / "files").iterdir():
+        shutil.rmtree(folder)
+
+
+def _drop_all(connection: psycopg.Connection[Any]) -> None:
+    """Streams with all that hangs on them, then databases, then topics and stores."""
+
+    def names(listing: str, column: int = 0) -> list[Any]:
+        return [row[column] for row in connection.execute(listing).fetchall()]
+
+    for database in names("LIST DATABASES"):
+        if database != "postgres":
+            connection.execute(f'DROP DATABASE "{database}" CASCADE')
+    for schema in names("LIST SCHEMAS", 1):
+        for stream in names(f'LIST RELATIONS IN SCHEMA "{schema}"', 2):
+            connection.execute(f'DROP RELATION IF EXISTS "{schema}"."{stream}" CASCADE')
+        if schema != "public":
+            connection.execute(f'DROP SCHEMA "{schema}" CASCADE')
+    for name, kind, *_ in connection.execute("LIST STORES").fetchall():
+        if kind == "KAFKA":
+            for topic in names(f'LIST ENTITIES IN STORE "{name}"'):
+                connection.execute(f'DROP ENTITY IF EXISTS "{topic}" IN STORE "{name}"')
+        connection.execute(f'DROP STORE "{name}"')
+
+
+def _page(page: Path) -> Any:
+    kafka = [pytest.mark.kafka] if any(block.kafka for block in blocks(page)) else []
+    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=kafka)
+
+
+@pytest.mark.parametrize("page", [_page(page) for page in RUN])
+def test_examples_of_a_page(page: Path, empty_server: LiveServer, request: pytest.FixtureRequest) -> None:
+    found = blocks(page)
+    broker = request.getfixturevalue("kafka_broker").bootstrap if any(block.kafka for block in found) else None
+    with empty_server.connect() as connection:
+        session = PageSession(connection, page, broker)
+        for block in found:
+            session.run(block)

@@ -1,0 +1,396 @@
+"""Rows that are kept finished say what DuckDB says, of the last committed state, or nothing."""
+
+from __future__ import annotations
+
+import gc
+import random
+import time
+import tracemalloc
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog.model import Column
+from mvserver import limits
+from mvserver.serving.api import Comparison
+from mvserver.views.finishing import layout_of
+from spark_sinks.duckdb.changes.outbox import Outbox
+from spark_sinks.duckdb.layout import ViewLayout
+from spark_sinks.duckdb.state.state import AppendState
+from tests.serving.kept import COLUMNS, MEMORY, SELECT, KeptView, declare, until
+from tests.serving.world import TYPES_ID, VISITS_ID, World
+from tests.streaming.states import target
+
+_POINT = "SELECT visits, total FROM visits WHERE site = $1 AND url = $2"
+_RANGE = "SELECT url, site, visits FROM visits WHERE site >= $1 AND site < $2"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path, finished_rows_memory=MEMORY)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def view(world: World) -> Iterator[KeptView]:
+    made = KeptView(world)
+    yield made
+    made.close()
+
+
+def _records(sites: Sequence[int | None], urls: Sequence[str | None], n: str = "1.25") -> list[dict[str, Any]]:
+    return [{"l": site, "k": url, "n": Decimal(n)} for site in sites for url in urls]
+
+
+# --- which queries ----------------------------------------------------------------------------------------------------
+_READS: list[tuple[str, tuple[str, ...] | None, list[tuple[Any, ...]]]] = [
+    (_POINT, ("visits", "total"), [(0, "=", None, 1), (1, "=", None, 2)]),
+    ("SELECT * FROM visits v WHERE 5 = v.site AND (url = 'a')", ("site", "url", "visits", "total"),
+     [(0, "=", 5, 0), (1, "=", "a", 0)]),
+    ("SELECT total AS x, v.* FROM visits v WHERE -5 < site", ("total", "site", "url", "visits", "total"),
+     [(0, ">", -5, 0)]),
+    ("SELECT visits FROM visits WHERE url BETWEEN 'a' AND $1", ("visits",),
+     [(1, ">=", "a", 0), (1, "<=", None, 1)]),
+    ("SELECT visits + 1 AS x FROM visits WHERE site = 1", None, []),
+    ("SELECT visits FROM visits WHERE site = 1 AND visits > 3", None, []),
+    ("SELECT visits FROM visits WHERE site = 1 OR site = 2", None, []),
+    ("SELECT visits FROM visits WHERE site <> 1 AND url = 'a'", None, []),
+    ("SELECT visits FROM visits WHERE site = 1 ORDER BY visits", None, []),
+    ("SELECT visits FROM visits WHERE site = 1 LIMIT 1", None, []),
+    ("SELECT DISTINCT visits FROM visits WHERE site = 1", None, []),
+    ("SELECT count(*) FROM visits WHERE site = 1", None, []),
+    ("SELECT visits FROM visits WHERE site = $1::numeric AND url = 'a'", None, []),
+    ("SELECT visits FROM visits WHERE site = 1.5 AND url = 'a'", None, []),
+    ("SELECT visits FROM visits WHERE lower(url) = 'a' AND site = 1", None, []),
+    ("SELECT visits FROM visits WHERE site = visits AND url = 'a'", None, []),
+    ("SELECT a.visits FROM visits a, visits b WHERE a.site = 1 AND a.url = 'a'", None, []),
+]  # fmt: skip
+
+
+def test_queries_of_columns_by_the_key_alone_can_be_answered(view: KeptView) -> None:
+    for text, columns, comparisons in _READS:
+        read = view.world.plan(text).key_read
+        if columns is None:
+            assert read is None, text
+            continue
+        assert read is not None, text
+        assert (read.view_id, read.key, read.columns) == (VISITS_ID, ("site", "url"), columns)
+        assert list(read.comparisons) == [Comparison(*each) for each in comparisons]
+
+
+def test_values_that_python_compares_in_another_way_go_to_duckdb(view: KeptView) -> None:
+    view.fed.feed(_records([1], ["a"]))
+    plan = view.keep(_POINT, (1, "a"))
+    assert view.found(plan, (1, "a")) == [(1, Decimal("1.25"))]
+    for value in (None, True, 1.0, Decimal(1), "1"):
+        assert view.found(plan, (value, "a")) is None
+    assert view.found(view.world.plan("SELECT visits FROM visits WHERE site = '1' AND url = 'a'")) is None
+
+
+@pytest.mark.parametrize(("column", "kind"), [("x", "DOUBLE"), ("t", "TIMESTAMP"), ("n", "DECIMAL(10, 2)")])
+def test_a_view_with_a_key_of_another_type_is_not_kept(world: World, column: str, kind: str) -> None:
+    sql = f"SELECT {column} AS site, count(*) AS visits FROM events GROUP BY {column}"
+    view = KeptView(world, sql, (Column("site", kind), Column("visits", "BIGINT")), ("site",))
+    view.fed.feed([{"x": 1.0, "n": Decimal(1)}])
+    plan = world.plan("SELECT visits FROM visits WHERE site = $1")
+    for _ in range(2 * limits.FINISHED_ROWS_ASKED_MIN):
+        assert view.found(plan, (1.0,)) is None
+    until(lambda: view.finished._refused)
+    assert not view.finished.status()
+    view.close()
+
+
+# --- equal to DuckDB --------------------------------------------------------------------------------------------------
+def test_random_look_ups_and_ranges_equal_the_view_between_commits(view: KeptView) -> None:
+    seed = time.time_ns() % 1_000_000
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    sites = [None, *range(-5, 60)]
+    urls = [None, "", "a", "A", "b", "é", "\uffff", "\U00010000", "a\u0301", "zz"]
+    texts = [
+        _POINT, _RANGE,
+        "SELECT * FROM visits WHERE site = $1",
+        "SELECT visits FROM visits WHERE site = $1 AND url > $2",
+        "SELECT site, total FROM visits WHERE url <= $2 AND url >= $3 AND site BETWEEN $1 AND $4",
+        "SELECT url FROM visits WHERE site > $1 AND site <= $2 AND url = $3",
+        "SELECT url FROM visits WHERE site = $1 AND url = $2 AND site = $3",
+        "SELECT visits FROM visits WHERE url < $1",
+    ]  # fmt: skip
+    kinds = {"site": lambda: chance.randrange(-8, 64), "url": lambda: chance.choice([u for u in urls if u is not None])}
+    view.fed.feed(_records([1], ["a"]))
+    plans = [view.world.plan(text) for text in texts]
+    answered = 0
+    for _ in range(12):
+        batch = [
+            {"l": chance.choice(sites), "k": chance.choice(urls), "n": Decimal(chance.randrange(100)) / 4}
+            for _ in range(chance.choice([0, 1, 30, 200]))
+        ]
+        view.fed.feed(batch, partial=chance.random() < 0.3)
+        view.keep(_POINT, (1, "a"))
+        for plan in plans:
+            assert plan.key_read is not None
+            parameters: list[Any] = [None] * len(plan.parameter_oids)
+            for comparison in plan.key_read.comparisons:
+                parameters[comparison.parameter - 1] = kinds[("site", "url")[comparison.column]]()
+            until(lambda plan=plan, parameters=parameters: not _misses_order(view, plan, parameters))
+            found = view.found(plan, parameters)
+            expected = view.of_duckdb(plan, parameters)
+            if found is not None:  # else the range was long before the other conditions
+                answered += 1
+                assert sorted(found, key=repr) == sorted(expected, key=repr), (plan.sql, parameters)
+    assert answered > 60
+
+
+def _misses_order(view: KeptView, plan: Any, parameters: Sequence[Any]) -> bool:
+    view.found(plan, parameters)
+    (kept,) = view.finished._kept.values()
+    return kept.view is None or kept.view.lacks_order or kept.view.token is None
+
+
+def test_a_long_range_goes_to_duckdb(view: KeptView) -> None:
+    view.fed.feed(_records(range(limits.FEW_ROWS_MAX + 1), ["a"]))
+    plan = view.keep(_RANGE, (0, limits.FEW_ROWS_MAX))
+    assert len(view.found(plan, (0, limits.FEW_ROWS_MAX)) or ()) == limits.FEW_ROWS_MAX
+    assert view.found(plan, (0, limits.FEW_ROWS_MAX + 1)) is None
+
+
+def test_one_key_column_is_enough(world: World) -> None:
+    view = KeptView(world, "SELECT k AS url, count(*) AS visits, max(i) AS top, avg(x) AS mean FROM events GROUP BY k",
+                    (Column("url", "VARCHAR"), Column("visits", "BIGINT"), Column("top", "INTEGER"),
+                     Column("mean", "DOUBLE")), ("url",))  # fmt: skip
+    view.fed.feed([{"k": "a", "i": 1, "x": 0.5}, {"k": None, "i": 2}, {"k": "b"}])
+    plan = view.keep("SELECT mean, top, visits FROM visits WHERE url = $1", ("a",))
+    between = view.keep("SELECT url FROM visits WHERE url >= $1", ("",))
+    view.fed.feed([{"k": "a", "i": 7, "x": 1.5}, {"k": "0"}])
+    assert view.ready(plan, ("a",)) == [(1.0, 7, 2)]
+    assert view.ready(plan, ("b",)) == [(None, None, 1)]
+    assert view.ready(plan, ("c",)) == []
+    assert view.ready(between, ("",)) == [("0",), ("a",), ("b",)]
+    assert view.ready(between, ("a\0",)) == [("b",)]
+    view.close()
+
+
+# --- nothing stale ----------------------------------------------------------------------------------------------------
+class _Spy:
+    """Between the writer and the kept rows: looks whether anybody could still read at the COMMIT."""
+
+    def __init__(self, view: KeptView, plan: Any) -> None:
+        self.view, self.plan = view, plan
+        self.in_use: list[bool] = []
+
+    def wants_keys(self, table: str) -> bool:
+        return self.view.finished.wants_keys(table)
+
+    def changing(self, changes: Any) -> None:
+        self.view.finished.changing(changes)
+        self.in_use.append(self.view.finished.knows(self.plan))
+
+    def changed(self) -> None:
+        self.in_use.append(self.view.finished.knows(self.plan))
+        self.view.finished.changed()
+
+
+def test_a_view_is_out_of_use_before_the_commit_that_changes_it(view: KeptView) -> None:
+    view.fed.feed(_records([1], ["a", "b"]))
+    plan = view.keep(_POINT, (1, "a"))
+    spy = view.writer.watch = _Spy(view, plan)
+    view.fed.feed(_records([1, 2], ["a"]))
+    assert spy.in_use == [False, False]
+    assert view.ready(plan, (1, "a")) == [(2, Decimal("2.50"))]
+    assert view.ready(plan, (2, "a")) == [(1, Decimal("1.25"))]
+    assert view.ready(plan, (1, "b")) == [(1, Decimal("1.25"))]
+
+
+def test_a_commit_that_fails_changes_nothing(view: KeptView) -> None:
+    view.fed.feed(_records([1], ["a"]))
+    plan = view.keep(_POINT, (1, "a"))
+
+    class Lost(Exception):
+        pass
+
+    class FailsAtCommit(_Spy):
+        def changing(self, changes: Any) -> None:
+            super().changing(changes)
+            raise Lost
+
+    view.writer.watch = FailsAtCommit(view, plan)
+    with pytest.raises(Lost):
+        view.fed.feed(_records([1], ["a"]))
+    view.finished.changed()
+    assert view.ready(plan, (1, "a")) == [(1, Decimal("1.25"))] == view.of_duckdb(plan, (1, "a"))
+
+
+def test_other_views_stay_in_use(view: KeptView) -> None:
+    view.fed.feed(_records([1], ["a"]))
+    plan = view.keep(_POINT, (1, "a"))
+    spy = view.writer.watch = _Spy(view, plan)
+    with view.writer.transaction() as ledger:
+        ledger.begin_generation("other", {"at": 0})
+    with view.writer.transaction():
+        state = AppendState("another_1", ("BIGINT",))
+        view.writer.create_state(state, ViewLayout("another", state.table, state.stored_columns, (), "SELECT 1 AS x"))
+    outbox = Outbox("q9", "another", "another_1", ("x",), (("x", "BIGINT"),))
+    with view.writer.transaction():
+        for statement in outbox.create_statements():
+            view.writer._cursor.execute(statement)
+    view.writer.forget_sent(outbox, 1)
+    assert all(spy.in_use)
+    assert len(spy.in_use) == 8
+    assert view.found(plan, (1, "a")) == [(1, Decimal("1.25"))]
+
+
+def _rebuild(view: KeptView) -> None:
+    anew = target(SELECT, 1)
+    with view.writer.transaction():
+        view.writer.drop_state(view.target.state.tables, None)
+        view.writer.create_state(anew.state, layout_of(anew))
+
+
+def _drop(view: KeptView) -> None:
+    with view.writer.transaction():
+        view.writer.drop_state(view.target.state.tables, VISITS_ID)
+
+
+def _replace_definition(view: KeptView) -> None:
+    with view.writer.transaction():
+        layout = layout_of(view.target)
+        view.writer.replace_view(replace(layout, query=layout.query.replace('AS "total"', '+ 1 AS "total"')))
+
+
+def _unknown_rows(view: KeptView) -> None:
+    view.writer._notes.begin()
+    view.writer._notes.rows(view.target.state.table)
+    view.finished.changing(view.writer._notes.taken)
+    view.finished.changed()
+
+
+@pytest.mark.parametrize("change", [_rebuild, _drop, _replace_definition, _unknown_rows])
+def test_whatever_else_changes_a_view_lets_its_rows_go(view: KeptView, change: Any) -> None:
+    view.fed.feed(_records([1], ["a"]))
+    plan = view.keep(_POINT, (1, "a"))
+    change(view)
+    assert view.found(plan, (1, "a")) is None
+    assert not view.finished.status()
+    assert view.finished._budget.taken == 0
+    for _ in range(2 * limits.FINISHED_ROWS_ASKED_MIN):  # nor are they read again at once
+        assert view.found(plan, (1, "a")) is None
+    assert not view.finished._requests
+
+
+def test_a_view_that_was_made_anew_is_kept_as_it_is_now(view: KeptView, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "FINISHED_ROWS_RETRY_S", 0.0)
+    view.fed.feed(_records([1], ["a"]))
+    plan = view.keep(_POINT, (1, "a"))
+    _rebuild(view)
+    view.fed.feed(_records([1], ["a"], "7"))
+    view.keep(_POINT, (1, "a"))
+    assert view.found(plan, (1, "a")) == [(1, Decimal(7))]
+
+
+def test_a_batch_of_many_keys_lets_the_rows_go(view: KeptView, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "FINISHED_ROWS_KEYS_MAX", 10)
+    view.fed.feed(_records([1], ["a"]))
+    plan = view.keep(_POINT, (1, "a"))
+    view.fed.feed(_records(range(11), ["a"]))
+    assert view.found(plan, (1, "a")) is None
+    assert not view.finished.status()
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+def test_a_view_that_is_too_large_is_not_kept_nor_tried_at_once(tmp_path: Path) -> None:
+    world = World(tmp_path, finished_rows_memory=40_000)
+    view = KeptView(world)
+    view.fed.feed(_records(range(250), ["a"]))  # fewer than the bytes that a row takes at least
+    plan = world.plan(_POINT)
+    for _ in range(limits.FINISHED_ROWS_ASKED_MIN):
+        assert view.found(plan, (1, "a")) is None
+    until(lambda: view.finished._refused)
+    for _ in range(2 * limits.FINISHED_ROWS_ASKED_MIN):
+        assert view.found(plan, (1, "a")) is None
+    assert not view.finished._requests
+    assert not view.finished.status()
+    assert view.finished._budget.taken == 0
+    view.close()
+    world.close()
+
+
+def test_a_view_that_grows_too_large_is_let_go(tmp_path: Path) -> None:
+    world = World(tmp_path, finished_rows_memory=40_000)
+    view = KeptView(world)
+    view.fed.feed(_records([1], ["a"]))
+    plan = view.keep(_POINT, (1, "a"))
+    view.fed.feed(_records(range(250), ["a"]))
+    until(lambda: not view.finished.status())
+    assert view.found(plan, (1, "a")) is None
+    assert view.finished._budget.taken == 0
+    view.close()
+    world.close()
+
+
+def test_what_is_counted_is_what_is_taken(view: KeptView) -> None:
+    records = [{"l": n // 5, "k": f"u{n % 5}", "n": Decimal(n) / 4} for n in range(20_000)]
+    view.fed.feed(records)
+    view.world.plan(_RANGE)
+    gc.collect()
+    tracemalloc.start()
+    view.keep(_RANGE, (1, 20))
+    gc.collect()
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    (status,) = view.finished.status()
+    assert status.answered == view.finished.answered > 0
+    assert (status.view_id, status.state, status.rows) == (VISITS_ID, "ready", 20_000)
+    assert 0.7 < taken / status.bytes < 1.1
+
+
+def test_rows_that_nobody_asks_for_are_let_go(view: KeptView, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mvserver.serving.fast import finished_rows
+
+    monkeypatch.setattr(finished_rows, "_LOOK_S", 0.02)
+    view.fed.feed(_records([1], ["a"]))
+    plan = view.keep(_POINT, (1, "a"))
+    monkeypatch.setattr(limits, "FINISHED_ROWS_IDLE_S", 0.05)
+    view.fed.feed(_records([1], ["a"]))  # wakes the thread, which looks at intervals then
+    until(lambda: not view.finished.status())
+    assert not view.finished.knows(plan)
+    assert view.finished._budget.taken == 0
+
+
+def test_without_memory_nothing_is_kept(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    view = KeptView(world)
+    view.fed.feed(_records([1], ["a"]))
+    plan = world.plan(_POINT)
+    for _ in range(3 * limits.FINISHED_ROWS_ASKED_MIN):
+        assert view.found(plan, (1, "a")) is None
+    assert view.finished._thread is None
+    assert not view.finished.status()
+    view.close()
+    world.close()
+
+
+def test_a_view_of_more_than_its_state_is_not_kept(view: KeptView) -> None:
+    """As one that shows closed windows only, by a watermark."""
+    view.fed.feed(_records([1], ["a"]))
+    with view.writer.transaction():
+        query = (
+            "SELECT k0 AS site, k1 AS url, n AS visits, m0 AS total "
+            f'FROM _state."{view.target.state.table}" WHERE (SELECT count(*) FROM _ledger.windows) = 0'
+        )
+        view.writer.replace_view(replace(layout_of(view.target), query=query, by_state_alone=False))
+    plan = view.world.plan(_POINT)
+    for _ in range(limits.FINISHED_ROWS_ASKED_MIN):
+        view.found(plan, (1, "a"))
+    until(lambda: view.finished._refused)
+    assert not view.finished.status()
+
+
+def test_a_view_without_a_key_is_none_of_these(world: World) -> None:
+    declare(world, COLUMNS, ())
+    assert world.plan("SELECT i8 FROM all_types WHERE i4 = 2").key_read is None
+    assert world.catalog.current.relations_by_id[TYPES_ID].key_columns == ()

@@ -1,0 +1,148 @@
+"""Both sides of a join in DuckDB, fed batch by batch through a file that outlives its writer."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from mvserver.dialect.errors.duck_errors import translate
+from mvserver.serving.engine.database import Database
+from spark_sinks.duckdb.batch_plans import BatchCommit, Move, TableMerge, ViewMerge
+from spark_sinks.duckdb.changes import logs
+from spark_sinks.duckdb.joins.join_sides import Batch, FeedState, FeedTables
+from spark_sinks.duckdb.ledger.ledger import LedgerEntry
+from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK, SEGMENT
+from spark_sinks.duckdb.writer import Writer
+
+END = 1_000_000  # an event time behind all others
+
+
+@dataclass(frozen=True)
+class Row:
+    """``t`` is None for a record without an event time."""
+
+    number: int
+    key: str | None
+    t: int | None
+    partition: str
+    deleted: bool = False
+
+
+@dataclass
+class World:
+    """Both sides' pipelines and a reader of the log, over a file that outlives its writer."""
+
+    folder: Path
+    join: FeedTables
+    read: list[tuple[Any, Any]] = field(default_factory=list)
+    batches: Counter[int] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.open()
+        with self.writer.transaction() as ledger:
+            for statement in self.join.create_statements():
+                self.writer.execute(statement)
+            for side in (0, 1):
+                ledger.begin_generation(f"p{side}", {"n": 0})
+                ledger.add_subscriber(f"q/{side}", 1, f"p{side}", {"n": 0})
+            ledger.begin_generation("log", {"seq": 0})
+            ledger.add_subscriber("q", 1, "log", {"seq": 0})
+
+    def open(self) -> None:
+        self.database = Database.open(self.folder / "views.duckdb")
+        self.writer = Writer(self.database.cursor, translate)
+
+    def restart(self) -> None:
+        self.writer.close()
+        self.database.close()
+        self.open()
+
+    def commit(self, side: int, rows: Sequence[Row]) -> None:
+        number = self.batches[side]
+        feed = FeedState(self.join, side)
+        statements = self.join.feed_statements(side, Batch("mv_batch", "f", "p", ("k", "n", "t", "r"), "q"))
+        merge = ViewMerge(f"q/{side}", feed, statements=tuple(statements))
+        entry = LedgerEntry(f"p{side}", 1, number, {"n": number}, {"n": number + 1}, len(rows))
+        batch = BatchCommit(
+            entry, (TableMerge(table_of(rows), (merge,)),), moves=(Move((f"q/{side}",), {"n": number + 1}),)
+        )
+        assert self.writer.commit(batch)
+        assert not self.writer.commit(batch), "the same batch again is skipped"
+        self.batches[side] += 1
+
+    def take(self) -> None:
+        """The reader reads all there is, and its position lets the next batch trim the log."""
+        with self.database.cursor() as cursor:
+            cursor.execute("SET TimeZone = 'UTC'")
+            first, end = cursor.execute(logs.bounds_query(self.join.log)).fetchall()[0]
+            done = self.position
+            assert first <= done
+            rows = cursor.execute(logs.read_query(self.join.log, ("l", "r", "t")), [done, end]).fetchall()
+        assert [int(row[0]) for row in rows] == list(range(done, end)), "numbers have no gaps"
+        self.read += [(row[2], row[3]) for row in rows]
+        with self.writer.transaction() as ledger:
+            ledger.move_subscribers(["q"], {"seq": end})
+
+    @property
+    def position(self) -> int:
+        return next(int(row.position["seq"]) for row in self.writer.ledger_subscribers() if row.query_id == "q")
+
+    def count(self, table: str) -> int:
+        with self.database.cursor() as cursor:
+            return int(cursor.execute(f'SELECT count(*) FROM "_state"."{table}"').fetchall()[0][0])
+
+
+def table_of(rows: Sequence[Row]) -> pa.Table:
+    return pa.table(
+        {
+            "f": [True] * len(rows),
+            "p": [not row.deleted for row in rows],
+            "k": pa.array([row.key for row in rows], pa.string()),
+            "n": pa.array([row.number for row in rows], pa.int64()),
+            "t": pa.array([row.t for row in rows], pa.int64()),
+            "r": pa.array([dt.datetime(2024, 1, 1, tzinfo=dt.UTC)] * len(rows), pa.timestamp("us", "UTC")),
+            PARTITION: [row.partition for row in rows],
+            SEGMENT: [row.partition for row in rows],
+            RANK: pa.array([int(row.partition) for row in rows], pa.int64()),
+            PLACE: pa.array([row.number for row in rows], pa.int64()),
+        }
+    )
+
+
+def stream(chance: random.Random, count: int, partitions: int, start: int) -> list[Row]:
+    """A first record of each partition, then random ones that are up to some intervals late."""
+    rows = [Row(start + p, None, 0, str(p)) for p in range(partitions)]
+    now = 0
+    for number in range(start + partitions, start + partitions + count):
+        now += chance.choice((0, 0, 1, 2, 5))
+        t = None if chance.random() < 0.03 else max(0, now - chance.choice((0, 0, 0, 1, 3, 9, 15, 40)))
+        key = None if chance.random() < 0.05 else chance.choice("abc")
+        rows.append(Row(number, key, t, str(chance.randrange(partitions))))
+    return rows + [Row(start + partitions + count + p, None, END, str(p)) for p in range(partitions)]
+
+
+def marks(rows: Sequence[Row], delay: int) -> list[float]:
+    greatest: dict[str, int] = {}
+    found: list[float] = []
+    for row in rows:
+        found.append(greatest.get(row.partition, float("-inf")) - delay)
+        if row.t is not None:
+            greatest[row.partition] = max(greatest.get(row.partition, row.t), row.t)
+    return found
+
+
+def cut(chance: random.Random, rows: Sequence[Row], partitions: int) -> list[list[Row]]:
+    """The first batch has the first record of each partition."""
+    batches, at = [list(rows[:partitions])], partitions
+    while at < len(rows):
+        size = chance.choice((1, 2, 5, 30))
+        batches.append(list(rows[at : at + size]))
+        at += size
+    return batches

@@ -1,0 +1,161 @@
+"""What ends a query in the transaction of a batch: an expression over closed windows that fails when a watermark shows
+them, and it alone; a disk that is full ends none, and a query that is taken away is in no batch any more."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from mvserver import limits
+from mvserver.errors import SqlError
+from mvserver.streaming.pipeline.idleness import Idleness
+from mvserver.streaming.push.push_states import pushed
+from tests.streaming.test_windows import tumble
+from tests.streaming.windows import Event, WindowedView, World, target
+
+S = 1000
+GOOD = WindowedView("TUMBLE(events, SIZE 10 SECONDS)", tumble(10 * S), final=True)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """A push query whose division fails where a window's values come to 0, and a view beside it."""
+    idle = GOOD.sql.replace("'watermark", "'source.idle.timeout.millis' = 5000, 'watermark")
+    failing = idle.replace("sum(v) AS s", "10 / sum(v) AS s")
+    assert failing != idle != GOOD.sql
+    world = World(None, tmp_path, [pushed(target(failing, 0)), target(idle, 1)], 2)
+    yield world
+    world.close()
+
+
+def feed(world: World, *events: Event) -> None:
+    world.feed_evaluated(events, [GOOD, GOOD])
+
+
+def outbox(world: World) -> list[int]:
+    with world.database.cursor() as cursor:
+        return [
+            row[0]
+            for row in cursor.execute(f'SELECT c5 FROM "_state"."{world.targets[0].state.table}_outbox"').fetchall()
+        ]
+
+
+def test_when_a_batch_closes_the_window(world: World) -> None:
+    feed(world, Event(0, 0, "a", 5, 1 * S), Event(1, 0, "a", 5, 2 * S), Event(0, 1, "b", 0, 12 * S))
+    feed(world, Event(0, 2, "b", 0, 30 * S), Event(1, 1, "b", 0, 11 * S))
+    assert outbox(world) == [1]
+    world.failing = frozenset({"q0"})
+    feed(world, Event(1, 2, "a", 1, 21 * S))  # shows the window of b
+    assert world.running.subscribers["q0"].failure == "22012: division by zero"
+    assert world.running.error is None
+    feed(world, Event(1, 3, "a", 1, 40 * S))
+    assert [row[:4] for row in world.rows(1)] == [
+        (0, 10 * S, "a", 2),
+        (10 * S, 20 * S, "b", 2),
+        (20 * S, 30 * S, "a", 1),
+    ]
+    assert outbox(world) == [1]
+
+
+def test_when_a_partition_becomes_idle(world: World) -> None:
+    now = [0.0]
+    for subscriber in world.running.all():
+        subscriber.idleness = Idleness(5.0, lambda: now[0])
+    feed(world, Event(0, 0, "a", 0, 1 * S), Event(0, 1, "a", 0, 30 * S))
+    world.running.latest, now[0] = {"0": 2, "1": 0}, 6.0
+    assert world.idle() == ["q1"]
+    assert world.running.subscribers["q0"].failure == "22012: division by zero"
+    assert [row[:4] for row in world.rows(1)] == [(0, 10 * S, "a", 1)]
+    assert (world.idle(), outbox(world)) == ([], [])
+
+
+def test_a_disk_that_cannot_be_written_ends_no_query(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    merge, full = world.writer._merge_view, [True]
+
+    def merge_view(view: Any) -> None:
+        if full[0]:
+            raise duckdb.IOException("IO Error: Could not write file: No space left on device")
+        merge(view)
+
+    monkeypatch.setattr(world.writer, "_merge_view", merge_view)
+    events = (Event(0, 0, "a", 5, 1 * S), Event(1, 0, "a", 5, 2 * S))
+    with pytest.raises(SqlError, match="58030"):
+        feed(world, *events)
+    assert [each.failure for each in world.running.all()] == [None, None]
+    full[0] = False
+    feed(world, *events)
+    feed(world, Event(0, 1, "a", 5, 30 * S), Event(1, 1, "a", 5, 31 * S))
+    assert [row[:4] for row in world.rows(1)] == [(0, 10 * S, "a", 2)]
+
+
+def test_a_reader_that_takes_all_memory_ends_no_query(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch is tried again. A view that never gets through is too large itself, and fails alone."""
+    merge, failing = world.writer._merge_view, [limits.MERGES_OUT_OF_MEMORY_MAX - 1]
+
+    def merge_view(view: Any) -> None:
+        if failing[0] and view.query_id == "q0":
+            failing[0] -= 1
+            raise duckdb.OutOfMemoryException("Out of Memory Error: Failed to allocate block of 16777216 bytes")
+        merge(view)
+
+    monkeypatch.setattr(world.writer, "_merge_view", merge_view)
+    events = (Event(0, 0, "a", 5, 1 * S), Event(1, 0, "a", 5, 2 * S))
+    while failing[0]:
+        with pytest.raises(SqlError, match="53200"):
+            feed(world, *events)
+    feed(world, *events)
+    assert [each.failure for each in world.running.all()] == [None, None]
+    failing[0] = limits.MERGES_OUT_OF_MEMORY_MAX
+    more = (Event(0, 1, "a", 5, 30 * S), Event(1, 1, "a", 5, 31 * S))
+    while failing[0] > 1:
+        with pytest.raises(SqlError, match="53200"):
+            feed(world, *more)
+    world.failing = frozenset({"q0"})
+    feed(world, *more)
+    assert (world.running.subscribers["q0"].failure or "").startswith("53200")
+    assert [row[:4] for row in world.rows(1)] == [(0, 10 * S, "a", 2)]
+
+
+def test_a_query_that_is_made_anew_meanwhile_stands_where_it_was_made(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As REFRESH does it: between the choice of those who take part and their transaction nobody comes in."""
+    choose = world.committer._commit_of
+    anew = {"0": 0, "1": 0}
+
+    def make_anew() -> None:
+        world.running.subscribers.pop("q1")
+        with world.writer.transaction() as ledger:
+            ledger.add_subscriber("q1", 2, "p", anew)
+
+    other = threading.Thread(target=make_anew)
+
+    def chosen(work: Any) -> Any:
+        found = choose(work)
+        other.start()
+        other.join(0.5)
+        return found
+
+    monkeypatch.setattr(world.committer, "_commit_of", chosen)
+    feed(world, Event(0, 0, "a", 5, 1 * S), Event(1, 0, "a", 5, 2 * S))
+    other.join()
+    rows = {row.query_id: (row.version, row.position) for row in world.writer.ledger_subscribers()}
+    assert rows == {"q0": (1, {"0": 1, "1": 1}), "q1": (2, anew)}
+
+
+def test_the_failure_of_a_query_that_was_taken_away_is_not_its_successors(world: World) -> None:
+    old = world.running.subscribers.pop("q1")
+    world.running.subscribers["q1"] = dataclasses.replace(old, version=2)
+    for number, query_id in enumerate(("q1", "q0")):
+        failed = (old, world.running.subscribers["q0"])[number]
+        world.running.fail(failed, SqlError("22012", f"division by zero in {query_id}"))
+    assert {row.query_id: row.failure for row in world.writer.ledger_subscribers()} == {
+        "q0": "22012: division by zero in q0",
+        "q1": None,
+    }

@@ -1,0 +1,169 @@
+"""The interval join in DuckDB: random rows in random batches and restarts, against a rule that knows no batches."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_sinks.duckdb.batch_plans import BatchCommit, Move, TableMerge, ViewMerge
+from spark_sinks.duckdb.changes.logs import Log
+from spark_sinks.duckdb.joins import join_sides
+from spark_sinks.duckdb.joins.interval_joins import IntervalTables
+from spark_sinks.duckdb.joins.join_sides import Batch, FeedState, Side
+from spark_sinks.duckdb.ledger.ledger import LedgerEntry
+from tests.streaming.joins import END, Row, World, cut, marks, stream, table_of
+
+WITHIN = 10
+EPOCH = dt.datetime(1970, 1, 1)
+
+
+def tables(kind: str, *, delay: int = 0, residual: str | None = None, idle_us: int | None = None) -> IntervalTables:
+    log = Log("v_1_join_log", ("BIGINT", "BIGINT", "TIMESTAMPTZ"), "log")
+    left = Side("v_1_join_left", ("VARCHAR",), ("BIGINT",), kind != "INNER", delay, idle_us)
+    right = Side("v_1_join_right", ("VARCHAR",), ("BIGINT",), kind == "FULL", delay, idle_us)
+    return IntervalTables(left, right, "v_1_join_marks", log, WITHIN, residual)
+
+
+def expected(left: Sequence[Row], right: Sequence[Row], kind: str, delay: int) -> Counter[tuple[Any, Any]]:
+    """Two rows meet where neither came after the other one's time plus the interval was passed in its partition."""
+    before = {id(row): mark for rows in (left, right) for row, mark in zip(rows, marks(rows, delay), strict=True)}
+    found: Counter[tuple[Any, Any]] = Counter()
+    met: set[int] = set()
+    for one in left:
+        for other in right:
+            if one.key is None or one.key != other.key or one.t is None or other.t is None:
+                continue
+            if abs(one.t - other.t) > WITHIN:
+                continue
+            if before[id(one)] <= other.t + WITHIN and before[id(other)] <= one.t + WITHIN:
+                found[(one.number, other.number)] += 1
+                met |= {id(one), id(other)}
+    if kind != "INNER":
+        found.update((row.number, None) for row in left if id(row) not in met and row.t != END)
+    if kind == "FULL":
+        found.update((None, row.number) for row in right if id(row) not in met and row.t != END)
+    return found
+
+
+def too_late(rows: Sequence[Row], delay: int) -> list[Row]:
+    """Those whose partition had passed all that they might have met, and by the time that these waited."""
+    return [
+        row
+        for row, mark in zip(rows, marks(rows, delay), strict=True)
+        if row.key is not None and row.t is not None and row.t + 2 * WITHIN < mark
+    ]
+
+
+def test_a_row_that_can_meet_nobody_any_more_is_late(tmp_path: Path) -> None:
+    world = World(tmp_path, tables("LEFT", delay=5))
+    world.commit(0, [Row(1, "a", 100, "0"), Row(2, "a", 75, "0"), Row(3, "a", 74, "0"), Row(4, None, 10, "0")])
+    world.commit(0, [Row(5, "a", 0, "1"), Row(6, "a", 1, "0")])
+    rows = sorted((row[0], *(each for each in row[1:6])) for row in world.writer.late_rows())
+    bounds = [(row[1], row[2], row[5]) for row in rows]
+    assert bounds == [("0:3", 74, 95), ("0:6", 1, 95)], "partition 1 was at its beginning, and a NULL meets nobody"
+    assert [(row[3], row[4]) for row in rows] == [
+        (EPOCH + dt.timedelta(microseconds=t - WITHIN), EPOCH + dt.timedelta(microseconds=t + WITHIN)) for t in (74, 1)
+    ]
+    assert world.writer.window_progress() == {"q": (None, 2)}
+    with world.writer.transaction() as ledger:
+        ledger.drop_subscriber("q")
+    assert world.writer.late_rows() == []
+
+
+@pytest.mark.parametrize("kind", ["INNER", "LEFT", "FULL"])
+def test_pairs_do_not_depend_on_batches(kind: str, tmp_path: Path) -> None:
+    seed = int(os.environ.get("JOIN_SEED", random.randrange(10**6)))
+    print(f"JOIN_SEED={seed}")
+    chance = random.Random(f"{seed} {kind}")
+    for round_ in range(int(os.environ.get("JOIN_ROUNDS", "1"))):
+        partitions, delay = chance.choice((1, 3)), chance.choice((0, 4))
+        left = stream(chance, 45, partitions, 0)
+        right = stream(chance, 45, partitions, 10_000)
+        folder = tmp_path / str(round_)
+        folder.mkdir()
+        world = World(folder, tables(kind, delay=delay))
+        queues = [cut(chance, left, partitions), cut(chance, right, partitions)]
+        if chance.random() < 0.3:  # one side runs far ahead
+            order = [0] * len(queues[0]) + [1] * len(queues[1])
+        else:
+            order = chance.sample([0] * len(queues[0]) + [1] * len(queues[1]), len(queues[0]) + len(queues[1]))
+        for side in order:
+            world.commit(side, queues[side].pop(0))
+            if chance.random() < 0.3:
+                world.take()
+            if chance.random() < 0.05:
+                world.restart()
+        world.take()
+        ends = {row.number for row in (*left, *right) if row.t == END}
+        found = Counter(pair for pair in world.read if not ends & set(pair))
+        wanted = expected(left, right, kind, delay)
+        wanted = Counter({pair: n for pair, n in wanted.items() if not ends & set(pair)})
+        assert found == wanted, (list((found - wanted).items())[:5], list((wanted - found).items())[:5])
+        assert world.count("v_1_join_left") == world.count("v_1_join_right") == 0, "nobody waits any more"
+        late = sorted(row[1] for row in world.writer.late_rows())
+        assert late == sorted(
+            f"{row.partition}:{row.number}" for row in (*too_late(left, delay), *too_late(right, delay))
+        )
+        assert world.writer.window_progress().get("q", (None, 0)) == (None, len(late))
+        world.writer.close()
+        world.database.close()
+
+
+def test_buffers_and_log_are_trimmed(tmp_path: Path) -> None:
+    world = World(tmp_path, tables("INNER"))
+    for step in range(20):
+        world.commit(0, [Row(step, "a", step * 5, "0")])
+        world.commit(1, [Row(1000 + step, "a", step * 5, "0")])
+        world.take()
+    assert world.count("v_1_join_left") <= 4
+    assert world.count("v_1_join_log") <= 5
+    assert len(world.read) == 20 + 19 * 2 + 18 * 2  # at 0, 5 and 10 apart
+
+
+def test_residual_of_an_outer_join_decides_what_matches(tmp_path: Path) -> None:
+    world = World(tmp_path, tables("LEFT", residual="({l}.v0 + 1000 = {r}.v0)"))
+    world.commit(0, [Row(1, "a", 0, "0"), Row(2, "a", 0, "0")])
+    world.commit(1, [Row(1001, "a", 5, "0"), Row(1003, "a", 5, "0"), Row(2009, "z", 100, "0")])
+    world.take()
+    assert sorted(world.read, key=str) == [(1, 1001), (2, None)]
+
+
+def test_an_idle_side_does_not_hold_rows_back(tmp_path: Path) -> None:
+    join = tables("LEFT", idle_us=600_000_000)
+    world = World(tmp_path, join)
+    world.commit(0, [Row(1, "a", 0, "0"), Row(2, "b", 50, "0")])
+    assert not world.writer.answers(join_sides.begins_idling(join, 1, time.time())), "not for long enough"
+    later = time.time() + 700
+    assert world.writer.answers(join_sides.begins_idling(join, 1, later))
+    with world.writer.transaction():
+        for statement in (join_sides.idle_statement(join, 1, later), *join.close_statements()):
+            world.writer.execute(statement)
+    world.take()
+    assert world.read == [(1, None)], "as far as the other side is"
+    world.commit(1, [Row(1001, "b", 45, "0")])
+    world.take()
+    assert world.read == [(1, None), (2, 1001)], "a record wakes it"
+
+
+def test_self_join_in_one_transaction(tmp_path: Path) -> None:
+    """Both sides take the same records in: every pair once, each row with itself too."""
+    world = World(tmp_path, tables("INNER"))
+    rows = [Row(1, "a", 0, "0"), Row(2, "a", 5, "0")]
+    merges = []
+    for side in (0, 1):
+        feed = FeedState(world.join, side)
+        statements = world.join.feed_statements(side, Batch("mv_batch", "f", "p", ("k", "n", "t", "r"), "q"))
+        merges.append(ViewMerge(f"q/{side}", feed, statements=tuple(statements)))
+    moves = (Move(("q/0", "q/1"), {"n": 1}),)
+    entry = LedgerEntry("p0", 1, 0, {"n": 0}, {"n": 1}, 2)
+    assert world.writer.commit(BatchCommit(entry, (TableMerge(table_of(rows), tuple(merges)),), moves=moves))
+    world.take()
+    assert sorted(world.read) == [(1, 1), (1, 2), (2, 1), (2, 2)]

@@ -1,0 +1,124 @@
+"""The temporal join in DuckDB: random rows and versions in random batches, against a rule that knows no batches."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_sinks.duckdb.changes.logs import Log
+from spark_sinks.duckdb.joins import join_sides
+from spark_sinks.duckdb.joins.join_sides import Side
+from spark_sinks.duckdb.joins.temporal_joins import TemporalTables
+from tests.streaming.joins import END, Row, World, cut, marks
+
+KEPT = 20
+NEVER = float("-inf")
+
+
+def tables(kind: str, *, delay: int = 0, residual: str | None = None) -> TemporalTables:
+    log = Log("v_1_join_log", ("BIGINT", "BIGINT", "TIMESTAMPTZ"), "log")
+    left = Side("v_1_join_left", ("VARCHAR",), ("BIGINT",), kind == "LEFT")
+    right = Side("v_1_join_right", ("VARCHAR",), ("BIGINT",), False, delay, 1_000_000)
+    return TemporalTables(left, right, "v_1_join_marks", log, KEPT, residual)
+
+
+def stream(chance: random.Random, count: int, partitions: int, start: int, *, versions: bool) -> list[Row]:
+    """Records that are up to some times late; those of a changelog have the partition of their key."""
+    rows = [Row(start + p, None, 0, str(p)) for p in range(partitions)]
+    now = 0
+    for number in range(start + partitions, start + partitions + count):
+        now += chance.choice((0, 1, 2, 5))
+        t = None if chance.random() < 0.03 else max(0, now - chance.choice((0, 0, 0, 1, 3, 9, 45)))
+        key = None if chance.random() < 0.05 else chance.choice("abcd")
+        partition = ord(key or "a") % partitions if versions else chance.randrange(partitions)
+        rows.append(Row(number, key, t, str(partition), versions and chance.random() < 0.15))
+    return rows + [Row(start + partitions + count + p, None, END, str(p)) for p in range(partitions)]
+
+
+def expected(left: Sequence[Row], right: Sequence[Row], kind: str, delay: int) -> Counter[tuple[Any, Any]]:
+    versions = []
+    for number, (row, mark) in enumerate(zip(right, marks(right, delay), strict=True)):
+        time_ = row.t if row.t is not None else mark + delay
+        versions.append((time_, number, max(time_, mark), row))
+    found: Counter[tuple[Any, Any]] = Counter()
+    for row, mark in zip(left, marks(left, 0), strict=True):
+        met = None
+        if row.key is not None and row.t is not None:
+            seen = max(row.t, mark - KEPT)
+            valid = [v for v in versions if v[3].key == row.key and v[2] <= seen]
+            latest = max(valid, key=lambda v: v[:2], default=None)
+            met = None if latest is None or latest[3].deleted else latest[3].number
+        if met is not None or kind == "LEFT":
+            found[(row.number, met)] += 1
+    return found
+
+
+@pytest.mark.parametrize("kind", ["INNER", "LEFT"])
+def test_versions_do_not_depend_on_batches(kind: str, tmp_path: Path) -> None:
+    seed = int(os.environ.get("JOIN_SEED", random.randrange(10**6)))
+    print(f"JOIN_SEED={seed}")
+    chance = random.Random(f"{seed} {kind}")
+    for round_ in range(int(os.environ.get("JOIN_ROUNDS", "1"))):
+        partitions, delay = chance.choice((1, 2)), chance.choice((0, 4))
+        left = stream(chance, 45, partitions, 0, versions=False)
+        right = stream(chance, 45, partitions, 10_000, versions=True)
+        folder = tmp_path / str(round_)
+        folder.mkdir()
+        world = World(folder, tables(kind, delay=delay))
+        queues = [cut(chance, left, partitions), cut(chance, right, partitions)]
+        order = [0] * len(queues[0]) + [1] * len(queues[1])
+        if chance.random() < 0.7:  # else the stream runs far ahead
+            chance.shuffle(order)
+        for side in order:
+            world.commit(side, queues[side].pop(0))
+            if chance.random() < 0.3:
+                world.take()
+            if chance.random() < 0.05:
+                world.restart()
+        world.take()
+        ends = {row.number for row in left if row.t == END}
+        found = Counter(pair for pair in world.read if pair[0] not in ends)
+        wanted = Counter({p: n for p, n in expected(left, right, kind, delay).items() if p[0] not in ends})
+        assert found == wanted, (list((found - wanted).items())[:5], list((wanted - found).items())[:5])
+        world.writer.close()
+        world.database.close()
+
+
+def test_versions_that_nobody_can_see_go(tmp_path: Path) -> None:
+    world = World(tmp_path, tables("INNER"))
+    for step in range(20):
+        world.commit(1, [Row(1000 + step, "a", step * 10, "0")])
+        world.commit(0, [Row(step, "a", step * 10, "0")])
+    assert world.count("v_1_join_right") <= 6
+    assert world.count("v_1_join_left") == 1, "the last row waits for the changelog to pass its time"
+
+
+def test_an_idle_changelog_lets_all_rows_go(tmp_path: Path) -> None:
+    join = tables("LEFT")
+    world = World(tmp_path, join)
+    world.commit(0, [Row(1, "a", 100, "0"), Row(2, "b", 200, "0")])
+    world.commit(1, [Row(1001, "a", 50, "0")])
+    world.take()
+    assert world.read == []
+    later = time.time() + 2
+    assert world.writer.answers(join_sides.begins_idling(join, 1, later))
+    with world.writer.transaction():
+        for statement in (join_sides.idle_statement(join, 1, later), *join.close_statements()):
+            world.writer.execute(statement)
+    world.take()
+    assert sorted(world.read) == [(1, 1001), (2, None)]
+
+
+def test_a_condition_of_a_left_join_decides_what_matches(tmp_path: Path) -> None:
+    world = World(tmp_path, tables("LEFT", residual="({l}.v0 + 1000 = {r}.v0)"))
+    world.commit(1, [Row(1001, "a", 0, "0"), Row(1002, "b", 0, "0"), Row(1003, None, END, "0")])
+    world.commit(0, [Row(1, "a", 10, "0"), Row(7, "b", 10, "0")])
+    world.take()
+    assert sorted(world.read, key=str) == [(1, 1001), (7, None)]
