@@ -101,7 +101,8 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         "_lower_bound(i) AS CASE WHEN i < 1 THEN 1 ELSE i END",
         "_upper_bound(i) AS CASE WHEN i < 1 THEN 0 ELSE i END",
         "_array_cat(a, b) AS CASE WHEN a IS NOT NULL OR b IS NOT NULL THEN list_concat(a, b) END",
-        "_array_contains(a, b) AS list_has_all(a, b) AND list_count(b) = len(b)",
+        "_array_contains(a, b) AS CASE WHEN a IS NOT NULL AND b IS NOT NULL "
+        "THEN list_has_all(a, b) AND list_count(b) = len(b) END",
         # --- items of arrays -----------------------------------------------------------------------------------------
         "_bool_items(a) AS list_transform(a, lambda e: {system}.fn._bool_out(e))",
         "_float8_items(a) AS list_transform(a, lambda e: {system}.fn._float8_out(e))",

@@ -352,6 +352,11 @@ MACROS: tuple[str, ...] = tuple(
             WHEN lower(trim(s)) IN ('t', 'tr', 'tru', 'true', 'y', 'ye', 'yes', 'on', '1') THEN true
             WHEN lower(trim(s)) IN ('f', 'fa', 'fal', 'fals', 'false', 'n', 'no', 'of', 'off', '0') THEN false
             WHEN s IS NOT NULL THEN error('invalid input syntax for type boolean: "' || s || '"') END""",
+        *(
+            f"""_{name}_in(s) AS CASE WHEN isinf(TRY_CAST(s AS {kind})) AND regexp_matches(s, '[0-9]')
+                THEN error('"' || s || '" is out of range for type {shown}') ELSE s END"""
+            for name, kind, shown in (("float8", "DOUBLE", "double precision"), ("float4", "FLOAT", "real"))
+        ),
         # DuckDB reads NaN, Infinity and a comma behind the last item
         r"""_json_in(s) AS CASE WHEN regexp_matches(s, '(?i)nan|inf|,\s*[\]}]') AND regexp_matches(
                 regexp_replace(s, '"(?:[^"\\]|\\.)*"', '""', 'g'), '(?i)nan|inf|,\s*[\]}]')

@@ -67,7 +67,7 @@ _POOLS: Mapping[str, Sequence[str]] = {
 _NOT_CALLED = frozenset({
     "random", "pg_sleep", "gen_random_uuid", "uuid_generate_v4", "now", "clock_timestamp", "statement_timestamp",
     "transaction_timestamp", "timeofday", "version", "current_setting", "set_config", "age", "current_database",
-    "current_query", "txid_current", "row_security_active",
+    "current_query", "txid_current", "row_security_active", "current_schemas",
 })  # fmt: skip
 """Their answers are the server's own, or those of another moment. ``age`` has forms below."""
 

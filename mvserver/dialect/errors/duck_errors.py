@@ -328,6 +328,10 @@ _RULES: tuple[_Rule, ...] = (
         lambda m: SqlError(sqlstates.ARRAY_SUBSCRIPT_ERROR, m["text"]),
     ),
     _rule(r"requested length too large", lambda _: too_large(limits.REPEATED_TEXT_BYTES_MAX)),
+    _rule(
+        r"(?P<text>\".*\" is out of range for type (?:double precision|real))",
+        lambda m: SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, m["text"]),
+    ),
     _rule(r"input is out of range", lambda _: SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "input is out of range")),
     _rule(
         r"(?P<text>count must be greater than zero|operand, lower bound, and upper bound cannot be NaN|"

@@ -62,8 +62,7 @@ def _call_of(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
     if isinstance(node, exp.Trim) and node.expression is not None:
         return _TRIMMED[(node.args.get("position") or "").upper()], [node.this, node.expression]
     if isinstance(node, exp.GroupConcat):
-        first = node.this.this if isinstance(node.this, exp.Order | exp.Distinct) else node.this
-        return "string_agg", [first]
+        return "string_agg", [_first(node)]
     if isinstance(node, exp.Anonymous):
         if node.name in _MADE:
             return _MADE[node.name], list(node.expressions)
@@ -84,11 +83,24 @@ def _bytes(node: exp.Expr) -> exp.Expr:
     return node.copy()
 
 
+def joined(node: exp.GroupConcat, type_of: TypeOf) -> exp.Expr | None:
+    """``string_agg`` of bytes, which DuckDB would join as texts; None for one of texts."""
+    return _joined(node) if type_of(_first(node)) == _BYTES else None
+
+
+def _first(node: exp.Expr) -> exp.Expr:
+    """What is joined, without its ORDER BY and DISTINCT."""
+    found: exp.Expr = node.this
+    while isinstance(found, exp.Order | exp.Distinct):
+        found = found.expressions[0] if isinstance(found, exp.Distinct) else found.this
+    return found
+
+
 def _joined(node: exp.Expr) -> exp.Expr:
     """``string_agg(bytea, bytea)``: the digits are joined, in the call's own order, by a separator that is constant."""
     whole = node.copy()
-    order = whole.this if isinstance(whole.this, exp.Order | exp.Distinct) else whole
-    order.this.replace(exp.Anonymous(this="hex", expressions=[order.this.copy()]))
+    first = _first(whole)
+    first.replace(exp.Anonymous(this="hex", expressions=[first.copy()]))
     separator = whole.args.get("separator")
     constant = None if separator is None else separator.find(exp.Literal)
     if separator is not None and constant is not None:

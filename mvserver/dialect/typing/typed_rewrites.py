@@ -41,7 +41,10 @@ _TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_S", "TIMES
 
 _TEXT_TARGETS = (exp.DType.TEXT, exp.DType.VARCHAR)
 _INTEGER_TARGETS = {exp.DType.SMALLINT: "smallint", exp.DType.INT: "integer", exp.DType.BIGINT: "bigint"}
-_READ = {exp.DType.BOOLEAN: "_boolean_in", exp.DType.JSON: "_json_in"}
+_READ = {
+    exp.DType.BOOLEAN: "_boolean_in", exp.DType.JSON: "_json_in", exp.DType.DOUBLE: "_float8_in",
+    exp.DType.FLOAT: "_float4_in",
+}  # fmt: skip
 """Macros that read a text strictly, by the type."""
 _CLOCKS = (exp.DType.TIME, exp.DType.INTERVAL)
 _TEXT_OF: dict[str, str] = {
@@ -132,7 +135,7 @@ class TypedRewriting:
             return self._cast(node)
         if argument_rules.concerns(node):
             argument_rules.check(node, self._type)
-            return None
+            return binary_functions.joined(node, self._type) if isinstance(node, exp.GroupConcat) else None
         if operand_types.concerns(node):
             return operand_types.rewritten(node, self._type)
         if json_times.concerns(node):
