@@ -10,7 +10,7 @@ help:
 	@echo "make demo [DEMO_SECONDS=30]   three views over live clicks; needs Java 17 or newer, nothing else"
 	@echo "make demo-kafka               a year of flights through a real Apache Kafka"
 	@echo "make venv                     only the virtual environment"
-	@echo "make check                    the fast tests (no Spark, Kafka or PostgreSQL), ruff, mypy, import-linter"
+	@echo "make check                    ruff, mypy, import-linter, and the tests of single rooms (a minute)"
 	@echo "make test                     the whole suite; make test-night the longer tiers"
 	@echo "make test-oracle [N=200]      so many random programs against PostgreSQL, from a seed of their own"
 	@echo "make bench [PARTS=\"...\"]      measurements, written to docs/performance*.md"
@@ -39,13 +39,14 @@ lint: venv
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Each module's tests run in one process: what they share is made once.
+# The tests of single rooms. Each module's tests run in one process: what they share is made once.
+ROOMS := $(addprefix tests/,bench catalog compiler demo dialect docs file kafka pgcatalog routing session sql wire) $(wildcard tests/test_*.py)
 fast: venv
-	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not spark and not kafka and not night and not postgres"
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not (spark or kafka or postgres or large or night)" $(ROOMS)
 
 # Two processes, each with a Spark and brokers of its own: one computes while the other waits for its services.
 test: venv
-	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not spark and not kafka and not night"
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not spark and not kafka and not night"
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "(spark or kafka) and not night"
 
 N ?= 200

@@ -33,7 +33,13 @@ def locks_in_order() -> Iterator[None]:
         assert not found, "\n".join(sorted(found))
 
 
-_LONGEST = ("oracle/test_programs", "faults/test_crash", "faults/test_spark", "differential/test_views")
+_LONGEST = (
+    "serving/test_process_memory",
+    "oracle/test_programs",
+    "faults/test_crash",
+    "faults/test_spark",
+    "differential/test_views",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -55,7 +55,7 @@ _OTHERS = frozenset({
     "sha384", "sha512", "hashtext", "jsonb_insert", "jsonb_path_exists", "jsonb_path_match", "jsonb_path_query",
     "jsonb_path_query_array", "jsonb_path_query_first", "jsonb_pretty", "jsonb_strip_nulls", "jsonb_object",
     "json_object", "json_populate_record", "json_to_record", "json_to_recordset", "jsonb_to_record",
-    "jsonb_to_recordset", "justify_interval", "make_interval", "min_scale", "normalize", "is_normalized",
+    "jsonb_to_recordset", "justify_interval", "min_scale", "normalize", "is_normalized",
     "regexp_instr", "regexp_matches", "regexp_substr", "scale", "setseed", "to_number", "to_tsquery", "to_tsvector",
     "trim_array", "trim_scale", "ts_rank", "unistr", "xmlagg", "xmlelement", "xpath", "nextval", "currval",
     "setval", "lastval", "range_agg", "lower_inc", "upper_inc", "isempty", "host", "masklen", "network",
@@ -66,6 +66,9 @@ _OTHERS = frozenset({
     "varchar", "bpchar", "name", "oid", "time", "timestamp", "timestamptz", "interval",
 })  # fmt: skip
 """PostgreSQL's functions that are refused as not supported (0A000), beside those of its recorded catalog."""
+
+_BY_NAME = frozenset({"make_interval"})
+"""Functions whose arguments may be named, as in ``f(name => x)``."""
 
 UNDEFINED = "_undefined_"
 """Before the name of a call that is not to be found: DuckDB then says so, once the types of its arguments are known.
@@ -79,10 +82,15 @@ def check_node(node: exp.Expr) -> bool:
     exists = True
     if called is not None:
         exists = _check_call(node, *called)
-    elif type(node) not in _GRAMMAR:
+    elif type(node) not in _GRAMMAR and not _is_named_argument(node):
         raise _unsupported(type(node).__name__.upper(), node)
     _check_form(node)
     return exists
+
+
+def _is_named_argument(node: exp.Expr) -> bool:
+    call = node.parent
+    return isinstance(node, exp.Kwarg) and isinstance(call, exp.Anonymous) and call.name.lower() in _BY_NAME
 
 
 def make_undefined(node: exp.Expr) -> None:

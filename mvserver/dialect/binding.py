@@ -178,6 +178,19 @@ def client_casts(
     return casts
 
 
+def compared_decimals(tree: exp.Expr, bound: Mapping[int, str]) -> set[int]:
+    """The parameters that are compared with decimal columns alone. A value is compared with all its digits there, and
+    without a cast the comparison is one that finished rows know."""
+    decimals = {number for number, kind in bound.items() if kind.startswith("DECIMAL")}
+    if decimals:
+        for node in interrupts.asking(tree.find_all(exp.Parameter)):
+            compared = isinstance(node.parent, _COMPARISONS) and isinstance(node.parent.this, exp.Column)
+            if node.name.isdigit() and not compared:
+                decimals.discard(int(node.name))
+    return decimals
+
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
 _INTEGER_WIDTH = {"SMALLINT": 2, "INTEGER": 4, "BIGINT": 8, "UINTEGER": 6}
 
 

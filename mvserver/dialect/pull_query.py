@@ -19,6 +19,8 @@ from mvserver.dialect.typing.typed_rewrites import TypedRewriting
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts
 
+_MAY_BE_ADDED = (sqlstates.UNDEFINED_FUNCTION, sqlstates.DATATYPE_MISMATCH)
+
 
 @dataclass(eq=False)
 class PullQuery:
@@ -35,7 +37,6 @@ class PullQuery:
     text: str | None = None  # its statement's, where that is known
     signalled: Mapping[int, Signal] = field(default_factory=dict)  # columns whose processes are sent a signal
     documents: Sequence[bool] = ()  # which columns are of type jsonb; empty where that is not known
-    declared: Mapping[int, int] = field(default_factory=dict)  # oids of parameters that the text casts
 
     @contextmanager
     def rooted(self) -> Iterator[exp.Paren]:
@@ -87,7 +88,7 @@ class TypedPullQuery:
         try:
             return self._bind()
         except SqlError as error:
-            if error.sqlstate not in (sqlstates.UNDEFINED_FUNCTION, sqlstates.DATATYPE_MISMATCH):
+            if error.sqlstate not in _MAY_BE_ADDED:
                 raise
             if not self.rewriting().add_missing():
                 raise

@@ -16,15 +16,24 @@ from mvserver.dialect import output_names, signals
 from mvserver.dialect.clauses import check_clause
 from mvserver.dialect.functions import jsonb, long_texts
 from mvserver.dialect.functions.arrays import array_literal, check_shape, compared_array
-from mvserver.dialect.functions.casts import adapt_cast, declared_parameters
-from mvserver.dialect.functions.checked_functions import adapt_constant, interval_constant, interval_quotient, overlaps
+from mvserver.dialect.functions.casts import SHOWN_AS, adapt_cast
+from mvserver.dialect.functions.checked_functions import (
+    adapt_constant,
+    interval_constant,
+    interval_quotient,
+    interval_sum,
+    overlaps,
+)
 from mvserver.dialect.functions.functions import adapt_function
 from mvserver.dialect.functions.json_operators import adapt_operator
+from mvserver.dialect.functions.pattern_arrays import any_pattern
+from mvserver.dialect.parameters import constant_places
 from mvserver.dialect.pull_query import PullQuery
 from mvserver.dialect.typing.row_values import compared_rows
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
 from mvserver.pgcatalog.static_data import procedure_columns
+from mvserver.types import oids
 
 Pass = Callable[[PullQuery], None]
 
@@ -43,13 +52,18 @@ def _take_signals(query: PullQuery) -> None:
     query.signalled = signals.take(query.tree, query.facts)
 
 
+def _settle_constants(query: PullQuery) -> None:
+    with query.rooted() as root:
+        constant_places.settle(root)
+
+
 def _json_arrows(query: PullQuery) -> None:
     jsonb.arrows(query.tree)
 
 
 def _note_types(query: PullQuery) -> None:
     """Those that DuckDB has no names for."""
-    query.documents, query.declared = jsonb.documents(query.tree), declared_parameters(query.tree)
+    query.documents = jsonb.documents(query.tree)
 
 
 def _json_changes(query: PullQuery) -> None:
@@ -98,6 +112,8 @@ def _operators(query: PullQuery) -> None:
 
 
 def _patterns(query: PullQuery) -> None:
+    _replace_each(query, exp.Like, any_pattern)
+    _replace_each(query, exp.ILike, any_pattern)
     _replace_each(query, exp.Like, _escaped_by_backslash)
     _replace_each(query, exp.ILike, _escaped_by_backslash)
 
@@ -120,6 +136,7 @@ def _long_texts(query: PullQuery) -> None:
 BY_TEXT: tuple[Pass, ...] = (
     _name_outputs,
     _take_signals,
+    _settle_constants,
     _json_arrows,
     _note_types,
     _json_changes,
@@ -179,9 +196,12 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         return adapt_constant(node)
     if isinstance(node, exp.Interval):
         return interval_constant(node)
+    if isinstance(node, exp.Add | exp.Sub):
+        return interval_sum(node)
     if isinstance(node, exp.Overlaps):
         return overlaps(node)
     if isinstance(node, exp.Div):
+        node.set("typed", None)  # sqlglot would cast a quotient of integers to bigint
         return interval_quotient(node)
     if isinstance(node, exp.Array):
         check_shape(node)
@@ -189,8 +209,17 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         node.set("offset", 1)  # from where subscripts count in DuckDB, too
     if isinstance(node, exp.Limit | exp.Offset | exp.Select):
         check_clause(node)
+    if isinstance(node, exp.RegexpReplace):
+        _check_flags(node.args.get("modifiers"))
+    if isinstance(node, exp.PercentileCont | exp.PercentileDisc):
+        _check_fraction(node.this)
     if isinstance(node, exp.Window) and isinstance(node.this, exp.Ntile):
         return exp.cast(node.copy(), "INT", dialect="duckdb")
+    if isinstance(node, exp.Ordered) and isinstance(node.this.unnest(), exp.Parameter):
+        node.set("this", exp.cast(node.this.unnest().copy(), "TEXT", dialect="duckdb"))  # a constant: no order
+    if isinstance(node, exp.Group):
+        for key in [key for key in node.expressions if isinstance(key.unnest(), exp.Parameter)]:
+            key.replace(exp.cast(key.unnest().copy(), "TEXT", dialect="duckdb"))
     if isinstance(node, exp.SimilarTo):
         return _similar(node)
     if isinstance(node, exp.Collate):
@@ -215,9 +244,32 @@ def _bare_session_name(node: exp.Column, facts: SessionFacts) -> exp.Expr | None
     name = node.name.lower()
     if name in ("current_catalog", "current_user", "session_user", "current_role", "current_schema", "user"):
         value = replace_function(name, [], facts)
+        if value is not None:
+            value.meta[SHOWN_AS] = (oids.NAME, -1)
         listed = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
         return exp.alias_(value, name, quoted=True) if listed and value is not None else value
     return None
+
+
+_REGEXP_FLAGS = frozenset("bcegimnpqstwx")
+
+
+def _check_flags(flags: exp.Expr | None) -> None:
+    if isinstance(flags, exp.Literal) and flags.is_string:
+        wrong = next((flag for flag in flags.name if flag not in _REGEXP_FLAGS), None)
+        if wrong is not None:
+            raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'invalid regular expression option: "{wrong}"')
+
+
+def _check_fraction(fraction: exp.Expr) -> None:
+    number = fraction.unnest()
+    negative = isinstance(number, exp.Neg)
+    constant = number.this.unnest() if negative else number
+    if isinstance(constant, exp.Literal) and not constant.is_string and (float(constant.name) > 1 or negative):
+        raise SqlError(
+            sqlstates.NUMERIC_VALUE_OUT_OF_RANGE,
+            f"percentile value {'-' if negative else ''}{constant.name} is not between 0 and 1",
+        )
 
 
 def _similar(node: exp.SimilarTo) -> exp.Expr:

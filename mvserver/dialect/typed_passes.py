@@ -48,9 +48,24 @@ def _type_inner_set_columns(query: TypedPullQuery) -> None:
 
 # --- checks and parameters --------------------------------------------------------------------------------------------
 def _check_operands(query: TypedPullQuery) -> None:
-    bound = query.bound  # also where nothing is checked: what is wrong is said of the query as it was written
+    try:
+        bound = query.bound  # also where nothing is checked: what is wrong is said of the query as it was written
+    except SqlError:
+        if not _cast_all(query):
+            raise
+        bound = query.bound
     if not query.query.reads_system:
         OperandChecks(query.cursor, query.tree, bound.parameters, query.query.text).check()
+
+
+def _cast_all(query: TypedPullQuery) -> bool:
+    """All parameters whose types are known; whether there are some. DuckDB does not bind what depends on them."""
+    numbers = binding.parameter_numbers(query.tree)
+    casts = binding.client_casts(numbers, query.query.oids, {}, query.query.own_types)
+    if casts:
+        query.tree = _with_casts(query.tree.copy(), casts)
+        query.changed(complete=True)
+    return bool(casts)
 
 
 def _cast_parameters(query: TypedPullQuery) -> None:
@@ -58,7 +73,10 @@ def _cast_parameters(query: TypedPullQuery) -> None:
     numbers, bound = binding.parameter_numbers(query.tree), query.bound
     if not numbers:
         return
-    casts = binding.client_casts(numbers, query.query.oids, bound.parameters, query.query.own_types)
+    found = bound.parameters if bound.types else {}  # without casts DuckDB types nothing that depends on them
+    casts = binding.client_casts(numbers, query.query.oids, found, query.query.own_types)
+    for number in binding.compared_decimals(query.tree, found):
+        casts.pop(number, None)
     unknown = [n for n in numbers if bound.parameters.get(n) == binding.UNKNOWN and n not in casts]
     if unknown:
         arrays = binding.array_types(query.cursor, query.tree)
@@ -147,6 +165,8 @@ def _type_set_columns(query: TypedPullQuery) -> None:
 def _open_parameters(query: TypedPullQuery) -> None:
     """NULLs stand for parameters that are still of unknown type."""
     bound = query.bound
+    if not bound.types and _cast_all(query):
+        bound = query.bound
     if binding.UNKNOWN not in bound.parameters.values() and bound.types:
         return
     casts, types = binding.cast_types(query.tree), dict(bound.parameters)

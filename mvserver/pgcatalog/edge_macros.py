@@ -49,7 +49,7 @@ EDGE_MACROS: tuple[str, ...] = tuple(
             WHEN isfinite(CAST(x AS DOUBLE)) AND exp(x) = 0 THEN error('value out of range: underflow')
             ELSE exp(x) END""",
         """_power(a, b) AS CASE WHEN a = 0 AND b < 0 THEN error('zero raised to a negative power is undefined')
-            WHEN a < 0 AND isfinite(CAST(a AS DOUBLE)) AND isfinite(CAST(b AS DOUBLE)) AND b <> floor(b)
+            WHEN a < 0 AND isfinite(CAST(b AS DOUBLE)) AND b <> floor(b)
                 THEN error('a negative number raised to a non-integer power yields a complex result')
             WHEN NOT (isfinite(CAST(a AS DOUBLE)) AND isfinite(CAST(b AS DOUBLE))) THEN pow(a, b)
             WHEN NOT isfinite(pow(a, b)) THEN error('value out of range: overflow')
@@ -71,6 +71,8 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         "_interval_day_field(i) AS date_part('day', i)",
         """_interval_microseconds(i) AS 3600000000 * date_part('hour', i) + 60000000 * date_part('minute', i)
             + date_part('microseconds', i)""",
+        """_interval_clock(i) AS TIME '00:00:00' + to_microseconds(
+            ({system}.fn._interval_microseconds(i) % 86400000000 + 86400000000) % 86400000000)""",
         """_interval_made(m, d, u) AS CASE
             WHEN greatest(abs(m), abs(d)) > 2147483647 OR abs(u) > 9223372036854775807
                 THEN error('interval out of range')
@@ -92,13 +94,15 @@ EDGE_MACROS: tuple[str, ...] = tuple(
                 AND least(a, b) = least(c, d) THEN true END""",
         # --- arrays: their DuckDB type has a pair of brackets for each dimension ------------------------------------
         """_array_length(a, d) AS CASE WHEN d = 1 THEN CAST(nullif(len(a), 0) AS INTEGER)
-            WHEN d > 1 AND typeof(a) LIKE '%[][]'
-            THEN CAST(nullif(json_array_length(to_json(a), '$' || repeat('[0]', d - 1)), 0) AS INTEGER) END""",
+            WHEN d BETWEEN 2 AND 6 AND typeof(a) LIKE '%[][]'
+            THEN CAST(nullif(json_array_length(to_json(a), '$' || repeat('[0]', least(greatest(d, 2), 6) - 1)), 0)
+                AS INTEGER) END""",
         "_subscript(i) AS CASE WHEN i >= 1 THEN i END",
         "_lower_bound(i) AS CASE WHEN i < 1 THEN 1 ELSE i END",
         "_upper_bound(i) AS CASE WHEN i < 1 THEN 0 ELSE i END",
         "_array_cat(a, b) AS CASE WHEN a IS NOT NULL OR b IS NOT NULL THEN list_concat(a, b) END",
-        "_array_contains(a, b) AS list_has_all(a, b) AND list_count(b) = len(b)",
+        "_array_contains(a, b) AS CASE WHEN a IS NOT NULL AND b IS NOT NULL "
+        "THEN list_has_all(a, b) AND list_count(b) = len(b) END",
         # --- items of arrays -----------------------------------------------------------------------------------------
         "_bool_items(a) AS list_transform(a, lambda e: {system}.fn._bool_out(e))",
         "_float8_items(a) AS list_transform(a, lambda e: {system}.fn._float8_out(e))",
@@ -130,6 +134,11 @@ EDGE_MACROS: tuple[str, ...] = tuple(
             ELSE t END""",
         r"""_jsonb_text(j, p, d) AS {system}.fn._without_exponent({system}.fn._json_text(j, p, d), j, p)""",
         "_json_timestamp(x) AS replace(CAST(x AS VARCHAR), ' ', 'T')",
+        *(
+            f"""_json_{kind}(x) AS CASE WHEN isfinite(x) THEN CAST({{system}}.fn._{kind}_out(x) AS JSON)
+                ELSE to_json({{system}}.fn._{kind}_out(x)) END"""
+            for kind in ("float8", "float4")
+        ),
         """_json_timestamptz(x) AS regexp_replace(replace(CAST(x AS VARCHAR), ' ', 'T'), '([+-]\\d\\d)$', '\\1:00')""",
         """_json_length(j) AS CASE json_type(j) WHEN 'ARRAY' THEN CAST(json_array_length(j) AS INTEGER)
             WHEN 'OBJECT' THEN error('cannot get array length of a non-array')
@@ -153,7 +162,7 @@ EDGE_MACROS: tuple[str, ...] = tuple(
             WHEN 'OBJECT' THEN {system}.fn._json_object({system}.fn._json_members(j,
                 list_filter(json_keys(j), lambda e: NOT list_contains(k, e))))
             WHEN 'ARRAY' THEN to_json(list_filter(CAST(j AS JSON[]),
-                lambda e: NOT (json_type(e) = 'VARCHAR' AND list_contains(k, e ->> '$'))))
+                lambda e: NOT coalesce(json_type(e) = 'VARCHAR' AND list_contains(k, e ->> '$'), false)))
             ELSE CASE WHEN j IS NOT NULL THEN error('cannot delete from scalar') END END""",
         """_json_place(j, n) AS CASE WHEN n < 0 THEN json_array_length(j) + n ELSE n END""",
         """_json_without_at(j, n) AS CASE json_type(j)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from mvserver import limits
 from mvserver.pgcatalog import privilege_functions
 from mvserver.pgcatalog.binary_macros import BINARY_MACROS
+from mvserver.pgcatalog.checked_macros import CHECKED_MACROS
 from mvserver.pgcatalog.edge_macros import EDGE_MACROS
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA_OID
 from mvserver.pgcatalog.text_search import TOKEN_TYPES
@@ -268,10 +269,10 @@ MACROS: tuple[str, ...] = tuple(
             (s, p, b, o) AS list_transform([{{'s': s, 'b': b}}], lambda _each:
             CASE WHEN (strlen(_each['s']) + 1) * strlen(_each['b']) > {limits.REPLACED_TEXT_BYTES_MAX}
             THEN error('requested length too large') ELSE regexp_replace(_each['s'], p, _each['b'], o) END)[1]""",
-        """_series_end(a, b, s, most) AS CASE
+        """_series_end(a, b, s, most) AS CASE WHEN s = 0 THEN error('interval cannot be 0')
             WHEN s <> 0 AND (CAST(b AS HUGEINT) - CAST(a AS HUGEINT)) // s >= most
             THEN error('requested length too large') ELSE b END""",
-        """_time_series_end(a, b, s, most) AS CASE
+        """_time_series_end(a, b, s, most) AS CASE WHEN s = INTERVAL 0 SECONDS THEN error('interval cannot be 0')
             WHEN epoch(s) <> 0 AND (epoch(b) - epoch(a)) / epoch(s) >= most
             THEN error('requested length too large') ELSE b END""",
         "_not_negative(x) AS CASE WHEN x < 0 THEN error('cannot take square root of a negative number') ELSE x END",
@@ -340,11 +341,26 @@ MACROS: tuple[str, ...] = tuple(
         "_interval_out(i) AS regexp_replace(regexp_replace(replace(CAST(i AS VARCHAR), 'month', 'mon'), "
         "'-1 (year|mon|day)( |$)', '-1 \\1s\\2', 'g'), '(-[0-9]+ (?:year|mon|day)s) ([0-9])', '\\1 +\\2', 'g')",
         "_bytea_out(b) AS '\\x' || lower(hex(b))",
-        """_bytea_in(s) AS CASE WHEN starts_with(s, '\\x') THEN unhex(substr(s, 3))
+        """_bytea_in(s) AS CASE WHEN starts_with(s, '\\x') AND length(s) % 2 = 1
+                THEN error('invalid hexadecimal data: odd number of digits')
+            WHEN starts_with(s, '\\x') THEN unhex(substr(s, 3))
             WHEN contains(s, '\\') THEN error('invalid input syntax for type bytea: "' || s || '"')
             ELSE encode(s) END""",
         """_integer_in(s, kind) AS CASE WHEN regexp_full_match(s, '\\s*[-+]?[0-9]+\\s*') THEN trim(s)
             WHEN s IS NOT NULL THEN error('invalid input syntax for type ' || kind || ': "' || s || '"') END""",
+        """_boolean_in(s) AS CASE
+            WHEN lower(trim(s)) IN ('t', 'tr', 'tru', 'true', 'y', 'ye', 'yes', 'on', '1') THEN true
+            WHEN lower(trim(s)) IN ('f', 'fa', 'fal', 'fals', 'false', 'n', 'no', 'of', 'off', '0') THEN false
+            WHEN s IS NOT NULL THEN error('invalid input syntax for type boolean: "' || s || '"') END""",
+        *(
+            f"""_{name}_in(s) AS CASE WHEN isinf(TRY_CAST(s AS {kind})) AND regexp_matches(s, '[0-9]')
+                THEN error('"' || s || '" is out of range for type {shown}') ELSE s END"""
+            for name, kind, shown in (("float8", "DOUBLE", "double precision"), ("float4", "FLOAT", "real"))
+        ),
+        # DuckDB reads NaN, Infinity and a comma behind the last item
+        r"""_json_in(s) AS CASE WHEN regexp_matches(s, '(?i)nan|inf|,\s*[\]}]') AND regexp_matches(
+                regexp_replace(s, '"(?:[^"\\]|\\.)*"', '""', 'g'), '(?i)nan|inf|,\s*[\]}]')
+            THEN error('Malformed JSON: a word or a comma that it has no place for') ELSE s END""",
         """_array_item(t) AS CASE WHEN t IS NULL THEN 'NULL'
             WHEN t = '' OR upper(t) = 'NULL' OR regexp_matches(t, '[{}",\\\\\\s]')
                 THEN '"' || replace(replace(t, '\\', '\\\\'), '"', '\\"') || '"' ELSE t END""",
@@ -365,7 +381,7 @@ MACROS: tuple[str, ...] = tuple(
             lambda e: CAST(e ->> '$' AS DOUBLE)), n)""",
         """_json_has_token(j, t) AS list_contains(list_transform({system}.fn._json_items(j),
             lambda e: CAST(e AS VARCHAR)), t)""",
-        """_json_has(j, k) AS CASE WHEN j IS NOT NULL THEN CASE json_type(j)
+        """_json_has(j, k) AS CASE WHEN j IS NOT NULL AND k IS NOT NULL THEN CASE json_type(j)
             WHEN 'OBJECT' THEN list_contains(json_keys(j), k)
             WHEN 'ARRAY' THEN {system}.fn._json_has_text(j, k) WHEN 'VARCHAR' THEN (j ->> '$') = k
             ELSE false END END""",
@@ -407,6 +423,7 @@ STATEMENTS: tuple[str, ...] = (
     *EDGE_MACROS,
     *BINARY_MACROS,
     *FUNCTION_MACROS,
+    *CHECKED_MACROS,
     *privilege_functions.MACROS,
     *privilege_functions.ACL_MACROS,
     *TABLE_MACROS,

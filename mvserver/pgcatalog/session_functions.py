@@ -109,9 +109,14 @@ def replace_function(name: str, arguments: list[exp.Expr], facts: SessionFacts) 
     if name == "current_schema":
         path = facts.schemas(implicit=False)
         return _text(path[0] if path else None)
+    if name == "current_schemas" and (not arguments or isinstance(arguments[0], exp.Boolean)):
+        return _texts(facts.schemas(implicit=not arguments or bool(arguments[0].this)))
     if name == "current_schemas":
-        implicit = not arguments or (isinstance(arguments[0], exp.Boolean) and bool(arguments[0].this))
-        return _texts(facts.schemas(implicit=implicit))
+        ifs = [
+            exp.If(this=test, true=_texts(facts.schemas(implicit=implicit)))
+            for test, implicit in ((arguments[0], True), (exp.Not(this=exp.Paren(this=arguments[0].copy())), False))
+        ]
+        return exp.Case(ifs=ifs)
     if name in ("current_user", "user", "current_role"):
         return _text(facts.role)
     if name == "session_user":

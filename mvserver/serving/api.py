@@ -138,12 +138,13 @@ class PullPlan:
     sets: tuple[tuple[str, str, bool], ...] = ()  # set_config(name, value, is_local): the session applies them at run
     reads_now: bool = False  # now() and its like
     steady: bool = False  # equal texts have equal answers, to whomever, until a view that they read is changed
+    constants: tuple[int, ...] = ()  # parameters without whose values there is no plan: this one only describes
     sleep_s: float | None = None  # pg_sleep's constant argument, where ``kind`` is "sleep"
 
     @cached_property
     def rows_alone(self) -> bool:
         """Whether a run of it asks DuckDB for rows, and the session for nothing else."""
-        return not (self.sets or self.signals or self.streams)
+        return not (self.sets or self.signals or self.streams or self.constants)
 
 
 @dataclass(eq=False, slots=True)

@@ -113,7 +113,9 @@ class Dispatcher:
         plan: PullPlan | PushQuery
         try:
             with clock.working():
-                plan = self.pulls.plan_prepared(prepared, query)
+                plan, parameters = self.pulls.with_values(
+                    self.pulls.plan_prepared(prepared, query), prepared, query, parameters
+                )
         except ReadsStream:
             plan = self.pushes.query(query)
             refuse_changed(prepared, self.pushes.fields(plan))
@@ -144,6 +146,8 @@ class Dispatcher:
             with clock.working():
                 plan = self.pulls.plan_prepared(portal.prepared, query)
         except ReadsStream:
+            return Postponed()
+        if plan.constants:
             return Postponed()
         portal.ran = True
         return self.pulls.run_at_once(plan, portal.parameters, clock)

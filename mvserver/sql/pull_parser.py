@@ -27,7 +27,18 @@ from mvserver.sql.split import StatementTokens
 from mvserver.sql.statements.base import Properties
 from mvserver.sql.windows import WINDOWS
 
-_AS_WRITTEN = frozenset({"TO_CHAR", "TO_DATE", "INITCAP", "VAR_SAMP", "REGEXP_LIKE"})
+_AS_WRITTEN = frozenset(
+    {
+        "TO_CHAR",
+        "TO_DATE",
+        "INITCAP",
+        "VAR_SAMP",
+        "REGEXP_LIKE",
+        "JSON_EXTRACT_PATH",
+        "JSON_EXTRACT_PATH_TEXT",
+        "MAKE_INTERVAL",
+    }
+)
 """Functions of which sqlglot's node would not tell how they were written, or would be spelled in another way."""
 _GRAMMAR = frozenset({"ARRAY", "CASE", "CAST", "COALESCE", "EXISTS", "NULLIF", "ROW"})
 GRAMMAR_WORDS = frozenset({
@@ -52,7 +63,7 @@ _AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.R
 _NOT_WORDS = frozenset({TokenType.NUMBER, TokenType.STRING, TokenType.SENTINEL})
 _LENGTHS = frozenset({TokenType.NUMBER, TokenType.INTERVAL})
 _BALANCE_FROM = 32
-_ONE_UNIT = re.compile(r"\s*[-+]?[0-9.]+\s*[a-zA-Z]*\s*")
+_ONE_UNIT = re.compile(r"\s*-?[0-9]+(?:\.[0-9]+)?\s*[a-zA-Z]*\s*")
 _CHANGES = frozenset({"insert", "update", "delete", "merge"})
 _IS_WHAT = frozenset({"null", "true", "false", "unknown", "distinct", "json", "document", "normalized"})
 _JOIN_WORDS = frozenset(
@@ -134,6 +145,21 @@ def _note_call(found: exp.Expr | None, token: GlotToken, arguments: int | None) 
     if isinstance(call, exp.Expr) and CALLED not in call.meta:
         name = token.text if token.token_type == TokenType.IDENTIFIER else token.text.lower()
         call.meta[CALLED] = (name, arguments, token.start)
+
+
+def _cast_behind(found: exp.Expr | None) -> exp.Expr | None:
+    """``date '2024-01-01'::text`` casts the date to text; sqlglot casts the text first, and that to a date."""
+    casts: list[exp.Cast] = []
+    inner = found
+    while isinstance(inner, exp.Cast):
+        casts.append(inner)
+        inner = inner.this
+    if len(casts) > 1 and isinstance(inner, exp.Literal):
+        first, *others = (cast.to for cast in casts)
+        for cast, kind in zip(casts, (*others, first), strict=True):
+            cast.set("to", kind)
+            cast.type = kind
+    return found
 
 
 def _placed(parse: Any) -> Any:
@@ -219,11 +245,13 @@ class PullParser(PostgresParser):
     def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
         """A type stands before a value only in ``type 'text'``; sqlglot would read the arguments of ``date(…)`` or the
         items of ``ARRAY[…]`` as a type's, and then once more."""
-        if self._curr.token_type in self.TYPE_TOKENS and not self._is_typed_text() and not fallback_to_identifier:
+        typed_text = self._curr.token_type in self.TYPE_TOKENS and self._is_typed_text()
+        if self._curr.token_type in self.TYPE_TOKENS and not typed_text and not fallback_to_identifier:
             if parse_interval and self._curr.token_type == TokenType.INTERVAL and (found := self._parse_interval()):
                 return self._parse_column_ops(found)
             return self._parse_column()
-        return super()._parse_type(parse_interval, fallback_to_identifier)
+        value = super()._parse_type(parse_interval, fallback_to_identifier)
+        return _cast_behind(value) if typed_text else value
 
     def _is_typed_text(self) -> bool:
         """Whether a type's name is followed by a text, behind ``(numbers)`` and WITH TIME ZONE where they stand."""
@@ -357,6 +385,19 @@ class PullParser(PostgresParser):
 
     def _is_array_mark(self) -> bool:
         return self._curr.token_type == TokenType.L_BRACKET and self._next.token_type == TokenType.R_BRACKET
+
+    def _parse_interval(
+        self, require_interval: bool = True, parse_function_unit: bool = True
+    ) -> exp.Add | exp.Interval | None:
+        """sqlglot takes a constant behind ``interval '1 day' +`` for another interval, whatever it is cast to."""
+        following = self._tokens[self._index + 1] if self._index + 1 < self._tokens_size else None
+        behind = following is not None and following.token_type == TokenType.STRING
+        if not (behind and self._curr.token_type == TokenType.INTERVAL):
+            return super()._parse_interval(require_interval, parse_function_unit)
+        self._advance()
+        text = self._parse_primary()
+        assert text is not None  # noqa: S101 - a text is one
+        return self._parse_interval_span(text, parse_function_unit)
 
     def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
         found = super()._parse_interval_span(this, parse_function_unit)

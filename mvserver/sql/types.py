@@ -179,10 +179,6 @@ class SqlType:
     def is_nested(self) -> bool:
         return self.kind in (Kind.ARRAY, Kind.MAP, Kind.STRUCT)
 
-    @property
-    def is_datetime(self) -> bool:
-        return self.kind in (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ)
-
 
 INTEGER_KINDS = frozenset({Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT})
 

@@ -5,7 +5,7 @@ Python's and Arrow's own date types end at the years 1 and 9999, and neither kno
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -128,7 +128,3 @@ def zone_of(name: str) -> tzinfo:
         raise SqlError(
             sqlstates.INVALID_PARAMETER_VALUE, f'invalid value for parameter "TimeZone": "{name}"'
         ) from error
-
-
-def fixed_zone(seconds: int) -> timezone:
-    return timezone(timedelta(seconds=seconds))

@@ -116,19 +116,21 @@ def _years_and_months(text: str) -> Parts | None:
 
 
 def _words(text: str) -> Parts | None:
-    text = text.removeprefix("@").strip()
+    text = re.sub(r"(?<![0-9])\.(?=[0-9])", "0.", text.removeprefix("@").strip())
     ago = text.lower().endswith("ago")
     if ago:
         text = text[:-3].strip()
     if not text:
         return None
-    total, at = Parts(0, 0, 0), 0
+    total, at, bare = Parts(0, 0, 0), 0, False
     while at < len(text):
         match = _TOKEN.match(text, at)
-        if match is None or match.end() == at:
+        if match is None or match.end() == at or (bare and match[2] is None):
             return None
         at = match.end()
-        part = _clock(match) if match[2] is not None else _unit(match[6], match[7], match[8], match[9] or "second")
+        bare = match[2] is None and not match[9]  # of seconds, or of days before a clock: nothing else may follow
+        unit = match[9] or ("second" if at == len(text) else "day")
+        part = _clock(match) if match[2] is not None else _unit(match[6], match[7], match[8], unit)
         if part is None:
             return None
         total = Parts(*(a + b for a, b in zip(total, part, strict=True)))

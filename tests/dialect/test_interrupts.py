@@ -12,13 +12,13 @@ from mvserver.dialect import binding, duck_text, guard, output_names, rewrite, s
 from mvserver.dialect.functions import (
     aggregates,
     binary_functions,
-    casts,
     division,
     enum_operands,
     jsonb,
     long_texts,
     periods,
 )
+from mvserver.dialect.parameters import constant_places, inference
 from mvserver.dialect.pull_query import PullQuery
 from mvserver.dialect.typing import operand_types, set_columns
 from mvserver.dialect.typing.operand_checks import OperandChecks
@@ -29,6 +29,8 @@ from mvserver.serving.api import PlanRequest
 from mvserver.serving.plan.name_resolution import NameResolver
 from mvserver.sql.dialect import parse_pull
 from tests.serving.world import SCOPE, World, catalog_snapshot
+
+pytestmark = pytest.mark.large
 
 ITEM = (
     "(SELECT upper(url) || repeat('x', visits::int) || to_char(visits / $1, '9') FROM visits "
@@ -63,7 +65,9 @@ PASSES: dict[str, PASS] = {
     "output_names": lambda tree, world: output_names.name_outputs(tree),
     "signals": lambda tree, world: signals.take(tree, FACTS),
     "jsonb": lambda tree, world: jsonb.adapt(tree),
-    "declared parameters": lambda tree, world: casts.declared_parameters(tree),
+    "types of parameters": lambda tree, world: inference.infer(tree, (), lambda node: None),
+    "places of constants": lambda tree, world: constant_places.find(tree, ()),
+    "constants": lambda tree, world: constant_places.settle(tree),
     "rewrite": lambda tree, world: rewrite.rewrite(PullQuery(tree, FACTS, False, False, (), {}, "UTC", "other")),
     "long texts": lambda tree, world: long_texts.bound(tree),
     "enums": lambda tree, world: enum_operands.present(tree),

@@ -16,6 +16,8 @@ from mvserver.serving.api import PlanRequest, PullPlan
 from mvserver.sql.dialect import parse_pull
 from tests.serving.world import SCOPE, World
 
+pytestmark = pytest.mark.large
+
 LEVELS = 18
 CHARACTERS_A_LEVEL = 400
 NUMBERS = "FROM generate_series(1, 3) AS s(g)"

@@ -18,7 +18,7 @@ from tests.serving.world import World
 _EXAMPLES = [(function, example) for function in table().values() for example in function.examples]
 _THE_SESSIONS_OWN = frozenset({"Session and server", "Catalog"})
 _WITHOUT = frozenset({
-    "_pg_expandarray", "aclexplode", "current_time", "enum_first", "enum_last", "enum_range", "jsonb_extract_path",
+    "_pg_expandarray", "aclexplode", "current_time", "enum_first", "enum_last", "enum_range",
     "localtime", "pg_options_to_table", "pg_partition_ancestors", "pg_partition_tree", "ts_token_type",
 })  # fmt: skip
 """Of other kinds: they need a type of the user's, a catalog, or a type that ours has not."""

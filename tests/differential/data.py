@@ -259,7 +259,7 @@ def _json(value: Any, type_: SqlType) -> str:
         return json.dumps(base64.b64encode(value).decode())
     if type_.is_approximate and str(value) in ("nan", "inf", "-inf"):
         return {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}[str(value)]
-    if type_.is_datetime:
+    if type_.kind in (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ):
         return json.dumps(spelled(value))
     return json.dumps(value, ensure_ascii=False)
 

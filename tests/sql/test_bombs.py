@@ -14,6 +14,8 @@ from mvserver.sql import parse, parse_one
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.pull import MvDialect
 
+pytestmark = pytest.mark.large
+
 MANY = 10_000
 REFUSED_WITHIN_S = 5.0  # a bound against quadratic and exponential work, with room for a slow machine
 WRAPPERS = ["SELECT {} FROM t", "CREATE MATERIALIZED VIEW v AS SELECT {} FROM t"]

@@ -19,6 +19,8 @@ from mvserver.sql.lexer import tokenize
 from mvserver.sql.pull_parser import PullParser
 from mvserver.sql.pull_tokens import _WORDS
 
+pytestmark = pytest.mark.large
+
 LEVELS = 10
 STEPS_PER_TOKEN = 12  # of the worst shape below; 2 ** LEVELS would be far more
 

@@ -45,6 +45,8 @@ def _bad_text(type_name: str, value: str) -> SqlError:
         return SqlError(
             sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f'value "{value}" is out of range for type {pg_name(type_name)}'
         )
+    if pg_name(type_name) == "numeric" and re.fullmatch(r"\s*[-+]?\d+\.?\d*\s*", value):
+        return SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow")
     interval = pg_name(type_name) == "interval"
     return SqlError(
         sqlstates.INVALID_DATETIME_FORMAT if interval else sqlstates.INVALID_TEXT_REPRESENTATION,
@@ -59,6 +61,7 @@ _PG_NAMES = {
     "BOOLEAN": "boolean", "UINTEGER": "oid", "STRING_LITERAL": "unknown", "INTEGER_LITERAL": "integer",
     "TIMESTAMP": "timestamp without time zone", "TIMESTAMP WITH TIME ZONE": "timestamp with time zone",
     "DECIMAL": "numeric", "BLOB": "bytea", "INT": "integer",
+    "TIME": "time without time zone", "TIMESTAMPTZ": "timestamp with time zone",
 }  # fmt: skip
 
 
@@ -93,6 +96,8 @@ def _operator_or_function(match: re.Match[str]) -> SqlError:
 
 
 def _out_of_range(match: re.Match[str]) -> SqlError:
+    if pg_name(match["type"]) == "interval":
+        return SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, "interval out of range")
     return SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f"{pg_name(match['type'])} out of range")
 
 
@@ -105,6 +110,9 @@ def _unreadable_time(match: re.Match[str]) -> SqlError:
         )
     return SqlError(sqlstates.INVALID_DATETIME_FORMAT, f'invalid value "{value}" for the pattern')
 
+
+_JSON_KINDS = {"[": "array", "{": "object", '"': "string"}
+_JSON_TARGETS = {"numerical": "integer", "decimal": "numeric", "boolean": "boolean"}
 
 _RULES: tuple[_Rule, ...] = (
     _rule(r"Division by zero", lambda _: SqlError(sqlstates.DIVISION_BY_ZERO, "division by zero")),
@@ -198,7 +206,7 @@ _RULES: tuple[_Rule, ...] = (
         lambda m: _bad_text(m["type"], m["value"]),
     ),
     _rule(
-        r"invalid input syntax for type (?P<type>smallint|integer|bigint|bytea): \"(?P<value>.*)\"",
+        r"invalid input syntax for type (?P<type>smallint|integer|bigint|bytea|boolean): \"(?P<value>.*)\"",
         lambda m: _bad_text(m["type"], m["value"]),
     ),
     _rule(
@@ -223,6 +231,19 @@ _RULES: tuple[_Rule, ...] = (
         ),
     ),
     _rule(
+        r"(?P<text>(?:date|time) field value out of range: -?\d[^\"]*)$",
+        lambda m: SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, m["text"]),
+    ),
+    _rule(r"timestamp cannot be NaN", lambda _: SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, "timestamp cannot be NaN")),
+    _rule(
+        r"Epoch seconds out of range for|ICU date overflows timestamp range",
+        lambda _: SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, "timestamp out of range"),
+    ),
+    _rule(
+        r"time field value out of range: \"(?P<value>(?!\s*\d+:\d).*?)\", expected",
+        lambda m: SqlError(sqlstates.INVALID_DATETIME_FORMAT, f'invalid input syntax for type time: "{m["value"]}"'),
+    ),
+    _rule(
         r"(?:date|time|timestamp)(?:/time)? field value out of range: \"(?P<value>.*?)\"",
         lambda m: SqlError(
             sqlstates.DATETIME_FIELD_OVERFLOW,
@@ -233,6 +254,25 @@ _RULES: tuple[_Rule, ...] = (
     _rule(
         r"Could not convert string .*? to UUID|Could not convert string .*UUID",
         lambda _: SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, "invalid input syntax for type uuid"),
+    ),
+    _rule(
+        r"Cannot concatenate lists of types (?P<left>\S+) and (?P<right>\S+)",
+        lambda m: SqlError(
+            sqlstates.UNDEFINED_FUNCTION,
+            f"operator does not exist: {pg_name(m['left'])} || {pg_name(m['right'])}",
+            hint="No operator matches the given name and argument types. You might need to add explicit type casts.",
+        ),
+    ),
+    _rule(
+        r"Cannot deduce template type .*? in function: '(?P<name>\w+)\(",
+        lambda m: _undefined_function(m),
+    ),
+    _rule(
+        r"[Ff]ailed to cast value to (?P<type>numerical|decimal|boolean): (?P<value>[\[{\"])",
+        lambda m: SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f"cannot cast jsonb {_JSON_KINDS[m['value']]} to type {_JSON_TARGETS[m['type']]}",
+        ),
     ),
     _rule(
         r"Malformed JSON(?P<rest>[^\n]*)",
@@ -248,6 +288,14 @@ _RULES: tuple[_Rule, ...] = (
         lambda _: SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow"),
     ),
     _rule(r"Overflow in \w+ of (?P<type>\w+)", _out_of_range),
+    _rule(r"Overflow in (?P<type>INTERVAL) division", _out_of_range),
+    _rule(
+        r"GROUPING statement cannot be used without groups",
+        lambda _: SqlError(
+            sqlstates.GROUPING_ERROR,
+            "arguments to GROUPING must be grouping expressions of the associated query level",
+        ),
+    ),
     _rule(
         r"cannot take (?P<what>square root|logarithm) of (?P<of>a negative number|zero)",
         lambda m: SqlError(
@@ -280,6 +328,49 @@ _RULES: tuple[_Rule, ...] = (
         lambda m: SqlError(sqlstates.ARRAY_SUBSCRIPT_ERROR, m["text"]),
     ),
     _rule(r"requested length too large", lambda _: too_large(limits.REPEATED_TEXT_BYTES_MAX)),
+    _rule(
+        r"(?P<text>\".*\" is out of range for type (?:double precision|real))",
+        lambda m: SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, m["text"]),
+    ),
+    _rule(r"input is out of range", lambda _: SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "input is out of range")),
+    _rule(
+        r"(?P<text>count must be greater than zero|operand, lower bound, and upper bound cannot be NaN|"
+        r"lower (?:and upper bounds must be finite|bound cannot equal upper bound))",
+        lambda m: SqlError(sqlstates.INVALID_ARGUMENT_FOR_WIDTH_BUCKET_FUNCTION, m["text"]),
+    ),
+    _rule(
+        r"PERCENTILEs can only take parameters in the range \[0, 1\]",
+        lambda _: SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "percentile value is not between 0 and 1"),
+    ),
+    _rule(
+        r"[Aa]rgument (?:of|for) (?P<name>ntile|nth_value) must be greater than zero",
+        lambda m: SqlError(
+            sqlstates.INVALID_ARGUMENT_FOR_NTILE_FUNCTION
+            if m["name"] == "ntile"
+            else sqlstates.INVALID_ARGUMENT_FOR_NTH_VALUE_FUNCTION,
+            f"argument of {m['name']} must be greater than zero",
+        ),
+    ),
+    _rule(
+        r"(?P<text>null character not permitted|requested character "
+        r"(?:too large|not valid) for encoding: \d+)",
+        lambda m: SqlError(sqlstates.PROGRAM_LIMIT_EXCEEDED, m["text"]),
+    ),
+    _rule(
+        r"(?P<text>a start behind the first character and \^ in the pattern are not supported together)",
+        lambda m: SqlError(sqlstates.FEATURE_NOT_SUPPORTED, m["text"], hint="Cut the text with substr first."),
+    ),
+    _rule(
+        r"(?P<text>character number must be positive|"
+        r"string is not a valid identifier: \".*\"|invalid value for parameter \"start\": -?\d+|"
+        r"invalid hexadecimal (?:digit: \".*\"|data: odd number of digits)|invalid base64 end sequence|"
+        r"invalid symbol \".*\" found while decoding base64 sequence)",
+        lambda m: SqlError(sqlstates.INVALID_PARAMETER_VALUE, m["text"]),
+    ),
+    _rule(
+        r"could not convert blob to UTF8 string",
+        lambda _: SqlError(sqlstates.CHARACTER_NOT_IN_REPERTOIRE, 'invalid byte sequence for encoding "UTF8"'),
+    ),
     _rule(
         r"(?P<text>field position must not be zero|cannot get array length of a (?:scalar|non-array)|"
         r"cannot (?:delete|set) path in scalar|cannot delete from (?:scalar|object using integer index))",

@@ -11,6 +11,8 @@ from mvserver.errors import SqlError
 
 _ARRAY_TEXT = re.compile(r"^\{.*\}$", re.S)
 _BOUNDS = re.compile(r"^(?:\[-?\d+:-?\d+\])+\s*=\s*(?=\{)")
+_ITEM = r'\s*(?:"(?:[^"\\]|\\.)*"\s*|(?:[^",{}\\\s]|\\.)(?:[^",{}\\]|\\.)*)'
+_ITEMS = re.compile(f"{_ITEM}(?:,{_ITEM})*", re.S)
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\\.|[{},]|\s+|[^{},"\\\s]+|.', re.S)
 
 
@@ -38,6 +40,8 @@ def _nested(text: str, whole: str, depth: int) -> exp.Expr:
             f"number of array dimensions ({depth}) exceeds the maximum allowed ({limits.ARRAY_DIMENSIONS_MAX})",
         )
     if not text[1:].lstrip().startswith("{"):
+        if text[1:-1].strip() and not _ITEMS.fullmatch(text[1:-1]):
+            raise _malformed(whole, "Unexpected array element.")
         items = [exp.null() if item is None else exp.Literal.string(item) for item in split_array(text)]
         return exp.Array(expressions=items)
     rows = [_nested(row, whole, depth + 1) for row in _rows(text, whole)]
@@ -86,6 +90,11 @@ def check_shape(array: exp.Array) -> None:
         )
 
 
+def no_array(text: str) -> SqlError:
+    """Of a text that has not the form of one."""
+    return _malformed(text, 'Array value must start with "{" or dimension information.')
+
+
 def _malformed(text: str, detail: str) -> SqlError:
     return SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, f'malformed array literal: "{text}"', detail=detail)
 
@@ -96,14 +105,14 @@ def split_array(text: str) -> list[str | None]:
     if not inner.strip():
         return []
     items: list[str | None] = []
-    for match in re.finditer(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^,]*))\s*(?:,|$)', inner):
+    for match in re.finditer(r'\s*(?:"((?:[^"\\]|\\.)*)"|((?:[^,\\]|\\.)*))\s*(?:,|$)', inner, re.S):
         if match.start() == len(inner) and inner[-1:] != ",":
             break
         if match[1] is not None:
             items.append(re.sub(r"\\(.)", r"\1", match[1]))
         else:
             plain = match[2].strip()
-            items.append(None if plain.upper() == "NULL" else plain)
+            items.append(None if plain.upper() == "NULL" else re.sub(r"\\(.)", r"\1", plain))
     return items
 
 

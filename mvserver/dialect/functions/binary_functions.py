@@ -44,6 +44,8 @@ def _made(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
 
 _OF_BYTES = frozenset({"strpos", "overlay", "btrim", "ltrim", "rtrim"})
 """Their second argument is bytes too; a text constant is read as them."""
+_MADE = {"_substring": "substring", "_overlay": "overlay", "_overlay_all": "overlay"}
+"""By the macros of texts that stand for them already."""
 _TRIMMED = {"": "btrim", "BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
@@ -57,16 +59,13 @@ def _call_of(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
         return "substring", _present(node.this, node.args.get("start"), node.args.get("length"))
     if isinstance(node, exp.StrPosition):
         return "strpos", [node.this, node.args["substr"]]
-    if isinstance(node, exp.Overlay):
-        return "overlay", _present(node.this, node.expression, node.args.get("from_"), node.args.get("for_"))
     if isinstance(node, exp.Trim) and node.expression is not None:
         return _TRIMMED[(node.args.get("position") or "").upper()], [node.this, node.expression]
     if isinstance(node, exp.GroupConcat):
-        first = node.this.this if isinstance(node.this, exp.Order | exp.Distinct) else node.this
-        return "string_agg", [first]
+        return "string_agg", [_first(node)]
     if isinstance(node, exp.Anonymous):
-        if node.name == "_substring":
-            return "substring", list(node.expressions)
+        if node.name in _MADE:
+            return _MADE[node.name], list(node.expressions)
         if node.name in ("btrim", "ltrim", "rtrim") and len(node.expressions) == 2:
             return node.name, list(node.expressions)
         if node.name == "bit_length" and len(node.expressions) == 1:
@@ -84,11 +83,24 @@ def _bytes(node: exp.Expr) -> exp.Expr:
     return node.copy()
 
 
+def joined(node: exp.GroupConcat, type_of: TypeOf) -> exp.Expr | None:
+    """``string_agg`` of bytes, which DuckDB would join as texts; None for one of texts."""
+    return _joined(node) if type_of(_first(node)) == _BYTES else None
+
+
+def _first(node: exp.Expr) -> exp.Expr:
+    """What is joined, without its ORDER BY and DISTINCT."""
+    found: exp.Expr = node.this
+    while isinstance(found, exp.Order | exp.Distinct):
+        found = found.expressions[0] if isinstance(found, exp.Distinct) else found.this
+    return found
+
+
 def _joined(node: exp.Expr) -> exp.Expr:
     """``string_agg(bytea, bytea)``: the digits are joined, in the call's own order, by a separator that is constant."""
     whole = node.copy()
-    order = whole.this if isinstance(whole.this, exp.Order | exp.Distinct) else whole
-    order.this.replace(exp.Anonymous(this="hex", expressions=[order.this.copy()]))
+    first = _first(whole)
+    first.replace(exp.Anonymous(this="hex", expressions=[first.copy()]))
     separator = whole.args.get("separator")
     constant = None if separator is None else separator.find(exp.Literal)
     if separator is not None and constant is not None:

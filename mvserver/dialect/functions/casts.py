@@ -7,9 +7,9 @@ import re
 
 from sqlglot import exp
 
-from mvserver import interrupts, sqlstates
+from mvserver import sqlstates
 from mvserver.dialect.functions import enums
-from mvserver.dialect.functions.arrays import array_literal, shape
+from mvserver.dialect.functions.arrays import array_literal, no_array, shape
 from mvserver.dialect.functions.checked_functions import plain_number
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import REG_TYPES, SessionFacts, replace_reg_cast
@@ -31,7 +31,7 @@ _TYPE_ALIASES: dict[str, str] = {
 }  # fmt: skip
 
 
-def _target(cast: exp.Cast) -> tuple[str, bool]:
+def target_of(cast: exp.Cast) -> tuple[str, bool]:
     """The target's lower-case name without its schema, and whether it is an array of it."""
     to = cast.to
     if isinstance(to, exp.DataType):
@@ -41,18 +41,6 @@ def _target(cast: exp.Cast) -> tuple[str, bool]:
         text = _type_text(to)
         return (text[:-2], True) if text.endswith("[]") else (text, False)
     return str(to.name or to.this).lower(), False
-
-
-def declared_parameters(tree: exp.Expr) -> dict[int, int]:
-    """The oids of parameters that are cast to a type which DuckDB has no name for: before the casts are adapted."""
-    found: dict[int, int] = {}
-    for node in interrupts.asking(tree.find_all(exp.Parameter)):
-        if node.name.isdigit() and isinstance(node.parent, exp.Cast):
-            name, is_array = _target(node.parent)
-            oid = _DECLARED_OIDS.get(name)
-            if oid is not None and not is_array:
-                found[int(node.name)] = oid
-    return found
 
 
 def _type_text(to: exp.Expr) -> str:
@@ -79,7 +67,10 @@ def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
         literal = array_literal(cast.this)
         if literal is not None:
             cast.set("this", literal)
+    malformed = cast.this.name if declared and isinstance(cast.this, exp.Literal) and cast.this.is_string else None
     adapted = _adapted(cast, facts)
+    if malformed is not None:
+        raise no_array(malformed)
     written = len(shape(cast.this.unnest())) if declared else 0
     if isinstance(adapted, exp.Cast) and declared:
         for _ in range((written or declared) - 1):
@@ -88,13 +79,13 @@ def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
 
 
 def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
-    name, is_array = _target(cast)
+    name, is_array = target_of(cast)
     _refuse_type(name)
     if name in REG_TYPES and not is_array:
         outer = cast.parent
         while isinstance(outer, exp.Paren):
             outer = outer.parent
-        shown = isinstance(outer, exp.Cast) and _target(outer)[0] in _TEXT_TYPES
+        shown = isinstance(outer, exp.Cast) and target_of(outer)[0] in _TEXT_TYPES
         shown = shown or (isinstance(outer, exp.Select | exp.Alias) and cast.arg_key in ("expressions", "this"))
         shown = shown or isinstance(outer, exp.DPipe | exp.Concat)
         return replace_reg_cast(name, cast.this, facts, as_text=shown)
@@ -150,7 +141,10 @@ def _read_constant(cast: exp.Cast, name: str, *, is_array: bool) -> None:
     if name == "interval":
         cast.this.set("this", intervals.written(cast.this.name))
     if name in ("boolean", "bool"):
-        cast.this.set("this", _BOOLEAN_TEXTS.get(cast.this.name.strip().lower(), cast.this.name.strip()))
+        word = cast.this.name.strip()
+        cast.this.set("this", next((said for full, said in _BOOLEANS if _is_prefix(word.lower(), full)), word))
+    if name in ("json", "jsonb"):
+        _check_document(cast.this.name)
     if name in _TIMES:
         _special_time(cast)
 
@@ -166,11 +160,7 @@ def constant_of(literal: exp.Literal, kind: str) -> exp.Expr:
     elif kind.endswith("[]"):
         array = array_literal(literal)
         if array is None:
-            raise SqlError(
-                sqlstates.INVALID_TEXT_REPRESENTATION,
-                f'malformed array literal: "{literal.name}"',
-                detail='Array value must start with "{" or dimension information.',
-            )
+            raise no_array(literal.name)
         made.set("this", array)
     else:
         _read_constant(made, _type_text(made.to), is_array=False)
@@ -178,7 +168,6 @@ def constant_of(literal: exp.Literal, kind: str) -> exp.Expr:
 
 
 _CHARACTER_OIDS = {"varchar": oids.VARCHAR, "bpchar": oids.BPCHAR, "name": oids.NAME}
-_DECLARED_OIDS = {**_CHARACTER_OIDS, "jsonb": oids.JSONB}
 
 
 _REFUSED_TYPES: dict[str, tuple[str, str]] = {
@@ -211,7 +200,24 @@ def _refuse_type(name: str) -> None:
         raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"{refused[0]} not supported", hint=refused[1])
 
 
-_BOOLEAN_TEXTS = {"on": "true", "off": "false", "yes": "true", "no": "false", "y": "true", "n": "false"}
+_BOOLEANS = (
+    ("true", "true"), ("false", "false"), ("yes", "true"), ("no", "false"), ("on", "true"), ("off", "false"),
+)  # fmt: skip
+_IN_QUOTES = re.compile(r'"(?:[^"\\]|\\.)*"')
+_LAX = re.compile(r"nan|inf|,\s*[\]}]", re.IGNORECASE)
+
+
+def _is_prefix(word: str, of: str) -> bool:
+    """``on`` and ``off`` begin alike."""
+    return bool(word) and of.startswith(word) and (word != "o")
+
+
+def _check_document(text: str) -> None:
+    """DuckDB reads NaN, Infinity and a comma behind the last item."""
+    if _LAX.search(text) and _LAX.search(_IN_QUOTES.sub('""', text)):
+        raise SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, "invalid input syntax for type json")
+
+
 _INTEGERS = {
     "smallint": "smallint", "int2": "smallint", "int": "integer", "int4": "integer", "integer": "integer",
     "bigint": "bigint", "int8": "bigint",
@@ -225,11 +231,17 @@ _FLOATS = {
     "float8": ("double precision", math.inf),
 }  # fmt: skip
 """By the parser's names: the type, and the number at which it has no finite value any more."""
+_LEAST = {"real": 7.1e-46, "double precision": 5e-324}
+"""What is less is nothing but zero."""
 
 
 def _check_float(text: str, kind: str, bound: float) -> None:
     """DuckDB makes infinity of a number that is too large."""
-    if re.fullmatch(r"\s*[-+]?[\d.]+([eE][-+]?\d+)?\s*", text) and text.count(".") <= 1 and abs(float(text)) >= bound:
+    if not re.fullmatch(r"\s*[-+]?[\d.]+([eE][-+]?\d+)?\s*", text) or text.count(".") > 1:
+        return
+    value = abs(float(text)) if text.strip("+-. ") else 0.0
+    vanished = value < _LEAST[kind] and bool(re.search("[1-9]", text.lower().partition("e")[0]))
+    if value >= bound or vanished:
         raise SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f'"{text}" is out of range for type {kind}')
 
 
@@ -282,6 +294,9 @@ _DAYS = {"today": 0, "tomorrow": 1, "yesterday": -1}
 def _special_time(cast: exp.Cast) -> None:
     """``date 'today'``, ``timestamp 'now'``: by the clock of the transaction."""
     word = cast.this.name.strip().lower()
+    if word.lstrip("+-") == "inf":  # for DuckDB it is infinity
+        kind = _type_text(cast.to).replace("tz", " with time zone")
+        raise SqlError(sqlstates.INVALID_DATETIME_FORMAT, f'invalid input syntax for type {kind}: "{cast.this.name}"')
     now = exp.Anonymous(this="_now", expressions=[])
     if word == "now":
         cast.set("this", now)

@@ -6,6 +6,7 @@ What is rewritten here needs no types; what does is in ``operand_types``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
 from sqlglot import exp
@@ -21,8 +22,49 @@ def _call(name: str, *arguments: exp.Expr | None) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=[part.copy() for part in arguments if part is not None])
 
 
+_BY_NODE: dict[type[exp.Expr], str] = {
+    exp.Acos: "_acos", exp.Acosh: "_acosh", exp.Asin: "_asin", exp.Atanh: "_atanh", exp.Cos: "_cos", exp.Cot: "_cot",
+    exp.Sin: "_sin", exp.Tan: "_tan", exp.WidthBucket: "_width_bucket", exp.TimeFromParts: "_time_made",
+    exp.TimestampFromParts: "_timestamp_made", exp.UnixToTime: "_instant", exp.RegexpCount: "_regexp_count",
+    exp.Exp: "_exp", exp.ArrayRemove: "array_remove",
+}  # fmt: skip
+"""Calls for which a macro of the same arguments stands."""
+_BY_NAME = {
+    "make_date": "_date_made", "make_timestamptz": "_timestamptz_made", "regexp_split_to_array": "_regexp_split",
+    "parse_ident": "_parse_ident", "txid_current": "_txid",
+}  # fmt: skip
+"""Those that the parser has no node for."""
+
+
+_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("_acos", "_acosh", "_asin", "_atanh", "_cos", "_cot", "_sin", "_tan", "_instant"), ("DOUBLE",)),
+    "_width_bucket": ("DOUBLE", "DOUBLE", "DOUBLE", "INTEGER"), "_date_made": ("INTEGER",) * 3,
+    "_time_made": ("INTEGER", "INTEGER", "DOUBLE"), "_timestamp_made": (*("INTEGER",) * 5, "DOUBLE"),
+    "_timestamptz_made": (*("INTEGER",) * 5, "DOUBLE", "TEXT"),
+}  # fmt: skip
+"""DuckDB's types of arguments: a macro does not tell them to a parameter of unknown type."""
+
+
+def _checked(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
+    kinds = _ARGUMENTS.get(name, ())
+    typed = [
+        exp.cast(part.copy(), kinds[at], dialect="duckdb")
+        if at < len(kinds) and isinstance(part, exp.Parameter)
+        else part
+        for at, part in enumerate(arguments)
+    ]
+    return _call(name, *typed)
+
+
 def edged(node: exp.Func) -> exp.Expr | None:
     """What stands for the function; None where DuckDB's own is right."""
+    if isinstance(node, exp.Pow):
+        return _call("_power", *map(_double, (node.this, node.expression)))
+    if type(node) in _BY_NODE:
+        arguments = [node.args[key] for key in node.arg_types if isinstance(node.args.get(key), exp.Expr)]
+        return _checked(_BY_NODE[type(node)], arguments)
+    if isinstance(node, exp.Anonymous) and node.name.lower() in _BY_NAME:
+        return _checked(_BY_NAME[node.name.lower()], node.expressions)
     if isinstance(node, exp.Substring):
         return _bounded_substring(node)
     if isinstance(node, exp.SplitPart):
@@ -31,17 +73,30 @@ def edged(node: exp.Func) -> exp.Expr | None:
         null = node.args.get("null")
         name = "_string_to_array" if null is None else "_string_to_array_but"
         return _call(name, node.this, node.expression, null)
-    if isinstance(node, exp.Exp):
-        return _call("_exp", node.this)
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.IntDiv):  # DuckDB's // of decimals has a fraction
         return _call("div", *map(_numeric, (node.this.left, node.this.right)))
-    if isinstance(node, exp.Pow):
-        return _call("_power", node.this, node.expression)
-    if isinstance(node, exp.ArrayRemove):
-        return _call("array_remove", node.this, node.expression)
+    if isinstance(node, exp.LogicalAnd | exp.LogicalOr) and isinstance(node.this, exp.Distinct):
+        node.set("this", node.this.expressions[0])  # values that are there twice change nothing
+        return None
+    if isinstance(node, exp.ArrayToString):
+        return _items_joined(node)
+    if isinstance(node, exp.Chr):
+        return _call("_chr", *node.expressions)
+    if isinstance(node, exp.Overlay):
+        return _overlaid(node)
+    if isinstance(node, exp.RegexpReplace) and node.args.get("position") is not None:
+        return _call(
+            "_regexp_replace_from", node.this, node.expression, node.args["replacement"], node.args["position"]
+        )
+    if isinstance(node, exp.Pad) and not _is_text_with_characters(node.args.get("fill_pattern")):
+        name = "_lpad" if node.args.get("is_left") else "_rpad"
+        return _call(name, node.this, node.expression, node.args["fill_pattern"])
+    if isinstance(node, exp.NthValue):
+        node.set("offset", _call("_nth", node.args["offset"]))
+        return None
     if isinstance(node, exp.ArrayConcat) and len(node.expressions) == 1:
         return _call("_array_cat", node.this, *node.expressions)
-    if isinstance(node, exp.GroupConcat) and _is_null(node.args.get("separator")):
+    if isinstance(node, exp.GroupConcat) and is_null(node.args.get("separator")):
         node.set("separator", exp.Literal.string(""))
         return node
     if isinstance(node, exp.Grouping):
@@ -53,12 +108,19 @@ def edged(node: exp.Func) -> exp.Expr | None:
     return None
 
 
+def _double(operand: exp.Expr) -> exp.Expr:
+    return exp.cast(operand.copy(), "DOUBLE", dialect="duckdb") if operand.is_string else operand
+
+
 def _numeric(operand: exp.Expr) -> exp.Expr:
     return exp.cast(operand.copy(), "DECIMAL(38, 10)", dialect="duckdb") if operand.is_string else operand
 
 
-def _is_null(node: exp.Expr | None) -> bool:
-    return isinstance(node.this if isinstance(node, exp.Cast) else node, exp.Null)
+def is_null(node: exp.Expr | None) -> bool:
+    """Whether it is written as NULL, also with a cast."""
+    while isinstance(node, exp.Paren | exp.Cast):
+        node = node.this
+    return isinstance(node, exp.Null)
 
 
 def _int4(node: exp.Expr) -> exp.Expr:
@@ -76,6 +138,28 @@ def _bounded_substring(node: exp.Substring) -> exp.Expr | None:
     if _is_natural(start, least=1) and (length is None or _is_natural(length, least=0)):
         return None
     return _call("_substring", node.this, start, length)
+
+
+def _items_joined(node: exp.ArrayToString) -> exp.Expr | None:
+    """DuckDB's own takes a constant between the items."""
+    if is_null(node.expression):
+        return exp.cast(exp.null(), "TEXT", dialect="duckdb")
+    if isinstance(node.expression, exp.Literal | exp.Parameter):
+        return None
+    return _call("_array_joined", node.this, node.expression, node.args.get("null") or exp.null())
+
+
+def _overlaid(node: exp.Overlay) -> exp.Expr:
+    """Without FOR as many characters are replaced as are put in."""
+    length = node.args.get("for_")
+    return _call("_overlay" if length else "_overlay_all", node.this, node.expression, node.args["from_"], length)
+
+
+def _is_text_with_characters(fill: exp.Expr | None) -> bool:
+    bare = fill.unnest() if fill is not None else None
+    while isinstance(bare, exp.Cast):
+        bare = bare.this.unnest()
+    return fill is None or (isinstance(bare, exp.Literal) and bool(bare.name))
 
 
 def _is_natural(node: exp.Expr, *, least: int) -> bool:
@@ -114,6 +198,8 @@ def adapt_constant(node: exp.Expr) -> exp.Expr | None:
             "bit strings are not supported",
             hint="Write bytes as '\\x1f'::bytea, or a number.",
         )
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+        return _wide(node)
     if isinstance(node, exp.Literal) and not node.is_string and "e" in node.name.lower():
         if isinstance(node.parent, exp.Cast) or (
             isinstance(node.parent, exp.Neg) and isinstance(node.parent.parent, exp.Cast)
@@ -132,6 +218,18 @@ def adapt_constant(node: exp.Expr) -> exp.Expr | None:
     return None
 
 
+_BIGINT_MAX = 2**63 - 1
+
+
+def _wide(node: exp.Literal) -> exp.Expr | None:
+    """A whole number beyond bigint is numeric; DuckDB has other types for it, which its functions make doubles of."""
+    value = int(node.name) if len(node.name) <= NUMERIC_DIGITS_MAX else 0
+    least = isinstance(node.parent, exp.Neg) and value == _BIGINT_MAX + 1
+    if value <= _BIGINT_MAX or least or isinstance(node.parent, exp.Cast | exp.Limit | exp.Offset | exp.Fetch):
+        return None
+    return exp.cast(exp.Literal.string(node.name), f"DECIMAL({len(node.name.lstrip('0'))}, 0)", dialect="duckdb")
+
+
 def overlaps(node: exp.Overlaps) -> exp.Expr:
     """``(start, end) OVERLAPS (start, length)``, the length a constant."""
     ends: list[exp.Expr] = []
@@ -148,6 +246,15 @@ def interval_quotient(node: exp.Div) -> exp.Expr | None:
     if not _is_interval(node.this):
         return None
     return exp.Anonymous(this="_interval_quotient", expressions=[node.this, node.expression])  # not copies, as above
+
+
+def interval_sum(node: exp.Add | exp.Sub) -> exp.Expr | None:
+    """``interval '1 day' + '2 hours'``: the text beside an interval is one."""
+    for text, other in ((node.left, node.right), (node.right, node.left)):
+        if isinstance(text, exp.Literal) and text.is_string and _is_interval(other):
+            text.replace(exp.Interval(this=exp.Literal.string(intervals.written(text.name))))
+            return node
+    return None
 
 
 def _is_interval(node: exp.Expr) -> bool:

@@ -8,12 +8,18 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from mvserver import sqlstates
-from mvserver.dialect.functions.checked_functions import edged
+from mvserver.dialect.functions import json_operators
+from mvserver.dialect.functions.casts import SHOWN_AS
+from mvserver.dialect.functions.checked_functions import edged, is_null
 from mvserver.dialect.functions.from_text import from_text
+from mvserver.dialect.functions.intervals import make_interval
+from mvserver.dialect.functions.json_operators import JSON_PATHS
 from mvserver.dialect.guard import function_name
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
 from mvserver.sql.pull_functions import table
+from mvserver.sql.pull_parser import CALLED
+from mvserver.types import oids
 
 
 def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
@@ -21,6 +27,8 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
     name = function_name(node)
     replaced = replace_function(name, _arguments(node), facts)
     if replaced is not None:
+        if name in _NAMES:
+            replaced.meta[SHOWN_AS] = (oids.NAME, -1)
         return replaced
     strict = edged(node)
     if strict is not None:
@@ -32,6 +40,10 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
             return replacement
         if name == "format" and node.expressions:  # with a schema before its name
             return _format(node.expressions[0], node.expressions[1:])
+        if name == "make_interval":
+            return make_interval(node)
+        if name in JSON_PATHS:
+            return json_operators.at_path(name, node.expressions)
         if name in ("num_nulls", "num_nonnulls"):
             return _counted(node.expressions, nulls=name == "num_nulls")
         if name == "array_position":
@@ -66,6 +78,10 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
     return None
 
 
+_NAMES = frozenset({
+    "current_catalog", "current_database", "current_role", "current_schema", "current_user", "session_user", "user",
+})  # fmt: skip
+"""Functions whose result is of type name."""
 _INT4_FUNCTIONS = (exp.Length, exp.StrPosition, exp.ArraySize, exp.BitLength)
 
 
@@ -77,7 +93,10 @@ def _defined(node: exp.Sqrt | exp.Ln | exp.Log) -> exp.Expr:
     positive = exp.Anonymous(this="_positive", expressions=[(last or node.this).copy()])
     if isinstance(node, exp.Ln):
         return exp.Ln(this=positive)
-    return exp.Anonymous(this="log", expressions=[node.this.copy(), positive] if last is not None else [positive])
+    if last is None or node.meta.get(CALLED, ("log",))[0] == "log10":
+        return exp.Anonymous(this="log", expressions=[positive])
+    base = exp.Anonymous(this="_positive", expressions=[node.this.copy()])
+    return exp.Anonymous(this="log", expressions=[base, positive])
 
 
 _EXTRACTED = frozenset({
@@ -116,10 +135,12 @@ def _extract(node: exp.Extract) -> exp.Expr:
 def _encoding(node: exp.Encode | exp.Decode) -> exp.Expr:
     """encode(bytea, 'hex' | 'base64') and decode(text, ...), which sqlglot takes for character sets."""
     charset = node.args.get("charset")
+    if isinstance(charset, exp.Expr) and is_null(charset):
+        return exp.cast(exp.null(), "TEXT" if isinstance(node, exp.Encode) else "BLOB", dialect="duckdb")
     form = charset.name.lower() if isinstance(charset, exp.Expr) else ""
     names = {
-        (True, "hex"): "_encode_hex", (True, "base64"): "_encode_base64", (False, "hex"): "unhex",
-        (False, "base64"): "from_base64",
+        (True, "hex"): "_encode_hex", (True, "base64"): "_encode_base64", (False, "hex"): "_decode_hex",
+        (False, "base64"): "_decode_base64",
     }  # fmt: skip
     name = names.get((isinstance(node, exp.Encode), form))
     if form == "escape":
@@ -208,7 +229,7 @@ def _format(text: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
         if match[2] == "s":
             parts.append(exp.Coalesce(this=shown, expressions=[exp.Literal.string("")]))
         else:
-            name = "quote_ident" if match[2] == "I" else "quote_nullable"
+            name = "_quote_ident" if match[2] == "I" else "_quote_nullable"
             parts.append(exp.Anonymous(this=name, expressions=[shown]))
     parts.append(exp.Literal.string(pattern[end:]))
     if "%" in _FORMAT.sub("", pattern):

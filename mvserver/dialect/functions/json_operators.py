@@ -8,12 +8,15 @@ PostgreSQL's meaning asks for.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.dialect.functions.arrays import split_array
+from mvserver.dialect.functions.checked_functions import is_null
 from mvserver.errors import SqlError
 
 OF_JSONB = "of_jsonb"
@@ -51,12 +54,14 @@ def _constant_keys(node: exp.Expr, operator: str) -> list[str]:
 def adapt_operator(node: exp.Expr) -> exp.Expr | None:
     """What stands for the operator; None where it is none of these."""
     if isinstance(node, exp.JSONBExtract):
-        return _call("json_extract", document(node.this), _text(pointer(_constant_keys(node.expression, "#>"))))
+        return _at(node, _constant_keys(node.expression, "#>"), as_text=False)
+    if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar) and _has_empty_key(node.expression):
+        name = "json_extract" if isinstance(node, exp.JSONExtract) else "json_extract_string"
+        return _call(name, document(node.this), _text("/"))
     if isinstance(node, exp.JSONExtractScalar):
         return _text_of(node)
     if isinstance(node, exp.JSONBExtractScalar):
-        keys = _constant_keys(node.expression, "#>>")
-        return _call("json_extract_string", document(node.this), _text(pointer(keys)))
+        return _at(node, _constant_keys(node.expression, "#>>"), as_text=True)
     if isinstance(node, exp.JSONBContainsTopKey):
         return _has_key(node.this, node.expression)
     if isinstance(node, exp.JSONBContainsAnyTopKeys | exp.JSONBContainsAllTopKeys):
@@ -67,6 +72,44 @@ def adapt_operator(node: exp.Expr) -> exp.Expr | None:
     if isinstance(node, exp.JSONBDeleteAtPath | exp.JSONBPathExists):
         raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "the operators #- and @? are not supported")
     return None
+
+
+def _at(node: exp.Expr, keys: Sequence[str], *, as_text: bool) -> exp.Expr:
+    if any(map(_FROM_THE_END.fullmatch, keys)):
+        return at_path("jsonb_extract_path_text" if as_text else "jsonb_extract_path", [node.this, *map(_text, keys)])
+    return _call("json_extract_string" if as_text else "json_extract", document(node.this), _text(pointer(list(keys))))
+
+
+JSON_PATHS = frozenset({
+    "json_extract_path", "json_extract_path_text", "jsonb_extract_path", "jsonb_extract_path_text",
+})  # fmt: skip
+_FROM_THE_END = re.compile(r"-\d+")
+
+
+def at_path(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
+    """``json_extract_path(document, key, ...)``: a key is a member's name or an item's place. Constant keys are one
+    pointer; NULL among them leads to NULL."""
+    whole, *keys = arguments
+    as_text = name.endswith("_text")
+    if any(is_null(key) for key in keys):
+        return exp.cast(exp.null(), "TEXT" if as_text else "JSON", dialect="duckdb")
+    texts = [key.name for key in keys if isinstance(key, exp.Literal) and key.is_string]
+    if len(texts) == len(keys) and not any(map(_FROM_THE_END.fullmatch, texts)):
+        place = _text(pointer(texts))
+        if not as_text:
+            return _call("json_extract", document(whole), place)
+        return _call("_jsonb_text" if name.startswith("jsonb") else "_json_text", document(whole), place, place.copy())
+    found = document(whole)
+    for key in keys:
+        found = _call("_json_at", found, exp.cast(key.copy(), "TEXT", dialect="duckdb"))
+    return _call("json_extract_string", found, _text("")) if as_text else found
+
+
+def _has_empty_key(path: exp.Expr | None) -> bool:
+    """DuckDB's paths have no such key; its pointers have."""
+    return isinstance(path, exp.JSONPath) and any(
+        isinstance(step, exp.JSONPathKey) and step.this == "" for step in path.expressions
+    )
 
 
 def _text_of(node: exp.JSONExtractScalar) -> exp.Expr | None:
@@ -105,7 +148,7 @@ def _has_key(whole: exp.Expr, key: exp.Expr) -> exp.Expr:
 
 def equal_documents(left: exp.Expr, right: exp.Expr, node: exp.Expr) -> exp.Expr:
     """``left = right`` or ``<>``; DuckDB compares the texts of documents. A constant is taken apart into tests."""
-    if _is_null(left) or _is_null(right):
+    if is_null(left) or is_null(right):
         return exp.cast(exp.null(), "BOOLEAN", dialect="duckdb")
     constant = _constant_text(right)
     subject = left
@@ -147,12 +190,6 @@ def _same(document: exp.Expr, wanted: Any) -> exp.Expr:
         return _equal(document, kind, wanted)
     tests += [_same(_call("json_extract", document.copy(), _text(pointer([key]))), value) for key, value in steps]
     return exp.Paren(this=exp.and_(*tests))
-
-
-def _is_null(node: exp.Expr) -> bool:
-    while isinstance(node, exp.Paren | exp.Cast):
-        node = node.this
-    return isinstance(node, exp.Null)
 
 
 def _constant_text(node: exp.Expr) -> str | None:

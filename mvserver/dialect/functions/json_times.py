@@ -1,4 +1,4 @@
-"""Points in time within documents, ``2024-02-29T23:59:59``: DuckDB writes them there as it does elsewhere."""
+"""Values within documents that DuckDB writes there in another form: ``2024-02-29T23:59:59``, bytes, floats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ _MACROS = {
     exp.DType.TIMESTAMP: "_json_timestamp",
     exp.DType.TIMESTAMPNTZ: "_json_timestamp",
     exp.DType.TIMESTAMPTZ: "_json_timestamptz",
+    exp.DType.DOUBLE: "_json_float8",
+    exp.DType.FLOAT: "_json_float4",
+    exp.DType.VARBINARY: "_bytea_out",
+    exp.DType.INTERVAL: "_interval_out",
 }
+_WORDS = ("TIMESTAMP", "DOUBLE", "FLOAT", "BLOB", "INTERVAL")
+"""Of DuckDB's types that have one of them."""
 _OF_VALUES = frozenset({"to_json", "to_jsonb", "json_array", "array_to_json"})
 _OF_PAIRS = frozenset({"json_object", "json_group_object"})
 
@@ -40,11 +46,12 @@ def _values(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _shown(value: exp.Expr, kind: str) -> exp.Expr | None:
-    return _text_of(value, exp.DataType.build(kind, dialect="duckdb"), 0) if "TIMESTAMP" in kind else None
+    wanted = any(word in kind for word in _WORDS)
+    return _text_of(value, exp.DataType.build(kind, dialect="duckdb"), 0) if wanted else None
 
 
 def _text_of(value: exp.Expr, kind: exp.DataType, depth: int) -> exp.Expr | None:
-    """None where the type holds no point in time."""
+    """None where the type holds no such value."""
     if kind.this in _MACROS:
         return _call(_MACROS[kind.this], value)
     if kind.this in (exp.DType.ARRAY, exp.DType.LIST):

@@ -22,7 +22,7 @@ _NOT_DOCUMENTS = frozenset({
 })  # fmt: skip
 _OF_FIRST = (
     exp.JSONExtract, exp.JSONBExtract, exp.Sub, exp.DPipe, exp.JSONBDeleteAtPath, exp.Paren, exp.Alias, exp.Filter,
-    exp.Window, exp.Min, exp.Max,
+    exp.Window, exp.Min, exp.Max, exp.AnyValue, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead,
 )  # fmt: skip
 _Change = Callable[[exp.Expr, exp.Expr, exp.Expr], exp.Expr]
 _DEPTH_MAX = 20  # of sub-queries through which a column is followed

@@ -23,11 +23,11 @@ from mvserver.dialect.typing.operand_rules import (
     CATEGORIES,
     COMPARISONS,
     INTEGERS,
-    NO_CAST,
     alike,
     check,
     check_alike,
     first_select,
+    has_cast,
     is_certain,
     needs_binding,
     number,
@@ -104,6 +104,8 @@ class OperandChecks:
             return "boolean"
         if isinstance(bare, exp.Literal):
             return None if bare.is_string else number(bare.name)
+        if isinstance(bare, exp.Binary) and bare.find(exp.Parameter, exp.Placeholder) is not None:
+            return None  # DuckDB guesses a parameter's type beside an operator
         return self._known.get(id(node))
 
     def shown(self, operand: exp.Expr) -> str:
@@ -146,7 +148,7 @@ class OperandChecks:
     # --- casts and constants ----------------------------------------------------------------------------------------
     def _check_cast(self, node: exp.Cast) -> None:
         kind, target = self.type_of(node.this), pg_name(written(node.to))
-        if (CATEGORIES.get(kind or ""), CATEGORIES.get(target)) in NO_CAST:
+        if kind is not None and not has_cast(kind, target):
             at = None if self.text is None else operators.cast_place(node, self.text)
             raise SqlError(
                 sqlstates.CANNOT_COERCE,

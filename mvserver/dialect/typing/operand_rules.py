@@ -14,6 +14,7 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.dialect.typing.operators import SYMBOLS
 from mvserver.errors import SqlError
+from mvserver.sql.pull_parser import CALLED
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _PATTERNS: dict[type[exp.Expr], str] = {
@@ -24,15 +25,35 @@ _OF_ARGUMENT = (exp.Sum, exp.Avg, exp.Min, exp.Max)
 CATEGORIES = {
     **dict.fromkeys(("smallint", "integer", "bigint", "numeric", "real", "double precision"), "N"),
     **dict.fromkeys(("date", "timestamp without time zone", "timestamp with time zone"), "D"),
-    "text": "S", "boolean": "B", "bytea": "U", "interval": "T",
+    "text": "S", "boolean": "B", "bytea": "U", "interval": "T", "time without time zone": "C", "uuid": "I", "json": "J",
 }  # fmt: skip
 """Of the types that are told apart; all others go with everything."""
 INTEGERS = ("smallint", "integer", "bigint")
 """The narrower first."""
+NO_FUNCTION = "No function matches the given name and argument types. You might need to add explicit type casts."
 NO_OPERATOR = "No operator matches the given name and argument types. You might need to add explicit type casts."
 
-NO_CAST = frozenset({("D", "N"), ("N", "D"), ("B", "D"), ("D", "B"), ("N", "T"), ("T", "N"), ("B", "T"), ("T", "B")})
+_CASTS = frozenset({("D", "C"), ("T", "C"), ("C", "T"), ("J", "N"), ("J", "B"), ("N", "B"), ("B", "N")})
+"""Between categories, beside those from and to text."""
+_SUMS: dict[type[exp.Expr], str] = {
+    exp.Add: "NN DT TD DN ND DC CD TT CT TC CC", exp.Sub: "NN DD DT DN TT CT CC TC DC", exp.Mul: "NN NT TN NC CN",
+    exp.Div: "NN TN CN",
+}  # fmt: skip
+"""By arithmetic operator the categories of operands that it may have."""
+_ARRAY = "A"
+_FLOATS = ("real", "double precision")
+_BITWISE = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseLeftShift, exp.BitwiseRightShift)
 TypeOf = Callable[[exp.Expr], str | None]
+
+
+def has_cast(kind: str, target: str) -> bool:
+    """Whether PostgreSQL has a cast between the types; True where one of them is none that is told apart."""
+    source, wanted = (_ARRAY if name.endswith("]") else CATEGORIES.get(name) for name in (kind, target))
+    if source is None or wanted is None or source == wanted or "S" in (source, wanted):
+        return True
+    if {source, wanted} == {"N", "B"}:
+        return "integer" in (kind, target)
+    return (source, wanted) in _CASTS and (kind, wanted) != ("date", "C")
 
 
 class PositionOf(Protocol):
@@ -45,8 +66,13 @@ class PositionOf(Protocol):
 def operands(node: exp.Expr) -> Iterator[exp.Expr]:
     """The operands that a node is judged by, where all of them are certain; none where it is not judged."""
     parts: list[exp.Expr] = []
-    if isinstance(node, (*COMPARISONS, exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike)):
-        parts = [node.left, node.right]
+    if isinstance(node, (*COMPARISONS, *_PATTERNS, exp.Mod, *_BITWISE)):
+        parts = [node.args["this"], node.args["expression"]]
+    elif isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div):
+        leaves = not any(isinstance(part.unnest(), (*_ARITHMETIC, exp.Div)) for part in (node.left, node.right))
+        parts = [node.left, node.right] if leaves else []
+    elif isinstance(node, exp.DPipe):  # of a chain the innermost: all others have a text
+        parts = [] if isinstance(node.left.unnest(), exp.DPipe) else [node.left, node.right]
     elif isinstance(node, exp.Cast):
         parts = [node.this]
     else:
@@ -118,6 +144,37 @@ def check(node: exp.Expr, type_of: TypeOf, place: PositionOf) -> None:
         check_alike(type(node).__name__.upper(), [node.this, *node.expressions], type_of, place)
     elif isinstance(node, exp.Array):
         check_alike("ARRAY", node.expressions, type_of, place)
+    elif isinstance(node, (exp.Mod, exp.DPipe, exp.Add, exp.Sub, exp.Mul, exp.Div, *_BITWISE)):
+        _check_operator(node, type_of, place)
+
+
+def _check_operator(node: exp.Binary, type_of: TypeOf, place: PositionOf) -> None:
+    """Remainders of whole and exact numbers, bits of whole numbers, and joins with a text: DuckDB has more."""
+    kinds = [type_of(node.left), type_of(node.right)]
+    categories = [CATEGORIES.get(kind or "") for kind in kinds]
+    if isinstance(node, exp.DPipe):
+        known = None not in categories and "S" not in categories
+        wrong = known and categories not in (["U", "U"], ["J", "J"])
+    elif isinstance(node, exp.Mod):
+        wrong = any(kind in _FLOATS for kind in kinds)
+    elif not isinstance(node, _BITWISE):
+        wrong = None not in categories and "".join(map(str, categories)) not in _SUMS[type(node)]
+    else:
+        wrong = any(category not in (None, "N") for category in categories)
+        wrong = wrong or any(kind in ("numeric", *_FLOATS) for kind in kinds)
+        wrong = wrong or (isinstance(node, exp.BitwiseLeftShift | exp.BitwiseRightShift) and kinds[1] == "bigint")
+    if not wrong:
+        return
+    shown = [kind or "unknown" for kind in kinds]
+    called = node.meta.get(CALLED)
+    if called is not None:
+        raise SqlError(
+            sqlstates.UNDEFINED_FUNCTION,
+            f"function {called[0]}({', '.join(shown)}) does not exist",
+            hint=NO_FUNCTION,
+            position=called[2] + 1,
+        )
+    raise no_operator(f" {SYMBOLS[type(node)][0]} ".join(shown), place(node, operator=True))
 
 
 def _check_compared(
@@ -160,6 +217,11 @@ def no_operator(what: str, position: int | None, hint: str = NO_OPERATOR) -> Sql
     return SqlError(sqlstates.UNDEFINED_FUNCTION, f"operator does not exist: {what}", hint=hint, position=position)
 
 
+_CERTAIN = (
+    exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Parameter, exp.Cast, exp.Count, exp.Interval, exp.Array,
+)  # fmt: skip
+
+
 # --- certainty ------------------------------------------------------------------------------------------------------
 def is_certain(node: exp.Expr) -> bool:
     """Whether DuckDB's type of it is PostgreSQL's, or it has none yet."""
@@ -167,10 +229,7 @@ def is_certain(node: exp.Expr) -> bool:
         return all(is_certain(part) for part in node.iter_expressions())
     if isinstance(node, _OF_ARGUMENT):
         return is_certain(node.this)
-    return (
-        isinstance(node, exp.Column | exp.Literal | exp.Boolean | exp.Null | exp.Parameter | exp.Cast | exp.Count)
-        and not node.is_star
-    )
+    return isinstance(node, _CERTAIN) and not node.is_star
 
 
 def needs_binding(node: exp.Expr) -> bool:

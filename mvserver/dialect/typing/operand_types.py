@@ -20,11 +20,14 @@ TypeOf = Callable[[exp.Expr], str]
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
-_NODES = (*_ARITHMETIC, *_COMPARISONS, exp.ArrayToString, exp.Sign, exp.Log, exp.ExplodingGenerateSeries,
+_SHIFTS: dict[type[exp.Expr], str] = {exp.BitwiseLeftShift: "_shift_left", exp.BitwiseRightShift: "_shift_right"}
+_NODES = (*_ARITHMETIC, *_COMPARISONS, exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.ArrayToString, exp.Sign,
+          exp.Log, exp.ExplodingGenerateSeries, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.Nullif, exp.Trunc,
           exp.Explode, exp.Unnest)  # fmt: skip
 _FLOATS = ("DOUBLE", "FLOAT")
 _SMALL = ("SMALLINT", "TINYINT")
 _INT4 = (*_SMALL, "INTEGER")
+_BITWISE = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
 _TIMES = ("DATE", "TIMESTAMP")
 _INTEGERS = (*_INT4, "BIGINT")
 _DIVISORS = frozenset({"gcd", "lcm"})
@@ -35,7 +38,7 @@ def concerns(node: exp.Expr) -> bool:
     if isinstance(node, _COMPARISONS):
         return _is_text(node.left) != _is_text(node.right) or _may_be_document(node.left)
     if isinstance(node, exp.Anonymous):
-        return node.name.lower() in (*_DIVISORS, "log", "array_to_string")
+        return node.name.lower() in (*_DIVISORS, "log", "array_to_string", "_array_joined", "to_hex")
     if isinstance(node, exp.Bracket):
         return not isinstance(node.this.unnest(), exp.Array) or not all(map(_is_natural, node.expressions))
     return isinstance(node, _NODES)
@@ -60,13 +63,33 @@ def rewritten(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
     if isinstance(node, exp.Sign):
         exact = type_of(node.this).startswith("DECIMAL")
         return _cast(node, "DECIMAL(38, 0)" if exact else "DOUBLE")
-    if isinstance(node, exp.Anonymous) and node.name.lower() == "array_to_string":
+    if isinstance(node, exp.Anonymous) and node.name.lower() in ("array_to_string", "_array_joined"):
         return _joined_items(node, node.expressions[0], type_of)
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "to_hex":
+        return _call("_to_hex_32", *node.expressions) if type_of(node.expressions[0]) in _INT4 else None
+    if isinstance(node, _BITWISE):
+        return _with_wide_constants(node, type_of(node))
+    if isinstance(node, exp.Nullif):
+        return _null_if(node, type_of)
+    if isinstance(node, exp.Trunc):
+        whole = node.args.get("decimals") is None and type_of(node.this) in _INTEGERS
+        return exp.cast(node.this.copy(), "DOUBLE", dialect="duckdb") if whole else None
+    if type(node) in _SHIFTS:
+        return _shifted(node, type_of)
     arguments = node.expressions if isinstance(node, exp.Anonymous) else list(node.iter_expressions())
     if isinstance(node, exp.Anonymous) and node.name.lower() in _DIVISORS:
         return _cast(node, "INT") if all(type_of(part) in _INT4 for part in arguments) else None
     exact = len(arguments) == 2 or type_of(arguments[0]).startswith("DECIMAL")
     return _cast(node, "DECIMAL(38, 16)") if exact else None
+
+
+def _shifted(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
+    """By the last bits of the count, and without what leaves the number: DuckDB has errors there."""
+    kind = type_of(node.this)
+    if kind not in _INTEGERS or type_of(node.expression) not in _INT4:
+        return None
+    bits = 64 if kind == "BIGINT" else 16 if kind in _SMALL else 32
+    return _call(f"{_SHIFTS[type(node)]}_{bits}", node.this, node.expression)
 
 
 def _cast(node: exp.Expr, kind: str) -> exp.Expr | None:
@@ -82,6 +105,8 @@ def _series(node: exp.ExplodingGenerateSeries, type_of: TypeOf) -> exp.Expr | No
     if isinstance(node.parent, exp.Table | exp.From | exp.Join):
         return None
     parts = [node.args["start"], node.args["end"], node.args.get("step") or exp.Literal.number(1)]
+    if isinstance(parts[2], exp.Literal) and parts[2].name == "0":
+        raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, "step size cannot equal zero")
     kinds = [type_of(part) for part in parts]
     bounded = False
     if all(kind in _INTEGERS for kind in kinds):
@@ -142,10 +167,7 @@ def _arithmetic(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
         days = type_of(left) == "DATE" and type_of(right) == "DATE"
         return exp.cast(exp.Paren(this=node.copy()), "INT", dialect="duckdb") if days else None
     if kind in _SMALL:
-        constants = [part for part in (left, right) if isinstance(part.unnest(), exp.Literal)]
-        for part in constants:
-            part.replace(exp.cast(part.copy(), "INT", dialect="duckdb"))
-        return node if constants else None
+        return _with_wide_constants(node, kind)
     if kind == "FLOAT" and [type_of(left), type_of(right)] != ["FLOAT", "FLOAT"]:
         left.replace(exp.cast(left.copy(), "DOUBLE", dialect="duckdb"))
         if _inside_arithmetic(node):
@@ -156,6 +178,30 @@ def _arithmetic(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
         finite = exp.and_(*tests) if tests else exp.true()
         return _call("_in_range", exp.Paren(this=node.copy()), exp.Paren(this=finite))
     return None
+
+
+def _with_wide_constants(node: exp.Expr, kind: str) -> exp.Expr | None:
+    """A constant is an integer; DuckDB gives it the type of the smallint beside it."""
+    parts = (node.this, node.expression)
+    constants = [part for part in parts if kind in _SMALL and isinstance(_positive(part), exp.Literal)]
+    for part in constants:
+        part.replace(exp.cast(part.copy(), "INT", dialect="duckdb"))
+    return node if constants else None
+
+
+def _positive(node: exp.Expr) -> exp.Expr:
+    bare = node.unnest()
+    return bare.this if isinstance(bare, exp.Neg) else bare
+
+
+def _null_if(node: exp.Nullif, type_of: TypeOf) -> exp.Expr | None:
+    """Of the type by which the two are compared."""
+    kind, other = type_of(node.this), type_of(node.expression)
+    if kind not in _INTEGERS or not (other in _FLOATS or other.startswith("DECIMAL")):
+        return None
+    wider = "DOUBLE" if other in _FLOATS else "DECIMAL(19, 0)"
+    node.set("this", exp.cast(node.this.copy(), wider, dialect="duckdb"))
+    return node
 
 
 def _inside_arithmetic(node: exp.Expr) -> bool:
@@ -251,10 +297,47 @@ def add_missing(tree: exp.Expr, type_of: TypeOf) -> bool:
     changed = False
     for node in interrupts.asking(reversed(list(tree.walk(bfs=True)))):
         made = _extended(node.left, node.right, type_of) if isinstance(node, exp.DPipe) else None
+        if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div):
+            made = _with_time(node, type_of)
         if made is not None:
             node.replace(made)
             changed = True
     return changed
+
+
+def _with_time(node: exp.Binary, type_of: TypeOf) -> exp.Expr | None:
+    """``timestamp + time`` and ``time * 2``: the time of day as an interval. ``date + bigint``: days are integers."""
+    kinds = type_of(node.left), type_of(node.right)
+    if "BIGINT" in kinds and "DATE" in kinds and isinstance(node, exp.Add | exp.Sub):  # of generate_series in FROM
+        days = node.copy()
+        side = days.left if kinds[0] == "BIGINT" else days.right
+        side.replace(exp.cast(side.copy(), "INT", dialect="duckdb"))
+        return days
+    if kinds.count("TIME") != 1:
+        return None
+    time, other = (node.left, kinds[1]) if kinds[0] == "TIME" else (node.right, kinds[0])
+    number = other in (*_INTEGERS, *_FLOATS) or other.startswith("DECIMAL")
+    moved = other.startswith("TIMESTAMP") and (isinstance(node, exp.Add) or time is node.right)
+    moved = moved or (other in ("INTERVAL", "DATE") and isinstance(node, exp.Sub) and time is node.right)
+    scaled = number and (isinstance(node, exp.Mul) or (isinstance(node, exp.Div) and time is node.left))
+    if isinstance(node, exp.Mul | exp.Div) and not scaled:
+        return None
+    if isinstance(node, exp.Add | exp.Sub) and not moved:
+        return None
+    if isinstance(node, exp.Div):
+        return _call("_interval_quotient", _call("_time_interval", time), node.right)
+    changed = node.copy()
+    (changed.left if time is node.left else changed.right).replace(_call("_time_interval", time))
+    return changed
+
+
+def clock(node: exp.Cast, kind: str) -> exp.Expr | None:
+    """The time of day of a timestamp with time zone and of an interval, and the interval of a time of day."""
+    if node.to.is_type(exp.DType.INTERVAL):
+        return _call("_time_interval", node.this) if kind == "TIME" else None
+    if kind == "TIMESTAMP WITH TIME ZONE":
+        return exp.cast(exp.cast(node.this.copy(), "TIMESTAMP", dialect="duckdb"), "TIME", dialect="duckdb")
+    return _call("_interval_clock", node.this) if kind == "INTERVAL" else None
 
 
 def _extended(left: exp.Expr, right: exp.Expr, type_of: TypeOf) -> exp.Expr | None:

@@ -8,7 +8,9 @@ from mvserver.sql.lexer import OPERATOR, WORD, tokenize
 
 SYMBOLS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Add: ("+",), exp.Sub: ("-",), exp.Mul: ("*",), exp.Div: ("/",), exp.IntDiv: ("/",), exp.Mod: ("%",),
-    exp.DPipe: ("||",), exp.EQ: ("=",), exp.NEQ: ("<>", "!="), exp.LT: ("<",), exp.LTE: ("<=",), exp.GT: (">",),
+    exp.DPipe: ("||",), exp.BitwiseAnd: ("&",), exp.BitwiseOr: ("|",), exp.BitwiseXor: ("#",),
+    exp.BitwiseLeftShift: ("<<",), exp.BitwiseRightShift: (">>",),
+    exp.EQ: ("=",), exp.NEQ: ("<>", "!="), exp.LT: ("<",), exp.LTE: ("<=",), exp.GT: (">",),
     exp.GTE: (">=",), exp.RegexpLike: ("~",), exp.RegexpILike: ("~*",), exp.Neg: ("-",),
 }  # fmt: skip
 """As messages show them first."""

@@ -16,6 +16,7 @@ from sqlglot import exp
 from mvserver import interrupts, sqlstates
 from mvserver.dialect import binding
 from mvserver.dialect.duck_text import refuse_repeating, written
+from mvserver.dialect.errors.duck_errors import pg_name
 from mvserver.dialect.functions import (
     argument_rules,
     binary_functions,
@@ -29,6 +30,7 @@ from mvserver.dialect.functions.aggregates import with_sources
 from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.to_char import call
 from mvserver.dialect.typing import operand_types
+from mvserver.dialect.typing.operand_rules import NO_FUNCTION
 from mvserver.errors import SqlError
 from mvserver.sql.trees import dismantle
 
@@ -39,6 +41,12 @@ _TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_S", "TIMES
 
 _TEXT_TARGETS = (exp.DType.TEXT, exp.DType.VARCHAR)
 _INTEGER_TARGETS = {exp.DType.SMALLINT: "smallint", exp.DType.INT: "integer", exp.DType.BIGINT: "bigint"}
+_READ = {
+    exp.DType.BOOLEAN: "_boolean_in", exp.DType.JSON: "_json_in", exp.DType.DOUBLE: "_float8_in",
+    exp.DType.FLOAT: "_float4_in",
+}  # fmt: skip
+"""Macros that read a text strictly, by the type."""
+_CLOCKS = (exp.DType.TIME, exp.DType.INTERVAL)
 _TEXT_OF: dict[str, str] = {
     "DOUBLE": "_float8_out", "FLOAT": "_float4_out", "INTERVAL": "_interval_out", "BLOB": "_bytea_out",
     "DOUBLE[]": "_float8_array_out", "FLOAT[]": "_float8_array_out", "BOOLEAN[]": "_bool_array_out",
@@ -63,7 +71,7 @@ def concerns(node: exp.Expr) -> bool:
     if isinstance(node, exp.Cast):
         plain = not isinstance(node.this, exp.Literal | exp.Parameter | exp.Null)
         target = node.to.this if isinstance(node.to, exp.DataType) else None
-        text = target in _TEXT_TARGETS or target in _INTEGER_TARGETS
+        text = target in _TEXT_TARGETS or target in _INTEGER_TARGETS or target in (*_READ, *_CLOCKS)
         return (text and plain) or target == exp.DType.VARBINARY
     if operand_types.concerns(node) or json_times.concerns(node) or argument_rules.concerns(node):
         return True
@@ -127,7 +135,7 @@ class TypedRewriting:
             return self._cast(node)
         if argument_rules.concerns(node):
             argument_rules.check(node, self._type)
-            return None
+            return binary_functions.joined(node, self._type) if isinstance(node, exp.GroupConcat) else None
         if operand_types.concerns(node):
             return operand_types.rewritten(node, self._type)
         if json_times.concerns(node):
@@ -135,7 +143,10 @@ class TypedRewriting:
         if isinstance(node, exp.TimestampTrunc):
             return self._date_trunc(node)
         if isinstance(node, exp.Round):
-            half_even = self._type(node.this) in _FLOATS
+            kind = self._type(node.this)
+            if kind in _INTEGERS:
+                return exp.cast(node.this.copy(), "DOUBLE", dialect="duckdb")
+            half_even = kind in _FLOATS
             return call("round_even", node.this.copy(), exp.Literal.number(0)) if half_even else None
         if isinstance(node, exp.WithinGroup):
             return self._percentile(node)
@@ -178,10 +189,15 @@ class TypedRewriting:
             if not kind and isinstance(node.this, exp.Array):
                 return call("_array_out", node.this.copy())  # of a correlated sub-query
             return text_of(node.this, kind)
+        if target in _CLOCKS:
+            return operand_types.clock(node, kind)
         if kind != "VARCHAR":
             return None
         if target == exp.DType.VARBINARY:
             return call("_bytea_in", node.this.copy())
+        if target in _READ:
+            node.this.replace(call(_READ[target], node.this.copy()))
+            return node
         node.this.replace(call("_integer_in", node.this.copy(), exp.Literal.string(_INTEGER_TARGETS[target])))
         return node
 
@@ -201,7 +217,14 @@ class TypedRewriting:
     def _percentile(self, node: exp.WithinGroup) -> exp.Expr | None:
         """PostgreSQL's percentile_cont of exact numbers is double precision."""
         ordered = node.find(exp.Ordered)
-        if ordered is not None and _DECIMAL.match(self._type(ordered.this)):
+        kind = "" if ordered is None else self._type(ordered.this)
+        if kind and not (kind in (*_INTEGERS, *_FLOATS, "INTERVAL", '"NULL"') or _DECIMAL.match(kind)):
+            raise SqlError(
+                sqlstates.UNDEFINED_FUNCTION,
+                f"function percentile_cont(double precision, {pg_name(kind)}) does not exist",
+                hint=NO_FUNCTION,
+            )
+        if ordered is not None and (_DECIMAL.match(kind) or kind == "FLOAT"):
             ordered.set("this", exp.cast(ordered.this.copy(), "DOUBLE", dialect="duckdb"))
             return node
         return None
@@ -301,6 +324,12 @@ def _nested_text(value: exp.Expr, kind: str, depth: int) -> exp.Expr:
 
 
 def _truncated(unit: str, operand: exp.Expr, kind: str) -> exp.Expr:
+    if kind == "INTERVAL" and unit in ("WEEK", "WEEKS"):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            'unit "week" not supported for type interval',
+            detail="Months usually have fractional weeks.",
+        )
     if unit in ("CENTURY", "MILLENNIUM"):
         if kind == "INTERVAL":
             raise SqlError(

@@ -23,7 +23,7 @@ from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG
 from mvserver.pgcatalog.system import LIVE_SCHEMA, SystemCatalog
 from mvserver.serving.api import PullScope, ReadsStream, StreamRead
 from mvserver.serving.engine.database import VIEW_SCHEMA
-from mvserver.serving.plan.origins import RELATION
+from mvserver.serving.plan.origins import RELATION, SYSTEM_RELATION
 from mvserver.serving.plan.streams import StreamTables
 
 _SUPERUSERS_ONLY = frozenset({"pg_authid", "pg_shadow"})
@@ -101,7 +101,9 @@ class NameResolver:
         query = self._system.relation_query(
             schema, name, self._database_oid(), tableoid=self._tableoid, viewer=self._snapshot.viewer(self._scope.role)
         )
-        _put(table, exp.Subquery(this=sqlglot.parse_one(query, read="duckdb"), alias=alias))
+        rows = exp.Subquery(this=sqlglot.parse_one(query, read="duckdb"), alias=alias)
+        rows.meta[SYSTEM_RELATION] = found
+        _put(table, rows)
 
     def _path(self, relation: Relation) -> tuple[str, str, str]:
         schema = self._snapshot.schemas_by_id[relation.schema_id]

@@ -10,6 +10,8 @@ from catalog.model import Relation
 
 RELATION = "relation"  # key in a table node's meta: the view that its name was resolved to
 
+SYSTEM_RELATION = "system relation"  # the same of a catalog relation's sub-query: schema and name
+
 Origin = tuple[int, int]
 NO_ORIGIN: Origin = (0, 0)
 

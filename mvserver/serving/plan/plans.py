@@ -57,7 +57,7 @@ def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
         sql=text,
         direct=None if direct is None else _text(direct, outputs),
         fields=fields,
-        parameter_oids=tuple(_parameter_oid(number, oids, bound, query.declared) for number in range(1, count + 1)),
+        parameter_oids=tuple(_parameter_oid(number, oids, bound) for number in range(1, count + 1)),
         view_ids=tuple(reads.views),
         generation=facts.snapshot.generation,
         catalog_only=bool(reads.system) and not reads.views,
@@ -152,11 +152,10 @@ def _names(tree: exp.Expr, bound: Bound) -> Sequence[str]:
     return bound.names
 
 
-def _parameter_oid(number: int, given: Sequence[int], bound: Bound, declared: Mapping[int, int]) -> int:
-    if number <= len(given) and given[number - 1]:
-        return given[number - 1]
-    found = duck_types.parameter_oid(bound.parameters.get(number, binding.UNKNOWN))
-    return declared.get(number, found) if found in (oids.TEXT, oids.JSON) else found
+def _parameter_oid(number: int, known: Sequence[int], bound: Bound) -> int:
+    if number <= len(known) and known[number - 1]:
+        return known[number - 1]
+    return duck_types.parameter_oid(bound.parameters.get(number, binding.UNKNOWN))
 
 
 def _reads_now(tree: exp.Expr) -> bool:

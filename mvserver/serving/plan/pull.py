@@ -16,6 +16,7 @@ from mvserver import limits, sqlstates
 from mvserver.dialect import guard, rewrite
 from mvserver.dialect.errors.error_positions import locate
 from mvserver.dialect.functions import enums
+from mvserver.dialect.parameters import constant_places
 from mvserver.dialect.pull_query import PullQuery
 from mvserver.errors import SqlError, raise_instead
 from mvserver.pgcatalog.session_functions import SessionFacts
@@ -49,10 +50,13 @@ from mvserver.serving.fast.shared import SharedReads
 from mvserver.serving.fast.templates import can_stand, stands_for, template_of
 from mvserver.serving.plan.binder import DuckBinders
 from mvserver.serving.plan.name_resolution import NameResolver
+from mvserver.serving.plan.parameter_types import with_inferred
 from mvserver.serving.plan.plan_cache import PlanCache
 from mvserver.serving.plan.plans import plan_of, plan_of_sleep, signalling
 from mvserver.sql.dialect import parse_pull
 from mvserver.sql.trees import dismantle
+from mvserver.sql.written_parameters import others, with_constants
+from mvserver.types.oids import TEXT
 from spark_sinks.duckdb.layout import ViewLayouts
 
 
@@ -224,6 +228,10 @@ class DuckPullService:
         reads = resolver.reads
         refuse_if_stopped(stopped)
         kind = classify.kind_of(request.select, reads.views)
+        oids = with_inferred(tree, oids)
+        samples = constant_places.find(tree, oids)
+        if samples and request.text is not None:
+            return self._sampled(request, oids, samples)
         own_types = enums.types_of(oids, snapshot.enums)
         query = PullQuery(
             tree, facts, bool(reads.system), bool(reads.views), oids, own_types, scope.time_zone, kind, request.sent
@@ -238,6 +246,25 @@ class DuckPullService:
         if made.direct is not None:
             dismantle(made.direct)
         return signalling(plan, query.signalled)
+
+    def _sampled(self, request: PlanRequest, types: Sequence[int], samples: Mapping[int, str]) -> PullPlan:
+        """What a query is that needs constants in some places, before their values are known."""
+        assert request.text is not None  # noqa: S101 - asked for by who calls
+        rest = others(len(types), samples)
+        tree = parse_pull(with_constants(request.text, samples))
+        try:
+            plan = self._plan_anew(
+                replace(request, select=tree, parameter_oids=[types[at - 1] for at in rest], text=None, start=0)
+            )
+        finally:
+            dismantle(tree)
+        known = dict(zip(rest, plan.parameter_oids, strict=False))
+        return replace(
+            plan,
+            parameter_oids=tuple(known.get(at, types[at - 1]) or TEXT for at in range(1, len(types) + 1)),
+            constants=tuple(sorted(samples)),
+            direct=None, kind=classify.OTHER, together=None, key_read=None, steady=False, sets=(), signals=(),
+        )  # fmt: skip
 
     # --- push queries -----------------------------------------------------------------------------------------------
     def shaper(self, columns: Sequence[tuple[str, str]]) -> RowShaper:

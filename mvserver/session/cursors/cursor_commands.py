@@ -106,9 +106,11 @@ class CursorCommands:
             if not isinstance(query, Pull):
                 raise SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, f'portal "{portal.name}" cannot be run')
             with clock.working():
-                plan = self._pulls.plan_prepared(portal.prepared, query)
+                plan, parameters = self._pulls.with_values(
+                    self._pulls.plan_prepared(portal.prepared, query), portal.prepared, query, portal.parameters
+                )
             # one that the client has read to its end stands there
-            batches = iter(()) if portal.ran else self._pulls.run(plan, portal.parameters, clock).batches
+            batches = iter(()) if portal.ran else self._pulls.run(plan, parameters, clock).batches
             rows = CursorRows(batches, keep=False, budget=self._state.cursors.budget)
             portal.cursor = Cursor(portal.name, portal.text, plan.fields, rows, scroll=False, hold=False, binary=False)
         return portal.cursor

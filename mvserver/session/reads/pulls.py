@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from mvserver import sqlstates
@@ -18,7 +19,8 @@ from mvserver.session.reads.freshness import FreshnessGate
 from mvserver.session.reads.read_paths import Gathered, Read, read_paths
 from mvserver.session.reads.snapshots import Snapshots
 from mvserver.session.state import SessionState
-from mvserver.sql.statements.queries import Pull
+from mvserver.sql.statements.queries import NO_TREE, Pull
+from mvserver.sql.written_parameters import constant, others, with_constants
 
 
 class PullRunner:
@@ -84,6 +86,25 @@ class PullRunner:
         plan = self.plan(statement, prepared.declared_oids)
         refuse_changed(prepared, plan.fields)
         return plan
+
+    def with_values(
+        self, plan: PullPlan, prepared: PreparedStatement, statement: Pull, parameters: Sequence[Any]
+    ) -> tuple[PullPlan, Sequence[Any]]:
+        """The plan that can be run, and the values for it: where it needs constants, that of the text with them."""
+        if not plan.constants:
+            return plan, parameters
+        constants = {number: constant(number, parameters[number - 1]) for number in plan.constants}
+        rest = others(len(parameters), constants)
+        text = with_constants(statement.text, constants)
+        try:
+            made = self.plan(
+                replace(statement, select=NO_TREE, text=text, start=0), [plan.parameter_oids[at - 1] for at in rest]
+            )
+        except SqlError as error:
+            error.position = None  # it would point into a text that the user has not written
+            raise
+        refuse_changed(prepared, made.fields)
+        return made, [parameters[at - 1] for at in rest]
 
     def _rewrite(self, statement: Pull) -> tuple[Pull, bool]:
         """A buenavista Rewriter sees the text of each pull; what it leaves unchanged is not parsed twice."""

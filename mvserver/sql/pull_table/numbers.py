@@ -80,7 +80,5 @@ NUMBERS = (
     function("width_bucket", "4",
         "(double precision, double precision, double precision, integer) → integer; (numeric, numeric, numeric, "
         "integer) → integer", "bucket number of operand in equal-width histogram",
-        example("width_bucket(5.5::float8, 0, 10, 5)", "3"),
-        macro="(v, lo, hi, n) AS CASE WHEN v < lo THEN 0 WHEN v >= hi THEN n + 1 ELSE CAST(floor((CAST(v AS DOUBLE) "
-        "- lo) / (CAST(hi AS DOUBLE) - lo) * n) AS INTEGER) + 1 END"),
+        example("width_bucket(5.5::float8, 0, 10, 5)", "3")),
 )  # fmt: skip

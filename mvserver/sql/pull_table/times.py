@@ -55,6 +55,10 @@ TIMES = (
         example("localtimestamp = now()::timestamp", "true")),
     function("make_date", "3", "(integer, integer, integer) → date", "construct date",
         example("make_date(2024, 2, 29)", "2024-02-29")),
+    function("make_interval", "0-7",
+        "([years integer [, months integer [, weeks integer [, days integer [, hours integer [, mins integer [, secs "
+        "double precision]]]]]]]) → interval", "construct interval",
+        example("make_interval(days => 10, hours => 2)", "10 days 02:00:00")),
     function("make_time", "3", "(integer, integer, double precision) → time", "construct time",
         example("make_time(10, 37, 1.5)", "10:37:01.5")),
     function("make_timestamp", "6", "(integer, integer, integer, integer, integer, double precision) → timestamp",

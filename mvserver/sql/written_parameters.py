@@ -1,0 +1,70 @@
+"""A statement's text with constants in the places of some of its parameters."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from mvserver.sql.lexer import PARAMETER, tokenize
+
+
+def with_constants(text: str, constants: Mapping[int, str]) -> str:
+    """``constants`` by number, as the text of a query has them; the other parameters are numbered anew from 1."""
+    numbers: dict[str, int] = {}
+    pieces: list[str] = []
+    end = 0
+    tokens = [token for token in tokenize(text) if token.kind is PARAMETER]
+    for number in sorted({int(token.text) for token in tokens} - constants.keys()):
+        numbers[str(number)] = len(numbers) + 1
+    for token in tokens:
+        pieces.append(text[end : token.start])
+        constant = constants.get(int(token.text))
+        pieces.append(f"${numbers[str(int(token.text))]}" if constant is None else constant)
+        end = token.end
+    return "".join([*pieces, text[end:]])
+
+
+def others(count: int, constants: Mapping[int, str] | Sequence[int]) -> Sequence[int]:
+    """The numbers of the parameters that ``with_constants`` leaves, in their order; there are ``count`` of all."""
+    return [number for number in range(1, count + 1) if number not in constants]
+
+
+def constant(number: int, value: Any) -> str:
+    """A parameter's value as the text of a query has it. 0A000 for types that no such place asks for."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float | Decimal):
+        shown = format(value, "f") if isinstance(value, Decimal) else repr(value)
+        return f"({shown})" if shown.startswith("-") else shown
+    if isinstance(value, str):
+        return _literal(value)
+    if isinstance(value, dt.datetime):
+        return f"{_literal(value.isoformat(' '))}::timestamp{'tz' if value.tzinfo is not None else ''}"
+    if isinstance(value, dt.date):
+        return f"{_literal(value.isoformat())}::date"
+    if isinstance(value, list):
+        return _literal("{" + ",".join(_item(item) for item in value) + "}")
+    raise SqlError(
+        sqlstates.FEATURE_NOT_SUPPORTED,
+        f"parameter ${number} has a value of this type where a constant is needed",
+        hint="Write it into the text.",
+    )
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _item(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return str(value)

@@ -1,0 +1,129 @@
+"""Parameters whose types are left to the server: their types, those of the columns and the rows, as PostgreSQL's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.clients.dialect_rows import add_view
+from tests.clients.live_server import LiveServer
+from tests.clients.parameter_statements import ASKED, DESCRIBED
+from tests.clients.untyped_client import Answered, Described, UntypedClient
+from tests.services.postgres import PostgresServer
+
+pytestmark = pytest.mark.postgres
+
+OPEN = "a parameter whose type nothing decides is a text"
+LENIENT = "a text is compared with a number"
+CATALOG = "names in the catalog are texts"
+WIDER = "the result's type, whatever is a parameter"
+MISSING = "not supported, whatever is a parameter"
+
+KNOWN = {
+    OPEN: (
+        "SELECT $1 is null FROM shop", "SELECT concat(name, $1) FROM shop", "SELECT concat($1, $2) FROM shop",
+        "SELECT concat_ws($1, name, $2) FROM shop", "SELECT jsonb_build_object($1, id) FROM shop",
+        "SELECT jsonb_build_object('a', $1) FROM shop", "SELECT count($1) FROM shop",
+        "SELECT id FROM shop WHERE ($1 IS NULL OR name = $1)",
+    ),
+    LENIENT: (
+        "SELECT $1 in (id, big) FROM shop", "SELECT $1 between $2 and amount FROM shop",
+        "SELECT case $1 when 1 then 'a' end FROM shop", "SELECT id = (select $1) FROM shop",
+        "SELECT id in (select $1) FROM shop",
+    ),
+    CATALOG: tuple(
+        text for text in DESCRIBED if "FROM pg_class" in text or "FROM pg_attribute" in text or "FROM pg_type" in text
+        or "FROM information_schema" in text
+    ),
+    WIDER: (
+        "SELECT power(amount, $1) FROM shop", "SELECT pg_typeof($1::int) FROM shop", "SELECT to_regclass($1) FROM shop",
+        "SELECT generate_series(1, $1) FROM shop", "SELECT g FROM generate_series(1, $1) g",
+        "SELECT g + $1 FROM generate_series(1, 3) g",
+    ),
+    MISSING: (
+        "SELECT moment::time - $1 FROM shop", "SELECT substring(name from $1 for $2) FROM shop",
+        "SELECT to_number($1, '999') FROM shop", "SELECT to_number(name, $1) FROM shop",
+    ),
+}  # fmt: skip
+"""By reason, as docs/sql/postgresql.md has them."""
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UntypedClient]:
+    server = LiveServer(tmp_path_factory.mktemp("parameters"))
+    add_view(server)
+    server.start()
+    with UntypedClient(server.conninfo) as client:
+        yield client
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def theirs(postgres_server: PostgresServer, their_shop: psycopg.Connection[Any]) -> Iterator[UntypedClient]:
+    their_shop.execute("CREATE TABLE IF NOT EXISTS public.shop AS SELECT * FROM pg_temp.shop")
+    with UntypedClient(postgres_server.database_dsn("shop")) as client:
+        yield client
+    their_shop.execute("DROP TABLE public.shop")
+
+
+def _kind(described: Described) -> object:
+    return described.error[:5] or described
+
+
+def test_the_types_are_postgresqls(ours: UntypedClient, theirs: UntypedClient) -> None:
+    known = {text for texts in KNOWN.values() for text in texts}
+    found = {text: (ours.describe(text), theirs.describe(text)) for text in DESCRIBED}
+    different = {text: pair for text, pair in found.items() if _kind(pair[0]) != _kind(pair[1])}
+    assert {text: pair for text, pair in different.items() if text not in known} == {}
+    assert known <= different.keys(), "these are equal now: take them from the list and the documents"
+
+
+def _cells(answered: Answered) -> object:
+    return answered.error[:5] or [[_number(cell) for cell in row] for row in answered.rows]
+
+
+def _number(cell: str | None) -> object:
+    """Scales of numeric differ, as the documents say."""
+    try:
+        return cell if cell is None else float(cell)
+    except ValueError:
+        return cell
+
+
+def test_the_answers_are_postgresqls(ours: UntypedClient, theirs: UntypedClient) -> None:
+    found = {(text, values): (ours.ask(text, values), theirs.ask(text, values)) for text, values in ASKED}
+    assert {key: pair for key, pair in found.items() if _cells(pair[0]) != _cells(pair[1])} == {}
+
+
+def test_a_statement_is_planned_anew_with_each_constant(ours: UntypedClient) -> None:
+    text = "SELECT date_trunc($1, moment), id + $2 FROM shop WHERE id = $3"
+    for _ in range(2):
+        assert ours.ask(text, ("year", "1", "1")).rows == (("2024-01-01 00:00:00", "2"),)
+        assert ours.ask(text, ("month", "2", "1")).rows == (("2024-02-01 00:00:00", "3"),)
+    assert ours.ask(text, ("it's", "1", "1")).error.startswith("22023")
+
+
+def test_a_constant_is_a_value_and_no_text_of_the_query(ours: UntypedClient) -> None:
+    for value in ("x'; SELECT 1; --", "a\\'b", "$2", "-- x", "%s"):
+        assert ours.ask("SELECT format($1)", (value.replace("%s", "%%s"),)).rows == ((value,),)
+        assert ours.ask("SELECT name SIMILAR TO $1 FROM shop WHERE id = $2", (value, "1")).rows == (("f",),)
+
+
+def test_prepare_and_execute_give_constants_too(our_shop: psycopg.Connection[Any]) -> None:
+    our_shop.execute("PREPARE constants AS SELECT round(amount, $1), date_trunc($2, moment) FROM shop WHERE id = $3")
+    for digits in (1, 0):
+        (row,) = our_shop.execute(f"EXECUTE constants({digits}, 'day', 1)").fetchall()
+        assert (float(row[0]), str(row[1])) == (round(4.5, digits) if digits else 5.0, "2024-02-29 00:00:00")
+    our_shop.execute("DEALLOCATE constants")
+
+
+def test_binary_values_and_cursors_give_constants_too(our_shop: psycopg.Connection[Any]) -> None:
+    cursor = our_shop.cursor(binary=True)
+    asked = "SELECT date_trunc(%s, moment) FROM shop WHERE id = %b"
+    assert str(cursor.execute(asked, ("year", 1)).fetchall()[0][0]) == "2024-01-01 00:00:00"
+    with our_shop.transaction(), our_shop.cursor("named") as named:
+        named.execute("SELECT round(amount, %b) FROM shop ORDER BY id LIMIT %s", (1, 2))
+        assert [float(row[0]) for row in named] == [4.5, -12.0]
