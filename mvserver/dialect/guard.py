@@ -1,7 +1,7 @@
 """Refuses what a pull query may not contain: what writes, reaches files or the network, or is the engine's own.
 
-What is neither PostgreSQL's nor known to mean the same here does not pass (``allowed``). DuckDB refuses external access
-as well (``Database`` switches it off); this is the first of the two doors, and the one whose messages users read.
+What is neither PostgreSQL's nor known to mean the same here does not pass (``allow_list``). DuckDB refuses external
+access as well (``Database`` switches it off); this is the first of the two doors, whose messages users read.
 """
 
 from __future__ import annotations

@@ -302,7 +302,7 @@ def _unknown_array(node: exp.Expr) -> exp.Expr | None:
 
 
 def _contains_all(whole: exp.Expr, part: exp.Expr) -> exp.Expr:
-    """A mark that ``typed`` replaces: arrays contain by other rules than JSON documents."""
+    """A mark that ``typed_rewrites`` replaces: arrays contain by other rules than JSON documents."""
     return exp.Anonymous(this="_contains_all", expressions=[whole.copy(), part.copy()])
 
 

@@ -107,7 +107,7 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         "_bool_items(a) AS list_transform(a, lambda e: {system}.fn._bool_out(e))",
         "_float8_items(a) AS list_transform(a, lambda e: {system}.fn._float8_out(e))",
         "_float4_items(a) AS list_transform(a, lambda e: {system}.fn._float4_out(e))",
-        # --- enums (serving.enums) ----------------------------------------------------------------------------------
+        # --- enums (dialect.functions.enums) -------------------------------------------------------------------------
         """_labels_between(a, low, high) AS list_filter(a,
             lambda e: (low IS NULL OR e >= low) AND (high IS NULL OR e <= high))""",
         # --- documents -----------------------------------------------------------------------------------------------

@@ -281,7 +281,7 @@ MACROS: tuple[str, ...] = tuple(
         "_extract_epoch(v) AS epoch(v)",
         "_extract_second(v) AS date_part('microseconds', v) / CAST(1000000.0 AS DOUBLE)",
         "_extract_milliseconds(v) AS date_part('microseconds', v) / CAST(1000.0 AS DOUBLE)",
-        # to_char's parts (serving.to_char)
+        # to_char's parts (dialect.functions.to_char)
         "_zero_padded(n, width) AS printf('%0' || width || 'd', CAST(n AS BIGINT))",
         """_ordinal_suffix(n) AS CASE WHEN n % 100 BETWEEN 11 AND 13 THEN 'th' WHEN n % 10 = 1 THEN 'st'
             WHEN n % 10 = 2 THEN 'nd' WHEN n % 10 = 3 THEN 'rd' ELSE 'th' END""",
@@ -321,10 +321,10 @@ MACROS: tuple[str, ...] = tuple(
             ELSE {system}.fn._picture_signed(b, CASE WHEN negative THEN '-' ELSE '' END, ' ', fill) END""",
         """_picture(x, d, places, kept, point, fill, sign) AS {system}.fn._picture_sign(
             {system}.fn._picture_body(x, d, places, kept, point, fill), x < 0, fill, sign)""",
-        # what a typed rewriting (serving.typed) will replace once it knows the types
+        # what a typed rewriting (dialect.typing) will replace once it knows the types
         "_to_char(v, f) AS CAST(v AS VARCHAR) || CAST(f AS VARCHAR)",
         "_contains_all(a, b) AS a IS NOT NULL AND b IS NOT NULL",
-        # values as PostgreSQL writes and reads them (serving.typed)
+        # values as PostgreSQL writes and reads them (dialect.typing)
         """_scientific(s) AS CASE WHEN contains(s, 'e')
             THEN replace(regexp_replace(regexp_replace(s, 'e([0-9])', 'e+\\1'), '[.]0e', 'e'), '.e', 'e')
             ELSE regexp_replace(rtrim(replace(regexp_replace(s, '[.]0$', ''), '.', ''), '0'), '^([0-9])([0-9]+)$',

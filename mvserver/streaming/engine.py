@@ -4,8 +4,8 @@ Handlers write the catalog first and then call :meth:`Engine.reconcile`, which c
 those that run and acts on the difference: states are made or dropped in DuckDB at once, pipelines start when Spark is
 up. The same comparison at start is the recovery.
 
-How a query is taken up is in ``adoption``, how it goes in ``sweeping``, what it has while it runs in ``running``. Here
-is what is decided, and what other rooms may ask.
+How a query is taken up is in ``start_up``, how it goes in ``orphan_clean_up``, what it has while it runs in
+``running``. Here is what is decided, and what other rooms may ask.
 """
 
 from __future__ import annotations

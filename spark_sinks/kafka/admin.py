@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import concurrent.futures
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,12 +22,13 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
-from spark_sinks.kafka.errors import could_not_connect, kafka_error, no_entity, reported
+from spark_sinks.kafka.errors import could_not_connect, electing, kafka_error, no_entity, reported
 from spark_sinks.kafka.limits import KAFKA_TIMEOUT_S, KAFKA_TOPIC_NAME_CHARACTERS_MAX
 from spark_sinks.kafka.options import KafkaOptions
 
 # The future of a request ends when the request does; this is for the case that it does not.
 _FUTURE_GRACE_S = 2.0
+_ELECTION_POLL_S = 0.01
 _EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
@@ -178,23 +180,34 @@ class Cluster:
     def _list_offsets(
         self, topic: str, partitions: Sequence[int], which: Any, isolation: IsolationLevel
     ) -> dict[int, int]:
+        """Asked again while leaders are being chosen, within the time of one request."""
         if not partitions:
             return {}
-        asked = self._admin().list_offsets(
-            {TopicPartition(topic, partition): which for partition in partitions},
-            isolation_level=isolation,
-            request_timeout=self._timeout_s,
-        )
-        offsets = {place.partition: found.offset for place, found in self._requests(topic, asked.items())}
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                offsets = self._asked_offsets(topic, partitions, which, isolation)
+                break
+            except KafkaException as raised:
+                error = kafka_error(raised)
+                if not electing(error) or time.monotonic() + _ELECTION_POLL_S > deadline:
+                    raise self._reported(topic, error) from raised
+            time.sleep(_ELECTION_POLL_S)
         untold = [partition for partition, offset in offsets.items() if offset < 0]
         if untold:  # so librdkafka reports a leader that did not answer in time, without an error
             detail = f'The leader of partition {min(untold)} of topic "{topic}" did not answer'
             raise could_not_connect(self.store, self.connection_error() or detail)
         return offsets
 
-    def _requests(self, topic: str, asked: Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, Any]]:
-        for key, future in asked:
-            yield key, self._request(topic, future)
+    def _asked_offsets(
+        self, topic: str, partitions: Sequence[int], which: Any, isolation: IsolationLevel
+    ) -> dict[int, int]:
+        asked = self._admin().list_offsets(
+            {TopicPartition(topic, partition): which for partition in partitions},
+            isolation_level=isolation,
+            request_timeout=self._timeout_s,
+        )
+        return {place.partition: self._result(future).offset for place, future in asked.items()}
 
     def _request(self, topic: str | None, future: concurrent.futures.Future[Any]) -> Any:
         try:

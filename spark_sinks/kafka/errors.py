@@ -11,7 +11,18 @@ from mvserver.errors import SqlError
 
 _AFTER = re.compile(r" \(after \d+ms in state \w+(, \d+ identical error\(s\) suppressed)?\)")
 
-_UNREACHABLE = frozenset(
+# A partition has no leader for a moment: it was just made, or its leader moves. The same request goes through soon.
+_ELECTING = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+    }
+)
+_UNREACHABLE = _ELECTING | frozenset(
     {
         KafkaError._TIMED_OUT,
         KafkaError._TIMED_OUT_QUEUE,
@@ -25,11 +36,9 @@ _UNREACHABLE = frozenset(
         KafkaError.REQUEST_TIMED_OUT,
         KafkaError.NETWORK_EXCEPTION,
         KafkaError.BROKER_NOT_AVAILABLE,
-        KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.COORDINATOR_NOT_AVAILABLE,
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.NOT_COORDINATOR,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.SASL_AUTHENTICATION_FAILED,
     }
 )
@@ -70,6 +79,11 @@ def entity_exists(store: str, topic: str) -> SqlError:
 def unreachable(error: KafkaError) -> bool:
     """The cluster did not answer, or not yet: the same request may go through later."""
     return error.code() in _UNREACHABLE
+
+
+def electing(error: KafkaError) -> bool:
+    """The brokers are choosing a partition's leader, or have not all heard of it: a matter of milliseconds."""
+    return error.code() in _ELECTING
 
 
 def reported(store: str, topic: str | None, error: KafkaError, last_connection_error: str | None = None) -> SqlError:

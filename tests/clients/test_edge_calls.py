@@ -76,7 +76,8 @@ KNOWN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         ERROR,
-        r"interval|date_trunc\('timezone'|294277|::int\[\]|9223372036854775807|::json\b",
+        r"interval|date_trunc\('timezone'|294277|::int\[\]|9223372036854775807|::json\b"
+        r"|percentile_\w+\(1\.5\)",
         "which error comes first",
     ),
     (ACCEPTED, r"^SELECT interval '.* / |NULL::interval / ", "the divisor of an interval is cast to a number"),

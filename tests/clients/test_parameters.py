@@ -46,7 +46,6 @@ KNOWN = {
     MISSING: (
         "SELECT moment::time - $1 FROM shop", "SELECT substring(name from $1 for $2) FROM shop",
         "SELECT to_number($1, '999') FROM shop", "SELECT to_number(name, $1) FROM shop",
-        "SELECT jsonb_extract_path(doc::jsonb, $1, $2) FROM shop",
     ),
 }  # fmt: skip
 """By reason, as docs/sql/postgresql.md has them."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from mvserver.demo.kafka_broker import KafkaBroker
 from mvserver.errors import SqlError
@@ -131,6 +132,23 @@ def test_positions(client: KafkaClient, kafka_broker: KafkaBroker, kafka_topic: 
     assert client.position(topic, "earliest") == {"topic_id": topic_id, "partitions": {"0": 0, "1": 0}}
     assert client.position(topic, "latest") == {"topic_id": topic_id, "partitions": {"0": 0, "1": 5}}
     assert failing(lambda: client.position(topic, "middle")).sqlstate == "22023"
+
+
+def test_positions_while_leaders_are_being_chosen(client: KafkaClient, kafka_broker: KafkaBroker) -> None:
+    """A broker lists a new partition some milliseconds before it leads it, and answers "not leader" in between."""
+    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap, "log_level": 0})
+    for turn in range(3):
+        topic = f"led.{turn}.{time.time_ns()}"
+        admin.create_topics([NewTopic(topic, 1, 1)], operation_timeout=10)[topic].result(20)
+        for partitions in (31, 61):
+            growing = admin.create_partitions([NewPartitions(topic, partitions)], operation_timeout=10)[topic]
+            late = patience()
+            found: set[str] = set()
+            while len(found) < partitions and not late():
+                found = set(client.position(topic, "latest")["partitions"])
+            growing.result(20)
+            assert found == {str(partition) for partition in range(partitions)}
+        client.drop_entity(topic, {})
 
 
 def test_open_and_aborted_transactions_are_not_printed(

@@ -1,4 +1,4 @@
-"""Constants beside a value of an enum type, and enum_first, enum_last, enum_range: a rewriting of ``typed``.
+"""Constants beside a value of an enum type, and enum_first, enum_last, enum_range: rewritten once types are known.
 
 DuckDB compares an enum with a text as texts; in PostgreSQL a constant there is a label, and anything else an error.
 """

@@ -169,7 +169,7 @@ def _constant(name: str, pattern: exp.Expr) -> str:
 
 
 def _to_char(node: exp.Anonymous) -> exp.Expr:
-    """A mark that ``typed`` replaces: numbers, times and intervals have other patterns."""
+    """A mark that ``typed_rewrites`` replaces: numbers, times and intervals have other patterns."""
     value, pattern = node.expressions
     return exp.Anonymous(this="_to_char", expressions=[value.copy(), exp.Literal.string(_constant("to_char", pattern))])
 

@@ -46,7 +46,7 @@ _CAST_NAMES = {
 def infer(tree: exp.Expr, given: Sequence[int], columns: Callable[[exp.Expr], Columns | None]) -> dict[int, int]:
     """The oids of the parameters by number, the client's own among them. ``columns`` are those of a relation's node."""
     inference = _Inference({at: oid for at, oid in enumerate(given, start=1) if oid}, columns)
-    inference.whole(tree)
+    inference.query(tree)
     return inference.found
 
 
@@ -57,11 +57,8 @@ class _Inference:
         self._frames: list[list[tuple[str, Source]]] = []  # the relations in scope, the innermost query last
         self._ctes: dict[str, Columns | None] = {}
 
-    def whole(self, tree: exp.Expr) -> None:
-        self._query(tree)
-
     # --- queries ------------------------------------------------------------------------------------------------------
-    def _query(self, query: exp.Expr) -> Columns | None:
+    def query(self, query: exp.Expr) -> Columns | None:
         """Its columns, a constant text being text."""
         items = self._items(query)
         if items is None:
@@ -91,7 +88,7 @@ class _Inference:
             name = _folded(cte.args["alias"].this)
             if clause.args.get("recursive"):
                 self._ctes[name] = None
-            self._ctes[name] = _renamed(self._query(cte.this), cte.args["alias"])
+            self._ctes[name] = _renamed(self.query(cte.this), cte.args["alias"])
 
     def _set(self, union: exp.SetOperation) -> list[tuple[str, Type, exp.Expr | None]] | None:
         left, right = self._items(union.left), self._items(union.right)
@@ -206,7 +203,7 @@ class _Inference:
             if isinstance(inner, exp.Table | exp.Join):  # brackets around a join
                 self._source(inner)
                 return None
-            return self._query(node)
+            return self.query(node)
         call = node.this if isinstance(node, exp.Table) and isinstance(node.this, exp.Func) else node
         if isinstance(call, exp.Func):
             oid = self.type_of(call)
@@ -355,7 +352,7 @@ class _Inference:
     def _compared_with_array(self, symbol: str, left: exp.Expr, array: exp.Expr) -> Type:
         one = self.type_of(left)
         if isinstance(array, exp.Query | exp.Subquery):
-            columns = self._query(array)
+            columns = self.query(array)
             self._applied(symbol, left, one, None, columns[0][1] if columns else None)
             return oids.BOOL
         whole = self.type_of(array)
@@ -376,7 +373,7 @@ class _Inference:
         query = node.args.get("query")
         rows = _row(node.this)
         if query is not None:
-            columns = self._query(query) or ()
+            columns = self.query(query) or ()
             for part, (_, oid) in zip(rows if rows is not None else [node.this], columns, strict=False):
                 self._applied("=", part, self.type_of(part), None, oid)
             return oids.BOOL
@@ -452,11 +449,11 @@ class _Inference:
         return whole if sliced or whole is None else oids.element_of(whole)
 
     def _scalar(self, node: exp.Expr) -> Type:
-        columns = self._query(node)
+        columns = self.query(node)
         return columns[0][1] if columns else None
 
     def _exists(self, node: exp.Expr) -> Type:
-        self._query(node.this)
+        self.query(node.this)
         return oids.BOOL
 
     def _clock(self, node: exp.Expr) -> Type:

@@ -104,6 +104,8 @@ class OperandChecks:
             return "boolean"
         if isinstance(bare, exp.Literal):
             return None if bare.is_string else number(bare.name)
+        if isinstance(bare, exp.Binary) and bare.find(exp.Parameter, exp.Placeholder) is not None:
+            return None  # DuckDB guesses a parameter's type beside an operator
         return self._known.get(id(node))
 
     def shown(self, operand: exp.Expr) -> str:

@@ -1,6 +1,6 @@
 """Operators and functions whose result in PostgreSQL depends on the types of their operands as it does not in DuckDB.
 
-The rewritings of ``typed`` for operators: arithmetic, comparisons with documents and arrays, joins of documents.
+What ``typed_rewrites`` does to operators: arithmetic, comparisons with documents and arrays, joins of documents.
 """
 
 from __future__ import annotations

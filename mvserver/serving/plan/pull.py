@@ -1,6 +1,7 @@
 """Pull queries: from sqlglot's tree of PostgreSQL text to a bound plan over DuckDB.
 
-guard → names → rewrites by text (``shim``) → rewrites by type (``typed_passes``). Nothing is executed here.
+guard → names → rewrites by text (``dialect.rewrite``) → rewrites by type (``dialect.typed_passes``).
+Nothing is executed here.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ class PullFunction:
     ``takes`` is how many arguments it may have: ``2``, ``1-3`` or ``1+``. ``kind`` is scalar, aggregate, ordered (an
     aggregate that needs WITHIN GROUP), window (needs OVER) or rows. It is lowered in one of three ways. ``macro``
     is the text of a DuckDB macro of its name, ``duckdb`` the name that DuckDB has for it. Where neither is said, the
-    function of DuckDB or the macro of ``pgcatalog`` has the same name, or a pass of ``serving`` rewrites the call.
+    function of DuckDB or the macro of ``pgcatalog`` has the same name, or a pass of ``dialect`` rewrites the call.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """Push queries that have a state: aggregates, joins, changes of a changelog. They run as views do, for a while.
 
 Each is a continuous query that stands in no catalog. Its state and its place in the ledger have names like a view's; it
-is dropped when its client goes, and what a crash leaves behind belongs to no query, so that the sweeping at the next
-start removes it.
+is dropped when its client goes, and what a crash leaves behind belongs to no query, so that the clean-up at the
+next start removes it.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ class PushStates:
         services: EngineServices,
         sources: SourcePipelines,
         derived: DerivedSources,
-        sweeping: OrphanCleanUp,
+        orphan_clean_up: OrphanCleanUp,
     ) -> None:
         self._turn = turn
         self._services = services
         self._sources = sources
         self._derived = derived
-        self._orphan_clean_up = sweeping
+        self._orphan_clean_up = orphan_clean_up
         self._open: dict[str, _Open] = {}
         self._ending: dict[str, RunningQuery] = {}
         self._ended_by: SqlError | None = None  # at shutdown

@@ -1,7 +1,8 @@
 """The record of a continuous query as it runs: what it has, and what is done with all of that together.
 
 A view has a subscriber of a pipeline; over a join also what is below it; a query that writes has a sink or a relay.
-Nothing here asks the catalog or makes anything: ``adoption`` fills the record, ``sweeping`` takes down what is in it.
+Nothing here asks the catalog or makes anything: ``start_up`` fills the record, ``orphan_clean_up`` takes down
+what is in it.
 """
 
 from __future__ import annotations
