@@ -50,14 +50,14 @@ _WORDS_AS_CALLS = frozenset({"all", "any", "some", "row"})
 _SCHEMA_OF = {"_pg_expandarray": INFORMATION_SCHEMA}
 _NO_MATCH = "No function matches the given name and argument types. You might need to add explicit type casts."
 _OTHERS = frozenset({
-    "array_fill", "array_positions", "array_sample", "array_shuffle", "bit_count", "convert", "cosd", "cotd",
+    "array_sample", "array_shuffle", "bit_count", "convert", "cosd", "cotd",
     "acosd", "asind", "atand", "sind", "tand", "erf", "factorial", "get_bit", "set_bit", "set_byte", "sha224",
     "sha384", "sha512", "hashtext", "jsonb_insert", "jsonb_path_exists", "jsonb_path_match", "jsonb_path_query",
     "jsonb_path_query_array", "jsonb_path_query_first", "jsonb_pretty", "jsonb_strip_nulls", "jsonb_object",
     "json_object", "json_populate_record", "json_to_record", "json_to_recordset", "jsonb_to_record",
-    "jsonb_to_recordset", "justify_interval", "min_scale", "normalize", "is_normalized",
+    "jsonb_to_recordset", "normalize", "is_normalized",
     "regexp_instr", "regexp_matches", "regexp_substr", "scale", "setseed", "to_number", "to_tsquery", "to_tsvector",
-    "trim_array", "trim_scale", "ts_rank", "unistr", "xmlagg", "xmlelement", "xpath", "nextval", "currval",
+    "trim_scale", "ts_rank", "unistr", "xmlagg", "xmlelement", "xpath", "nextval", "currval",
     "setval", "lastval", "range_agg", "lower_inc", "upper_inc", "isempty", "host", "masklen", "network",
     "query_to_xml", "pg_column_size", "pg_notify", "pg_reload_conf", "pg_rotate_logfile", "pg_read_file",
     "pg_read_binary_file", "pg_ls_dir", "pg_stat_file", "pg_advisory_lock", "pg_advisory_xact_lock",

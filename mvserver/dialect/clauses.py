@@ -16,7 +16,14 @@ from mvserver.sql.trees import last_written
 
 
 def check_count(clause: exp.Limit | exp.Offset | exp.Fetch) -> None:
-    """How many rows is the same for all rows."""
+    """How many rows is the same for all rows, and no others that are equal to the last of them come along."""
+    options = clause.args.get("limit_options")
+    if options is not None and (options.args.get("with_ties") or options.args.get("percent")):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "WITH TIES is not supported",
+            hint="Number the rows by rank() OVER (ORDER BY ...) in a sub-query, and choose by that.",
+        )
     own = (found for found in clause.find_all(exp.Column) if found.find_ancestor(exp.Query) is clause.parent)
     column = next(own, None)
     if column is not None:

@@ -48,6 +48,24 @@ _TYPE_NAMES: dict[str, str] = {
 }  # fmt: skip
 
 
+def name_value_columns(tree: exp.Expr) -> None:
+    """``column1``, ``column2`` … of VALUES in FROM, as far as the query has not named them."""
+    for values in interrupts.asking(list(tree.find_all(exp.Values))):
+        first = values.expressions[0]
+        width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+        named: exp.Expr = values
+        while isinstance(named.parent, exp.Subquery) and not named.args.get("alias"):
+            named = named.parent
+        if isinstance(named.parent, exp.Lateral):
+            named = named.parent
+        if not isinstance(named.parent, exp.From | exp.Join) and not isinstance(named, exp.Lateral):
+            continue
+        alias = named.args.get("alias") or exp.TableAlias(this=exp.to_identifier("*VALUES*", quoted=True))
+        columns = list(alias.args.get("columns") or ())
+        alias.set("columns", columns + [exp.to_identifier(f"column{at + 1}") for at in range(len(columns), width)])
+        named.set("alias", alias)
+
+
 def output_name(node: exp.Expr) -> str:
     """The name PostgreSQL gives an unnamed column of a select list."""
     return _strong(node) or _weak(node) or UNNAMED

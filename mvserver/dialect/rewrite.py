@@ -14,7 +14,7 @@ from mvserver import interrupts, sqlstates
 from mvserver.compiler.patterns import similar_pattern
 from mvserver.dialect import output_names, signals
 from mvserver.dialect.clauses import check_clause
-from mvserver.dialect.functions import jsonb, long_texts
+from mvserver.dialect.functions import collected, jsonb, long_texts
 from mvserver.dialect.functions.arrays import array_literal, check_shape, compared_array
 from mvserver.dialect.functions.casts import SHOWN_AS, adapt_cast
 from mvserver.dialect.functions.checked_functions import (
@@ -46,6 +46,7 @@ def rewrite(query: PullQuery) -> None:
 # --- what is seen of the query as it was written ----------------------------------------------------------------------
 def _name_outputs(query: PullQuery) -> None:
     output_names.name_outputs(query.tree)
+    output_names.name_value_columns(query.tree)
 
 
 def _take_signals(query: PullQuery) -> None:
@@ -118,6 +119,11 @@ def _patterns(query: PullQuery) -> None:
     _replace_each(query, exp.ILike, _escaped_by_backslash)
 
 
+def _collected(query: PullQuery) -> None:
+    with query.rooted() as root:
+        collected.rewrite(root)
+
+
 def _functions(query: PullQuery) -> None:
     _replace_each(query, exp.Func, lambda function: adapt_function(function, query.facts))
 
@@ -146,6 +152,7 @@ BY_TEXT: tuple[Pass, ...] = (
     _rows,
     _operators,
     _patterns,
+    _collected,
     _functions,
     _identifiers,
     _long_texts,

@@ -16,7 +16,7 @@ from mvserver.dialect.binding import Bound
 from mvserver.dialect.duck_text import last_written, written
 from mvserver.dialect.functions import aggregates, division, enum_operands
 from mvserver.dialect.pull_query import TypedPullQuery
-from mvserver.dialect.typing import set_columns
+from mvserver.dialect.typing import constant_operands, set_columns
 from mvserver.dialect.typing.operand_checks import OperandChecks
 from mvserver.dialect.typing.typed_rewrites import concerns, concerns_always
 from mvserver.errors import SqlError
@@ -44,6 +44,12 @@ def _type_values(query: TypedPullQuery) -> None:
 def _type_inner_set_columns(query: TypedPullQuery) -> None:
     if _has_sets(query):
         set_columns.unify(query.cursor, query.tree, inner=True)
+
+
+def _type_constants(query: TypedPullQuery) -> None:
+    """Texts beside an operator, on which the types of all around them depend."""
+    if not query.query.reads_system and constant_operands.present(query.tree):
+        query.rewriting().type_constants()
 
 
 # --- checks and parameters --------------------------------------------------------------------------------------------
@@ -178,6 +184,7 @@ def _open_parameters(query: TypedPullQuery) -> None:
 
 BY_TYPE: tuple[TypedPass, ...] = (
     _type_values,
+    _type_constants,
     _type_inner_set_columns,
     _check_operands,
     _cast_parameters,

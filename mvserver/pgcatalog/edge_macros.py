@@ -64,6 +64,10 @@ EDGE_MACROS: tuple[str, ...] = tuple(
             + date_part('minute', i) * 60000000 + date_part('microseconds', i)""",
         "_interval_months(i) AS date_part('year', i) * 12 + date_part('month', i)",
         "_towards_zero(a, b) AS sign(a) * (abs(a) // b)",
+        """_justified(us) AS to_months(CAST({system}.fn._towards_zero(us, 2592000000000) AS INTEGER))
+            + to_days(CAST({system}.fn._towards_zero(us, 86400000000)
+                - {system}.fn._towards_zero(us, 2592000000000) * 30 AS INTEGER))
+            + to_microseconds(us - {system}.fn._towards_zero(us, 86400000000) * 86400000000)""",
         "_interval_days(i) AS {system}.fn._interval_months(i) * 30 + date_part('day', i)",
         "_interval_quotient(i, n) AS CASE WHEN n = 0 AND i IS NOT NULL THEN error('Division by zero') "
         "ELSE i / CAST(n AS DOUBLE) END",

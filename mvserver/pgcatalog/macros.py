@@ -341,6 +341,8 @@ MACROS: tuple[str, ...] = tuple(
         "_interval_out(i) AS regexp_replace(regexp_replace(replace(CAST(i AS VARCHAR), 'month', 'mon'), "
         "'-1 (year|mon|day)( |$)', '-1 \\1s\\2', 'g'), '(-[0-9]+ (?:year|mon|day)s) ([0-9])', '\\1 +\\2', 'g')",
         "_bytea_out(b) AS '\\x' || lower(hex(b))",
+        """_json_agg_out(j) AS CAST(
+            '[' || array_to_string(CAST(json_extract(j, '$[*]') AS VARCHAR[]), ', ') || ']' AS JSON)""",
         """_bytea_in(s) AS CASE WHEN starts_with(s, '\\x') AND length(s) % 2 = 1
                 THEN error('invalid hexadecimal data: odd number of digits')
             WHEN starts_with(s, '\\x') THEN unhex(substr(s, 3))

@@ -227,6 +227,16 @@ class PullParser(PostgresParser):
         word: parse for word, parse in PostgresParser.NO_PAREN_FUNCTION_PARSERS.items() if word not in ("IF", "NEXT")
     }
 
+    def _parse_limit(self, this: Any = None, top: bool = False, skip_limit_token: bool = False) -> Any:
+        """``FETCH NEXT``: the word is a name elsewhere."""
+        is_fetch = self._curr is not None and self._curr.token_type == TokenType.FETCH and self._next is not None
+        if is_fetch and self._next.text.upper() == "NEXT":
+            self._advance(2)
+            unsaid = self._match_texts(("ROW", "ROWS"), advance=False)
+            count = None if unsaid else self._parse_field(tokens=self.FETCH_TOKENS)
+            return self.expression(exp.Fetch(direction="NEXT", count=count, limit_options=self._parse_limit_options()))
+        return super()._parse_limit(this, top, skip_limit_token)
+
     # --- linear and interruptible -----------------------------------------------------------------------------------
     def _advance(self, times: int = 1) -> None:
         """Every step forwards or back comes through here. sqlglot tries productions and goes back; where a text makes

@@ -159,6 +159,40 @@ VALUES = (
     " HAVING sum(moment::time - time '01:00') > interval '1 second' ORDER BY 1",
     "sum(x), avg(x) FROM (VALUES (time '10:00'), ('11:00:01'), (NULL)) AS v (x)",
     "sum(moment - timestamp '2024-01-01') / count(*) FROM shop",
+    # constants beside an operator
+    "1 + '2', 2.0 * '1.5', '5' - 3, 5 % '3', 7::bigint / '2', (2.0 * '1.5') + '3', 2.0::float8 * '1.5'",
+    "3::smallint + '4', 2.0::real * '1.5', '10' / 4.0, 2.0 * '1e1', 2.0 * ' 1.5 '",
+    "date '2024-01-03' - '2024-01-01', '2024-01-03' - date '2024-01-01'",
+    "timestamp '2024-01-02' - '2024-01-01 12:00', instant - '2024-01-01 00:00+00' FROM shop ORDER BY id",
+    "amount * '1.5', id + '1' FROM shop ORDER BY id",
+    "sum(amount) * '2', max(id) - '1' FROM shop",
+    # columns of VALUES without a name
+    "column1, column2 FROM (VALUES (1, 'a'), (2, 'b')) AS v ORDER BY 1",
+    "* FROM (VALUES (1, 'a', true)) AS v (x)",
+    "v.column2 FROM shop, LATERAL (VALUES (id, name), (id + 1, 'x')) AS v ORDER BY 1",
+    "column1 FROM (VALUES (1), (2)) AS v JOIN (VALUES (2), (3)) AS w USING (column1)",
+    # rows collected
+    "json_agg(id ORDER BY id) FILTER (WHERE id > 1), jsonb_agg(id) FILTER (WHERE false) FROM shop",
+    "jsonb_agg(DISTINCT flag), array_agg(DISTINCT name), string_agg(DISTINCT name, '-') FROM shop",
+    "array_agg(DISTINCT id % 2), json_agg(DISTINCT id % 3) FROM shop",
+    "id, jsonb_agg(id) OVER (ORDER BY id) FROM shop ORDER BY id",
+    # row counts
+    "id FROM shop ORDER BY id OFFSET 1 ROWS FETCH NEXT 1 ROWS ONLY",
+    "id FROM shop ORDER BY id OFFSET 1 ROW FETCH NEXT ROW ONLY",
+    "id FROM shop ORDER BY id FETCH FIRST 2 ROWS ONLY",
+    # bytes
+    "'é'::bytea, 'a\\\\b'::bytea, 'abc\\000'::bytea, '\\xDE ad'::bytea, ''::bytea, '\\x'::bytea",
+    "encode('é', 'hex'), length('é'::bytea), bytea 'é' = '\\xc3a9',"
+    " '\\xc3a9' <> bytea 'é', '\\xdead'::bytea IN ('\\xdead', 'x')",
+    "'\\x02'::bytea BETWEEN '\\x01' AND '\\x03', '\\x02'::bytea < '\\x10', 'ab'::bytea = 'ab', 'a\\b' = 'x'",
+    # arrays, numbers and intervals
+    "array_positions(ARRAY[1, 2, 1], 1), array_positions(ARRAY['a', NULL], NULL), array_positions(NULL::int[], 1)",
+    "array_fill(7, ARRAY[3]), array_fill('x'::text, ARRAY[2]), array_fill(NULL::int, ARRAY[2])",
+    "trim_array(ARRAY[1, 2, 3], 1), trim_array(ARRAY[1], 1), trim_array(ARRAY[1, 2], 0), trim_array(NULL::int[], 1)",
+    "min_scale(8.4100), min_scale(5.0), min_scale(-0.10), min_scale(NULL)",
+    "justify_interval(interval '1 mon -1 hour'), justify_interval(interval '-40 days 30 hours'),"
+    " justify_interval(interval '1 mon -31 days'), justify_interval(interval '70 days -25 hours 3 mins'),"
+    " justify_interval(interval '-1 mon 1 hour')",
 )
 """Select lists, with what is behind them: the same names, types and values."""
 
@@ -206,6 +240,14 @@ ERRORS = (
     "marks FROM shop UNION SELECT 'x'",
     "x / 0 FROM (VALUES (interval '1 day')) AS v (x)",
     "sum(x) FROM (VALUES (interval '178000000 years'), ('178000000 years')) AS v (x)",
+    "1 + 'a'",
+    "2::bigint * '1.5'",
+    "2.0 * 'a'",
+    "id + '1.5' FROM shop",
+    "trim_array(ARRAY[1], 2)",
+    "'a\\b'::bytea",
+    "'\\xzz'::bytea",
+    "'\\xd'::bytea",
 )
 """The same SQLSTATEs and messages."""
 
@@ -216,6 +258,8 @@ REFUSED = (
     ("'101'::bit(3)", "bit strings are not supported"),
     ("to_number('12,454.8-', '99G999D9S')", "function to_number is not supported"),
     ("nextval('s')", "function nextval is not supported"),
+    ("id FROM shop ORDER BY id FETCH FIRST 2 ROWS WITH TIES", "WITH TIES is not supported"),
+    ("array_fill(1, ARRAY[2, 2])", "array_fill of several dimensions is not supported"),
     ("doc::jsonb < '1' FROM shop", "documents can only be compared for equality"),
 )  # fmt: skip
 """What PostgreSQL has and this server refuses by name."""

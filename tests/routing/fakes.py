@@ -17,7 +17,7 @@ from mvserver.errors import SqlError
 from mvserver.front import Result
 from mvserver.routing.ports import Services
 from mvserver.routing.router import Router
-from mvserver.serving.api import NOBODY, Owner, PlanRequest, PullPlan, PullScope, Snapshot, never
+from mvserver.serving.api import PullScope
 from mvserver.session.context import SessionContext
 from mvserver.sql import parse_one
 from mvserver.sql.statements.base import Value
@@ -25,6 +25,7 @@ from mvserver.streaming.api import QueryState, QueryStatus
 from spark_sinks.base import Entity, EntityRecord, Position
 from spark_sinks.kinds import KINDS
 from spark_sinks.store_kind import StoreKind
+from tests.fake_pulls import FakePulls
 
 
 class FakeEngine:
@@ -177,20 +178,6 @@ class MemoryStores:
 
     def forget(self, store_id: str) -> None:
         self.opened.discard(store_id)
-
-
-class FakePulls:
-    def plan(self, request: PlanRequest) -> PullPlan:
-        return PullPlan(request.select.sql(), (), (), ())
-
-    def cached(self, text: str, scope: PullScope, parameter_oids: Sequence[int] = ()) -> PullPlan | None:
-        return None
-
-    def explain(self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never) -> Sequence[str]:
-        return [f"Pull {plan.sql}"]
-
-    def snapshot(self) -> Snapshot:
-        raise AssertionError("the router reads no views")
 
 
 def explain_plan(plan: ContinuousPlan) -> Sequence[str]:

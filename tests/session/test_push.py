@@ -18,7 +18,8 @@ from mvserver.session.session import Session
 from mvserver.sql.statements.base import Statement
 from mvserver.sql.statements.queries import PushQuery
 from mvserver.streaming.push.push_rows import PushRows
-from tests.session.fakes import FakePulls, FakeRouter, World, rows, run
+from tests.fake_pulls import FakePulls
+from tests.session.fakes import FakeRouter, World, rows, run
 
 FIELDS = (Field("a", 23),)
 

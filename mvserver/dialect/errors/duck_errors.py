@@ -324,8 +324,12 @@ _RULES: tuple[_Rule, ...] = (
         lambda _: SqlError(sqlstates.SUBSTRING_ERROR, "negative substring length not allowed"),
     ),
     _rule(
-        r"(?P<text>index -?\d+ out of valid range, 0\.\.-?\d+)",
+        r"(?P<text>index -?\d+ out of valid range, 0\.\.-?\d+|number of elements to trim must be between 0 and \d+)",
         lambda m: SqlError(sqlstates.ARRAY_SUBSCRIPT_ERROR, m["text"]),
+    ),
+    _rule(
+        r"(?P<text>array_fill of several dimensions is not supported)",
+        lambda m: SqlError(sqlstates.FEATURE_NOT_SUPPORTED, m["text"], hint="Write ARRAY[array_fill(...), ...]."),
     ),
     _rule(r"requested length too large", lambda _: too_large(limits.REPEATED_TEXT_BYTES_MAX)),
     _rule(

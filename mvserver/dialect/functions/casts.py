@@ -10,6 +10,7 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.dialect.functions import enums
 from mvserver.dialect.functions.arrays import array_literal, no_array, shape
+from mvserver.dialect.functions.bytea_texts import hexadecimal
 from mvserver.dialect.functions.checked_functions import plain_number
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import REG_TYPES, SessionFacts, replace_reg_cast
@@ -132,8 +133,8 @@ def _read_constant(cast: exp.Cast, name: str, *, is_array: bool) -> None:
         return
     if name in _INTEGERS and cast.this.is_string:
         check_integer(cast.this.name, _INTEGERS[name])
-    if name in ("bytea", "varbinary") and cast.this.name.lower() == "\\x":
-        cast.this.set("this", "")
+    if name in ("bytea", "varbinary") and cast.this.is_string and not is_array:
+        cast.this.set("this", hexadecimal(cast.this.name))
     if name in _FLOATS and not is_array:
         _check_float(cast.this.name, *_FLOATS[name])
     if not cast.this.is_string or is_array:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from mvserver import sqlstates
 from mvserver.dialect.functions import json_operators
+from mvserver.dialect.functions.bytea_texts import hexadecimal
 from mvserver.dialect.functions.casts import SHOWN_AS
 from mvserver.dialect.functions.checked_functions import edged, is_null
 from mvserver.dialect.functions.from_text import from_text
@@ -58,8 +59,6 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
         return _extract(node)
     if isinstance(node, exp.Encode | exp.Decode):
         return _encoding(node)
-    if isinstance(node, exp.JSONArrayAgg):
-        return exp.Anonymous(this="to_json", expressions=[exp.ArrayAgg(this=node.this.copy())])
     if isinstance(node, exp.Hex):
         return exp.Anonymous(this="to_hex", expressions=[node.this.copy()])
     if isinstance(node, exp.Format):
@@ -149,7 +148,7 @@ def _encoding(node: exp.Encode | exp.Decode) -> exp.Expr:
         raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'unrecognized encoding: "{form}"')
     operand = node.this.copy()
     if isinstance(node, exp.Encode) and isinstance(operand, exp.Literal):
-        operand = exp.cast(operand, "BLOB", dialect="duckdb")
+        operand = exp.cast(exp.Literal.string(hexadecimal(operand.name)), "BLOB", dialect="duckdb")
     return exp.Anonymous(this=name, expressions=[operand])
 
 
@@ -240,13 +239,6 @@ def _format(text: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     return exp.Paren(this=whole)
 
 
-def _document_of_rows(node: exp.Anonymous) -> exp.Expr | None:
-    """DuckDB's is a macro over list(), which takes no ORDER BY."""
-    if isinstance(node.parent, exp.Filter | exp.Window):
-        return None
-    return exp.Anonymous(this="to_json", expressions=[exp.ArrayAgg(this=node.expressions[0].copy())])
-
-
 def _counted(arguments: Sequence[exp.Expr], *, nulls: bool) -> exp.Expr:
     """How many of the arguments are NULL, or are not."""
     tests: list[exp.Expr] = [exp.Is(this=exp.Paren(this=each.copy()), expression=exp.Null()) for each in arguments]
@@ -262,8 +254,7 @@ def _enum_range(node: exp.Anonymous) -> exp.Expr:
 
 
 _SPECIAL: dict[tuple[str, int], Callable[[exp.Anonymous], exp.Expr | None]] = {
-    ("enum_range", 2): _enum_range, ("jsonb_agg", 1): _document_of_rows, ("json_agg", 1): _document_of_rows,
-    ("to_char", 2): _to_char, ("to_date", 2): _to_date, ("to_timestamp", 2): _to_date,
+    ("enum_range", 2): _enum_range, ("to_char", 2): _to_char, ("to_date", 2): _to_date, ("to_timestamp", 2): _to_date,
     ("convert_from", 2): _convert_from, ("convert_to", 2): _convert_from,
     ("regexp_match", 2): _regexp_match,
 }  # fmt: skip

@@ -29,7 +29,7 @@ from mvserver.dialect.functions import (
 from mvserver.dialect.functions.aggregates import with_sources
 from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.to_char import call
-from mvserver.dialect.typing import operand_types
+from mvserver.dialect.typing import constant_operands, operand_types
 from mvserver.dialect.typing.operand_rules import NO_FUNCTION
 from mvserver.errors import SqlError
 from mvserver.sql.trees import dismantle
@@ -97,6 +97,10 @@ class TypedRewriting:
     def unify_rows(self) -> None:
         """Columns of VALUES, on whose types those of parameters may depend."""
         enum_operands.unify_rows(self._tree, self._type)
+
+    def type_constants(self) -> bool:
+        """Texts beside an operator, in place; True when there was one."""
+        return constant_operands.give_types(self._tree, self._type)
 
     def add_missing(self) -> bool:
         """What DuckDB does not bind; True when there was some."""

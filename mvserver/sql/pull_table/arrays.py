@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mvserver.limits import SERIES_ITEMS_OF_ROW_MAX
 from mvserver.sql.pull_table.model import example, function
 
 ARRAYS = (
@@ -14,6 +15,11 @@ ARRAYS = (
         macro="(a) AS CASE WHEN len(a) > 0 THEN array_to_string(list_transform( generate_series(1, "
         "{system}.fn.array_ndims(a)), lambda d: '[1:' || {system}.fn._array_length(a, CAST(d AS INTEGER)) || ']'), "
         "'') END"),
+    function("array_fill", "2", "(anyelement, integer[]) → anyarray", "array constructor with value, in one dimension",
+        example("array_fill(7, ARRAY[3])", "{7,7,7}"),
+        macro="(v, d) AS CASE WHEN len(d) > 1 THEN error('array_fill of several dimensions is not supported') "
+        "ELSE list_transform(generate_series(1, {system}.fn._series_end(1, d[1], 1, "
+        f"{SERIES_ITEMS_OF_ROW_MAX})), lambda i: v) END"),
     function("array_length", "2", "(anyarray, integer) → integer", "array length",
         example("array_length(ARRAY[1, 2, 3], 1)", "3")),
     function("array_lower", "2", "(anyarray, integer) → integer", "array lower dimension",
@@ -25,6 +31,10 @@ ARRAYS = (
         "INTEGER) END"),
     function("array_position", "2", "(anyarray, anyelement) → integer", "returns an offset of value in array",
         example("array_position(ARRAY['a', 'b'], 'b')", "2")),
+    function("array_positions", "2", "(anyarray, anyelement) → integer[]",
+        "returns an array of offsets of some value in array", example("array_positions(ARRAY[1, 2, 1], 1)", "{1,3}"),
+        macro="(a, v) AS CASE WHEN a IS NOT NULL THEN list_filter(CAST(range(1, len(a) + 1) AS INTEGER[]), "
+        "lambda i: a[i] IS NOT DISTINCT FROM v) END"),
     function("array_prepend", "2", "(anyelement, anyarray) → anyarray", "prepend element onto front of array",
         example("array_prepend(1, ARRAY[2, 3])", "{1,2,3}")),
     function("array_remove", "2", "(anyarray, anyelement) → anyarray",
@@ -38,6 +48,10 @@ ARRAYS = (
         example("array_to_string(ARRAY['a', NULL, 'b'], ',', '*')", "a,*,b")),
     function("array_upper", "2", "(anyarray, integer) → integer", "array upper dimension",
         example("array_upper(ARRAY[1, 2, 3], 1)", "3"), macro="(a, d) AS {system}.fn._array_length(a, d)"),
+    function("trim_array", "2", "(anyarray, integer) → anyarray", "remove last N elements of array",
+        example("trim_array(ARRAY[1, 2, 3], 1)", "{1,2}"),
+        macro="(a, n) AS CASE WHEN n < 0 OR n > len(a) THEN error('number of elements to trim must be between 0 and ' "
+        "|| len(a)) WHEN n IS NOT NULL THEN a[1:len(a) - n] END"),
     function("cardinality", "1", "(anyarray) → integer", "array cardinality",
         example("cardinality(ARRAY[[1, 2], [3, 4]])", "4"),
         macro="(a) AS CAST(CASE WHEN len(a) > 0 AND typeof(a) LIKE '%[][]' THEN list_product(list_transform( "

@@ -48,6 +48,11 @@ TIMES = (
         "to_days(CAST({system}.fn._towards_zero({system}.fn._interval_us(i), 86400000000) AS INTEGER)) + "
         "to_microseconds({system}.fn._interval_us(i) - {system}.fn._towards_zero({system}.fn._interval_us(i), "
         "86400000000) * 86400000000)"),
+    function("justify_interval", "1", "(interval) → interval",
+        "promote groups of 24 hours to numbers of days and promote groups of 30 days to numbers of months",
+        example("justify_interval(interval '1 mon -1 hour')", "29 days 23:00:00"),
+        macro="(i) AS {system}.fn._justified({system}.fn._interval_months(i) * 2592000000000 + "
+        "{system}.fn._interval_us(i))"),
     function("localtime", "0-1", "→ time without time zone",
         "the time of day at which the transaction began, without a zone"),
     function("localtimestamp", "0-1", "→ timestamp without time zone",
