@@ -115,13 +115,16 @@ class ShardReading:
             self.mark = ended(max(self.mark.moment_ms, self._floor.moment_ms))
         elif answer.is_all:
             self.tip_ms = began_ms
-        ahead_ms = self._service.now_ms() + _EDGE_MS
-        self._is_promised = self._is_promised or self.tip_ms > 0 or not expired(self.mark, self.summary, ahead_ms)
+        self._is_promised = self._is_promised or self.tip_ms > 0 or self._is_ahead()
         self._iterator = answer.following
         return Found(entries, self.mark, answer.is_all or answer.following is None)
 
     def _entry(self, record: Record) -> Entry:
         return Entry(self._shard.id, record, user_records(record.partition_key, record.data, self._shard.hash_keys))
+
+    def _is_ahead(self) -> bool:
+        """Of what expires."""
+        return self.mark.moment_ms > 0 and not expired(self.mark, self.summary, self._service.now_ms() + _EDGE_MS)
 
     def _check_kept(self) -> None:
         """55000 where records behind the mark may have expired. One that is there says that all behind it are."""

@@ -642,11 +642,23 @@ def test_shards_that_come_and_go_while_nobody_reads(
 def test_earliest_promises_nothing_that_has_expired(
     service: Service, kinesis_stream: MakeStream, consume: Callable[..., Consumer]
 ) -> None:
+    """Neither before the first record is read, nor while the oldest ones are."""
     stream = kinesis_stream()
-    keeping_nothing(made_faulty(service))
-    stream.put(numbered(5, 10))
+    faulty = made_faulty(service)
+    keeping_nothing(faulty)
+    faulty.faults["get_shard_iterator"] = without_known_records
+
+    def slowly(true: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        return {**true(**{**arguments, "Limit": 3}), "MillisBehindLatest": 1000}
+
+    faulty.faults["get_records"] = slowly
     consumer = consume(stream)
+    feed = consumer.open()
+    asked = faulty.calls.get("get_records", 0)
+    consumer.until(lambda: faulty.calls.get("get_records", 0) > asked + 1)  # it is empty first
+    stream.put(numbered(5, 10))
     consumer.until(lambda: len(consumer.values) == 10)
+    assert feed.failure is None
 
 
 def test_shards_that_are_listed_no_more(
