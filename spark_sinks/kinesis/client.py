@@ -159,7 +159,8 @@ class KinesisClient:
         if moment_ms > self._service.now_ms():
             raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, "the property 'starting.position' is in the future")
         created = Mark(None, summary.created_ms)
-        if expired(Mark(None, moment_ms), self._service, summary) and expired(created, self._service, summary):
+        now_ms = self._service.now_ms()
+        if expired(Mark(None, moment_ms), summary, now_ms) and expired(created, summary, now_ms):
             raise SqlError(
                 sqlstates.INVALID_PARAMETER_VALUE,
                 f"the property 'starting.position' is before all that stream \"{summary.name}\" keeps",

@@ -2,7 +2,8 @@
 
 What is fetched waits in memory, within a bound, until a batch takes it. A shard is read when its parents are read to
 their end, and taken into a batch when they are taken: so the records of a partition key keep their order over splits
-and merges. New shards are looked for whenever one has ended, since no other shards come to be.
+and merges. New shards are looked for whenever one has ended, since no other shards come to be. Nothing is fetched
+while nobody takes anything, and after a failure that lasts.
 """
 
 from __future__ import annotations
@@ -14,14 +15,12 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from mvserver.errors import SqlError, words_of
 from spark_sinks.base import Position
 from spark_sinks.kinesis.api import Service, Shard, Summary
-from spark_sinks.kinesis.errors import reported
 from spark_sinks.kinesis.failures import records_expired, stream_gone, stream_recreated
-from spark_sinks.kinesis.limits import KINESIS_BUFFER_BYTES_MAX, KINESIS_FETCH_THREADS_MAX
+from spark_sinks.kinesis.limits import KINESIS_BUFFER_BYTES_MAX, KINESIS_FETCH_THREADS_MAX, KINESIS_UNREAD_S
+from spark_sinks.kinesis.lineage import check_none_expired_between, promised, with_floors
 from spark_sinks.kinesis.marks import TRIM, Mark, ended
 from spark_sinks.kinesis.positions import created_of, last_number, make_position, marks_of, shard_number
 from spark_sinks.kinesis.shard_reading import Entry, QuotaExceededError, ShardGoneError, ShardReading, lasting
@@ -30,8 +29,9 @@ _log = logging.getLogger(__name__)
 _RETRY_S = 1.0
 _RELIST_S = 1.0
 _LOOK_S = 0.5
-_RENEWAL_MARGIN_MS = 5_000  # by which the service's clock may go back
-_RENEWAL_MS = 3_600_000  # so often the place in a stream that is quiet is committed again
+_RENEWAL_MS = 1_500_000  # older than this, the place in a stream that is quiet is committed again
+_OPEN_S = 1_800.0  # so often the shards are listed though none has ended, for which of them are open
+_CLOCK_MARGIN_MS = 5_000  # by which the service's clock may go back
 _SILENCE_S = 10.0  # of a shard whose quota others use up, until it is said
 
 
@@ -47,7 +47,8 @@ class _Cursor:
     busy: bool = False
     due: float = 0.0
     tip_at: float | None = None  # when the last read began that found nothing more, by time.monotonic
-    tip_ms: int = 0  # the same by the service's clock
+    open_ms: int = 0  # a moment at which it was listed as open, by the service's clock; 0 where it never was
+    problem: str | None = None  # of its last read
     refused_since: float | None = None
 
 
@@ -100,27 +101,30 @@ class Feed:
         self._poll_s = poll_s
         self._buffer_bytes_max = buffer_bytes_max
         self._created_ms = created_of(start)
+        listed_ms = self._now_ms()
         self.summary, listed = identified(service, stream, self._created_ms)
         self.base = start
         self.failure: SqlError | None = None
-        self._problem: str | None = None
+        self._listing_problem: str | None = None
+        self._used_at = time.monotonic()  # when somebody last took records, or wanted to know what there is
         self._changed = threading.Condition()
         self._stopping = threading.Event()
         self._buffered = 0  # bytes
-        self._relist_at: float | None = None
+        self._relist_at: float | None = None  # None while no shard is missed
+        self._listed_at = time.monotonic()
         self._listing = False
         self._shards: dict[str, Shard] = dict(listed)
         self._cursors: dict[str, _Cursor] = {}
         self._threads: list[threading.Thread] = []
-        for shard, mark in marks_of(start).items():
-            if shard in listed:
+        marks = marks_of(start)
+        for shard, mark in marks.items():
+            if shard in listed or mark.ended:
                 self._cursors[shard] = _Cursor(shard, mark, mark)
-            elif not mark.ended:
-                if mark.moment_ms:
-                    raise records_expired(service.store, stream, shard, mark, self.summary.retention_hours)
-                # nothing of it was ever promised: it has gone with all its records
-                self._cursors[shard] = _Cursor(shard, ended(service.now_ms()), mark)
-        self._add(above=last_number(marks_of(start)))
+            elif (place := promised(shard, marks)) is not None:
+                raise records_expired(service.store, stream, shard, place, self.summary.retention_hours)
+            else:  # it has gone with all its records
+                self._cursors[shard] = _Cursor(shard, ended(0), mark)
+        self._add(listed_ms, above=last_number(marks))
         self._relist_at = self._when_to_list()
 
     def start(self) -> None:
@@ -142,16 +146,19 @@ class Feed:
     def wait(self, timeout_s: float) -> None:
         """Until there may be something to take."""
         with self._changed:
+            self._note_use()
             self._changed.wait_for(lambda: self._has_news() or self._stopping.is_set(), timeout_s)
 
     def take(self, records: int) -> Taken:
         """At most about so many records. The end is ``base`` itself where there is nothing; else it is the new one."""
         with self._changed:
+            self._note_use()
             self._raise_failure()
             entries = self._take_entries(records)
             if entries or self._renewal_is_due():
                 self._renew()
-            end = make_position(self._created_ms, {c.shard: c.taken for c in self._kept()})
+            places = with_floors({c.shard: c.taken for c in self._cursors.values()}, self._shards)
+            end = make_position(self._created_ms, {c.shard: places[c.shard] for c in self._kept()})
             if end == self.base:
                 return Taken(self.base, ())
             self.base = end
@@ -193,7 +200,8 @@ class Feed:
 
     def _renew(self) -> None:
         for cursor in self._quiet():
-            cursor.taken = cursor.mark = cursor.taken.renewed(self._renewed_ms(cursor))
+            known_ms = max(self._renewed_ms(cursor), cursor.mark.moment_ms)
+            cursor.taken = cursor.mark = cursor.taken.renewed(known_ms)
             if cursor.reading is not None:
                 cursor.reading.mark = cursor.mark
 
@@ -207,7 +215,9 @@ class Feed:
 
     @staticmethod
     def _renewed_ms(cursor: _Cursor) -> int:
-        return cursor.tip_ms - _RENEWAL_MARGIN_MS
+        """A moment before which all is read, and at which the shard was open: so its children have nothing older. A
+        closed shard may be read at its tip some times before it is known to have ended."""
+        return 0 if cursor.reading is None else min(cursor.reading.tip_ms, cursor.open_ms)
 
     def _kept(self) -> list[_Cursor]:
         """Without those that were read to their end and have expired."""
@@ -223,7 +233,8 @@ class Feed:
         """Where the stream ended at a moment after ``since``, and how many records wait before that; None where it was
         not read so far in time."""
         with self._changed:
-            self._changed.wait_for(lambda: self._at_tips(since) or self._problem or self.failure, timeout_s)
+            self._note_use()
+            self._changed.wait_for(lambda: self._at_tips(since) or self._hindrance() or self.failure, timeout_s)
             if not self._at_tips(since):
                 return None
             marks = {c.shard: c.mark for c in self._kept()}
@@ -239,12 +250,35 @@ class Feed:
     def problem(self) -> str | None:
         """Why the service does not answer at the moment."""
         with self._changed:
-            if self._problem is not None:
-                return self._problem
+            hindrance = self._hindrance()
+            if hindrance is not None:
+                return hindrance
             refused = [c.refused_since for c in self._cursors.values() if c.refused_since is not None]
             if refused and time.monotonic() - min(refused) > _SILENCE_S:
                 return f'other readers use up the quota of stream "{self._stream}"'
             return None
+
+    def _hindrance(self) -> str | None:
+        """Why a shard, or their list, could not be read when that was last tried. Another shard may do well."""
+        problems = [self._listing_problem, *(cursor.problem for cursor in self._cursors.values())]
+        return next((problem for problem in problems if problem is not None), None)
+
+    def note(self, summary: Summary) -> None:
+        """The stream as it is now: how long it keeps records may change."""
+        with self._changed:
+            self.summary = summary
+            for cursor in self._cursors.values():
+                if cursor.reading is not None:
+                    cursor.reading.summary = summary
+
+    def _note_use(self) -> None:
+        if self._is_unused():
+            self._changed.notify_all()
+        self._used_at = time.monotonic()
+
+    def _is_unused(self) -> bool:
+        """As when all queries over the stream have failed: what it has is asked for again when one goes on."""
+        return time.monotonic() - self._used_at > KINESIS_UNREAD_S
 
     def _raise_failure(self) -> None:
         if self.failure is not None:
@@ -253,28 +287,34 @@ class Feed:
     # --- fetching ---------------------------------------------------------------------------------------------------
     def _fetch_all(self) -> None:
         while not self._stopping.is_set():
+            cursor = self._next()
             try:
-                cursor = self._next()
                 if cursor is None:
                     self._list_again()
                 else:
                     self._fetch(cursor)
+            except SqlError as error:
+                if lasting(error):
+                    self._fail(error, cursor)
+                else:
+                    self._put_off(cursor, words_of_error(error))
             except Exception as error:  # noqa: BLE001 - shown as the source's state, and tried again
                 _log.exception("reading stream %s failed", self._stream)
-                with self._changed:
-                    self._problem = words_of(error)
-                self._stopping.wait(_RETRY_S)
+                self._put_off(cursor, f"{type(error).__name__}: {words_of(error)}")
 
     def _next(self) -> _Cursor | None:
         """A shard that is due, now busy; None where the shards are to be listed again, or all is over."""
         with self._changed:
             while not self._stopping.is_set():
                 now = time.monotonic()
-                if self._relist_at is not None and self._relist_at <= now and not self._listing:
+                if self.failure is not None or self._is_unused():
+                    self._changed.wait(_LOOK_S)
+                    continue
+                if self._listing_is_due(now):
                     self._listing = True
                     return None
                 ready = [c for c in self._cursors.values() if self._is_readable(c)]
-                if self.failure is None and self._buffered < self._buffer_bytes_max and ready:
+                if self._buffered < self._buffer_bytes_max and ready:
                     first = min(ready, key=lambda each: each.due)
                     if first.due <= now:
                         first.busy = True
@@ -283,6 +323,11 @@ class Feed:
                 else:
                     self._changed.wait(_LOOK_S)
             return None
+
+    def _listing_is_due(self, now: float) -> bool:
+        if self._listing:
+            return False
+        return now - self._listed_at > _OPEN_S if self._relist_at is None else self._relist_at <= now
 
     def _is_readable(self, cursor: _Cursor) -> bool:
         return (
@@ -299,55 +344,57 @@ class Feed:
         return () if known is None else known.parents
 
     def _fetch(self, cursor: _Cursor) -> None:
-        began, began_ms = time.monotonic(), self._service.now_ms()
-        problem: str | None = None
+        began = time.monotonic()
         try:
             if cursor.reading is None:
                 cursor.reading = self._reading(cursor)
             found = cursor.reading.read()
         except QuotaExceededError as refused:
             with self._changed:
-                cursor.due = refused.until
+                cursor.due, cursor.problem = refused.until, None
                 cursor.refused_since = cursor.refused_since or began
                 self._release(cursor)
             return
         except ShardGoneError:
             self._settle_gone(cursor)
             return
-        except SqlError as error:
-            if lasting(error):
-                self._fail(error, cursor)
-                return
-            problem = words_of_error(error)
         with self._changed:
-            self._problem = problem
-            if problem is not None:
-                cursor.due = time.monotonic() + _RETRY_S
-            elif self._stopping.is_set():
-                pass
-            else:
-                cursor.refused_since = None
+            if not self._stopping.is_set():
+                cursor.refused_since = cursor.problem = None
                 cursor.waiting.extend(found.entries)
                 self._buffered += sum(entry.size for entry in found.entries)
                 cursor.mark = found.mark
                 if found.is_all:
-                    cursor.tip_at, cursor.tip_ms = began, began_ms
+                    cursor.tip_at = began
                     cursor.due = began + self._poll_s
                 else:
                     cursor.due = began
                 if found.mark.ended:
+                    cursor.mark = ended(max(found.mark.moment_ms, cursor.open_ms))
+                    self._note_floors()
                     self._relist_at = 0.0
             self._release(cursor)
 
     def _reading(self, cursor: _Cursor) -> ShardReading:
-        floor = cursor.mark
-        if floor.is_beginning and not floor.moment_ms:
-            parents = [self._cursors[p].mark for p in self._parents(cursor.shard) if p in self._cursors]
-            floor = min(parents, key=lambda mark: mark.moment_ms, default=floor)
-        return ShardReading(
-            self._service, self.summary, self._shards[cursor.shard], cursor.mark,
-            floor=floor, sleep_until=self._sleep_until,
-        )  # fmt: skip
+        with self._changed:
+            shard = self._shards.get(cursor.shard)
+            if shard is None:
+                raise ShardGoneError(cursor.shard)
+            return ShardReading(
+                self._service, self.summary, shard, cursor.mark, floor=cursor.mark, sleep_until=self._sleep_until
+            )
+
+    def _note_floors(self) -> None:
+        """As long as the parents are listed."""
+        for shard, mark in with_floors(self._marks(), self._shards).items():
+            if self._cursors[shard].reading is None:
+                self._cursors[shard].mark = mark
+
+    def _marks(self) -> dict[str, Mark]:
+        return {cursor.shard: cursor.mark for cursor in self._cursors.values()}
+
+    def _now_ms(self) -> int:
+        return self._service.now_ms() - _CLOCK_MARGIN_MS
 
     def _sleep_until(self, moment: float) -> None:
         self._stopping.wait(max(0.0, moment - time.monotonic()))
@@ -356,58 +403,46 @@ class Feed:
         cursor.busy = False
         self._changed.notify_all()
 
-    def _fail(self, error: SqlError, cursor: _Cursor | None = None) -> None:
+    def _put_off(self, cursor: _Cursor | None, problem: str | None) -> None:
+        """The same read, or the listing where there is no cursor, is tried again after a while."""
+        again = time.monotonic() + _RETRY_S
+        with self._changed:
+            if cursor is None:
+                self._listing, self._listing_problem, self._relist_at = False, problem, again
+                self._changed.notify_all()
+            else:
+                cursor.problem, cursor.due = problem, again
+                self._release(cursor)
+
+    def _fail(self, error: SqlError, cursor: _Cursor | None) -> None:
         with self._changed:
             self.failure = self.failure or error
-            if cursor is not None:
-                self._release(cursor)
-            self._changed.notify_all()
+        self._put_off(cursor, None)
 
     def _settle_gone(self, cursor: _Cursor) -> None:
         """The shard has expired, or the stream is gone or another one."""
-        try:
-            summary, shards = identified(self._service, self._stream, self._created_ms)
-        except SqlError as error:
-            if lasting(error):
-                self._fail(error, cursor)
-                return
-            with self._changed:
-                self._problem, cursor.due = words_of_error(error), time.monotonic() + _RETRY_S
-                self._release(cursor)
+        summary, shards = identified(self._service, self._stream, self._created_ms)
+        if cursor.shard in shards:
+            self._put_off(cursor, None)
             return
-        if cursor.shard not in shards:
-            mark = cursor.mark if cursor.mark.moment_ms else ended(self._service.now_ms())
-            self._fail(
-                records_expired(self._service.store, self._stream, cursor.shard, mark, summary.retention_hours), cursor
-            )
-            return
-        with self._changed:
-            cursor.due = time.monotonic() + _RETRY_S
+        if cursor.mark.moment_ms:
+            raise records_expired(self._service.store, self._stream, cursor.shard, cursor.mark, summary.retention_hours)
+        with self._changed:  # nothing of it was promised
+            cursor.mark, cursor.problem, self._relist_at = ended(0), None, 0.0
             self._release(cursor)
 
     def _list_again(self) -> None:
-        """After a shard has ended: its children, which may be told some moments later."""
+        """After a shard has ended: its children, which may be told some moments later. And now and then."""
         if self._stopping.is_set():
             return
-        problem: str | None = None
-        shards: Mapping[str, Shard] = {}
-        try:
-            _, shards = identified(self._service, self._stream, self._created_ms)
-        except (ClientError, BotoCoreError) as error:
-            problem = words_of_error(reported(self._service.store, self._stream, error))
-        except SqlError as error:
-            if lasting(error):
-                self._fail(error)
-            problem = words_of_error(error)
+        listed_ms = self._now_ms()
+        summary, shards = identified(self._service, self._stream, self._created_ms)
+        self.note(summary)
         with self._changed:
-            self._listing = False
-            if problem is not None:
-                self._problem = problem
-                self._relist_at = time.monotonic() + _RETRY_S
-            else:
-                self._shards = dict(shards)
-                self._add(above=max(map(shard_number, self._cursors)))
-                self._relist_at = self._when_to_list()
+            self._shards = dict(shards)
+            self._add(listed_ms, above=max(map(shard_number, self._cursors)))
+            self._listing, self._listing_problem = False, None
+            self._listed_at, self._relist_at = time.monotonic(), self._when_to_list()
             self._changed.notify_all()
 
     def _when_to_list(self) -> float | None:
@@ -418,10 +453,15 @@ class Feed:
                 return time.monotonic() + _RELIST_S
         return None
 
-    def _add(self, *, above: int) -> None:
-        for shard in self._shards:
+    def _add(self, listed_ms: int, *, above: int) -> None:
+        """Of those that are listed since that moment. 55000 where others were there in between."""
+        check_none_expired_between(self._service, self.summary, self._marks(), self._shards)
+        for shard, known in self._shards.items():
             if shard_number(shard) > above:
                 self._cursors[shard] = _Cursor(shard, TRIM, TRIM)
+            if not known.closed and shard in self._cursors:
+                self._cursors[shard].open_ms = listed_ms
+        self._note_floors()
 
 
 def words_of_error(error: SqlError) -> str:

@@ -14,6 +14,7 @@ from spark_sinks.kinesis.api import Service, Shard, Summary
 from spark_sinks.kinesis.errors import reported
 from spark_sinks.kinesis.failures import history_unknown, records_expired, stream_gone, stream_recreated
 from spark_sinks.kinesis.feed import Feed, identified, words_of_error
+from spark_sinks.kinesis.lineage import check_none_expired_between, expired_between
 from spark_sinks.kinesis.marks import TRIM, Mark
 from spark_sinks.kinesis.positions import (
     KinesisPositions,
@@ -53,6 +54,7 @@ class StreamHealth:
         feed = self._feed()
         if feed is None:
             return SourceHealth("ok")
+        feed.note(summary)
         if feed.failure is not None:
             return _failed(feed.failure)
         base = feed.base
@@ -70,6 +72,7 @@ class StreamHealth:
 
     def check_history(self, start: Position) -> None:
         summary, shards = identified(self._service, self._stream, created_of(start))
+        check_none_expired_between(self._service, summary, marks_of(start), shards)
         for shard, mark in marks_of(start).items():
             if not mark.ended and not self._has_all(summary, shards.get(shard), mark):
                 if not mark.moment_ms:
@@ -85,7 +88,7 @@ class StreamHealth:
             return position, f'rebuilt from stream "{self._stream}" as it was created again'
         first = marks_of(start)
         marks = {shard: first.get(shard, TRIM) for shard in shards if shard in first or _is_new(shard, start)}
-        lost = []
+        lost = list(expired_between(first, shards))
         for shard, mark in first.items():
             if not mark.ended and not self._has_all(summary, shards.get(shard), mark):
                 lost.append(shard)
@@ -99,8 +102,8 @@ class StreamHealth:
         if shard is None:
             return False
         if not mark.moment_ms:  # from the beginning: nothing has expired of a stream that is younger than it keeps
-            return not expired(Mark(None, summary.created_ms), self._service, summary)
-        if not expired(mark, self._service, summary):
+            return not expired(Mark(None, summary.created_ms), summary, self._service.now_ms())
+        if not expired(mark, summary, self._service.now_ms()):
             return True
         if not mark.sequence:
             return False

@@ -11,6 +11,7 @@ KINESIS_BACKOFF_MOST_S = 5.0
 KINESIS_BUDGETS_MAX = 100_000  # shards whose quota is remembered
 KINESIS_BUFFER_BYTES_MAX = 64 * 1024 * 1024  # fetched ahead of the batches, for one stream
 KINESIS_FETCH_THREADS_MAX = 8  # for one stream
+KINESIS_UNREAD_S = 30.0  # a stream of which nobody has taken anything for so long is not asked any more
 KINESIS_RECORDS_PER_S = 1_000  # written to one shard at most: how many may lie between two moments
 KINESIS_SHARDS_MAX = 20_000  # of a stream that is created
 KINESIS_PARTITION_KEY_CHARACTERS_MAX = 256

@@ -5,7 +5,7 @@
 ``TRIM@MOMENT``       the same; nothing that arrived before the moment is left to read
 ``@MOMENT``           all that arrived before the moment (milliseconds since 1970) is left out
 ``SEQUENCE@MOMENT``   up to the record of this sequence number; nothing that arrived before the moment is left to read
-``END@MOMENT``        the shard is closed and read to its end
+``END@MOMENT``        the shard is closed and read to its end; what arrived later than the moment is in its children
 ====================  ==================================================================================================
 
 Sequence numbers of a shard grow. The moment says, long after, whether records may have expired unread.

@@ -142,8 +142,10 @@ class KinesisPositions:
         for shard in {shard for marks in several for shard in marks}:
             mark = mark_in(several[0], shard)
             for marks in several[1:]:
-                if mark.reaches(mark_in(marks, shard)):
-                    mark = mark_in(marks, shard)
+                other = mark_in(marks, shard)
+                # Of two texts of one place the later moment holds for both: nothing older is left to read there.
+                if mark.reaches(other) and not (other.reaches(mark) and other.moment_ms < mark.moment_ms):
+                    mark = other
             least[shard] = mark
         return make_position(created_of(positions[0]), least)
 

@@ -24,8 +24,9 @@ from spark_sinks.kinesis.limits import (
     KINESIS_FETCH_THREADS_MAX,
     KINESIS_GET_RECORDS_MAX,
 )
+from spark_sinks.kinesis.lineage import check_none_expired_between, floor_of, promised, with_floors
 from spark_sinks.kinesis.marks import Mark
-from spark_sinks.kinesis.positions import created_of, make_position, mark_in, marks_of
+from spark_sinks.kinesis.positions import created_of, last_number, make_position, mark_in, marks_of, shard_number
 from spark_sinks.kinesis.shard_reading import Entry, Found, QuotaExceededError, ShardGoneError, ShardReading
 
 _QUOTA_TIMEOUT_S = 60.0  # of a shard whose quota others use up
@@ -70,9 +71,11 @@ class RangeReader:
         has the marks of ``end`` wherever it was reached."""
         summary, shards = identified(self._service, self._stream, created_of(start))
         first, last = marks_of(start), marks_of(end)
-        parts = {shard: _part(shards.get(shard), first, shard, stop) for shard, stop in sorted(last.items())}
+        parts = {shard: _part(shards, first, shard, stop) for shard, stop in sorted(last.items())}
+        within = {name: shard for name, shard in shards.items() if shard_number(name) <= last_number(last)}
+        check_none_expired_between(self._service, summary, first, within)
         for part in parts.values():
-            self._settle_expired(part, part.shard in shards, summary)
+            self._settle_expired(part, part.shard in shards, first, summary)
         left, read, room = records_max, set[str](), KINESIS_BUFFER_BYTES_MAX
         while left is None or (left > 0 and room > 0):
             wave = [p for p in parts.values() if not p.is_done and p.shard not in read and _is_free(p, parts, shards)]
@@ -85,18 +88,17 @@ class RangeReader:
             read.update(part.shard for part in wave)
             left = None if left is None else left - sum(part.records for part in wave)
             room -= sum(part.size for part in wave)
-        marks = {
-            part.shard: part.stop if part.stop.reaches(part.mark) and part.is_done else part.mark
-            for part in parts.values()
-        }
+        reached = {p.shard: p.stop for p in parts.values() if p.is_done and p.stop.reaches(p.mark)}
+        marks = {**with_floors({p.shard: p.mark for p in parts.values()}, shards), **reached}
         return Taken(make_position(created_of(end), marks), [e for part in parts.values() for e in part.entries])
 
-    def _settle_expired(self, part: _Part, is_there: bool, summary: Summary) -> None:
+    def _settle_expired(self, part: _Part, is_there: bool, first: Mapping[str, Mark], summary: Summary) -> None:
         if is_there or part.is_done:
             return
-        if part.mark.moment_ms:
-            raise records_expired(self._service.store, self._stream, part.shard, part.mark, summary.retention_hours)
-        part.mark = part.stop  # nothing of it was ever promised
+        place = promised(part.shard, first)
+        if place is not None:
+            raise records_expired(self._service.store, self._stream, part.shard, place, summary.retention_hours)
+        part.mark = part.stop
 
     def _read_all(self, summary: Summary, shards: Mapping[str, Shard], parts: list[_Part]) -> None:
         if len(parts) == 1:
@@ -157,12 +159,8 @@ class RangeReader:
             time.sleep(min(left, _SLEEP_S))
 
 
-def _part(known: Shard | None, first: Mapping[str, Mark], shard: str, stop: Mark) -> _Part:
-    mark = floor = mark_in(first, shard)
-    if known is not None and mark.is_beginning and not mark.moment_ms:
-        parents = [first[parent] for parent in known.parents if parent in first and first[parent].ended]
-        floor = min(parents, key=lambda each: each.moment_ms, default=mark)
-    return _Part(shard, mark, stop, floor)
+def _part(shards: Mapping[str, Shard], first: Mapping[str, Mark], shard: str, stop: Mark) -> _Part:
+    return _Part(shard, mark_in(first, shard), stop, floor_of(shard, first, shards))
 
 
 def _is_free(part: _Part, parts: Mapping[str, _Part], shards: Mapping[str, Shard]) -> bool:

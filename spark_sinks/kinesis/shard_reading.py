@@ -21,6 +21,8 @@ from spark_sinks.kinesis.limits import KINESIS_GET_RECORDS_MAX
 from spark_sinks.kinesis.marks import Mark, ended
 
 _HOUR_MS = 3_600_000
+_CLOCK_MARGIN_MS = 5_000  # by which the service's clock may go back
+_EDGE_MS = 60_000  # so close to what expires, a reading that began with the oldest records may lose some of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,10 @@ class Found:
 
 class ShardReading:
     """For one thread at a time. ``sleep_until`` waits for a moment of time.monotonic. ``floor`` is a mark of which all
-    before its moment is known to be read: the shard's own, or those of its parents."""
+    before its moment is known to be read, or was not promised: the shard's own, or those of its parents.
+
+    ``tip_ms`` is a moment of which the same is known since an answer had nothing behind it; 0 before there was one.
+    """
 
     def __init__(
         self,
@@ -72,48 +77,62 @@ class ShardReading:
         sleep_until: Callable[[float], None],
     ) -> None:
         self.mark = mark
+        self.summary = summary
+        self.tip_ms = 0
         self._service = service
-        self._summary = summary
         self._shard = shard
-        self._floor: Mark | None = floor
+        self._floor = floor
+        self._is_promised = floor.moment_ms > 0  # all that is there now, and not only what is there when it is read
         self._sleep_until = sleep_until
         self._budget = SHARED.of(service.options.place, summary.arn or summary.name, shard.id)
         self._iterator: str | None = None
 
     def read(self, limit: int = KINESIS_GET_RECORDS_MAX) -> Found:
-        """The next answer. Raises QuotaExceededError, ShardGoneError, or SqlError: 08006 where another try may do."""
+        """The next answer. Raises QuotaExceededError, ShardGoneError, or SqlError: 08006 where another try may do.
+        After any error the next answer is the one behind the mark."""
         self._sleep_until(self._budget.reserve())
+        began_ms = self._service.now_ms() - _CLOCK_MARGIN_MS
+        iterator, self._iterator = self._iterator, None
         try:
-            if self._iterator is None:
+            if iterator is None or self._is_promised:
                 self._check_kept()
-                self._iterator = self._service.iterator(self._summary.name, self._shard.id, self.mark)
-            answer = self._service.read(self._iterator, limit)
+            if iterator is None:
+                iterator = self._service.iterator(self.summary.name, self._shard.id, self.mark)
+            answer = self._service.read(iterator, limit)
         except (ClientError, BotoCoreError) as error:
-            self._iterator = None if not throttled(error) else self._iterator
+            if throttled(error):
+                self._iterator = iterator
             if code_of(error) == EXPIRED_ITERATOR:
                 return Found((), self.mark, is_all=False)
             raise self._named(error) from error
         self._budget.answered(answer.size)
-        self._iterator = answer.following
         entries = [self._entry(record) for record in answer.records]
         if answer.records:
             newest = max(record.arrived_ms for record in answer.records)
             self.mark = self.mark.behind(answer.records[-1].sequence, newest)
         if answer.following is None:
-            self.mark = ended(self._service.now_ms())
+            # Not the present moment: the shard was closed before, and its children have had records since then.
+            self.mark = ended(max(self.mark.moment_ms, self._floor.moment_ms))
+        elif answer.is_all:
+            self.tip_ms = began_ms
+        self._is_promised = self._is_promised or self.tip_ms > 0 or self._is_ahead()
+        self._iterator = answer.following
         return Found(entries, self.mark, answer.is_all or answer.following is None)
 
     def _entry(self, record: Record) -> Entry:
         return Entry(self._shard.id, record, user_records(record.partition_key, record.data, self._shard.hash_keys))
 
+    def _is_ahead(self) -> bool:
+        """Of what expires."""
+        return self.mark.moment_ms > 0 and not expired(self.mark, self.summary, self._service.now_ms() + _EDGE_MS)
+
     def _check_kept(self) -> None:
         """55000 where records behind the mark may have expired. One that is there says that all behind it are."""
-        floor, name = self._floor, self._summary.name
-        if floor is not None and expired(floor, self._service, self._summary):
+        floor, name = self._floor.renewed(max(self.mark.moment_ms, self.tip_ms)), self.summary.name
+        if expired(floor, self.summary, self._service.now_ms()):
             sequence = self.mark.sequence
             if not sequence or not still_there(self._service, name, self._shard.id, sequence):
-                raise records_expired(self._service.store, name, self._shard.id, floor, self._summary.retention_hours)
-        self._floor = None
+                raise records_expired(self._service.store, name, self._shard.id, floor, self.summary.retention_hours)
 
     def _named(self, error: ClientError | BotoCoreError) -> Exception:
         if throttled(error):
@@ -122,13 +141,13 @@ class ShardReading:
         if code == MISSING:
             return ShardGoneError(words_of_service(error))
         if code == "InvalidArgumentException":
-            return place_refused(self._service.store, self._summary.name, self._shard.id, words_of_service(error))
-        return reported(self._service.store, self._summary.name, error)
+            return place_refused(self._service.store, self.summary.name, self._shard.id, words_of_service(error))
+        return reported(self._service.store, self.summary.name, error)
 
 
-def expired(floor: Mark, service: Service, summary: Summary) -> bool:
+def expired(floor: Mark, summary: Summary, now_ms: int) -> bool:
     """Whether the stream may have lost records that arrived at the mark's moment or later."""
-    return 0 < floor.moment_ms < service.now_ms() - summary.retention_hours * _HOUR_MS
+    return 0 < floor.moment_ms < now_ms - summary.retention_hours * _HOUR_MS
 
 
 def still_there(service: Service, stream: str, shard: str, sequence: int) -> bool:

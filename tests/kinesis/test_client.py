@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -66,6 +68,14 @@ def test_a_stream_from_its_making_to_its_end(client: KinesisClient) -> None:
             missing()
         assert (refused.value.sqlstate, refused.value.message) == (
             "42704", 'entity "made.here" does not exist in store "k"')  # fmt: skip
+
+
+def test_the_emulator_outlives_a_client_that_is_killed_amid_a_request(own_kinesis: KinesisEmulator) -> None:
+    with socket.create_connection(("127.0.0.1", own_kinesis.port)) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 100\r\n\r\nhalf")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    for _ in range(3):
+        assert own_kinesis.client().list_streams()["StreamNames"] == []
 
 
 def test_what_is_refused(client: KinesisClient, kinesis_stream: MakeStream) -> None:

@@ -17,6 +17,7 @@ from spark_sinks.base import Position
 from spark_sinks.kinesis.api import Service
 from spark_sinks.kinesis.client import KinesisClient
 from spark_sinks.kinesis.feed import Feed, Taken
+from spark_sinks.kinesis.limits import KINESIS_READS_PER_S
 from spark_sinks.kinesis.positions import KinesisPositions, marks_of
 from spark_sinks.kinesis.ranges import RangeReader
 from spark_sinks.kinesis.source import KinesisReader
@@ -28,6 +29,14 @@ MakeStream = Callable[..., Stream]
 LONG_S = 60.0
 FIRST = "shardId-000000000000"
 POSITIONS = KinesisPositions()
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service's quota is not the emulator's, and pauses after errors are not what is waited for."""
+    monkeypatch.setattr("spark_sinks.kinesis.budget.KINESIS_READS_PER_S", 50)
+    for pause in ("_RETRY_S", "_RELIST_S"):
+        monkeypatch.setattr(f"spark_sinks.kinesis.feed.{pause}", 0.1)
 
 
 @pytest.fixture
@@ -283,10 +292,104 @@ def test_refusals_that_pass(
     check_once_and_in_order(consumer.values, 20)
 
 
-@pytest.mark.night
-def test_a_shard_is_asked_five_times_a_second_by_all_readers(
+@pytest.mark.parametrize("operation", ["get_records", "list_shards"])
+def test_answers_that_make_no_sense(
+    operation: str, service: Service, kinesis_stream: MakeStream, consume: Callable[..., Consumer]
+) -> None:
+    """They are tried again, as all that goes wrong once."""
+    stream = kinesis_stream()
+    faulty = made_faulty(service)
+    consumer = consume(stream)
+    feed = consumer.open()
+    faulty.faults[operation] = lambda true, arguments: {}
+    stream.put(numbered(5, 10))
+    stream.split()
+    stream.put(numbered(5, 10, 10))
+    consumer.until(lambda: feed.problem is not None)
+    assert feed.problem == ("KeyError: 'Records'" if operation == "get_records" else "KeyError: 'Shards'")
+    faulty.faults.clear()
+    consumer.until(lambda: len(consumer.values) == 20)
+    check_once_and_in_order(consumer.values, 20)
+    assert feed.problem is None
+
+
+def test_a_shard_that_cannot_be_read_is_said_while_others_are(
     service: Service, kinesis_stream: MakeStream, consume: Callable[..., Consumer]
 ) -> None:
+    stream = kinesis_stream(2)
+    faulty = made_faulty(service)
+    error = refusal("InternalFailure", "GetShardIterator")
+    error.response["ResponseMetadata"] = {"HTTPStatusCode": 500}
+
+    def first_alone(true: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        if arguments["ShardId"] != FIRST:
+            raise error
+        return true(**arguments)
+
+    faulty.faults["get_shard_iterator"] = first_alone
+    consumer = consume(stream)
+    feed = consumer.open()
+    consumer.until(lambda: feed.problem is not None)
+    asked = faulty.calls.get("get_records", 0)
+    while faulty.calls.get("get_records", 0) < asked + 4:
+        assert feed.problem == 'could not connect to store "k": InternalFailure by the test.'
+        feed.wait(0.02)
+    faulty.faults.clear()
+    stream.put(numbered(7, 20))
+    consumer.until(lambda: len(consumer.values) == 20)
+    assert feed.problem is None
+
+
+def silent_for(faulty: Faulty, seconds: float) -> None:
+    """Until nothing was asked for so long."""
+    deadline, known = time.monotonic() + LONG_S, -1
+    while known != (asked := sum(faulty.calls.values())):
+        assert time.monotonic() < deadline
+        known = asked
+        threading.Event().wait(seconds)
+
+
+def test_a_stream_of_which_nobody_takes_anything_is_left_in_peace(
+    service: Service, kinesis_stream: MakeStream, consume: Callable[..., Consumer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_sinks.kinesis.feed.KINESIS_UNREAD_S", 0.3)
+    stream = kinesis_stream()
+    faulty = made_faulty(service)
+    consumer = consume(stream)
+    stream.put(numbered(5, 10))
+    consumer.until(lambda: len(consumer.values) == 10)
+    silent_for(faulty, 1.0)
+    stream.put(numbered(5, 10, 10))
+    consumer.until(lambda: len(consumer.values) == 20)
+    check_once_and_in_order(consumer.values, 20)
+
+
+def test_a_stream_that_has_failed_is_left_in_peace(
+    service: Service, kinesis_stream: MakeStream, consume: Callable[..., Consumer]
+) -> None:
+    stream = kinesis_stream()
+    faulty = made_faulty(service)
+    consumer = consume(stream)
+    consumer.open()
+
+    def another(true: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        answer = true(**arguments)
+        answer["StreamDescriptionSummary"]["StreamCreationTimestamp"] += 1000
+        return answer
+
+    faulty.faults["describe_stream_summary"] = another
+    stream.split()
+    with pytest.raises(SqlError) as refused:
+        consumer.until(lambda: False)
+    assert refused.value.sqlstate == "55000"
+    silent_for(faulty, 1.5)
+
+
+@pytest.mark.night
+def test_a_shard_is_asked_five_times_a_second_by_all_readers(
+    service: Service, kinesis_stream: MakeStream, consume: Callable[..., Consumer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_sinks.kinesis.budget.KINESIS_READS_PER_S", KINESIS_READS_PER_S)
     stream = kinesis_stream()
     faulty = made_faulty(service)
     readers = [consume(stream, poll_s=0.001).open() for _ in range(3)]
@@ -365,6 +468,37 @@ def keeping_nothing(faulty: Faulty) -> None:
     faulty.faults["describe_stream_summary"] = summary
 
 
+def without_known_records(true: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """The record that was read last has expired."""
+    if arguments["ShardIteratorType"] == "AT_SEQUENCE_NUMBER":
+        arguments = {k: v for k, v in arguments.items() if k != "StartingSequenceNumber"}
+        arguments["ShardIteratorType"] = "LATEST"
+    return true(**arguments)
+
+
+def open_ones(true: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Closed shards have expired, and are listed no more."""
+    answer = true(**arguments)
+    answer["Shards"] = [s for s in answer["Shards"] if "EndingSequenceNumber" not in s["SequenceNumberRange"]]
+    return answer
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def pass_by(moment_ms: int) -> None:
+    while now_ms() <= moment_ms:
+        threading.Event().wait(0.005)
+
+
+@pytest.fixture
+def exact_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The emulator has this machine's clock."""
+    for module in ("feed", "shard_reading"):
+        monkeypatch.setattr(f"spark_sinks.kinesis.{module}._CLOCK_MARGIN_MS", 0)
+
+
 def test_expired_records_are_a_named_error(
     service: Service, kinesis_stream: MakeStream, consume: Callable[..., Consumer]
 ) -> None:
@@ -379,13 +513,7 @@ def test_expired_records_are_a_named_error(
     consumer.until(lambda: len(consumer.values) == 11)  # the last record that was read is still there
     consumer.close()
 
-    def gone(true: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        if arguments["ShardIteratorType"] == "AT_SEQUENCE_NUMBER":
-            arguments = {k: v for k, v in arguments.items() if k != "StartingSequenceNumber"}
-            arguments["ShardIteratorType"] = "LATEST"
-        return true(**arguments)
-
-    faulty.faults["get_shard_iterator"] = gone
+    faulty.faults["get_shard_iterator"] = without_known_records
     with pytest.raises(SqlError) as refused:
         consumer.until(lambda: False)
     assert refused.value.sqlstate == "55000"
@@ -394,14 +522,143 @@ def test_expired_records_are_a_named_error(
     )
 
 
+@pytest.mark.parametrize("fault", [None, "ExpiredIteratorException"])
+def test_what_expires_while_it_is_read_is_a_named_error(
+    fault: str | None, service: Service, kinesis_stream: MakeStream, consume: Callable[..., Consumer]
+) -> None:
+    """Of a reading that comes too late for what follows, and of one that goes on after a long pause."""
+    stream = kinesis_stream()
+    faulty = made_faulty(service)
+    consumer = consume(stream)
+    stream.put(numbered(5, 10))
+    consumer.until(lambda: len(consumer.values) == 10)
+    faulty.faults["get_shard_iterator"] = without_known_records
+    keeping_nothing(faulty)
+    consumer.open().note(service.summary(stream.name))
+    if fault is not None:
+        faulty.faults["get_records"] = some_times(1, raising(refusal(fault)))
+    with pytest.raises(SqlError) as refused:
+        consumer.until(lambda: False)
+    assert refused.value.sqlstate == "55000"
+    assert refused.value.message.startswith(f"records may have expired unread from shard {FIRST}")
+
+
+def test_the_end_of_a_shard_has_a_moment_at_which_it_was_open(
+    exact_clock: None,
+    kinesis_stream: MakeStream,
+    consume: Callable[..., Consumer],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its children have records since it was closed, which may be long before its end is read."""
+    stream = kinesis_stream()
+    consumer = consume(stream)
+    stream.put(numbered(5, 10))
+    consumer.until(lambda: len(consumer.values) == 10)
+    consumer.close()
+    stream.split()
+    closed_ms = now_ms()
+    pass_by(closed_ms + 100)
+    monkeypatch.setattr("spark_sinks.kinesis.feed._OPEN_S", 0.2)
+    consumer.until(lambda: marks_of(consumer.position)[FIRST].ended)
+    assert 0 < marks_of(consumer.position)[FIRST].moment_ms <= closed_ms
+    # While it is read the moment is a late one.
+    quiet_ms = now_ms() + 100
+    pass_by(quiet_ms)
+    cursor = consumer.open()._cursors["shardId-000000000001"]
+    consumer.until(lambda: cursor.open_ms > quiet_ms)
+    stream.merge()
+    closed_ms = now_ms()
+    pass_by(closed_ms + 100)
+    consumer.until(lambda: marks_of(consumer.position)[cursor.shard].ended)
+    assert quiet_ms < marks_of(consumer.position)[cursor.shard].moment_ms <= closed_ms
+
+
+def test_children_whose_parents_are_listed_no_more(
+    service: Service, kinesis_stream: MakeStream, consume: Callable[..., Consumer]
+) -> None:
+    """They were promised from the moment on up to which their parents were read."""
+    stream = kinesis_stream()
+    consumer = consume(stream)
+    stream.put(numbered(5, 10))
+    consumer.until(lambda: len(consumer.values) == 10)
+    stream.split()
+    consumer.until(lambda: len(marks_of(consumer.position)) == 3 and marks_of(consumer.position)[FIRST].ended)
+    consumer.close()
+    known = marks_of(consumer.position)
+    children = [mark for shard, mark in known.items() if shard != FIRST]
+    assert all(mark.is_beginning and mark.moment_ms >= known[FIRST].moment_ms > 0 for mark in children)
+    faulty = made_faulty(service)
+    faulty.faults["list_shards"] = open_ones
+    stream.put(numbered(5, 10, 10))
+    again = consume(stream, consumer.position)
+    again.until(lambda: len(again.values) == 10)  # they are still there
+    assert FIRST not in again.position["shards"]
+    keeping_nothing(faulty)
+    late = consume(stream, consumer.position)
+    with pytest.raises(SqlError) as refused:
+        late.until(lambda: False)
+    assert refused.value.sqlstate == "55000"
+    assert late.values == []
+
+
+def test_shards_that_come_and_go_while_nobody_reads(
+    service: Service, kinesis_stream: MakeStream, consume: Callable[..., Consumer], client: KinesisClient
+) -> None:
+    """A position was committed before the child of its only shard was listed; the child was split, and has expired."""
+    stream = kinesis_stream()
+    earliest = client.position(stream.name, "earliest")
+    alone = stream.client.list_shards(StreamName=stream.name)
+    consumer = consume(stream)
+    faulty = made_faulty(service)
+    stream.put(numbered(5, 10))
+    consumer.until(lambda: len(consumer.values) == 10)
+    stream.split()
+    faulty.faults["list_shards"] = lambda true, arguments: alone
+    consumer.until(lambda: marks_of(consumer.position)[FIRST].ended)
+    consumer.close()
+    assert set(consumer.position["shards"]) == {FIRST}
+    stream.put(numbered(5, 10, 10))
+    stream.split()
+    faulty.faults["list_shards"] = open_ones
+    lost = f'records may have expired unread from shard shardId-000000000001 of stream "{stream.name}" in store "k"'
+    end = client.position(stream.name, "latest")
+    reader = KinesisReader("k", service.options, stream.name, poll_s=0.05, record_bytes_max=1000, timeout_s=5)
+    made_faulty(reader._service).faults["list_shards"] = open_ones
+    for read in (
+        consumer.open,
+        lambda: RangeReader(service, stream.name, lambda: False).read(consumer.position, end),
+        lambda: reader.health.check_history(consumer.position),
+    ):
+        with pytest.raises(SqlError) as refused:
+            read()
+        assert (refused.value.sqlstate, refused.value.message) == ("55000", lost)
+    _, note = reader.health.remaining(consumer.position)
+    assert note == "rebuilt without records that may have expired in shardId-000000000001"
+    reader.close()
+    fresh = consume(stream, earliest)  # to which nothing was promised
+    fresh.until(lambda: len(fresh.values) > 0)
+
+
 def test_earliest_promises_nothing_that_has_expired(
     service: Service, kinesis_stream: MakeStream, consume: Callable[..., Consumer]
 ) -> None:
+    """Neither before the first record is read, nor while the oldest ones are."""
     stream = kinesis_stream()
-    keeping_nothing(made_faulty(service))
-    stream.put(numbered(5, 10))
+    faulty = made_faulty(service)
+    keeping_nothing(faulty)
+    faulty.faults["get_shard_iterator"] = without_known_records
+
+    def slowly(true: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        return {**true(**{**arguments, "Limit": 3}), "MillisBehindLatest": 1000}
+
+    faulty.faults["get_records"] = slowly
     consumer = consume(stream)
+    feed = consumer.open()
+    asked = faulty.calls.get("get_records", 0)
+    consumer.until(lambda: faulty.calls.get("get_records", 0) > asked + 1)  # it is empty first
+    stream.put(numbered(5, 10))
     consumer.until(lambda: len(consumer.values) == 10)
+    assert feed.failure is None
 
 
 def test_shards_that_are_listed_no_more(
@@ -420,11 +677,6 @@ def test_shards_that_are_listed_no_more(
     consumer.until(lambda: len(consumer.values) == 20)
     consumer.close()
     before = consumer.position
-
-    def open_ones(true: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        answer = true(**arguments)
-        answer["Shards"] = [s for s in answer["Shards"] if "EndingSequenceNumber" not in s["SequenceNumberRange"]]
-        return answer
 
     made_faulty(service).faults["list_shards"] = open_ones
     stream.put(numbered(5, 10, 20))

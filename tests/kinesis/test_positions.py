@@ -90,6 +90,13 @@ def test_a_pipeline_begins_at_the_least_of_its_queries() -> None:
     assert POSITIONS.initial([at(s0="5@1", s1="2@2"), at(s1="3@3")]) == at(s0="5@1", s1="2@2")
 
 
+def test_of_equal_places_a_pipeline_has_the_later_moment() -> None:
+    """It promises more: nothing older is left to read there, for none of the queries."""
+    several = [at(s0="5@9", s1="TRIM", s2="END@4"), at(s0="5@1", s1="TRIM@7", s2="END@3")]
+    for positions in (several, several[::-1]):
+        assert POSITIONS.initial(positions) == at(s0="5@9", s1="TRIM@7", s2="END@4")
+
+
 def test_distances_are_counted_where_they_are_known_and_else_the_most() -> None:
     positions = KinesisPositions()
     first, second, third = at(s0="TRIM"), at(s0="5@1000"), at(s0="9@2000")

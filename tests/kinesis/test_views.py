@@ -91,8 +91,8 @@ def counted(server: LiveServer, view: str) -> int:
 
 
 def await_progress(server: LiveServer, views: list[str]) -> None:
-    """Each view has read something in this life of the server: what is never read to its end is held to be the cause
-    of the server's ends."""
+    """Each view has read something in this life of the server: three ends of it at one small batch are held against the
+    batch."""
     for view in views:
         before = counted(server, view)
         server.wait_for(lambda view=view, before=before: counted(server, view) > before, LIFE_S, f"{view} stands still")

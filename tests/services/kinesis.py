@@ -1,7 +1,8 @@
 """A real Kinesis emulator (kinesalite, by npm) for the whole test run, and streams of their own for its tests.
 
 It is installed once, beside the user's other caches. One of its answers is mended there: asked for a moment behind the
-last record of a shard, it would not answer at all, where the service gives the shard's end.
+last record of a shard, it would not answer at all, where the service gives the shard's end. And it would end with a
+client that is killed amid a request.
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ _ANSWER = """        .take(1)
 """
 _PROGRAM = """
 const options = {createStreamMs: 20, deleteStreamMs: 20, updateStreamMs: 20, shardLimit: 1000000};
+process.on('uncaughtException', (error) => {
+  if (error.code !== 'ECONNRESET') throw error;
+});
 const server = require('kinesalite')(options).listen(Number(process.argv[1]), '127.0.0.1', () => {
   console.log('port ' + server.address().port);
 });

@@ -29,6 +29,9 @@ class Positions:
     def reached(self, position: Position, target: Position) -> bool:
         return bool(position["seq"] >= target["seq"])
 
+    def distance(self, start: Position, end: Position) -> int:
+        return int(end["seq"] - start["seq"])
+
 
 POSITIONS = cast(Any, Positions())
 
@@ -57,6 +60,11 @@ def refused(isolation: Isolation, source: str, start: int, end: int) -> bool:
     except IsolatedError:
         return True
     return False
+
+
+def killed(isolation: Isolation, source: str, start: int, end: int) -> None:
+    """The server, while that batch is evaluated."""
+    isolation._register.begin(Batch.of(source, at(start), at(end), end - start))
 
 
 def succeeds(isolation: Isolation, source: str, seq: int, end: int | None = None) -> None:
@@ -242,18 +250,87 @@ def test_a_server_that_ends_again_and_again_at_a_batch_leaves_it_out(tmp_path: P
     for _ in range(limits.SPARK_KILLS_OF_A_BATCH_MAX):
         isolation = Isolation(tmp_path)
         assert not refused(isolation, "a", 5, 6)
-        isolation._register.begin(Batch.of("a", at(5)))  # and it is killed
+        killed(isolation, "a", 5, 6)
     assert refused(Isolation(tmp_path), "a", 5, 6)
+
+
+def lives(folder: Path, poison: int, most: int) -> tuple[int, int]:
+    """Of a server that ends at a record each time: how often it does, and where what is refused begins."""
+    ends = position = 0
+    while True:
+        isolation = Isolation(folder)
+        while not refused(isolation, "a", position, position + 1):
+            end = position + Guarded(cast(Any, None), isolation).records_max("a", most)
+            if position <= poison < end:
+                killed(isolation, "a", position, end)
+                ends += 1
+                break
+            succeeds(isolation, "a", position, end)
+            position = end
+        else:
+            return ends, position
+
+
+@pytest.mark.parametrize("poison", [0, 3, 155_000, 599_999])
+def test_a_record_that_ends_the_server_each_time_is_isolated_in_a_small_batch(tmp_path: Path, poison: int) -> None:
+    ends, position = lives(tmp_path, poison, 600_000)
+    assert ends <= limits.SPARK_KILLS_OF_A_BATCH_MAX + 2
+    assert 0 <= poison - position < limits.PROBATION_RECORDS_MAX
+
+
+def test_a_batch_that_cannot_be_smaller_is_isolated_all_the_same(tmp_path: Path) -> None:
+    """As of a file that is one record, or whose size nobody knows."""
+    for _ in range(limits.SPARK_KILLS_OF_A_BATCH_MAX + 2):
+        isolation = Isolation(tmp_path)
+        assert not refused(isolation, "a", 5, 6)
+        isolation._register.begin(Batch.of("a", at(5)))
+    assert refused(Isolation(tmp_path), "a", 5, 6)
+
+
+def test_kills_of_the_server_during_a_long_first_round_condemn_nobody(tmp_path: Path) -> None:
+    """Somebody kills it twenty times, and it evaluates a small batch in every other of its lives."""
+    position = 0
+    for life in range(20):
+        isolation = Isolation(tmp_path)
+        assert not refused(isolation, "a", position, position + 600_000)
+        records = Guarded(cast(Any, None), isolation).records_max("a", 600_000)
+        if records < 600_000 and life % 2 == 1:
+            succeeds(isolation, "a", position, position + records)
+            position += records
+        killed(isolation, "a", position, position + records)
+    assert position > 0
+    assert not refused(Isolation(tmp_path), "a", position, position + 600_000)
+
+
+def test_kills_of_spark_during_a_long_first_round_condemn_nobody(tmp_path: Path) -> None:
+    isolation = Isolation(tmp_path)
+    for _ in range(2):
+        with (
+            contextlib.suppress(EOFError),
+            isolation.evaluating("a", POSITIONS, at(0), at(600_000), lambda error: None),
+        ):
+            ends(isolation, crashed=False)
+            raise EOFError
+    for _ in range(2):
+        assert not refused(isolation, "a", 0, 1)
+        with contextlib.suppress(EOFError), isolation.evaluating("a", POSITIONS, at(0), at(10_000), lambda error: None):
+            ends(isolation, crashed=False)
+            raise EOFError
+    assert not refused(isolation, "a", 0, 1)
+    succeeds(isolation, "a", 0, 10_000)
+    assert isolation.on_probation("a")
+    succeeds(isolation, "a", 10_000, 600_000)
+    assert not isolation.on_probation("a")
 
 
 def test_ends_of_the_server_are_no_ends_of_spark(tmp_path: Path) -> None:
     for _ in range(limits.SPARK_KILLS_OF_A_BATCH_MAX - 1):
-        Isolation(tmp_path)._register.begin(Batch.of("a", at(5)))
+        killed(Isolation(tmp_path), "a", 5, 6)
     isolation = Isolation(tmp_path)
     ends(isolation, ("a", 5), crashed=False)
     assert isolation.on_probation("a")
     assert not refused(isolation, "a", 5, 6)
-    isolation._register.begin(Batch.of("a", at(5)))
+    killed(isolation, "a", 5, 6)
     with pytest.raises(IsolatedError, match="the server ended each time that Spark evaluated the next records"):
         Isolation(tmp_path).check("a", POSITIONS, at(5), at(6))
 

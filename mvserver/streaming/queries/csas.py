@@ -318,19 +318,21 @@ class SinkQuery:
 
     def _watch(self) -> None:
         while not self._stopping.is_set():
-            if self._position is None:
-                self._stopping.wait(self._services.health_interval_s)
-                continue
-            health = health_of(self._reader, self._position)
-            self._latest = health.latest or self._latest
-            if health.state == "failed":
-                self._failure = self._failure or health.cause
-            elif health.state == "stalled":
-                self._stalled = health.cause
-            elif self._running:
-                self._stalled = None
-            self._release()
+            if self._position is not None:
+                if self._failure is None:  # else nobody reads it: the source is left in peace
+                    self._look(self._position)
+                self._release()
             self._stopping.wait(self._services.health_interval_s)
+
+    def _look(self, position: Position) -> None:
+        health = health_of(self._reader, position)
+        self._latest = health.latest or self._latest
+        if health.state == "failed":
+            self._failure = self._failure or health.cause
+        elif health.state == "stalled":
+            self._stalled = health.cause
+        elif self._running:
+            self._stalled = None
 
     def _release(self) -> None:
         """What the sink has is durable."""

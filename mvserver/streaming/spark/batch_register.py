@@ -34,17 +34,23 @@ class Batch:
     """Records that are evaluated together. ``source`` is the id of a pipeline, or of a query that writes.
 
     ``start`` is where they begin and ``end`` where they end; None where that was too long to be noted. ``place`` is a
-    digest of the start.
+    digest of the start. ``records`` says about how many they are; None where nobody knows.
     """
 
     source: str
     place: str
     start: Position | None
     end: Position | None = None
+    records: int | None = None
 
     @classmethod
-    def of(cls, source: str, start: Position, end: Position | None = None) -> Batch:
-        return cls(source, hashlib.blake2b(encode(start).encode(), digest_size=16).hexdigest(), start, end)
+    def of(cls, source: str, start: Position, end: Position | None = None, records: int | None = None) -> Batch:
+        return cls(source, hashlib.blake2b(encode(start).encode(), digest_size=16).hexdigest(), start, end, records)
+
+    @property
+    def is_small(self) -> bool:
+        """As batches on probation are."""
+        return self.records is not None and self.records <= limits.PROBATION_RECORDS_MAX
 
     def is_in(self, positions: Positions, start: Position, end: Position) -> bool:
         """Whether a batch from ``start`` to ``end`` has the first of these records in it."""
@@ -56,12 +62,18 @@ class Batch:
             return False
 
     def as_json(self) -> Mapping[str, object]:
-        return {"source": self.source, "place": self.place, "start": self.start, "end": self.end}
+        return {
+            "source": self.source,
+            "place": self.place,
+            "start": self.start,
+            "end": self.end,
+            "records": self.records,
+        }
 
     @classmethod
     def of_json(cls, known: Mapping[str, Any]) -> Batch:
         """Raises KeyError or TypeError for what is none."""
-        return cls(str(known["source"]), str(known["place"]), known["start"], known.get("end"))
+        return cls(str(known["source"]), str(known["place"]), known["start"], known.get("end"), known.get("records"))
 
 
 class BatchRegister:

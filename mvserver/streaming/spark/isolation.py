@@ -4,6 +4,10 @@ What was under way when the JVM ended is suspect. Suspects are evaluated one at 
 batches, until all records of the suspect batch have been evaluated. A batch at which the JVM has ended twice is
 refused: its queries fail, and ``RESTART QUERY`` gives it another trial. Suspicions are written down when the JVM ends,
 and outlive the server.
+
+Who has killed the server, or the JVM, is not known. A large batch takes long, and is under way whenever somebody does:
+that makes the next ones small, and no more is held against it. A small batch is over soon, so that three ends at the
+same one are its own doing.
 """
 
 from __future__ import annotations
@@ -33,12 +37,15 @@ _TURN_S = 0.25
 @dataclass(frozen=True)
 class Suspicion:
     """``crashes``: ends of the JVM by itself; ``kills``: those that somebody else may have caused; ``server_ends``: the
-    server ended with the JVM. ``cleared`` is how far its records have been evaluated since."""
+    server ended with the JVM. ``small_kills`` and ``small_server_ends``: those at a batch that was as small as on
+    probation. ``cleared`` is how far its records have been evaluated since."""
 
     batch: Batch
     crashes: int = 0
     kills: int = 0
     server_ends: int = 0
+    small_kills: int = 0
+    small_server_ends: int = 0
     cause: str = ""
     at: float = 0.0  # when it was last noted, as seconds since 1970
     cleared: Position | None = None
@@ -54,9 +61,9 @@ class Suspicion:
 
     @property
     def is_guilty(self) -> bool:
-        whole = self.crashes + self.kills
-        most = limits.SPARK_KILLS_OF_A_BATCH_MAX
-        return self.crashes >= limits.SPARK_CRASHES_OF_A_BATCH_MAX or whole >= most or self.server_ends >= most
+        if self.crashes >= limits.SPARK_CRASHES_OF_A_BATCH_MAX:
+            return True
+        return max(self.crashes + self.small_kills, self.small_server_ends) >= limits.SPARK_KILLS_OF_A_BATCH_MAX
 
     @property
     def on_probation(self) -> bool:
@@ -64,7 +71,9 @@ class Suspicion:
         seen = max(self.crashes + self.kills, self.server_ends)
         return seen >= limits.SPARK_KILLS_OF_A_BATCH_MAX - 1 or self.crashes > 0
 
-    def again(self, batch: Batch, cause: str, at: float, *, crashes: int, kills: int, server_ends: int) -> Suspicion:
+    def again(
+        self, batch: Batch, cause: str, at: float, *, crashes: int, kills: int, server_ends: int, is_small: bool
+    ) -> Suspicion:
         """After one more end. Batches on probation are small: the records of the first one stay suspect."""
         return replace(
             self,
@@ -72,6 +81,8 @@ class Suspicion:
             crashes=self.crashes + crashes,
             kills=self.kills + kills,
             server_ends=self.server_ends + server_ends,
+            small_kills=self.small_kills + (kills if is_small else 0),
+            small_server_ends=self.small_server_ends + (server_ends if is_small else 0),
             cause=cause,
             at=at,
             cleared=None,
@@ -138,12 +149,16 @@ class Isolation:
         now = datetime.now(UTC)
         with self._lock:
             self._suspicions = {key: each for key, each in self._suspicions.items() if not each.is_over}
+            tried = {
+                each.batch.source for each in self._suspicions.values() if each.on_probation and not each.is_guilty
+            }
             for batch in _distinct(batches):
                 known = self._suspicions.get((batch.source, batch.place), Suspicion(batch))
                 when = f"{cause}, {now:%Y-%m-%d %H:%M:%S} UTC"
                 self._suspicions[(batch.source, batch.place)] = known.again(
-                    batch, when, now.timestamp(), crashes=crashes, kills=kills, server_ends=server_ends
-                )
+                    batch, when, now.timestamp(), crashes=crashes, kills=kills, server_ends=server_ends,
+                    is_small=batch.is_small or batch.source in tried,
+                )  # fmt: skip
                 _log.warning("%s while a batch of %s was evaluated%s", cause, batch.source, _at(batch))
             self._write()
 
@@ -193,7 +208,7 @@ class Isolation:
     ) -> Iterator[None]:
         """While a batch is evaluated. ``verdict`` returns, or raises what the failure is, when it is known whether the
         JVM has ended: until then the batch is under way."""
-        batch = Batch.of(source, start, end)
+        batch = Batch.of(source, start, end, _records(positions, start, end))
         number = self._register.begin(batch)
         try:
             yield
@@ -247,6 +262,8 @@ class Isolation:
                     "crashes": each.crashes,
                     "kills": each.kills,
                     "server_ends": each.server_ends,
+                    "small_kills": each.small_kills,
+                    "small_server_ends": each.small_server_ends,
                     "cause": each.cause,
                     "at": each.at,
                     "cleared": each.cleared,
@@ -279,6 +296,8 @@ def _read(notes: Path) -> dict[tuple[str, str], Suspicion]:
                 int(each["crashes"]),
                 int(each["kills"]),
                 int(each.get("server_ends", 0)),
+                int(each.get("small_kills", 0)),
+                int(each.get("small_server_ends", 0)),
                 str(each["cause"]),
                 float(each["at"]),
                 each.get("cleared"),
@@ -291,6 +310,13 @@ def _read(notes: Path) -> dict[tuple[str, str], Suspicion]:
         _log.warning("%s cannot be read, and is left out: %s", notes, error)
         return {}
     return {(each.batch.source, each.batch.place): each for each in found}
+
+
+def _records(positions: Positions, start: Position, end: Position) -> int | None:
+    try:
+        return positions.distance(start, end)
+    except SqlError:  # of a topic that was made anew: the evaluation says it
+        return None
 
 
 def _at(batch: Batch) -> str:
