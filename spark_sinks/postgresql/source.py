@@ -58,7 +58,7 @@ _SCHEMA = (  # of a frame without records, of which Arrow does not tell it
     f"metadata struct<lsn:string,transaction:bigint,timestamp:bigint>, {_PLACE} bigint"
 )
 _FRAMES_KEPT = 16  # in files: those that a batch and the rounds beside it may still read
-_DROP_PAUSE_S = 0.1
+_PAUSE_S = 0.1
 
 
 class PostgresReader:
@@ -520,7 +520,7 @@ class PostgresReader:
     def wait(self, timeout_s: float) -> None:
         spool = self._spool
         if spool is None:
-            time.sleep(min(timeout_s, _DROP_PAUSE_S))
+            time.sleep(min(timeout_s, _PAUSE_S))
         else:
             spool.wait(self._seen, timeout_s)
 
