@@ -89,7 +89,8 @@ class HeldHistories:
         try:
             gone = self._is_forgotten(row)
         except Exception:  # noqa: BLE001 - tried again
-            _log.exception("the history of reader %s could not be let go", reader_id)
+            if not self._stopping.is_set():  # at the end of the server nothing is written any more
+                _log.exception("the history of reader %s could not be let go", reader_id)
         finally:
             with self._lock:
                 if gone:

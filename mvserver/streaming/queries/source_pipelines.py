@@ -94,6 +94,7 @@ class SourcePipelines:
             pipeline.stop()
         forgotten = not left and not writer.is_subscribed(pipeline.id)
         if forgotten:
+            self._services.reached("before forget")
             forget_history(pipeline.id, pipeline.reader, writer)
             shutil.rmtree(self._services.work_directory / pipeline.id, ignore_errors=True)
         with writer.transaction() as ledger:
