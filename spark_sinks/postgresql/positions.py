@@ -167,7 +167,7 @@ class PostgresPositions:
             return positions[0]
         for position in settled[1:]:
             _check_origin(settled[0], position)
-        return Origin.of(settled[0]).at(min(lsn(position) for position in settled))
+        return behind_snapshot(min(settled, key=lsn))  # on its own timeline, by which it is judged
 
     def partitions(self, position: Position) -> Mapping[str, int]:
         if not is_settled(position):

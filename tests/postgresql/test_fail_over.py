@@ -14,7 +14,7 @@ import pytest
 
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
-from spark_sinks.postgresql.positions import Origin
+from spark_sinks.postgresql.positions import Origin, PostgresPositions
 from spark_sinks.postgresql.timelines import parsed
 from tests.postgresql.test_source import WITHIN_S, Run
 from tests.services.postgres import LogicalPostgres
@@ -159,6 +159,18 @@ def test_what_the_new_primary_lacks_is_not_trusted(
         run.reader.close()
         standby.stop("immediate")
         primary.start()
+
+
+def test_positions_of_two_timelines_are_of_one_log() -> None:
+    """Whether they are is told by the server's history alone."""
+    positions, former, now = PostgresPositions(), Origin("1", 2, 0, 1), Origin("1", 2, 0, 2)
+    assert former == now
+    assert positions.reached(now.at(20), former.at(20))
+    assert positions.advance(former.at(10), now.at(20)) == now.at(20)
+    assert positions.initial([former.at(30), now.at(20)]) == now.at(20)
+    assert Origin.of({"system": "1", "table": 2, "lsn": 5}).timeline == 1
+    with pytest.raises(SqlError, match="different tables"):
+        positions.reached(now.at(20), Origin("9", 2, 0, 2).at(20))
 
 
 def test_a_history_has_where_each_timeline_was_left() -> None:

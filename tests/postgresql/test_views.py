@@ -126,7 +126,7 @@ def test_views_that_come_later_or_begin_anew(server: LiveServer, source: psycopg
     wait_rows(server, "SELECT id, branch, balance FROM late", [(500, 5, 5)])
     wait_rows(server, MINE, [(1, 1, 1), (500, 5, 5)])
     # One that was not built anew does not pass the truncation, though the others have gone on behind it.
-    query = server.query("SELECT query_id FROM mv_catalog.queries WHERE sink_relation LIKE '%branches'")[0][0]
+    query = server.query("SELECT id FROM mv_catalog.queries WHERE sink LIKE '%.branches'")[0][0]
     server.run(f"RESTART QUERY {query}")
     server.wait_for(lambda: server.states()["branches"][0] == "FAILED", WITHIN_S, "the view did not fail")
     assert "table public.accounts was truncated" in (server.states()["branches"][1] or "")
