@@ -137,9 +137,15 @@ class PostgresReader:
         with self._admin_lock:
             if self._admin is None or self._admin.closed or self._admin.broken:
                 self._admin = self._connect()
-            state = slots.look(self._store, self._admin, self.slot)
-            with reported(self._store):
-                table = find_table(self._admin, self._entity)
+            try:
+                state = slots.look(self._store, self._admin, self.slot)
+                with reported(self._store):
+                    table = find_table(self._admin, self._entity)
+            except SqlError as error:
+                capture = self._capture
+                if isinstance(error.__cause__, psycopg.errors.AdminShutdown) and capture is not None:
+                    capture.connect_again()
+                raise
         self._warn(state)
         return state, table
 
