@@ -59,7 +59,8 @@ class Capture:
         self._wake()
 
     def connect_again(self) -> None:
-        """The server is being shut down: it waits for whoever has not confirmed all changes, until he is gone."""
+        """The server has ended another connection. If it is being shut down, it waits for whoever has not confirmed all
+        that he was sent, until he is gone."""
         self._again.set()
         self._wake()
 
@@ -103,7 +104,7 @@ class Capture:
             told_at = 0.0
             while not self._stopping.is_set():
                 if self._again.is_set():
-                    raise SqlError(sqlstates.CONNECTION_FAILURE, "the server is being shut down")
+                    raise SqlError(sqlstates.CONNECTION_FAILURE, "the server has ended its connections")
                 asked = self._asked.is_set()
                 if asked or time.monotonic() - told_at >= STATUS_INTERVAL_S:
                     self._asked.clear()

@@ -141,9 +141,9 @@ class PostgresReader:
                 state = slots.look(self._store, self._admin, self.slot)
                 with reported(self._store):
                     table = find_table(self._admin, self._entity)
-            except SqlError as error:
+            except SqlError:
                 capture = self._capture
-                if isinstance(error.__cause__, psycopg.errors.AdminShutdown) and capture is not None:
+                if self._admin.broken and capture is not None:  # and not where it is merely slow
                     capture.connect_again()
                 raise
         self._warn(state)
