@@ -1,7 +1,8 @@
 """Named points at which a test can end, fail or hold up the server: ``MVSERVER_FAILPOINTS="after rows=kill:3"``.
 
 An action is ``kill`` (SIGKILL to this process) or ``raise``; ``:n`` lets the point be reached n - 1 times before.
-Points: before begin, after rows, after ledger, after commit, after spark, before spark commit, before sink, after sink.
+Points: before begin, after rows, after ledger, after commit, after spark, before spark commit, before sink, after sink,
+before forget.
 """
 
 from __future__ import annotations

@@ -75,6 +75,10 @@ class StoreRegistry:
         source = Source(store.name, self._options(store), stream.entity or "", work, schema, is_changelog)
         return self.kind(store.type).reader(source, self._settings)
 
+    def held_reader(self, store: Store, entity: str, work: Path) -> SourceReader:
+        source = Source(store.name, self._options(store), entity, work, None)
+        return self.kind(store.type).reader(source, self._settings)
+
     def sink(
         self, store: Store, stream: Relation, query_id: str, kept: KeptPosition
     ) -> Callable[[], TransactionalSink]:

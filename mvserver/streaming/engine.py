@@ -31,6 +31,7 @@ from mvserver.streaming.push.push_states import PushStates, is_plain
 from mvserver.streaming.queries.derived import DerivedSources
 from mvserver.streaming.queries.engine_services import EngineServices
 from mvserver.streaming.queries.freshness import KeptView, SourceEnds
+from mvserver.streaming.queries.held_histories import HeldHistories
 from mvserver.streaming.queries.orphan_clean_up import OrphanCleanUp
 from mvserver.streaming.queries.running import RunningQuery, group_applications, pipeline_statuses
 from mvserver.streaming.queries.source_pipelines import SourcePipelines
@@ -71,10 +72,11 @@ class Engine:
         )
         pipelines: dict[str, Pipeline] = {}
         self._pushes = PushQueries(self._queries.turn, services.catalog, services.writer, work, pipelines)
-        self._sources = SourcePipelines(services, pipeline_services, pipelines, self._pushes)
+        self._histories = HeldHistories(services)
+        self._sources = SourcePipelines(services, pipeline_services, pipelines, self._pushes, self._histories)
         derived = DerivedSources(pipeline_services, pipelines, self._sources.of_scan)
-        self._start_up = StartUp(services, pipeline_services, self._sources, derived)
-        self._orphan_clean_up = OrphanCleanUp(services, self._sources)
+        self._start_up = StartUp(services, pipeline_services, self._sources, derived, self._histories)
+        self._orphan_clean_up = OrphanCleanUp(services, self._sources, self._histories)
         self._push_states = PushStates(self._queries.turn, services, self._sources, derived, self._orphan_clean_up)
 
     # --- life -------------------------------------------------------------------------------------------------------
@@ -85,6 +87,7 @@ class Engine:
 
     def stop(self) -> None:
         """No new batches, what was evaluated is committed, Spark ends."""
+        self._histories.stop()
         with self._queries.changing():
             pipelines, running = self._sources.all(), self._queries.all()
         sinks = [r.sink for r in running if r.sink is not None]
@@ -189,7 +192,7 @@ class Engine:
                 return self._push_states.open(plan, start_position)
             store, stream = self._services.stored(plan.scan.relation_id)
             pipeline, fresh = self._sources.of_source(store, stream, plan)
-            position = pipeline.reader.adopt(json.loads(start_position), fresh=fresh)
+            position = self._sources.begin(pipeline, json.loads(start_position), fresh=fresh)
             rows = self._pushes.open(plan, position, (store, stream), pipeline)
             self._sources.start(pipeline)
             return rows

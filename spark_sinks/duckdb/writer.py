@@ -34,7 +34,7 @@ from spark_sinks.duckdb.layout import ViewLayout, ViewLayouts
 from spark_sinks.duckdb.ledger import inspection
 from spark_sinks.duckdb.ledger.commits import Commits
 from spark_sinks.duckdb.ledger.damage import DamageWatch, user_error
-from spark_sinks.duckdb.ledger.ledger import Ledger, SubscriberRow, create_tables
+from spark_sinks.duckdb.ledger.ledger import HistoryRow, Ledger, SubscriberRow, create_tables
 from spark_sinks.duckdb.ledger.write_ahead_log import WriteAheadLog
 from spark_sinks.duckdb.names import qualified, qualified_view, rows_of
 from spark_sinks.duckdb.state import sessions, windows
@@ -183,6 +183,18 @@ class Writer:
     def ledger_subscribers(self) -> list[SubscriberRow]:
         with self.commit_lock:
             return self.ledger.subscribers()
+
+    def ledger_sinks(self) -> list[str]:
+        with self.read_cursor() as cursor:
+            return Ledger(cursor).sinks()
+
+    def ledger_histories(self) -> list[HistoryRow]:
+        with self.read_cursor() as cursor:
+            return Ledger(cursor).histories()
+
+    def is_subscribed(self, pipeline_id: str) -> bool:
+        """Whether any query has a place in the ledger by that pipeline, also one that could not be set up."""
+        return any(row.pipeline_id == pipeline_id for row in self.ledger_subscribers())
 
     def rejected_rows(self) -> list[tuple[Any, ...]]:
         """(relation id, position, reason, raw, raw bytes, rejected at), the newest first; reads by a cursor of its own,

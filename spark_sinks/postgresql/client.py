@@ -237,7 +237,7 @@ class PostgresClient:
     def _changes(self, table: SourceTable, limit: int | None, stopped: Callable[[], bool]) -> Iterator[EntityRecord]:
         name = f"{slots.PREFIX}print_{uuid.uuid4().hex[:16]}"
         with self._connected() as connection, TemporaryDirectory() as folder:
-            slots.ensure_publication(self._store, connection, name, table)
+            slots.make_publication(self._store, connection, name, table)
             try:
                 with closing(ReplicationStream(self._store, self._options, timeout_s=self._timeout_s)) as stream:
                     timer = threading.Timer(SLOT_TIMEOUT_S, stream.connection.cancel)

@@ -3,7 +3,7 @@ where it has not."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError, words_of
@@ -14,6 +14,7 @@ from spark_sinks.postgresql.positions import Origin, lsn_text
 from spark_sinks.postgresql.slots import ServerState
 from spark_sinks.postgresql.tables import SourceTable
 
+_LASTING = (sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, sqlstates.DATA_CORRUPTED)
 _REBUILD = "REFRESH MATERIALIZED VIEW builds a view anew from the present rows."
 
 
@@ -21,8 +22,9 @@ class TableHealth:
     """A :class:`spark_sinks.base.Health`.
 
     ``ask`` is the server's state and the table there, None where it is gone; ``known`` what a changelog's rows were
-    read by. ``wanted`` is told which LSN a reader has to come to; ``check_start`` refuses a position behind which not
-    all can be read.
+    read by. ``former`` are the timelines that one comes from, with the LSN at which each was left. ``is_published``
+    says whether all changes of a table are sent, and were since the slot was made. ``wanted`` is told which LSN a
+    reader has to come to; ``check_start`` refuses a position behind which not all can be read.
     """
 
     def __init__(
@@ -33,6 +35,8 @@ class TableHealth:
         *,
         ask: Callable[[], tuple[ServerState, SourceTable | None]],
         known: Callable[[], KnownTable | None],
+        former: Callable[[int], Mapping[int, int]],
+        is_published: Callable[[ServerState, int], bool],
         problem: Callable[[], SqlError | None],
         wanted: Callable[[int], None],
         check_start: Callable[[Position], None],
@@ -42,24 +46,28 @@ class TableHealth:
         self._slot = slot
         self._ask = ask
         self._known = known
+        self._former = former
+        self._is_published = is_published
         self._problem = problem
         self._wanted = wanted
         self._check_start = check_start
 
     def look(self, position: Position) -> SourceHealth:
+        is_settled = positions.is_settled(position)
         try:
             state, table = self._ask()
+            lacking = self.missing(position, state) if is_settled else None
         except SqlError as error:
-            lasts = error.sqlstate == sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE
-            return SourceHealth("failed" if lasts else "stalled", _words(error))
-        if not positions.is_settled(position):
+            return SourceHealth("failed" if error.sqlstate in _LASTING else "stalled", _words(error))
+        if not is_settled:
             return SourceHealth("ok" if table is not None else "failed", None if table is not None else self._gone())
-        origin = Origin.of(position)
-        lacking = self.missing(position, state)
+        origin = Origin.of(position).on(state.timeline)
         if lacking is not None:
             return SourceHealth("failed", _words(lacking))
         if table is None or table.oid != origin.table:
             return SourceHealth("failed", self._gone())
+        if not self._is_published(state, table.oid):
+            return SourceHealth("failed", _words(not_published(self._store, self._slot, table)))
         known = self._known()
         if known is not None and table.key != known.key:
             return SourceHealth("failed", f'the key of table "{self._entity}" of store "{self._store}" was changed')
@@ -82,6 +90,10 @@ class TableHealth:
                 f'store "{self._store}" is another server than before',
                 f"It was {origin.system}, and is {state.system} now.",
             )
+        if state.timeline != origin.timeline:
+            left = left_behind(self._store, position, state.timeline, self._former(state.timeline))
+            if left is not None:
+                return left
         if state.flushed < lsn:
             return self._error(
                 f'the log of store "{self._store}" ends before what was read of it',
@@ -115,6 +127,37 @@ class TableHealth:
             return start, None
         at = lsn_text(positions.lsn(start))
         return start, f"rebuilt without the changes before {at}, which the server does not keep"
+
+
+def left_behind(store: str, position: Position, timeline: int, former: Mapping[int, int]) -> SqlError | None:
+    """Why a position of another timeline is none of the present one; None where it is: the present one comes from
+    there, and has all that was read. ``former`` are those that it comes from, and where each was left."""
+    origin, lsn = Origin.of(position), positions.lsn(position)
+    left = former.get(origin.timeline)
+    if origin.timeline == timeline or (left is not None and lsn <= left):
+        return None
+    if left is None:
+        detail = f"It was read on timeline {origin.timeline}, from which the present timeline {timeline} does not come."
+    else:
+        detail = (
+            f"Timeline {origin.timeline} was left at {lsn_text(left)}, and was read up to {lsn_text(lsn)}: the server "
+            "was restored, or a standby that lacked the rest took over."
+        )
+    return SqlError(
+        sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
+        f'the log of store "{store}" does not have what was read of it',
+        detail=detail,
+        hint=_REBUILD,
+    )
+
+
+def not_published(store: str, publication: str, table: SourceTable) -> SqlError:
+    return SqlError(
+        sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
+        f'the changes of table "{table.entity}" of store "{store}" are not all published',
+        detail=f'The table was made anew since publication "{publication}" was made, or that was altered.',
+        hint=_REBUILD,
+    )
 
 
 def slot_gone(store: str, slot: str) -> SqlError:

@@ -1,15 +1,16 @@
 """Arithmetic on positions in a table of PostgreSQL, and on LSNs.
 
-A settled position is ``{"system", "table", "shape", "lsn"}``: all that committed before the LSN is read. One inside of
-a snapshot has also ``{"snapshot", "row", "rows"}``: of the rows that were there at the LSN so many are read. A start
-that is not settled yet is ``{"start": "earliest"}``: where it begins is known when its snapshot is taken.
+A settled position is ``{"system", "timeline", "table", "shape", "lsn"}``: all that committed before the LSN is read, in
+the log that the server has on that timeline. One inside of a snapshot has also ``{"snapshot", "row", "rows"}``: of the
+rows that were there at the LSN so many are read. A start that is not settled yet is ``{"start": "earliest"}``: where it
+begins is known when its snapshot is taken.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -30,19 +31,31 @@ def lsn_of(text: str) -> int:
 
 @dataclass(frozen=True)
 class Origin:
-    """Which table of which server: a position of another one means nothing here."""
+    """Which table of which server: a position of another one means nothing here. Whether one of another ``timeline``
+    does is told by the server's history (``timelines``), and by no comparison."""
 
     system: str
     table: int  # its oid
     shape: int = 0  # grows where its rows became others without a change that is logged: a column has another type
+    timeline: int = field(default=1, compare=False)
 
     def at(self, lsn: int) -> Position:
-        return {"system": self.system, "table": self.table, "shape": self.shape, "lsn": lsn}
+        return {
+            "system": self.system, "timeline": self.timeline, "table": self.table, "shape": self.shape, "lsn": lsn
+        }  # fmt: skip
+
+    def on(self, timeline: int) -> Origin:
+        return replace(self, timeline=timeline)
 
     @classmethod
     def of(cls, position: Position) -> Origin:
         lsn(position)
-        return cls(str(position["system"]), int(position["table"]), int(position.get("shape", 0)))
+        return cls(
+            str(position["system"]),
+            int(position["table"]),
+            int(position.get("shape", 0)),
+            int(position.get("timeline", 1)),
+        )
 
 
 def is_settled(position: Position) -> bool:
@@ -154,7 +167,7 @@ class PostgresPositions:
             return positions[0]
         for position in settled[1:]:
             _check_origin(settled[0], position)
-        return Origin.of(settled[0]).at(min(lsn(position) for position in settled))
+        return behind_snapshot(min(settled, key=lsn))  # on its own timeline, by which it is judged
 
     def partitions(self, position: Position) -> Mapping[str, int]:
         if not is_settled(position):

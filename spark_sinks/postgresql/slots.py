@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -29,40 +29,62 @@ class SlotState:
 
 @dataclass(frozen=True)
 class ServerState:
-    """``flushed``: the end of the log. ``slot`` is None where there is none of the name."""
+    """``flushed``: the end of the log, on this ``timeline``. ``slot`` is None where there is none of the name.
+    ``published``: the tables whose changes the publication of that name has, all and whole; by the table's oid the oid
+    of its membership, which is another one where the table was taken out and put in again."""
 
     system: str
+    timeline: int
     flushed: int
     slot: SlotState | None
+    published: Mapping[int, int]
 
 
+# Row filters and lists of columns are columns of this catalog only from PostgreSQL 15 on.
+_PUBLISHED = (
+    "SELECT r.prrelid::bigint, r.oid::bigint FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid "
+    "WHERE p.pubname = {name} AND p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate AND p.pubviaroot "
+    "AND to_jsonb(r) ->> 'prqual' IS NULL AND to_jsonb(r) ->> 'prattrs' IS NULL"
+)
 _STATE = (
-    "SELECT (SELECT system_identifier::text FROM pg_control_system()), pg_current_wal_flush_lsn()::text, "
+    "SELECT (SELECT system_identifier::text FROM pg_control_system()), "
+    "left(pg_walfile_name(pg_current_wal_flush_lsn()), 8), pg_current_wal_flush_lsn()::text, "
     "s.confirmed_flush_lsn::text, s.wal_status, s.active, "
     "pg_wal_lsn_diff(pg_current_wal_flush_lsn(), s.restart_lsn)::bigint "
-    "FROM (SELECT 1) one LEFT JOIN pg_replication_slots s ON s.slot_name = %s"
+    "FROM (SELECT 1) one LEFT JOIN pg_replication_slots s ON s.slot_name = {name}"
 )
 
 
-def look(connection: Connection, slot: str) -> ServerState:
-    """55000 on a standby, whose log ends elsewhere than its rows."""
-    row = connection.execute("SELECT pg_is_in_recovery()").fetchone()
-    if row is not None and row[0]:
-        raise SqlError(
-            sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "the server is a standby",
-            hint="Name the primary server in 'uris'.",
-        )
-    found = connection.execute(_STATE, (slot,)).fetchone()
+def look(store: str, connection: Connection, slot: str) -> ServerState:
+    """08006 on a standby: it may be about to be promoted, or the name is about to lead to the primary again. Without
+    parameters, so that a connection for replication can ask as well."""
+    name = literal(slot)
+    with reported(store):
+        row = connection.execute("SELECT pg_is_in_recovery()").fetchone()
+        if row is not None and row[0]:
+            raise SqlError(
+                sqlstates.CONNECTION_FAILURE,
+                f'the server of store "{store}" is a standby',
+                detail="Changes are read from the primary server alone.",
+                hint="Name the primary server in 'uris', or promote this one.",
+            )
+        found = connection.execute(_STATE.format(name=name)).fetchone()
+        tables = published(connection, slot)
     assert found is not None  # noqa: S101 - the query has one row
-    system, flushed, confirmed, wal_status, active, retained = found
+    system, timeline, flushed, confirmed, wal_status, active, retained = found
     state = None
     if wal_status is not None or confirmed is not None:
         lost = confirmed is None
         state = SlotState(
             0 if lost else lsn_of(confirmed), "lost" if lost else str(wal_status), bool(active), int(retained or 0)
         )
-    return ServerState(str(system), lsn_of(str(flushed)), state)
+    return ServerState(str(system), int(timeline, 16), lsn_of(str(flushed)), state, tables)
+
+
+def published(connection: Connection, name: str) -> Mapping[int, int]:
+    """As :attr:`ServerState.published`."""
+    rows = connection.execute(_PUBLISHED.format(name=literal(name))).fetchall()
+    return {int(table): int(membership) for table, membership in rows}
 
 
 def of_table(connection: Connection, oid: int) -> Sequence[tuple[str, str]]:
@@ -83,19 +105,22 @@ def of_table(connection: Connection, oid: int) -> Sequence[tuple[str, str]]:
     ]
 
 
-def ensure_publication(store: str, connection: Connection, name: str, table: SourceTable) -> None:
+def make_publication(store: str, connection: Connection, name: str, table: SourceTable) -> int:
     """Before the slot: at each place of the log that is read the publication must have been there already. Inserts,
-    updates, deletions and truncations of the table; those of partitions as the table's own."""
+    updates, deletions and truncations of the table; those of partitions as the table's own. What was there under the
+    name goes. Returns the oid of the table's membership."""
     with reported(store):
-        there = connection.execute(
-            "SELECT 1 FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid "
-            "WHERE p.pubname = %s AND r.prrelid = %s",
-            (name, table.oid),
-        ).fetchone()
-        if there is None:
-            connection.execute(f"DROP PUBLICATION IF EXISTS {quoted(name)}")
-            whole = "WITH (publish_via_partition_root = true)"
-            connection.execute(f"CREATE PUBLICATION {quoted(name)} FOR TABLE {table.qualified} {whole}")
+        connection.execute(f"DROP PUBLICATION IF EXISTS {quoted(name)}")
+        whole = "WITH (publish_via_partition_root = true)"
+        connection.execute(f"CREATE PUBLICATION {quoted(name)} FOR TABLE {table.qualified} {whole}")
+        membership = published(connection, name).get(table.oid)
+    if membership is None:
+        raise SqlError(
+            sqlstates.SERIALIZATION_FAILURE,
+            f'table "{table.entity}" of store "{store}" became another one in the meantime',
+            hint="Try again.",
+        )
+    return membership
 
 
 def create_slot(store: str, connection: Connection, name: str, *, temporary: bool, export: bool) -> tuple[int, str]:

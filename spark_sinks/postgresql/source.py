@@ -13,7 +13,7 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,11 +27,12 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.base import Position, RecordOrder
 from spark_sinks.postgresql import positions as at
-from spark_sinks.postgresql import slots
+from spark_sinks.postgresql import slots, timelines
 from spark_sinks.postgresql.capture import Capture
 from spark_sinks.postgresql.changes import ChangeRecords, KnownTable, known_now
 from spark_sinks.postgresql.connections import Connection, connect, reported
-from spark_sinks.postgresql.health import TableHealth, behind_slot, slot_gone, slot_lost
+from spark_sinks.postgresql.health import TableHealth, behind_slot, left_behind
+from spark_sinks.postgresql.held_slot import HeldSlot
 from spark_sinks.postgresql.limits import (
     FRAME_MEMORY_BYTES,
     PIN_S,
@@ -57,7 +58,7 @@ _SCHEMA = (  # of a frame without records, of which Arrow does not tell it
     f"metadata struct<lsn:string,transaction:bigint,timestamp:bigint>, {_PLACE} bigint"
 )
 _FRAMES_KEPT = 16  # in files: those that a batch and the rounds beside it may still read
-_DROP_PAUSE_S = 0.1
+_PAUSE_S = 0.1
 
 
 class PostgresReader:
@@ -86,6 +87,8 @@ class PostgresReader:
         self._timeout_s = timeout_s
         self._record_bytes_max = record_bytes_max
         self.slot = slots.PREFIX + work.name.replace("-", "_").lower()[:46]
+        self._held_slot = HeldSlot(store, self.slot, work, timeout_s=timeout_s)
+        self._opening = threading.RLock()  # one thread makes the slot and the spool, or takes them away
         self._lock = threading.RLock()
         self._given_up = threading.Event()
         self._busy: list[Connection] = []  # on which a long command may run
@@ -94,7 +97,10 @@ class PostgresReader:
         self._spool: Spool | None = None
         self._capture: Capture | None = None
         self._origin: Origin | None = None
+        self._is_stale = False  # the spool has what the server's log does not have any more
+        self._former: dict[int, Mapping[int, int]] = {}  # of a timeline: those that it comes from
         self._table: KnownTable | None = None
+        self._source: SourceTable | None = None  # as it was when the spool was begun
         self._read = 0  # the LSN that the live reader has come to
         self._wanted = 0  # the LSN that somebody waits for
         self._seen = 0  # the spool's version when it was last asked
@@ -111,6 +117,8 @@ class PostgresReader:
             self.slot,
             ask=self._ask,
             known=lambda: self._table if self._keyed else None,
+            former=self._former_timelines,
+            is_published=self._held_slot.is_published,
             problem=self._problem,
             wanted=self._want,
             check_start=self._check_start,
@@ -129,9 +137,15 @@ class PostgresReader:
         with self._admin_lock:
             if self._admin is None or self._admin.closed or self._admin.broken:
                 self._admin = self._connect()
-            with reported(self._store):
-                state = slots.look(self._admin, self.slot)
-                table = find_table(self._admin, self._entity)
+            try:
+                state = slots.look(self._store, self._admin, self.slot)
+                with reported(self._store):
+                    table = find_table(self._admin, self._entity)
+            except SqlError:
+                capture = self._capture
+                if self._admin.broken and capture is not None:  # and not where it is merely slow
+                    capture.connect_again()
+                raise
         self._warn(state)
         return state, table
 
@@ -150,6 +164,60 @@ class PostgresReader:
 
     def _stream(self) -> ReplicationStream:
         return ReplicationStream(self._store, self._options, timeout_s=self._timeout_s)
+
+    def _continued(self) -> ReplicationStream:
+        """For the capture, each time that it connects: what is sent next follows what the spool has."""
+        stream = self._stream()
+        try:
+            self._check_continues(stream, slots.look(self._store, stream.connection, self.slot))
+        except BaseException:
+            stream.close()
+            raise
+        return stream
+
+    def _check_continues(self, stream: ReplicationStream, state: slots.ServerState) -> None:
+        with self._lock:
+            spool, origin, table = self._spool, self._origin, self._source
+        if spool is None or origin is None or table is None:
+            raise _stopping()
+        if state.system == origin.system and state.timeline != origin.timeline:
+            with reported(self._store):
+                former = timelines.former(stream.connection, state.timeline)
+            self._follow(state.timeline, left_behind(self._store, origin.at(spool.end), state.timeline, former))
+        lacking = self.health.missing(origin.on(state.timeline).at(spool.end), state)
+        if lacking is not None:
+            raise lacking
+        start = self._held_slot.start(state, table)
+        if isinstance(start, SqlError):
+            raise start
+
+    def _follow(self, timeline: int, lacking: SqlError | None) -> None:
+        """The server is on another timeline now. Where that lacks some of what was received, all is received anew, and
+        each position is judged by itself."""
+        with self._lock:
+            if lacking is None and self._origin is not None:
+                self._origin = self._origin.on(timeline)
+                return
+            self._is_stale = True
+        raise self._read_anew()
+
+    def _read_anew(self) -> SqlError:
+        return SqlError(
+            sqlstates.CONNECTION_FAILURE,
+            f'the changes of table "{self._entity}" of store "{self._store}" are received anew',
+            detail="Its slot was made anew, or its server does not have all that was received.",
+        )
+
+    def _former_timelines(self, timeline: int) -> Mapping[int, int]:
+        known = self._former.get(timeline)
+        if known is None:
+            stream = self._stream()
+            try:
+                with reported(self._store):
+                    known = self._former[timeline] = timelines.former(stream.connection, timeline)
+            finally:
+                stream.close()
+        return known
 
     @contextmanager
     def _interruptible(self, connection: Connection, timeout_s: float | None) -> Iterator[None]:
@@ -175,50 +243,75 @@ class PostgresReader:
                 self._busy.remove(connection)
 
     # --- opening ----------------------------------------------------------------------------------------------------
+    @contextmanager
+    def _turn_to_open(self, within_s: float) -> Iterator[None]:
+        if not self._opening.acquire(timeout=within_s):
+            raise SqlError(
+                sqlstates.OBJECT_IN_USE,
+                f'table "{self._entity}" of store "{self._store}" is still busy',
+                detail="Another query over it is about to begin, and waits for the transactions that run there.",
+                hint="Try again.",
+            )
+        try:
+            yield
+        finally:
+            self._opening.release()
+
     def _opened(self, *, create_within_s: float | None = None) -> Spool:
         """The spool, which begins where the slot does. Without ``create_within_s`` the slot must be there."""
+        return self._opened_or_made(create_within_s)[0]
+
+    def _opened_or_made(self, create_within_s: float | None) -> tuple[Spool, bool]:
+        """Also whether the slot was made by this call, so that nothing of the past is in it."""
         with self._lock:
-            if self._spool is not None:
-                return self._spool
+            if self._spool is not None and not self._is_stale:
+                return self._spool, False
+        with self._turn_to_open(SLOT_TIMEOUT_S if create_within_s is None else create_within_s):
+            with self._lock:
+                if self._spool is not None and not self._is_stale:
+                    return self._spool, False
+            if self._given_up.is_set():
+                raise _stopping()
+            self._let_go()
+            return self._open(create_within_s)
+
+    def _open(self, create_within_s: float | None) -> tuple[Spool, bool]:
         connection = self._connect()
         try:
+            state = slots.look(self._store, connection, self.slot)
             with reported(self._store):
-                state = slots.look(connection, self.slot)
                 table = find_table(connection, self._entity)
             if table is None:
                 raise no_entity(self._store, self._entity)
             check_identity(self._store, table)
             if self._keyed:
                 check_key(self._store, table)
-            start = self._slot_start(connection, state, table, create_within_s)
+            found = self._held_slot.start(state, table)
+            if not isinstance(found, SqlError):
+                start, made = found, False
+            elif create_within_s is None:
+                raise found
+            else:
+                start, made = self._made_slot(connection, table, create_within_s), True
         finally:
             connection.close()
         with self._lock:
-            if self._spool is None:
-                self._table = known = self._known(table)
-                self._origin = Origin(state.system, table.oid, known.shape if self._keyed else 0)
-                self._spool = Spool(self._work / "spool", start)
-                records = ChangeRecords(known, self._spool, keyed=self._keyed, record_bytes_max=self._record_bytes_max)
-                self._capture = Capture(self._stream, self.slot, self._spool, records, lambda: self._read)
-            return self._spool
+            self._source = table
+            self._table = known = self._known(table)
+            self._origin = Origin(state.system, table.oid, known.shape if self._keyed else 0, state.timeline)
+            self._spool = Spool(self._work / "spool", start)
+            records = ChangeRecords(known, self._spool, keyed=self._keyed, record_bytes_max=self._record_bytes_max)
+            self._capture = Capture(self._continued, self.slot, self._spool, records, lambda: self._read)
+            return self._spool, made
 
-    def _slot_start(
-        self, connection: Connection, state: slots.ServerState, table: SourceTable, create_within_s: float | None
-    ) -> int:
-        if state.slot is not None and state.slot.wal_status != "lost":
-            return state.slot.confirmed
-        if create_within_s is None:
-            raise slot_gone(self._store, self.slot) if state.slot is None else slot_lost(self._store, self.slot)
-        if state.slot is not None:
-            slots.drop(self._store, connection, self.slot)
-        slots.ensure_publication(self._store, connection, self.slot, table)
+    def _made_slot(self, connection: Connection, table: SourceTable, within_s: float) -> int:
         stream = self._stream()
         try:
-            with self._interruptible(stream.connection, create_within_s):
-                lsn, _ = slots.create_slot(self._store, stream.connection, self.slot, temporary=False, export=False)
+            return self._held_slot.make(
+                connection, stream, table, lambda waiting: self._interruptible(waiting, within_s)
+            )
         finally:
             stream.close()
-        return lsn
 
     def _known(self, table: SourceTable) -> KnownTable:
         """What was known of the table when a view of it was last begun, so that a change since then is noticed after a
@@ -252,9 +345,13 @@ class PostgresReader:
         return None if spool is None else spool.count(start, end)
 
     def _limited(self, start: int, end: int, records: int) -> int | None:
+        """Not beyond a transaction that nobody may read. Who stands before it is told why when he reads."""
         spool = self._spool
         if spool is None or spool.end <= start:
             return None
+        barrier = spool.barrier(start)
+        if barrier is not None and barrier.commit_lsn > start:
+            end = min(end, barrier.commit_lsn)
         return spool.limited(start, min(end, spool.end), records)
 
     def _want(self, lsn: int) -> None:
@@ -271,6 +368,7 @@ class PostgresReader:
         """55000 where not all that is behind a settled position can be read."""
         spool = self._opened()
         self._check_origin(start)
+        self._check_timeline(start)
         if at.lsn(start) < spool.start:
             raise behind_slot(self._store, self.slot, at.lsn(start), spool.start)
         if at.in_snapshot(start):
@@ -285,28 +383,37 @@ class PostgresReader:
                 hint="REFRESH MATERIALIZED VIEW builds a view anew from the present rows.",
             )
 
+    def _check_timeline(self, position: Position) -> None:
+        origin = self._origin
+        if origin is not None and Origin.of(position).timeline != origin.timeline:
+            former = self._former_timelines(origin.timeline)
+            lacking = left_behind(self._store, position, origin.timeline, former)
+            if lacking is not None:
+                raise lacking
+
     def adopt(self, position: Position, *, fresh: bool) -> Position:
         """A query that begins with the latest changes begins now: the slot has all that commits from here on."""
         if position.get("start") != "latest":
             return position
-        known = self._spool
-        spool = self._opened(create_within_s=START_TIMEOUT_S)
-        origin = self._origin
-        assert origin is not None  # noqa: S101 - it is open
-        if known is None and fresh:
-            return self._pinned(origin, spool, spool.start)
+        self._renew(START_TIMEOUT_S)
+        spool, made = self._opened_or_made(START_TIMEOUT_S)
+        if made:
+            return self._pinned(spool, spool.start)
         state, _ = self._ask()
         self._want(state.flushed)
         # Not at the end of the log itself, which may lie within a commit: the server would leave that one out.
         self._await(spool, state.flushed, time.monotonic() + START_TIMEOUT_S)
-        return self._pinned(origin, spool, spool.end)
+        return self._pinned(spool, spool.end)
 
-    def _pinned(self, origin: Origin, spool: Spool, lsn: int) -> Position:
+    def _pinned(self, spool: Spool, lsn: int) -> Position:
         """For a query that is being made."""
         with self._lock:
+            origin = self._origin
+            if self._spool is not spool or origin is None:
+                raise self._read_anew()
             lsn = max(lsn, spool.start)  # it may have been released in between
             self._pins[uuid.uuid4().hex] = (lsn, time.monotonic() + PIN_S)
-        return origin.at(lsn)
+            return origin.at(lsn)
 
     # --- history ----------------------------------------------------------------------------------------------------
     def is_settled(self, position: Position) -> bool:
@@ -317,7 +424,7 @@ class PostgresReader:
         if at.is_settled(position):
             assign(position)
             return
-        self._renew()
+        self._renew(SLOT_TIMEOUT_S)
         spool = self._opened(create_within_s=SLOT_TIMEOUT_S)
         pin = uuid.uuid4().hex
         with self._lock:
@@ -331,16 +438,26 @@ class PostgresReader:
             with self._lock:
                 del self._pins[pin]
 
-    def _renew(self) -> None:
-        """Where the slot is gone, or the table is another one: nobody can go on from what was read, and a view that
-        begins with the present rows has a new slot."""
+    def _renew(self, within_s: float) -> None:
+        """Where the slot is gone or does not have all, or the table is another one: nobody can go on from what was
+        read, and a view that begins now has a new slot."""
         if self._spool is None:
             return
-        state, table = self._ask()
-        assert self._origin is not None  # noqa: S101 - it is open
-        lost = state.slot is None or state.slot.wal_status == "lost" or state.system != self._origin.system
-        if lost or (table is not None and table.oid != self._origin.table):
-            self.forget()
+        with self._turn_to_open(within_s):
+            state, table = self._ask()
+            with self._lock:
+                spool, origin = self._spool, self._origin
+            if spool is None or origin is None or table is None:
+                return
+            start = self._held_slot.start(state, table)
+            is_lost = isinstance(start, SqlError) or start > spool.end or state.system != origin.system
+            if is_lost or table.oid != origin.table:
+                self._let_go()
+                connection = self._connect()
+                try:
+                    self._held_slot.drop(connection)
+                finally:
+                    connection.close()
 
     def _taken(self) -> Position:
         stream, copy = self._stream(), None
@@ -401,15 +518,7 @@ class PostgresReader:
         self.close()
         connection = self._connect()
         try:
-            deadline = time.monotonic() + self._timeout_s
-            while True:
-                try:
-                    slots.drop(self._store, connection, self.slot)
-                    return
-                except SqlError as error:  # the server may not have noticed yet that nobody reads
-                    if error.sqlstate != sqlstates.OBJECT_IN_USE or time.monotonic() > deadline:
-                        raise
-                time.sleep(_DROP_PAUSE_S)
+            self._held_slot.drop(connection)
         finally:
             connection.close()
 
@@ -417,11 +526,18 @@ class PostgresReader:
     def wait(self, timeout_s: float) -> None:
         spool = self._spool
         if spool is None:
-            time.sleep(min(timeout_s, _DROP_PAUSE_S))
+            time.sleep(min(timeout_s, _PAUSE_S))
         else:
             spool.wait(self._seen, timeout_s)
 
     def bounded(self, start: Position, end: Position, records: int) -> Position:
+        if not at.in_snapshot(start) and at.lsn(end) > at.lsn(start):
+            self._check_start(start)
+            spool = self._opened()
+            self._await(spool, at.lsn(start) + 1)
+            barrier = spool.barrier(at.lsn(start))
+            if barrier is not None and at.lsn(start) >= barrier.commit_lsn:
+                raise barrier.error.with_traceback(None)
         return self.positions.limit(start, end, records)
 
     def next_batch(self, start: Position, records: int) -> Position:
@@ -429,8 +545,15 @@ class PostgresReader:
         self._check_start(start)
         self._seen = spool.version
         self._read = at.lsn(start)
-        self._batch_end = self._end_of_batch(spool, start, records)
-        return self._batch_end
+        end = self._end_of_batch(spool, start, records)
+        self._check_open(spool)
+        self._batch_end = end
+        return end
+
+    def _check_open(self, spool: Spool) -> None:
+        """After it was read: one that was closed meanwhile has nothing in it, and says so by no error."""
+        if self._spool is not spool:
+            raise self._read_anew()
 
     def _end_of_batch(self, spool: Spool, start: Position, records: int) -> Position:
         if at.in_snapshot(start):
@@ -444,7 +567,9 @@ class PostgresReader:
         limited = spool.limited(lsn, end, records) if end > lsn else None
         # The end of the log moves with other tables, too: only where somebody waits for it that is a batch.
         if limited is not None and (spool.count(lsn, limited) or self._wanted > lsn or barrier is not None):
-            return Origin.of(start).at(limited)
+            with self._lock:
+                timeline = Origin.of(start).timeline if self._origin is None else self._origin.timeline
+            return Origin.of(start).on(timeline).at(limited)
         problem = self._problem()
         if problem is not None:
             raise problem.with_traceback(None)
@@ -463,7 +588,11 @@ class PostgresReader:
         if not at.in_snapshot(end) and at.lsn(end) > at.lsn(start):
             spool = self._opened()
             self._await(spool, at.lsn(end))
+            barrier = spool.barrier(at.lsn(start))
+            if barrier is not None and at.lsn(end) > barrier.commit_lsn:
+                raise barrier.error.with_traceback(None)
             found += spool.table(at.lsn(start), at.lsn(end))
+            self._check_open(spool)
         return self._frame(spark, found)
 
     def _await(self, spool: Spool, lsn: int, deadline: float = float("inf")) -> None:
@@ -472,6 +601,7 @@ class PostgresReader:
             seen, problem = spool.version, self._problem()
             if self._given_up.is_set():
                 raise _stopping()
+            self._check_open(spool)
             if problem is not None:
                 raise problem.with_traceback(None)
             if time.monotonic() > deadline:
@@ -531,15 +661,21 @@ class PostgresReader:
         if spool is not None:
             spool.wake()
 
-    def close(self) -> None:
-        self._given_up.set()
+    def _let_go(self) -> None:
+        """Of what is received, and of who receives it: the slot has it all."""
         with self._lock:
             capture, spool = self._capture, self._spool
             self._capture = self._spool = None
+            self._is_stale = False
+            self._wanted = self._read = 0
         if capture is not None:
             capture.stop()
         if spool is not None:
             spool.close()
+
+    def close(self) -> None:
+        self._given_up.set()
+        self._let_go()
         with self._admin_lock:
             if self._admin is not None:
                 self._admin.close()

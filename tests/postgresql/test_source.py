@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,8 @@ from tests.services.postgres import LogicalPostgres
 
 pytestmark = pytest.mark.postgres
 WITHIN_S = 30.0
+# Slots that are being made, and wait for a transaction.
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'walsender' AND wait_event_type = 'Lock'"
 
 
 class Tabled:
@@ -302,8 +305,6 @@ def test_transactions_across_the_start_of_a_view(
     begin: Callable[..., Run], connection: psycopg.Connection[Any], logical_postgres: LogicalPostgres
 ) -> None:
     """Writers that never rest while a snapshot is taken: each of their rows is in it, or comes behind it."""
-    import threading
-
     stop = threading.Event()
 
     def write(first: int) -> None:
@@ -357,6 +358,99 @@ def test_the_latest_changes(begin: Callable[..., Run], connection: psycopg.Conne
     run.release()  # the other one is being made
     late = run.reader.batch(Tabled(), other, run.position)
     assert [json.loads(value)["after"]["id"] for value in late["value"].to_pylist()] == [3]
+
+
+def test_the_latest_changes_of_a_slot_that_was_left_behind(
+    begin: Callable[..., Run], connection: psycopg.Connection[Any]
+) -> None:
+    """A query whose statement was cut off: whoever comes after it begins now, and not where that one did."""
+    run = begin("t", keyed=False, settle=False)
+    run.reader.adopt({"start": "latest"}, fresh=True)
+    run.restart()
+    connection.execute("INSERT INTO t VALUES (1)")
+    run.position = run.reader.adopt({"start": "latest"}, fresh=True)
+    connection.execute("INSERT INTO t VALUES (2)")
+    run.catch_up()
+    assert [r["after"]["id"] for r in run.records] == [2]
+
+
+def lose_slot(run: Run, connection: psycopg.Connection[Any]) -> None:
+    """Under a reader that goes on reading."""
+    deadline = time.monotonic() + WITHIN_S
+    while True:
+        assert time.monotonic() < deadline
+        connection.execute(
+            "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = %s", (run.reader.slot,)
+        )
+        try:
+            connection.execute("SELECT pg_drop_replication_slot(%s)", (run.reader.slot,))
+        except psycopg.errors.ObjectInUse:
+            continue
+        return
+
+
+def test_the_latest_changes_again_when_the_slot_is_lost(
+    begin: Callable[..., Run], connection: psycopg.Connection[Any]
+) -> None:
+    """As REFRESH does, in the process that has lost it."""
+    run = begin("t", keyed=False)
+    run.catch_up()
+    lose_slot(run, connection)
+    connection.execute("INSERT INTO t VALUES (1)")
+    deadline = time.monotonic() + WITHIN_S
+    while run.stops().sqlstate != "55000":  # first the stream ends
+        assert time.monotonic() < deadline
+    run.position = run.reader.adopt({"start": "latest"}, fresh=False)
+    connection.execute("INSERT INTO t VALUES (2)")
+    run.catch_up()
+    assert [r["after"]["id"] for r in run.records] == [2]
+
+
+def test_a_slot_that_another_one_made_is_not_gone_on_with(
+    begin: Callable[..., Run], connection: psycopg.Connection[Any]
+) -> None:
+    """One of the same name has nothing of what came before it."""
+    run = begin("t", keyed=False)
+    run.catch_up()
+    connection.execute("INSERT INTO t VALUES (1)")
+    run.reader.close()
+    connection.execute("SELECT pg_drop_replication_slot(%s)", (run.reader.slot,))
+    connection.execute("INSERT INTO t VALUES (2)")
+    connection.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (run.reader.slot,))
+    assert "is ahead of the query" in (run.reader.health.look(run.position).cause or "")
+    with pytest.raises(SqlError, match="is ahead of the query"):
+        run.step()
+
+
+def test_two_queries_that_begin_at_once_make_one_slot(
+    begin: Callable[..., Run], connection: psycopg.Connection[Any], logical_postgres: LogicalPostgres
+) -> None:
+    run, found, errors = begin("t", settle=False), [], []
+
+    def settle() -> None:
+        try:
+            run.reader.settle({"start": "earliest"}, found.append)
+        except SqlError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=settle) for _ in range(3)]
+    with logical_postgres.connect() as other:
+        other.execute("BEGIN; INSERT INTO t VALUES (1)")  # a slot waits for it
+        for thread in threads:
+            thread.start()
+        waiting = (
+            "SELECT count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'walsender' AND wait_event_type = 'Lock'"
+        )
+        deadline = time.monotonic() + WITHIN_S
+        while connection.execute(waiting).fetchone() != (True,):
+            assert time.monotonic() < deadline
+        other.execute("COMMIT")
+    for thread in threads:
+        thread.join(WITHIN_S)
+    assert (errors, len(found)) == ([], 3)
+    run.position = found[0]
+    run.catch_up()
+    run.same(connection)
 
 
 def test_large_values_that_did_not_change(begin: Callable[..., Run], connection: psycopg.Connection[Any]) -> None:
@@ -421,6 +515,34 @@ def test_a_changelog_stands_before_what_it_cannot_follow(
     connection.execute("INSERT INTO t VALUES (10, '10', 10)")
     run.catch_up()
     run.same(connection)
+
+
+def test_nobody_passes_what_cannot_be_followed(begin: Callable[..., Run], connection: psycopg.Connection[Any]) -> None:
+    """Also by a round, or with the batch of others who stand behind it already."""
+    connection.execute("INSERT INTO t VALUES (1, '1', 1)")
+    run = begin("t")
+    run.catch_up()
+    start = run.position
+    connection.execute("INSERT INTO t VALUES (2, '2', 2)")
+    connection.execute("TRUNCATE t")
+    connection.execute("INSERT INTO t VALUES (3, '3', 3)")
+    assert run.stops().message == "table public.t was truncated"
+    run.reader.release(lambda: [start])
+    run.position, run.rows = {"start": "earliest"}, {}
+    run.settle()
+    run.catch_up()
+    run.same(connection)
+    for _ in range(2):
+        with pytest.raises(SqlError, match="was truncated") as caught:
+            run.reader.batch(Tabled(), start, run.position)
+        assert caught.value.sqlstate == "55000"
+        before = run.reader.bounded(start, run.position, 100)
+        assert run.reader.batch(Tabled(), start, before)["value"].to_pylist() == [b'{"id":2,"v":"2","n":2.00}']
+        assert run.reader.positions.limit(start, run.position, 100) == before
+        with pytest.raises(SqlError, match="was truncated") as caught:
+            run.reader.bounded(before, run.position, 100)
+        assert caught.value.sqlstate == "55000"
+        run.restart()  # nothing is received yet
 
 
 def test_a_key_that_the_log_does_not_show(begin: Callable[..., Run], connection: psycopg.Connection[Any]) -> None:
@@ -551,6 +673,59 @@ def test_a_table_that_is_another_one(begin: Callable[..., Run], connection: psyc
     run.same(connection)
 
 
+def test_a_table_that_is_another_one_after_a_restart(
+    begin: Callable[..., Run], connection: psycopg.Connection[Any]
+) -> None:
+    """The slot is there still, and sends nothing of the new table."""
+    run = begin("t")
+    run.catch_up()
+    connection.execute("DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY, w int); INSERT INTO t VALUES (1, 2)")
+    run.restart()
+    assert run.reader.health.look(run.position).cause == 'table "t" of store "pg" was dropped'
+    assert run.stops().sqlstate == "55000"
+    run.position, run.rows = {"start": "earliest"}, {}
+    run.settle()
+    connection.execute("INSERT INTO t VALUES (3, 4)")
+    run.catch_up()
+    run.same(connection)
+
+
+PUBLICATIONS = [
+    'ALTER PUBLICATION "{0}" DROP TABLE t',
+    'ALTER PUBLICATION "{0}" DROP TABLE t; INSERT INTO t VALUES (50); ALTER PUBLICATION "{0}" ADD TABLE t',
+    "ALTER PUBLICATION \"{0}\" SET (publish = 'insert')",
+    'ALTER PUBLICATION "{0}" SET TABLE t WHERE (id > 10)',
+    'ALTER PUBLICATION "{0}" SET TABLE t (id)',
+    'DROP PUBLICATION "{0}"',
+]
+
+
+@pytest.mark.parametrize("statements", PUBLICATIONS)
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_publication_that_is_altered_is_not_believed(
+    begin: Callable[..., Run], connection: psycopg.Connection[Any], statements: str, restarted: bool
+) -> None:
+    run = begin("t")
+    run.catch_up()
+    for statement in statements.format(run.reader.slot).split("; "):
+        connection.execute(statement)
+    connection.execute("INSERT INTO t VALUES (1)")
+    if restarted:
+        run.restart()
+    words = 'the changes of table "public.t" of store "pg" are not all published'
+    health = run.reader.health.look(run.position)
+    assert (health.state, (health.cause or "").partition(":")[0]) == ("failed", words)
+    if restarted:
+        with pytest.raises(SqlError, match=words) as caught:
+            run.step()
+        assert caught.value.sqlstate == "55000"
+    run.position, run.rows = {"start": "earliest"}, {}
+    run.settle()
+    connection.execute("UPDATE t SET v = 'x'; INSERT INTO t VALUES (2)")
+    run.catch_up()
+    run.same(connection)
+
+
 def test_a_log_that_goes_back_is_refused(begin: Callable[..., Run]) -> None:
     run = begin("t")
     ahead = {**run.position, "lsn": run.position["lsn"] + 10**12}
@@ -575,8 +750,6 @@ def test_a_snapshot_that_was_lost_is_said(begin: Callable[..., Run], connection:
 def test_a_start_that_waits_for_a_transaction_can_be_given_up(
     begin: Callable[..., Run], logical_postgres: LogicalPostgres
 ) -> None:
-    import threading
-
     run = begin("t", settle=False)
     with logical_postgres.connect() as other:
         other.execute("BEGIN; INSERT INTO t VALUES (1)")
@@ -591,9 +764,8 @@ def test_a_start_that_waits_for_a_transaction_can_be_given_up(
         thread = threading.Thread(target=settle)
         thread.start()
         deadline = time.monotonic() + WITHIN_S
-        waiting = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'walsender' AND wait_event_type = 'Lock'"
         with logical_postgres.connect() as third:
-            while third.execute(waiting).fetchone() == (0,):
+            while third.execute(WAITING).fetchone() == (0,):
                 assert time.monotonic() < deadline
         run.reader.give_up()
         thread.join(WITHIN_S)

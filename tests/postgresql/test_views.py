@@ -125,6 +125,12 @@ def test_views_that_come_later_or_begin_anew(server: LiveServer, source: psycopg
     source.execute("INSERT INTO accounts VALUES (500, 5, 5)")
     wait_rows(server, "SELECT id, branch, balance FROM late", [(500, 5, 5)])
     wait_rows(server, MINE, [(1, 1, 1), (500, 5, 5)])
+    # One that was not built anew does not pass the truncation, though the others have gone on behind it.
+    query = server.query("SELECT id FROM mv_catalog.queries WHERE sink LIKE '%.branches'")[0][0]
+    server.run(f"RESTART QUERY {query}")
+    server.wait_for(lambda: server.states()["branches"][0] == "FAILED", WITHIN_S, "the view did not fail")
+    assert "table public.accounts was truncated" in (server.states()["branches"][1] or "")
+    assert {name: state for name, (state, _) in server.states().items()}["late"] == "RUNNING"
     end_accounts(server, source, "branches", "late")
 
 
@@ -261,3 +267,60 @@ def test_a_table_goes_to_a_topic_once(
     assert source.execute("SELECT count(*) FROM pg_publication WHERE pubname LIKE 'mvserver%%'").fetchone() == (0,)
     server.run("DROP STREAM visits")
     source.execute("DROP TABLE visits")
+
+
+@pytest.mark.night
+@pytest.mark.kafka
+def test_a_table_goes_to_a_topic_from_the_moment_of_the_statement(
+    server: LiveServer, source: psycopg.Connection[Any], kafka_broker: KafkaBroker
+) -> None:
+    """What is changed behind it arrives, though nothing was written yet when the server was killed."""
+    source.execute("CREATE TABLE orders (id int PRIMARY KEY); INSERT INTO orders VALUES (1)")
+    topic = f"out-{uuid4().hex[:8]}"
+    server.run(
+        f"CREATE STORE later WITH ('type' = KAFKA, 'uris' = '{kafka_broker.bootstrap}')",
+        "CREATE STREAM orders WITH ('store' = pg)",
+        f"CREATE STREAM shipped WITH ('store' = later, 'topic' = '{topic}', 'topic.partitions' = 1, "
+        "'topic.replicas' = 1) AS SELECT op, after->id AS id FROM orders WHERE after->id <> 2",
+    )
+    source.execute("INSERT INTO orders VALUES (2)")  # nothing of it passes
+    source.execute("INSERT INTO orders VALUES (3)")
+    server.kill()
+    source.execute("INSERT INTO orders VALUES (4)")
+    server.start()
+    source.execute("INSERT INTO orders VALUES (5)")
+    assert [row["id"] for row in topic_values(kafka_broker.bootstrap, topic, 3)] == [3, 4, 5]
+    server.run("DROP STREAM shipped CASCADE", "DROP STREAM orders")
+    source.execute("DROP TABLE orders")
+
+
+@pytest.mark.night
+def test_no_slot_is_left_behind(source: psycopg.Connection[Any], logical_postgres: LogicalPostgres) -> None:
+    """By a statement that is cut off behind the catalog's commit, or by a database that does not answer."""
+    source.execute("CREATE TABLE lots (id int PRIMARY KEY); INSERT INTO lots VALUES (1)")
+    with temporary_server() as server:
+        server.start(MVSERVER_FAILPOINTS="before forget=kill:1")
+        server.run(
+            store(logical_postgres),
+            "CREATE CHANGELOG lots WITH ('store' = pg)",
+            "CREATE MATERIALIZED VIEW kept AS SELECT id FROM lots",
+        )
+        wait_rows(server, "SELECT id FROM kept", [(1,)])
+        assert slots(source) == 1
+        with pytest.raises(psycopg.OperationalError):
+            server.run("DROP MATERIALIZED VIEW kept")
+        server.wait_killed()
+        assert slots(source) == 1
+        server.start()
+        server.wait_for(lambda: slots(source) == 0, WITHIN_S, "the slot is still there")
+        server.run("CREATE MATERIALIZED VIEW kept AS SELECT id FROM lots")
+        wait_rows(server, "SELECT id FROM kept", [(1,)])
+        logical_postgres.stop()
+        server.run("DROP MATERIALIZED VIEW kept")
+        logical_postgres.start()
+        server.kill()
+        server.start()
+        with logical_postgres.connect() as again:
+            server.wait_for(lambda: slots(again) == 0, WITHIN_S, "the slot is still there")
+            assert again.execute("SELECT count(*) FROM pg_publication").fetchone() == (0,)
+            again.execute("DROP TABLE lots")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 import socket
+import subprocess
 import tempfile
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,6 +87,19 @@ class LogicalPostgres:
     def stop(self, mode: str = "fast") -> None:
         """``immediate`` is a crash."""
         self._pg_ctl(["-w", "-m", mode, "stop"], pgdata=self._data, user=self._user, timeout=60)
+
+    def promote(self) -> None:
+        """A standby becomes a primary, on a timeline of its own."""
+        self._pg_ctl(["-w", "promote"], pgdata=self._data, user=self._user, timeout=60)
+
+    def standby(self, folder: Path) -> LogicalPostgres:
+        """This server as it is on the disk now, to be started as a standby at the same address. It is stopped, and of
+        the two only one runs at a time."""
+        made = copy(self)
+        made._data = folder
+        subprocess.run(["cp", "-a", str(self._data), str(made._data)], check=True)
+        (made._data / "standby.signal").touch()
+        return made
 
     def connect(self) -> psycopg.Connection[Any]:
         return psycopg.connect(self.dsn, autocommit=True)

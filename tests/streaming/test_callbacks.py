@@ -98,7 +98,8 @@ def test_a_query_that_writes_lets_go_of_its_source() -> None:
         records_per_trigger=100,
         committed=lambda query_ids: None,
     )
-    running = SinkQuery(query, target("SELECT i FROM events").plan, cast(Any, reader), cast(Any, None), services)
+    nothing = cast(Any, None)
+    running = SinkQuery(query, target("SELECT i FROM events").plan, cast(Any, reader), nothing, nothing, services)
     running.start()
     assert reader.closed == 0
     running.stop()

@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
+import pytest
+
+from catalog.model import Query
 from mvserver.compiler.plans import ErrorHandling
+from mvserver.errors import SqlError
+from mvserver.streaming.pipeline.evaluated_batch import Share
+from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
+from mvserver.streaming.queries.csas import SinkQuery
+from mvserver.streaming.queries.held_histories import HeldHistories
+from spark_sinks.base import Position
+from spark_sinks.duckdb.ledger.ledger import HistoryRow
+from spark_sinks.duckdb.ledger.sink_position import SinkPosition
+from spark_sinks.duckdb.writer import Writer
+from tests.streaming.states import target, writer_in
+
+WITHIN_S = 30.0
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[Writer]:
+    with writer_in(tmp_path) as (_, made):
+        yield made
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def subscriber(name: str) -> Subscriber:
@@ -50,3 +82,201 @@ def test_views_that_wait_begin_together_and_one_that_comes_meanwhile_after_them(
     state.verify_new()
     assert (late.position, late.claimed, late.unverified) == ({"lsn": 2}, {"lsn": 2}, False)
     assert source.checked == [{"lsn": 1}, {"lsn": 1}, {"lsn": 2}]
+
+
+# --- a query that writes ----------------------------------------------------------------------------------------------
+class Changing(Source):
+    """Its end moves on by itself; a query may begin there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.end = 10
+        self.needed: list[Sequence[Position]] = []
+
+    def adopt(self, position: Any, *, fresh: bool) -> Any:
+        self.end += 10
+        return {"lsn": self.end} if position["start"] == "latest" else position
+
+    def release(self, positions: Callable[[], Sequence[Position]]) -> None:
+        self.needed.append(positions())
+
+
+def writing(source: Changing, writer: Writer, start: str) -> SinkQuery:
+    query = Query("q0", "csas", "", ("postgres", "public"), ("s",), "t", "postgres", 0.0, json.dumps({"start": start}))
+    kept, nothing = SinkPosition(writer, query.id), cast(Any, None)
+    services = cast(Any, SimpleNamespace(records_per_trigger=100))
+    return SinkQuery(query, target("SELECT i FROM events").plan, cast(Any, source), nothing, kept, services)
+
+
+def test_a_query_that_begins_with_the_latest_begins_once(writer: Writer) -> None:
+    """What has come since its statement is its own, whenever and how often it has to begin before it writes."""
+    source = Changing()
+    running = writing(source, writer, "latest")
+    running.begin()
+    source.end = 100
+    assert running._start(None) == {"lsn": 20}
+    again = writing(source, writer, "latest")  # after a kill
+    again.begin()
+    assert again._start(None) == {"lsn": 20}
+    assert again._start({"lsn": 50}) == {"lsn": 50}  # where it has written
+
+
+def test_a_query_that_begins_with_all_is_settled_once_and_needs_its_place_at_once(writer: Writer) -> None:
+    source = Changing()
+    running = writing(source, writer, "earliest")
+    running.begin()
+    source.meanwhile = running._release
+    assert running._start(None) == {"lsn": 1}
+    running._release()
+    assert source.needed == [[], [{"lsn": 1}]]
+    assert writing(source, writer, "earliest")._start(None) == {"lsn": 1}
+    assert source.settled == 1
+
+
+def test_what_a_query_needs_is_asked_while_it_is_settled_anew(writer: Writer) -> None:
+    """Whoever releases a source has looked at the query before the source assigned it another place."""
+    source = Changing()
+    running = writing(source, writer, "earliest")
+    running._position = {"lsn": 0}
+    asked, assigned = threading.Event(), threading.Event()
+
+    def release(positions: Callable[[], Sequence[Position]]) -> None:
+        asked.set()
+        assert assigned.wait(WITHIN_S)
+        source.needed.append(positions())
+
+    source.release = release  # type: ignore[method-assign]
+    thread = threading.Thread(target=running._release)
+    thread.start()
+    assert asked.wait(WITHIN_S)
+    running._start(None)
+    assigned.set()
+    thread.join()
+    assert source.needed == [[{"lsn": 1}]]
+
+
+# --- a view that joins a batch ----------------------------------------------------------------------------------------
+def test_a_view_that_lacks_what_cannot_be_read_fails_alone() -> None:
+    class Barred:
+        held = logged = health = None
+        positions: Any = None
+
+        def batch(self, session: Any, start: Any, end: Any) -> Any:
+            raise SqlError(self.sqlstate, "the table was truncated")
+
+        sqlstate = "55000"
+
+    reader = Barred()
+    recorded: list[Any] = []
+    ledger = SimpleNamespace(set_failure=lambda *row: recorded.append(row))
+    services = PipelineServices(
+        writer=cast(Any, SimpleNamespace(transaction=lambda: _Entered(ledger))),
+        gate=cast(Any, None),
+        session=cast(Any, None),
+        work_directory=Path(),
+        records_per_trigger=100,
+        committed=lambda query_ids: None,
+    )
+    pipeline = Pipeline("p", cast(Any, reader), services)
+    behind = subscriber("behind")
+    behind.position, behind.claimed = {"lsn": 1}, {"lsn": 9}
+    pipeline._state.subscribers["behind"] = behind
+    share = Share(behind, {"lsn": 1}, {"lsn": 9}, 8)
+    assert pipeline._frame_of(cast(Any, None), share) is None
+    assert "the table was truncated" in (behind.failure or "")
+    assert behind.claimed == {"lsn": 1}
+    assert [row[0] for row in recorded] == ["behind"]
+    reader.sqlstate = "08006"  # which is tried again, for all
+    with pytest.raises(SqlError):
+        pipeline._frame_of(cast(Any, None), share)
+
+
+class _Entered:
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __enter__(self) -> Any:
+        return self._value
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing to end."""
+
+
+# --- what is left behind ----------------------------------------------------------------------------------------------
+class Store:
+    """Of which some do not answer."""
+
+    def __init__(self, writer: Writer, work: Path) -> None:
+        self.writer, self.work_directory = writer, work
+        self.forgotten: list[str] = []
+        self.silent: set[str] = set()
+        self.known = {"s": SimpleNamespace(id="s", name="pg")}
+        self.waits = threading.Event()
+        self.waits.set()
+        self.catalog = SimpleNamespace(stores=SimpleNamespace(by_id=self.known.get))
+        self.stores = self
+
+    def held_reader(self, store: Any, entity: str, work: Path) -> Any:
+        def forget() -> None:
+            assert self.waits.wait(WITHIN_S)
+            if work.name in self.silent:
+                raise SqlError("08006", "no answer")
+            self.forgotten.append(f"{entity}/{work.name}")
+
+        return SimpleNamespace(held=SimpleNamespace(forget=forget))
+
+    def reader(self) -> Any:
+        return SimpleNamespace(held=self)
+
+    def histories(self) -> list[str]:
+        return sorted(row.reader_id for row in self.writer.ledger_histories())
+
+
+def test_what_nobody_reads_is_let_go_and_tried_again(writer: Writer, tmp_path: Path) -> None:
+    store = Store(writer, tmp_path)
+    histories = HeldHistories(cast(Any, store), retry_s=0.01)
+    for reader_id in ("a", "b", "c"):
+        histories.hold(reader_id, cast(Any, store.known["s"]), "t", store.reader())
+        (tmp_path / reader_id).mkdir()
+    assert store.histories() == ["a", "b", "c"]
+    store.silent.add("a")
+    left = [row for row in writer.ledger_histories() if row.reader_id != "c"]
+    histories.let_go(left)
+    wait_until(lambda: store.histories() == ["a", "c"])
+    assert store.forgotten == ["t/b"]
+    store.silent.clear()
+    wait_until(lambda: store.histories() == ["c"])
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["c"]
+    histories.stop()
+
+
+def test_who_begins_again_keeps_what_was_left_and_waits_for_what_is_going(writer: Writer, tmp_path: Path) -> None:
+    store = Store(writer, tmp_path)
+    histories = HeldHistories(cast(Any, store), retry_s=0.01)
+    pg: Any = store.known["s"]
+    for reader_id in ("a", "b"):
+        histories.hold(reader_id, pg, "t", store.reader())
+    store.waits.clear()
+    histories.let_go(writer.ledger_histories())
+    wait_until(lambda: bool(histories._ending))
+    going = next(iter(histories._ending))
+    other = "b" if going == "a" else "a"
+    histories.hold(other, pg, "t", store.reader())  # nothing has happened to it, and nothing will
+    again = threading.Thread(target=histories.hold, args=(going, pg, "t", store.reader()))
+    again.start()
+    store.waits.set()
+    again.join(WITHIN_S)
+    assert store.forgotten == [f"t/{going}"]
+    assert store.histories() == ["a", "b"]
+    histories.stop()
+
+
+def test_what_was_left_in_a_store_that_is_gone_is_not_noted_for_ever(writer: Writer, tmp_path: Path) -> None:
+    store = Store(writer, tmp_path)
+    histories = HeldHistories(cast(Any, store))
+    with writer.transaction() as ledger:
+        ledger.hold_history(HistoryRow("a", "gone", "t"))
+    histories.let_go(writer.ledger_histories())
+    wait_until(lambda: store.histories() == [])
+    assert store.forgotten == []
+    histories.stop()

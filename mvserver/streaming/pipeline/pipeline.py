@@ -379,14 +379,25 @@ class Pipeline:
             began = time.monotonic()
             parts = [self._evaluator.evaluate(frame(), shares, records)]
             for share in others:
-                span = self.reader.positions.distance(share.start, share.end)
-                own = self.reader.batch(session, share.start, share.end)
-                parts.append(self._evaluator.evaluate(own, [share], span))
+                own = self._frame_of(session, share)
+                if own is not None:
+                    span = self.reader.positions.distance(share.start, share.end)
+                    parts.append(self._evaluator.evaluate(own, [share], span))
             evaluation_s = time.monotonic() - began
         if not self._is_backlog(records):
             self._filler.size.live_evaluated(evaluation_s)
         self._state.grow_batches(records)
         return parts
+
+    def _frame_of(self, session: SparkSession, share: Share) -> DataFrame | None:
+        """What a view lacks that joins the batch. One that cannot have it fails alone: the others have read on."""
+        try:
+            return self.reader.batch(session, share.start, share.end)
+        except SqlError as error:
+            if error.sqlstate not in LASTING:
+                raise
+            self._state.fail(share.subscriber, error)
+            return None
 
     def _still_wants(self, subscriber: Subscriber) -> bool:
         """Whether a batch that takes long goes on for it."""

@@ -192,7 +192,9 @@ class PushQueries:
     def _end(self, pipeline: Pipeline) -> None:
         try:
             pipeline.stop()
-            forget_history(pipeline.reader)
+            if self._writer.is_subscribed(pipeline.id):  # by a query that could not be set up
+                return
+            forget_history(pipeline.id, pipeline.reader, self._writer)
             with self._writer.transaction() as ledger:
                 ledger.drop_pipeline(pipeline.id)
             shutil.rmtree(self._work / pipeline.id, ignore_errors=True)

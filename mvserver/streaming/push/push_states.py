@@ -146,7 +146,7 @@ class PushStates:
     def _attach_stored(self, query: Query, target: Target, rows: OutboxRows) -> tuple[Pipeline, Subscriber]:
         writer = self._services.writer
         pipeline, fresh = self._sources.of_source(*self._services.stored(query.source_ids[0]), target.plan)
-        position = pipeline.reader.adopt(json.loads(query.start_position), fresh=fresh)
+        position = self._sources.begin(pipeline, json.loads(query.start_position), fresh=fresh)
         with writer.transaction() as ledger:
             writer.create_state(target.state, layout_of(target), target.outbox)
             ledger.add_subscriber(query.id, 1, pipeline.id, position)

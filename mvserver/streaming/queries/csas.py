@@ -10,7 +10,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -36,7 +36,7 @@ from mvserver.streaming.spark.guard import Range
 from mvserver.streaming.spark.isolation import IsolatedError
 from mvserver.streaming.spark.state import SparkLostError, SparkState
 from mvserver.views.targets import build_target
-from spark_sinks.base import Position, SourceReader, TransactionalSink
+from spark_sinks.base import KeptPosition, Position, SourceReader, TransactionalSink
 from spark_sinks.decode.columns import text
 
 _log = logging.getLogger(__name__)
@@ -52,14 +52,17 @@ class SinkQuery:
         plan: ContinuousPlan,
         reader: SourceReader,
         open_sink: Callable[[], TransactionalSink],
+        kept: KeptPosition,
         services: PipelineServices,
     ) -> None:
+        """``kept`` has where the query begins, if its source keeps its history for it from there on."""
         if not isinstance(plan, Projection):
             raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "a stream can only be made of projections and filters")
         self._query = query
         self._plan = plan
         self._reader = reader
         self._open_sink = open_sink
+        self._kept = kept
         self._services = services
         self._program = build_program([build_target(query.id, query.sink_id, 1, plan)])
         self._stopping = threading.Event()
@@ -97,6 +100,15 @@ class SinkQuery:
 
     def _is_held(self) -> bool:
         return obstacle_of(self.application) is not None
+
+    def begin(self) -> None:
+        """In the turn of its statement: one that begins with the latest records begins now, and does so once."""
+        held = self._reader.held
+        if held is None or self._kept.read() is not None:
+            return
+        start = self._reader.adopt(json.loads(self._query.start_position), fresh=True)
+        if held.is_settled(start):
+            self._kept.write(start)
 
     def start(self) -> None:
         self._stopping.clear()
@@ -136,10 +148,7 @@ class SinkQuery:
         records_max = guard.records_max(query_id, self._size.records_max)
         sink = self._open_sink()
         try:
-            start = sink.committed_position(expected=self._epoch > 0)
-            if start is None:
-                start = self._reader.adopt(json.loads(self._query.start_position), fresh=True)
-            start = self._position = self._settled(start)
+            start = self._position = self._start(sink.committed_position(expected=self._epoch > 0))
             self._generation += 1
             checkpoint = self._services.work_directory / self._query.id / f"checkpoint-{self._generation}"
             run_batches(
@@ -165,13 +174,25 @@ class SinkQuery:
         finally:
             sink.close()
 
-    def _settled(self, start: Position) -> Position:
-        """Once something was written the sink has where that is; before, nothing is doubled by beginning elsewhere."""
-        if self._reader.held is None:
+    def _start(self, written: Position | None) -> Position:
+        """Once something was written the sink has where that is. Before, it is where the query began: what has come
+        since then is its own, though nothing of it passed."""
+        held = self._reader.held
+        if written is None and held is not None:
+            written = self._kept.read()
+        if written is not None:
+            return written
+        start = self._reader.adopt(json.loads(self._query.start_position), fresh=True)
+        if held is None:
             return start
-        found: list[Position] = []
-        self._reader.held.settle(start, found.append)
-        return found[0]
+        held.settle(start, self._begin_at)
+        assert self._position is not None  # noqa: S101 - just assigned
+        return self._position
+
+    def _begin_at(self, position: Position) -> None:
+        """From here on the source is told that no more than what is before it may go."""
+        self._kept.write(position)
+        self._position = position
 
     def _renewal_is_due(self) -> bool:
         return time.monotonic() - self._written_at > _RENEW_S
@@ -336,9 +357,12 @@ class SinkQuery:
 
     def _release(self) -> None:
         """What the sink has is durable."""
-        held, position = self._reader.held, self._position
-        if held is not None and position is not None:
-            held.release(lambda: [position])
+        if self._reader.held is not None:
+            self._reader.held.release(self._needed)
+
+    def _needed(self) -> Sequence[Position]:
+        """As it is when the source asks, which may have assigned it only now."""
+        return [] if self._position is None else [self._position]
 
     def status(self, spark: SparkState) -> QueryStatus:
         position = self._position or {}

@@ -30,6 +30,9 @@ class Stores(Protocol):
 
     def reader(self, store: Store, stream: Relation, plan: ContinuousPlan, work: Path) -> SourceReader: ...
 
+    def held_reader(self, store: Store, entity: str, work: Path) -> SourceReader:
+        """To forget what the store keeps for a reader of that folder, of which no query is left."""
+
     def sink(
         self, store: Store, stream: Relation, query_id: str, kept: KeptPosition
     ) -> Callable[[], TransactionalSink]:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from catalog.model import Query
 from mvserver.streaming.pipeline.held_history import forget_history
 from mvserver.streaming.queries.engine_services import EngineServices
+from mvserver.streaming.queries.held_histories import HeldHistories
 from mvserver.streaming.queries.outputs import view_id_of
 from mvserver.streaming.queries.running import RunningQuery
 from mvserver.streaming.queries.source_pipelines import SourcePipelines
@@ -25,9 +26,10 @@ from spark_sinks.duckdb.state.state import main_table
 class OrphanCleanUp:
     """All calls are made in the turn of a statement."""
 
-    def __init__(self, services: EngineServices, sources: SourcePipelines) -> None:
+    def __init__(self, services: EngineServices, sources: SourcePipelines, histories: HeldHistories) -> None:
         self._services = services
         self._sources = sources
+        self._histories = histories
 
     def drop(self, known: RunningQuery) -> None:
         """Ends a query and removes its state, its place in the ledger and what it alone has read through."""
@@ -35,7 +37,7 @@ class OrphanCleanUp:
             known.relay.stop()
         if known.sink is not None:
             known.sink.stop()
-            forget_history(known.sink.reader)
+            forget_history(known.query.id, known.sink.reader, self._services.writer)
             shutil.rmtree(self._services.work_directory / known.query.id, ignore_errors=True)
         writer, feeds = self._services.writer, known.feeds
         for feed in feeds:
@@ -58,6 +60,7 @@ class OrphanCleanUp:
         self._drop_states(wanted)
         self._drop_subscribers(wanted)
         self._drop_pipelines()
+        self._let_go_histories(wanted)
 
     def _drop_states(self, wanted: Mapping[str, Query]) -> None:
         writer = self._services.writer
@@ -73,7 +76,8 @@ class OrphanCleanUp:
 
     def _drop_subscribers(self, wanted: Mapping[str, Query]) -> None:
         writer = self._services.writer
-        rows = [r.query_id for r in writer.ledger_subscribers() if query_of(r.query_id) not in wanted]
+        known = [*(row.query_id for row in writer.ledger_subscribers()), *writer.ledger_sinks()]
+        rows = [query_id for query_id in known if query_of(query_id) not in wanted]
         if rows:
             with writer.transaction() as ledger:
                 for query_id in rows:
@@ -87,3 +91,16 @@ class OrphanCleanUp:
                 ledger.drop_pipeline(pipeline_id)
         for pipeline_id in unused:
             shutil.rmtree(self._services.work_directory / pipeline_id, ignore_errors=True)
+
+    def _let_go_histories(self, wanted: Mapping[str, Query]) -> None:
+        """Those whose reader is neither a pipeline that is there, or is claimed in the ledger, nor a query."""
+        writer = self._services.writer
+        self._histories.let_go(
+            [
+                row
+                for row in writer.ledger_histories()
+                if row.reader_id not in wanted
+                and not self._sources.is_in_use(row.reader_id)
+                and not writer.is_subscribed(row.reader_id)
+            ]
+        )

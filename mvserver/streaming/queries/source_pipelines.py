@@ -17,6 +17,8 @@ from mvserver.streaming.pipeline.held_history import forget_history
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.push.push import PushQueries
 from mvserver.streaming.queries.engine_services import EngineServices
+from mvserver.streaming.queries.held_histories import HeldHistories
+from spark_sinks.base import Position
 from spark_sinks.decode import format_of
 
 _NAMESPACE = uuid.UUID("6a1f9f0e-5a0c-4b7e-9a52-0d2a5b1c6e11")  # of pipeline ids, which are derived
@@ -32,11 +34,13 @@ class SourcePipelines:
         pipeline_services: PipelineServices,
         pipelines: dict[str, Pipeline],
         pushes: PushQueries,
+        histories: HeldHistories,
     ) -> None:
         self._services = services
         self._pipeline_services = pipeline_services
         self._pipelines = pipelines
         self._pushes = pushes
+        self._histories = histories
 
     def all(self) -> Sequence[Pipeline]:
         return list(self._pipelines.values())
@@ -55,6 +59,7 @@ class SourcePipelines:
         self._pushes.wait_ended(pipeline_id)
         work = self._services.work_directory / pipeline_id
         reader = self._services.stores.reader(store, stream, plan, work)
+        self._histories.hold(pipeline_id, store, entity, reader)
         pipeline = Pipeline(pipeline_id, reader, self._pipeline_services)
         self._pipelines[pipeline_id] = pipeline
         return pipeline, self._services.writer.pipeline_position(pipeline_id) is None
@@ -62,6 +67,15 @@ class SourcePipelines:
     def of_scan(self, scan: Scan) -> tuple[Pipeline, bool]:
         """That of a stored relation which is a side of a join."""
         return self.of_source(*self._services.stored(scan.relation_id), Projection(scan, None, ()))
+
+    def begin(self, pipeline: Pipeline, start: Position, *, fresh: bool) -> Position:
+        """Where exactly a new query begins. A pipeline that was made for it alone goes again where it cannot."""
+        try:
+            return pipeline.reader.adopt(start, fresh=fresh)
+        except BaseException:
+            if not pipeline.started and not pipeline.subscribers:
+                self.stop(pipeline)
+            raise
 
     def start(self, pipeline: Pipeline) -> None:
         if not pipeline.started:
@@ -75,13 +89,16 @@ class SourcePipelines:
 
     def leave(self, pipeline: Pipeline, relation_id: str) -> None:
         """A subscriber has gone: what nobody needs any more goes too."""
-        left = pipeline.subscribers
+        left, writer = pipeline.subscribers, self._services.writer
         if not left and self._pipelines.pop(pipeline.id, None) is not None:
             pipeline.stop()
-            forget_history(pipeline.reader)
+        forgotten = not left and not writer.is_subscribed(pipeline.id)
+        if forgotten:
+            self._services.reached("before forget")
+            forget_history(pipeline.id, pipeline.reader, writer)
             shutil.rmtree(self._services.work_directory / pipeline.id, ignore_errors=True)
-        with self._services.writer.transaction() as ledger:
-            if not left:
+        with writer.transaction() as ledger:
+            if forgotten:
                 ledger.drop_pipeline(pipeline.id)
             if all(s.target.plan.scan.relation_id != relation_id for s in left if s.kept):
                 ledger.drop_rejected(relation_id)

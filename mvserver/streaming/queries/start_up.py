@@ -19,6 +19,7 @@ from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries.csas import SinkQuery
 from mvserver.streaming.queries.derived import DerivedSource, DerivedSources
 from mvserver.streaming.queries.engine_services import EngineServices
+from mvserver.streaming.queries.held_histories import HeldHistories
 from mvserver.streaming.queries.outbox_relay import OutboxRelay
 from mvserver.streaming.queries.outputs import (
     OutputSubscriber,
@@ -48,8 +49,10 @@ class StartUp:
         pipeline_services: PipelineServices,
         sources: SourcePipelines,
         derived: DerivedSources,
+        histories: HeldHistories,
     ) -> None:
         self._services = services
+        self._histories = histories
         self._sources = sources
         self._derived = derived
         self._pipeline_services = pipeline_services
@@ -110,7 +113,7 @@ class StartUp:
         self, query: Query, target: Target, pipeline: Pipeline, *, fresh: bool, relay: OutboxRelay | None
     ) -> Subscriber:
         version, writer = query.definition_version, self._services.writer
-        position = pipeline.reader.adopt(json.loads(query.start_position), fresh=fresh)
+        position = self._sources.begin(pipeline, json.loads(query.start_position), fresh=fresh)
         with writer.transaction() as ledger:
             writer.create_state(target.state, layout_of(target), target.outbox)
             ledger.add_subscriber(query.id, version, pipeline.id, position)
@@ -147,10 +150,16 @@ class StartUp:
         store, stream = self._services.stored(query.source_ids[0])
         sink_store, sink_stream = self._services.stored(query.sink_id)
         reader = self._services.stores.reader(store, stream, plan, self._services.work_directory / query.id)
-        sink = self._services.stores.sink(
-            sink_store, sink_stream, query.id, SinkPosition(self._services.writer, query.id)
-        )
-        running.sink = SinkQuery(query, plan, reader, sink, self._pipeline_services)
+        self._histories.hold(query.id, store, stream.entity or "", reader)
+        kept = SinkPosition(self._services.writer, query.id)
+        sink = self._services.stores.sink(sink_store, sink_stream, query.id, kept)
+        writing = SinkQuery(query, plan, reader, sink, kept, self._pipeline_services)
+        try:
+            writing.begin()
+        except BaseException:
+            reader.close()
+            raise
+        running.sink = writing
         if query.desired_state != "terminated":
             running.sink.start()
 

@@ -39,6 +39,8 @@ CREATE TABLE IF NOT EXISTS "_ledger".rejected_rows (
 CREATE TABLE IF NOT EXISTS "_ledger".outboxes (
     query_id VARCHAR PRIMARY KEY, incarnation VARCHAR NOT NULL, last BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS "_ledger".sinks (query_id VARCHAR PRIMARY KEY, position VARCHAR NOT NULL);
+CREATE TABLE IF NOT EXISTS "_ledger".histories (
+    reader_id VARCHAR PRIMARY KEY, store_id VARCHAR NOT NULL, entity VARCHAR NOT NULL);
 CREATE TABLE IF NOT EXISTS "_ledger".shared_states (
     state_table VARCHAR PRIMARY KEY, shared_table VARCHAR NOT NULL, slot BIGINT NOT NULL);
 """
@@ -70,6 +72,15 @@ class RejectedRow:
     raw: bytes | None
     raw_bytes: int | None  # the whole length: raw may be cut
     reason: str
+
+
+@dataclass(frozen=True)
+class HistoryRow:
+    """What a store keeps for a reader alone: ``reader_id`` is a pipeline's id, or that of a query that writes."""
+
+    reader_id: str
+    store_id: str
+    entity: str
 
 
 @dataclass(frozen=True)
@@ -140,12 +151,29 @@ class Ledger:
         windows.forget(self._cursor, query_id)
 
     def sink_position(self, query_id: str) -> Position | None:
-        """How far a query has written its source to a sink without transactions."""
+        """How far a query has written its source to a sink without transactions; or where it begins, if its source
+        keeps its history from there on."""
         rows = self._cursor.execute('SELECT position FROM "_ledger".sinks WHERE query_id = $1', [query_id]).fetchall()
         return decode(rows[0][0]) if rows else None
 
     def set_sink_position(self, query_id: str, position: Position) -> None:
         self._cursor.execute('INSERT OR REPLACE INTO "_ledger".sinks VALUES ($1, $2)', [query_id, encode(position)])
+
+    def sinks(self) -> list[str]:
+        """The queries that have such a position."""
+        return [row[0] for row in self._cursor.execute('SELECT query_id FROM "_ledger".sinks').fetchall()]
+
+    def hold_history(self, row: HistoryRow) -> None:
+        self._cursor.execute(
+            'INSERT OR REPLACE INTO "_ledger".histories VALUES ($1, $2, $3)', [row.reader_id, row.store_id, row.entity]
+        )
+
+    def drop_history(self, reader_id: str) -> None:
+        self._cursor.execute('DELETE FROM "_ledger".histories WHERE reader_id = $1', [reader_id])
+
+    def histories(self) -> list[HistoryRow]:
+        rows = self._cursor.execute('SELECT reader_id, store_id, entity FROM "_ledger".histories').fetchall()
+        return [HistoryRow(*row) for row in rows]
 
     def set_filled(self, query_id: str) -> None:
         self._cursor.execute('UPDATE "_ledger".subscribers SET filled = true WHERE query_id = $1', [query_id])
