@@ -95,7 +95,7 @@ def ensure_publication(store: str, connection: Connection, name: str, table: Sou
         if there is None:
             connection.execute(f"DROP PUBLICATION IF EXISTS {quoted(name)}")
             whole = "WITH (publish_via_partition_root = true)"
-            connection.execute(f"CREATE PUBLICATION {quoted(name)} FOR TABLE {table.qualified} {whole}")
+            connection.execute(f"CREATE PUBLICATION {quoted(name)} FOR TABLE {table.rows_of} {whole}")
 
 
 def create_slot(store: str, connection: Connection, name: str, *, temporary: bool, export: bool) -> tuple[int, str]:

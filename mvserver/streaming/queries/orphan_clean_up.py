@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Mapping
 
 from catalog.model import Query
-from mvserver.streaming.pipeline.held_history import forget_history
+from mvserver.streaming.pipeline.held_history import EndedReaders
 from mvserver.streaming.queries.engine_services import EngineServices
 from mvserver.streaming.queries.outputs import view_id_of
 from mvserver.streaming.queries.running import RunningQuery
@@ -25,9 +25,10 @@ from spark_sinks.duckdb.state.state import main_table
 class OrphanCleanUp:
     """All calls are made in the turn of a statement."""
 
-    def __init__(self, services: EngineServices, sources: SourcePipelines) -> None:
+    def __init__(self, services: EngineServices, sources: SourcePipelines, ended: EndedReaders) -> None:
         self._services = services
         self._sources = sources
+        self._ended = ended
 
     def drop(self, known: RunningQuery) -> None:
         """Ends a query and removes its state, its place in the ledger and what it alone has read through."""
@@ -35,8 +36,7 @@ class OrphanCleanUp:
             known.relay.stop()
         if known.sink is not None:
             known.sink.stop()
-            forget_history(known.sink.reader)
-            shutil.rmtree(self._services.work_directory / known.query.id, ignore_errors=True)
+            self._ended.end(known.query.id, known.sink.reader, self._services.work_directory / known.query.id)
         writer, feeds = self._services.writer, known.feeds
         for feed in feeds:
             feed.pipeline.remove(feed.subscriber.query_id)
