@@ -155,6 +155,8 @@ def _within(gen: Any, answer_s: float, given_up: Callable[[], bool]) -> Any:
             wanted = gen.send(ready)
     except StopIteration as ended:
         return ended.value
+    finally:
+        gen.close()  # a connection that was only begun goes with it
 
 
 def stopping() -> SqlError:

@@ -415,7 +415,13 @@ class PostgresReader:
     def forget(self) -> None:
         """The slot and the publication go. Where the server does not answer they stay, and its log with them."""
         self.close()
-        self._drop_slot()
+        try:
+            self._drop_slot()
+        except SqlError:
+            _log.warning(
+                "replication slot %s of store %s may still be there, with its publication", self.slot, self._store
+            )
+            raise
 
     def _drop_slot(self) -> None:
         connection = self._connect()
