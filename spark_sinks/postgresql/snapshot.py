@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +86,7 @@ class SnapshotFiles:
         connection: Connection,
         entity: str,
         exported: tuple[int, str],
+        snapshot_id: str,
         *,
         keyed: bool,
         key_of: Callable[[SourceTable], Sequence[str]],
@@ -95,7 +95,6 @@ class SnapshotFiles:
     ) -> tuple[Snapshot, SourceTable]:
         """``exported``: the LSN and the name of the server's snapshot. The connection is used by nobody else."""
         lsn, name = exported
-        snapshot_id = uuid.uuid4().hex[:12]
         aside = self._folder / f".{snapshot_id}"
         aside.mkdir(parents=True)
         try:

@@ -342,6 +342,17 @@ class PostgresReader:
             self._drop_slot()
 
     def _taken(self) -> Position:
+        snapshot_id = uuid.uuid4().hex[:12]
+        with self._lock:
+            self._unclaimed.add(snapshot_id)  # before it is there: what nobody needs is removed
+        try:
+            return self._copied(snapshot_id)
+        except BaseException:
+            with self._lock:
+                self._unclaimed.discard(snapshot_id)
+            raise
+
+    def _copied(self, snapshot_id: str) -> Position:
         stream, copy = self._stream(), None
         name = f"{self.slot[:50]}_{uuid.uuid4().hex[:8]}"
         try:
@@ -359,6 +370,7 @@ class PostgresReader:
                 copy,
                 self._entity,
                 exported,
+                snapshot_id,
                 keyed=self._keyed,
                 key_of=lambda found: found.key,
                 record_bytes_max=self._record_bytes_max,
@@ -374,7 +386,6 @@ class PostgresReader:
             self._check_origin(replace(self._origin, table=table.oid).at(made.lsn))
         self._learn(table, made.lsn)
         with self._lock:
-            self._unclaimed.add(made.id)
             return position_in(made, self._origin.at(made.lsn))
 
     def _learn(self, table: SourceTable, lsn: int) -> None:
