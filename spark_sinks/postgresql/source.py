@@ -386,6 +386,8 @@ class PostgresReader:
             self._check_origin(replace(self._origin, table=table.oid).at(made.lsn))
         self._learn(table, made.lsn)
         with self._lock:
+            if not made.rows:
+                self._unclaimed.discard(snapshot_id)  # no position is in it
             return position_in(made, self._origin.at(made.lsn))
 
     def _learn(self, table: SourceTable, lsn: int) -> None:
