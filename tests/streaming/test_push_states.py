@@ -17,6 +17,7 @@ from mvserver.compiler.compile import compile_select
 from mvserver.compiler.plans import ContinuousPlan, ErrorHandling
 from mvserver.errors import SqlError
 from mvserver.sql.dialect import parse_select
+from mvserver.streaming.pipeline.held_history import EndedReaders
 from mvserver.streaming.pipeline.pipeline import PipelineServices
 from mvserver.streaming.push.push_outbox import OutboxRows
 from mvserver.streaming.push.push_states import PushStates
@@ -106,7 +107,7 @@ class World:
         self.writer = writer
         self.pipelines: dict[str, Any] = {}
         self.sources = cast(Any, Sources(self.pipelines))
-        self.sweeping = OrphanCleanUp(services, self.sources)
+        self.sweeping = OrphanCleanUp(services, self.sources, EndedReaders())
         derived = DerivedSources(pipeline_services, self.pipelines, self.sources.of_scan)
         self.states = PushStates(threading.RLock(), services, self.sources, derived, self.sweeping)
 
