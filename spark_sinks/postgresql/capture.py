@@ -52,6 +52,7 @@ class Capture:
         self._read = read
         self._stopping = threading.Event()
         self._asked = threading.Event()
+        self._again = threading.Event()
         self._wake_end, self._woken_end = os.pipe()
         os.set_blocking(self._wake_end, False)
         os.set_blocking(self._woken_end, False)
@@ -68,6 +69,12 @@ class Capture:
     def ask(self) -> None:
         """The server is to say how far it has sent all, and is told what is confirmed."""
         self._asked.set()
+        self._wake()
+
+    def connect_again(self) -> None:
+        """The server has ended another connection. If it is being shut down, it waits for whoever has not confirmed all
+        that he was sent, until he is gone."""
+        self._again.set()
         self._wake()
 
     def stop(self) -> None:
@@ -122,6 +129,7 @@ class Capture:
             self._spool.wake()
 
     def _run(self) -> None:
+        self._again.clear()
         stream = self._connect(self._stopping.is_set)
         try:
             stream.start(self._slot, self._slot, self._spool.end)
@@ -129,6 +137,8 @@ class Capture:
             self._asked.set()
             told_at = 0.0
             while not self._stopping.is_set() and self._rewind is None:
+                if self._again.is_set():
+                    raise SqlError(sqlstates.CONNECTION_FAILURE, "the server has ended its connections")
                 asked = self._asked.is_set()
                 if asked or time.monotonic() - told_at >= STATUS_INTERVAL_S:
                     self._asked.clear()

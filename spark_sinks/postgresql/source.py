@@ -127,9 +127,15 @@ class PostgresReader:
         with self._admin_lock:
             if self._admin is None or self._admin.closed or self._admin.broken:
                 self._admin = self._connect()
-            state = slots.look(self._store, self._admin, self.slot)
-            with reported(self._store):
-                table = find_table(self._admin, self._entity)
+            try:
+                state = slots.look(self._store, self._admin, self.slot)
+                with reported(self._store):
+                    table = find_table(self._admin, self._entity)
+            except SqlError:
+                capture = self._capture
+                if self._admin.broken and capture is not None:  # and not where it is merely slow
+                    capture.connect_again()
+                raise
         self._warn(state)
         return state, table
 

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import psycopg
-from psycopg import pq
-
 from spark_sinks.postgresql.connections import Connection
 from spark_sinks.postgresql.positions import lsn_of
 
@@ -21,11 +18,9 @@ def former(connection: Connection, timeline: int) -> Mapping[int, int]:
     """The former timelines of one, with the LSN at which each was left. The connection is one for replication."""
     if timeline == FIRST:
         return {}
-    # At libpq's level: the content is bytes as they are in the file, whatever type the server declares for it.
-    result = connection.pgconn.exec_(f"TIMELINE_HISTORY {timeline}".encode())
-    if result.status != pq.ExecStatus.TUPLES_OK:
-        raise psycopg.errors.error_from_result(result, encoding="utf-8")
-    return parsed(result.get_value(0, 1) or b"")
+    result = connection.execute(f"TIMELINE_HISTORY {timeline}").pgresult
+    assert result is not None  # noqa: S101 - the command answers with one row
+    return parsed(result.get_value(0, 1) or b"")  # bytes as they are in the file, whatever their type is declared
 
 
 def parsed(history: bytes) -> Mapping[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,7 +33,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def primary(folder: Path) -> Iterator[LogicalPostgres]:
-    server = LogicalPostgres(folder / "primary")
+    server = LogicalPostgres(folder)
     with server.connect() as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, v text, n numeric(9, 2))")
         connection.execute("INSERT INTO t SELECT i, 'v', 0 FROM generate_series(1, 10) i")
@@ -45,6 +46,17 @@ def until(done: Callable[[], bool]) -> None:
     while not done():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def stop_while_it_is_looked_at(server: LogicalPostgres, run: Run) -> None:
+    """It waits for those who have not confirmed all that they were sent, and they have to notice."""
+    thread = threading.Thread(target=server.stop)
+    thread.start()
+    deadline = time.monotonic() + WITHIN_S
+    while thread.is_alive():
+        assert time.monotonic() < deadline
+        run.reader.health.look(run.position)
+        thread.join(0.1)
 
 
 def fill_log_behind(connection: psycopg.Connection[Any], lsn: int) -> None:
@@ -69,10 +81,15 @@ def test_a_standby_stalls_queries_and_its_promotion_lets_them_go_on(
     standby = primary.standby(folder / "standby")
     standby.start()
     try:
-        health = run.reader.health.look(run.position)
-        assert (health.state, (health.cause or "").partition(":")[0]) == (
-            "stalled", 'the server of store "pg" is a standby',
-        )  # fmt: skip
+        states: list[tuple[str, str]] = []
+
+        def is_standby() -> bool:
+            health = run.reader.health.look(run.position)
+            states.append((health.state, (health.cause or "").partition(":")[0]))
+            return states[-1][1] == 'the server of store "pg" is a standby'
+
+        until(is_standby)
+        assert {state for state, _ in states} == {"stalled"}
         stopped = run.stops()
         assert stopped.sqlstate == "08006"
         with pytest.raises(SqlError, match="is a standby") as caught:  # also one that is begun now
@@ -120,7 +137,7 @@ def test_what_the_new_primary_lacks_is_not_trusted(
     ahead: Position = run.position
     if restarted:
         run.reader.close()
-    primary.stop()
+    stop_while_it_is_looked_at(primary, run)
     standby.start()
     try:
         standby.promote()

@@ -99,7 +99,7 @@ class LogicalPostgres:
         """This server as it is on the disk now, to be started as a standby at the same address. It is stopped, and of
         the two only one runs at a time."""
         made = copy(self)
-        made._data = folder / "data"
+        made._data = folder
         subprocess.run(["cp", "-a", str(self._data), str(made._data)], check=True)
         (made._data / "standby.signal").touch()
         return made

@@ -104,7 +104,8 @@ class Changing(Source):
 def writing(source: Changing, writer: Writer, start: str) -> SinkQuery:
     query = Query("q0", "csas", "", ("postgres", "public"), ("s",), "t", "postgres", 0.0, json.dumps({"start": start}))
     kept, nothing = SinkPosition(writer, query.id), cast(Any, None)
-    return SinkQuery(query, target("SELECT i FROM events").plan, cast(Any, source), nothing, kept, nothing)
+    services = cast(Any, SimpleNamespace(records_per_trigger=100))
+    return SinkQuery(query, target("SELECT i FROM events").plan, cast(Any, source), nothing, kept, services)
 
 
 def test_a_query_that_begins_with_the_latest_begins_once(writer: Writer) -> None:
