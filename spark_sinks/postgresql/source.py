@@ -181,6 +181,7 @@ class PostgresReader:
                     numbers=self._numbers_now,
                 )
                 self._capture = Capture(self._stream, self.slot, self._spool, records, lambda: self._read)
+                self._capture.ask(self._wanted)
             return self._spool
 
     def _slot_start(
@@ -253,12 +254,12 @@ class PostgresReader:
         return spool.limited(start, min(end, spool.end), records)
 
     def _want(self, lsn: int) -> None:
+        self._wanted = max(self._wanted, lsn)
         spool, capture = self._spool, self._capture
         if spool is None or capture is None:
             return
-        self._wanted = max(self._wanted, lsn)
         if spool.end < lsn:
-            capture.ask()
+            capture.ask(lsn)
         else:
             spool.wake()
 
@@ -554,6 +555,7 @@ class PostgresReader:
         with self._lock:
             capture, spool = self._capture, self._spool
             self._capture = self._spool = None
+            self._wanted = 0
         if capture is not None:
             capture.stop()
         if spool is not None:
