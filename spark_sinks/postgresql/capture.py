@@ -14,12 +14,20 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError, words_of
 from spark_sinks.postgresql.changes import ChangeRecords, KnownTable
 from spark_sinks.postgresql.connections import stopping
-from spark_sinks.postgresql.limits import RECONNECT_PAUSE_S, SPOOL_AHEAD_BYTES, SPOOL_BYTES_MAX, STATUS_INTERVAL_S
+from spark_sinks.postgresql.limits import (
+    RECONNECT_PAUSE_S,
+    SLOT_FREE_PAUSE_S,
+    SLOT_FREE_S,
+    SPOOL_AHEAD_BYTES,
+    SPOOL_BYTES_MAX,
+    STATUS_INTERVAL_S,
+)
 from spark_sinks.postgresql.pgoutput import parse
 from spark_sinks.postgresql.replication import Data, ReplicationStream
 from spark_sinks.postgresql.spool import Spool
 
 _log = logging.getLogger(__name__)
+_ASK_AGAIN_S = 0.05
 _REWIND_LOOK_S = 0.1
 _WAIT_S = 1.0
 _FULL_PAUSE_S = 0.1
@@ -53,11 +61,13 @@ class Capture:
         self._stopping = threading.Event()
         self._asked = threading.Event()
         self._again = threading.Event()
+        self._wanted = 0  # the LSN that somebody waits for
         self._wake_end, self._woken_end = os.pipe()
         os.set_blocking(self._wake_end, False)
         os.set_blocking(self._woken_end, False)
         self._problem: SqlError | None = None
         self._rewind: _Rewind | None = None
+        self._left_at = time.monotonic()  # when the slot was last let go of, here or by a former capture
         self._thread = threading.Thread(target=self._loop, name=f"capture-{slot[-8:]}", daemon=True)
         self._thread.start()
 
@@ -66,8 +76,9 @@ class Capture:
         """Why nothing comes at present."""
         return self._problem
 
-    def ask(self) -> None:
-        """The server is to say how far it has sent all, and is told what is confirmed."""
+    def ask(self, lsn: int = 0) -> None:
+        """The server is to say how far it has sent all, until that is up to the LSN; and is told what is confirmed."""
+        self._wanted = max(self._wanted, lsn)
         self._asked.set()
         self._wake()
 
@@ -108,6 +119,9 @@ class Capture:
                 self._rewound()
                 self._run()
             except Exception as failure:  # noqa: BLE001 - shown as the source's state, and tried again
+                if self._is_just_left(failure):
+                    self._stopping.wait(SLOT_FREE_PAUSE_S)
+                    continue
                 error = failure if isinstance(failure, SqlError) else None
                 if error is None:
                     _log.exception("the stream of slot %s has ended", self._slot)
@@ -115,6 +129,11 @@ class Capture:
                     error = SqlError(sqlstates.IO_ERROR, "reading the changes failed", detail=words)
                 self._show(error)
                 self._stopping.wait(RECONNECT_PAUSE_S)
+
+    def _is_just_left(self, failure: Exception) -> bool:
+        """Whether the server has not noticed yet that the slot's former stream has ended."""
+        busy = isinstance(failure, SqlError) and failure.sqlstate == sqlstates.OBJECT_IN_USE
+        return busy and time.monotonic() - self._left_at < SLOT_FREE_S
 
     def _rewound(self) -> None:
         asked, self._rewind = self._rewind, None
@@ -130,10 +149,10 @@ class Capture:
 
     def _run(self) -> None:
         self._again.clear()
-        stream = self._connect(self._stopping.is_set)
+        stream, begun = self._connect(self._stopping.is_set), False
         try:
             stream.start(self._slot, self._slot, self._spool.end)
-            self._problem = None
+            self._problem, begun = None, True
             self._asked.set()
             told_at = 0.0
             while not self._stopping.is_set() and self._rewind is None:
@@ -158,10 +177,15 @@ class Capture:
                         if message.wanted:
                             self._asked.set()
                 if not came:
-                    stream.wait(_WAIT_S, self._wake_end)
+                    lacks = self._spool.end < self._wanted  # the server had not come to it when it was asked
+                    stream.wait(_ASK_AGAIN_S if lacks else _WAIT_S, self._wake_end)
                     self._clear_wakes()
+                    if lacks:
+                        self._asked.set()
         finally:
             stream.close()
+            if begun:
+                self._left_at = time.monotonic()
 
     def _is_full(self) -> bool:
         """Never within a transaction: nobody could read on before its end."""

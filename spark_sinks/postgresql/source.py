@@ -284,6 +284,7 @@ class PostgresReader:
                 numbers=self._numbers_now,
             )
             self._capture = Capture(self._continued, self.slot, self._spool, records, lambda: self._read)
+            self._capture.ask(self._wanted)
             return self._spool, made
 
     def _made_slot(self, connection: Connection, table: SourceTable, within_s: float) -> int:
@@ -349,12 +350,12 @@ class PostgresReader:
         return spool.limited(start, min(end, spool.end), records)
 
     def _want(self, lsn: int) -> None:
+        self._wanted = max(self._wanted, lsn)
         spool, capture = self._spool, self._capture
         if spool is None or capture is None:
             return
-        self._wanted = max(self._wanted, lsn)
         if spool.end < lsn:
-            capture.ask()
+            capture.ask(lsn)
         else:
             spool.wake()
 

@@ -375,6 +375,8 @@ class Spool:
                 self._remove(chunk)
             self._released_bytes = self._chunks[whole].before if whole < len(self._chunks) else self._sealed_bytes
             del self._chunks[:whole]
+            if number == self._open_first + len(self._open):
+                self._open, self._open_first = RecordColumns(), number
 
     def close(self) -> None:
         with self._lock:

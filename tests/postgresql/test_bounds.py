@@ -6,13 +6,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mvserver.errors import SqlError
+from spark_sinks.postgresql import slots
 from spark_sinks.postgresql.client import PostgresClient
 from spark_sinks.postgresql.source import PostgresReader
-from tests.postgresql.running import Source, running
+from tests.postgresql.running import Source, running, wait_until
 from tests.postgresql.test_client import options_of
 from tests.services.postgres import LogicalPostgres
 
@@ -51,8 +53,6 @@ def test_each_question_has_a_bound(own_postgres: LogicalPostgres, source: Source
     client = PostgresClient("pg", options_of(own_postgres), timeout_s=1.0)
     with running(own_postgres, tmp_path, "t") as run:
         run.reader._timeout_s = 1.0
-        run.reader._admin.close()  # type: ignore[union-attr]
-        # The next look connects, under this bound.
         assert run.reader.health.look(run.position).state == "ok"
         with own_postgres.frozen():
             began = time.monotonic()
@@ -89,23 +89,33 @@ def test_a_question_can_be_given_up(
     assert [error.sqlstate for error in errors] == ["57014"]
 
 
-def test_a_start_can_be_given_up(own_postgres: LogicalPostgres, source: Source, tmp_path: Path) -> None:
+def test_a_start_can_be_given_up(
+    own_postgres: LogicalPostgres, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In the middle of its snapshot, of which a part does not come."""
     source.execute("INSERT INTO t SELECT i, 'v', 1 FROM generate_series(1, 10) i")
     with running(own_postgres, tmp_path, "t") as run:
         with own_postgres.connect() as other:
-            other.execute("BEGIN; LOCK TABLE t IN ACCESS EXCLUSIVE MODE")
+            create = slots.create_slot
+
+            def created(*args: Any, **more: Any) -> Any:
+                made = create(*args, **more)
+                other.execute("BEGIN; LOCK TABLE t IN ACCESS EXCLUSIVE MODE")
+                return made
+
+            monkeypatch.setattr(slots, "create_slot", created)
             found: list[object] = []
             thread, errors = ended(lambda: run.reader.settle({"start": "earliest"}, found.append))
             waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'DECLARE%'"
             deadline = time.monotonic() + SOON_S
-            while other.execute(waiting).fetchone() == (0,):
+            while source.execute(waiting).fetchone() == (0,):
                 assert time.monotonic() < deadline
             with own_postgres.frozen():
                 run.reader.give_up()
                 thread.join(SOON_S)
                 assert not thread.is_alive()
             other.execute("COMMIT")
+            monkeypatch.undo()
         assert ([error.sqlstate for error in errors], found) == (["57014"], [])
         run.restart()
         run.catch_up()
@@ -119,8 +129,10 @@ def test_what_was_given_up_stays_so_while_a_slot_is_made_anew(
         reader, capture = run.reader, run.reader._capture
         assert capture is not None
         capture.stop()
-        source.execute("SELECT pg_drop_replication_slot(%s)", (reader.slot,))
         monkeypatch.setattr(capture, "stop", reader.give_up)  # as the reader lets go of the former slot
+        busy = "SELECT count(*) FROM pg_replication_slots WHERE active"
+        wait_until(lambda: source.execute(busy).fetchone() == (0,))
+        source.execute("SELECT pg_drop_replication_slot(%s)", (reader.slot,))
         with pytest.raises(SqlError) as caught:
             reader.settle({"start": "earliest"}, lambda position: None)
         assert caught.value.sqlstate == "57014"
