@@ -22,6 +22,7 @@ from mvserver.streaming.pipeline.pipeline import PipelineServices
 from mvserver.streaming.push.push_outbox import OutboxRows
 from mvserver.streaming.push.push_states import PushStates
 from mvserver.streaming.queries.derived import DerivedSources
+from mvserver.streaming.queries.held_histories import HeldHistories
 from mvserver.streaming.queries.orphan_clean_up import OrphanCleanUp
 from mvserver.streaming.spark.session import SparkGate
 from mvserver.views.finishing import layout_of
@@ -70,6 +71,9 @@ class Sources:
     def of_scan(self, scan: Any) -> tuple[Any, bool]:
         return self.pipeline, True
 
+    def begin(self, pipeline: Any, start: Any, *, fresh: bool) -> Any:
+        return pipeline.reader.adopt(start, fresh=fresh)
+
     def start(self, pipeline: Any) -> None:
         pass
 
@@ -107,7 +111,9 @@ class World:
         self.writer = writer
         self.pipelines: dict[str, Any] = {}
         self.sources = cast(Any, Sources(self.pipelines))
-        self.sweeping = OrphanCleanUp(services, self.sources, EndedReaders())
+        histories = HeldHistories(services)
+        ended = EndedReaders(writer, histories.left)
+        self.sweeping = OrphanCleanUp(services, self.sources, histories, ended)
         derived = DerivedSources(pipeline_services, self.pipelines, self.sources.of_scan)
         self.states = PushStates(threading.RLock(), services, self.sources, derived, self.sweeping)
 
