@@ -77,7 +77,7 @@ def test_a_standby_stalls_queries_and_its_promotion_lets_them_go_on(
     run.catch_up()
     run.release()
     before = run.position
-    primary.stop()
+    stop_while_it_is_looked_at(primary, run)
     standby = primary.standby(folder / "standby")
     standby.start()
     try:
@@ -117,6 +117,24 @@ def test_a_standby_stalls_queries_and_its_promotion_lets_them_go_on(
         primary.start()
 
 
+def test_a_server_that_is_shut_down_does_not_wait_for_its_readers(primary: LogicalPostgres, tmp_path: Path) -> None:
+    """It would wait for changes to be confirmed, which they are not before they are durable here."""
+    run = Run(primary, "t", tmp_path / "w", keyed=True)
+    run.settle()
+    with primary.connect() as connection:
+        connection.execute("INSERT INTO t SELECT i FROM generate_series(20, 50) i")
+    run.catch_up()  # and nothing is released
+    stop_while_it_is_looked_at(primary, run)
+    assert run.reader.health.look(run.position).state == "stalled"
+    primary.start()
+    with primary.connect() as connection:
+        connection.execute("DELETE FROM t WHERE id < 30")
+        until(lambda: run.reader.health.look(run.position).state == "ok")
+        run.catch_up()
+        run.same(connection)
+    run.reader.forget()
+
+
 @pytest.mark.parametrize("restarted", [False, True])
 def test_what_the_new_primary_lacks_is_not_trusted(
     primary: LogicalPostgres, folder: Path, tmp_path: Path, restarted: bool
@@ -127,7 +145,7 @@ def test_what_the_new_primary_lacks_is_not_trusted(
     run.catch_up()
     run.release()
     shared: Position = run.position
-    primary.stop()
+    stop_while_it_is_looked_at(primary, run)
     standby = primary.standby(folder / "standby")
     primary.start()
     with primary.connect() as connection:
