@@ -68,6 +68,8 @@ def _differing(before: Mapping[str, int], now: Mapping[str, int]) -> str | None:
     return next((name for name, value in now.items() if before.get(name, value) != value), None)
 
 
+_HANDED_RECORDS = 512
+_HANDED_BYTES = 1024 * 1024
 _TRUNCATED = Break("{} was truncated", "The changes do not say which rows went away.")
 _LARGE_KEY = Break("the log does not have the key of a row of {}", "The value is large and was not changed.")
 
@@ -113,6 +115,9 @@ class ChangeRecords:
         self._lsn = ""
         self._number = 0
         self._tail = b""
+        self._keys: list[bytes | None] = []  # of the transaction under way, not in the spool yet
+        self._values: list[bytes | None] = []
+        self._bytes = 0  # of these values
 
     def take(self, message: Message) -> None:
         if isinstance(message, Change):
@@ -132,7 +137,7 @@ class ChangeRecords:
 
     def cut_off(self) -> None:
         """The connection has ended; the transaction under way comes again."""
-        self._spool.roll_back()
+        self._drop_records()
         self._begin = self._stopped = self._shape = self._last = self._unreadable = None
 
     @property
@@ -147,14 +152,17 @@ class ChangeRecords:
             if self._last is not None:
                 self._table(self._last)
         self._lsn = lsn_text(begin.final_lsn)
-        schema, table = self._known.entity.split(".", 1)
-        self._tail = Envelope(self._known.database, schema, table, self._lsn, begin.xid, begin.time_us // 1000).tail()
+        if not self._keyed:
+            schema, table = self._known.entity.split(".", 1)
+            envelope = Envelope(self._known.database, schema, table, self._lsn, begin.xid, begin.time_us // 1000)
+            self._tail = envelope.tail()
 
     def _committed(self, commit: Commit) -> None:
         if self._stopped is not None:
-            self._spool.roll_back()
+            self._drop_records()
             self._spool.stop_before(Barrier(commit.lsn, commit.end_lsn, self._stopped))
         else:
+            self._hand_over()
             self._spool.commit(commit.end_lsn)
         self._begin = None
 
@@ -239,9 +247,27 @@ class ChangeRecords:
         self._add(None, enveloped(change.op.encode(), before, after, self._tail))
 
     def _add(self, key: bytes | None, value: bytes | None) -> None:
-        begin, most = self._begin, self._record_bytes_max
-        assert begin is not None  # noqa: S101 - changes stand between Begin and Commit
-        if value is not None and len(value) > most:
-            value = oversize.mark(value[: oversize.KEPT_BYTES], len(value), most)
-        self._spool.add(key, value, f"{self._lsn}:{self._number}", begin.time_us, self._lsn, begin.xid)
-        self._number += 1
+        if value is not None:
+            if len(value) > self._record_bytes_max:
+                value = oversize.mark(value[: oversize.KEPT_BYTES], len(value), self._record_bytes_max)
+            self._bytes += len(value)
+        self._keys.append(key)
+        self._values.append(value)
+        if len(self._values) >= _HANDED_RECORDS or self._bytes >= _HANDED_BYTES:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """To the spool: many at a time, which costs little."""
+        begin, first = self._begin, self._number
+        if begin is None or not self._values:
+            return
+        self._number += len(self._values)
+        places = [f"{self._lsn}:{number}" for number in range(first, self._number)]
+        keys, values = self._keys, self._values
+        self._keys, self._values, self._bytes = [], [], 0
+        self._spool.extend(keys, values, places, begin.time_us, self._lsn, begin.xid)
+
+    def _drop_records(self) -> None:
+        """Of the transaction under way."""
+        self._keys, self._values, self._bytes = [], [], 0
+        self._spool.roll_back()

@@ -8,6 +8,7 @@ change that is read again makes the same record.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring
@@ -16,6 +17,8 @@ from mvserver.types import oids
 from spark_sinks.postgresql.pgoutput import UNCHANGED, Values
 
 _Encode = Callable[[bytes], bytes]
+_ESCAPED = re.compile(rb'["\\\x00-\x1f]')
+_ESCAPES = {bytes([code]): encode_basestring(chr(code))[1:-1].encode() for code in (*range(32), 0x22, 0x5C)}
 
 # What is not written as a text.
 _INTEGERS = (oids.INT8, oids.INT2, oids.INT4, oids.OID)
@@ -23,7 +26,10 @@ _NUMBERS = (oids.FLOAT4, oids.FLOAT8, oids.NUMERIC)
 
 
 def _of_text(value: bytes) -> bytes:
-    return encode_basestring(value.decode()).encode()
+    """UTF-8 as it came: what is none is for the decoder of records to refuse."""
+    if _ESCAPED.search(value) is None:
+        return b'"' + value + b'"'
+    return b'"' + _ESCAPED.sub(lambda found: _ESCAPES[found[0]], value) + b'"'
 
 
 def _of_integer(value: bytes) -> bytes:
@@ -100,8 +106,9 @@ class RowShape:
 
     def key(self, values: Values) -> bytes:
         """:class:`UnknownKeyError` where the log does not have it."""
-        if any(values[at] is UNCHANGED for at in self.key_at):
-            raise UnknownKeyError
+        for at in self.key_at:
+            if values[at] is UNCHANGED:
+                raise UnknownKeyError
         return self.part(values, self.key_at)
 
     def part(self, values: Values, places: Sequence[int]) -> bytes:

@@ -178,7 +178,7 @@ class _Copying:
         value = row if self._keyed else enveloped(b"r", None, row, tail)
         if len(value) > self._most:
             value = oversize.mark(value[: oversize.KEPT_BYTES], len(value), self._most)
-        self._open.add(key, value, f"{self._lsn}:snapshot:{self._number}", time_us, self._lsn, None)
+        self._open.add([key], [value], [f"{self._lsn}:snapshot:{self._number}"], time_us, self._lsn, None)
         self._number += 1
         if len(self._open) >= CHUNK_RECORDS or self._open.size >= CHUNK_BYTES:
             self._seal()

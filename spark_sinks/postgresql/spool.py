@@ -46,17 +46,27 @@ class RecordColumns:
     def __len__(self) -> int:
         return len(self.values)
 
-    def add(self, key: bytes | None, value: bytes | None, place: str, time_us: int, lsn: str, xid: int | None) -> None:
-        self.keys.append(key)
-        self.values.append(value)
-        self.places.append(place)
-        self.times_us.append(time_us)
-        self.lsns.append(lsn)
-        self.xids.append(xid)
-        self.size += _size(key, value)
+    def add(
+        self,
+        keys: Sequence[bytes | None],
+        values: Sequence[bytes | None],
+        places: Sequence[str],
+        time_us: int,
+        lsn: str,
+        xid: int | None,
+    ) -> None:
+        """Of one transaction."""
+        records = len(values)
+        self.keys += keys
+        self.values += values
+        self.places += places
+        self.times_us += [time_us] * records
+        self.lsns += [lsn] * records
+        self.xids += [xid] * records
+        self.size += _size(keys, values)
 
     def cut(self, length: int) -> None:
-        self.size -= sum(map(_size, self.keys[length:], self.values[length:]))
+        self.size -= _size(self.keys[length:], self.values[length:])
         for column in (self.keys, self.values, self.places, self.times_us, self.lsns, self.xids):
             del column[length:]
 
@@ -84,8 +94,8 @@ class RecordColumns:
         )
 
 
-def _size(key: bytes | None, value: bytes | None) -> int:
-    return len(value or b"") + len(key or b"") + 64
+def _size(keys: Sequence[bytes | None], values: Sequence[bytes | None]) -> int:
+    return sum(map(len, filter(None, keys))) + sum(map(len, filter(None, values))) + 64 * len(values)
 
 
 def write_chunk(path: Path, batch: pa.RecordBatch) -> None:
@@ -166,8 +176,20 @@ class Spool:
     # --- adding ---------------------------------------------------------------------------------------------------
     def add(self, key: bytes | None, value: bytes | None, place: str, time_us: int, lsn: str, xid: int | None) -> None:
         """A record of the transaction under way, which nobody sees before :meth:`commit`."""
+        self.extend([key], [value], [place], time_us, lsn, xid)
+
+    def extend(
+        self,
+        keys: Sequence[bytes | None],
+        values: Sequence[bytes | None],
+        places: Sequence[str],
+        time_us: int,
+        lsn: str,
+        xid: int | None,
+    ) -> None:
+        """Many of them."""
         with self._lock:
-            self._open.add(key, value, place, time_us, lsn, xid)
+            self._open.add(keys, values, places, time_us, lsn, xid)
             if len(self._open) >= CHUNK_RECORDS or self._open.size >= CHUNK_BYTES:
                 self._seal()
 

@@ -27,7 +27,7 @@ class Files:
 def batch(*values: bytes) -> pa.RecordBatch:
     columns = RecordColumns()
     for value in values:
-        columns.add(None, value, "x", 0, "x", 7)
+        columns.add([None], [value], ["x"], 0, "x", 7)
     return columns.batch()
 
 

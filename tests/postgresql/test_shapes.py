@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from spark_sinks.base import Position
 from spark_sinks.postgresql.changes import ChangeRecords, KnownTable
 from spark_sinks.postgresql.pgoutput import UNCHANGED, Begin, Change, Commit, Table, TableColumn, Values
+from spark_sinks.postgresql.records import RowColumn, RowShape
 from spark_sinks.postgresql.snapshot import SnapshotFiles
 from spark_sinks.postgresql.spool import Spool
 from tests.postgresql.running import Source, received, running
@@ -239,3 +241,11 @@ def test_positions_of_another_shape_are_refused() -> None:
     now = KNOWN.followed_by(KnownTable("db", "public.t", 1, ("k",), {"k": 25, "n": 23}, {}, {"k": 1, "n": 3}))
     assert now.shape == int(before["shape"]) + 1
     assert KNOWN.followed_by(KnownTable("db", "public.t", 1, ("k",), {"m": 23}, {}, {"m": 3})).shape == 0
+
+
+def test_texts_are_json_whatever_is_in_them() -> None:
+    texts = ["", "plain", 'a "b" \\ c', "".join(map(chr, range(128))), "ä€𝄞\u2028", "\n\\n\t"]
+    shape = RowShape([RowColumn(f"c{at}", 25) for at in range(len(texts))], ())
+    row = shape.row([text.encode() for text in texts])
+    assert list(json.loads(row).values()) == texts
+    assert json.loads(row, strict=True)
