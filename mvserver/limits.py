@@ -18,6 +18,7 @@ CONNECTIONS_REFUSED_MAX = 50  # over the cap: so many are told 53300, the rest a
 CANCEL_THREADS = 2  # cancels must not queue behind the statements they are meant to stop
 CLOSE_LINGER_S = 5.0  # how long the last bytes to a client that is hung up on may take
 ENGINE_STOP_S = 8.0  # at shutdown: how long batches that are being committed, and Spark, may take to end
+FORGET_WAIT_S = 5.0  # how long a statement waits for a source that drops what it keeps for a reader that is gone
 START_ANEW_DRAIN_S = 2.0  # before the server starts itself anew: how long running statements may take to end
 START_ANEW_SOON_S = 60.0  # a server that begins again so soon after the last time pauses first
 START_ANEW_PAUSE_S = 10.0

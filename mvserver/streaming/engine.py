@@ -19,11 +19,12 @@ from functools import partial
 import pyarrow as pa
 
 from catalog.model import Store
-from mvserver import sqlstates
+from mvserver import limits, sqlstates
 from mvserver.compiler.plans import ContinuousPlan, Projection
 from mvserver.errors import SqlError
 from mvserver.streaming.api import LiveRows, PipelineStatus, PresentEnds, QueryState, QueryStatus
 from mvserver.streaming.batch.plan_check import check_plan
+from mvserver.streaming.pipeline.held_history import EndedReaders
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.push.bounded import BoundedReads
 from mvserver.streaming.push.push import PushQueries
@@ -73,10 +74,13 @@ class Engine:
         pipelines: dict[str, Pipeline] = {}
         self._pushes = PushQueries(self._queries.turn, services.catalog, services.writer, work, pipelines)
         self._histories = HeldHistories(services)
-        self._sources = SourcePipelines(services, pipeline_services, pipelines, self._pushes, self._histories)
+        self._ended = EndedReaders(services.writer, self._histories.left)
+        self._sources = SourcePipelines(
+            services, pipeline_services, pipelines, self._pushes, self._histories, self._ended
+        )
         derived = DerivedSources(pipeline_services, pipelines, self._sources.of_scan)
         self._start_up = StartUp(services, pipeline_services, self._sources, derived, self._histories)
-        self._orphan_clean_up = OrphanCleanUp(services, self._sources, self._histories)
+        self._orphan_clean_up = OrphanCleanUp(services, self._sources, self._histories, self._ended)
         self._push_states = PushStates(self._queries.turn, services, self._sources, derived, self._orphan_clean_up)
 
     # --- life -------------------------------------------------------------------------------------------------------
@@ -100,6 +104,7 @@ class Engine:
             thread.join()
         self._spark.stop()
         self._isolation.close()
+        self._ended.wait_all(limits.FORGET_WAIT_S)
 
     def abandon(self) -> None:
         """Where ``stop`` takes too long: nothing is to live on behind the server."""
@@ -108,6 +113,10 @@ class Engine:
 
     # --- StreamingEngine --------------------------------------------------------------------------------------------
     def reconcile(self) -> None:
+        self._reconcile()
+        self._ended.wait_own(limits.FORGET_WAIT_S)  # outside of the turn
+
+    def _reconcile(self) -> None:
         queries = self._queries
         with queries.changing():
             self._pushes.reconcile()
@@ -153,6 +162,10 @@ class Engine:
 
     def refresh(self, query_id: str) -> None:
         """A new definition version with an empty state, read again from what the source still has."""
+        self._refresh(query_id)
+        self._ended.wait_own(limits.FORGET_WAIT_S)
+
+    def _refresh(self, query_id: str) -> None:
         with self._queries.changing(), self._queries.replacing(query_id):
             known = self._known(query_id)
             if known.subscriber is None or known.pipeline is None:

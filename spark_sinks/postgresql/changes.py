@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mvserver import sqlstates
@@ -10,15 +10,24 @@ from mvserver.errors import SqlError
 from spark_sinks import oversize
 from spark_sinks.postgresql.pgoutput import Begin, Change, Commit, Message, Table, Truncate, Values
 from spark_sinks.postgresql.positions import lsn_text
-from spark_sinks.postgresql.records import Envelope, RowColumn, RowShape, enveloped, filled
+from spark_sinks.postgresql.records import Envelope, RowColumn, RowShape, UnknownKeyError, enveloped, filled
 from spark_sinks.postgresql.spool import Barrier, Spool
 from spark_sinks.postgresql.tables import SourceTable
 
 
 @dataclass(frozen=True)
+class Break:
+    """``words`` have a place for the table."""
+
+    words: str
+    detail: str
+
+
+@dataclass(frozen=True)
 class KnownTable:
-    """A table as its pipeline knows it. ``types``: the oids of all columns that it has had; ``bases``: of domains, what
-    they are made of; ``key``: what its rows are told apart by."""
+    """A table as its pipeline knows it. ``types``: the oids of all columns that it has had; ``numbers``: which of the
+    columns of that name it was; ``bases``: of domains, what they are made of; ``key``: what its rows are told apart
+    by."""
 
     database: str
     entity: str
@@ -26,47 +35,89 @@ class KnownTable:
     key: tuple[str, ...]
     types: Mapping[str, int]
     bases: Mapping[int, int]
+    numbers: Mapping[str, int]
     shape: int = 0
 
     def followed_by(self, now: KnownTable) -> KnownTable:
-        """What is known when a view begins with rows as the table has them now: a column that has another type, or
-        another key, is a new shape; columns that came and went are not."""
-        changed = self.key != now.key or any(
-            self.types.get(name, type_oid) != type_oid for name, type_oid in now.types.items()
+        """What is known when a view begins with the rows of now. Rows that became others without a change are a new
+        shape; columns that came and went are not."""
+        return replace(
+            now,
+            types={**self.types, **now.types},
+            bases={**self.bases, **now.bases},
+            numbers={**self.numbers, **now.numbers},
+            shape=self.shape + (self.broken_by(now) is not None),
         )
-        types, bases = {**self.types, **now.types}, {**self.bases, **now.bases}
-        return replace(now, types=types, bases=bases, shape=self.shape + changed)
+
+    def broken_by(self, now: KnownTable) -> Break | None:
+        """Why the rows that were read are not those that the table has now, though no change says so."""
+        if self.key != now.key:
+            return Break("the key of {} was changed", f"It was ({', '.join(self.key)}).")
+        return self.retyped(now.types) or self.made_anew(now.numbers)
+
+    def retyped(self, types: Mapping[str, int]) -> Break | None:
+        name = _differing(self.types, types)
+        return None if name is None else Break("a column of {} has another type now", f'It is column "{name}".')
+
+    def made_anew(self, numbers: Mapping[str, int]) -> Break | None:
+        name = _differing(self.numbers, numbers)
+        return None if name is None else Break("a column of {} was dropped and added again", f'It is column "{name}".')
+
+
+def _differing(before: Mapping[str, int], now: Mapping[str, int]) -> str | None:
+    return next((name for name, value in now.items() if before.get(name, value) != value), None)
+
+
+_HANDED_RECORDS = 512
+_HANDED_BYTES = 1024 * 1024
+_TRUNCATED = Break("{} was truncated", "The changes do not say which rows went away.")
+_LARGE_KEY = Break("the log does not have the key of a row of {}", "The value is large and was not changed.")
 
 
 def known_now(database: str, table: SourceTable) -> KnownTable:
     """All that its catalog says of it."""
     types = {column.name: column.type_oid for column in table.published}
     bases = {column.type_oid: column.base_type_oid for column in table.columns}
-    return KnownTable(database, table.entity, table.oid, table.key, types, bases)
+    numbers = {column.name: column.number for column in table.published}
+    return KnownTable(database, table.entity, table.oid, table.key, types, bases, numbers)
 
 
 class ChangeRecords:
     """Puts the records of each transaction into the spool. ``keyed``: they are rows of a changelog.
 
     A changelog stands still before a transaction after which its rows cannot be told from the changes: a truncation, a
-    column whose type was changed, a key that is another one. What it reads is right or it is not read.
+    column whose type was changed or that was made anew, a key that is another one. It stands there until what is known
+    of the table is told anew. What it reads is right or it is not read.
     """
 
-    def __init__(self, known: KnownTable, spool: Spool, *, keyed: bool, record_bytes_max: int) -> None:
+    def __init__(
+        self,
+        known: KnownTable,
+        spool: Spool,
+        *,
+        keyed: bool,
+        record_bytes_max: int,
+        numbers: Callable[[], Mapping[str, int]] = dict,
+    ) -> None:
+        """``numbers``: those that the table's columns have now, as its server says, which is asked."""
         self._known = known
         self._spool = spool
         self._keyed = keyed
         self._record_bytes_max = record_bytes_max
+        self._numbers = numbers
         self._shape: RowShape | None = None
         self._key_columns: tuple[int, ...] = ()  # places of the replica identity, of a row that has nothing else
         self._stopped: SqlError | None = None  # why the transaction under way is not read
-        self._unreadable: SqlError | None = None  # why none is, until the table changes again
+        self._unreadable: SqlError | None = None  # why none is, until the table is known anew
         self._next: KnownTable | None = None
         self._last: Table | None = None  # the table's own words
         self._begin: Begin | None = None
         self._lsn = ""
         self._number = 0
         self._tail = b""
+        self._keys: list[bytes | None] = []  # of the transaction under way, not in the spool yet
+        self._values: list[bytes | None] = []
+        self._bytes = 0  # of these values
 
     def take(self, message: Message) -> None:
         if isinstance(message, Change):
@@ -86,7 +137,7 @@ class ChangeRecords:
 
     def cut_off(self) -> None:
         """The connection has ended; the transaction under way comes again."""
-        self._spool.roll_back()
+        self._drop_records()
         self._begin = self._stopped = self._shape = self._last = self._unreadable = None
 
     @property
@@ -101,14 +152,17 @@ class ChangeRecords:
             if self._last is not None:
                 self._table(self._last)
         self._lsn = lsn_text(begin.final_lsn)
-        schema, table = self._known.entity.split(".", 1)
-        self._tail = Envelope(self._known.database, schema, table, self._lsn, begin.xid, begin.time_us // 1000).tail()
+        if not self._keyed:
+            schema, table = self._known.entity.split(".", 1)
+            envelope = Envelope(self._known.database, schema, table, self._lsn, begin.xid, begin.time_us // 1000)
+            self._tail = envelope.tail()
 
     def _committed(self, commit: Commit) -> None:
         if self._stopped is not None:
-            self._spool.roll_back()
+            self._drop_records()
             self._spool.stop_before(Barrier(commit.lsn, commit.end_lsn, self._stopped))
         else:
+            self._hand_over()
             self._spool.commit(commit.end_lsn)
         self._begin = None
 
@@ -127,30 +181,31 @@ class ChangeRecords:
         self._unreadable = self._refused(table, identity) if self._keyed else None
 
     def _refused(self, table: Table, identity: Sequence[str]) -> SqlError | None:
-        key = self._known.key
-        if (table.identity != "f" and set(identity) != set(key)) or not set(key) <= {c.name for c in table.columns}:
-            return self._error("the key of {} was changed", f"It was ({', '.join(key)}).")
-        for column in table.columns:
-            known = self._known.types.get(column.name)
-            if known is not None and known != column.type_oid:
-                types = {each.name: each.type_oid for each in table.columns}
-                self._known = replace(self._known, types={**self._known.types, **types})
-                return self._error("a column of {} has another type now", f'It is column "{column.name}".')
-        return None
+        known = self._known
+        names = {column.name for column in table.columns}
+        if (table.identity != "f" and set(identity) != set(known.key)) or not set(known.key) <= names:
+            return self._broken(Break("the key of {} was changed", f"It was ({', '.join(known.key)})."))
+        # A column that was made anew is not told from the former one by the message. What the server says of it may not
+        # have happened yet when that was sent; but it will come.
+        found = known.retyped({column.name: column.type_oid for column in table.columns}) or known.made_anew(
+            self._numbers()
+        )
+        return None if found is None else self._broken(found)
 
     def _truncated(self, truncate: Truncate) -> None:
         if self._known.oid not in truncate.oids:
             return
         if self._keyed:
-            self._stopped = self._error("{} was truncated", "The changes do not say which rows went away.")
+            self._stopped = self._broken(_TRUNCATED)
         else:
             self._add(None, enveloped(b"t", None, None, self._tail))
 
-    def _error(self, words: str, detail: str) -> SqlError:
+    def _broken(self, broken: Break) -> SqlError:
+        xid = self._begin.xid if self._begin else 0
         return SqlError(
             sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
-            words.format(f"table {self._known.entity}"),
-            detail=f"{detail} It happened in transaction {self._begin.xid if self._begin else 0} at {self._lsn}.",
+            broken.words.format(f"table {self._known.entity}"),
+            detail=f"{broken.detail} It happened in transaction {xid} at {self._lsn}.",
             hint="REFRESH MATERIALIZED VIEW builds a view anew from the present rows.",
         )
 
@@ -159,14 +214,13 @@ class ChangeRecords:
         if change.oid != self._known.oid or self._stopped is not None:
             return
         if self._unreadable is not None:
-            # Whoever stands behind this transaction began with the rows as they are since then.
-            self._stopped, self._unreadable = self._unreadable, None
+            self._stopped = self._unreadable
             return
         shape = self._shape
         if shape is None:
             raise SqlError(sqlstates.DATA_CORRUPTED, "a change came before the columns of its table")
         new = change.new
-        if new is not None and change.old is not None and not change.old_is_key:
+        if new is not None and change.old is not None:
             new = filled(new, change.old)
         if self._keyed:
             self._keyed_records(shape, change.old, new)
@@ -175,7 +229,11 @@ class ChangeRecords:
 
     def _keyed_records(self, shape: RowShape, old: Values | None, new: Values | None) -> None:
         """A row whose key changes goes away under the one key and comes under the other."""
-        key = None if new is None else shape.key(new)
+        try:
+            key = None if new is None else shape.key(new)
+        except UnknownKeyError:
+            self._stopped = self._broken(_LARGE_KEY)
+            return
         if old is not None and (former := shape.key(old)) != key:
             self._add(former, None)
         if new is not None:
@@ -189,9 +247,27 @@ class ChangeRecords:
         self._add(None, enveloped(change.op.encode(), before, after, self._tail))
 
     def _add(self, key: bytes | None, value: bytes | None) -> None:
-        begin, most = self._begin, self._record_bytes_max
-        assert begin is not None  # noqa: S101 - changes stand between Begin and Commit
-        if value is not None and len(value) > most:
-            value = oversize.mark(value[: oversize.KEPT_BYTES], len(value), most)
-        self._spool.add(key, value, f"{self._lsn}:{self._number}", begin.time_us, self._lsn, begin.xid)
-        self._number += 1
+        if value is not None:
+            if len(value) > self._record_bytes_max:
+                value = oversize.mark(value[: oversize.KEPT_BYTES], len(value), self._record_bytes_max)
+            self._bytes += len(value)
+        self._keys.append(key)
+        self._values.append(value)
+        if len(self._values) >= _HANDED_RECORDS or self._bytes >= _HANDED_BYTES:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """To the spool: many at a time, which costs little."""
+        begin, first = self._begin, self._number
+        if begin is None or not self._values:
+            return
+        self._number += len(self._values)
+        places = [f"{self._lsn}:{number}" for number in range(first, self._number)]
+        keys, values = self._keys, self._values
+        self._keys, self._values, self._bytes = [], [], 0
+        self._spool.extend(keys, values, places, begin.time_us, self._lsn, begin.xid)
+
+    def _drop_records(self) -> None:
+        """Of the transaction under way."""
+        self._keys, self._values, self._bytes = [], [], 0
+        self._spool.roll_back()

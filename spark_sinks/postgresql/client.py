@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -19,6 +18,7 @@ from spark_sinks.postgresql.columns import changelog_columns, stream_columns
 from spark_sinks.postgresql.connections import Connection, connect, reported
 from spark_sinks.postgresql.limits import (
     COPY_ROWS,
+    COPY_TIMEOUT_S,
     PRINT_POLL_S,
     PRINT_RECORD_BYTES_MAX,
     SLOT_TIMEOUT_S,
@@ -30,6 +30,7 @@ from spark_sinks.postgresql.replication import Data, ReplicationStream
 from spark_sinks.postgresql.spool import Spool
 from spark_sinks.postgresql.tables import (
     SourceTable,
+    bytes_of,
     check_identity,
     check_key,
     find_table,
@@ -92,11 +93,12 @@ class PostgresClient:
     def describe_entity(self, name: str) -> Entity:
         with self._connected() as connection:
             table = self._found(connection, name)
+            size = bytes_of(connection, table)
             kept = [(f"slot {slot}", words) for slot, words in slots.of_table(connection, table.oid)]
         details = [
             ("kind", "partitioned table" if table.kind == "p" else "table"),
             ("rows", "unknown" if table.rows < 0 else str(table.rows)),
-            ("bytes", str(table.bytes)),
+            ("bytes", str(size)),
             ("replica identity", _IDENTITIES.get(table.identity, table.identity)),
             ("key", ", ".join(table.key)),
         ]
@@ -209,24 +211,24 @@ class PostgresClient:
         """Rows as they are now, or changes from now on: by a temporary slot, which goes with the connection."""
         table = self._table(name)
         if from_beginning:
-            return self._rows(table, limit, stopped)
+            return _until(stopped, self._rows(table, limit, stopped))
         check_identity(self._store, table)
-        return self._changes(table, limit, stopped)
+        return _until(stopped, self._changes(table, limit, stopped))
 
     def _rows(self, table: SourceTable, limit: int | None, stopped: Callable[[], bool]) -> Iterator[EntityRecord]:
         columns = table.published
         shape = RowShape([RowColumn(c.name, c.base_type_oid) for c in columns], table.key)
         selected = ", ".join(quoted(c.name) for c in columns) or "NULL"
         bound = "" if limit is None else f" LIMIT {int(limit)}"
-        statement = f"SELECT {selected} FROM {table.qualified}{bound}"
-        with self._connected() as connection, reported(self._store):
+        statement = f"SELECT {selected} FROM {table.rows_of}{bound}"
+        with self._connected(stopped) as connection, connection.answering_within(COPY_TIMEOUT_S):
             connection.execute("BEGIN READ ONLY")
             connection.execute("SET LOCAL statement_timeout = 0")
             connection.execute(f"DECLARE mvserver_rows NO SCROLL CURSOR FOR {statement}")
             number = 0
             while not stopped():
-                result = connection.pgconn.exec_(f"FETCH {COPY_ROWS} FROM mvserver_rows".encode())
-                if not result.ntuples:
+                result = connection.execute(f"FETCH {COPY_ROWS} FROM mvserver_rows", prepare=False).pgresult
+                if result is None or not result.ntuples:
                     return
                 for at in range(result.ntuples):
                     values = [result.get_value(at, place) for place in range(len(columns))]
@@ -239,13 +241,11 @@ class PostgresClient:
         with self._connected() as connection, TemporaryDirectory() as folder:
             slots.make_publication(self._store, connection, name, table)
             try:
-                with closing(ReplicationStream(self._store, self._options, timeout_s=self._timeout_s)) as stream:
-                    timer = threading.Timer(SLOT_TIMEOUT_S, stream.connection.cancel)
-                    timer.start()
-                    try:
+                with closing(
+                    ReplicationStream(self._store, self._options, timeout_s=self._timeout_s, given_up=stopped)
+                ) as stream:
+                    with stream.connection.answering_within(SLOT_TIMEOUT_S):
                         start, _ = slots.create_slot(self._store, stream.connection, name, temporary=True, export=False)
-                    finally:
-                        timer.cancel()
                     stream.start(name, name, start)
                     spool = Spool(Path(folder) / "spool", start)
                     records = ChangeRecords(
@@ -290,8 +290,14 @@ class PostgresClient:
 
     # --- the server -------------------------------------------------------------------------------------------------
     @contextmanager
-    def _connected(self) -> Iterator[Connection]:
-        connection = connect(self._store, self._options, timeout_s=self._timeout_s, statement_timeout_s=self._timeout_s)
+    def _connected(self, given_up: Callable[[], bool] = lambda: False) -> Iterator[Connection]:
+        connection = connect(
+            self._store,
+            self._options,
+            timeout_s=self._timeout_s,
+            statement_timeout_s=self._timeout_s,
+            given_up=given_up,
+        )
         try:
             with reported(self._store):
                 yield connection
@@ -307,3 +313,12 @@ class PostgresClient:
         if table is None:
             raise no_entity(self._store, name)
         return table
+
+
+def _until(stopped: Callable[[], bool], records: Iterator[EntityRecord]) -> Iterator[EntityRecord]:
+    """Whoever has stopped it knows why it ends."""
+    try:
+        yield from records
+    except SqlError as error:
+        if error.sqlstate != sqlstates.QUERY_CANCELED or not stopped():
+            raise

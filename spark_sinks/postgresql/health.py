@@ -9,7 +9,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError, words_of
 from spark_sinks.base import Position, SourceHealth
 from spark_sinks.postgresql import positions
-from spark_sinks.postgresql.changes import KnownTable
+from spark_sinks.postgresql.changes import KnownTable, known_now
 from spark_sinks.postgresql.positions import Origin, lsn_text
 from spark_sinks.postgresql.slots import ServerState
 from spark_sinks.postgresql.tables import SourceTable
@@ -69,8 +69,9 @@ class TableHealth:
         if not self._is_published(state, table.oid):
             return SourceHealth("failed", _words(not_published(self._store, self._slot, table)))
         known = self._known()
-        if known is not None and table.key != known.key:
-            return SourceHealth("failed", f'the key of table "{self._entity}" of store "{self._store}" was changed')
+        broken = None if known is None else known.broken_by(known_now(known.database, table))
+        if broken is not None:
+            return SourceHealth("failed", broken.words.format(f'table "{self._entity}" of store "{self._store}"'))
         problem = self._problem()
         if problem is not None and problem.sqlstate != sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
             return SourceHealth("stalled", _words(problem))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.postgresql import slots
-from spark_sinks.postgresql.connections import Connection
+from spark_sinks.postgresql.connections import Connection, stopping
 from spark_sinks.postgresql.health import not_published, slot_gone, slot_lost
 from spark_sinks.postgresql.replication import ReplicationStream
 from spark_sinks.postgresql.slots import ServerState
@@ -23,11 +22,12 @@ class HeldSlot:
     """``folder`` is the pipeline's. It has the oid of the table's membership in the publication, which is another one
     where the table was taken out and put in again: changes of the time between were never sent."""
 
-    def __init__(self, store: str, name: str, folder: Path, *, timeout_s: float) -> None:
+    def __init__(self, store: str, name: str, folder: Path, *, timeout_s: float, given_up: threading.Event) -> None:
         self._store = store
         self._name = name
         self._membership = folder / "membership"
         self._timeout_s = timeout_s
+        self._given_up = given_up
 
     def is_published(self, state: ServerState, table_oid: int) -> bool:
         """Whether all changes of the table are sent, and were since the slot was made."""
@@ -54,14 +54,14 @@ class HeldSlot:
         connection: Connection,
         stream: ReplicationStream,
         table: SourceTable,
-        interruptible: Callable[[Connection], AbstractContextManager[None]],
+        within_s: float,
     ) -> int:
-        """In the place of what is there under the name; returns where the changes begin. ``interruptible`` bounds the
-        wait for the transactions that are running."""
+        """In the place of what is there under the name; returns where the changes begin. Waits for the transactions
+        that are running."""
         self.drop(connection)
         membership = slots.make_publication(self._store, connection, self._name, table)
         self._keep(membership)  # before the slot, without which nobody asks for it
-        with interruptible(stream.connection):
+        with stream.connection.answering_within(within_s):
             lsn, _ = slots.create_slot(self._store, stream.connection, self._name, temporary=False, export=False)
         return lsn
 
@@ -81,4 +81,5 @@ class HeldSlot:
             except SqlError as error:
                 if error.sqlstate != sqlstates.OBJECT_IN_USE or time.monotonic() > deadline:
                     raise
-            time.sleep(_DROP_PAUSE_S)
+            if self._given_up.wait(_DROP_PAUSE_S):
+                raise stopping()

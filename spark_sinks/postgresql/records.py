@@ -8,22 +8,28 @@ change that is read again makes the same record.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring
 
+from mvserver.types import oids
 from spark_sinks.postgresql.pgoutput import UNCHANGED, Values
 
 _Encode = Callable[[bytes], bytes]
+_ESCAPED = re.compile(rb'["\\\x00-\x1f]')
+_ESCAPES = {bytes([code]): encode_basestring(chr(code))[1:-1].encode() for code in (*range(32), 0x22, 0x5C)}
 
-# pg_type.oid of what is not written as a text
-_BOOL, _BYTEA = 16, 17
-_INTEGERS = (20, 21, 23, 26)
-_NUMBERS = (700, 701, 1700)
+# What is not written as a text.
+_INTEGERS = (oids.INT8, oids.INT2, oids.INT4, oids.OID)
+_NUMBERS = (oids.FLOAT4, oids.FLOAT8, oids.NUMERIC)
 
 
 def _of_text(value: bytes) -> bytes:
-    return encode_basestring(value.decode()).encode()
+    """UTF-8 as it came: what is none is for the decoder of records to refuse."""
+    if _ESCAPED.search(value) is None:
+        return b'"' + value + b'"'
+    return b'"' + _ESCAPED.sub(lambda found: _ESCAPES[found[0]], value) + b'"'
 
 
 def _of_integer(value: bytes) -> bytes:
@@ -48,9 +54,9 @@ def _encoder(type_oid: int) -> _Encode:
         return _of_integer
     if type_oid in _NUMBERS:
         return _of_number
-    if type_oid == _BOOL:
+    if type_oid == oids.BOOL:
         return _of_bool
-    return _of_bytea if type_oid == _BYTEA else _of_text
+    return _of_bytea if type_oid == oids.BYTEA else _of_text
 
 
 def refused(words: str) -> bytes:
@@ -70,6 +76,10 @@ def _dropped(column: str) -> bytes:
 class RowColumn:
     name: str
     type_oid: int
+
+
+class UnknownKeyError(Exception):
+    """A large value of a row's key did not change and is not in the log."""
 
 
 class RowShape:
@@ -95,6 +105,10 @@ class RowShape:
         return b"{" + b",".join(parts) + self._rest + b"}"
 
     def key(self, values: Values) -> bytes:
+        """:class:`UnknownKeyError` where the log does not have it."""
+        for at in self.key_at:
+            if values[at] is UNCHANGED:
+                raise UnknownKeyError
         return self.part(values, self.key_at)
 
     def part(self, values: Values, places: Sequence[int]) -> bytes:
@@ -111,8 +125,11 @@ class RowShape:
 
 
 def filled(new: Values, old: Values) -> Values:
-    """Large values that did not change, from the whole old row."""
-    return [before if value is UNCHANGED else value for value, before in zip(new, old, strict=True)]
+    """Large values that did not change, from the old row or from what the log has of it. A NULL there says that it has
+    not: such a value is none."""
+    return [
+        before if value is UNCHANGED and before is not None else value for value, before in zip(new, old, strict=True)
+    ]
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import select
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import psycopg
-from psycopg import pq
+from psycopg import generators, pq
 
 from mvserver.errors import SqlError
-from spark_sinks.postgresql.connections import Connection, connect, translated
+from spark_sinks.postgresql.connections import Connection, connect, reported, translated
 from spark_sinks.postgresql.limits import POSTGRES_TIMEOUT_S
 from spark_sinks.postgresql.options import PostgresOptions
 from spark_sinks.postgresql.positions import lsn_text
@@ -41,10 +41,18 @@ class Sent:
 class ReplicationStream:
     """One connection in the state COPY BOTH. Used by one thread."""
 
-    def __init__(self, store: str, options: PostgresOptions, *, timeout_s: float = POSTGRES_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        store: str,
+        options: PostgresOptions,
+        *,
+        timeout_s: float = POSTGRES_TIMEOUT_S,
+        given_up: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._store = store
+        self._timeout_s = timeout_s
         self._connection: Connection = connect(
-            store, options, timeout_s=timeout_s, statement_timeout_s=0, replication=True
+            store, options, timeout_s=timeout_s, statement_timeout_s=0, replication=True, given_up=given_up
         )
         self._pg = self._connection.pgconn
 
@@ -57,7 +65,9 @@ class ReplicationStream:
         """From ``lsn`` on, or from where the slot was confirmed if that is later: the server says no word of it."""
         options = f"proto_version '1', publication_names {literal(quoted(publication))}"
         command = f"START_REPLICATION SLOT {quoted(slot)} LOGICAL {lsn_text(lsn)} ({options})"
-        result = self._pg.exec_(command.encode())
+        with reported(self._store), self._connection.answering_within(self._timeout_s):
+            self._pg.send_query(command.encode())
+            result = self._connection.wait(generators.execute(self._pg))[0]
         if result.status != pq.ExecStatus.COPY_BOTH:
             raise self._failure(result)
 
@@ -83,7 +93,10 @@ class ReplicationStream:
 
     def wait(self, timeout_s: float, also: int | None = None) -> None:
         """Until something comes, here or at the descriptor ``also``."""
-        select.select([self._pg.socket] if also is None else [self._pg.socket, also], [], [], timeout_s)
+        waiting = select.poll()  # descriptors of a busy server may be beyond what select() takes
+        for descriptor in (self._pg.socket, *(() if also is None else (also,))):
+            waiting.register(descriptor, select.POLLIN)
+        waiting.poll(timeout_s * 1000)
 
     def confirm(self, received: int, confirmed: int, *, answer: bool = False) -> None:
         """The server may forget what is before ``confirmed``. ``answer``: it says where it stands, at once."""

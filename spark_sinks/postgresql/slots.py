@@ -112,7 +112,7 @@ def make_publication(store: str, connection: Connection, name: str, table: Sourc
     with reported(store):
         connection.execute(f"DROP PUBLICATION IF EXISTS {quoted(name)}")
         whole = "WITH (publish_via_partition_root = true)"
-        connection.execute(f"CREATE PUBLICATION {quoted(name)} FOR TABLE {table.qualified} {whole}")
+        connection.execute(f"CREATE PUBLICATION {quoted(name)} FOR TABLE {table.rows_of} {whole}")
         membership = published(connection, name).get(table.oid)
     if membership is None:
         raise SqlError(

@@ -9,14 +9,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import psycopg
 import pyarrow as pa
-from psycopg import pq
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -50,6 +47,8 @@ class SnapshotFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        for unfinished in folder.glob(".*"):  # a process that was killed leaves it
+            shutil.rmtree(unfinished, ignore_errors=True)
 
     def all(self) -> Sequence[str]:
         if not self._folder.is_dir():
@@ -87,6 +86,7 @@ class SnapshotFiles:
         connection: Connection,
         entity: str,
         exported: tuple[int, str],
+        snapshot_id: str,
         *,
         keyed: bool,
         key_of: Callable[[SourceTable], Sequence[str]],
@@ -95,7 +95,6 @@ class SnapshotFiles:
     ) -> tuple[Snapshot, SourceTable]:
         """``exported``: the LSN and the name of the server's snapshot. The connection is used by nobody else."""
         lsn, name = exported
-        snapshot_id = uuid.uuid4().hex[:12]
         aside = self._folder / f".{snapshot_id}"
         aside.mkdir(parents=True)
         try:
@@ -159,17 +158,14 @@ class _Copying:
         ).tail()
         selected = ", ".join(quoted(c.name) for c in self._columns) or "NULL"
         self._connection.execute(
-            f"DECLARE mvserver_rows NO SCROLL CURSOR FOR SELECT {selected} FROM {self._table.qualified}"
+            f"DECLARE mvserver_rows NO SCROLL CURSOR FOR SELECT {selected} FROM {self._table.rows_of}"
         )
-        fetch = f"FETCH {COPY_ROWS} FROM mvserver_rows".encode()
-        pg, width = self._connection.pgconn, len(self._columns)
+        fetch, width = f"FETCH {COPY_ROWS} FROM mvserver_rows", len(self._columns)
         while True:
             if stopped():
                 raise SqlError(sqlstates.QUERY_CANCELED, "the query is being stopped")
-            result = pg.exec_(fetch)
-            if result.status != pq.ExecStatus.TUPLES_OK:
-                raise psycopg.errors.error_from_result(result, encoding="utf-8")
-            if result.ntuples == 0:
+            result = self._connection.execute(fetch, prepare=False).pgresult
+            if result is None or result.ntuples == 0:
                 break
             for at in range(result.ntuples):
                 self._add([result.get_value(at, column) for column in range(width)], tail, time_us)
@@ -182,7 +178,7 @@ class _Copying:
         value = row if self._keyed else enveloped(b"r", None, row, tail)
         if len(value) > self._most:
             value = oversize.mark(value[: oversize.KEPT_BYTES], len(value), self._most)
-        self._open.add(key, value, f"{self._lsn}:snapshot:{self._number}", time_us, self._lsn, None)
+        self._open.add([key], [value], [f"{self._lsn}:snapshot:{self._number}"], time_us, self._lsn, None)
         self._number += 1
         if len(self._open) >= CHUNK_RECORDS or self._open.size >= CHUNK_BYTES:
             self._seal()

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psycopg
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -30,11 +27,11 @@ from spark_sinks.postgresql import positions as at
 from spark_sinks.postgresql import slots, timelines
 from spark_sinks.postgresql.capture import Capture
 from spark_sinks.postgresql.changes import ChangeRecords, KnownTable, known_now
-from spark_sinks.postgresql.connections import Connection, connect, reported
+from spark_sinks.postgresql.connections import Connection, connect, reported, stopping
+from spark_sinks.postgresql.frames import PLACE, Frames
 from spark_sinks.postgresql.health import TableHealth, behind_slot, left_behind
 from spark_sinks.postgresql.held_slot import HeldSlot
 from spark_sinks.postgresql.limits import (
-    FRAME_MEMORY_BYTES,
     PIN_S,
     POSTGRES_TIMEOUT_S,
     SLOT_LAG_WARNING_BYTES,
@@ -45,19 +42,13 @@ from spark_sinks.postgresql.options import PostgresOptions
 from spark_sinks.postgresql.positions import Origin, PostgresPositions
 from spark_sinks.postgresql.replication import ReplicationStream
 from spark_sinks.postgresql.snapshot import SnapshotFiles, position_in
-from spark_sinks.postgresql.spool import RECORDS, Spool
+from spark_sinks.postgresql.spool import Spool
 from spark_sinks.postgresql.tables import SourceTable, check_identity, check_key, find_table, no_entity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _log = logging.getLogger(__name__)
-_PLACE = "place"  # of a record among those of its frame
-_SCHEMA = (  # of a frame without records, of which Arrow does not tell it
-    "key binary, value binary, position string, record_time timestamp, "
-    f"metadata struct<lsn:string,transaction:bigint,timestamp:bigint>, {_PLACE} bigint"
-)
-_FRAMES_KEPT = 16  # in files: those that a batch and the rounds beside it may still read
 _PAUSE_S = 0.1
 
 
@@ -87,11 +78,10 @@ class PostgresReader:
         self._timeout_s = timeout_s
         self._record_bytes_max = record_bytes_max
         self.slot = slots.PREFIX + work.name.replace("-", "_").lower()[:46]
-        self._held_slot = HeldSlot(store, self.slot, work, timeout_s=timeout_s)
         self._opening = threading.RLock()  # one thread makes the slot and the spool, or takes them away
         self._lock = threading.RLock()
         self._given_up = threading.Event()
-        self._busy: list[Connection] = []  # on which a long command may run
+        self._held_slot = HeldSlot(store, self.slot, work, timeout_s=timeout_s, given_up=self._given_up)
         self._admin: Connection | None = None
         self._admin_lock = threading.Lock()
         self._spool: Spool | None = None
@@ -107,7 +97,7 @@ class PostgresReader:
         self._pins: dict[str, tuple[int, float]] = {}  # starts of queries that are being made: LSN, until when
         self._snapshots = SnapshotFiles(work / "snapshots")
         self._unclaimed: set[str] = set()  # snapshots that no position is in yet
-        self._frames = 0
+        self._frames = Frames(work / "frames")
         self._batch_end: Position = {}
         self._warned_at = 0.0
         self.positions = PostgresPositions(self._count, self._limited)
@@ -160,14 +150,22 @@ class PostgresReader:
             )  # fmt: skip
 
     def _connect(self) -> Connection:
-        return connect(self._store, self._options, timeout_s=self._timeout_s, statement_timeout_s=self._timeout_s)
+        return connect(
+            self._store,
+            self._options,
+            timeout_s=self._timeout_s,
+            statement_timeout_s=self._timeout_s,
+            given_up=self._given_up.is_set,
+        )
 
-    def _stream(self) -> ReplicationStream:
-        return ReplicationStream(self._store, self._options, timeout_s=self._timeout_s)
+    def _stream(self, given_up: Callable[[], bool] | None = None) -> ReplicationStream:
+        return ReplicationStream(
+            self._store, self._options, timeout_s=self._timeout_s, given_up=given_up or self._given_up.is_set
+        )
 
-    def _continued(self) -> ReplicationStream:
+    def _continued(self, given_up: Callable[[], bool]) -> ReplicationStream:
         """For the capture, each time that it connects: what is sent next follows what the spool has."""
-        stream = self._stream()
+        stream = self._stream(given_up)
         try:
             self._check_continues(stream, slots.look(self._store, stream.connection, self.slot))
         except BaseException:
@@ -179,7 +177,7 @@ class PostgresReader:
         with self._lock:
             spool, origin, table = self._spool, self._origin, self._source
         if spool is None or origin is None or table is None:
-            raise _stopping()
+            raise stopping()
         if state.system == origin.system and state.timeline != origin.timeline:
             with reported(self._store):
                 former = timelines.former(stream.connection, state.timeline)
@@ -219,29 +217,6 @@ class PostgresReader:
                 stream.close()
         return known
 
-    @contextmanager
-    def _interruptible(self, connection: Connection, timeout_s: float | None) -> Iterator[None]:
-        """A command in it is cancelled after the time, and where the reader is given up."""
-        timer = None if timeout_s is None else threading.Timer(timeout_s, _cancel, [connection])
-        with self._lock:
-            self._busy.append(connection)
-        if timer is not None:
-            timer.daemon = True
-            timer.start()
-        try:
-            if self._given_up.is_set():
-                raise _stopping()
-            yield
-        except SqlError:
-            if self._given_up.is_set():
-                raise _stopping() from None
-            raise
-        finally:
-            if timer is not None:
-                timer.cancel()
-            with self._lock:
-                self._busy.remove(connection)
-
     # --- opening ----------------------------------------------------------------------------------------------------
     @contextmanager
     def _turn_to_open(self, within_s: float) -> Iterator[None]:
@@ -271,8 +246,9 @@ class PostgresReader:
                 if self._spool is not None and not self._is_stale:
                     return self._spool, False
             if self._given_up.is_set():
-                raise _stopping()
-            self._let_go()
+                raise stopping()
+            if self._is_stale:
+                self._end_reading()
             return self._open(create_within_s)
 
     def _open(self, create_within_s: float | None) -> tuple[Spool, bool]:
@@ -300,16 +276,21 @@ class PostgresReader:
             self._table = known = self._known(table)
             self._origin = Origin(state.system, table.oid, known.shape if self._keyed else 0, state.timeline)
             self._spool = Spool(self._work / "spool", start)
-            records = ChangeRecords(known, self._spool, keyed=self._keyed, record_bytes_max=self._record_bytes_max)
+            records = ChangeRecords(
+                known,
+                self._spool,
+                keyed=self._keyed,
+                record_bytes_max=self._record_bytes_max,
+                numbers=self._numbers_now,
+            )
             self._capture = Capture(self._continued, self.slot, self._spool, records, lambda: self._read)
+            self._capture.ask(self._wanted)
             return self._spool, made
 
     def _made_slot(self, connection: Connection, table: SourceTable, within_s: float) -> int:
         stream = self._stream()
         try:
-            return self._held_slot.make(
-                connection, stream, table, lambda waiting: self._interruptible(waiting, within_s)
-            )
+            return self._held_slot.make(connection, stream, table, within_s)
         finally:
             stream.close()
 
@@ -325,13 +306,27 @@ class PostgresReader:
         if kept["oid"] != table.oid:
             return replace(now, shape=int(kept["shape"]) + 1)
         types = {name: int(oid) for name, oid in kept["types"].items()}
-        return replace(now, key=tuple(kept["key"]), types=types, shape=int(kept["shape"]))
+        numbers = {name: int(number) for name, number in kept.get("numbers", now.numbers).items()}
+        return replace(now, key=tuple(kept["key"]), types=types, numbers=numbers, shape=int(kept["shape"]))
+
+    def _numbers_now(self) -> Mapping[str, int]:
+        """Of the table's columns; none of a table that is gone or is another one, which is noticed elsewhere."""
+        _, table = self._ask()
+        if table is None or self._origin is None or table.oid != self._origin.table:
+            return {}
+        return known_now(self._options.database, table).numbers
 
     def _keep(self, known: KnownTable) -> None:
         self._work.mkdir(parents=True, exist_ok=True)
         path = self._work / "table.json"
         aside = path.with_suffix(".new")
-        kept = {"oid": known.oid, "key": known.key, "types": dict(known.types), "shape": known.shape}
+        kept = {
+            "oid": known.oid,
+            "key": known.key,
+            "types": dict(known.types),
+            "numbers": dict(known.numbers),
+            "shape": known.shape,
+        }
         aside.write_text(json.dumps(kept), "utf-8")
         aside.replace(path)
 
@@ -355,12 +350,12 @@ class PostgresReader:
         return spool.limited(start, min(end, spool.end), records)
 
     def _want(self, lsn: int) -> None:
+        self._wanted = max(self._wanted, lsn)
         spool, capture = self._spool, self._capture
         if spool is None or capture is None:
             return
-        self._wanted = max(self._wanted, lsn)
         if spool.end < lsn:
-            capture.ask()
+            capture.ask(lsn)
         else:
             spool.wake()
 
@@ -399,11 +394,14 @@ class PostgresReader:
         spool, made = self._opened_or_made(START_TIMEOUT_S)
         if made:
             return self._pinned(spool, spool.start)
-        state, _ = self._ask()
+        state, table = self._ask()
         self._want(state.flushed)
         # Not at the end of the log itself, which may lie within a commit: the server would leave that one out.
         self._await(spool, state.flushed, time.monotonic() + START_TIMEOUT_S)
-        return self._pinned(spool, spool.end)
+        lsn = spool.end
+        if table is not None and self._origin is not None and table.oid == self._origin.table:
+            self._learn(table, lsn)
+        return self._pinned(spool, lsn)
 
     def _pinned(self, spool: Spool, lsn: int) -> Position:
         """For a query that is being made."""
@@ -452,45 +450,71 @@ class PostgresReader:
             start = self._held_slot.start(state, table)
             is_lost = isinstance(start, SqlError) or start > spool.end or state.system != origin.system
             if is_lost or table.oid != origin.table:
-                self._let_go()
-                connection = self._connect()
-                try:
-                    self._held_slot.drop(connection)
-                finally:
-                    connection.close()
+                self._end_reading()
+                self._drop_slot()
 
     def _taken(self) -> Position:
+        snapshot_id = uuid.uuid4().hex[:12]
+        with self._lock:
+            self._unclaimed.add(snapshot_id)  # before it is there: what nobody needs is removed
+        try:
+            return self._copied(snapshot_id)
+        except BaseException:
+            with self._lock:
+                self._unclaimed.discard(snapshot_id)
+            raise
+
+    def _copied(self, snapshot_id: str) -> Position:
         stream, copy = self._stream(), None
         name = f"{self.slot[:50]}_{uuid.uuid4().hex[:8]}"
         try:
-            with self._interruptible(stream.connection, SLOT_TIMEOUT_S):
+            with stream.connection.answering_within(SLOT_TIMEOUT_S):
                 exported = slots.create_slot(self._store, stream.connection, name, temporary=True, export=True)
-            copy = connect(self._store, self._options, timeout_s=self._timeout_s, statement_timeout_s=0)
-            with self._interruptible(copy, None):
-                made, table = self._snapshots.write(
-                    self._store,
-                    copy,
-                    self._entity,
-                    exported,
-                    keyed=self._keyed,
-                    key_of=lambda found: found.key,
-                    record_bytes_max=self._record_bytes_max,
-                    stopped=self._given_up.is_set,
-                )
+            copy = connect(
+                self._store,
+                self._options,
+                timeout_s=self._timeout_s,
+                statement_timeout_s=0,
+                given_up=self._given_up.is_set,
+            )
+            made, table = self._snapshots.write(
+                self._store,
+                copy,
+                self._entity,
+                exported,
+                snapshot_id,
+                keyed=self._keyed,
+                key_of=lambda found: found.key,
+                record_bytes_max=self._record_bytes_max,
+                stopped=self._given_up.is_set,
+            )
         finally:
             if copy is not None:
                 copy.close()
             stream.close()
         with self._lock:
-            if self._origin is None or self._table is None or self._capture is None:
-                raise _stopping()
+            if self._origin is None:
+                raise stopping()
             self._check_origin(replace(self._origin, table=table.oid).at(made.lsn))
-            self._table = self._table.followed_by(known_now(self._options.database, table))
-            self._keep(self._table)
-            self._capture.know(self._table)
-            self._origin = replace(self._origin, shape=self._table.shape if self._keyed else 0)
-            self._unclaimed.add(made.id)
+        self._learn(table, made.lsn)
+        with self._lock:
+            if not made.rows:
+                self._unclaimed.discard(snapshot_id)  # no position is in it
             return position_in(made, self._origin.at(made.lsn))
+
+    def _learn(self, table: SourceTable, lsn: int) -> None:
+        """A view begins at that LSN, with the table as it is there."""
+        with self._lock:
+            capture, before = self._capture, self._table
+            if self._origin is None or before is None or capture is None:
+                raise stopping()
+            known = self._table = before.followed_by(known_now(self._options.database, table))
+            self._keep(known)
+            self._origin = replace(self._origin, shape=known.shape if self._keyed else 0)
+        if self._keyed and known.shape != before.shape:
+            capture.begin_again(known, lsn)
+        else:
+            capture.know(known)
 
     def release(self, positions: Callable[[], Sequence[Position]]) -> None:
         """All that is before the least of them is durable."""
@@ -516,6 +540,15 @@ class PostgresReader:
     def forget(self) -> None:
         """The slot and the publication go. Where the server does not answer they stay, and its log with them."""
         self.close()
+        try:
+            self._drop_slot()
+        except SqlError:
+            _log.warning(
+                "replication slot %s of store %s may still be there, with its publication", self.slot, self._store
+            )
+            raise
+
+    def _drop_slot(self) -> None:
         connection = self._connect()
         try:
             self._held_slot.drop(connection)
@@ -593,14 +626,14 @@ class PostgresReader:
                 raise barrier.error.with_traceback(None)
             found += spool.table(at.lsn(start), at.lsn(end))
             self._check_open(spool)
-        return self._frame(spark, found)
+        return self._frames.frame(spark, found)
 
     def _await(self, spool: Spool, lsn: int, deadline: float = float("inf")) -> None:
         """After a restart what was read before comes again. 08006 behind the deadline."""
         while spool.end < lsn:
             seen, problem = spool.version, self._problem()
             if self._given_up.is_set():
-                raise _stopping()
+                raise stopping()
             self._check_open(spool)
             if problem is not None:
                 raise problem.with_traceback(None)
@@ -612,31 +645,6 @@ class PostgresReader:
                 )
             spool.wait(seen, 1.0)
 
-    def _frame(self, spark: SparkSession, found: Sequence[pa.RecordBatch]) -> DataFrame:
-        """In the order of the records. What is large goes by way of files, and never as a whole through memory."""
-        if not any(batch.num_rows for batch in found):
-            return spark.createDataFrame([], _SCHEMA)
-        if sum(batch.nbytes for batch in found) <= FRAME_MEMORY_BYTES:
-            table = pa.Table.from_batches(found, RECORDS)
-            return spark.createDataFrame(table.append_column(_PLACE, pa.array(range(len(table)), pa.int64())))
-        with self._lock:
-            self._frames += 1
-            number = self._frames
-        folder = self._work / "frames"
-        mine = folder / f"{number:012d}"
-        mine.mkdir(parents=True)
-        for old in sorted(folder.iterdir())[:-_FRAMES_KEPT]:
-            shutil.rmtree(old, ignore_errors=True)
-        place = 0
-        for batch_number, batch in enumerate(found):
-            table = pa.Table.from_batches([batch], RECORDS)
-            places = pa.array(range(place, place + len(table)), pa.int64())
-            pq.write_table(
-                table.append_column(_PLACE, places), mine / f"{batch_number:08d}.parquet", compression="zstd"
-            )
-            place += len(table)
-        return spark.read.parquet(str(mine))
-
     def stream(
         self, spark: SparkSession, start: Position, *, records_per_trigger: int
     ) -> AbstractContextManager[DataFrame]:
@@ -647,21 +655,26 @@ class PostgresReader:
 
     @property
     def record_order(self) -> RecordOrder:
-        return RecordOrder("'0'", _PLACE)
+        return RecordOrder("'0'", PLACE)
 
     def rejected_positions(self, records: Sequence[tuple[str, bytes | None]]) -> Sequence[str]:
         return [position for position, _ in records]
 
     def give_up(self) -> None:
+        """Whoever waits for the server ends soon."""
         self._given_up.set()
         with self._lock:
-            busy, spool = list(self._busy), self._spool
-        for connection in busy:
-            _cancel(connection)
+            spool = self._spool
         if spool is not None:
             spool.wake()
 
-    def _let_go(self) -> None:
+    def close(self) -> None:
+        """It may be opened again."""
+        self._given_up.set()
+        self._end_reading()
+        self._given_up.clear()
+
+    def _end_reading(self) -> None:
         """Of what is received, and of who receives it: the slot has it all."""
         with self._lock:
             capture, spool = self._capture, self._spool
@@ -672,22 +685,8 @@ class PostgresReader:
             capture.stop()
         if spool is not None:
             spool.close()
-
-    def close(self) -> None:
-        self._given_up.set()
-        self._let_go()
         with self._admin_lock:
             if self._admin is not None:
                 self._admin.close()
                 self._admin = None
-        shutil.rmtree(self._work / "frames", ignore_errors=True)
-        self._given_up.clear()
-
-
-def _cancel(connection: Connection) -> None:
-    with suppress(psycopg.Error, OSError):
-        connection.cancel_safe(timeout=2.0)
-
-
-def _stopping() -> SqlError:
-    return SqlError(sqlstates.QUERY_CANCELED, "the query is being stopped")
+        self._frames.remove()

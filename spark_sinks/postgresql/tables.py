@@ -20,6 +20,7 @@ class SourceColumn:
     """``type`` is as format_type spells it. A generated column has no place in the stream of changes."""
 
     name: str
+    number: int  # of no other column that the table has ever had
     type: str
     type_oid: int
     base_type_oid: int  # of a domain, what it is made of
@@ -39,7 +40,6 @@ class SourceTable:
     name: str
     kind: str
     rows: int  # an estimate; -1 where there is none
-    bytes: int
     identity: str
     key: tuple[str, ...]
     columns: tuple[SourceColumn, ...]
@@ -55,6 +55,12 @@ class SourceTable:
     @property
     def qualified(self) -> str:
         return f"{quoted(self.schema)}.{quoted(self.name)}"
+
+    @property
+    def rows_of(self) -> str:
+        """As FROM and a publication name it. Tables that inherit from it have rows of their own; partitions are what a
+        partitioned table has."""
+        return self.qualified if self.kind == "p" else f"ONLY {self.qualified}"
 
 
 def quoted(name: str) -> str:
@@ -93,7 +99,7 @@ def list_tables(connection: Connection) -> Sequence[tuple[str, str, int]]:
 def find_table(connection: Connection, entity: str) -> SourceTable | None:
     schema, name = split_name(entity)
     found = connection.execute(
-        "SELECT c.oid::bigint, c.relkind, c.reltuples::bigint, pg_total_relation_size(c.oid), "
+        "SELECT c.oid::bigint, c.relkind, c.reltuples::bigint, "
         "CASE c.relkind WHEN 'r' THEN c.relreplident ELSE "
         "  (SELECT CASE WHEN count(*) = 0 THEN c.relreplident WHEN bool_or(l.relreplident = 'n') THEN 'n' "
         "   WHEN count(DISTINCT l.relreplident) > 1 THEN 'm' ELSE min(l.relreplident::text)::\"char\" END "
@@ -104,9 +110,9 @@ def find_table(connection: Connection, entity: str) -> SourceTable | None:
     ).fetchone()
     if found is None:
         return None
-    oid, kind, rows, size, identity = found
+    oid, kind, rows, identity = found
     columns = connection.execute(
-        "SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid::bigint, "
+        "SELECT a.attname, a.attnum::bigint, format_type(a.atttypid, a.atttypmod), a.atttypid::bigint, "
         "  (WITH RECURSIVE base(id) AS (SELECT a.atttypid UNION SELECT t.typbasetype FROM pg_type t JOIN base b "
         "   ON t.oid = b.id WHERE t.typtype = 'd') SELECT t.oid::bigint FROM base b JOIN pg_type t ON t.oid = b.id "
         "   WHERE t.typtype <> 'd'), "
@@ -122,11 +128,17 @@ def find_table(connection: Connection, entity: str) -> SourceTable | None:
         (oid, str(identity)),
     ).fetchall()
     return SourceTable(
-        int(oid), schema, name, str(kind), int(rows), int(size), str(identity),
+        int(oid), schema, name, str(kind), int(rows), str(identity),
         tuple(str(row[0]) for row in keyed),
-        tuple(SourceColumn(str(n), str(t), int(o), int(b), int(m), bool(nn), bool(g), bool(large))
-              for n, t, o, b, m, nn, g, large in columns),
+        tuple(SourceColumn(str(n), int(at), str(t), int(o), int(b), int(m), bool(nn), bool(g), bool(large))
+              for n, at, t, o, b, m, nn, g, large in columns),
     )  # fmt: skip
+
+
+def bytes_of(connection: Connection, table: SourceTable) -> int:
+    """Apart from the rest, since it waits for whoever has locked the table."""
+    row = connection.execute("SELECT pg_total_relation_size(%s::oid)", (table.oid,)).fetchone()
+    return 0 if row is None or row[0] is None else int(row[0])
 
 
 def check_identity(store: str, table: SourceTable) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
-from spark_sinks.postgresql import source
+from spark_sinks.postgresql import frames
 from spark_sinks.postgresql.client import PostgresClient
 from spark_sinks.postgresql.source import PostgresReader
 from spark_sinks.postgresql.spool import RECORDS
@@ -599,7 +599,7 @@ def test_a_large_transaction_lies_in_files(
             read.append(len(list(Path(folder).iterdir())))
             return pa.parquet.read_table(folder)
 
-    monkeypatch.setattr(source, "FRAME_MEMORY_BYTES", 1_000_000)
+    monkeypatch.setattr(frames, "FRAME_MEMORY_BYTES", 1_000_000)
     deadline = time.monotonic() + WITHIN_S
     while (end := run.reader.next_batch(run.position, 100)) == run.position:
         assert time.monotonic() < deadline

@@ -93,3 +93,69 @@ def test_a_barrier_is_for_those_who_stand_before_it(spool: Spool) -> None:
     spool.stop_before(Barrier(155, 160, why))
     assert spool.barrier(100) == Barrier(155, 160, why)
     assert spool.barrier(160) is None
+
+
+def test_what_was_received_behind_a_place_comes_again(spool: Spool) -> None:
+    why = SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, "the key was changed")
+    spool.stop_before(Barrier(145, 150, why))
+    spool.stop_before(Barrier(155, 160, why))
+    spool.rewind(150)
+    assert (spool.end, spool.barrier(149), spool.barrier(150)) == (150, Barrier(145, 150, why), None)
+    spool.rewind(115)
+    assert (spool.end, spool.barrier(100)) == (115, None)
+    assert values(spool, 100, 115) == [b"a", b"b"]
+    transaction(spool, 120, b"C")
+    assert values(spool, 100, 120) == [b"a", b"b", b"C"]
+    spool.rewind(90)  # before all that is here
+    assert (spool.end, values(spool, 100, 100)) == (100, [])
+
+
+def test_transactions_that_are_not_read_for_one_reason_are_one_barrier(spool: Spool) -> None:
+    why = SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, "the key was changed")
+    spool.stop_before(Barrier(145, 150, why))
+    spool.stop_before(Barrier(155, 160, why))
+    assert spool.barrier(100) == spool.barrier(159) == Barrier(145, 160, why)
+    transaction(spool, 170, b"g")
+    spool.stop_before(Barrier(175, 180, why))
+    assert spool.barrier(160) == Barrier(175, 180, why)
+
+
+def test_a_chunk_that_cannot_be_written_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spooling, "CHUNK_RECORDS", 3)
+    made = Spool(tmp_path / "spool", 100, memory_bytes=0)
+    transaction(made, 110, b"a", b"b")
+
+    class Full:
+        def __init__(self, *_: object) -> None: ...
+
+        def __enter__(self) -> Full:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def write_batch(self, batch: object) -> None:
+            raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(spooling.pa.ipc, "new_file", Full)
+        with pytest.raises(OSError, match="No space left"):
+            made.add(None, b"c", "x", 0, "x", 8)
+    made.roll_back()
+    assert list((tmp_path / "spool").iterdir()) == []
+    transaction(made, 120, b"c", b"d")
+    assert values(made, 100, 120) == [b"a", b"b", b"c", b"d"]
+
+
+def test_bytes_are_those_of_whole_transactions(spool: Spool) -> None:
+    whole = spool.bytes_behind(100)
+    assert 0 <= spool.bytes_behind(120) < whole <= spool.bytes
+    spool.add(None, b"x" * 10_000, "x", 0, "x", 8)
+    assert spool.bytes_behind(100) <= whole + 100
+    assert spool.bytes >= 10_000
+    spool.roll_back()
+    spool.release(140)
+    assert (spool.bytes_behind(140), spool.bytes < 10_000) == (0, True)
+    for end in range(150, 400, 10):
+        transaction(spool, end, b"y")
+        spool.release(end)
+    assert spool.bytes < 1_000

@@ -18,6 +18,7 @@ from tests.services.postgres import LogicalPostgres
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 WITHIN_S = 240.0  # a bound for a machine that many share
+SOON_S = 40.0  # the same, for what takes a second or two and would hang for good
 
 
 def store(source: LogicalPostgres) -> str:
@@ -102,6 +103,33 @@ def test_views_over_a_table(server: LiveServer, source: psycopg.Connection[Any])
     wait_rows(server, "SELECT op, n FROM ops", [("r", 300), ("u", 46), ("d", 31), ("c", 1)])
     assert "nothing" not in str(server.query("DESCRIBE STORE pg"))
     end_accounts(server, source)
+
+
+def test_a_database_that_answers_nothing_holds_up_nobody_else(
+    server: LiveServer, source: psycopg.Connection[Any], own_postgres: LogicalPostgres
+) -> None:
+    with own_postgres.connect() as theirs:
+        theirs.execute("CREATE TABLE silent (id int PRIMARY KEY); INSERT INTO silent VALUES (1)")
+    source.execute("CREATE TABLE beside (id int PRIMARY KEY); INSERT INTO beside VALUES (1)")
+    server.run(
+        store(own_postgres).replace("CREATE STORE pg", "CREATE STORE frozen"),
+        "CREATE CHANGELOG silent WITH ('store' = frozen)",
+        "CREATE MATERIALIZED VIEW silent_rows AS SELECT id FROM silent",
+        "CREATE CHANGELOG beside WITH ('store' = pg)",
+    )
+    wait_rows(server, "SELECT id FROM silent_rows", [(1,)])
+    with own_postgres.frozen():
+        drop = threading.Thread(target=server.run, args=("DROP MATERIALIZED VIEW silent_rows",))
+        began = time.monotonic()
+        drop.start()
+        server.run(
+            "CREATE MATERIALIZED VIEW beside_rows AS SELECT id FROM beside", "DROP MATERIALIZED VIEW beside_rows"
+        )
+        assert time.monotonic() - began < SOON_S
+        drop.join(SOON_S)
+        assert not drop.is_alive()
+    server.run("DROP CHANGELOG silent", "DROP STORE frozen", "DROP CHANGELOG beside")
+    source.execute("DROP TABLE beside")
 
 
 @pytest.mark.night

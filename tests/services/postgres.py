@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,9 +107,34 @@ class LogicalPostgres:
     def connect(self) -> psycopg.Connection[Any]:
         return psycopg.connect(self.dsn, autocommit=True)
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It takes connections, and answers nothing."""
+        postmaster = int((self._data / "postmaster.pid").read_text().split()[0])
+        stopped = [postmaster]
+        os.kill(postmaster, signal.SIGSTOP)  # first: it begins no other process from here on
+        try:
+            for process in _children(postmaster):
+                os.kill(process, signal.SIGSTOP)
+                stopped.append(process)
+            yield
+        finally:
+            for process in stopped:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)
 
-@pytest.fixture(scope="session")
-def logical_postgres() -> Iterator[LogicalPostgres]:
+
+def _children(parent: int) -> list[int]:
+    found = []
+    for process in Path("/proc").iterdir():
+        with suppress(OSError):  # it has just ended
+            if process.name.isdigit() and int((process / "stat").read_text().rpartition(")")[2].split()[1]) == parent:
+                found.append(int(process.name))
+    return found
+
+
+@contextmanager
+def _logical_postgres() -> Iterator[LogicalPostgres]:
     folder = Path(tempfile.mkdtemp(prefix="mvserver-logical-"))
     folder.chmod(0o755)
     server = LogicalPostgres(folder)
@@ -115,3 +143,16 @@ def logical_postgres() -> Iterator[LogicalPostgres]:
     finally:
         server.stop("immediate")
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def logical_postgres() -> Iterator[LogicalPostgres]:
+    with _logical_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def own_postgres() -> Iterator[LogicalPostgres]:
+    """One that a module may freeze."""
+    with _logical_postgres() as server:
+        yield server

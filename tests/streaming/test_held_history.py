@@ -16,6 +16,7 @@ from catalog.model import Query
 from mvserver.compiler.plans import ErrorHandling
 from mvserver.errors import SqlError
 from mvserver.streaming.pipeline.evaluated_batch import Share
+from mvserver.streaming.pipeline.held_history import EndedReaders
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
@@ -41,6 +42,9 @@ def wait_until(done: Callable[[], bool]) -> None:
     while not done():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+WITHIN_S = 30.0
 
 
 def subscriber(name: str) -> Subscriber:
@@ -280,3 +284,73 @@ def test_what_was_left_in_a_store_that_is_gone_is_not_noted_for_ever(writer: Wri
     wait_until(lambda: store.histories() == [])
     assert store.forgotten == []
     histories.stop()
+
+
+# --- readers that have ended ------------------------------------------------------------------------------------------
+class Keeps:
+    """A source that answers when it is let."""
+
+    def __init__(self) -> None:
+        self.held = self
+        self.answers = threading.Event()
+        self.forgotten = False
+
+    def forget(self) -> None:
+        assert self.answers.wait(WITHIN_S)
+        self.forgotten = True
+
+
+def test_a_source_that_does_not_answer_holds_up_nobody(writer: Writer, tmp_path: Path) -> None:
+    ended, silent, other = EndedReaders(writer, unexpected), Keeps(), Keeps()
+    other.answers.set()
+    (tmp_path / "silent").mkdir()
+    ended.end("silent", silent, tmp_path / "silent")  # type: ignore[arg-type]
+    began = time.monotonic()
+    ended.wait_own(0.1)
+    assert ended.is_ending("silent")
+    thread = threading.Thread(target=lambda: (ended.end("other", other, tmp_path), ended.wait_own(WITHIN_S)))  # type: ignore[arg-type, func-returns-value]
+    thread.start()
+    thread.join(WITHIN_S)
+    assert other.forgotten
+    assert time.monotonic() - began < WITHIN_S
+    silent.answers.set()
+    ended.wait_ended("silent")
+    assert silent.forgotten
+    assert not (tmp_path / "silent").exists()
+    assert not ended.is_ending("silent")
+
+
+def test_the_files_of_a_reader_go_behind_what_its_source_keeps(writer: Writer, tmp_path: Path) -> None:
+    ended, source = EndedReaders(writer, unexpected), Keeps()
+    (tmp_path / "work").mkdir()
+    ended.end("reader", source, tmp_path / "work")  # type: ignore[arg-type]
+    assert (tmp_path / "work").exists()
+    source.answers.set()
+    ended.wait_all(WITHIN_S)
+    assert not (tmp_path / "work").exists()
+    ended.end("plain", SimpleNamespace(held=None), tmp_path / "work")  # type: ignore[arg-type]
+    assert not ended.is_ending("plain")
+
+
+def test_a_source_that_has_not_let_go_is_left_to_others(writer: Writer, tmp_path: Path) -> None:
+    class Refuses(Keeps):
+        def forget(self) -> None:
+            raise SqlError("08006", "no answer")
+
+    store = Store(writer, tmp_path)
+    histories = HeldHistories(cast(Any, store), retry_s=0.01)
+    ended = EndedReaders(writer, histories.left)
+    for reader_id in ("a", "b"):
+        histories.hold(reader_id, cast(Any, store.known["s"]), "t", store.reader())
+    gone = Keeps()
+    gone.answers.set()
+    ended.end("a", cast(Any, Refuses()), tmp_path / "a")
+    ended.end("b", cast(Any, gone), tmp_path / "b")
+    ended.wait_all(WITHIN_S)
+    wait_until(lambda: store.histories() == [])
+    assert store.forgotten == ["t/a"]
+    histories.stop()
+
+
+def unexpected(reader_id: str) -> None:
+    raise AssertionError(reader_id)

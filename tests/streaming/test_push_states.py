@@ -17,6 +17,7 @@ from mvserver.compiler.compile import compile_select
 from mvserver.compiler.plans import ContinuousPlan, ErrorHandling
 from mvserver.errors import SqlError
 from mvserver.sql.dialect import parse_select
+from mvserver.streaming.pipeline.held_history import EndedReaders
 from mvserver.streaming.pipeline.pipeline import PipelineServices
 from mvserver.streaming.push.push_outbox import OutboxRows
 from mvserver.streaming.push.push_states import PushStates
@@ -110,7 +111,9 @@ class World:
         self.writer = writer
         self.pipelines: dict[str, Any] = {}
         self.sources = cast(Any, Sources(self.pipelines))
-        self.sweeping = OrphanCleanUp(services, self.sources, HeldHistories(services))
+        histories = HeldHistories(services)
+        ended = EndedReaders(writer, histories.left)
+        self.sweeping = OrphanCleanUp(services, self.sources, histories, ended)
         derived = DerivedSources(pipeline_services, self.pipelines, self.sources.of_scan)
         self.states = PushStates(threading.RLock(), services, self.sources, derived, self.sweeping)
 

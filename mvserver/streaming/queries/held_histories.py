@@ -59,9 +59,19 @@ class HeldHistories:
         """All that nobody reads now."""
         with self._lock:
             self._left = {row.reader_id: row for row in left}
-            if self._left and self._thread is None and not self._stopping.is_set():
-                self._thread = threading.Thread(target=self._loop, name="let-go-histories", daemon=True)
-                self._thread.start()
+            self._begin()
+
+    def _begin(self) -> None:
+        if self._left and self._thread is None and not self._stopping.is_set():
+            self._thread = threading.Thread(target=self._loop, name="let-go-histories", daemon=True)
+            self._thread.start()
+
+    def left(self, reader_id: str) -> None:
+        """Its source has not let go of it."""
+        rows = {row.reader_id: row for row in self._services.writer.ledger_histories() if row.reader_id == reader_id}
+        with self._lock:
+            self._left.update(rows)
+            self._begin()
 
     def stop(self) -> None:
         """What is left is seen to at the next start."""

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Mapping
 
 from catalog.model import Query
-from mvserver.streaming.pipeline.held_history import forget_history
+from mvserver.streaming.pipeline.held_history import EndedReaders
 from mvserver.streaming.queries.engine_services import EngineServices
 from mvserver.streaming.queries.held_histories import HeldHistories
 from mvserver.streaming.queries.outputs import view_id_of
@@ -26,10 +26,13 @@ from spark_sinks.duckdb.state.state import main_table
 class OrphanCleanUp:
     """All calls are made in the turn of a statement."""
 
-    def __init__(self, services: EngineServices, sources: SourcePipelines, histories: HeldHistories) -> None:
+    def __init__(
+        self, services: EngineServices, sources: SourcePipelines, histories: HeldHistories, ended: EndedReaders
+    ) -> None:
         self._services = services
         self._sources = sources
         self._histories = histories
+        self._ended = ended
 
     def drop(self, known: RunningQuery) -> None:
         """Ends a query and removes its state, its place in the ledger and what it alone has read through."""
@@ -37,8 +40,7 @@ class OrphanCleanUp:
             known.relay.stop()
         if known.sink is not None:
             known.sink.stop()
-            forget_history(known.query.id, known.sink.reader, self._services.writer)
-            shutil.rmtree(self._services.work_directory / known.query.id, ignore_errors=True)
+            self._ended.end(known.query.id, known.sink.reader, self._services.work_directory / known.query.id)
         writer, feeds = self._services.writer, known.feeds
         for feed in feeds:
             feed.pipeline.remove(feed.subscriber.query_id)

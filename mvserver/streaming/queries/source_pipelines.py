@@ -6,14 +6,13 @@ new start finds its position in the ledger. The pipelines over the logs of joins
 
 from __future__ import annotations
 
-import shutil
 import uuid
 from collections.abc import Sequence
 
 from catalog.model import Relation, Store
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.plans import ContinuousPlan, Projection, Scan
-from mvserver.streaming.pipeline.held_history import forget_history
+from mvserver.streaming.pipeline.held_history import EndedReaders
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.push.push import PushQueries
 from mvserver.streaming.queries.engine_services import EngineServices
@@ -35,12 +34,14 @@ class SourcePipelines:
         pipelines: dict[str, Pipeline],
         pushes: PushQueries,
         histories: HeldHistories,
+        ended: EndedReaders,
     ) -> None:
         self._services = services
         self._pipeline_services = pipeline_services
         self._pipelines = pipelines
         self._pushes = pushes
         self._histories = histories
+        self._ended = ended
 
     def all(self) -> Sequence[Pipeline]:
         return list(self._pipelines.values())
@@ -57,6 +58,7 @@ class SourcePipelines:
         if found is not None:
             return found, False
         self._pushes.wait_ended(pipeline_id)
+        self._ended.wait_ended(pipeline_id)
         work = self._services.work_directory / pipeline_id
         reader = self._services.stores.reader(store, stream, plan, work)
         self._histories.hold(pipeline_id, store, entity, reader)
@@ -95,8 +97,7 @@ class SourcePipelines:
         forgotten = not left and not writer.is_subscribed(pipeline.id)
         if forgotten:
             self._services.reached("before forget")
-            forget_history(pipeline.id, pipeline.reader, writer)
-            shutil.rmtree(self._services.work_directory / pipeline.id, ignore_errors=True)
+            self._ended.end(pipeline.id, pipeline.reader, self._services.work_directory / pipeline.id)
         with writer.transaction() as ledger:
             if forgotten:
                 ledger.drop_pipeline(pipeline.id)
@@ -105,4 +106,5 @@ class SourcePipelines:
 
     def is_in_use(self, pipeline_id: str) -> bool:
         """Also while it is being ended, by whoever will forget it."""
-        return pipeline_id in self._pipelines or self._pushes.is_ending(pipeline_id)
+        ending = self._pushes.is_ending(pipeline_id) or self._ended.is_ending(pipeline_id)
+        return ending or pipeline_id in self._pipelines

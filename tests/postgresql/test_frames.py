@@ -1,0 +1,50 @@
+"""Frames that are too large for memory lie in files, of which the last few are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from spark_sinks.postgresql import frames
+from spark_sinks.postgresql.frames import Frames
+from spark_sinks.postgresql.spool import RecordColumns
+
+
+class Files:
+    """In Spark's place: a frame is what lies in its files."""
+
+    @property
+    def read(self) -> Files:
+        return self
+
+    def parquet(self, folder: str) -> pa.Table:
+        return pa.parquet.read_table(folder)
+
+
+def batch(*values: bytes) -> pa.RecordBatch:
+    columns = RecordColumns()
+    for value in values:
+        columns.add([None], [value], ["x"], 0, "x", 7)
+    return columns.batch()
+
+
+def values(frame: Any) -> list[bytes]:
+    return list(frame.sort_by("place")["value"].to_pylist())
+
+
+def test_what_a_killed_process_has_left_is_in_nobodys_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "FRAME_MEMORY_BYTES", 0)
+    spark: Any = Files()
+    killed = Frames(tmp_path / "frames")
+    for number in range(20):
+        killed.frame(spark, [batch(b"old%d" % number)])
+    made = Frames(tmp_path / "frames")
+    for number in range(20):
+        frame = made.frame(spark, [batch(b"a%d" % number), batch(b"b%d" % number)])
+        assert values(frame) == [b"a%d" % number, b"b%d" % number]
+    assert len(list((tmp_path / "frames").iterdir())) == frames.FRAMES_KEPT
+    made.remove()
+    assert not (tmp_path / "frames").exists()
