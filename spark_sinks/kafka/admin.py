@@ -22,6 +22,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
+from mvserver.errors import SqlError
 from spark_sinks.kafka.errors import could_not_connect, electing, kafka_error, no_entity, reported
 from spark_sinks.kafka.limits import KAFKA_TIMEOUT_S, KAFKA_TOPIC_NAME_CHARACTERS_MAX
 from spark_sinks.kafka.options import KafkaOptions
@@ -29,6 +30,7 @@ from spark_sinks.kafka.options import KafkaOptions
 # The future of a request ends when the request does; this is for the case that it does not.
 _FUTURE_GRACE_S = 2.0
 _ELECTION_POLL_S = 0.01
+_METADATA_POLL_S = 0.02
 _EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
@@ -136,7 +138,10 @@ class Cluster:
     def create_topic(
         self, name: str, partitions: int, replicas: int, configs: Mapping[str, str], *, validate_only: bool = False
     ) -> None:
-        """-1 for partitions or replicas is the broker's default."""
+        """-1 for partitions or replicas is the broker's default. Waits until the brokers tell of the topic.
+
+        The controller answers before they have heard of it, and the next statement would not find it.
+        """
         topic = NewTopic(name, num_partitions=partitions, replication_factor=replicas, config=dict(configs))
         asked = self._admin().create_topics(
             [topic],
@@ -145,6 +150,18 @@ class Cluster:
             validate_only=validate_only,
         )
         self._request(name, asked[name])
+        if not validate_only:
+            self._await_topic(name)
+
+    def _await_topic(self, name: str) -> None:
+        deadline = time.monotonic() + self._timeout_s
+        while time.monotonic() < deadline:
+            try:
+                if self.topic_or_none(name) is not None:
+                    return
+            except SqlError:  # the topic was made: who may not describe it has not failed to make it
+                return
+            time.sleep(_METADATA_POLL_S)
 
     def delete_topic(self, name: str) -> None:
         asked = self._admin().delete_topics([name], request_timeout=self._timeout_s, operation_timeout=self._timeout_s)

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from mvserver.demo.kafka_broker import KafkaBroker
 from mvserver.errors import SqlError
 from spark_sinks.kafka.client import KafkaClient
 from spark_sinks.kafka.options import KafkaOptions
+from tests.services.kafka import create_topic
 
 pytestmark = pytest.mark.kafka
 MakeTopic = Callable[..., str]
@@ -138,8 +139,7 @@ def test_positions_while_leaders_are_being_chosen(client: KafkaClient, kafka_bro
     """A broker lists a new partition some milliseconds before it leads it, and answers "not leader" in between."""
     admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap, "log_level": 0})
     for turn in range(3):
-        topic = f"led.{turn}.{time.time_ns()}"
-        admin.create_topics([NewTopic(topic, 1, 1)], operation_timeout=10)[topic].result(20)
+        topic = create_topic(kafka_broker, f"led.{turn}.{time.time_ns()}")
         for partitions in (31, 61):
             growing = admin.create_partitions([NewPartitions(topic, partitions)], operation_timeout=10)[topic]
             late = patience()
