@@ -95,13 +95,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Relation:
-    """A stream, a changelog or a materialized view, whose ``store_id`` and ``entity`` are None."""
+    """A stream, a changelog, a table, or a materialized view, whose ``store_id`` and ``entity`` are None."""
 
     id: str
     oid: int
     schema_id: str
     name: str
-    kind: str  # "stream", "changelog", "materialized view"
+    kind: str  # "stream", "changelog", "table", "materialized view"
     columns: tuple[Column, ...]
     properties: tuple[tuple[str, str], ...]
     definition: str  # the statement's text
@@ -109,7 +109,7 @@ class Relation:
     created_at: float
     store_id: str | None = None
     entity: str | None = None
-    key_columns: tuple[str, ...] = ()  # of a changelog or an upsert view: what tells rows apart; () in append mode
+    key_columns: tuple[str, ...] = ()  # of a changelog, or a table or view in upsert mode: what tells rows apart
     row_type_oid: int = 0
     acl: Acl | None = None
 
@@ -148,7 +148,8 @@ class EnumType:
 class Query:
     """A continuous query. What it should be is here; what it is, the streaming room knows.
 
-    ``kind`` is ``materialized_view``, ``create_stream_as``, ``create_changelog_as`` or ``insert_into``.
+    ``kind`` is ``materialized_view``, ``create_stream_as``, ``create_changelog_as``, ``create_table_as`` or
+    ``insert_into``.
     ``search_path`` is (database, schema) at creation, by which names in ``select_text`` resolve.
     ``start_position`` is the resolved JSON position per partition at which the query attached; with
     ``definition_version`` it decides what a rebuild must read.

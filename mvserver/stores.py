@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,13 @@ from mvserver.errors import SqlError
 from mvserver.routing.properties import text_of
 from mvserver.sql.statements.base import Value
 from mvserver.streaming.spark.types import spark_schema
-from spark_sinks.base import KeptPosition, SourceReader, StoreClient, TransactionalSink
+from mvserver.table_shapes import table_shape
+from spark_sinks.base import KeptPosition, SourceReader, StoreClient, TableSink, TransactionalSink
 from spark_sinks.decode import format_of
 from spark_sinks.kinds import KINDS
-from spark_sinks.store_kind import Source, StoreKind, StoreSettings, Target
+from spark_sinks.store_kind import Source, StoreKind, StoreSettings, TableTarget, Target, require_extra
+from spark_sinks.table_options import TableOptions
+from spark_sinks.table_writes import RetriedTable
 
 
 class StoreRegistry:
@@ -47,7 +51,9 @@ class StoreRegistry:
         return found
 
     def check_properties(self, kind: str, properties: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
-        self.kind(kind).options(properties, self._settings)
+        known = self.kind(kind)
+        require_extra(known)
+        known.options(properties, self._settings)
         return tuple((key, text_of(value)) for key, value in properties.items() if key != "type")
 
     def client(self, store: Store) -> StoreClient:
@@ -55,6 +61,7 @@ class StoreRegistry:
             known = self._clients.get(store.id)
             if known is not None and known[0] == store.updated_at:
                 return known[1]
+        require_extra(self.kind(store.type))
         client = self.kind(store.type).client(store.name, self._options(store), self._settings)
         with self._lock:
             old = self._clients.get(store.id)
@@ -73,11 +80,17 @@ class StoreRegistry:
         schema = spark_schema(plan.scan.columns) if format_of(plan.scan.value_format).typed_by_spark else None
         is_changelog = stream.kind == CHANGELOG
         source = Source(store.name, self._options(store), stream.entity or "", work, schema, is_changelog)
-        return self.kind(store.type).reader(source, self._settings)
+        return self._reader(store, source)
 
     def held_reader(self, store: Store, entity: str, work: Path) -> SourceReader:
         source = Source(store.name, self._options(store), entity, work, None)
-        return self.kind(store.type).reader(source, self._settings)
+        return self._reader(store, source)
+
+    def _reader(self, store: Store, source: Source[Any]) -> SourceReader:
+        reader = self.kind(store.type).reader
+        if reader is None:
+            raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"nothing is read of a store of type {store.type}")
+        return reader(source, self._settings)
 
     def sink(
         self, store: Store, stream: Relation, query_id: str, kept: KeptPosition
@@ -91,6 +104,25 @@ class StoreRegistry:
             )
         target = Target(store.name, self._options(store), stream.entity or "", query_id, kept)
         return lambda: open_sink(target, self._settings)
+
+    def table_sink(self, store: Store, table: Relation, query_id: str) -> Callable[[Callable[[], bool]], TableSink]:
+        kind = self.kind(store.type)
+        require_extra(kind)
+        tables, properties = kind.tables, dict(table.properties)
+        if tables is None:
+            raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"a store of type {store.type} has no tables to write to")
+        options = TableOptions.of(properties)
+        target = TableTarget(
+            store.name,
+            self._options(store),
+            table.entity or "",
+            query_id,
+            table_shape(table.columns, table.key_columns),
+            options,
+            {key: value for key, value in properties.items() if key in tables.properties},
+        )
+        open_sink = partial(tables.sink, target, self._settings)
+        return lambda stopped: RetriedTable(open_sink, options, stopped)
 
     def close(self) -> None:
         with self._lock:

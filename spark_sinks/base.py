@@ -282,15 +282,21 @@ class KeptPosition(Protocol):
     def write(self, position: Position) -> None: ...
 
 
-class TransactionalSink(Protocol):
-    """A sink that keeps the source's position in the transaction of the records; or in a :class:`KeptPosition` behind
-    them, where its kind does not write exactly once."""
+class SinkProgress(Protocol):
+    """How far a query has written, which lives with the sink: in the transaction of what is written."""
 
     def committed_position(self, *, expected: bool = False) -> Position | None:
         """``expected``: the query has written before, so that none would be a loss and is an error."""
 
     def renew(self, position: Position) -> None:
         """Keeps the position from being forgotten while nothing is written."""
+
+    def close(self) -> None: ...
+
+
+class TransactionalSink(SinkProgress, Protocol):
+    """A sink of records. It keeps the position in the transaction of the records; or in a :class:`KeptPosition` behind
+    them, where its kind does not write exactly once."""
 
     def write(
         self,
@@ -303,4 +309,30 @@ class TransactionalSink(Protocol):
         """``places`` tell each record from all others that the query writes, in the same way when it is written
         again."""
 
-    def close(self) -> None: ...
+
+@dataclass(frozen=True)
+class TableShape:
+    """A table that queries write to. A field that is not nullable takes no NULL. Rows are told apart, and so replaced
+    and deleted, by ``key``; they are only added where it is empty."""
+
+    schema: pa.Schema
+    key: tuple[str, ...] = ()
+
+
+class TableSink(SinkProgress, Protocol):
+    """A sink of rows. The position is in the transaction of the rows, with the query's id."""
+
+    def write(self, rows: pa.Table, gone: pa.Table, position: Position) -> None:
+        """In one transaction: ``rows`` replace those of the same key, or are added where the table has no key; those
+        of the keys ``gone`` are deleted. Each key is at most once in both. 40001 where another one has written for the
+        same query, so that nothing is written twice."""
+
+
+class TableClient(Protocol):
+    """Of a client whose entities are tables that queries write to."""
+
+    def check_table(self, name: str, shape: TableShape, properties: Mapping[str, str]) -> bool:
+        """Whether the table is there. 42804, 42703 or 42P16 where it is and does not take such rows, column by column;
+        else what :meth:`create_table` would refuse."""
+
+    def create_table(self, name: str, shape: TableShape, properties: Mapping[str, str]) -> None: ...

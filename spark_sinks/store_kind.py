@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -19,7 +20,17 @@ from spark_sinks.jars import Connector
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from spark_sinks.base import KeptPosition, KnownColumns, SourceReader, StoreClient, TransactionalSink
+    from spark_sinks.base import (
+        KeptPosition,
+        KnownColumns,
+        SourceReader,
+        StoreClient,
+        TableClient,
+        TableShape,
+        TableSink,
+        TransactionalSink,
+    )
+    from spark_sinks.table_options import TableOptions
 
 REGION = ("access.region", "access_region", "availability_zone")
 """Properties that say where a store of a cloud is. Each kind takes them; they never change."""
@@ -81,6 +92,37 @@ class Target(Generic[Options]):
 
 
 @dataclass(frozen=True)
+class TableTarget(Generic[Options]):
+    """What a sink of rows is made for. ``properties`` are the kind's own, as the statement gave them."""
+
+    store: str
+    options: Options
+    entity: str
+    query_id: str
+    shape: TableShape
+    table: TableOptions
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Tables(Generic[Options]):
+    """Of a kind whose entities are tables that queries write to."""
+
+    client: Callable[[StoreClient], TableClient]  # what the kind's client is, too
+    sink: Callable[[TableTarget[Options], StoreSettings], TableSink]  # opened
+    entity: Callable[[Mapping[str, str], str], str]  # the table's name, by ``properties`` and the relation's name
+    properties: tuple[str, ...] = ()  # of CREATE TABLE, besides those of all kinds
+
+
+@dataclass(frozen=True)
+class Extra:
+    """Packages that are not installed with the server: ``pip install 'mvserver[name]'``. One of them is ``module``."""
+
+    name: str
+    module: str
+
+
+@dataclass(frozen=True)
 class StoreKind(Generic[Options]):
     """``options`` checks a store's properties: 22023 for what is wrong in them, 42501 for a place that is not open to
     stores. The builders raise nothing and reach nothing; they import what they need when they are called."""
@@ -88,9 +130,11 @@ class StoreKind(Generic[Options]):
     name: str  # upper case, as the property 'type' has it
     options: Callable[[Mapping[str, Any], StoreSettings], Options]
     client: Callable[[str, Options, StoreSettings], StoreClient]  # the first is the store's name
-    reader: Callable[[Source[Options], StoreSettings], SourceReader]
-    formats: tuple[str, ...]  # value formats that it is read in
-    metadata: str  # the type of what it knows of a record besides key and value, a struct
+    reader: Callable[[Source[Options], StoreSettings], SourceReader] | None = None  # None where nothing is read of it
+    formats: tuple[str, ...] = ()  # value formats that it is read in
+    metadata: str | None = None  # the type of what it knows of a record besides key and value, a struct
+    tables: Tables[Options] | None = None
+    extra: Extra | None = None
     sink: Callable[[Target[Options], StoreSettings], TransactionalSink] | None = None  # opened
     written_formats: tuple[str, ...] = ()  # value formats that a query may write; none where there is no sink
     written_fields: tuple[str, ...] = ()  # which a sink adds to each value, so that no column has their names
@@ -127,6 +171,18 @@ class StoreKind(Generic[Options]):
             return len(places) if known is None else places[known]
 
         return {key: properties[key] for key in sorted(properties, key=place)}
+
+
+def require_extra(kind: StoreKind[Any]) -> None:
+    """0A000 where the kind's packages are not installed."""
+    if kind.extra is None or find_spec(kind.extra.module) is not None:
+        return
+    raise SqlError(
+        sqlstates.FEATURE_NOT_SUPPORTED,
+        f"stores of type {kind.name} need packages that are not installed",
+        detail=f"There is no package {kind.extra.module}.",
+        hint=f"pip install 'mvserver[{kind.extra.name}]' installs them; then start the server anew.",
+    )
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,8 @@ def test_secret_keys_are_those_of_all_kinds() -> None:
 
 def test_what_can_be_written_can_be_read() -> None:
     for kind in KINDS:
+        assert (kind.reader is None) == (not kind.formats)
+        assert kind.reader is not None or kind.tables is not None
         assert set(kind.written_formats) <= set(kind.formats) <= set(VALUE_FORMATS)
         assert bool(kind.written_formats) == (kind.sink is not None)
 

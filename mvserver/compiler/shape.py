@@ -26,7 +26,7 @@ class RelationShape:
 
     id: str
     name: str  # database.schema.name
-    kind: str  # "stream", "changelog", "materialized view"
+    kind: str  # "stream", "changelog", "table", "materialized view"
     columns: tuple[ScanColumn, ...]
     value_format: str = "json"
     timestamp: str | None = None

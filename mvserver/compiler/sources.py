@@ -24,6 +24,7 @@ from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable, Source
 from mvserver.compiler.shape import RelationShape, Resolve, ViewDefinition
 from mvserver.compiler.source_properties import scan_of
 from mvserver.compiler.state_ttl import forgetting
+from mvserver.compiler.tables import TABLE, unreadable
 from mvserver.compiler.unions import union_all
 from mvserver.compiler.unnests import Alias, first_in_from, unnested
 from mvserver.compiler.windowed import over_window
@@ -146,6 +147,8 @@ def _relation(item: exp.Expression, parts: tuple[str, ...], names: Names) -> Sou
     relation = names.resolve(parts, position_of(item))
     if relation.view is not None:
         return _view(item, relation, relation.view, names)
+    if relation.kind == TABLE:
+        raise unreadable(parts[-1], position_of(item))
     if relation.kind not in ("stream", CHANGELOG):  # what is inlined is a view that keeps all its rows
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,

@@ -209,7 +209,7 @@ def _pg_foreign_server(snapshot: CatalogSnapshot) -> Iterator[Row]:
 def _pg_foreign_table(snapshot: CatalogSnapshot) -> Iterator[Row]:
     servers = {store.id: store.oid for store in snapshot.stores}
     for relation in snapshot.relations:
-        if relation.kind in ("stream", "changelog"):
+        if relation.kind != "materialized view":
             yield {
                 "_db": database_oid(snapshot, relation), "_o": relation.oid, "ftrelid": relation.oid,
                 "ftserver": servers.get(relation.store_id or "", 0),

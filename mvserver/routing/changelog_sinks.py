@@ -9,6 +9,7 @@ from mvserver import sqlstates
 from mvserver.compiler.changelog_joins import nullable_key
 from mvserver.compiler.changelogs import over_changelog, result_key
 from mvserver.compiler.plans import Aggregation
+from mvserver.compiler.tables import TABLE
 from mvserver.compiler.view_properties import VIEW_PROPERTIES, with_view_properties
 from mvserver.errors import SqlError
 from mvserver.routing import changelog_declaration, continuous, lookup, retention, sinks
@@ -47,15 +48,16 @@ class PlannedChangelog:
 def plan_changelog(statement: CreateChangelogAs, context: SessionContext, services: Services) -> PlannedChangelog:
     schema, name = lookup.new_relation(statement.name, context, services)
     services.catalog.relations.check_new(schema.id, name)
-    kept, properties = _split(statement.properties)
+    kept, properties = divided(statement.properties)
     millis = retention.read(PropertyReader(kept, "a changelog"), kept)
     planned = continuous.plan(statement.select, context, services, default_starting=continuous.EARLIEST)
-    key = _checked_key(planned)
+    key = checked_key(planned, "a changelog")
     planned = replace(planned, plan=with_view_properties(planned.plan, millis))
     outputs = [(output.name, output.type) for output in planned.plan.outputs]
     changelog_declaration.check_primary_key(outputs, key)
     declaration = changelog_declaration.read(properties, outputs, services.stores.kinds())
-    store = sinks.chosen_store(declaration.stream, planned, context, services, keyed=True)
+    store = sinks.chosen_store(declaration.stream.store, planned, context, services)
+    sinks.check_sink_store(store, services, keyed=True)
     value_format = declaration.stream.value_format or planned.source.property("value.format") or "json"
     kind = services.stores.kind(store.type)
     sinks.check_written_format(value_format, kind)
@@ -66,22 +68,22 @@ def plan_changelog(statement: CreateChangelogAs, context: SessionContext, servic
     return PlannedChangelog(schema, name, planned, store, entity, declaration, topic, value_format, key, record_key)
 
 
-def _split(properties: Properties) -> tuple[Properties, Properties]:
-    """Those of the query, and those of the changelog that it writes to."""
+def divided(properties: Properties) -> tuple[Properties, Properties]:
+    """Those of the query, and those of what it writes to."""
     own = tuple(item for item in properties.items_ if item.key in VIEW_PROPERTIES)
     return Properties(own), Properties(tuple(item for item in properties.items_ if item not in own))
 
 
 def plan_insert(sink: Relation, statement: InsertInto, context: SessionContext, services: Services) -> PlannedQuery:
-    """Into a changelog that is there; its store and the right to write to it are checked already."""
+    """Into a changelog or a table with a key; its store and the right to write to it are checked already."""
     planned = continuous.plan(statement.select, context, services, default_starting=continuous.EARLIEST)
-    key = _checked_key(planned)
+    key = checked_key(planned, f"a {sink.kind} with a key" if sink.kind == TABLE else f"a {sink.kind}")
     sinks.check_columns(sink, planned)
     if set(key) != set(sink.key_columns):
         raise SqlError(
             sqlstates.INVALID_TABLE_DEFINITION,
-            f'the key of the query differs from the primary key of changelog "{sink.name}"',
-            detail=f"The query's rows are told apart by ({', '.join(key)}), those of the changelog by "
+            f'the key of the query differs from the primary key of {sink.kind} "{sink.name}"',
+            detail=f"The query's rows are told apart by ({', '.join(key)}), those of the {sink.kind} by "
             f"({', '.join(sink.key_columns)}).",
             hint="GROUP BY the primary key.",
         )
@@ -90,8 +92,8 @@ def plan_insert(sink: Relation, statement: InsertInto, context: SessionContext, 
     return planned
 
 
-def _checked_key(planned: PlannedQuery) -> tuple[str, ...]:
-    """The columns by which the result's rows are told apart."""
+def checked_key(planned: PlannedQuery, what: str) -> tuple[str, ...]:
+    """The columns by which the result's rows are told apart; ``what`` is what they are written to."""
     plan = planned.plan
     if not isinstance(plan, Aggregation) and not over_changelog(plan):
         raise SqlError(
@@ -101,7 +103,7 @@ def _checked_key(planned: PlannedQuery) -> tuple[str, ...]:
             hint="CREATE STREAM ... AS writes such a result; with GROUP BY it is a changelog.",
         )
     if not isinstance(plan, Aggregation) and nullable_key(plan.scan):
-        raise _unsupported("an outer join whose rows may lack a part of their key cannot be written to a changelog")
+        raise _unsupported(f"an outer join whose rows may lack a part of their key cannot be written to {what}")
     if isinstance(plan, Aggregation) and (plan.grouping_sets or not plan.keys):
         raise _unsupported("an aggregate without GROUP BY columns, or with GROUPING SETS, has no primary key")
     key = result_key(plan)

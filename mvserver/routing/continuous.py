@@ -21,13 +21,19 @@ from mvserver.routing.spark_wait import with_spark
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.definitions import select_text
-from mvserver.sql.statements.relations import CreateChangelogAs, CreateMaterializedView, CreateStreamAs, InsertInto
+from mvserver.sql.statements.relations import (
+    CreateChangelogAs,
+    CreateMaterializedView,
+    CreateStreamAs,
+    CreateTableAs,
+    InsertInto,
+)
 from mvserver.sql.types import Kind
 
 EARLIEST = "earliest"
 LATEST = "latest"
 
-Continuous = CreateMaterializedView | CreateStreamAs | CreateChangelogAs | InsertInto
+Continuous = CreateMaterializedView | CreateStreamAs | CreateChangelogAs | CreateTableAs | InsertInto
 
 
 @dataclass(frozen=True)

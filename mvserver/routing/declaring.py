@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from catalog.acl import Privilege
 from catalog.model import Column, Relation, Schema, Store
@@ -17,9 +18,28 @@ from mvserver.routing.stream_declaration import StreamDeclaration
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.base import ColumnDefinition, Properties, Value
-from mvserver.sql.statements.relations import CreateChangelog, CreateChangelogAs, CreateStream, CreateStreamAs
+from mvserver.sql.statements.relations import (
+    CreateChangelog,
+    CreateChangelogAs,
+    CreateStream,
+    CreateStreamAs,
+    CreateTableAs,
+)
 from mvserver.sql.types import parse_type
 from spark_sinks.base import DeclaredColumn
+
+
+class Under(Protocol):
+    """What a relation stands for in a store, as it has to be."""
+
+    @property
+    def store(self) -> Store: ...
+
+    @property
+    def name(self) -> str: ...
+
+    def ensure(self, context: SessionContext, services: Services, work: Work) -> None:
+        """Checks it, or makes it as an effect of the statement."""
 
 
 @dataclass(frozen=True)
@@ -109,16 +129,23 @@ def store_and_format(
     """The store that is named or in use, and the format of the values there."""
     store = lookup.store(declaration.store, Privilege.USAGE, context, services)
     store_kind = services.stores.kind(store.type)
+    if store_kind.reader is None:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"a {kind} over a store of type {store_kind.name} is not supported",
+            detail="Queries write to its tables, and do not read them.",
+            hint="CREATE TABLE name WITH ('store' = ...) AS SELECT ... writes a query's result there.",
+        )
     return store, stream_declaration.required_format(declaration.value_format, store_kind, kind)
 
 
 def relation(
     kind: str,
-    statement: CreateStream | CreateChangelog | CreateStreamAs | CreateChangelogAs,
+    statement: CreateStream | CreateChangelog | CreateStreamAs | CreateChangelogAs | CreateTableAs,
     place: tuple[Schema, str],
     columns: tuple[Column, ...],
     properties: Sequence[tuple[str, str]],
-    entity: EntityUnder,
+    entity: Under,
     context: SessionContext,
     services: Services,
     key: tuple[str, ...] = (),
@@ -163,9 +190,9 @@ def declare(
 
 def begin_writing(
     new: Relation,
-    entity: EntityUnder,
+    entity: Under,
     kind: str,
-    statement: CreateStreamAs | CreateChangelogAs,
+    statement: CreateStreamAs | CreateChangelogAs | CreateTableAs,
     planned: PlannedQuery,
     start: str,
     context: SessionContext,

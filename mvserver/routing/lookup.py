@@ -143,7 +143,8 @@ def shape(found: Relation, services: Services) -> RelationShape:
 
 def _metadata(found: Relation, services: Services) -> SqlType | None:
     store = None if found.store_id is None else services.catalog.stores.by_id(found.store_id)
-    return None if store is None else parse_type(services.stores.kind(store.type).metadata)
+    metadata = None if store is None else services.stores.kind(store.type).metadata
+    return None if metadata is None else parse_type(metadata)
 
 
 def _definition(view: Relation, services: Services) -> ViewDefinition | None:

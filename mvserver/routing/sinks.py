@@ -10,6 +10,7 @@ from catalog.model import Relation, Schema, Store
 from mvserver import sqlstates
 from mvserver.compiler.changelogs import over_changelog
 from mvserver.compiler.plans import Aggregation
+from mvserver.compiler.tables import TABLE
 from mvserver.errors import SqlError
 from mvserver.routing import continuous, lookup, privileges, stream_declaration, stream_entity
 from mvserver.routing.continuous import PlannedQuery
@@ -45,7 +46,8 @@ def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Se
     )
     outputs = [(output.name, output.type) for output in planned.plan.outputs]
     declaration = stream_declaration.read(statement.properties, outputs, services.stores.kinds())
-    store = chosen_store(declaration, planned, context, services)
+    store = chosen_store(declaration.store, planned, context, services)
+    check_sink_store(store, services)
     source_format = planned.source.property("value.format") or "json"
     value_format = declaration.value_format or source_format
     check_written_format(value_format, services.stores.kind(store.type))
@@ -56,30 +58,23 @@ def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Se
     return PlannedStream(schema, name, planned, store, entity, value_format, declaration)
 
 
-def chosen_store(
-    declaration: StreamDeclaration,
-    planned: PlannedQuery,
-    context: SessionContext,
-    services: Services,
-    *,
-    keyed: bool = False,
-) -> Store:
-    """The statement's, else the session's, else that of the left-most source."""
-    chosen = declaration.store or context.store
+def chosen_store(given: str | None, planned: PlannedQuery, context: SessionContext, services: Services) -> Store:
+    """The statement's, else the session's, else that of the left-most source. The role may write to it."""
+    chosen = given or context.store
     if chosen is None:
         store = planned.store
         privileges.require(store, Privilege.USAGE, context, services)
     else:
         store = lookup.store(chosen, Privilege.USAGE, context, services)
     privileges.require(store, Privilege.INSERT, context, services)
-    check_sink_store(store, services, keyed=keyed)
     return store
 
 
 def plan_insert(sink: Relation, statement: InsertInto, context: SessionContext, services: Services) -> PlannedQuery:
-    """Into a stream that is there; its store and the right to write to it are checked already."""
+    """Into a stream, or a table without a key, that is there; its store and the right to write to it are checked
+    already."""
     planned = continuous.plan(statement.select, context, services, default_starting=continuous.LATEST)
-    _refuse_aggregation(planned, "A stream takes rows that are only added.")
+    _refuse_aggregation(planned, f"This {sink.kind} takes rows that are only added.")
     check_columns(sink, planned)
     store, entity = lookup.store_of(sink, services)
     _check_names(planned, services.stores.kind(store.type))
@@ -90,15 +85,17 @@ def plan_insert(sink: Relation, statement: InsertInto, context: SessionContext, 
 def insert_target(statement: InsertInto, context: SessionContext, services: Services) -> Relation:
     """The relation that INSERT INTO writes to: one that a query may write to, in a format that it writes."""
     sink = lookup.relation(statement.name, context, services)
-    if sink.kind not in (lookup.STREAM, lookup.CHANGELOG):
+    if sink.kind == lookup.VIEW:
         raise SqlError(
             sqlstates.WRONG_OBJECT_TYPE,
             f'cannot insert into {sink.kind} "{sink.name}"',
-            hint="The rows of a materialized view come from its own query; name a stream or a changelog.",
+            hint="The rows of a materialized view come from its own query; name a stream, a changelog or a table.",
             position=statement.name.position,
         )
     store, _ = lookup.store_of(sink, services)
     privileges.require_write(sink, store, statement.name.position, context, services)
+    if sink.kind == TABLE:
+        return sink
     check_sink_store(store, services, keyed=sink.kind == lookup.CHANGELOG)
     check_written_format(sink.property("value.format") or "json", services.stores.kind(store.type))
     return sink

@@ -25,11 +25,12 @@ from mvserver.sql.statements.relations import (
     CreateMaterializedView,
     CreateStream,
     CreateStreamAs,
+    CreateTableAs,
     CreateVirtual,
     InsertInto,
 )
 
-_CONTINUOUS = (CreateStreamAs, CreateChangelogAs, CreateMaterializedView, InsertInto)
+_CONTINUOUS = (CreateStreamAs, CreateChangelogAs, CreateTableAs, CreateMaterializedView, InsertInto)
 _BELONGING = (CreateStream, CreateChangelog, *_CONTINUOUS)
 
 

@@ -16,6 +16,7 @@ from mvserver.sql.statements.relations import (
     CreateMaterializedView,
     CreateStream,
     CreateStreamAs,
+    CreateTableAs,
     DropRelation,
     InsertInto,
     RefreshMaterializedView,
@@ -50,6 +51,7 @@ _TAGS: dict[type[Statement], str] = {
     CreateStreamAs: "CREATE STREAM",
     CreateChangelog: "CREATE CHANGELOG",
     CreateChangelogAs: "CREATE CHANGELOG",
+    CreateTableAs: "CREATE TABLE",
     InsertInto: "INSERT INTO",
     CreateMaterializedView: "CREATE MATERIALIZED VIEW",
     RefreshMaterializedView: "REFRESH MATERIALIZED VIEW",
@@ -63,7 +65,9 @@ _TAGS: dict[type[Statement], str] = {
 }
 
 
-_MAKES_RELATIONS = (CreateStream, CreateStreamAs, CreateChangelog, CreateChangelogAs, CreateMaterializedView)
+_MAKES_RELATIONS = (
+    CreateStream, CreateStreamAs, CreateChangelog, CreateChangelogAs, CreateTableAs, CreateMaterializedView,
+)  # fmt: skip
 
 
 def takes_effect(statement: Statement) -> bool:

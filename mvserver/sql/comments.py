@@ -20,6 +20,7 @@ _KINDS: tuple[tuple[tuple[str, ...], str, str | None], ...] = (
     (("foreign", "table"), "relation", None),
     (("stream",), "relation", "stream"),
     (("changelog",), "relation", "changelog"),
+    (("table",), "relation", "table"),
     (("relation",), "relation", None),
 )
 _PARTS = {"schema": 2, "relation": 3, "type": 3}

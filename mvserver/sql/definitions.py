@@ -11,11 +11,12 @@ from mvserver.sql.statements.relations import (
     CreateChangelogAs,
     CreateMaterializedView,
     CreateStreamAs,
+    CreateTableAs,
     CreateVirtual,
     InsertInto,
 )
 
-Definition = CreateMaterializedView | CreateStreamAs | CreateChangelogAs | CreateVirtual | InsertInto
+Definition = CreateMaterializedView | CreateStreamAs | CreateChangelogAs | CreateTableAs | CreateVirtual | InsertInto
 
 _OPENING, _CLOSING = frozenset({"(", "["}), frozenset({")", "]"})
 

@@ -23,6 +23,7 @@ from mvserver.sql import (
     roles,
     session,
     stores,
+    tables,
     unsupported,
 )
 from mvserver.sql.cursor import Cursor
@@ -88,6 +89,7 @@ _HEADS = HeadTable(
     default_privileges.HEADS,
     relations.HEADS,
     changelogs.HEADS,
+    tables.HEADS,
     applications.HEADS,
     queries.heads(_nested),
     session.heads(_nested),

@@ -24,13 +24,15 @@ from mvserver.sql.statements.relations import (
     CreateMaterializedView,
     CreateStream,
     CreateStreamAs,
+    CreateTableAs,
     DescribeRelation,
     InsertInto,
 )
 from mvserver.sql.statements.settings import ExecutePrepared
 
 _DESCRIBABLE = (
-    CreateStream, CreateStreamAs, CreateChangelog, CreateChangelogAs, CreateMaterializedView, InsertInto, Pull,
+    CreateStream, CreateStreamAs, CreateChangelog, CreateChangelogAs, CreateMaterializedView, CreateTableAs, InsertInto,
+    Pull,
 )  # fmt: skip
 _EXPLAINABLE = (*_DESCRIBABLE, ExecutePrepared)
 _EXPLAIN_OPTIONS = frozenset(

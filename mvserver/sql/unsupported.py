@@ -22,7 +22,6 @@ _SECURITY = "Access is decided by roles: see CREATE ROLE and GRANT."
 _REFUSED: dict[str, str | None] = {
     "alter": _DROP_CREATE,
     "create virtual": "Write the intermediate query as a sub-query in FROM, or as a stream of its own.",
-    "create table": _STREAM,
     "create temporary": _STREAM,
     "create temp": _STREAM,
     "create local": _STREAM,
@@ -82,7 +81,6 @@ _REFUSED: dict[str, str | None] = {
     "drop api_token": _SECURITY,
     "drop security": _SECURITY,
     "drop metrics": None,
-    "list tables": "Use LIST RELATIONS.",
     "list schema_registries": None,
     "list descriptors": None,
     "list descriptor_sources": None,

@@ -62,6 +62,7 @@ _SPELLED = {
     "CopyFrom": "COPY stream",
     "CopyTo": "COPY view",
     "CreateStreamAs": "CREATE STREAM … AS",
+    "CreateTableAs": "CREATE TABLE … AS",
     "DescribeStatement": "DESCRIBE statement",
     "DropRelation": "DROP RELATION",
     "ExecutePrepared": "EXECUTE name",

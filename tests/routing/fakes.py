@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from catalog.model import Store
 from catalog.store import Catalog
@@ -22,9 +22,9 @@ from mvserver.session.context import SessionContext
 from mvserver.sql import parse_one
 from mvserver.sql.statements.base import Value
 from mvserver.streaming.api import QueryState, QueryStatus
-from spark_sinks.base import Entity, EntityRecord, Position
+from spark_sinks.base import Entity, EntityRecord, Position, TableShape
 from spark_sinks.kinds import KINDS
-from spark_sinks.store_kind import StoreKind
+from spark_sinks.store_kind import StoreKind, Tables
 from tests.fake_pulls import FakePulls
 
 
@@ -136,6 +136,17 @@ class MemoryClient:
         rows = self.records.setdefault(name, [])
         rows.append(EntityRecord(_bytes(key), _bytes(value), f"0:{len(rows)}", 1_000))
 
+    def check_table(self, name: str, shape: TableShape, properties: Mapping[str, str]) -> bool:
+        self._may_fail("check_table")
+        if name in self.entities and self.entities[name] != _columns(shape):
+            raise SqlError(sqlstates.DATATYPE_MISMATCH, f'entity "{name}" has other columns')
+        return name in self.entities
+
+    def create_table(self, name: str, shape: TableShape, properties: Mapping[str, str]) -> None:
+        self._may_fail("create_table")
+        self.entities[name] = _columns(shape)
+        self.made[name] = {"key": shape.key, **properties}
+
     def position(self, name: str, starting: str) -> Position:
         return {"starting": starting}
 
@@ -143,8 +154,32 @@ class MemoryClient:
         self.closed = True
 
 
+def _columns(shape: TableShape) -> dict[str, str]:
+    return {field.name: f"{field.type}{'' if field.nullable else ' NOT NULL'}" for field in shape.schema}
+
+
+def _nothing(*_: Any) -> Any:
+    raise AssertionError("nobody calls it")
+
+
+WAREHOUSE = StoreKind(
+    name="WAREHOUSE",
+    options=_nothing,
+    client=_nothing,
+    tables=Tables(
+        client=lambda client: cast(Any, client),
+        sink=_nothing,
+        entity=lambda own, name: own.get("table.name", name),
+        properties=("table.name",),
+    ),
+    creates_entities=False,
+)
+"""Of stores whose tables queries write to."""
+
+
 class MemoryStores:
-    """Two kinds of stores; a store's content is kept by its 'uris', as if it lay on another machine."""
+    """The kinds of stores that there are, and one with tables. A store's content is kept by its 'uris', as if it lay on
+    another machine."""
 
     def __init__(self) -> None:
         self.places: dict[str, MemoryClient] = {}
@@ -155,7 +190,8 @@ class MemoryStores:
         return self.places.setdefault(uris, MemoryClient(uris, kind, fails=self.fails))
 
     def kinds(self) -> Sequence[StoreKind[Any]]:
-        return [replace(kind, metadata="STRUCT<place VARCHAR>") for kind in KINDS]
+        read = [replace(kind, metadata="STRUCT<place VARCHAR>") for kind in KINDS if kind.reader is not None]
+        return [*read, *(kind for kind in KINDS if kind.reader is None), WAREHOUSE]
 
     def kind(self, name: str) -> StoreKind[Any]:
         return next(kind for kind in self.kinds() if kind.name == name)

@@ -16,6 +16,7 @@ from mvserver.streaming.pipeline.generation import run_generation
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.push.bounded import BoundedReads
 from mvserver.streaming.queries.csas import SinkQuery
+from mvserver.streaming.queries.record_form import RecordForm
 from mvserver.streaming.spark.guard import Unguarded
 from spark_sinks.file.source import FileReader
 from tests.streaming.states import target
@@ -99,7 +100,8 @@ def test_a_query_that_writes_lets_go_of_its_source() -> None:
         committed=lambda query_ids: None,
     )
     nothing = cast(Any, None)
-    running = SinkQuery(query, target("SELECT i FROM events").plan, cast(Any, reader), nothing, nothing, services)
+    form = RecordForm(nothing, nothing)
+    running = SinkQuery(query, target("SELECT i FROM events").plan, cast(Any, reader), form, nothing, services)
     running.start()
     assert reader.closed == 0
     running.stop()

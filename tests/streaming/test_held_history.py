@@ -22,6 +22,7 @@ from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries.csas import SinkQuery
 from mvserver.streaming.queries.held_histories import HeldHistories
+from mvserver.streaming.queries.record_form import RecordForm
 from spark_sinks.base import Position
 from spark_sinks.duckdb.ledger.ledger import HistoryRow
 from spark_sinks.duckdb.ledger.sink_position import SinkPosition
@@ -107,9 +108,9 @@ class Changing(Source):
 
 def writing(source: Changing, writer: Writer, start: str) -> SinkQuery:
     query = Query("q0", "csas", "", ("postgres", "public"), ("s",), "t", "postgres", 0.0, json.dumps({"start": start}))
-    kept, nothing = SinkPosition(writer, query.id), cast(Any, None)
+    kept, form = SinkPosition(writer, query.id), RecordForm(cast(Any, None), cast(Any, None))
     services = cast(Any, SimpleNamespace(records_per_trigger=100))
-    return SinkQuery(query, target("SELECT i FROM events").plan, cast(Any, source), nothing, kept, services)
+    return SinkQuery(query, target("SELECT i FROM events").plan, cast(Any, source), form, kept, services)
 
 
 def test_a_query_that_begins_with_the_latest_begins_once(writer: Writer) -> None:

@@ -20,6 +20,7 @@ from mvserver.streaming.batch.record_encoding import RecordEncoder
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries.outbox_relay import OutboxRelay, Output
 from mvserver.streaming.queries.outputs import OutputSubscriber, with_outbox
+from mvserver.streaming.queries.record_form import RecordForm
 from spark_sinks.base import Position
 from spark_sinks.duckdb.changes.outbox import Outbox, pending
 from tests.streaming.changelog_states import Changes, target
@@ -142,7 +143,7 @@ class Topic:
 def relay_to(topic: Topic, changes: Changes, outbox: Outbox, reached: Any = lambda step: None) -> OutboxRelay:
     types = {"k": parse_type("VARCHAR"), "c": parse_type("BIGINT"), "s": parse_type("BIGINT")}
     encoder = RecordEncoder(types, ("k",), "primitive")
-    return OutboxRelay(Output(outbox, encoder, topic.open), changes.writer, reached)
+    return OutboxRelay(Output(outbox, RecordForm(topic.open, encoder)), changes.writer, reached)
 
 
 def until(condition: Any) -> None:

@@ -16,6 +16,7 @@ from catalog.acl import Privilege
 from catalog.model import Relation
 from catalog.refusals import denied, denied_for
 from mvserver import interrupts, sqlstates
+from mvserver.compiler.tables import TABLE, unreadable
 from mvserver.dialect.guard import TABLE_FUNCTIONS, function_name
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
@@ -156,6 +157,8 @@ class NameResolver:
     def _readable(self, relation: Relation, position: int | None) -> Relation:
         if not self._authority.holds(relation, Privilege.SELECT):
             raise denied(relation, position)
+        if relation.kind == TABLE:
+            raise unreadable(relation.name, position)
         if relation.kind == "materialized view" or self._scope.reads_streams:
             return relation
         raise ReadsStream(relation.kind, relation.name, position)

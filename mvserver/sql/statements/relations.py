@@ -1,4 +1,4 @@
-"""Streams, changelogs and materialized views."""
+"""Streams, changelogs, materialized views and tables."""
 
 from __future__ import annotations
 
@@ -49,6 +49,14 @@ class CreateChangelog(Statement, kind=Kind.DDL):
 
 @dataclass(frozen=True)
 class CreateChangelogAs(Statement, kind=Kind.CONTINUOUS):
+    name: ObjectName
+    properties: Properties
+    select: exp.Expression
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class CreateTableAs(Statement, kind=Kind.CONTINUOUS):
     name: ObjectName
     properties: Properties
     select: exp.Expression

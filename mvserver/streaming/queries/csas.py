@@ -1,7 +1,7 @@
-"""CREATE STREAM AS and INSERT INTO: records of one stream, evaluated by Spark, written to another.
+"""CREATE STREAM AS, CREATE TABLE AS and INSERT INTO: records of one stream, evaluated by Spark, written elsewhere.
 
 Each such query has a Spark query of its own, so that a slow sink never holds up a view. The position up to which the
-source is written lives with the sink, in the transaction of the records: it alone says where the next start begins.
+source is written lives with the sink, in the transaction of what is written: it alone says where the next start begins.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from catalog.model import Query
 from mvserver import sqlstates
 from mvserver.compiler.plans import ContinuousPlan, ErrorHandling, Projection
 from mvserver.errors import SqlError, words_of
-from mvserver.sql.types import Kind
 from mvserver.streaming.api import QueryState, QueryStatus
 from mvserver.streaming.batch.program import build_program
 from mvserver.streaming.batch.rejected import rejected_rows
@@ -30,17 +29,19 @@ from mvserver.streaming.pipeline.generation import run_batches
 from mvserver.streaming.pipeline.pipeline import PipelineServices
 from mvserver.streaming.pipeline.source_watch import health_of
 from mvserver.streaming.pipeline.subscribers import Member, Rate, obstacle_of, stands_for
+from mvserver.streaming.queries.outgoing import Form, Writing
 from mvserver.streaming.spark.batch_watch import BatchOverran, BatchTooLarge, BatchUnwanted, Bound, run_watched
 from mvserver.streaming.spark.errors import blame, is_data_error, sql_error
 from mvserver.streaming.spark.guard import Range
 from mvserver.streaming.spark.isolation import IsolatedError
 from mvserver.streaming.spark.state import SparkLostError, SparkState
 from mvserver.views.targets import build_target
-from spark_sinks.base import KeptPosition, Position, SourceReader, TransactionalSink
-from spark_sinks.decode.columns import text
+from spark_sinks.base import KeptPosition, Position, SourceReader
 
 _log = logging.getLogger(__name__)
 _RENEW_S = 86_400.0  # brokers forget a group's position some days after its last commit
+_FULL = 0.9  # a batch of so many of the records that it may have: more of them wait
+_LOOK_S = 0.2
 
 
 class SinkQuery:
@@ -51,7 +52,7 @@ class SinkQuery:
         query: Query,
         plan: ContinuousPlan,
         reader: SourceReader,
-        open_sink: Callable[[], TransactionalSink],
+        form: Form,
         kept: KeptPosition,
         services: PipelineServices,
     ) -> None:
@@ -61,7 +62,7 @@ class SinkQuery:
         self._query = query
         self._plan = plan
         self._reader = reader
-        self._open_sink = open_sink
+        self._form = form
         self._kept = kept
         self._services = services
         self._program = build_program([build_target(query.id, query.sink_id, 1, plan)])
@@ -71,7 +72,7 @@ class SinkQuery:
         self._latest: Position | None = None
         self._generation = 0
         self._running = False
-        self._size = BatchSize(services.records_per_trigger)
+        self._size = BatchSize(min(services.records_per_trigger, form.pace.rows_max or services.records_per_trigger))
         self._failure: str | None = None
         self._stalled: str | None = None
         self._rate_in, self._rate_out = Rate(), Rate()
@@ -146,26 +147,35 @@ class SinkQuery:
     def _run_generation_in(self, session: SparkSession) -> None:
         guard, query_id = self._services.guard, self._query.id
         records_max = guard.records_max(query_id, self._size.records_max)
-        sink = self._open_sink()
+        sink = self._form.open(self._stopping.is_set)
         try:
             start = self._position = self._start(sink.committed_position(expected=self._epoch > 0))
             self._generation += 1
             checkpoint = self._services.work_directory / self._query.id / f"checkpoint-{self._generation}"
-            run_batches(
-                session,
-                self._reader,
-                start,
-                checkpoint,
-                records_per_trigger=records_max,
-                on_batch=lambda frame, batch_id: self._write(session, sink, frame, batch_id, str(checkpoint)),
-                ended=lambda: (
+
+            def ended() -> bool:
+                return (
                     self._stopping.is_set()
                     or self._failure is not None
                     or self._is_held()
                     or self._renewal_is_due()
                     or not guard.is_current(session)
                     or records_max < guard.records_max(query_id, self._size.records_max)
-                ),
+                )
+
+            def write(frame: Callable[[], DataFrame], batch_id: int) -> None:
+                records = self._write(session, sink, frame, batch_id, str(checkpoint))
+                if records < _FULL * records_max:
+                    self._rest(ended)
+
+            run_batches(
+                session,
+                self._reader,
+                start,
+                checkpoint,
+                records_per_trigger=records_max,
+                on_batch=write,
+                ended=ended,
                 running=self._set_running,
             )
             if self._renewal_is_due():
@@ -194,6 +204,12 @@ class SinkQuery:
         self._kept.write(position)
         self._position = position
 
+    def _rest(self, ended: Callable[[], bool]) -> None:
+        """Between two writes of a form that is not to be written to all the time. What comes meanwhile is one batch."""
+        until = time.monotonic() + self._form.pace.interval_s
+        while not ended() and (left := until - time.monotonic()) > 0:
+            self._stopping.wait(min(left, _LOOK_S))
+
     def _renewal_is_due(self) -> bool:
         return time.monotonic() - self._written_at > _RENEW_S
 
@@ -203,11 +219,12 @@ class SinkQuery:
     def _write(
         self,
         session: SparkSession,
-        sink: TransactionalSink,
+        sink: Writing,
         frame: Callable[[], DataFrame],
         batch_id: int,
         checkpoint: str,
-    ) -> None:
+    ) -> int:
+        """How many records the batch had."""
         start = self._position
         assert start is not None  # noqa: S101 - set before the generation runs
         end = self._reader.batch_end(checkpoint, batch_id, start)
@@ -218,13 +235,7 @@ class SinkQuery:
         table = table.filter(table.column("passing"))
         self._reader.confirm(start)
         self._services.reached("before sink")
-        sink.write(
-            table.column("sink_key").to_pylist(),
-            table.column("sink_value").to_pylist(),
-            table.column("sink_time").to_pylist(),
-            end,
-            _numbered(table.column("sink_place").to_pylist()),
-        )
+        sink.write(table, end)
         self._written_at = time.monotonic()
         self._services.reached("after sink")
         self._position = end
@@ -237,6 +248,7 @@ class SinkQuery:
         self._last_change_at = time.time()
         self._stalled = None
         self._size.succeeded(records)
+        return records
 
     def _evaluated(self, frame: DataFrame, start: Position, end: Position) -> pa.Table:
         records = self._reader.positions.distance(start, end)
@@ -265,30 +277,15 @@ class SinkQuery:
         self._stalled = words
 
     def _rows(self, frame: DataFrame) -> DataFrame:
-        program, plan = self._program, self._plan
+        program = self._program
         for stage in program.stages:
             frame = frame.selectExpr("*", *stage)
         view = program.views[0]
         frame = frame.where(program.keep or "true").selectExpr(
             "key", "record_time", "position", *program.flags, *program.columns
         )
-        fields = ", ".join(
-            f"{text(output.name)}, {_json_value(name, output.type.kind)}"
-            for output, name in zip(plan.outputs, view.outputs, strict=True)
-        )
-        options = (
-            "map('ignoreNullFields', 'false', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', "
-            "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
-        )
         rejected = [name for _, name in program.rejected]
-        return frame.selectExpr(
-            f"{view.flag} AS passing",
-            "key AS sink_key",
-            f"CASE WHEN {view.flag} THEN cast(to_json(named_struct({fields}), {options}) as binary) END AS sink_value",
-            "unix_millis(record_time) AS sink_time",
-            "position AS sink_place",
-            *rejected,
-        )
+        return frame.selectExpr(f"{view.flag} AS passing", *self._form.selected(view, self._plan), *rejected)
 
     def _reject(self, table: pa.Table) -> int:
         rows, counts = rejected_rows(table, self._program.rejected, self._reader)
@@ -399,17 +396,3 @@ class SinkQuery:
         if self._stalled is not None:
             return QueryState.STALLED, self._stalled
         return (QueryState.RUNNING if self._running else QueryState.STARTING), None
-
-
-def _json_value(name: str, kind: Kind) -> str:
-    return f"cast({name} as string)" if kind is Kind.TIME else name
-
-
-def _numbered(positions: list[str]) -> list[str]:
-    """Records of one position (a file, or a record that makes several) are told apart by their order."""
-    seen: dict[str, int] = {}
-    places = []
-    for position in positions:
-        number = seen[position] = seen.get(position, -1) + 1
-        places.append(f"{position}/{number}" if number else position)
-    return places

@@ -15,7 +15,7 @@ from mvserver.errors import SqlError
 from mvserver.streaming.pipeline.pipeline import HEALTH_INTERVAL_S
 from mvserver.streaming.spark.session import SparkOptions
 from mvserver.streaming.spark.supervisor import Supervision
-from spark_sinks.base import KeptPosition, SourceReader, StoreClient, TransactionalSink
+from spark_sinks.base import KeptPosition, SourceReader, StoreClient, TableSink, TransactionalSink
 from spark_sinks.duckdb.ledger.ledger import SubscriberRow
 from spark_sinks.duckdb.writer import Writer
 from spark_sinks.store_kind import StoreKind
@@ -37,6 +37,9 @@ class Stores(Protocol):
         self, store: Store, stream: Relation, query_id: str, kept: KeptPosition
     ) -> Callable[[], TransactionalSink]:
         """How the query's sink is opened, anew at each start."""
+
+    def table_sink(self, store: Store, table: Relation, query_id: str) -> Callable[[Callable[[], bool]], TableSink]:
+        """The same for one that writes to a table; what it is given says whether its waits are to end."""
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,22 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError, words_of
-from mvserver.streaming.batch.record_encoding import RecordEncoder
 from mvserver.streaming.pipeline.attempts import attempts
 from mvserver.streaming.pipeline.subscribers import Rate
-from spark_sinks.base import Position, TransactionalSink
+from mvserver.streaming.queries.outgoing import Form, Writing, outbox_position
+from spark_sinks.base import Position
 from spark_sinks.duckdb.changes import outbox as outboxes
 from spark_sinks.duckdb.changes.outbox import Outbox, Pending
 from spark_sinks.duckdb.writer import Writer
 
 _log = logging.getLogger(__name__)
 
-_BATCH_ROWS = 10_000
+_BATCH_ROWS = 10_000  # of a write, unless the sink says otherwise
 _LOOK_S = 5.0  # commits wake it; this is for those that were missed
 _RENEW_S = 86_400.0  # brokers forget a group's position some days after its last commit
 
@@ -34,8 +34,7 @@ class Output:
     """What is sent and how."""
 
     outbox: Outbox
-    encoder: RecordEncoder
-    open_sink: Callable[[], TransactionalSink]
+    form: Form
 
 
 class OutboxRelay:
@@ -51,6 +50,7 @@ class OutboxRelay:
         self._sent = 0
         self._written_at = time.monotonic()
         self._waiting = 0
+        self._rows_max = output.form.pace.rows_max or _BATCH_ROWS
         self._incarnation = ""  # of the outbox, which is not made anew while it is sent
         self.rate = Rate()
         self.problem: str | None = None  # why nothing is sent at the moment
@@ -94,7 +94,7 @@ class OutboxRelay:
 
     def _send_all(self) -> None:
         """Until it is stopped, or something fails."""
-        sink = self._output.open_sink()
+        sink = self._output.form.open(self._stopping.is_set)
         try:
             self._incarnation = self._read_incarnation()
             sent = self._committed(sink.committed_position(expected=self._sent > 0))
@@ -104,11 +104,13 @@ class OutboxRelay:
             self._forget()
             while not self._stopping.is_set():
                 pending = self._next()
-                if pending is not None:
-                    self._send(sink, pending)
-                else:
+                if pending is None:
                     self._rest(sink)
+                else:
+                    self._send(sink, pending)
                 self.problem = None
+                if pending is not None and len(pending.deleted) < self._rows_max:
+                    self._stopping.wait(self._output.form.pace.interval_s)
         finally:
             sink.close()
 
@@ -123,30 +125,22 @@ class OutboxRelay:
                 sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "what the query has written belongs to a state that was lost",
                 detail="The rows of the query were built again from its source; what of them is written is not known.",
-                hint="Drop the query and create it anew with another topic.",
+                hint="Drop the query and create it anew with another topic or table.",
             )
         )
         return None
 
-    def _send(self, sink: TransactionalSink, pending: Pending) -> None:
-        encoder = self._output.encoder
-        rows = pending.rows.to_pylist()
-        keys: Sequence[bytes | None] = [encoder.key_of(row) for row in rows]
-        values = [
-            None if deleted else encoder.value_of(row) for deleted, row in zip(pending.deleted, rows, strict=True)
-        ]
+    def _send(self, sink: Writing, pending: Pending) -> None:
         self._reached("before relay")
-        places = [f"{self._incarnation}/{number}" for number in pending.numbers]
-        position = {"outbox": self._incarnation, "seq": pending.last}
-        sink.write(keys, values, [None] * len(rows), position, places)
+        sink.send(pending, self._incarnation)
         self._reached("after relay")
         self._sent, self._written_at = pending.last, time.monotonic()
-        self.rate.add(len(rows))
+        self.rate.add(len(pending.deleted))
         self._forget()
 
-    def _rest(self, sink: TransactionalSink) -> None:
+    def _rest(self, sink: Writing) -> None:
         if self._sent and time.monotonic() - self._written_at > _RENEW_S:
-            sink.renew({"outbox": self._incarnation, "seq": self._sent})
+            sink.renew(outbox_position(self._incarnation, self._sent))
             self._written_at = time.monotonic()
         self._wake.wait(_LOOK_S)
         self._wake.clear()
@@ -154,8 +148,8 @@ class OutboxRelay:
     # --- the outbox -------------------------------------------------------------------------------------------------
     def _next(self) -> Pending | None:
         with self._writer.read_cursor() as cursor:
-            pending = outboxes.pending(cursor, self._output.outbox, self._sent, _BATCH_ROWS)
-        if pending is None or len(pending.deleted) < _BATCH_ROWS:
+            pending = outboxes.pending(cursor, self._output.outbox, self._sent, self._rows_max)
+        if pending is None or len(pending.deleted) < self._rows_max:
             self._waiting = 0
         else:
             self._measure()

@@ -1,4 +1,4 @@
-"""Queries whose rows are written to a changelog as they change: their state is a view's, with an outbox and a relay."""
+"""Queries whose rows are written elsewhere as they change: their state is a view's, with an outbox and a relay."""
 
 from __future__ import annotations
 
@@ -9,19 +9,25 @@ from typing import Protocol
 from catalog.model import Query, Relation
 from mvserver import sqlstates
 from mvserver.compiler import lower_duckdb
-from mvserver.compiler.changelogs import CHANGELOG, result_key
+from mvserver.compiler.changelogs import result_key
+from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
 from mvserver.streaming.api import QueryState, QueryStatus
 from mvserver.streaming.batch.record_encoding import RecordEncoder
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries.outbox_relay import OutboxRelay, Output
+from mvserver.streaming.queries.outgoing import Form, Pace
+from mvserver.streaming.queries.record_form import RecordForm
+from mvserver.streaming.queries.table_form import TableForm
+from mvserver.table_shapes import table_shape
 from mvserver.views.targets import Target
-from spark_sinks.base import TransactionalSink
+from spark_sinks.base import TableSink, TransactionalSink
 from spark_sinks.duckdb.changes.changelog import KeyedRows
 from spark_sinks.duckdb.changes.outbox import Outbox
 from spark_sinks.duckdb.changes.sent_rows import SentRows
 from spark_sinks.duckdb.ledger.ledger import SubscriberRow
 from spark_sinks.duckdb.writer import Writer
+from spark_sinks.table_options import TableOptions
 
 MATERIALIZED_VIEW = "materialized_view"
 
@@ -53,12 +59,12 @@ def known_subscriber(row: SubscriberRow, target: Target, relay: Outlet | None = 
 
 
 def keeps_rows(query: Query, sink: Relation) -> bool:
-    """Whether its rows are kept in DuckDB; else they go straight to its stream."""
-    return query.kind == MATERIALIZED_VIEW or sink.kind == CHANGELOG
+    """Whether its rows are kept in DuckDB; else they go straight to its stream or table."""
+    return query.kind == MATERIALIZED_VIEW or bool(sink.key_columns)
 
 
 def view_id_of(query: Query) -> str:
-    """What its state and its DuckDB view are named after: several queries may write to one changelog."""
+    """What its state and its DuckDB view are named after: several queries may write to one changelog or table."""
     return query.sink_id if query.kind == MATERIALIZED_VIEW else query.id
 
 
@@ -72,29 +78,34 @@ def with_outbox(target: Target) -> Target:
 
 
 def sending(target: Target) -> Target:
-    """Of a query that writes rows to a stream and keeps none."""
+    """Of a query that writes rows to a stream or table and keeps none."""
     target = with_outbox(target)
     assert target.outbox is not None  # noqa: S101 - just made
     return replace(target, state=SentRows(target.outbox))
 
 
-def relay_of(
-    target: Target,
-    query: Query,
-    sink: Relation,
-    open_sink: Callable[[], TransactionalSink],
-    writer: Writer,
-    reached: Callable[[str], None],
-) -> OutboxRelay:
-    if target.outbox is None:
-        raise SqlError(sqlstates.INTERNAL_ERROR, f"query {query.id} has no outbox")
+def record_form(plan: ContinuousPlan, sink: Relation, open_sink: Callable[[], TransactionalSink]) -> RecordForm:
+    """Of the records of a stream or changelog."""
     encoder = RecordEncoder(
-        columns={output.name: output.type for output in target.plan.outputs},
+        columns={output.name: output.type for output in plan.outputs},
         key=sink.key_columns,
         key_format=sink.property("key.format") or "json",
         excluded=tuple(filter(None, (sink.property("value.columns.exclude") or "").split(","))),
     )
-    return OutboxRelay(Output(target.outbox, encoder, open_sink), writer, reached)
+    return RecordForm(open_sink, encoder)
+
+
+def table_form(table: Relation, open_sink: Callable[[Callable[[], bool]], TableSink]) -> TableForm:
+    """Of the rows of a table."""
+    options = TableOptions.of(dict(table.properties))
+    pace = Pace(options.commit_rows_max, options.commit_interval_s)
+    return TableForm(open_sink, table_shape(table.columns, table.key_columns), pace)
+
+
+def relay_of(target: Target, query: Query, form: Form, writer: Writer, reached: Callable[[str], None]) -> OutboxRelay:
+    if target.outbox is None:
+        raise SqlError(sqlstates.INTERNAL_ERROR, f"query {query.id} has no outbox")
+    return OutboxRelay(Output(target.outbox, form), writer, reached)
 
 
 def output_status(status: QueryStatus, relay: OutboxRelay) -> QueryStatus:

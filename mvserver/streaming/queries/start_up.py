@@ -11,8 +11,9 @@ import json
 import logging
 from collections.abc import Sequence
 
-from catalog.model import Query, Relation
+from catalog.model import Query
 from mvserver.compiler.plans import ContinuousPlan
+from mvserver.compiler.tables import TABLE
 from mvserver.errors import SqlError
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.pipeline.subscribers import Subscriber
@@ -21,12 +22,15 @@ from mvserver.streaming.queries.derived import DerivedSource, DerivedSources
 from mvserver.streaming.queries.engine_services import EngineServices
 from mvserver.streaming.queries.held_histories import HeldHistories
 from mvserver.streaming.queries.outbox_relay import OutboxRelay
+from mvserver.streaming.queries.outgoing import Form
 from mvserver.streaming.queries.outputs import (
     OutputSubscriber,
     keeps_rows,
     known_subscriber,
+    record_form,
     relay_of,
     sending,
+    table_form,
     view_id_of,
     with_outbox,
 )
@@ -85,7 +89,7 @@ class StartUp:
         target = build_target(query.id, view_id_of(query), query.definition_version, plan)
         if view_id_of(query) != sink.id:
             target = with_outbox(target)
-            running.relay = self._relay(query, target, sink)
+            running.relay = self._relay(query, target)
         known = row is not None and row.version == query.definition_version and self._is_stored(target)
         pipeline, fresh = self._sources.of_source(*self._services.stored(query.source_ids[0]), plan)
         subscriber: Subscriber
@@ -128,7 +132,7 @@ class StartUp:
         target = build_target(query.id, view_id_of(query), query.definition_version, plan)
         if view_id_of(query) != sink.id:
             target = with_outbox(target) if keeps_rows(query, sink) else sending(target)
-            running.relay = self._relay(query, target, sink)
+            running.relay = self._relay(query, target)
         made, subscriber = self._derived.attach(query, target, rows, relay=running.relay, rebuilt=rebuilt)
         subscriber.terminated = running.query.desired_state == "terminated"
         running.derived, running.pipeline, running.subscriber = made, made.pipelines[0], subscriber
@@ -148,12 +152,11 @@ class StartUp:
             self._adopt_derived(running, plan)
             return
         store, stream = self._services.stored(query.source_ids[0])
-        sink_store, sink_stream = self._services.stored(query.sink_id)
         reader = self._services.stores.reader(store, stream, plan, self._services.work_directory / query.id)
         self._histories.hold(query.id, store, stream.entity or "", reader)
         kept = SinkPosition(self._services.writer, query.id)
-        sink = self._services.stores.sink(sink_store, sink_stream, query.id, kept)
-        writing = SinkQuery(query, plan, reader, sink, kept, self._pipeline_services)
+        form = self._form(query, plan)
+        writing = SinkQuery(query, plan, reader, form, kept, self._pipeline_services)
         try:
             writing.begin()
         except BaseException:
@@ -163,12 +166,17 @@ class StartUp:
         if query.desired_state != "terminated":
             running.sink.start()
 
-    def _relay(self, query: Query, target: Target, sink: Relation) -> OutboxRelay:
-        store, changelog = self._services.stored(sink.id)
-        open_sink = self._services.stores.sink(
-            store, changelog, query.id, SinkPosition(self._services.writer, query.id)
-        )
-        return relay_of(target, query, changelog, open_sink, self._services.writer, self._services.reached)
+    def _form(self, query: Query, plan: ContinuousPlan) -> Form:
+        """In which it is written, to where its relation says."""
+        stores, (store, sink) = self._services.stores, self._services.stored(query.sink_id)
+        if sink.kind == TABLE:
+            return table_form(sink, stores.table_sink(store, sink, query.id))
+        kept = SinkPosition(self._services.writer, query.id)
+        return record_form(plan, sink, stores.sink(store, sink, query.id, kept))
+
+    def _relay(self, query: Query, target: Target) -> OutboxRelay:
+        form = self._form(query, target.plan)
+        return relay_of(target, query, form, self._services.writer, self._services.reached)
 
     # --- once more --------------------------------------------------------------------------------------------------
     def renew(self, old: RunningQuery, query: Query) -> RunningQuery:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mvserver import sqlstates
+from mvserver.compiler.tables import TABLE
 from mvserver.errors import SqlError
 from mvserver.front import Result
-from mvserver.routing import changelog_sinks, lookup, sinks
+from mvserver.routing import changelog_sinks, lookup, sinks, table_sinks
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.handlers.relations import create_changelog, create_stream, insert_into
 from mvserver.routing.ports import Services
@@ -23,6 +24,7 @@ from mvserver.sql.statements.relations import (
     CreateMaterializedView,
     CreateStream,
     CreateStreamAs,
+    CreateTableAs,
     InsertInto,
 )
 from mvserver.types.oids import JSON, TEXT
@@ -43,6 +45,8 @@ def run(statement: DescribeStatement, context: SessionContext, services: Service
             type_, info = "CREATE_CHANGELOG", _create_changelog(inner, context, services)
         elif isinstance(inner, CreateChangelogAs):
             type_, info = "CREATE_CHANGELOG_AS", _create_changelog_as(inner, context, services)
+        elif isinstance(inner, CreateTableAs):
+            type_, info = "CREATE_TABLE_AS", _create_table_as(inner, context, services)
         elif isinstance(inner, InsertInto):
             type_, info = "INSERT_INTO", _insert_into(inner, context, services)
         elif isinstance(inner, CreateMaterializedView):
@@ -51,7 +55,7 @@ def run(statement: DescribeStatement, context: SessionContext, services: Service
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
                 "DESCRIBE of this statement is not supported",
-                hint="It describes CREATE STREAM, CHANGELOG and MATERIALIZED VIEW, also AS SELECT, and INSERT INTO.",
+                hint="It describes CREATE of a relation, with columns or AS SELECT, and INSERT INTO.",
             )
     return result("DESCRIBE", FIELDS, [(type_, json_text(info))])
 
@@ -78,6 +82,12 @@ def _create_changelog(inner: CreateChangelog, context: SessionContext, services:
 def _create_changelog_as(inner: CreateChangelogAs, context: SessionContext, services: Services) -> Info:
     planned = changelog_sinks.plan_changelog(inner, context, services)
     sink = _relation(inner.name, lookup.CHANGELOG, planned.store.name, context, services)
+    return {"sink": sink, "sources": _sources(planned.query, services), "statements": [inner.text]}
+
+
+def _create_table_as(inner: CreateTableAs, context: SessionContext, services: Services) -> Info:
+    planned = table_sinks.plan_table(inner, context, services)
+    sink = _relation(inner.name, TABLE, planned.under.store.name, context, services)
     return {"sink": sink, "sources": _sources(planned.query, services), "statements": [inner.text]}
 
 

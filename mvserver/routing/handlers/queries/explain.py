@@ -8,7 +8,7 @@ from mvserver import sqlstates
 from mvserver.compiler.changelogs import replaces_rows
 from mvserver.errors import SqlError
 from mvserver.front import Result
-from mvserver.routing import changelog_sinks, push, sinks
+from mvserver.routing import changelog_sinks, push, sinks, table_sinks
 from mvserver.routing.handlers.relations import insert_into
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import fields, result
@@ -18,7 +18,13 @@ from mvserver.serving.api import PlanRequest, ReadsStream, owner_of, refuse_cont
 from mvserver.session.context import SessionContext
 from mvserver.sql.push import push_query
 from mvserver.sql.statements.queries import Explain, Pull, PushQuery
-from mvserver.sql.statements.relations import CreateChangelogAs, CreateMaterializedView, CreateStreamAs, InsertInto
+from mvserver.sql.statements.relations import (
+    CreateChangelogAs,
+    CreateMaterializedView,
+    CreateStreamAs,
+    CreateTableAs,
+    InsertInto,
+)
 from mvserver.types.oids import TEXT
 
 FIELDS = fields(("QUERY PLAN", TEXT))
@@ -50,12 +56,14 @@ def _lines(statement: Explain, context: SessionContext, services: Services) -> S
         return services.explain_plan(sinks.plan_stream(inner, context, services).query.plan)
     if isinstance(inner, CreateChangelogAs):
         return services.explain_plan(changelog_sinks.plan_changelog(inner, context, services).query.plan)
+    if isinstance(inner, CreateTableAs):
+        return services.explain_plan(table_sinks.plan_table(inner, context, services).query.plan)
     if isinstance(inner, InsertInto):
         return services.explain_plan(insert_into.plan(inner, context, services)[1].plan)
     raise SqlError(
         sqlstates.FEATURE_NOT_SUPPORTED,
         "EXPLAIN of this statement is not supported",
-        hint="It explains SELECT, CREATE MATERIALIZED VIEW, CREATE STREAM AS, CREATE CHANGELOG AS and INSERT INTO.",
+        hint="It explains SELECT, CREATE MATERIALIZED VIEW, STREAM, CHANGELOG and TABLE AS, and INSERT INTO.",
     )
 
 

@@ -1,4 +1,4 @@
-"""INSERT INTO … SELECT …: one more continuous query that writes to an existing stream or changelog."""
+"""INSERT INTO … SELECT …: one more continuous query that writes to an existing stream, changelog or table."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def run(statement: InsertInto, context: SessionContext, services: Services, work
         catalog.queries.add(query)
     work.after_commit(services.engine.reconcile)
     context.notice(f'query {query.id} writes to {sink.kind} "{sink.name}"')
-    if sink.kind == lookup.STREAM:
+    if not sink.key_columns:
         sinks.at_least_once(planned, lookup.store_of(sink, services)[0], context, services)
     return done("INSERT INTO")
 
 
 def plan(statement: InsertInto, context: SessionContext, services: Services) -> tuple[Relation, PlannedQuery]:
     sink = sinks.insert_target(statement, context, services)
-    if sink.kind == lookup.STREAM:
+    if not sink.key_columns:
         return sink, sinks.plan_insert(sink, statement, context, services)
     return sink, changelog_sinks.plan_insert(sink, statement, context, services)

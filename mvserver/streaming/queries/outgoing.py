@@ -1,0 +1,58 @@
+"""The way out of the server: what a query writes, in the form of its sink, be it records or rows of a table.
+
+A query writes what Spark has evaluated, or what its outbox holds. Both go through one form, and the sink keeps how far
+they are written in the transaction of what it writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from mvserver.compiler.plans import Projection
+from mvserver.streaming.batch.program import ViewInput
+from spark_sinks.base import Position, SinkProgress
+from spark_sinks.duckdb.changes.outbox import Pending
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Between two writes there are ``interval_s``, unless as many rows wait as one may have."""
+
+    rows_max: int | None = None  # None: as many as come
+    interval_s: float = 0.0
+
+
+AT_ONCE = Pace()
+
+
+class Writing(SinkProgress, Protocol):
+    """A sink that is open."""
+
+    def write(self, table: pa.Table, position: Position) -> None:
+        """Rows of the columns that the form has selected, and the source's position behind them."""
+
+    def send(self, pending: Pending, incarnation: str) -> None:
+        """Rows of an outbox."""
+
+
+class Form(Protocol):
+    """Of one query."""
+
+    @property
+    def pace(self) -> Pace: ...
+
+    def selected(self, view: ViewInput, plan: Projection) -> Sequence[str]:
+        """What is evaluated of a record for :meth:`Writing.write`, as Spark's expressions with names. They may use what
+        the program has made, and ``key``, ``record_time`` and ``position``."""
+
+    def open(self, stopped: Callable[[], bool]) -> Writing:
+        """Anew at each start; ``stopped`` ends what waits in it."""
+
+
+def outbox_position(incarnation: str, last: int) -> Position:
+    """How far an outbox is sent: its numbers mean nothing for another one."""
+    return {"outbox": incarnation, "seq": last}

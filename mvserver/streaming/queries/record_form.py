@@ -1,0 +1,96 @@
+"""Rows as records of a stream or changelog: a key, and a JSON object as value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from mvserver.compiler.plans import Projection
+from mvserver.sql.types import Kind
+from mvserver.streaming.batch.program import ViewInput
+from mvserver.streaming.batch.record_encoding import RecordEncoder
+from mvserver.streaming.queries.outgoing import AT_ONCE, Pace, outbox_position
+from spark_sinks.base import Position, TransactionalSink
+from spark_sinks.decode.columns import text
+from spark_sinks.duckdb.changes.outbox import Pending
+
+_JSON_OPTIONS = (
+    "map('ignoreNullFields', 'false', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', "
+    "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
+)
+
+
+@dataclass(frozen=True)
+class RecordForm:
+    """A :class:`Form`. ``encoder`` is for the rows of an outbox; Spark makes the values of the others."""
+
+    open_sink: Callable[[], TransactionalSink]
+    encoder: RecordEncoder
+    pace: Pace = AT_ONCE
+
+    def selected(self, view: ViewInput, plan: Projection) -> Sequence[str]:
+        fields = ", ".join(
+            f"{text(output.name)}, {_json_value(name, output.type.kind)}"
+            for output, name in zip(plan.outputs, view.outputs, strict=True)
+        )
+        value = f"cast(to_json(named_struct({fields}), {_JSON_OPTIONS}) as binary)"
+        return (
+            "key AS sink_key",
+            f"CASE WHEN {view.flag} THEN {value} END AS sink_value",
+            "unix_millis(record_time) AS sink_time",
+            "position AS sink_place",
+        )
+
+    def open(self, stopped: Callable[[], bool]) -> WritingRecords:
+        return WritingRecords(self.open_sink(), self.encoder)
+
+
+class WritingRecords:
+    """A :class:`Writing`."""
+
+    def __init__(self, sink: TransactionalSink, encoder: RecordEncoder) -> None:
+        self._sink = sink
+        self._encoder = encoder
+
+    def committed_position(self, *, expected: bool = False) -> Position | None:
+        return self._sink.committed_position(expected=expected)
+
+    def renew(self, position: Position) -> None:
+        self._sink.renew(position)
+
+    def close(self) -> None:
+        self._sink.close()
+
+    def write(self, table: pa.Table, position: Position) -> None:
+        self._sink.write(
+            table.column("sink_key").to_pylist(),
+            table.column("sink_value").to_pylist(),
+            table.column("sink_time").to_pylist(),
+            position,
+            _numbered(table.column("sink_place").to_pylist()),
+        )
+
+    def send(self, pending: Pending, incarnation: str) -> None:
+        rows = pending.rows.to_pylist()
+        keys: Sequence[bytes | None] = [self._encoder.key_of(row) for row in rows]
+        values = [
+            None if deleted else self._encoder.value_of(row) for deleted, row in zip(pending.deleted, rows, strict=True)
+        ]
+        places = [f"{incarnation}/{number}" for number in pending.numbers]
+        self._sink.write(keys, values, [None] * len(rows), outbox_position(incarnation, pending.last), places)
+
+
+def _json_value(name: str, kind: Kind) -> str:
+    return f"cast({name} as string)" if kind is Kind.TIME else name
+
+
+def _numbered(positions: list[str]) -> list[str]:
+    """Records of one position (a file, or a record that makes several) are told apart by their order."""
+    seen: dict[str, int] = {}
+    places = []
+    for position in positions:
+        number = seen[position] = seen.get(position, -1) + 1
+        places.append(f"{position}/{number}" if number else position)
+    return places
