@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from spark_sinks.file.kind import FILE
+from spark_sinks.iceberg.kind import ICEBERG
 from spark_sinks.kafka.kind import KAFKA
 from spark_sinks.kinesis.kind import KINESIS
 from spark_sinks.postgresql.kind import POSTGRESQL
 from spark_sinks.store_kind import EntityProperty, PlannedKind, StoreKind
 
-KINDS: tuple[StoreKind[Any], ...] = (FILE, KAFKA, KINESIS, POSTGRESQL)
+KINDS: tuple[StoreKind[Any], ...] = (FILE, KAFKA, KINESIS, POSTGRESQL, ICEBERG)
 
 PLANNED = (
     PlannedKind("CONFLUENT_KAFKA", KAFKA.entity_properties),

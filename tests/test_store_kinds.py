@@ -55,6 +55,11 @@ def test_secret_keys_are_those_of_all_kinds() -> None:
         "kinesis.secret_access_key",
         "kinesis.session_token",
         "postgres.password",
+        "iceberg.password",
+        "iceberg.credential",
+        "iceberg.token",
+        "s3.secret_access_key",
+        "s3.session_token",
     }
 
 

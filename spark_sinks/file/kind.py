@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _ROOTS = Row(
     "file_roots", read.PATHS, "{data_dir}/files",
-    "Folders under which stores of type FILE may lie, separated as in PATH; a list in TOML.",
+    "Folders under which what stores have on this machine may lie, separated as in PATH; a list in TOML.",
     after="finished_rows_memory",
 )  # fmt: skip
 _POLL_INTERVAL = Row(

@@ -50,7 +50,7 @@ def _drop_all(connection: psycopg.Connection[Any]) -> None:
         if schema != "public":
             connection.execute(f'DROP SCHEMA "{schema}" CASCADE')
     for name, kind, *_ in connection.execute("LIST STORES").fetchall():
-        if kind in ("KAFKA", "KINESIS"):
+        if kind in ("KAFKA", "KINESIS", "ICEBERG"):
             for topic in names(f'LIST ENTITIES IN STORE "{name}"'):
                 connection.execute(f'DROP ENTITY IF EXISTS "{topic}" IN STORE "{name}"')
         connection.execute(f'DROP STORE "{name}"')

@@ -1,0 +1,193 @@
+"""The options of a store of TYPE ICEBERG: a catalog, and where the tables that it makes lie.
+
+The catalog is a REST service, or the tables of a database (SQLite, PostgreSQL). Whatever lies on this machine lies
+under a root that the server's configuration opens, links followed. Only properties that are known here reach the
+client.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from spark_sinks.store_kind import REGION
+
+USERNAME, PASSWORD = "iceberg.username", "iceberg.password"
+CREDENTIAL, TOKEN, SCOPE, OAUTH_URI = "iceberg.credential", "iceberg.token", "iceberg.scope", "iceberg.oauth2.uri"
+WAREHOUSE, CATALOG = "iceberg.warehouse", "iceberg.catalog.name"
+S3_ENDPOINT, S3_KEY, S3_SECRET, S3_SESSION = (
+    "s3.endpoint", "s3.access_key_id", "s3.secret_access_key", "s3.session_token",
+)  # fmt: skip
+SECRET_KEYS = (PASSWORD, CREDENTIAL, TOKEN, S3_SECRET, S3_SESSION)
+_REST_ONLY = (CREDENTIAL, TOKEN, SCOPE, OAUTH_URI)
+_DATABASE_ONLY = (USERNAME, PASSWORD)
+_S3 = (S3_ENDPOINT, S3_KEY, S3_SECRET, S3_SESSION)
+_ACCEPTED = ("type", "uris", WAREHOUSE, CATALOG, *_DATABASE_ONLY, *_REST_ONLY, *_S3, *REGION)
+_LOCAL = ("", "file")
+_CLOUDS = ("s3", "s3a", "s3n")
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_URIS = "It is the catalog: https://host/path, sqlite:///file.db or postgresql://host:port/database."
+
+
+@dataclass(frozen=True)
+class IcebergOptions:
+    """``uri`` is the client's, with the name and the password of a database. ``roots`` are resolved: tables on this
+    machine lie there, whatever the catalog says."""
+
+    is_rest: bool
+    uri: str = field(repr=False)
+    name: str
+    warehouse: str | None
+    roots: tuple[Path, ...]
+    file: Path | None = None  # of a catalog in SQLite
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)  # other properties, as the client spells them
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, Any], roots: Sequence[Path]) -> IcebergOptions:
+        """Checks a store's properties; 22023 for what is wrong in them, 42501 for a place that is not open."""
+        for key in properties:
+            if key not in _ACCEPTED:
+                raise _wrong(
+                    f'property "{key}" is not known for a store of type ICEBERG',
+                    "Such a store has " + ", ".join(f"'{name}'" for name in _ACCEPTED if name != "type") + ".",
+                )
+        texts = {key: _text(key, value) for key, value in properties.items()}
+        resolved = tuple(root.resolve() for root in roots)
+        uri = texts.get("uris")
+        if uri is None:
+            raise _wrong('a store of type ICEBERG needs the property "uris"', _URIS)
+        is_rest = urlsplit(uri).scheme in ("http", "https")
+        for key in _DATABASE_ONLY if is_rest else _REST_ONLY:
+            if key in texts:
+                raise _wrong(
+                    f'property "{key}" does not fit a catalog that is a {"REST service" if is_rest else "database"}'
+                )
+        name = texts.get(CATALOG, "default")
+        if not _NAME.fullmatch(name):
+            raise _wrong(f'property "{CATALOG}" has letters, digits, "_", "." and "-"')
+        client, file = _rest_client(texts) if is_rest else {}, _file(uri, texts, resolved)
+        return cls(
+            is_rest=is_rest,
+            uri=_plain(uri) if is_rest else _database(uri, texts) if file is None else f"sqlite:///{file}",
+            name=name,
+            warehouse=_warehouse(texts.get(WAREHOUSE), resolved, is_rest=is_rest),
+            roots=resolved,
+            file=file,
+            client={**client, **_s3_client(texts)},
+        )
+
+    def check_location(self, location: str) -> None:
+        """42501 for a table on this machine that lies under no root: a catalog may name any place."""
+        parts = urlsplit(location)
+        if parts.scheme in _LOCAL and not _is_open(Path(unquote(parts.path)).resolve(), self.roots):
+            raise _closed(location, self.roots)
+
+
+def _rest_client(texts: Mapping[str, str]) -> dict[str, str]:
+    names = {CREDENTIAL: "credential", TOKEN: "token", SCOPE: "scope", OAUTH_URI: "oauth2-server-uri"}
+    return {name: texts[key] for key, name in names.items() if key in texts}
+
+
+def _s3_client(texts: Mapping[str, str]) -> dict[str, str]:
+    if (S3_KEY in texts) != (S3_SECRET in texts):
+        raise _wrong(f'property "{S3_KEY}" and property "{S3_SECRET}" are given together, or not at all')
+    if S3_KEY not in texts and (S3_ENDPOINT in texts or S3_SESSION in texts):
+        raise SqlError(
+            sqlstates.INSUFFICIENT_PRIVILEGE,
+            "the server's own credentials are not used for an address that is not the service's",
+            hint=f"Give '{S3_KEY}' and '{S3_SECRET}'.",
+        )
+    names = {
+        S3_ENDPOINT: "s3.endpoint", S3_KEY: "s3.access-key-id", S3_SECRET: "s3.secret-access-key",
+        S3_SESSION: "s3.session-token",
+    }  # fmt: skip
+    found = {name: texts[key] for key, name in names.items() if key in texts}
+    region = next((texts[key] for key in REGION if key in texts), None)
+    return found if region is None else {**found, "s3.region": region}
+
+
+def _plain(uri: str) -> str:
+    parts = urlsplit(uri)
+    if not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
+        raise _wrong('property "uris" is not the address of a REST catalog', _URIS)
+    return uri
+
+
+def _file(uri: str, texts: Mapping[str, str], roots: Sequence[Path]) -> Path | None:
+    parts = urlsplit(uri)
+    if parts.scheme != "sqlite" or parts.netloc or not parts.path.strip("/") or parts.query:
+        return None
+    for key in _DATABASE_ONLY:
+        if key in texts:
+            raise _wrong(f'property "{key}" does not fit a catalog in a file')
+    return _local(unquote(parts.path[1:]), roots)
+
+
+def _database(uri: str, texts: Mapping[str, str]) -> str:
+    parts = urlsplit(uri)
+    if parts.scheme != "postgresql" or not parts.hostname or not parts.path.strip("/") or parts.query:
+        raise _wrong(f'property "uris" is not the address of a catalog: {uri}', _URIS)
+    if "@" in parts.netloc:
+        raise _wrong(
+            'property "uris" has a name or a password in it',
+            f"Give '{USERNAME}' and '{PASSWORD}', which are kept sealed.",
+        )
+    user = quote(texts.get(USERNAME, ""), safe="")
+    password = ":" + quote(texts[PASSWORD], safe="") if PASSWORD in texts else ""
+    return f"postgresql+psycopg://{user}{password}{'@' if user else ''}{parts.netloc}{parts.path}"
+
+
+def _warehouse(text: str | None, roots: Sequence[Path], *, is_rest: bool) -> str | None:
+    if text is None or is_rest:  # a REST catalog has names of its own for its warehouses
+        if text is None and not is_rest:
+            raise _wrong(
+                f'a catalog in a database needs the property "{WAREHOUSE}"',
+                "It is where tables are made: s3://bucket/path, or a folder.",
+            )
+        return text
+    parts = urlsplit(text)
+    if parts.scheme in _LOCAL:
+        return _local(unquote(parts.path), roots).as_uri()
+    if parts.scheme in _CLOUDS and parts.netloc:
+        return text
+    raise _wrong(f'property "{WAREHOUSE}" is not s3://bucket/path or a folder: {text}')
+
+
+def _local(text: str, roots: Sequence[Path]) -> Path:
+    """A path of this machine; a relative one is under the first root."""
+    if not roots:
+        raise _closed(text, roots)
+    path = (Path(text) if Path(text).is_absolute() else roots[0] / text).resolve()
+    if not _is_open(path, roots):
+        raise _closed(text, roots)
+    return path
+
+
+def _is_open(path: Path, roots: Sequence[Path]) -> bool:
+    return any(path.is_relative_to(root) for root in roots)
+
+
+def _closed(place: str, roots: Sequence[Path]) -> SqlError:
+    return SqlError(
+        sqlstates.INSUFFICIENT_PRIVILEGE,
+        f"{place} is not under a configured root",
+        detail=f"What stores have on this machine lies under {os.pathsep.join(map(str, roots)) or 'no folder'}.",
+        hint="Links are followed before the comparison. The server's setting file_roots can name more directories.",
+    )
+
+
+def _text(key: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise _wrong(f'property "{key}" must be a text')
+    return value.strip()
+
+
+def _wrong(message: str, hint: str | None = None) -> SqlError:
+    return SqlError(sqlstates.INVALID_PARAMETER_VALUE, message, hint=hint)

@@ -1,0 +1,109 @@
+"""The same over a REST catalog: its words, its faults, and replies that are lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from mvserver.errors import SqlError
+from spark_sinks.base import TableShape
+from spark_sinks.iceberg.client import IcebergClient
+from spark_sinks.iceberg.options import IcebergOptions
+from spark_sinks.iceberg.sink import IcebergSink
+from spark_sinks.store_kind import TableTarget
+from spark_sinks.table_options import TableOptions
+from spark_sinks.table_writes import RetriedTable
+from tests.iceberg.places import TIMEOUT_S, keys_of, table_of
+from tests.iceberg.rest_catalog import RestServer, serving
+
+SHAPE = TableShape(pa.schema([pa.field("k", pa.int64(), False), ("v", pa.string())]), ("k",))
+QUICK = TableOptions.of({"retry.backoff.millis": "10"})
+
+
+@pytest.fixture
+def rest(tmp_path: Path) -> Iterator[RestServer]:
+    with serving(tmp_path) as server:
+        yield server
+
+
+def options(address: str, folder: Path) -> IcebergOptions:
+    return IcebergOptions.from_properties({"uris": address}, [folder])
+
+
+def sink(address: str, folder: Path) -> IcebergSink:
+    target = TableTarget("far", options(address, folder), "web.t", "q", SHAPE, QUICK, {})
+    return IcebergSink(target, timeout_s=TIMEOUT_S)
+
+
+def rows(rest: RestServer) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = rest.catalog.load_table("web.t").scan().to_arrow().to_pylist()
+    return sorted(found, key=repr)
+
+
+def test_rows_are_written_once_although_replies_are_lost(rest: RestServer, tmp_path: Path) -> None:
+    client = IcebergClient("far", options(rest.address, tmp_path), timeout_s=TIMEOUT_S)
+    client.check()
+    assert not client.check_table("web.t", SHAPE, {})
+    client.create_table("web.t", SHAPE, {})
+    assert [entity.name for entity in client.list_entities()] == ["web.t"]
+    writing = RetriedTable(lambda: sink(rest.address, tmp_path), QUICK, lambda: False)
+    assert writing.committed_position() is None
+    for seq in range(1, 7):
+        rest.lost = seq % 2
+        changed = table_of(SHAPE, [{"k": seq, "v": "new"}, {"k": 0, "v": str(seq)}])
+        gone = keys_of(SHAPE, [{"k": seq - 2}] if seq > 2 else [])
+        writing.write(changed, gone, {"seq": seq})
+    assert rest.commits == 6
+    assert rows(rest) == [{"k": 0, "v": "6"}, {"k": 5, "v": "new"}, {"k": 6, "v": "new"}]
+    assert sink(rest.address, tmp_path).committed_position() == {"seq": 6}
+    client.drop_entity("web.t", {})
+    assert client.list_entities() == []
+
+
+def test_a_catalog_that_is_away_is_named(tmp_path: Path) -> None:
+    with serving(tmp_path) as rest:
+        address = rest.address
+        IcebergClient("far", options(address, tmp_path), timeout_s=TIMEOUT_S).create_table("web.t", SHAPE, {})
+        writing = sink(address, tmp_path)
+        writing.committed_position()
+    with pytest.raises(SqlError) as caught:
+        writing.write(table_of(SHAPE, [{"k": 1, "v": "x"}]), keys_of(SHAPE), {"seq": 1})
+    assert (caught.value.sqlstate, caught.value.message) == ("08006", 'could not connect to store "far"')
+
+
+def test_a_table_outside_of_the_open_folders_is_not_touched(rest: RestServer, tmp_path: Path) -> None:
+    """Whatever the catalog says of where it lies."""
+    inside = tmp_path / "open"
+    inside.mkdir()
+    client = IcebergClient("far", options(rest.address, inside), timeout_s=TIMEOUT_S)
+    with pytest.raises(SqlError, match="42501"):
+        client.create_table("web.t", SHAPE, {})
+    assert client.list_entities() == []
+
+
+class Page(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"<html>It works!</html>")
+
+    def log_message(self, *args: Any) -> None: ...
+
+
+def test_a_page_of_the_web_is_no_catalog(tmp_path: Path) -> None:
+    with HTTPServer(("127.0.0.1", 0), Page) as server:
+        thread = threading.Thread(target=server.handle_request, daemon=True)
+        thread.start()
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        with pytest.raises(SqlError) as caught:
+            IcebergClient("far", options(address, tmp_path), timeout_s=TIMEOUT_S).check()
+        thread.join()
+    assert (caught.value.sqlstate, caught.value.message) == (
+        "58000", 'store "far" gave an answer that is not understood',
+    )  # fmt: skip
