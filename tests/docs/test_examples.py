@@ -76,7 +76,7 @@ def test_examples_of_a_page(page: Path, empty_server: LiveServer, request: pytes
         if _needs(page, "kinesis"):
             addresses[KINESIS] = request.getfixturevalue("kinesis").endpoint.removeprefix("http://")
         if _needs(page, "postgres"):
-            postgres = request.getfixturevalue("logical_postgres")
+            postgres = request.getfixturevalue("own_postgres")
             addresses[POSTGRES] = f"127.0.0.1:{postgres.port}"
             source = stack.enter_context(postgres.connect())
         session = PageSession(connection, page, addresses, source)
