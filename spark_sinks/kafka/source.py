@@ -187,6 +187,7 @@ class KafkaReader:
             "kafka.isolation.level": "read_committed",
             "kafka.allow.auto.create.topics": "false",
             "failOnDataLoss": "true",
+            "includeHeaders": "true",
         }
 
 
