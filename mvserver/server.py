@@ -71,7 +71,7 @@ from mvserver.streaming.spark.supervisor import Supervision
 from spark_sinks.duckdb.ledger.commits import Commits
 from spark_sinks.duckdb.ledger.damage import user_error
 from spark_sinks.duckdb.writer import Writer
-from spark_sinks.kinds import KINDS, secret_keys, spark_settings
+from spark_sinks.kinds import KINDS, class_path, secret_keys, spark_settings
 from spark_sinks.store_kind import StoreKind, StoreSettings
 
 _log = logging.getLogger(__name__)
@@ -288,6 +288,7 @@ class Rooms:
                     extra=settings.spark_conf,
                     command=jvm_command,
                     stores=spark_settings(kinds),
+                    class_path=lambda: class_path(settings.jar_dir, kinds),
                 ),
                 supervision=Supervision(settings.spark_restarts, settings.spark_answer_timeout),
                 data_directory=data,

@@ -85,3 +85,8 @@ def wrong_reason(column: DecodeColumn, given: str) -> str:
     wrong = text(f'column "{column.name}" is not of type {column.label}: ')
     no_text = text(f'column "{column.name}" has \\u0000 or half of a surrogate pair, which no text can hold: ')
     return f"concat(CASE WHEN contains({given}, {NUL}) THEN {no_text} ELSE {wrong} END, {shown})"
+
+
+def valid_text(bytes_: str) -> str:
+    """Bytes as text that every client can be sent: what is no UTF-8, and NUL, becomes U+FFFD."""
+    return f"replace(make_valid_utf8(cast({bytes_} as string)), {NUL}, '\\uFFFD')"

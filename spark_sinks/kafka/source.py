@@ -106,7 +106,7 @@ class KafkaReader:
     @contextmanager
     def stream(self, spark: SparkSession, start: Position, *, records_per_trigger: int) -> Iterator[DataFrame]:
         """Raises the named error at once where the topic cannot be read from ``start`` on."""
-        CONNECTOR.add_to(spark, self._jar_directory)
+        self._add_jars(spark)
         # The connector wants a start for every partition there is, so those added since are looked up.
         start = self.health.readable(start)
         options = {
@@ -122,7 +122,7 @@ class KafkaReader:
         yield _columns(spark.readStream.format("kafka").options(**options).load(), self._record_bytes_max)
 
     def batch(self, spark: SparkSession, start: Position, end: Position) -> DataFrame:
-        CONNECTOR.add_to(spark, self._jar_directory)
+        self._add_jars(spark)
         self.health.readable(start)
         spans = positions.ranges(start, end)
         topic_id = positions.topic_id_of(start)
@@ -173,6 +173,13 @@ class KafkaReader:
     def close(self) -> None:
         self._cluster.close()
 
+    def _add_jars(self, spark: SparkSession) -> None:
+        for connector in self._options.connectors:
+            connector.add_to(spark, self._jar_directory)
+        login = self._options.authentication
+        if login is not None and login.from_start:
+            CONNECTOR.require_on_class_path(spark)
+
     def _common(self) -> dict[str, str]:
         return {
             **self._options.spark(),
@@ -180,6 +187,7 @@ class KafkaReader:
             "kafka.isolation.level": "read_committed",
             "kafka.allow.auto.create.topics": "false",
             "failOnDataLoss": "true",
+            "includeHeaders": "true",
         }
 
 

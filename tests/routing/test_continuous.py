@@ -136,7 +136,7 @@ def test_what_cannot_be_taken_back_is_told(filled: Bench, cause: Exception, told
     assert filled.notices == [f'entity "homes" in store "k" could not be taken back: {told}']
 
 
-def test_from_a_file_source_the_topic_is_named_and_records_come_at_least_once(filled: Bench) -> None:
+def test_from_a_file_source_the_topic_is_named(filled: Bench) -> None:
     error = filled.error("CREATE STREAM s WITH ('store' = k) AS SELECT url FROM file_clicks")
     assert error.message == (
         'entity "s" does not exist in store "k", and cannot be created without "topic.partitions" and "topic.replicas"'
@@ -145,7 +145,7 @@ def test_from_a_file_source_the_topic_is_named_and_records_come_at_least_once(fi
         "CREATE STREAM s WITH ('store' = k, 'topic.partitions' = 2, 'topic.replicas' = 1) "
         "AS SELECT url FROM file_clicks"
     )
-    assert filled.notices[1] == "records are written at least once"
+    assert "records are written at least once" not in filled.notices
     assert filled.kafka().entities["s"] == {"partitions": "2", "replicas": "1"}
 
 

@@ -29,7 +29,7 @@ from mvserver.views.targets import Target
 from mvserver.views.windowing import WindowColumns, event_us, state_keys
 from spark_sinks.base import METADATA
 from spark_sinks.decode import format_of, parquet_column
-from spark_sinks.decode.columns import NUL
+from spark_sinks.decode.columns import valid_text
 from spark_sinks.duckdb.batch_plans import ViewMerge
 from spark_sinks.duckdb.changes.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.changes.sent_rows import SentRows
@@ -42,7 +42,7 @@ from spark_sinks.duckdb.state.state import AppendState, Measure, UpsertState
 from spark_sinks.duckdb.state.windows import Judging
 
 REJECTED_RAW_BYTES_MAX = 65_536  # of a rejected record, this much is kept
-_ROW_KEY = f"replace(make_valid_utf8(cast(key as string)), {NUL}, '\\uFFFD')"
+_ROW_KEY = valid_text("key")
 
 
 @dataclass(frozen=True)
