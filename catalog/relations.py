@@ -16,7 +16,7 @@ from mvserver.errors import SqlError
 
 _SELECT = (
     "SELECT id, oid, schema_id, name, kind, columns, properties, definition, owner, created_at, store_id, entity, "
-    "key_columns, row_type_oid, acl FROM relations"
+    "key_columns, row_type_oid, acl, stored_select FROM relations"
 )
 
 
@@ -64,8 +64,8 @@ class Relations:
         )
         self._connection.write(
             "INSERT INTO relations (id, oid, schema_id, name, kind, columns, properties, definition, owner, "
-            "created_at, store_id, entity, key_columns, row_type_oid, acl) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "created_at, store_id, entity, key_columns, row_type_oid, acl, stored_select) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 stored.id,
                 stored.oid,
@@ -82,9 +82,24 @@ class Relations:
                 records.names_text(stored.key_columns),
                 stored.row_type_oid,
                 records.acl_text(stored.acl),
+                records.select_text(stored.select),
             ),
         )
         return stored
+
+    def replace_view(self, view: Relation) -> None:
+        """Another text and more columns of a view, which stays what it is to those that read it."""
+        self._connection.write(
+            "UPDATE relations SET columns = ?, definition = ?, stored_select = ? WHERE id = ?",
+            (records.columns_text(view.columns), view.definition, records.select_text(view.select), view.id),
+        )
+
+    def move(self, relation: Relation, schema_id: str, name: str) -> None:
+        """Another name or schema."""
+        self.check_new(schema_id, name)
+        self._connection.write(
+            "UPDATE relations SET schema_id = ?, name = ? WHERE id = ?", (schema_id, name, relation.id)
+        )
 
     def redefine(self, id_: str, relation: Relation) -> None:
         """Another relation in its place, with its OIDs and so its comments. No query may read it or write to it."""
@@ -122,4 +137,5 @@ def _relation(row: Row) -> Relation:
         key_columns=records.names(row[12]),
         row_type_oid=row[13],
         acl=records.acl(row[14]),
+        select=records.select(row[15]),
     )

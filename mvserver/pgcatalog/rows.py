@@ -13,12 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from catalog.model import Relation
+from catalog.model import Relation, StoredSelect
 from mvserver.pgcatalog import enum_rows, pgtypes, privilege_functions, role_rows, static_data
-from mvserver.pgcatalog.snapshot import CatalogSnapshot, index_oid, row_type_oid
+from mvserver.pgcatalog.snapshot import CatalogSnapshot, index_oid, row_type_oid, rule_oid
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, INFORMATION_SCHEMA_OID, PG_CATALOG, PG_CATALOG_OID
 from mvserver.quoting import quoted
-from mvserver.sql.types import parse_type
 from mvserver.types import oids
 
 Row = Mapping[str, Any]
@@ -28,6 +27,7 @@ HEAP_AM, BTREE_AM = 2, 403
 DEFAULT_COLLATION = 100
 MV_CATALOG_OID = 13_001
 _UTF8 = 6
+_RELKINDS = {"materialized view": "m", "view": "v"}  # all others are foreign tables
 _CLASS_OIDS = {
     "relation": 1259,
     "schema": 2615,
@@ -36,6 +36,7 @@ _CLASS_OIDS = {
     "role": 1260,
     "type": 1247,
 }  # of pg_class etc.
+_REWRITE_OID = 2618  # of pg_rewrite
 _LIVE_OID = 15_000  # the first oid of mv_catalog's relations
 _COLLATED = frozenset({oids.TEXT, oids.VARCHAR, oids.ARRAY_OF[oids.TEXT]})
 
@@ -63,11 +64,23 @@ def index_definition(snapshot: CatalogSnapshot, relation: Relation) -> str:
     )
 
 
-def view_definition(relation: Relation) -> str:
-    """The SELECT of the CREATE statement's text."""
+def view_definition(snapshot: CatalogSnapshot, relation: Relation) -> str:
+    """The SELECT of the CREATE statement's text; that of a view by the names that its relations have now."""
+    if relation.select is not None:
+        return f" {_with_present_names(snapshot, relation.select)};"
     lowered = relation.definition.lower()
     at = lowered.find("select", max(lowered.find(" as"), 0))
     return " " + (relation.definition[at:] if at >= 0 else relation.definition).rstrip("; \n") + ";"
+
+
+def _with_present_names(snapshot: CatalogSnapshot, select: StoredSelect) -> str:
+    text = select.text
+    for source in sorted(select.sources, key=lambda source: -source.start):
+        found = snapshot.relations_by_id.get(source.relation_id or "")
+        if found is not None:
+            path = [snapshot.schemas_by_id[found.schema_id].name, found.name]
+            text = text[: source.start] + ".".join(map(quote, path)) + text[source.end :]
+    return text
 
 
 def _pg_database(snapshot: CatalogSnapshot) -> Iterator[Row]:
@@ -94,7 +107,7 @@ def _pg_namespace(snapshot: CatalogSnapshot) -> Iterator[Row]:
 
 def _pg_class(snapshot: CatalogSnapshot) -> Iterator[Row]:
     for relation in snapshot.relations:
-        is_view = relation.kind == "materialized view"
+        kind = _RELKINDS.get(relation.kind, "f")
         common = {
             "_db": database_oid(snapshot, relation), "_o": relation.oid,
             "relnamespace": snapshot.schemas_by_id[relation.schema_id].oid,
@@ -103,8 +116,9 @@ def _pg_class(snapshot: CatalogSnapshot) -> Iterator[Row]:
         }  # fmt: skip
         yield {
             **common, "oid": relation.oid, "relname": relation.name, "reltype": row_type_oid(relation),
-            "relkind": "m" if is_view else "f", "relnatts": len(relation.columns), "relreplident": "d",
-            "relhasindex": bool(relation.key_columns), "relam": HEAP_AM if is_view else 0, "relhasrules": is_view,
+            "relkind": kind, "relnatts": len(relation.columns), "relreplident": "n" if kind == "v" else "d",
+            "relhasindex": bool(relation.key_columns), "relam": HEAP_AM if kind == "m" else 0,
+            "relhasrules": kind in ("m", "v"),
             "relacl": role_rows.acl_texts(snapshot, relation.acl),
         }  # fmt: skip
         if relation.key_columns:
@@ -118,11 +132,11 @@ def _pg_attribute(snapshot: CatalogSnapshot) -> Iterator[Row]:
     for relation in snapshot.relations:
         database, shown = database_oid(snapshot, relation), {"_o": relation.oid}
         for number, declared in enumerate(relation.columns, start=1):
-            pg_type = pgtypes.of_sql_type(parse_type(declared.type))
+            pg_type = pgtypes.of_column(relation, declared)
             yield {**_attribute(relation.oid, number, declared.name, pg_type, declared.not_null, database), **shown}
         by_name = {declared.name: declared for declared in relation.columns}
         for number, key in enumerate(relation.key_columns, start=1):
-            pg_type = pgtypes.of_sql_type(parse_type(by_name[key].type))
+            pg_type = pgtypes.of_column(relation, by_name[key])
             yield {**_attribute(index_oid(relation), number, key, pg_type, False, database), **shown}
 
 
@@ -173,7 +187,7 @@ def _operator_classes() -> dict[int, int]:
 
 def _operator_class(relation: Relation, key: str) -> int:
     column = next(column for column in relation.columns if column.name == key)
-    return _operator_classes().get(pgtypes.of_sql_type(parse_type(column.type)).oid, 0)
+    return _operator_classes().get(pgtypes.of_column(relation, column).oid, 0)
 
 
 def _pg_index(snapshot: CatalogSnapshot) -> Iterator[Row]:
@@ -224,8 +238,43 @@ def _pg_matviews(snapshot: CatalogSnapshot) -> Iterator[Row]:
                 "_db": database_oid(snapshot, relation), "_o": relation.oid,
                 "schemaname": snapshot.schemas_by_id[relation.schema_id].name, "matviewname": relation.name,
                 "matviewowner": relation.owner, "hasindexes": bool(relation.key_columns), "ispopulated": True,
-                "definition": view_definition(relation),
+                "definition": view_definition(snapshot, relation),
             }  # fmt: skip
+
+
+def _pg_views(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for relation in snapshot.relations:
+        if relation.select is not None:
+            yield {
+                "_db": database_oid(snapshot, relation), "_o": relation.oid,
+                "schemaname": snapshot.schemas_by_id[relation.schema_id].name, "viewname": relation.name,
+                "viewowner": relation.owner, "definition": view_definition(snapshot, relation),
+            }  # fmt: skip
+
+
+def _pg_rewrite(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for relation in snapshot.relations:
+        if relation.select is not None:
+            yield {
+                "_db": database_oid(snapshot, relation), "_o": relation.oid,
+                "oid": rule_oid(relation), "rulename": "_RETURN", "ev_class": relation.oid, "ev_type": "1",
+                "ev_enabled": "O", "is_instead": True,
+            }  # fmt: skip
+
+
+def _pg_depend(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    """Of views on what they read: tools order relations by it."""
+    for relation in snapshot.relations:
+        if relation.select is None:
+            continue
+        common = {
+            "_db": database_oid(snapshot, relation), "_o": relation.oid, "classid": _REWRITE_OID,
+            "objid": rule_oid(relation), "refclassid": _CLASS_OIDS["relation"],
+        }  # fmt: skip
+        yield {**common, "refobjid": relation.oid, "deptype": "i"}
+        ids = dict.fromkeys(source.relation_id for source in relation.select.sources if source.relation_id)
+        for id_ in ids:
+            yield {**common, "refobjid": snapshot.relations_by_id[id_].oid, "deptype": "n"}
 
 
 def _pg_indexes(snapshot: CatalogSnapshot) -> Iterator[Row]:
@@ -282,8 +331,8 @@ def _system_views() -> Iterator[Row]:
 def _definitions(snapshot: CatalogSnapshot) -> Iterator[Row]:
     """Not PostgreSQL's: what pg_get_viewdef and pg_get_indexdef look up."""
     for relation in snapshot.relations:
-        if relation.kind == "materialized view":
-            yield {"_o": relation.oid, "oid": relation.oid, "definition": view_definition(relation)}
+        if relation.kind in _RELKINDS:
+            yield {"_o": relation.oid, "oid": relation.oid, "definition": view_definition(snapshot, relation)}
         if relation.key_columns:
             yield {
                 "_o": relation.oid, "oid": index_oid(relation), "definition": index_definition(snapshot, relation),
@@ -349,6 +398,7 @@ LIVING: dict[str, Callable[[CatalogSnapshot], Iterator[Row]]] = {
     "pg_foreign_data_wrapper": _pg_foreign_data_wrapper,
     "pg_foreign_server": _pg_foreign_server, "pg_foreign_table": _pg_foreign_table, "pg_roles": role_rows.roles,
     "pg_authid": role_rows.authid, "pg_user": role_rows.users, "pg_matviews": _pg_matviews, "pg_indexes": _pg_indexes,
+    "pg_views": _pg_views, "pg_rewrite": _pg_rewrite, "pg_depend": _pg_depend,
     "pg_description": _pg_description, "pg_shdescription": _pg_shdescription,
     "pg_auth_members": role_rows.members, "pg_db_role_setting": role_rows.settings,
     "pg_default_acl": role_rows.default_privileges, "_definitions": _definitions,

@@ -12,7 +12,7 @@ from catalog.model import Comment, Database, DefaultPrivilege, EnumType, Members
 from catalog.store import Catalog
 from mvserver.pgcatalog.visibility import Viewer
 
-_INDEX_OID, _ROW_TYPE_OID = 0x8000_0000, 0x4000_0000
+_INDEX_OID, _ROW_TYPE_OID, _RULE_OID = 0x8000_0000, 0x4000_0000, 0xC000_0000
 
 
 def index_oid(relation: Relation) -> int:
@@ -22,6 +22,11 @@ def index_oid(relation: Relation) -> int:
 
 def row_type_oid(relation: Relation) -> int:
     return relation.row_type_oid or _ROW_TYPE_OID | relation.oid
+
+
+def rule_oid(relation: Relation) -> int:
+    """Of the rule by which a view is read."""
+    return _RULE_OID | relation.oid
 
 
 def oids_of(relation: Relation) -> tuple[int, int, int]:

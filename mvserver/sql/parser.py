@@ -24,6 +24,7 @@ from mvserver.sql import (
     session,
     stores,
     unsupported,
+    views,
 )
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import HeadTable
@@ -87,6 +88,7 @@ _HEADS = HeadTable(
     privileges.HEADS,
     default_privileges.HEADS,
     relations.HEADS,
+    views.HEADS,
     changelogs.HEADS,
     applications.HEADS,
     queries.heads(_nested),

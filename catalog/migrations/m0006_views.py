@@ -1,0 +1,9 @@
+"""Views: a stored SELECT among what is kept of a relation."""
+
+from __future__ import annotations
+
+import sqlite3
+
+
+def apply(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE relations ADD COLUMN stored_select TEXT")
