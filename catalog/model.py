@@ -114,6 +114,25 @@ class StoredSelect:
 
 
 @dataclass(frozen=True)
+class IndexColumn:
+    name: str
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True)
+class Index:
+    """CREATE INDEX: known to those who ask for indexes, and otherwise without effect. ``method`` is as btree."""
+
+    oid: int
+    name: str
+    columns: tuple[IndexColumn, ...]
+    unique: bool = False
+    method: str = "btree"
+    nulls_distinct: bool = True
+
+
+@dataclass(frozen=True)
 class Relation:
     """A stream, a changelog, a materialized view or a view; only the first two have ``store_id`` and ``entity``.
 
@@ -136,6 +155,7 @@ class Relation:
     row_type_oid: int = 0
     acl: Acl | None = None
     select: StoredSelect | None = None  # of a view
+    indexes: tuple[Index, ...] = ()  # of a materialized view, in the order of their names
 
     def property(self, key: str, default: str | None = None) -> str | None:
         return next((value for name, value in self.properties if name == key), default)

@@ -55,6 +55,7 @@ IDENTIFIER_BYTES_MAX = 63  # PostgreSQL's NAMEDATALEN - 1
 ENUM_LABELS_MAX = 10_000  # of one type: each plan that names it has all of them in its text
 COLUMNS_MAX = 1_600  # PostgreSQL's
 VIEW_CHARACTERS_MAX = 64 * 1024  # of the SELECT of a view, which is parsed for each plan that reads it
+INDEXES_MAX = 100  # of one materialized view: each is a note in the catalog
 EXPANDED_VIEWS_MAX = 256  # in one query; a view over views counts them each time that it is read
 SELECT_LIST_MAX = 1_664  # PostgreSQL's MaxTupleAttributeNumber
 TOP_VALUES_MAX = 10_000  # of TOPK: each reader of the view gets so many a row

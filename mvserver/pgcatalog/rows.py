@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from catalog.model import Relation, StoredSelect
+from catalog.model import Index, IndexColumn, Relation, StoredSelect
 from mvserver.pgcatalog import enum_rows, pgtypes, privilege_functions, role_rows, static_data
-from mvserver.pgcatalog.snapshot import CatalogSnapshot, index_oid, row_type_oid, rule_oid
+from mvserver.pgcatalog.snapshot import CatalogSnapshot, row_type_oid, rule_oid
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, INFORMATION_SCHEMA_OID, PG_CATALOG, PG_CATALOG_OID
 from mvserver.quoting import quoted
 from mvserver.types import oids
@@ -24,6 +24,7 @@ Row = Mapping[str, Any]
 
 BOOTSTRAP_ROLE_OID = 10
 HEAP_AM, BTREE_AM = 2, 403
+_INDEX_AMS = {"btree": BTREE_AM, "hash": 405, "gist": 783, "gin": 2742, "spgist": 4000, "brin": 3580}
 DEFAULT_COLLATION = 100
 MV_CATALOG_OID = 13_001
 _UTF8 = 6
@@ -41,10 +42,6 @@ _LIVE_OID = 15_000  # the first oid of mv_catalog's relations
 _COLLATED = frozenset({oids.TEXT, oids.VARCHAR, oids.ARRAY_OF[oids.TEXT]})
 
 
-def index_name(relation: Relation) -> str:
-    return f"{relation.name}_key"
-
-
 def database_oid(snapshot: CatalogSnapshot, relation: Relation) -> int:
     schema = snapshot.schemas_by_id[relation.schema_id]
     return snapshot.databases_by_id[schema.database_id].oid
@@ -55,13 +52,19 @@ def quote(name: str) -> str:
     return name if plain else quoted(name)
 
 
-def index_definition(snapshot: CatalogSnapshot, relation: Relation) -> str:
+def index_definition(snapshot: CatalogSnapshot, relation: Relation, index: Index) -> str:
     schema = snapshot.schemas_by_id[relation.schema_id]
-    columns = ", ".join(quote(column) for column in relation.key_columns)
+    columns = ", ".join(quote(column.name) + _order(column) for column in index.columns)
     return (
-        f"CREATE UNIQUE INDEX {quote(index_name(relation))} ON {quote(schema.name)}.{quote(relation.name)} "
-        f"USING btree ({columns}) NULLS NOT DISTINCT"
+        f"CREATE {'UNIQUE ' if index.unique else ''}INDEX {quote(index.name)} "
+        f"ON {quote(schema.name)}.{quote(relation.name)} USING {index.method} ({columns})"
+        f"{'' if index.nulls_distinct else ' NULLS NOT DISTINCT'}"
     )
+
+
+def _order(column: IndexColumn) -> str:
+    nulls = "" if column.nulls_first == column.descending else f" NULLS {'FIRST' if column.nulls_first else 'LAST'}"
+    return (" DESC" if column.descending else "") + nulls
 
 
 def view_definition(snapshot: CatalogSnapshot, relation: Relation) -> str:
@@ -117,14 +120,14 @@ def _pg_class(snapshot: CatalogSnapshot) -> Iterator[Row]:
         yield {
             **common, "oid": relation.oid, "relname": relation.name, "reltype": row_type_oid(relation),
             "relkind": kind, "relnatts": len(relation.columns), "relreplident": "n" if kind == "v" else "d",
-            "relhasindex": bool(relation.key_columns), "relam": HEAP_AM if kind == "m" else 0,
+            "relhasindex": bool(relation.indexes), "relam": HEAP_AM if kind == "m" else 0,
             "relhasrules": kind in ("m", "v"),
             "relacl": role_rows.acl_texts(snapshot, relation.acl),
         }  # fmt: skip
-        if relation.key_columns:
+        for index in relation.indexes:
             yield {
-                **common, "oid": index_oid(relation), "relname": index_name(relation), "relkind": "i",
-                "relnatts": len(relation.key_columns), "relreplident": "n", "relam": BTREE_AM,
+                **common, "oid": index.oid, "relname": index.name, "relkind": "i",
+                "relnatts": len(index.columns), "relreplident": "n", "relam": _INDEX_AMS[index.method],
             }  # fmt: skip
 
 
@@ -135,9 +138,10 @@ def _pg_attribute(snapshot: CatalogSnapshot) -> Iterator[Row]:
             pg_type = pgtypes.of_column(relation, declared)
             yield {**_attribute(relation.oid, number, declared.name, pg_type, declared.not_null, database), **shown}
         by_name = {declared.name: declared for declared in relation.columns}
-        for number, key in enumerate(relation.key_columns, start=1):
-            pg_type = pgtypes.of_column(relation, by_name[key])
-            yield {**_attribute(index_oid(relation), number, key, pg_type, False, database), **shown}
+        for index in relation.indexes:
+            for number, column in enumerate(index.columns, start=1):
+                pg_type = pgtypes.of_column(relation, by_name[column.name])
+                yield {**_attribute(index.oid, number, column.name, pg_type, False, database), **shown}
 
 
 def _storage(pg_type: pgtypes.PgType) -> str:
@@ -191,19 +195,22 @@ def _operator_class(relation: Relation, key: str) -> int:
 
 
 def _pg_index(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    """What CREATE INDEX has made, as in PostgreSQL. The key of a view is none: tools that compare indexes with those
+    that they have made would drop it."""
     for relation in snapshot.relations:
-        if not relation.key_columns:
-            continue
         numbers = {column.name: number for number, column in enumerate(relation.columns, start=1)}
-        count = len(relation.key_columns)
-        yield {
-            "_db": database_oid(snapshot, relation), "_o": relation.oid,
-            "indexrelid": index_oid(relation), "indrelid": relation.oid,
-            "indnatts": count, "indnkeyatts": count, "indisunique": True, "indnullsnotdistinct": True,
-            "indimmediate": True, "indisvalid": True, "indisready": True, "indislive": True,
-            "indkey": [numbers[key] for key in relation.key_columns], "indcollation": [0] * count,
-            "indclass": [_operator_class(relation, key) for key in relation.key_columns], "indoption": [0] * count,
-        }  # fmt: skip
+        for index in relation.indexes:
+            names = [column.name for column in index.columns]
+            yield {
+                "_db": database_oid(snapshot, relation), "_o": relation.oid,
+                "indexrelid": index.oid, "indrelid": relation.oid,
+                "indnatts": len(names), "indnkeyatts": len(names), "indisunique": index.unique,
+                "indnullsnotdistinct": not index.nulls_distinct,
+                "indimmediate": True, "indisvalid": True, "indisready": True, "indislive": True,
+                "indkey": [numbers[name] for name in names], "indcollation": [0] * len(names),
+                "indclass": [_operator_class(relation, name) for name in names],
+                "indoption": [int(c.descending) + 2 * int(c.nulls_first) for c in index.columns],
+            }  # fmt: skip
 
 
 def _pg_foreign_data_wrapper(snapshot: CatalogSnapshot) -> Iterator[Row]:
@@ -237,7 +244,7 @@ def _pg_matviews(snapshot: CatalogSnapshot) -> Iterator[Row]:
             yield {
                 "_db": database_oid(snapshot, relation), "_o": relation.oid,
                 "schemaname": snapshot.schemas_by_id[relation.schema_id].name, "matviewname": relation.name,
-                "matviewowner": relation.owner, "hasindexes": bool(relation.key_columns), "ispopulated": True,
+                "matviewowner": relation.owner, "hasindexes": bool(relation.indexes), "ispopulated": True,
                 "definition": view_definition(snapshot, relation),
             }  # fmt: skip
 
@@ -279,11 +286,11 @@ def _pg_depend(snapshot: CatalogSnapshot) -> Iterator[Row]:
 
 def _pg_indexes(snapshot: CatalogSnapshot) -> Iterator[Row]:
     for relation in snapshot.relations:
-        if relation.key_columns:
+        for index in relation.indexes:
             yield {
                 "_db": database_oid(snapshot, relation), "_o": relation.oid,
                 "schemaname": snapshot.schemas_by_id[relation.schema_id].name, "tablename": relation.name,
-                "indexname": index_name(relation), "indexdef": index_definition(snapshot, relation),
+                "indexname": index.name, "indexdef": index_definition(snapshot, relation, index),
             }  # fmt: skip
 
 
@@ -333,10 +340,9 @@ def _definitions(snapshot: CatalogSnapshot) -> Iterator[Row]:
     for relation in snapshot.relations:
         if relation.kind in _RELKINDS:
             yield {"_o": relation.oid, "oid": relation.oid, "definition": view_definition(snapshot, relation)}
-        if relation.key_columns:
-            yield {
-                "_o": relation.oid, "oid": index_oid(relation), "definition": index_definition(snapshot, relation),
-            }  # fmt: skip
+        for index in relation.indexes:
+            definition = index_definition(snapshot, relation, index)
+            yield {"_o": relation.oid, "oid": index.oid, "definition": definition}
 
 
 def _system_classes() -> Iterator[Row]:

@@ -98,6 +98,8 @@ CASES = (
     case("REFRESH MATERIALIZED VIEW v", "must be owner of materialized view v", OWN.format("MATERIALIZED VIEW v"),
          "GRANT SELECT ON clicks TO anna"),
     case("DROP MATERIALIZED VIEW v", "must be owner of materialized view v", OWN.format("MATERIALIZED VIEW v")),
+    case("CREATE INDEX i ON v (url)", "must be owner of materialized view v", OWN.format("MATERIALIZED VIEW v")),
+    case("DROP INDEX noted", "must be owner of index noted", OWN.format("MATERIALIZED VIEW v")),
     case("ALTER MATERIALIZED VIEW v RENAME TO w", "must be owner of materialized view v",
          OWN.format("MATERIALIZED VIEW v"), CREATE),
     case("DROP STREAM file_clicks", "must be owner of stream file_clicks", OWN.format("SCHEMA public")),
@@ -160,6 +162,7 @@ def world(bench: Bench) -> Bench:
         "REVOKE ALL ON DATABASE other FROM PUBLIC",
         "CREATE SCHEMA hidden",
         "CREATE TYPE mood AS ENUM ('a')",
+        "CREATE INDEX noted ON v (url)",
         "CREATE STREAM hidden.copies (url VARCHAR) WITH ('store' = k, 'topic' = 'copies', 'value.format' = 'json')",
     )
     return bench

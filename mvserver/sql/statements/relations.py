@@ -82,6 +82,33 @@ class CreateView(Statement, kind=Kind.DDL):
 
 
 @dataclass(frozen=True)
+class IndexedColumn:
+    name: str
+    descending: bool = False
+    nulls_first: bool = False
+    position: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class CreateIndex(Statement, kind=Kind.DDL):
+    """``name`` None asks for one that is made of the relation's and the columns'."""
+
+    name: str | None
+    on: ObjectName
+    columns: tuple[IndexedColumn, ...]
+    unique: bool = False
+    method: str = "btree"
+    nulls_distinct: bool = True
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropIndex(Statement, kind=Kind.DDL):
+    names: tuple[ObjectName, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
 class MoveRelation(Statement, kind=Kind.DDL):
     """Another name, or else another schema. ``kind`` is what the relation must be, None for any."""
 
