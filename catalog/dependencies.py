@@ -1,7 +1,7 @@
 """The objects that depend on an object, those that fall with it, and the words in which a refusal says so.
 
-A materialized view falls with the relation it reads; so does a query that writes into a stream. A stream made by CREATE
-STREAM AS outlives its query: the topic and what was written stay readable.
+A view falls with the relation it reads, materialized or not; so does a query that writes into a stream. A stream made
+by CREATE STREAM AS outlives its query: the topic and what was written stay readable.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Dependencies:
 
     def _closure(self, roots: Sequence[Relation]) -> Dependents:
         """Everything that reads from, or writes by a query into, the roots, breadth first, each once."""
-        all_queries = self._queries.all()
+        all_queries, views = self._queries.all(), [each for each in self._relations.all() if each.select is not None]
         relations = {relation.id: relation for relation in roots}
         found: dict[str, Query] = {}
         lines: list[str] = []
@@ -130,6 +130,12 @@ class Dependencies:
         while front:
             subject = front.pop(0)
             what = f"{subject.kind} {subject.name}"
+            for view in views:
+                if view.reads(subject.id) and view.id not in relations:
+                    relations[view.id] = view
+                    front.append(view)
+                    lines.append(f"{view.kind} {view.name} depends on {what}")
+                    names.append(f"{view.kind} {view.name}")
             for query in all_queries:
                 if query.id in found or (subject.id not in query.source_ids and subject.id != query.sink_id):
                     continue

@@ -12,21 +12,21 @@ from catalog.model import Comment, Database, DefaultPrivilege, EnumType, Members
 from catalog.store import Catalog
 from mvserver.pgcatalog.visibility import Viewer
 
-_INDEX_OID, _ROW_TYPE_OID = 0x8000_0000, 0x4000_0000
-
-
-def index_oid(relation: Relation) -> int:
-    """The catalog allocates none for a view's key index: derived from the view's, so stable as well."""
-    return _INDEX_OID | relation.oid
+_ROW_TYPE_OID, _RULE_OID = 0x4000_0000, 0x8000_0000
 
 
 def row_type_oid(relation: Relation) -> int:
     return relation.row_type_oid or _ROW_TYPE_OID | relation.oid
 
 
-def oids_of(relation: Relation) -> tuple[int, int, int]:
+def rule_oid(relation: Relation) -> int:
+    """Of the rule by which a view is read."""
+    return _RULE_OID | relation.oid
+
+
+def oids_of(relation: Relation) -> tuple[int, ...]:
     """Its own, and of what belongs to it."""
-    return relation.oid, index_oid(relation), row_type_oid(relation)
+    return relation.oid, row_type_oid(relation), *(index.oid for index in relation.indexes)
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,15 @@ class CatalogSnapshot:
             schema = self.schemas_by_id[relation.schema_id]
             result[self.databases_by_id[schema.database_id].name, schema.name, relation.name] = relation
         return result
+
+    @cached_property
+    def index_oids(self) -> dict[tuple[str, str, str], int]:
+        """By (database, schema, index)."""
+        return {
+            (database, schema, index.name): index.oid
+            for (database, schema, _), relation in self.relations_by_name.items()
+            for index in relation.indexes
+        }
 
     @cached_property
     def relations_by_id(self) -> dict[str, Relation]:

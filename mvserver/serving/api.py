@@ -11,10 +11,12 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
+from catalog.model import NamedSource
 from mvserver import limits, sqlstates
 from mvserver.dialect.signals import Signal
 from mvserver.errors import SqlError
 from mvserver.front import Field, PlainRows, Result
+from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.sql.statements.queries import Pull
 
 
@@ -139,6 +141,7 @@ class PullPlan:
     reads_now: bool = False  # now() and its like
     steady: bool = False  # equal texts have equal answers, to whomever, until a view that they read is changed
     constants: tuple[int, ...] = ()  # parameters without whose values there is no plan: this one only describes
+    named: tuple[NamedSource, ...] = field(default=(), compare=False)  # what the names in its text mean
     sleep_s: float | None = None  # pg_sleep's constant argument, where ``kind`` is "sleep"
 
     @cached_property
@@ -279,6 +282,7 @@ class PlanRequest:
     text: str | None = None
     start: int = 0
     stopped: Callable[[], bool] = never
+    snapshot: CatalogSnapshot | None = None  # of a transaction that is open; such a plan is not kept
 
     @property
     def sent(self) -> str | None:

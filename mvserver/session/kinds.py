@@ -16,8 +16,10 @@ from mvserver.sql.statements.relations import (
     CreateMaterializedView,
     CreateStream,
     CreateStreamAs,
+    CreateView,
     DropRelation,
     InsertInto,
+    MoveRelation,
     RefreshMaterializedView,
 )
 from mvserver.sql.statements.roles import AlterRoleSetting, RenameRole
@@ -63,7 +65,14 @@ _TAGS: dict[type[Statement], str] = {
 }
 
 
-_MAKES_RELATIONS = (CreateStream, CreateStreamAs, CreateChangelog, CreateChangelogAs, CreateMaterializedView)
+_MAKES_RELATIONS = (
+    CreateStream,
+    CreateStreamAs,
+    CreateChangelog,
+    CreateChangelogAs,
+    CreateMaterializedView,
+    CreateView,
+)
 
 
 def takes_effect(statement: Statement) -> bool:
@@ -86,6 +95,8 @@ def command_tag(statement: Statement) -> str:
         return f"DROP {statement.kind.upper()}"
     if isinstance(statement, AlterOwner):
         return f"ALTER {(statement.relation_kind or statement.kind).upper()}"
+    if isinstance(statement, MoveRelation):
+        return f"ALTER {(statement.kind or 'table').upper()}"
     return _TAGS.get(type(statement)) or _spaced(type(statement).__name__)
 
 

@@ -16,6 +16,7 @@ from mvserver.sql import (
     entities,
     enum_types,
     guard,
+    indexes,
     namespaces,
     privileges,
     queries,
@@ -24,6 +25,7 @@ from mvserver.sql import (
     session,
     stores,
     unsupported,
+    views,
 )
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import HeadTable
@@ -87,6 +89,8 @@ _HEADS = HeadTable(
     privileges.HEADS,
     default_privileges.HEADS,
     relations.HEADS,
+    views.HEADS,
+    indexes.HEADS,
     changelogs.HEADS,
     applications.HEADS,
     queries.heads(_nested),

@@ -202,13 +202,13 @@ def drop_parser(kind: str) -> StatementParser:
     return parse
 
 
-def list_parser(kind: str | None) -> StatementParser:
+def list_parser(*kinds: str) -> StatementParser:
     def parse(cursor: Cursor) -> Statement:
         schema: ObjectName | None = None
         if cursor.accept_word("in"):
             cursor.accept_word("schema")
             schema = object_name(cursor, parts_max=2)
-        return ListRelations(kind, schema)
+        return ListRelations(kinds, schema)
 
     return parse
 
@@ -232,19 +232,21 @@ HEADS: Heads = {
     ("insert", "into"): _insert,
     ("drop", "stream"): drop_parser("stream"),
     ("drop", "materialized", "view"): drop_parser("materialized view"),
+    ("drop", "view"): drop_parser("view"),
     ("drop", "relation"): drop_parser("relation"),
     ("drop", "table"): drop_parser("table"),
     ("describe", "relation"): describe_parser,
     ("describe", "stream"): describe_parser,
     ("describe", "materialized", "view"): describe_parser,
+    ("describe", "view"): describe_parser,
     **{
-        (verb, *words): list_parser(kind)
+        (verb, *words): list_parser(*kinds)
         for verb in ("list", "show")
-        for words, kind in (
-            (("relations",), None),
-            (("streams",), "stream"),
-            (("materialized", "views"), "materialized view"),
-            (("views",), "materialized view"),
+        for words, kinds in (
+            (("relations",), ()),
+            (("streams",), ("stream",)),
+            (("materialized", "views"), ("materialized view",)),
+            (("views",), ("view", "materialized view")),
         )
     },
 }

@@ -10,7 +10,6 @@ from mvserver.sql.heads import Heads, StatementParser
 from mvserver.sql.statements.base import Statement
 
 _WRITE = "Views change with their sources. Use INSERT INTO ENTITY name VALUE ('...') to write a record to a source."
-_VIEW = "Use CREATE MATERIALIZED VIEW name AS SELECT ..."
 _STREAM = "Use CREATE STREAM name (columns) WITH (...) to declare a source."
 _DROP_CREATE = "Drop the object and create it anew."
 _GROUPS = "Use CREATE ROLE, GRANT role TO role and DROP ROLE."
@@ -28,11 +27,8 @@ _REFUSED: dict[str, str | None] = {
     "create local": _STREAM,
     "create global": _STREAM,
     "create unlogged": _STREAM,
-    "create view": _VIEW,
-    "create recursive": _VIEW,
+    "create recursive": "Write WITH RECURSIVE in the SELECT of CREATE VIEW.",
     "create or": "Drop the object first: DROP ... IF EXISTS name.",
-    "create index": "Views are indexed by their keys.",
-    "create unique": "Views are indexed by their keys.",
     "create group": _GROUPS,
     "create function": _FUNCTIONS,
     "create function_source": _FUNCTIONS,
@@ -64,8 +60,6 @@ _REFUSED: dict[str, str | None] = {
     "create metrics": "The server's metrics are at its HTTP port.",
     "create organization": _SECURITY,
     "create application": "Put the statements between BEGIN APPLICATION name and END APPLICATION.",
-    "drop view": "Use DROP MATERIALIZED VIEW name.",
-    "drop index": "Views are indexed by their keys.",
     "drop group": _GROUPS,
     "drop function": _FUNCTIONS,
     "drop function_source": _FUNCTIONS,

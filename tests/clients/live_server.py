@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from catalog.model import Column, Query, Relation, Store
+from catalog.model import Column, Index, IndexColumn, Query, Relation, Store
 from catalog.store import Catalog
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.plans import ContinuousPlan
@@ -190,13 +190,18 @@ class LiveServer:
             cursor.execute(f'CREATE TABLE _state."{view_id}" AS {rows_sql}')
             cursor.execute(f'CREATE VIEW _views."{view_id}" AS SELECT * FROM _state."{view_id}"')
         with self.catalog.transaction():
-            self.catalog.relations.add(
+            view = self.catalog.relations.add(
                 Relation(
                     id=view_id, oid=0, schema_id=public.id, name=name, kind="materialized view",
                     columns=tuple(columns), properties=(), owner="postgres", created_at=0.0, key_columns=tuple(key),
                     definition=f"CREATE MATERIALIZED VIEW {name} AS {select}",
                 )
             )  # fmt: skip
+            if key:  # as the views of client_world's PostgreSQL have one
+                indexed = tuple(map(IndexColumn, key))
+                self.catalog.relations.add_index(
+                    view, Index(0, f"{name}_key", indexed, unique=True, nulls_distinct=False)
+                )
             self.catalog.queries.add(
                 Query(
                     id=query_id, kind="materialized_view", select_text=select, search_path=("postgres", "public"),

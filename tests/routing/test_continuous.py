@@ -231,6 +231,19 @@ def test_refresh_asks_the_engine_for_the_views_query(filled: Bench) -> None:
     assert filled.engine.calls[-1] == ("refresh", query.id)
 
 
+def test_refresh_in_a_transaction_block_waits_for_its_commit(filled: Bench) -> None:
+    filled.run(VIEW)
+    (query,) = filled.catalog.queries.all()
+    statement = parse_one("REFRESH MATERIALIZED VIEW visits")
+    filled.router.validate(statement, filled.context)
+    assert "refresh" not in filled.engine.names()
+    filled.router.execute_all([statement], filled.context)
+    assert filled.engine.calls[-1] == ("refresh", query.id)
+    filled.engine.fails["refresh"] = SqlError("55000", "the view's query could not be set up")
+    filled.router.execute_all([statement], filled.context)
+    assert [notice.sqlstate for notice in filled.context.notices][-1] == "55000"
+
+
 def test_describe_a_statement_executes_nothing(filled: Bench) -> None:
     before = filled.dump()
     source = {

@@ -15,7 +15,7 @@ from mvserver.sql import parse_one
 from mvserver.sql.statements.copying import CopyFrom
 from mvserver.sql.statements.namespaces import ListDatabases
 from mvserver.sql.statements.queries import BoundedRead, ListQueries, PushQuery
-from mvserver.sql.statements.relations import ListRelations
+from mvserver.sql.statements.relations import CreateView, ListRelations
 from mvserver.sql.statements.stores import ListStores
 from tests.routing.fakes import SETUP, Bench
 
@@ -98,6 +98,10 @@ CASES = (
     case("REFRESH MATERIALIZED VIEW v", "must be owner of materialized view v", OWN.format("MATERIALIZED VIEW v"),
          "GRANT SELECT ON clicks TO anna"),
     case("DROP MATERIALIZED VIEW v", "must be owner of materialized view v", OWN.format("MATERIALIZED VIEW v")),
+    case("CREATE INDEX i ON v (url)", "must be owner of materialized view v", OWN.format("MATERIALIZED VIEW v")),
+    case("DROP INDEX noted", "must be owner of index noted", OWN.format("MATERIALIZED VIEW v")),
+    case("ALTER MATERIALIZED VIEW v RENAME TO w", "must be owner of materialized view v",
+         OWN.format("MATERIALIZED VIEW v"), CREATE),
     case("DROP STREAM file_clicks", "must be owner of stream file_clicks", OWN.format("SCHEMA public")),
     case("DESCRIBE RELATION clicks", "permission denied for stream clicks", "GRANT INSERT ON clicks TO anna"),
     case("DESCRIBE RELATION COLUMNS v", "permission denied for materialized view v", "GRANT SELECT ON v TO anna"),
@@ -137,6 +141,7 @@ ELSEWHERE = {
     PushQuery,  # by the resolver of names, as CREATE MATERIALIZED VIEW; tests/clients asks it
     BoundedRead,
     CopyFrom,
+    CreateView,  # tests/clients
 }
 
 
@@ -157,6 +162,7 @@ def world(bench: Bench) -> Bench:
         "REVOKE ALL ON DATABASE other FROM PUBLIC",
         "CREATE SCHEMA hidden",
         "CREATE TYPE mood AS ENUM ('a')",
+        "CREATE INDEX noted ON v (url)",
         "CREATE STREAM hidden.copies (url VARCHAR) WITH ('store' = k, 'topic' = 'copies', 'value.format' = 'json')",
     )
     return bench

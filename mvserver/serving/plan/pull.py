@@ -152,6 +152,8 @@ class DuckPullService:
         text, scope = request.text, request.scope
         if text is None:
             return self._plan_anew(request)
+        if request.snapshot is not None:
+            return self._plan_anew(request)
         found = self.cached(text, scope, request.parameter_oids)
         if found is not None:
             return found
@@ -192,7 +194,7 @@ class DuckPullService:
         select, scope, stopped = request.select, request.scope, request.stopped
         self._system.build(stopped)
         self._system.learn({table.name for table in select.find_all(exp.Table)}, stopped)
-        snapshot = self._source.snapshot()
+        snapshot = request.snapshot or self._source.snapshot()
         facts = SessionFacts(
             snapshot, scope.database, scope.search_path, scope.role, dict(scope.settings), scope.backend_pid,
             scope.session_role,
@@ -210,7 +212,7 @@ class DuckPullService:
             dismantle(located)
             raise
         dismantle(tree)
-        if request.text is not None and not facts.volatile:
+        if request.text is not None and request.snapshot is None and not facts.volatile:
             self._plans.keep((request.text, scope, tuple(request.parameter_oids), snapshot.generation), plan)
         return plan
 
@@ -228,7 +230,7 @@ class DuckPullService:
         tree = resolver_root.this.pop()
         reads = resolver.reads
         refuse_if_stopped(stopped)
-        kind = classify.kind_of(request.select, reads.views)
+        kind = classify.OTHER if reads.expanded else classify.kind_of(request.select, reads.views)
         oids = with_inferred(tree, oids)
         samples = constant_places.find(tree, oids)
         if samples and request.text is not None:
