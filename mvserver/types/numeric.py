@@ -111,6 +111,12 @@ def _of_decimals(form: int, scale: int) -> Encoder:
     return quick(column, cell)
 
 
+def of_texts(form: int) -> Encoder:
+    """Each with digits of its own behind the point."""
+    write = numeric_binary if form == BINARY_FORMAT else lambda value: numeric_text(value).encode()
+    return per_cell(lambda value: write(Decimal(value if isinstance(value, str) else value.decode())))
+
+
 def _of_whole_numbers(form: int) -> Encoder:
     return _of_decimals(form, 0)
 

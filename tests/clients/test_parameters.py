@@ -41,11 +41,9 @@ KNOWN = {
     WIDER: (
         "SELECT power(amount, $1) FROM shop", "SELECT pg_typeof($1::int) FROM shop", "SELECT to_regclass($1) FROM shop",
         "SELECT generate_series(1, $1) FROM shop", "SELECT g FROM generate_series(1, $1) g",
-        "SELECT g + $1 FROM generate_series(1, 3) g",
     ),
     MISSING: (
         "SELECT moment::time - $1 FROM shop", "SELECT substring(name from $1 for $2) FROM shop",
-        "SELECT to_number($1, '999') FROM shop", "SELECT to_number(name, $1) FROM shop",
     ),
 }  # fmt: skip
 """By reason, as docs/sql/postgresql.md has them."""

@@ -22,7 +22,7 @@ from mvserver.dialect.functions import (
     binary_functions,
     enum_operands,
     json_operators,
-    json_times,
+    json_values,
     periods,
     to_char,
 )
@@ -73,12 +73,14 @@ def concerns(node: exp.Expr) -> bool:
         target = node.to.this if isinstance(node.to, exp.DataType) else None
         text = target in _TEXT_TARGETS or target in _INTEGER_TARGETS or target in (*_READ, *_CLOCKS)
         return (text and plain) or target == exp.DType.VARBINARY
-    if operand_types.concerns(node) or json_times.concerns(node) or argument_rules.concerns(node):
+    if operand_types.concerns(node) or json_values.concerns(node) or argument_rules.concerns(node):
         return True
     if isinstance(node, exp.Anonymous):
         return is_mark(node)
     if isinstance(node, exp.WithinGroup):
         return isinstance(node.this, exp.PercentileCont)
+    if isinstance(node, exp.Is):
+        return isinstance(node.this, exp.Column) and not node.this.table and isinstance(node.expression, exp.Null)
     if isinstance(node, exp.Round):
         return node.args.get("decimals") is None
     return isinstance(node, exp.TimestampTrunc | exp.DPipe | exp.Concat | exp.ConcatWs)
@@ -142,8 +144,8 @@ class TypedRewriting:
             return binary_functions.joined(node, self._type) if isinstance(node, exp.GroupConcat) else None
         if operand_types.concerns(node):
             return operand_types.rewritten(node, self._type)
-        if json_times.concerns(node):
-            return json_times.rewritten(node, self._type)
+        if json_values.concerns(node):
+            return json_values.rewritten(node, self._type)
         if isinstance(node, exp.TimestampTrunc):
             return self._date_trunc(node)
         if isinstance(node, exp.Round):
@@ -156,6 +158,8 @@ class TypedRewriting:
             return self._percentile(node)
         if isinstance(node, exp.DPipe | exp.Concat | exp.ConcatWs):
             return self._joined(node)
+        if isinstance(node, exp.Is):
+            return self._row_test(node)
         if isinstance(node, exp.Anonymous) and node.name == "_to_char":
             return self._to_char(node.expressions[0], node.expressions[1].name)
         return self._contains(*node.expressions)
@@ -257,6 +261,19 @@ class TypedRewriting:
                 operand.replace(shown)
                 changed = True
         return node if changed else None
+
+    def _row_test(self, node: exp.Is) -> exp.Expr | None:
+        """A row IS NULL where all of its columns are, and IS NOT NULL where none is."""
+        if not self._type(node.this).startswith("STRUCT("):
+            return None
+        around = node.parent
+        document = call("to_json", node.this.copy())
+        if node.args.get("negate"):
+            return call("_row_complete", document)
+        if isinstance(around, exp.Not):
+            around.replace(call("_row_complete", document))
+            return node
+        return call("_row_empty", document)
 
     def _to_char(self, value: exp.Expr, pattern: str) -> exp.Expr:
         refuse_repeating(value)  # each part of a pattern has a copy of it
