@@ -60,6 +60,11 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         """_in_range(x, finite) AS CASE WHEN NOT isfinite(x) AND finite THEN error('value out of range: overflow')
             ELSE x END""",
         *map(_quotient, QUOTIENT_SCALES),
+        """_ratio(a, b) AS CASE WHEN b = 0 AND a IS NOT NULL THEN error('Division by zero')
+            WHEN a IS NOT NULL AND b IS NOT NULL THEN {'dividend': a, 'divisor': b} END""",
+        r"""_numeric_in(s) AS CASE
+            WHEN regexp_full_match(s, '\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?\s*') THEN trim(s)
+            WHEN s IS NOT NULL THEN error('invalid input syntax for type numeric: "' || s || '"') END""",
         # --- periods of time -----------------------------------------------------------------------------------------
         f"_now() AS coalesce(CAST(getvariable('{TRANSACTION_TIME}') AS TIMESTAMP WITH TIME ZONE), now())",
         """_interval_us(i) AS date_part('day', i) * 86400000000 + date_part('hour', i) * 3600000000

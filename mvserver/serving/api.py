@@ -16,6 +16,7 @@ from mvserver.dialect.signals import Signal
 from mvserver.errors import SqlError
 from mvserver.front import Field, PlainRows, Result
 from mvserver.sql.statements.queries import Pull
+from mvserver.types.oids import NUMERIC
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,11 @@ class PullPlan:
     steady: bool = False  # equal texts have equal answers, to whomever, until a view that they read is changed
     constants: tuple[int, ...] = ()  # parameters without whose values there is no plan: this one only describes
     sleep_s: float | None = None  # pg_sleep's constant argument, where ``kind`` is "sleep"
+
+    @cached_property
+    def numerics(self) -> tuple[int, ...]:
+        """The parameters of type numeric."""
+        return tuple(at for at, oid in enumerate(self.parameter_oids, start=1) if oid == NUMERIC)
 
     @cached_property
     def rows_alone(self) -> bool:

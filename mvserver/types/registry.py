@@ -59,6 +59,8 @@ def _scalar(oid: int, typmod: int, form: int, arrow: Any, zone: str) -> Encoder:
         return uuids.encoder(form, arrow)
     if oid in (oids.JSON, oids.JSONB):
         return json.encoder(oid, form, arrow)
+    if oid == oids.NUMERIC and pa.types.is_struct(arrow):
+        return numeric.of_quotients(form)
     if json.is_nested(arrow):
         return json.nested(arrow)
     if strings.is_text(arrow) or strings.is_bytes(arrow):

@@ -157,3 +157,62 @@ SELECT json_agg(x) FROM (VALUES (1, 'a'), (2, NULL)) x
 SELECT json_agg(DISTINCT status) FROM orders
 SELECT jsonb_build_object('a', 1.50) ->> 'a', jsonb_build_object('a', 1.50)::text, json_build_object('a', 1.50)::text
 SELECT jsonb_build_array(1, 2.50)::text, to_jsonb(1.50)::text, to_jsonb(1.50) = '1.5'
+SELECT 1 / 3.0, 1.0 / 30000000000, 2.0 / 3, 100.00 / 7, 0.0 / 5, 1e10 / 3.0, 5.00 / 2.5
+SELECT total / 3, 1.0 / id, total / total FROM orders WHERE id < 104 ORDER BY id
+SELECT avg(id), avg(total), avg(customer), sum(total) / count(*) FROM orders
+SELECT id, avg(quantity) FROM (SELECT order_id AS id, quantity FROM lines) l GROUP BY id ORDER BY 2, 1
+SELECT '1.123456789012345'::numeric, '1e-15'::numeric, '0.1'::numeric + 1
+SELECT 1e20::float8::numeric, 0.1::float8::numeric, 1e-15::float8::numeric, 123456789.123456789::float8::numeric, (1/3.0)::float8::numeric
+SELECT score::numeric, ratio::numeric FROM customers JOIN events USING (id) ORDER BY id
+SELECT id FROM orders WHERE total = 0.0100000000001
+SELECT id FROM orders WHERE total = 0.01
+SELECT amount * 1.123456789012345 FROM events ORDER BY id
+SELECT total::text::numeric, (total::text)::numeric + 0 FROM orders ORDER BY id
+SELECT round(total / 3, 4), round(5, 2), round(2.5, 3), round(total, 4), trunc(total, 3) FROM orders ORDER BY id
+SELECT CASE WHEN id > 102 THEN 1.5 ELSE 2 END, coalesce(total, 0), greatest(total, 1.234) FROM orders ORDER BY id
+SELECT 1.5 UNION ALL SELECT 2 UNION ALL SELECT 3.25
+SELECT sqrt(2.0), exp(1.0), ln(2.0), power(2.0, 0.5), 2.0 ^ 3
+SELECT 5 % 3.5, 5.5 % 2, mod(7.25, 2)
+SELECT ARRAY[1.5, 2.25, 3], unnest(ARRAY[1.5, 2])
+SELECT sum(x) FROM (VALUES (1.5), (2.25)) v(x)
+SELECT x FROM (VALUES (1.5), (2.25), (3)) v(x)
+SELECT 99999999999999999999999999999999999999::numeric * 10
+SELECT 12345678901234567890.12 * 98765432109876543210.98
+SELECT 1.1 * 1.1, 1.10 + 2.205, 3 - 0.50, -1.50, abs(-1.50), 1.5 * 2
+SELECT round(5, 2)
+SELECT round(total, 4) FROM orders ORDER BY id
+SELECT 1e20::float8::numeric, 0.1::float8::numeric, 123456789.123456789::float8::numeric, (1/3.0)::float8::numeric, 1.1::float4::numeric
+SELECT 1.0 / 30000000000 * 2, (1.0 / 3) * 3, 2 / 3.0 + 1 > 1.6666
+SELECT total / quantity AS q FROM orders o JOIN lines l ON l.order_id = o.id ORDER BY q, 1
+SELECT total / quantity AS q FROM orders o JOIN lines l ON l.order_id = o.id ORDER BY q DESC LIMIT 3
+SELECT DISTINCT total / 2 FROM orders ORDER BY 1
+SELECT customer, avg(total) FROM orders GROUP BY customer ORDER BY avg(total), 1
+SELECT customer, avg(total) AS a FROM orders GROUP BY customer HAVING avg(total) > 1 ORDER BY a
+SELECT total / 3 FROM orders GROUP BY total / 3 ORDER BY 1
+SELECT total / 3 AS x, count(*) FROM orders GROUP BY x ORDER BY 1
+SELECT total / 0 FROM orders
+SELECT x / y FROM (VALUES (1.0, 0), (NULL, 0)) v(x, y)
+SELECT avg(total) OVER (ORDER BY id) FROM orders ORDER BY id
+SELECT (SELECT avg(total) FROM orders), avg(x) FROM (VALUES (1), (2)) v(x)
+SELECT a FROM (SELECT avg(total) AS a FROM orders) s
+WITH a AS (SELECT avg(total) AS a FROM orders) SELECT * FROM a
+SELECT avg(total) FROM orders WHERE false
+SELECT avg(id::bigint), avg(quantity::smallint), avg(price), avg(discount) FROM lines
+SELECT profile::jsonb ->> 'age' AS a, (profile::jsonb ->> 'age')::numeric FROM customers ORDER BY id
+SELECT 'abc'::text::numeric
+SELECT name::numeric FROM customers ORDER BY id
+SELECT ' 12.50 '::text::numeric, '1e3'::text::numeric, '.5'::text::numeric
+SELECT score::numeric FROM customers ORDER BY 1
+SELECT score::numeric + 1, round(score::numeric, 1) FROM customers ORDER BY id
+SELECT id, total / 3 FROM orders WHERE id = 101
+SELECT avg(total) FROM orders UNION ALL SELECT 1
+SELECT sum(total) * 1.0 / count(*) AS m FROM orders GROUP BY status ORDER BY m
+SELECT round(avg(total), 2), round(total / 7, 3) FROM orders GROUP BY total ORDER BY 2
+SELECT amount / 7, amount / 1000000, 1 / nullif(amount, 0) FROM events ORDER BY id
+SELECT x FROM (VALUES (1.5), (2.25), (3)) v(x)
+SELECT a FROM (SELECT avg(total) AS a FROM orders) s
+SELECT t FROM (SELECT total AS t, id FROM orders) s ORDER BY id
+SELECT t + 1, t FROM (SELECT total * 2 AS t, id FROM orders) s ORDER BY id
+WITH a AS (SELECT total::numeric(12, 3) AS a, sum(total) AS b FROM orders GROUP BY 1) SELECT a, b FROM a ORDER BY 1
+SELECT (SELECT max(total) FROM orders), (SELECT total FROM orders WHERE id = 101)
+SELECT s.* FROM (SELECT total, id FROM orders) s ORDER BY id

@@ -387,7 +387,7 @@ _RULES: tuple[_Rule, ...] = (
         lambda m: SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, m["text"]),
     ),
     _rule(
-        r'(?P<text>invalid input syntax for type numeric: " ")',
+        r'(?P<text>invalid input syntax for type numeric: ".*")',
         lambda m: SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, m["text"]),
     ),
     _rule(

@@ -72,7 +72,7 @@ def _starred(star: exp.Expr, select: exp.Select) -> list[exp.Expr] | None:
     joins = select.args.get("joins") or []
     if any(join.args.get("using") or join.args.get("method") for join in joins):
         return None  # a column of both is there once
-    for source in _sources(select):
+    for source in sources_of(select):
         if isinstance(star, exp.Column) and star.table != source.alias_or_name:
             continue
         relation = source.meta.get(RELATION)
@@ -181,23 +181,25 @@ def _column(column: exp.Column, depth: int) -> bool:
     """Of a sub-query, a WITH or VALUES that is written out."""
     select = column.find_ancestor(exp.Select)
     while select is not None:
-        for source in _sources(select):
+        for source in sources_of(select):
             alias = source.alias_or_name
             if column.table and column.table != alias:
                 continue
-            item = _item(source, column.name, select)
+            item = item_of(source, column.name, select)
             if item is not None:
                 return is_jsonb(item, depth + 1)
         select = select.find_ancestor(exp.Select)
     return False
 
 
-def _sources(select: exp.Select) -> list[exp.Expr]:
+def sources_of(select: exp.Select) -> list[exp.Expr]:
+    """What it reads, in the order of FROM."""
     found = [select.args["from_"].this] if select.args.get("from_") is not None else []
     return [*found, *(join.this for join in select.args.get("joins") or [])]
 
 
-def _item(source: exp.Expr, name: str, select: exp.Select) -> exp.Expr | None:
+def item_of(source: exp.Expr, name: str, select: exp.Select) -> exp.Expr | None:
+    """The expression behind a column of a source that is written out."""
     query: exp.Expr | None = source.this if isinstance(source, exp.Subquery) else source
     if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
         query = _with(source.name, select)
