@@ -341,8 +341,19 @@ MACROS: tuple[str, ...] = tuple(
         "_interval_out(i) AS regexp_replace(regexp_replace(replace(CAST(i AS VARCHAR), 'month', 'mon'), "
         "'-1 (year|mon|day)( |$)', '-1 \\1s\\2', 'g'), '(-[0-9]+ (?:year|mon|day)s) ([0-9])', '\\1 +\\2', 'g')",
         "_bytea_out(b) AS '\\x' || lower(hex(b))",
-        """_json_agg_out(j) AS CAST(
-            '[' || array_to_string(CAST(json_extract(j, '$[*]') AS VARCHAR[]), ', ') || ']' AS JSON)""",
+        "_json_collected(l) AS to_json(l)",
+        """_json_rows_text(l) AS CASE WHEN l IS NOT NULL THEN '[' || array_to_string(list_transform(l,
+            lambda e, i: CASE WHEN i = 1 THEN '' WHEN e IS NULL THEN ', ' ELSE ', ' || chr(10) || ' ' END
+                || coalesce(e, 'null')), '') || ']' END""",
+        """_json_items_text(l) AS CASE WHEN l IS NOT NULL
+            THEN '[' || array_to_string(list_transform(l, lambda e: coalesce(e, 'null')), ', ') || ']' END""",
+        """_json_member(k, v) AS CASE
+            WHEN k IS NULL THEN {'k': error('null value not allowed for object key'), 'v': NULL}
+            ELSE {'k': CAST(to_json(k) AS VARCHAR), 'v': coalesce(CAST(v AS VARCHAR), 'null')} END""",
+        """_json_object_agg_out(l) AS CASE WHEN l IS NOT NULL THEN CAST('{ '
+            || array_to_string(list_transform(l, lambda e: e['k'] || ' : ' || e['v']), ', ') || ' }' AS JSON) END""",
+        """_json_object_of(l) AS CASE WHEN l IS NOT NULL THEN CAST('{'
+            || array_to_string(list_transform(l, lambda e: e['k'] || ':' || e['v']), ',') || '}' AS JSON) END""",
         """_bytea_in(s) AS CASE WHEN starts_with(s, '\\x') AND length(s) % 2 = 1
                 THEN error('invalid hexadecimal data: odd number of digits')
             WHEN starts_with(s, '\\x') THEN unhex(substr(s, 3))

@@ -18,6 +18,7 @@ from mvserver.errors import SqlError
 from mvserver.front import Field, PlainRows, Result
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.sql.statements.queries import Pull
+from mvserver.types.oids import NUMERIC
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,11 @@ class PullPlan:
     constants: tuple[int, ...] = ()  # parameters without whose values there is no plan: this one only describes
     named: tuple[NamedSource, ...] = field(default=(), compare=False)  # what the names in its text mean
     sleep_s: float | None = None  # pg_sleep's constant argument, where ``kind`` is "sleep"
+
+    @cached_property
+    def numerics(self) -> tuple[int, ...]:
+        """The parameters of type numeric."""
+        return tuple(at for at, oid in enumerate(self.parameter_oids, start=1) if oid == NUMERIC)
 
     @cached_property
     def rows_alone(self) -> bool:

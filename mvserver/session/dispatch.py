@@ -23,7 +23,7 @@ from mvserver.session.cursors.cursors import Cursor
 from mvserver.session.parameter_types import oid_of_name, type_of_oid
 from mvserver.session.portals import Portal
 from mvserver.session.prepared import PreparedStatement, without_tree
-from mvserver.session.reads.pulls import PullRunner, bare, refuse_changed
+from mvserver.session.reads.pulls import PullRunner, bare, constants_of, refuse_changed
 from mvserver.session.reads.pushes import PushRunner
 from mvserver.session.routed import RoutedRunner
 from mvserver.session.state import SessionState
@@ -147,7 +147,7 @@ class Dispatcher:
                 plan = self.pulls.plan_prepared(portal.prepared, query)
         except ReadsStream:
             return Postponed()
-        if plan.constants:
+        if constants_of(plan, portal.parameters):
             return Postponed()
         portal.ran = True
         return self.pulls.run_at_once(plan, portal.parameters, clock)

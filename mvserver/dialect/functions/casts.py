@@ -17,6 +17,7 @@ from mvserver.pgcatalog.session_functions import REG_TYPES, SessionFacts, replac
 from mvserver.types import intervals, oids
 
 DECLARED = "declared"  # key in the meta of a cast to numeric(p, s) that the query's text has
+PLAIN_NUMERIC = "plain numeric"  # key in the meta of a cast to numeric that says no digits
 SHOWN_AS = "shown as"  # key in the meta of a text: the oid and modifier of the character type that it was cast to
 
 _TEXT_TYPES = frozenset({"text", "name", "varchar", "char", "bpchar", "cstring", '"char"', "citext"})
@@ -96,6 +97,7 @@ def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
         return cast
     if name in ("numeric", "decimal") and not is_array and not getattr(cast.to, "expressions", None):
         cast.set("to", exp.DataType.build(_plain_numeric(cast.this), dialect="duckdb"))
+        cast.meta[PLAIN_NUMERIC] = not isinstance(cast.this, exp.Literal)
         return cast
     if name in ("numeric", "decimal") and is_array:
         _give_scale(cast)

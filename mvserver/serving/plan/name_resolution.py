@@ -22,13 +22,13 @@ from catalog.refusals import denied, denied_for
 from mvserver import interrupts, limits, sqlstates
 from mvserver.dialect import guard
 from mvserver.dialect.guard import TABLE_FUNCTIONS, function_name
+from mvserver.dialect.marks import RELATION, SYSTEM_RELATION
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG
 from mvserver.pgcatalog.system import LIVE_SCHEMA, SystemCatalog
 from mvserver.serving.api import PullScope, ReadsStream, StreamRead
 from mvserver.serving.engine.database import VIEW_SCHEMA
-from mvserver.serving.plan.origins import RELATION, SYSTEM_RELATION
 from mvserver.serving.plan.streams import StreamTables
 from mvserver.sql.dialect import parse_pull
 
@@ -289,19 +289,10 @@ def _is_column(table: exp.Table, name: str) -> bool:
     return any(column.name == name and not column.table for column in table.root().find_all(exp.Column))
 
 
-_SINGLE_COLUMN = frozenset({"string_to_table", "regexp_split_to_table"})
 _DOCUMENT_ROWS = frozenset({
     "json_array_elements", "jsonb_array_elements", "json_array_elements_text", "jsonb_array_elements_text",
 })  # fmt: skip
 """Their column is ``value``, and the alias alone means it as well."""
-
-
-def _name_column(table: exp.Table, name: str) -> None:
-    """The alias of a function with one column names the column too."""
-    alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name))
-    if not alias.args.get("columns"):
-        alias.set("columns", [alias.this.copy()])
-    table.set("alias", alias)
 
 
 def _function_in_from(table: exp.Table) -> None:
@@ -309,8 +300,6 @@ def _function_in_from(table: exp.Table) -> None:
     table.set("db", None)
     table.set("catalog", None)
     name = function_name(table.this)
-    if name in _SINGLE_COLUMN and isinstance(table.this, exp.Func):
-        _name_column(table, name)
     if name in TABLE_FUNCTIONS or isinstance(table.this, exp.UDTF | exp.ExplodingGenerateSeries):
         return
     alias = table.args.get("alias")

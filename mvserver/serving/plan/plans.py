@@ -13,7 +13,7 @@ from mvserver import interrupts, limits, sqlstates
 from mvserver.dialect import binding
 from mvserver.dialect.binding import Bound
 from mvserver.dialect.duck_text import written
-from mvserver.dialect.functions import casts
+from mvserver.dialect.functions import casts, jsonb
 from mvserver.dialect.functions.volatile import changes
 from mvserver.dialect.pull_query import PullQuery
 from mvserver.dialect.signals import Signal
@@ -125,12 +125,28 @@ def _keep_modifiers(tree: exp.Expr, count: int) -> Sequence[bool]:
     items = tree.expressions if isinstance(tree, exp.Select) else []
     if len(items) != count or any(item.is_star for item in items):
         return [True] * count
-    bare = [item.unalias() for item in items]
-    return [
-        isinstance(item, exp.Column | exp.Subquery)
-        or bool(item.meta.get(casts.DECLARED) or casts.SHOWN_AS in item.meta)
-        for item in bare
-    ]
+    return [_is_declared(item.unalias(), 0) for item in items]
+
+
+_DEPTH_MAX = 20  # of sub-queries through which a column is followed
+
+
+def _is_declared(item: exp.Expr, depth: int) -> bool:
+    if depth > _DEPTH_MAX:
+        return True
+    if isinstance(item, exp.Subquery):
+        first = item.this.selects[:1] if isinstance(item.this, exp.Select) else []
+        return not first or _is_declared(first[0].unalias(), depth + 1)
+    if not isinstance(item, exp.Column):
+        return bool(item.meta.get(casts.DECLARED) or casts.SHOWN_AS in item.meta)
+    select = item.find_ancestor(exp.Select)
+    for source in jsonb.sources_of(select) if select is not None else ():
+        if select is None or (item.table and item.table != source.alias_or_name):
+            continue
+        inner = jsonb.item_of(source, item.name, select)
+        if inner is not None:
+            return _is_declared(inner.unalias(), depth + 1)
+    return True
 
 
 def _declared(tree: exp.Expr, outputs: list[OutputType], documents: Sequence[bool]) -> list[OutputType]:
@@ -144,10 +160,15 @@ def _declared(tree: exp.Expr, outputs: list[OutputType], documents: Sequence[boo
     if len(items) != len(outputs):
         return outputs
     declared = [item.unalias().meta.get(casts.SHOWN_AS) for item in items]
-    return [
-        replace(output, pg=PgType(*shown)) if shown is not None and output.pg.oid == oids.TEXT else output
-        for output, shown in zip(outputs, declared, strict=True)
-    ]
+    return [_shown(output, shown) for output, shown in zip(outputs, declared, strict=True)]
+
+
+def _shown(output: OutputType, declared: tuple[int, int] | None) -> OutputType:
+    if declared is None:
+        return output
+    if declared[0] == oids.NUMERIC:  # of what the wire makes numerics of
+        return OutputType(PgType(*declared))
+    return replace(output, pg=PgType(*declared)) if output.pg.oid == oids.TEXT else output
 
 
 def _of_views(outputs: list[OutputType], from_columns: Sequence[Origin], views: Sequence[Relation]) -> list[OutputType]:

@@ -14,7 +14,7 @@ from typing import Any
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
-from mvserver.dialect import guard, rewrite
+from mvserver.dialect import guard, longhand, rewrite
 from mvserver.dialect.errors.error_positions import locate
 from mvserver.dialect.functions import enums
 from mvserver.dialect.parameters import constant_places
@@ -224,6 +224,7 @@ class DuckPullService:
         if asleep is not None:
             return plan_of_sleep(asleep)
         refuse_if_stopped(stopped)
+        tree = longhand.write_out(tree)
         resolver = NameResolver(snapshot, scope, self._system, self._database.name)
         resolver_root = exp.Paren(this=tree)
         resolver.resolve(tree)
