@@ -21,6 +21,7 @@ from mvserver.sql import (
     queries,
     relations,
     roles,
+    schema_registries,
     session,
     stores,
     unsupported,
@@ -79,6 +80,7 @@ def _statement(cursor: Cursor, *, whole: bool) -> Statement:
 
 _HEADS = HeadTable(
     stores.HEADS,
+    schema_registries.HEADS,
     comments.HEADS,
     entities.HEADS,
     namespaces.HEADS,
