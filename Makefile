@@ -40,14 +40,14 @@ lint: venv
 	$(BIN)/lint-imports
 
 # The tests of single rooms. Each module's tests run in one process: what they share is made once.
-ROOMS := $(addprefix tests/,bench catalog compiler demo dialect docs file kafka pgcatalog routing session sql wire) $(wildcard tests/test_*.py)
+ROOMS := $(addprefix tests/,bench catalog compiler demo dialect docs file kafka pgcatalog routing schema_registry session sql wire) $(wildcard tests/test_*.py)
 fast: venv
-	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not (spark or kafka or kinesis or postgres or large or night)" $(ROOMS)
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not (spark or kafka or kinesis or postgres or registry or large or night)" $(ROOMS)
 
 # Two processes, each with a Spark and brokers of its own: one computes while the other waits for its services.
 test: venv
-	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not spark and not kafka and not kinesis and not night"
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "(spark or kafka or kinesis) and not night"
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not spark and not kafka and not kinesis and not registry and not night"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "(spark or kafka or kinesis or registry) and not night"
 
 N ?= 200
 test-oracle: venv

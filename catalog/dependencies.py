@@ -11,14 +11,16 @@ from dataclasses import dataclass
 
 from catalog.connection import CatalogConnection
 from catalog.enums import Enums
-from catalog.model import Database, EnumType, Query, Relation, Schema, Store
+from catalog.model import Database, EnumType, Query, Relation, Schema, SchemaRegistry, Store
 from catalog.names import Names
 from catalog.queries import Queries
 from catalog.relations import Relations
 from catalog.schemas import Schemas
+from catalog.systems import Systems
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 
+REGISTRY_OF_STORE = "schema_registry.name"  # the property of a store that names its schema registry
 _DETAIL_LINES_MAX = 100  # PostgreSQL's own bound of reported dependents
 
 
@@ -62,6 +64,7 @@ class Dependencies:
         enums: Enums,
         queries: Queries,
         names: Names,
+        stores: Systems[Store],
     ) -> None:
         self._connection = connection
         self._schemas = schemas
@@ -69,6 +72,7 @@ class Dependencies:
         self._enums = enums
         self._queries = queries
         self._names = names
+        self._stores = stores
 
     def of_relation(self, relation: Relation) -> Dependents:
         """Not the query that fills a view: it is a part of the view."""
@@ -90,6 +94,10 @@ class Dependencies:
     def of_store(self, store: Store) -> Dependents:
         with self._connection.snapshot():
             return self._with_members(self._relations.of_store(store.id), f"store {store.name}")
+
+    def of_schema_registry(self, registry: SchemaRegistry) -> tuple[Store, ...]:
+        """The stores that name it."""
+        return tuple(each for each in self._stores.all() if each.property(REGISTRY_OF_STORE) == registry.name)
 
     def drop(self, relations: Iterable[Relation], queries: Iterable[Query] = ()) -> None:
         """Removes relations, the queries that fill them or are given, and nothing else; inside a transaction."""

@@ -84,6 +84,24 @@ class Store:
 
 
 @dataclass(frozen=True)
+class SchemaRegistry:
+    """A service that keeps the schemas of records. ``properties`` are as those of a store."""
+
+    id: str
+    oid: int
+    name: str
+    type: str  # CONFLUENT or CONFLUENT_CLOUD
+    properties: tuple[tuple[str, str], ...]
+    owner: str
+    created_at: float
+    updated_at: float
+    acl: Acl | None = None
+
+    def property(self, key: str, default: str | None = None) -> str | None:
+        return next((value for name, value in self.properties if name == key), default)
+
+
+@dataclass(frozen=True)
 class Column:
     """``spelling`` is how the name was written where it was declared, if not as it is: fields are often named so."""
 

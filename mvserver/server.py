@@ -44,6 +44,7 @@ from mvserver.plugins import load_extensions, load_rewriter
 from mvserver.private_files import keep_private
 from mvserver.routing import lookup, ports
 from mvserver.routing.router import Router
+from mvserver.schema_registries import SchemaRegistryClients
 from mvserver.serving.api import Version
 from mvserver.serving.engine import data_identity
 from mvserver.serving.engine.database import FILE_NAME as VIEWS_FILE
@@ -274,6 +275,8 @@ class Rooms:
             kinds,
         )
         self._close.callback(self.stores.close)
+        self.schema_registries = SchemaRegistryClients(settings.store_config_dir)
+        self._close.callback(self.schema_registries.close)
         self.engine = Engine(
             EngineServices(
                 catalog=self.catalog,
@@ -326,6 +329,7 @@ class Rooms:
             catalog=self.catalog,
             engine=self.engine,
             stores=self.stores,
+            schema_registries=self.schema_registries,
             pulls=pulls,
             compile_select=compile_select,
             explain_plan=explain,

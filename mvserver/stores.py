@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from catalog.dependencies import REGISTRY_OF_STORE
 from catalog.model import Relation, Store
 from mvserver import sqlstates
 from mvserver.compiler.changelogs import CHANGELOG
@@ -47,7 +48,7 @@ class StoreRegistry:
         return found
 
     def check_properties(self, kind: str, properties: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
-        self.kind(kind).options(properties, self._settings)
+        self.kind(kind).options(self._own(kind, properties), self._settings)
         return tuple((key, text_of(value)) for key, value in properties.items() if key != "type")
 
     def client(self, store: Store) -> StoreClient:
@@ -100,4 +101,9 @@ class StoreRegistry:
             client.close()
 
     def _options(self, store: Store) -> Any:
-        return self.kind(store.type).options(dict(store.properties), self._settings)
+        return self.kind(store.type).options(self._own(store.type, dict(store.properties)), self._settings)
+
+    def _own(self, kind: str, properties: Mapping[str, Value]) -> dict[str, Value]:
+        """Without the name of a schema registry, which is the server's matter and not the kind's."""
+        shared = {REGISTRY_OF_STORE} if self.kind(kind).takes_schema_registry else set()
+        return {key: value for key, value in properties.items() if key not in shared}

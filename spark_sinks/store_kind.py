@@ -109,6 +109,7 @@ class StoreKind(Generic[Options]):
     exactly_once: bool = False  # a sink's transaction can hold where its reading stands, so nothing is written twice
     sink_exactly_once: bool = True  # a sink has transactions; else a record may be written again after a failure
     starts_at_moments: bool = False  # a client gives positions by moments, too
+    takes_schema_registry: bool = False  # a store may name one, by which its records are read and written
     creates_entities: bool = True
     takes_copies: bool = True  # COPY FROM can write to it
     connector: Connector | None = None  # jars that Spark needs

@@ -17,6 +17,7 @@ from catalog.migrations import (
     m0004_comments,
     m0005_enums,
     m0006_views,
+    m0007_schema_registries,
 )
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -30,6 +31,7 @@ STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m0004_comments.apply,
     m0005_enums.apply,
     m0006_views.apply,
+    m0007_schema_registries.apply,
 )
 
 VERSION = len(STEPS)

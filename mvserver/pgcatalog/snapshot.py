@@ -8,7 +8,17 @@ from typing import Protocol
 
 from catalog.acl import Privilege
 from catalog.authority import Authority
-from catalog.model import Comment, Database, DefaultPrivilege, EnumType, Membership, Relation, Schema, Store
+from catalog.model import (
+    Comment,
+    Database,
+    DefaultPrivilege,
+    EnumType,
+    Membership,
+    Relation,
+    Schema,
+    SchemaRegistry,
+    Store,
+)
 from catalog.store import Catalog
 from mvserver.pgcatalog.visibility import Viewer
 
@@ -50,6 +60,7 @@ class CatalogSnapshot:
     schemas: tuple[Schema, ...] = ()
     relations: tuple[Relation, ...] = ()
     stores: tuple[Store, ...] = ()
+    schema_registries: tuple[SchemaRegistry, ...] = ()
     roles: tuple[Role, ...] = ()
     memberships: tuple[Membership, ...] = ()
     default_privileges: tuple[DefaultPrivilege, ...] = ()
@@ -65,6 +76,7 @@ class CatalogSnapshot:
                 schemas=catalog.schemas.all(),
                 relations=catalog.relations.all(),
                 stores=catalog.stores.all(),
+                schema_registries=catalog.schema_registries.all(),
                 roles=tuple(
                     Role(
                         r.oid, r.name, r.superuser, r.can_login, r.create_database, r.connection_limit, r.valid_until,
@@ -163,7 +175,8 @@ class CatalogSnapshot:
         known = self._viewers.get(role)
         if known is None:
             seen = [relation for relation in self.relations if self.sees_relation(role, relation)]
-            things: tuple[Database | Schema | Store, ...] = (*self.databases, *self.schemas, *self.stores)
+            things: tuple[Database | Schema | Store | SchemaRegistry, ...]
+            things = (*self.databases, *self.schemas, *self.stores, *self.schema_registries)
             others = [thing.oid for thing in things if own.sees(thing)]
             others += [oid for enum in self.enums if self.sees_type(role, enum) for oid in (enum.oid, enum.array_oid)]
             known = self._viewers[role] = Viewer(

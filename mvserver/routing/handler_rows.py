@@ -68,6 +68,13 @@ from mvserver.routing.handlers.roles import (
     rename_role,
     revoke_role,
 )
+from mvserver.routing.handlers.schema_registries import (
+    create_schema_registry,
+    describe_schema_registry,
+    drop_schema_registry,
+    list_schema_registries,
+    update_schema_registry,
+)
 from mvserver.routing.handlers.stores import (
     create_store,
     describe_store,
@@ -134,6 +141,13 @@ from mvserver.sql.statements.roles import (
     RenameRole,
     RevokeRole,
 )
+from mvserver.sql.statements.schema_registries import (
+    CreateSchemaRegistry,
+    DescribeSchemaRegistry,
+    DropSchemaRegistry,
+    ListSchemaRegistries,
+    UpdateSchemaRegistry,
+)
 from mvserver.sql.statements.stores import (
     CreateEntity,
     CreateStore,
@@ -176,6 +190,11 @@ ROWS: dict[type[Statement], Row] = {
     DescribeStore: _row(describe_store),
     ListStores: _row(list_stores),
     UseStore: _row(use_store),
+    CreateSchemaRegistry: _row(create_schema_registry),
+    UpdateSchemaRegistry: _row(update_schema_registry),
+    DropSchemaRegistry: _row(drop_schema_registry),
+    DescribeSchemaRegistry: _row(describe_schema_registry),
+    ListSchemaRegistries: _row(list_schema_registries),
     ListEntities: _row(list_entities),
     DescribeEntity: _row(describe_entity),
     CreateEntity: _row(create_entity),

@@ -23,6 +23,7 @@ from mvserver.sql.statements.relations import (
     RefreshMaterializedView,
 )
 from mvserver.sql.statements.roles import AlterRoleSetting, RenameRole
+from mvserver.sql.statements.schema_registries import CreateSchemaRegistry, DropSchemaRegistry, UpdateSchemaRegistry
 from mvserver.sql.statements.stores import (
     CreateEntity,
     CreateStore,
@@ -41,6 +42,9 @@ _TAGS: dict[type[Statement], str] = {
     CreateStore: "CREATE STORE",
     UpdateStore: "UPDATE STORE",
     DropStore: "DROP STORE",
+    CreateSchemaRegistry: "CREATE SCHEMA_REGISTRY",
+    UpdateSchemaRegistry: "UPDATE SCHEMA_REGISTRY",
+    DropSchemaRegistry: "DROP SCHEMA_REGISTRY",
     CreateEntity: "CREATE ENTITY",
     DropEntity: "DROP ENTITY",
     InsertIntoEntity: "INSERT 0 1",

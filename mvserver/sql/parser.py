@@ -22,6 +22,7 @@ from mvserver.sql import (
     queries,
     relations,
     roles,
+    schema_registries,
     session,
     stores,
     unsupported,
@@ -81,6 +82,7 @@ def _statement(cursor: Cursor, *, whole: bool) -> Statement:
 
 _HEADS = HeadTable(
     stores.HEADS,
+    schema_registries.HEADS,
     comments.HEADS,
     entities.HEADS,
     namespaces.HEADS,

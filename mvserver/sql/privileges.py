@@ -14,7 +14,7 @@ from mvserver.sql.statements.relations import MoveRelation
 from mvserver.sql.statements.roles import GrantRole, RevokeRole
 
 _RELATION = "relation"
-_PARTS = {"relation": 3, "schema": 2, "database": 1, "store": 1}
+_PARTS = {"relation": 3, "schema": 2, "database": 1, "store": 1, "schema_registry": 1}
 _KINDS: tuple[tuple[tuple[str, ...], str, str | None], ...] = (
     (("table",), _RELATION, None),
     (("relation",), _RELATION, None),
@@ -27,6 +27,7 @@ _KINDS: tuple[tuple[tuple[str, ...], str, str | None], ...] = (
     (("database",), "database", None),
     (("store",), "store", None),
     (("foreign", "server"), "store", None),
+    (("schema_registry",), "schema_registry", None),
 )
 """The words of a kind of object, what it is, and for a relation of which kind it must be."""
 
@@ -41,8 +42,8 @@ _ALL_IN_SCHEMA: tuple[tuple[tuple[str, ...], str | None], ...] = (
 _REFUSED_KINDS = frozenset(
     {
         "sequence", "sequences", "function", "functions", "procedure", "procedures", "routine", "routines", "language",
-        "type", "domain", "tablespace", "parameter", "large", "foreign", "schema_registry", "descriptor_source",
-        "function_source", "compute_pool", "secret",
+        "type", "domain", "tablespace", "parameter", "large", "foreign", "descriptor_source", "function_source",
+        "compute_pool", "secret",
     }
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ _WRITE = "Views change with their sources. Use INSERT INTO ENTITY name VALUE ('.
 _STREAM = "Use CREATE STREAM name (columns) WITH (...) to declare a source."
 _DROP_CREATE = "Drop the object and create it anew."
 _GROUPS = "Use CREATE ROLE, GRANT role TO role and DROP ROLE."
-_REGISTRY = "Declare the columns in CREATE STREAM."
+_DESCRIPTORS = "Use a schema registry: CREATE SCHEMA_REGISTRY name WITH (...)."
 _FUNCTIONS = "Use the built-in functions."
 _POOL = "One server runs all queries; there is no compute pool to manage."
 _SECURITY = "Access is decided by roles: see CREATE ROLE and GRANT."
@@ -51,8 +51,7 @@ _REFUSED: dict[str, str | None] = {
     "create collation": None,
     "create statistics": None,
     "create event": None,
-    "create schema_registry": _REGISTRY,
-    "create descriptor_source": _REGISTRY,
+    "create descriptor_source": _DESCRIPTORS,
     "create compute_pool": _POOL,
     "create secret": "Give the values in the store's properties or in its config_file.",
     "create api_token": _SECURITY,
@@ -69,7 +68,6 @@ _REFUSED: dict[str, str | None] = {
     "drop sequence": None,
     "drop extension": None,
     "drop trigger": None,
-    "drop schema_registry": None,
     "drop descriptor_source": None,
     "drop compute_pool": _POOL,
     "drop secret": None,
@@ -77,7 +75,6 @@ _REFUSED: dict[str, str | None] = {
     "drop security": _SECURITY,
     "drop metrics": None,
     "list tables": "Use LIST RELATIONS.",
-    "list schema_registries": None,
     "list descriptors": None,
     "list descriptor_sources": None,
     "list functions": None,
@@ -92,7 +89,6 @@ _REFUSED: dict[str, str | None] = {
     "describe role": None,
     "describe user": None,
     "describe sandbox": None,
-    "update schema_registry": _REGISTRY,
     "update compute_pool": _POOL,
     "update secret": None,
     "update": _WRITE,

@@ -16,6 +16,7 @@ from mvserver.sql.statements.copying import CopyFrom
 from mvserver.sql.statements.namespaces import ListDatabases
 from mvserver.sql.statements.queries import BoundedRead, ListQueries, PushQuery
 from mvserver.sql.statements.relations import CreateView, ListRelations
+from mvserver.sql.statements.schema_registries import ListSchemaRegistries
 from mvserver.sql.statements.stores import ListStores
 from tests.routing.fakes import SETUP, Bench
 
@@ -49,6 +50,13 @@ CASES = (
     case("DROP STORE spare", "must be owner of store spare", OWN.format("STORE spare")),
     case("DESCRIBE STORE k", "permission denied for store k", "GRANT USAGE ON STORE k TO anna"),
     case("COMMENT ON STORE spare IS 'text'", "must be owner of store spare", OWN.format("STORE spare")),
+    case("CREATE SCHEMA_REGISTRY mine WITH ('type' = CONFLUENT, 'uris' = 'http://x')",
+         "permission denied to create schema registry", "ALTER ROLE anna CREATESTORE"),
+    case("UPDATE SCHEMA_REGISTRY sr WITH ('uris' = 'http://y')", "must be owner of schema registry sr",
+         OWN.format("SCHEMA_REGISTRY sr")),
+    case("DROP SCHEMA_REGISTRY sr", "must be owner of schema registry sr", OWN.format("SCHEMA_REGISTRY sr")),
+    case("DESCRIBE SCHEMA_REGISTRY sr", "permission denied for schema registry sr",
+         "GRANT USAGE ON SCHEMA_REGISTRY sr TO anna"),
     case("USE STORE k", "permission denied for store k", "GRANT USAGE ON STORE k TO anna"),
     case("LIST ENTITIES IN STORE k", "permission denied for store k", "GRANT USAGE ON STORE k TO anna"),
     case("DESCRIBE ENTITY clicks IN STORE k", "permission denied for store k", "GRANT USAGE ON STORE k TO anna"),
@@ -135,7 +143,8 @@ CASES = (
 )  # fmt: skip
 
 FREE = {
-    ListStores, ListDatabases, ListRelations, ListQueries,  # they leave out what the role may not see
+    # they leave out what the role may not see
+    ListStores, ListSchemaRegistries, ListDatabases, ListRelations, ListQueries,
 }  # fmt: skip
 ELSEWHERE = {
     PushQuery,  # by the resolver of names, as CREATE MATERIALIZED VIEW; tests/clients asks it
@@ -152,6 +161,7 @@ def world(bench: Bench) -> Bench:
         "CREATE ENTITY spare IN STORE k",
         "CREATE STREAM copies (url VARCHAR) WITH ('store' = k, 'topic' = 'copies', 'value.format' = 'json', "
         "'topic.partitions' = 1, 'topic.replicas' = 1)",
+        "CREATE SCHEMA_REGISTRY sr WITH ('type' = CONFLUENT, 'uris' = 'http://x')",
         "CREATE STORE spare WITH ('type' = FILE, 'uris' = 'spare')",
         VIEW,
         "INSERT INTO copies SELECT url FROM clicks",

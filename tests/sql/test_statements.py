@@ -70,6 +70,13 @@ from mvserver.sql.statements.roles import (
     RevokeRole,
     RoleOptions,
 )
+from mvserver.sql.statements.schema_registries import (
+    CreateSchemaRegistry,
+    DescribeSchemaRegistry,
+    DropSchemaRegistry,
+    ListSchemaRegistries,
+    UpdateSchemaRegistry,
+)
 from mvserver.sql.statements.settings import (
     Deallocate,
     Discard,
@@ -163,6 +170,14 @@ CASES: list[tuple[str, Any]] = [
     ("DROP STORE k", expect(DropStore, name="k")),
     ("DROP STORE IF EXISTS \"K\"", expect(DropStore, name="K", if_exists=True)),
     ("DESCRIBE STORE k", expect(DescribeStore, name="k")),
+    ("CREATE SCHEMA_REGISTRY IF NOT EXISTS \"Sr\" WITH ('type' = CONFLUENT)",
+     expect(CreateSchemaRegistry, name="Sr", properties={"type": "CONFLUENT"}, if_not_exists=True)),
+    ("UPDATE SCHEMA_REGISTRY s WITH ('uris' = 'x')",
+     expect(UpdateSchemaRegistry, name="s", properties={"uris": "x"})),
+    ("DROP SCHEMA_REGISTRY IF EXISTS s", expect(DropSchemaRegistry, name="s", if_exists=True)),
+    ("DESCRIBE SCHEMA_REGISTRY s", expect(DescribeSchemaRegistry, name="s")),
+    ("LIST SCHEMA_REGISTRIES", expect(ListSchemaRegistries)),
+    ("SHOW SCHEMA_REGISTRIES", expect(ListSchemaRegistries)),
     ("LIST STORES", expect(ListStores)),
     ("SHOW STORES", expect(ListStores)),
     ("USE STORE k", expect(UseStore, name="k")),
