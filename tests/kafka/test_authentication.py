@@ -3,8 +3,6 @@ and Spark's connector."""
 
 from __future__ import annotations
 
-import os
-import sys
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,10 +10,14 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from mvserver.demo.kafka_broker import KafkaBroker
 from mvserver.errors import SqlError
+from mvserver.spark_jvm import start_jvm, submit_command
+from mvserver.streaming.spark.pyspark_state import forget_jvm
+from mvserver.streaming.spark.session import SparkOptions, jvm_settings, start_session
 from spark_sinks.kafka.client import KafkaClient
 from spark_sinks.kafka.jars import CONNECTOR
 from spark_sinks.kafka.options import KafkaOptions
@@ -23,7 +25,6 @@ from spark_sinks.kafka.sink import KafkaSink
 from spark_sinks.kafka.source import KafkaReader
 from tests.kafka.token_service import TokenService
 from tests.services.kafka import create_topic
-from tests.services.spark import session_of
 from tests.wire import certificates
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -145,17 +146,25 @@ def _make_users(broker: KafkaBroker) -> None:
 
 
 @pytest.fixture(scope="module")
-def log_in_spark() -> Iterator[SparkSession]:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+def log_in_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """In a JVM of its own, which has the connector's jars from its start on, as the server's has."""
     assert not CONNECTOR.missing(None)
-    builder = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.extraClassPath", os.pathsep.join(map(str, CONNECTOR.files(None))))
-    )
-    with session_of(builder.getOrCreate) as session:
+    left = SparkContext._gateway
+    forget_jvm()
+    if left is not None and getattr(left, "proc", None) is not None:
+        left.proc.stdin.close()
+        left.proc.wait(60)
+    folder = tmp_path_factory.mktemp("spark")
+    options = SparkOptions("local[2]", "1g", 50, folder, class_path=lambda: CONNECTOR.files(None))
+    jvm = start_jvm(submit_command(jvm_settings(options, folder)))
+    try:
+        session = start_session(options, jvm.environment)
+        session.sparkContext.setLogLevel("OFF")
         yield session
+        session.stop()
+    finally:
+        jvm.stop()
+        forget_jvm()
 
 
 @pytest.mark.parametrize("case", CASES)

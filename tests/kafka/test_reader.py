@@ -364,3 +364,18 @@ def test_jars_that_cannot_be_had_are_named(kafka_spark: SparkSession, tmp_path: 
     assert caught.value.detail.startswith("Missing: no-artifact-1.jar. The attempt to fetch them said: ")
     assert caught.value.hint is not None
     assert str(tmp_path) in caught.value.hint
+
+
+def test_a_log_in_that_needs_the_jars_from_the_start_is_told_so(kafka_spark: SparkSession) -> None:
+    """This session was given them while it ran."""
+    tokens = {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": "https://127.0.0.1:1/token",
+        "sasl.oauthbearer.client.id": "me",
+        "sasl.oauthbearer.client.secret": "x",
+    }
+    reader = KafkaReader("k", KafkaOptions.from_properties({"uris": "127.0.0.1:1", **tokens}), "clicks")
+    position = {"topic_id": "t", "partitions": {"0": 0}}
+    with pytest.raises(SqlError) as caught:
+        reader.batch(kafka_spark, position, position)
+    assert (caught.value.sqlstate, caught.value.hint) == ("58000", "Restart the server. The jars are there now.")
