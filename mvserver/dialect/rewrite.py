@@ -29,6 +29,7 @@ from mvserver.dialect.functions.json_operators import adapt_operator
 from mvserver.dialect.functions.pattern_arrays import any_pattern
 from mvserver.dialect.parameters import constant_places
 from mvserver.dialect.pull_query import PullQuery
+from mvserver.dialect.typing.operators import SYMBOLS
 from mvserver.dialect.typing.row_values import compared_rows
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
@@ -199,6 +200,8 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         return node.expression  # pg_catalog.f(x), information_schema._pg_expandarray(x)
     if isinstance(node, exp.Operator):
         return _operator(node)
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.Neg):
+        _refuse_unknown(node)
     if isinstance(node, exp.Literal | exp.BitString | exp.HexString):
         return adapt_constant(node)
     if isinstance(node, exp.Interval):
@@ -256,6 +259,20 @@ def _bare_session_name(node: exp.Column, facts: SessionFacts) -> exp.Expr | None
         listed = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
         return exp.alias_(value, name, quoted=True) if listed and value is not None else value
     return None
+
+
+def _refuse_unknown(node: exp.Binary | exp.Neg) -> None:
+    """``'1' + '2'`` may be numbers, dates, intervals …"""
+    operands = [node.this.unnest()] if isinstance(node, exp.Neg) else [node.left.unnest(), node.right.unnest()]
+    if not all(isinstance(each, exp.Null) or (isinstance(each, exp.Literal) and each.is_string) for each in operands):
+        return
+    symbol = SYMBOLS[type(node)][0]
+    shown = f"{symbol} unknown" if isinstance(node, exp.Neg) else f"unknown {symbol} unknown"
+    raise SqlError(
+        sqlstates.AMBIGUOUS_FUNCTION,
+        f"operator is not unique: {shown}",
+        hint="Could not choose a best candidate operator. You might need to add explicit type casts.",
+    )
 
 
 _REGEXP_FLAGS = frozenset("bcegimnpqstwx")

@@ -224,8 +224,13 @@ MACROS: tuple[str, ...] = tuple(
         "pg_relation_size(o) AS CAST(0 AS BIGINT), (o, fork) AS CAST(0 AS BIGINT)",
         "pg_total_relation_size(o) AS CAST(0 AS BIGINT)",
         "pg_indexes_size(o) AS CAST(0 AS BIGINT)",
-        "pg_size_pretty(n) AS CASE WHEN n < 10240 THEN n || ' bytes' WHEN n < 10485760 THEN (n // 1024) || ' kB' "
-        "WHEN n < 10737418240 THEN (n // 1048576) || ' MB' ELSE (n // 1073741824) || ' GB' END",
+        "_halves(n, of) AS CAST(sign(n) AS BIGINT) * CAST((CAST(abs(n) AS HUGEINT) // of + 1) // 2 AS BIGINT)",
+        """pg_size_pretty(n) AS CASE WHEN abs(n) < 10240 THEN n || ' bytes'
+            WHEN CAST(abs(n) AS HUGEINT) // 512 < 20479 THEN {system}.fn._halves(n, 512) || ' kB'
+            WHEN CAST(abs(n) AS HUGEINT) // 524288 < 20479 THEN {system}.fn._halves(n, 524288) || ' MB'
+            WHEN CAST(abs(n) AS HUGEINT) // 536870912 < 20479 THEN {system}.fn._halves(n, 536870912) || ' GB'
+            WHEN CAST(abs(n) AS HUGEINT) // 549755813888 < 20479 THEN {system}.fn._halves(n, 549755813888) || ' TB'
+            WHEN n IS NOT NULL THEN {system}.fn._halves(n, 562949953421312) || ' PB' END""",
         "pg_relation_filenode(o) AS o",
         "pg_relation_is_publishable(o) AS false",
         "pg_relation_is_updatable(o, b) AS 0",

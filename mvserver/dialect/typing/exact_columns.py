@@ -12,12 +12,14 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from mvserver.dialect.functions.casts import PLAIN_NUMERIC, SHOWN_AS
+from mvserver.dialect.functions.quotients import is_exact
 from mvserver.types import oids
 
 TypeOf = Callable[[exp.Expr], str]
 
 _QUOTIENT = "_quotient_"
 _FLOATS = ("DOUBLE", "FLOAT")
+_NULLS = ('"NULL"', "NULL")
 
 
 def present(tree: exp.Expr) -> bool:
@@ -40,7 +42,7 @@ def hand_out(tree: exp.Expr, type_of: TypeOf) -> bool:
         if made is None:
             continue
         _sort_by_value(tree.args.get("order"), at, item, value)
-        made.meta[SHOWN_AS] = (oids.NUMERIC, -1)
+        made.meta[SHOWN_AS] = (oids.ARRAY_OF[oids.NUMERIC] if isinstance(made, exp.Array) else oids.NUMERIC, -1)
         place = item.this if isinstance(item, exp.Alias) else item
         place.replace(made)
         changed = True
@@ -50,18 +52,50 @@ def hand_out(tree: exp.Expr, type_of: TypeOf) -> bool:
 def _is_candidate(value: exp.Expr) -> bool:
     if isinstance(value, exp.Anonymous):
         return value.name.lower().startswith(_QUOTIENT)
+    if isinstance(value, exp.Case | exp.Coalesce):
+        return True
+    if isinstance(value, exp.Array):
+        return len(value.expressions) > 1
     return isinstance(value, exp.Cast) and bool(value.meta.get(PLAIN_NUMERIC))
 
 
 def _made(value: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
     if isinstance(value, exp.Anonymous):
         return exp.Anonymous(this="_ratio", expressions=[part.copy() for part in value.expressions])
+    if isinstance(value, exp.Case | exp.Coalesce | exp.Array):
+        return _each_for_itself(value, type_of)
     kind = type_of(value.this)
     if kind in _FLOATS:
         return exp.Paren(this=value.this.copy())
     if kind == "VARCHAR":
         return exp.Anonymous(this="_numeric_in", expressions=[value.this.copy()])
     return None
+
+
+def _each_for_itself(value: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
+    """Results or items that are numerics of different digits, as texts; DuckDB gives all of them the most digits."""
+    made = value.copy()
+    if isinstance(made, exp.Case):
+        kinds, parts = [type_of(part) for part in _results(value)], _results(made)
+    elif isinstance(made, exp.Coalesce):
+        kinds = [type_of(part) for part in (value.this, *value.expressions)]
+        parts = [made.this, *made.expressions]
+    else:
+        kinds = [type_of(part) for part in value.expressions]
+        parts = list(made.expressions)
+    known = {kind for kind in kinds if kind not in _NULLS}
+    if len(known) < 2 or not all(map(is_exact, known)) or not any(kind.startswith("DECIMAL") for kind in known):
+        return None
+    if len({kind.rpartition(",")[2].strip() if kind.startswith("DECIMAL") else "0)" for kind in known}) < 2:
+        return None
+    for part in parts:
+        part.replace(exp.cast(part.copy(), "TEXT", dialect="duckdb"))
+    return made
+
+
+def _results(case: exp.Expr) -> list[exp.Expr]:
+    default = case.args.get("default")
+    return [branch.args["true"] for branch in case.args["ifs"]] + ([] if default is None else [default])
 
 
 def _groups_by(group: exp.Expr, at: int, item: exp.Expr, value: exp.Expr) -> bool:

@@ -76,7 +76,7 @@ def concerns(node: exp.Expr) -> bool:
     if operand_types.concerns(node) or json_values.concerns(node) or argument_rules.concerns(node):
         return True
     if isinstance(node, exp.Anonymous):
-        return is_mark(node)
+        return is_mark(node) or node.name == "_extract_epoch"
     if isinstance(node, exp.WithinGroup):
         return isinstance(node.this, exp.PercentileCont)
     if isinstance(node, exp.Is):
@@ -146,6 +146,10 @@ class TypedRewriting:
         if argument_rules.concerns(node):
             argument_rules.check(node, self._type)
             return binary_functions.joined(node, self._type) if isinstance(node, exp.GroupConcat) else None
+        if isinstance(node, exp.Trunc) and _digits(node) is not None and (made := self._rounded(node)) is not None:
+            return made
+        if isinstance(node, exp.Anonymous) and node.name == "_extract_epoch":
+            return self._epoch(node)
         if operand_types.concerns(node):
             return operand_types.rewritten(node, self._type)
         if json_values.concerns(node):
@@ -268,7 +272,17 @@ class TypedRewriting:
                 changed = True
         return node if changed else None
 
-    def _rounded(self, node: exp.Round) -> exp.Expr | None:
+    def _epoch(self, node: exp.Anonymous) -> exp.Expr | None:
+        """Of a date it is a whole number."""
+        shown = node.parent
+        if not (isinstance(shown, exp.Cast) and shown.to.is_type(exp.DType.DECIMAL)):
+            return None
+        if self._type(node.expressions[0]) != "DATE":
+            return None
+        shown.set("to", exp.DataType.build("DECIMAL(38, 0)", dialect="duckdb"))
+        return node
+
+    def _rounded(self, node: exp.Round | exp.Trunc) -> exp.Expr | None:
         """With as many digits as are asked for, also where the number has fewer."""
         digits, kind = _digits(node) or 0, self._type(node.this)
         found = _DECIMAL.match(kind)
@@ -320,7 +334,7 @@ _NUMERIC_DIGITS_MAX = 38
 _INTEGER_DIGITS = 19
 
 
-def _digits(node: exp.Round) -> int | None:
+def _digits(node: exp.Round | exp.Trunc) -> int | None:
     """The constant number of digits."""
     decimals = node.args.get("decimals")
     bare = decimals.unnest() if isinstance(decimals, exp.Expr) else None

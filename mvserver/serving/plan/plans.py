@@ -122,6 +122,11 @@ def _text(tree: exp.Expr, outputs: Sequence[OutputType]) -> str:
 
 def _keep_modifiers(tree: exp.Expr, count: int) -> Sequence[bool]:
     """A column and an explicit cast to numeric(p, s) have a type modifier, an expression of numbers has none."""
+    if isinstance(tree, exp.SetOperation):
+        sides = [_keep_modifiers(side.unnest(), count) for side in (tree.left, tree.right)]
+        return [all(both) for both in zip(*sides, strict=True)]
+    if isinstance(tree, exp.Values):
+        return [False] * count
     items = tree.expressions if isinstance(tree, exp.Select) else []
     if len(items) != count or any(item.is_star for item in items):
         return [True] * count
@@ -166,7 +171,7 @@ def _declared(tree: exp.Expr, outputs: list[OutputType], documents: Sequence[boo
 def _shown(output: OutputType, declared: tuple[int, int] | None) -> OutputType:
     if declared is None:
         return output
-    if declared[0] == oids.NUMERIC:  # of what the wire makes numerics of
+    if declared[0] in (oids.NUMERIC, oids.ARRAY_OF[oids.NUMERIC]):  # of what the wire makes numerics of
         return OutputType(PgType(*declared))
     return replace(output, pg=PgType(*declared)) if output.pg.oid == oids.TEXT else output
 
