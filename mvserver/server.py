@@ -265,6 +265,8 @@ class Rooms:
         failpoints = Failpoints.from_environment()
         self.writer = Writer(self.database.cursor, translate, failpoints.reached, self.database.damage)
         self._close.callback(self.writer.close)
+        self.schema_registries = SchemaRegistryClients(self.catalog, settings.store_config_dir)
+        self._close.callback(self.schema_registries.close)
         self.stores = StoreRegistry(
             StoreSettings(
                 values=settings.stores,
@@ -273,10 +275,9 @@ class Rooms:
                 record_bytes_max=settings.max_record_size,
             ),
             kinds,
+            schemas=self.schema_registries,
         )
         self._close.callback(self.stores.close)
-        self.schema_registries = SchemaRegistryClients(settings.store_config_dir)
-        self._close.callback(self.schema_registries.close)
         self.engine = Engine(
             EngineServices(
                 catalog=self.catalog,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from catalog.dependencies import REGISTRY_OF_STORE
 from catalog.model import Relation, Store
@@ -22,14 +22,45 @@ from mvserver.streaming.spark.types import spark_schema
 from spark_sinks.base import KeptPosition, SourceReader, StoreClient, TransactionalSink
 from spark_sinks.decode import format_of
 from spark_sinks.kinds import KINDS
+from spark_sinks.schema_registry.book import SchemaBook
 from spark_sinks.store_kind import Source, StoreKind, StoreSettings, Target
+
+
+class SchemaBooks(Protocol):
+    def book(self, store: Store) -> SchemaBook | None:
+        """A new one over the registry that the store names; None where it names none."""
+
+    def registering(
+        self, store: Store, sink: Relation, open_sink: Callable[[], TransactionalSink]
+    ) -> Callable[[], TransactionalSink]:
+        """The sink with schemas of a registry before its records, if the relation's formats have them."""
+
+
+class _NoBooks:
+    def book(self, store: Store) -> None:
+        return None
+
+    def registering(
+        self, store: Store, sink: Relation, open_sink: Callable[[], TransactionalSink]
+    ) -> Callable[[], TransactionalSink]:
+        return open_sink
+
+
+NO_BOOKS = _NoBooks()
 
 
 class StoreRegistry:
     """Implements the routing room's ``StoreClients`` and the engine's ``Stores``."""
 
-    def __init__(self, settings: StoreSettings, kinds: Sequence[StoreKind[Any]] = KINDS) -> None:
+    def __init__(
+        self,
+        settings: StoreSettings,
+        kinds: Sequence[StoreKind[Any]] = KINDS,
+        *,
+        schemas: SchemaBooks = NO_BOOKS,
+    ) -> None:
         self._settings = settings
+        self._schemas = schemas
         self._kinds = {kind.name: kind for kind in kinds}
         self._lock = threading.Lock()
         self._clients: dict[str, tuple[float, StoreClient]] = {}
@@ -73,7 +104,8 @@ class StoreRegistry:
     def reader(self, store: Store, stream: Relation, plan: ContinuousPlan, work: Path) -> SourceReader:
         schema = spark_schema(plan.scan.columns) if format_of(plan.scan.value_format).typed_by_spark else None
         is_changelog = stream.kind == CHANGELOG
-        source = Source(store.name, self._options(store), stream.entity or "", work, schema, is_changelog)
+        book = self._schemas.book(store)
+        source = Source(store.name, self._options(store), stream.entity or "", work, schema, is_changelog, book)
         return self.kind(store.type).reader(source, self._settings)
 
     def held_reader(self, store: Store, entity: str, work: Path) -> SourceReader:
@@ -91,7 +123,7 @@ class StoreRegistry:
                 hint=f"Use a store of type {' or '.join(k.name for k in self.kinds() if k.sink is not None)}.",
             )
         target = Target(store.name, self._options(store), stream.entity or "", query_id, kept)
-        return lambda: open_sink(target, self._settings)
+        return self._schemas.registering(store, stream, lambda: open_sink(target, self._settings))
 
     def close(self) -> None:
         with self._lock:

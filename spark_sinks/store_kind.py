@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from spark_sinks.base import KeptPosition, KnownColumns, SourceReader, StoreClient, TransactionalSink
+    from spark_sinks.schema_registry.book import SchemaBook
 
 REGION = ("access.region", "access_region", "availability_zone")
 """Properties that say where a store of a cloud is. Each kind takes them; they never change."""
@@ -67,6 +68,7 @@ class Source(Generic[Options]):
     work: Path  # a folder of the reader's own
     schema: StructType | None  # of records that Spark types itself; None for those that the server decodes
     changelog: bool = False  # whether it reads rows by their keys
+    schemas: SchemaBook | None = None  # of a store that names a schema registry
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from catalog.model import SchemaRegistry, Store
+from catalog.model import Relation, SchemaRegistry, Store
 from catalog.store import Catalog
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.compiler.shape import Resolve
@@ -49,6 +49,10 @@ class RegistryClients(Protocol):
 
     def check_properties(self, type_: str, properties: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
         """As those of a store."""
+
+    def check_written(self, store: Store, sink: Relation) -> None:
+        """22023 where the schemas of what queries write to the relation would not be taken; 0A000 for columns that its
+        format cannot have. Nothing is registered."""
 
     def client(self, registry: SchemaRegistry) -> RegistryClient:
         """By ``registry.id`` and ``registry.updated_at``: a changed registry gets a new client."""

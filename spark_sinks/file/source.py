@@ -51,7 +51,7 @@ class FileReader:
     out. ``{"before": [...]}``, a store's answer, is turned into these by :meth:`adopt`.
     """
 
-    rounds = logged = held = None
+    rounds = logged = held = schemas = None
 
     def __init__(
         self,

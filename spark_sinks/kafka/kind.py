@@ -57,6 +57,7 @@ def _reader(source: Source[KafkaOptions], settings: StoreSettings) -> SourceRead
         jar_directory=settings.jar_directory,
         timeout_s=_timeout_s(settings),
         record_bytes_max=settings.record_bytes_max,
+        schemas=source.schemas,
     )
 
 
@@ -74,8 +75,8 @@ KAFKA = StoreKind(
     client=_client,
     reader=_reader,
     sink=_sink,
-    formats=("json", "csv"),
-    written_formats=("json",),
+    formats=("json", "csv", "avro", "protobuf", "json_schema"),
+    written_formats=("json", "avro", "json_schema"),
     metadata=METADATA_TYPE,
     secret_keys=SECRET_KEYS,
     entity_properties=(

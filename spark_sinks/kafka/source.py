@@ -20,6 +20,7 @@ from spark_sinks.kafka.offset_log import batch_end_offsets
 from spark_sinks.kafka.options import KafkaOptions
 from spark_sinks.kafka.positions import KafkaPositions
 from spark_sinks.oversize import marked_unless_small
+from spark_sinks.schema_registry.book import SchemaBook
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,7 +93,9 @@ class KafkaReader:
         jar_directory: Path | None = None,
         timeout_s: float = KAFKA_TIMEOUT_S,
         record_bytes_max: int = KAFKA_RECORD_BYTES_MAX,
+        schemas: SchemaBook | None = None,
     ) -> None:
+        self.schemas = schemas
         self._options = options
         self._topic = topic
         self._jar_directory = jar_directory
@@ -107,6 +110,8 @@ class KafkaReader:
     def stream(self, spark: SparkSession, start: Position, *, records_per_trigger: int) -> Iterator[DataFrame]:
         """Raises the named error at once where the topic cannot be read from ``start`` on."""
         self._add_jars(spark)
+        if self.schemas is not None:
+            self.schemas.catch_up()
         # The connector wants a start for every partition there is, so those added since are looked up.
         start = self.health.readable(start)
         options = {

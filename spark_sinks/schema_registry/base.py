@@ -16,6 +16,20 @@ class RegisteredSchema:
     kind: str  # AVRO, PROTOBUF or JSON
     text: str
     references: tuple[tuple[str, str], ...] = ()
+    error: str | None = None  # why nothing can be read by it
+
+
+@dataclass(frozen=True)
+class KnownSchemas:
+    """The schemas of an entity's records that have been fetched; ``absent`` are ids that the registry does not have.
+    Equal versions of one book mean equal schemas."""
+
+    version: int
+    schemas: tuple[RegisteredSchema, ...] = ()
+    absent: tuple[int, ...] = ()
+
+
+NO_SCHEMAS = KnownSchemas(0)
 
 
 class RegistryClient(Protocol):
@@ -29,6 +43,9 @@ class RegistryClient(Protocol):
 
     def latest(self, subject: str) -> RegisteredSchema | None:
         """The newest version; None where there is no such subject."""
+
+    def is_compatible(self, subject: str, kind: str, text: str) -> bool:
+        """Whether :meth:`register` would take the schema; true where there is no such subject."""
 
     def register(self, subject: str, kind: str, text: str) -> int:
         """The schema's id, new or known; 22023 where it is not compatible with the versions before it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -16,6 +17,8 @@ from spark_sinks.schema_registry.base import AVRO, RegisteredSchema
 from spark_sinks.schema_registry.options import RegistryOptions
 
 Answer = TypeVar("Answer")
+
+logging.getLogger("httpx2").setLevel(logging.WARNING)  # it tells of each request
 
 _NOT_FOUND = 404
 _REFUSED = (401, 403)
@@ -49,6 +52,13 @@ class ConfluentClient:
         if found is None or found.schema_id is None:
             return None
         return self._with_references(found.schema_id, found.schema)
+
+    def is_compatible(self, subject: str, kind: str, text: str) -> bool:
+        try:
+            answer = self._asked(lambda: self._client.test_compatibility(subject, Schema(text, kind)))
+        except _RefusedError:
+            return False
+        return answer is not False
 
     def register(self, subject: str, kind: str, text: str) -> int:
         try:
@@ -117,7 +127,7 @@ class ConfluentClient:
             if status in (_INCOMPATIBLE, _UNPROCESSABLE):
                 raise _RefusedError(f"{_told(error)}.") from error
             raise self._failed(f"It answered with status {status}: {_told(error)}") from error
-        except httpx2.HTTPError as error:
+        except (httpx2.HTTPError, RuntimeError) as error:  # RuntimeError: the client was closed for a changed one
             raise self._failed(str(error) or type(error).__name__) from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:  # what is not an answer of a registry
             raise self._failed("What answers at its address is no schema registry") from error

@@ -20,6 +20,7 @@ from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.pgwire.server import PgWireServer
 from mvserver.routing.ports import Services
 from mvserver.routing.router import Router
+from mvserver.schema_registries import SchemaRegistryClients
 from mvserver.serving.engine.database import Database
 from mvserver.serving.plan.pull import DuckPullService
 from mvserver.session.activity_table import activity_table
@@ -122,6 +123,7 @@ class LiveServer:
                 catalog=self.catalog,
                 engine=self.engine,
                 stores=self.stores,
+                schema_registries=SchemaRegistryClients(self.catalog, folder),
                 compile_select=compile_select,
                 explain_plan=lambda plan: [repr(plan)],
                 pulls=self.pulls,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from catalog.model import SchemaRegistry, Store
+from catalog.model import Relation, SchemaRegistry, Store
 from catalog.store import Catalog
 from mvserver import sqlstates
 from mvserver.compiler.compile import compile_select
@@ -201,6 +201,9 @@ class MemoryRegistries:
     def forget(self, registry_id: str) -> None:
         self.opened.discard(registry_id)
 
+    def check_written(self, store: Store, sink: Relation) -> None:
+        pass
+
 
 @dataclass
 class MemoryRegistry:
@@ -215,6 +218,9 @@ class MemoryRegistry:
 
     def latest(self, subject: str) -> RegisteredSchema | None:
         return None
+
+    def is_compatible(self, subject: str, kind: str, text: str) -> bool:
+        return True
 
     def register(self, subject: str, kind: str, text: str) -> int:
         return 1
