@@ -76,6 +76,7 @@ _SPELLED = {
     "AlterTypeAddValue": "ALTER TYPE name ADD VALUE",
     "AlterTypeRename": "ALTER TYPE name RENAME VALUE",
     "AlterRoleSetting": "ALTER ROLE name SET",
+    "MoveRelation": "SET SCHEMA",
     "GrantRole": "GRANT role [, …] TO",
     "RenameRole": "RENAME TO",
     "RevokeRole": "REVOKE [ADMIN OPTION FOR] role",
