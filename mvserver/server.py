@@ -50,7 +50,7 @@ from mvserver.serving.engine import data_identity
 from mvserver.serving.engine.database import FILE_NAME as VIEWS_FILE
 from mvserver.serving.engine.database import Database
 from mvserver.serving.plan.pull import DuckPullService
-from mvserver.session.activity_table import activity_table
+from mvserver.session.activity_table import activity_table, tls_table
 from mvserver.session.backend import SessionBackend
 from mvserver.session.catalog_directory import CatalogDirectory
 from mvserver.session.cursors.cursors import cursors_table
@@ -311,6 +311,7 @@ class Rooms:
                 **live_relations(self.catalog, self.engine, self.writer),
                 "finished_rows": finished_relation(self.catalog, lambda: self.pulls.finished.status()),
                 "pg_stat_activity": lambda: activity_table(self.backend.registry.activity(), source.snapshot()),
+                "pg_stat_ssl": lambda: tls_table(self.backend.registry.activity()),
                 "pg_cursors": cursors_table,  # each session gives its own
                 "pg_prepared_statements": prepared_table,
                 "pg_settings": settings_table,

@@ -14,7 +14,7 @@ from mvserver import interrupts, sqlstates
 from mvserver.compiler.patterns import similar_pattern
 from mvserver.dialect import output_names, signals
 from mvserver.dialect.clauses import check_clause
-from mvserver.dialect.functions import collected, jsonb, long_texts
+from mvserver.dialect.functions import collected, jsonb, long_texts, system_columns, unnested
 from mvserver.dialect.functions.arrays import array_literal, check_shape, compared_array
 from mvserver.dialect.functions.casts import SHOWN_AS, adapt_cast
 from mvserver.dialect.functions.checked_functions import (
@@ -70,6 +70,15 @@ def _note_types(query: PullQuery) -> None:
 
 def _json_changes(query: PullQuery) -> None:
     query.tree = jsonb.adapt(query.tree)
+
+
+def _system_columns(query: PullQuery) -> None:
+    with query.rooted() as root:
+        system_columns.settle(root, query.facts.snapshot.generation)
+
+
+def _unnested(query: PullQuery) -> None:
+    unnested.rewrite(query.tree)
 
 
 # --- nodes of one kind after the other --------------------------------------------------------------------------------
@@ -147,6 +156,8 @@ BY_TEXT: tuple[Pass, ...] = (
     _json_arrows,
     _note_types,
     _json_changes,
+    _system_columns,
+    _unnested,
     _catalog_vectors,
     _nodes,
     _casts,
@@ -195,6 +206,8 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
     if isinstance(node, exp.Column):
         node.set("db", None)
         node.set("catalog", None)
+        if _is_whole_row(node):
+            return exp.Column(this=node.args["table"].copy())
         return _bare_session_name(node, facts)
     if isinstance(node, exp.Dot) and isinstance(node.this, exp.Identifier) and isinstance(node.expression, exp.Func):
         return node.expression  # pg_catalog.f(x), information_schema._pg_expandarray(x)
@@ -217,6 +230,9 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         check_shape(node)
     if isinstance(node, exp.Bracket):
         node.set("offset", 1)  # from where subscripts count in DuckDB, too
+        if catalog and isinstance(node.this, exp.Column) and node.this.name.lower() in _VECTORS:
+            for subscript in list(node.expressions):  # those of a vector count from 0
+                subscript.replace(exp.Add(this=subscript.copy(), expression=exp.Literal.number(1)))
     if isinstance(node, exp.Limit | exp.Offset | exp.Select):
         check_clause(node)
     if isinstance(node, exp.RegexpReplace):
@@ -245,6 +261,12 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
             if isinstance(part, exp.Literal) and part.is_string and part.name in ("{}", "{0}"):
                 part.set("this", part.name.replace("{", "[").replace("}", "]"))
     return None
+
+
+def _is_whole_row(node: exp.Column) -> bool:
+    """``f(t.*)`` is ``f(t)``."""
+    called = isinstance(node.parent, exp.Func) and not isinstance(node.parent, exp.Count | exp.AnonymousAggFunc)
+    return called and isinstance(node.this, exp.Star) and isinstance(node.args.get("table"), exp.Identifier)
 
 
 def _bare_session_name(node: exp.Column, facts: SessionFacts) -> exp.Expr | None:

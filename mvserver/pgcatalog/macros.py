@@ -45,6 +45,10 @@ LOOKUPS: tuple[str, ...] = tuple(
         "_shared_descriptions AS SELECT d.objoid AS _k, c.relname AS _c, d.description AS _v "
         "FROM {system}.cat.pg_shdescription d JOIN {system}.cat.pg_class c ON c.oid = d.classoid",
         "_texts AS SELECT oid AS _k, definition AS _v FROM {system}.cat._definitions",
+        # DuckDB counts rows and not bytes: eight for each value, in PostgreSQL's pages
+        "_stored_sizes AS SELECT s.oid AS _k, CAST(greatest(1, ceil(coalesce(sum(t.estimated_size * t.column_count), 0)"
+        " * 8 / 8192)) * 8192 AS BIGINT) AS _v FROM {system}.cat._states s "
+        "LEFT JOIN duckdb_tables() t ON t.schema_name = '_state' AND starts_with(t.table_name, s.id) GROUP BY s.oid",
     )
 )
 
@@ -121,6 +125,10 @@ MACROS: tuple[str, ...] = tuple(
     for text in (
         # --- types and names -----------------------------------------------------------------------------------------
         "_regtype_out(t) AS {system}.fn.format_type(t, NULL)",
+        """_regtypes_out(l) AS CASE WHEN l IS NULL THEN NULL ELSE coalesce(
+            (SELECT list(coalesce(_qf, CAST(_t AS VARCHAR)) ORDER BY _i)
+             FROM (SELECT unnest(l) AS _t, generate_subscripts(l, 1) AS _i)
+             LEFT JOIN {system}.cat._type_names ON _q = CAST(_t AS UINTEGER)), CAST([] AS VARCHAR[])) END""",
         _out("regclass", "_classes"),
         _out("regnamespace", "_namespaces"),
         _out("regrole", "_roles"),
@@ -219,10 +227,15 @@ MACROS: tuple[str, ...] = tuple(
         "inet_client_port() AS CAST(NULL AS INTEGER)",
         "pg_tablespace_location(o) AS ''",
         "pg_tablespace_size(o) AS CAST(0 AS BIGINT)",
-        "pg_database_size(o) AS CAST(0 AS BIGINT)",
-        "pg_table_size(o) AS CAST(0 AS BIGINT)",
-        "pg_relation_size(o) AS CAST(0 AS BIGINT), (o, fork) AS CAST(0 AS BIGINT)",
-        "pg_total_relation_size(o) AS CAST(0 AS BIGINT)",
+        # what CHECKPOINT has written, in the file that all databases share
+        "pg_database_size(o) AS CASE WHEN o IS NOT NULL THEN CAST(greatest("
+        "(SELECT sum(block_size * total_blocks) FROM pragma_database_size() WHERE database_name <> '{system}'), "
+        "(SELECT sum(_v) FROM {system}.cat._stored_sizes)) AS BIGINT) END",
+        "_stored_bytes(o) AS CASE WHEN o IS NOT NULL THEN coalesce((SELECT _v FROM {system}.cat._stored_sizes "
+        "WHERE _k = CAST(o AS UINTEGER)), CAST(0 AS BIGINT)) END",
+        *(f"{name}(o) AS {{system}}.fn._stored_bytes(o)" for name in ("pg_table_size", "pg_total_relation_size")),
+        "pg_relation_size(o) AS {system}.fn._stored_bytes(o), (o, fork) AS CASE WHEN fork = 'main' "
+        "THEN {system}.fn._stored_bytes(o) ELSE CAST(0 AS BIGINT) END",
         "pg_indexes_size(o) AS CAST(0 AS BIGINT)",
         "_halves(n, of) AS CAST(sign(n) AS BIGINT) * CAST((CAST(abs(n) AS HUGEINT) // of + 1) // 2 AS BIGINT)",
         """pg_size_pretty(n) AS CASE WHEN abs(n) < 10240 THEN n || ' bytes'

@@ -345,6 +345,13 @@ def _definitions(snapshot: CatalogSnapshot) -> Iterator[Row]:
             yield {"_o": relation.oid, "oid": index.oid, "definition": definition}
 
 
+def _states(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    """Not PostgreSQL's: the ids by which the states of views are stored."""
+    for relation in snapshot.relations:
+        if _RELKINDS.get(relation.kind) == "m":
+            yield {"_o": relation.oid, "oid": relation.oid, "id": relation.id}
+
+
 def _system_classes() -> Iterator[Row]:
     for item in static_data.relations():
         yield {
@@ -407,6 +414,6 @@ LIVING: dict[str, Callable[[CatalogSnapshot], Iterator[Row]]] = {
     "pg_views": _pg_views, "pg_rewrite": _pg_rewrite, "pg_depend": _pg_depend,
     "pg_description": _pg_description, "pg_shdescription": _pg_shdescription,
     "pg_auth_members": role_rows.members, "pg_db_role_setting": role_rows.settings,
-    "pg_default_acl": role_rows.default_privileges, "_definitions": _definitions,
+    "pg_default_acl": role_rows.default_privileges, "_definitions": _definitions, "_states": _states,
     "_grants": privilege_functions.grants, "_powers": privilege_functions.powers,
 }  # fmt: skip

@@ -367,7 +367,7 @@ class PullService(Protocol):
         values that their columns are compared with have one plan. None where the text has to be planned."""
 
     def explain(
-        self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never
+        self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never, costs: bool = True
     ) -> Sequence[str]: ...
 
     def shaper(self, columns: Sequence[tuple[str, str]]) -> RowShaper:

@@ -316,6 +316,11 @@ def _dependencies(catalog: Catalog) -> Iterator[_Row]:
         if relation.store_id in stores:
             shown = _of(catalog, relation.id)
             yield {**shown, **_dependency(names[relation.id], relation.kind, stores[relation.store_id], "store")}
+    for relation in relations.values():
+        named = () if relation.select is None else (source.relation_id for source in relation.select.sources)
+        for needed_id in dict.fromkeys(filter(None, named)):
+            dependency = _dependency(names[relation.id], relation.kind, names[needed_id], relations[needed_id].kind)
+            yield {**_of(catalog, relation.id), **dependency}
     for query in queries:
         is_view = query.kind == "materialized_view"
         name, kind = (names[query.sink_id], relations[query.sink_id].kind) if is_view else (query.id, "query")

@@ -23,7 +23,7 @@ from mvserver.routing.router import Router
 from mvserver.schema_registries import SchemaRegistryClients
 from mvserver.serving.engine.database import Database
 from mvserver.serving.plan.pull import DuckPullService
-from mvserver.session.activity_table import activity_table
+from mvserver.session.activity_table import activity_table, tls_table
 from mvserver.session.backend import SessionBackend
 from mvserver.session.catalog_directory import CatalogDirectory
 from mvserver.session.cursors.cursors import cursors_table
@@ -113,6 +113,7 @@ class LiveServer:
             source,
             {
                 "pg_stat_activity": lambda: activity_table(self.backend.registry.activity(), source.snapshot()),
+                "pg_stat_ssl": lambda: tls_table(self.backend.registry.activity()),
                 "pg_cursors": cursors_table,
                 "pg_prepared_statements": prepared_table,
                 "pg_settings": settings_table,

@@ -6,11 +6,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from mvserver import limits
+from mvserver.streaming.live_relations import live_relations
 from tests.clients.live_server import LiveServer, with_views
 from tests.clients.view_world import Connection, ours, outcome, theirs
 
@@ -172,6 +174,17 @@ def test_the_definition_has_the_names_of_now(ours: Connection) -> None:
         "WHERE r.ev_class = 'above'::regclass AND d.refobjid = '\"P v\"'::regclass AND d.deptype = 'n'"
     ).fetchall()
     assert depends == (1,)
+
+
+def test_mv_catalog_says_what_a_view_needs(own_server: LiveServer, ours: Connection) -> None:
+    ours.execute("CREATE VIEW pv AS SELECT url FROM visits AS a JOIN visits AS b USING (url)")
+    ours.execute("CREATE VIEW above AS SELECT relname FROM pv, pg_class")
+    nobody: Any = None  # of those who are asked for other relations
+    rows = live_relations(own_server.catalog, nobody, nobody)["dependencies"]().to_pylist()
+    assert [(row["object"], row["kind"], row["depends_on"]) for row in rows if row["kind"] == "view"] == [
+        ("postgres.public.pv", "view", "postgres.public.visits"),
+        ("postgres.public.above", "view", "postgres.public.pv"),
+    ]
 
 
 def test_a_view_that_would_read_itself_is_refused(ours: Connection) -> None:

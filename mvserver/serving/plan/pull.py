@@ -23,6 +23,7 @@ from mvserver.errors import SqlError, raise_instead
 from mvserver.pgcatalog.session_functions import SessionFacts
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
 from mvserver.pgcatalog.system import LiveRelations, SystemCatalog
+from mvserver.pgcatalog.timezones import timezones_table
 from mvserver.serving.api import (
     NOBODY,
     Owner,
@@ -50,6 +51,7 @@ from mvserver.serving.fast.finished_rows import KeptViews
 from mvserver.serving.fast.shared import SharedReads
 from mvserver.serving.fast.templates import can_stand, stands_for, template_of
 from mvserver.serving.plan.binder import DuckBinders
+from mvserver.serving.plan.estimates import estimated
 from mvserver.serving.plan.name_resolution import NameResolver
 from mvserver.serving.plan.parameter_types import with_inferred
 from mvserver.serving.plan.plan_cache import PlanCache
@@ -87,7 +89,9 @@ class DuckPullService:
         self._source = source
         self._admission = Admission(concurrency)
         self._missing = MissingViews(source, why_missing)
-        self._system = SystemCatalog(database, SYSTEM_CATALOG, source, live or {})
+        self._system = SystemCatalog(
+            database, SYSTEM_CATALOG, source, {"pg_timezone_names": timezones_table, **(live or {})}
+        )
         self._measuring = InUse(database.cursor())
         process = None if process_memory_limit is None else Process(process_memory_limit)
         self._memory = MemoryWatch(self._measuring, query_memory_limit, process)
@@ -275,20 +279,22 @@ class DuckPullService:
         return DuckShaper(self._database, columns)
 
     # --- EXPLAIN ----------------------------------------------------------------------------------------------------
-    def explain(self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never) -> Sequence[str]:
+    def explain(
+        self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never, costs: bool = True
+    ) -> Sequence[str]:
         """DuckDB's physical plan as text, after a line that says which kind of read it is."""
         text = plan.direct if plan.direct and not plan.runs.replaced else plan.sql
+        kind = f"Pull query ({plan.kind}) over {len(plan.view_ids)} view(s)"
         head = [
-            f"Pull query ({plan.kind}) over {len(plan.view_ids)} view(s)",
             *(f"Read by Spark, to the present end: {read.select}{_at_most(read)}" for read in plan.streams),
             f"DuckDB: {text}",
         ]
         if plan.kind == classify.SLEEP:
-            return head
+            return [kind, *head]
         lines = self._binders.run(
             lambda binder: binder.explain(text, plan.live_relations, plan.streams), owner, stopped
         )
-        return [*head, *lines]
+        return [f"{kind}  {estimated(plan, lines)}" if costs else kind, *head, *lines]
 
 
 def _at_most(read: StreamRead) -> str:
