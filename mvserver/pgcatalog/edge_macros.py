@@ -82,6 +82,12 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         "_interval_day_field(i) AS date_part('day', i)",
         """_interval_microseconds(i) AS 3600000000 * date_part('hour', i) + 60000000 * date_part('minute', i)
             + date_part('microseconds', i)""",
+        *(
+            f"""_instant_{name}(t, i) AS t {sign} to_months(CAST({{system}}.fn._interval_months(i) AS INTEGER))
+                {sign} to_days(CAST({{system}}.fn._interval_day_field(i) AS INTEGER))
+                {sign} to_microseconds(CAST({{system}}.fn._interval_microseconds(i) AS BIGINT))"""
+            for name, sign in (("later", "+"), ("earlier", "-"))
+        ),
         """_interval_clock(i) AS TIME '00:00:00' + to_microseconds(
             ({system}.fn._interval_microseconds(i) % 86400000000 + 86400000000) % 86400000000)""",
         """_interval_made(m, d, u) AS CASE

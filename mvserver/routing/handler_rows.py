@@ -39,6 +39,7 @@ from mvserver.routing.handlers.queries import (
     terminate_query,
 )
 from mvserver.routing.handlers.relations import (
+    analyze,
     bounded_read,
     comment_on,
     create_changelog,
@@ -116,6 +117,7 @@ from mvserver.sql.statements.queries import (
     TerminateQuery,
 )
 from mvserver.sql.statements.relations import (
+    Analyze,
     CommentOn,
     CreateChangelog,
     CreateChangelogAs,
@@ -239,6 +241,7 @@ ROWS: dict[type[Statement], Row] = {
     RefreshMaterializedView: _row(refresh_materialized_view),
     DropRelation: _row(drop_relation),
     ListRelations: _row(list_relations),
+    Analyze: _row(analyze),
     DescribeRelation: _row(describe_relation, fields_of=describe_relation.fields_of),
     ListQueries: _row(list_queries),
     DescribeQuery: _row(describe_query),

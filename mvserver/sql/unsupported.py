@@ -103,8 +103,6 @@ _REFUSED: dict[str, str | None] = {
     "notify": None,
     "lock": "Reads never block and never wait for writes.",
     "vacuum": "The server keeps its files in order by itself.",
-    "analyze": "The server keeps its statistics by itself.",
-    "analyse": "The server keeps its statistics by itself.",
     "cluster": None,
     "reindex": None,
     "checkpoint": "Every batch is durable when it is visible.",

@@ -63,7 +63,6 @@ SELECT to_number('abc', '99')
 SELECT trim_scale(8.4100), trim_scale(100.00), trim_scale(total) FROM orders
 SELECT trim_scale(total) FROM orders ORDER BY trim_scale(total)
 SELECT trim_scale(total)::text, trim_scale(total) + 1 FROM orders ORDER BY id
-SELECT * FROM jsonb_array_elements('[1,"a",null]') WITH ORDINALITY
 SELECT * FROM jsonb_each('{"a":1}')
 SELECT o.id, j.* FROM orders o, jsonb_each('{"a":1}') j WHERE id < 103 ORDER BY 1
 SELECT * FROM (SELECT profile::jsonb AS p, id FROM customers) s ORDER BY id
@@ -101,7 +100,6 @@ SELECT json_object_agg(id, placed ORDER BY id) FROM orders WHERE id < 103
 SELECT json_object_agg(1, 2) WHERE false
 SELECT id, jsonb_object_agg(id, name) OVER (ORDER BY id) FROM customers ORDER BY id
 SELECT json_object_agg(placed, 1) FROM orders WHERE id = 101
-SELECT rank(100) WITHIN GROUP (ORDER BY total) FROM orders
 SELECT status, rank(50) WITHIN GROUP (ORDER BY total DESC) AS r FROM orders GROUP BY status ORDER BY 1
 SELECT rank(NULL::numeric) WITHIN GROUP (ORDER BY total), dense_rank(NULL::numeric) WITHIN GROUP (ORDER BY total DESC) FROM orders
 SELECT percent_rank(5) WITHIN GROUP (ORDER BY total) FILTER (WHERE id > 103), cume_dist(1e9) WITHIN GROUP (ORDER BY total) FROM orders
@@ -138,8 +136,6 @@ SELECT json_build_array(1, 'a', total, NULL, true, now() IS NULL) FROM orders OR
 SELECT json_build_object(), json_build_array(), jsonb_build_object()
 SELECT json_build_object(status, id), json_build_object(id, status) FROM orders ORDER BY id
 SELECT json_build_object(NULL, 1)
-SELECT json_agg(o) FROM (SELECT id, total FROM orders ORDER BY id LIMIT 3) o
-SELECT json_agg(row_to_json(o)) FROM (SELECT id, total FROM orders ORDER BY id LIMIT 3) o
 SELECT jsonb_agg(total ORDER BY id), json_agg(total ORDER BY id), json_agg(placed ORDER BY id) FROM orders
 SELECT json_agg(json_build_object('id', id, 't', total) ORDER BY id) FROM orders
 SELECT status, json_agg(total ORDER BY id) FROM orders GROUP BY status ORDER BY 1
@@ -209,10 +205,58 @@ SELECT avg(total) FROM orders UNION ALL SELECT 1
 SELECT sum(total) * 1.0 / count(*) AS m FROM orders GROUP BY status ORDER BY m
 SELECT round(avg(total), 2), round(total / 7, 3) FROM orders GROUP BY total ORDER BY 2
 SELECT amount / 7, amount / 1000000, 1 / nullif(amount, 0) FROM events ORDER BY id
-SELECT x FROM (VALUES (1.5), (2.25), (3)) v(x)
-SELECT a FROM (SELECT avg(total) AS a FROM orders) s
 SELECT t FROM (SELECT total AS t, id FROM orders) s ORDER BY id
 SELECT t + 1, t FROM (SELECT total * 2 AS t, id FROM orders) s ORDER BY id
 WITH a AS (SELECT total::numeric(12, 3) AS a, sum(total) AS b FROM orders GROUP BY 1) SELECT a, b FROM a ORDER BY 1
 SELECT (SELECT max(total) FROM orders), (SELECT total FROM orders WHERE id = 101)
 SELECT s.* FROM (SELECT total, id FROM orders) s ORDER BY id
+SELECT '1' + '2'
+SELECT '1' * '2'
+SELECT '1' - '2'
+SELECT '1' / '2'
+SELECT '5' % '2'
+SELECT -'1'
+SELECT '1' || '2'
+SELECT '1' < '2', '1' = '2'
+SELECT NULL + NULL
+SELECT '1' + NULL
+SELECT id AS x, count(*) FROM orders GROUP BY id HAVING x > 1
+SELECT status AS s, count(*) AS n FROM orders GROUP BY status HAVING n > 1
+SELECT status, count(*) AS n FROM orders GROUP BY status HAVING count(*) > 1 ORDER BY status
+SELECT total AS t FROM orders WHERE t > 1
+SELECT total AS id, count(*) FROM orders GROUP BY total HAVING max(id) > 103 ORDER BY 1
+SELECT id AS b, b + 1 FROM orders
+SELECT CASE WHEN id > 102 THEN 1.5 ELSE 2 END FROM orders ORDER BY id
+SELECT coalesce(total, 0.5), coalesce(NULL, 1.25, 2) FROM orders ORDER BY id
+SELECT 1.5 UNION ALL SELECT 2
+SELECT total FROM orders WHERE id < 103 UNION ALL SELECT price FROM products ORDER BY 1
+SELECT greatest(1.5, 2), least(total, 1) FROM orders ORDER BY id
+SELECT sum(total), max(total), min(price) FROM orders, products
+SELECT extract(epoch FROM date '2024-01-01'), extract(epoch FROM placed) FROM orders ORDER BY id
+SELECT extract(second FROM placed), extract(milliseconds FROM placed) FROM orders ORDER BY id
+SELECT pg_size_pretty(10240::bigint), pg_size_pretty(123456789::bigint), pg_size_pretty(1::bigint), pg_size_pretty(-5000000::bigint), pg_size_pretty(1234567890123::bigint)
+SELECT 1 + 'a'
+SELECT ARRAY[1.5, 2.25, 3]
+SELECT trunc(total, 3), trunc(2.5, 2), trunc(-1.999, 1) FROM orders ORDER BY id
+SELECT $1
+SELECT 'x'
+SELECT concat('a', 1), jsonb_build_object('a', 'b')
+SELECT count('x') FROM orders
+SELECT id FROM orders WHERE 'x' IS NULL
+SELECT shipped - interval '1 month 2 hours', shipped + interval '1 month 23 hours', shipped - interval '-3 years 04:00', shipped - (placed - timestamp '2023-01-01') FROM orders ORDER BY id
+SELECT placed - interval '-3 years 04:00', placed - interval '1 month -2 hours', joined - interval '1 mon' FROM orders JOIN customers USING (id) ORDER BY id
+SELECT timestamptz '2024-03-31 01:30' - '1 month 2 hours', '2024-02-29'::timestamp - interval '-3 years 04:00'
+SELECT ceil(discount), floor(discount), round(discount), trunc(discount) FROM lines ORDER BY order_id, line
+SELECT round(id, 1), round(id, 0), nullif(total, 5), trunc(id, 1) FROM orders ORDER BY id
+SELECT id FROM orders WHERE shipped > now() - interval '1 day 2 hours'
+SELECT interval '1 month -1 hour' + shipped, shipped + make_interval(months => 1, hours => -2) FROM orders ORDER BY id
+SELECT at - (at - '2024-01-01 00:00+00'), at + NULL::interval FROM events ORDER BY id
+ANALYZE
+ANALYZE customers
+ANALYZE VERBOSE customers (id)
+ANALYZE customers, orders (id, total)
+ANALYZE (VERBOSE, SKIP_LOCKED) customers
+ANALYZE pg_class
+ANALYZE nothing
+ANALYZE customers,
+ANALYZE customers WHERE

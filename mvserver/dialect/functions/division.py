@@ -52,17 +52,29 @@ def _is_of_doubles(division: exp.Expr) -> bool:
 
 
 def _known(division: exp.Div) -> exp.Expr | None:
-    """The quotient of two constants, with PostgreSQL's digits; None of others, of integers, and by zero."""
+    """The quotient of two constants; None of others, of integers, and by zero. Inside an expression it has ten digits
+    that are not zero, since products have the digits of both factors, and there are 38."""
     texts = [_digits(part) for part in (division.left, division.right)]
     if None in texts or not any("." in (text or "") for text in texts) or not Decimal(texts[1] or 0):
         return None
     found = numeric_quotient(Decimal(texts[0] or 0), Decimal(texts[1] or 0))
+    if not _is_column(division):
+        digits = max(_SCALE, _SCALE - 1 - found.adjusted()) if found else _SCALE
+        found = round(found, min(digits, -int(found.as_tuple().exponent)))
     shown = f"{found:f}"
     whole, _, fraction = shown.lstrip("-").partition(".")
     width = len(whole.lstrip("0")) + len(fraction)
     if width > _DIGITS_MAX:
         return None
     return exp.cast(exp.Literal.string(shown), f"DECIMAL({max(width, 1)}, {len(fraction)})", dialect="duckdb")
+
+
+def _is_column(division: exp.Expr) -> bool:
+    """Whether it is an item of a select list as it is."""
+    around = division.parent
+    while isinstance(around, exp.Paren):
+        around = around.parent
+    return isinstance(around, exp.Alias | exp.Select)
 
 
 def _digits(node: exp.Expr) -> str | None:

@@ -62,14 +62,18 @@ def _flagged(name: str, pattern: exp.Expr, flags: exp.Expr | None) -> tuple[exp.
     if is_null(bare):
         return exp.cast(exp.null(), "TEXT", dialect="duckdb"), False
     if not (isinstance(bare, exp.Literal) and bare.is_string):
-        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"{name} is supported with constant flags only")
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED, f"{name} is supported with constant flags only", hint="Write them as 'i'."
+        )
     letters = ""
     for flag in bare.name:
         if flag == "g":
             continue
         if flag in _NOT_HERE:
             raise SqlError(
-                sqlstates.FEATURE_NOT_SUPPORTED, f"{_NOT_HERE[flag]} of regular expressions is not supported"
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f"{_NOT_HERE[flag]} of regular expressions is not supported",
+                hint="The flags are i, c, n, m, s, p, w and g.",
             )
         if flag not in _FLAGS:
             raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'invalid regular expression option: "{flag}"')
@@ -175,7 +179,11 @@ def _substr(
     whole = text if start is None else _call("_regexp_from", text, pattern, start)
     count = _groups(pattern)
     if group is not None and not (isinstance(group, exp.Literal) and count is not None):
-        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "regexp_substr is supported with a constant subexpr only")
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "regexp_substr is supported with a constant subexpr only",
+            hint="Write the number of the group.",
+        )
     if group is not None and int(group.name) > (count or 0):
         return exp.cast(exp.null(), "TEXT", dialect="duckdb")
     return _call("_regexp_nth", _call("_regexp_all", whole, pattern, group or _number(0)), nth or _number(1))

@@ -44,22 +44,38 @@ def as_query(table: exp.Table | exp.Unnest, name: str) -> exp.Subquery | None:
         return _column(table, name, [exp.cast(table.this.copy(), exp.DType.INT)])
     if not table.args.get("ordinality") or name not in LISTS:
         return None
-    call = table.this
-    items: list[exp.Expr] = [call.copy()]
+    argument = exp.column(exp.to_identifier("_argument", quoted=True))
+    call, hoisted = table.this.copy(), _arguments(table.this)[0]
+    _arguments(call)[0].replace(argument)
+    items: list[exp.Expr] = [call]
     if name in _PAIRS:
         items = [
-            exp.alias_(_call("_unnested", _call("_json_names", *call.expressions)), "key", quoted=True),
-            exp.alias_(_values(call, name), "value", quoted=True),
+            exp.alias_(_call("_unnested", _call("_json_names", argument)), "key", quoted=True),
+            exp.alias_(_values(argument, name), "value", quoted=True),
         ]
     ordinals = _call("_ordinals", _call(LISTS[name], *_arguments(call)))
-    return _column(table, "value" if name in _VALUE else name, items, ordinals)
+    query = _column(table, "value" if name in _VALUE else name, items, ordinals)
+    inner = exp.Select(expressions=[exp.alias_(_of_type(hoisted, name), "_argument", quoted=True)])
+    source = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier("_arguments", quoted=True)))
+    query.set("this", query.this.from_(source, copy=False))
+    return query
 
 
-def _values(call: exp.Expr, name: str) -> exp.Expr:
+def _of_type(argument: exp.Expr, name: str) -> exp.Expr:
+    """A constant or parameter with the type that the function has for it."""
+    if not isinstance(argument.unnest(), exp.Literal | exp.Parameter | exp.Null):
+        return argument.copy()
+    kind = (
+        exp.DType.JSONB if name.startswith("jsonb") else exp.DType.JSON if name.startswith("json") else exp.DType.TEXT
+    )
+    return exp.cast(argument.copy(), kind)
+
+
+def _values(argument: exp.Expr, name: str) -> exp.Expr:
     if _PAIRS[name] == "->>":
-        return _call("_unnested", _call("_json_texts", *call.expressions))
+        return _call("_unnested", _call("_json_texts", argument))
     kind = exp.DType.JSONB if name.startswith("jsonb") else exp.DType.JSON
-    return exp.cast(_call("_unnested", _call("_json_values", *call.expressions)), kind)
+    return exp.cast(_call("_unnested", _call("_json_values", argument)), kind)
 
 
 def _arguments(call: exp.Expr) -> list[exp.Expr]:

@@ -81,6 +81,8 @@ def concerns(node: exp.Expr) -> bool:
         return isinstance(node.this, exp.PercentileCont)
     if isinstance(node, exp.Is):
         return isinstance(node.this, exp.Column) and not node.this.table and isinstance(node.expression, exp.Null)
+    if isinstance(node, exp.Ceil | exp.Floor):
+        return True
     if isinstance(node, exp.Round):
         return node.args.get("decimals") is None or _digits(node) is not None
     return isinstance(node, exp.TimestampTrunc | exp.DPipe | exp.Concat | exp.ConcatWs)
@@ -146,6 +148,8 @@ class TypedRewriting:
         if argument_rules.concerns(node):
             argument_rules.check(node, self._type)
             return binary_functions.joined(node, self._type) if isinstance(node, exp.GroupConcat) else None
+        if isinstance(node, exp.Trunc) and node.args.get("decimals") is None and self._type(node.this) == "FLOAT":
+            return self._doubled(node)
         if isinstance(node, exp.Trunc) and _digits(node) is not None and (made := self._rounded(node)) is not None:
             return made
         if isinstance(node, exp.Anonymous) and node.name == "_extract_epoch":
@@ -163,7 +167,10 @@ class TypedRewriting:
             if kind in _INTEGERS:
                 return exp.cast(node.this.copy(), "DOUBLE", dialect="duckdb")
             half_even = kind in _FLOATS
-            return call("round_even", node.this.copy(), exp.Literal.number(0)) if half_even else None
+            value = exp.cast(node.this.copy(), "DOUBLE", dialect="duckdb") if kind == "FLOAT" else node.this.copy()
+            return call("round_even", value, exp.Literal.number(0)) if half_even else None
+        if isinstance(node, exp.Ceil | exp.Floor):
+            return self._doubled(node)
         if isinstance(node, exp.WithinGroup):
             return self._percentile(node)
         if isinstance(node, exp.DPipe | exp.Concat | exp.ConcatWs):
@@ -272,6 +279,13 @@ class TypedRewriting:
                 changed = True
         return node if changed else None
 
+    def _doubled(self, node: exp.Expr) -> exp.Expr | None:
+        """Functions of real are those of double precision."""
+        if self._type(node.this) != "FLOAT":
+            return None
+        node.this.replace(exp.cast(node.this.copy(), "DOUBLE", dialect="duckdb"))
+        return node
+
     def _epoch(self, node: exp.Anonymous) -> exp.Expr | None:
         """Of a date it is a whole number."""
         shown = node.parent
@@ -287,7 +301,7 @@ class TypedRewriting:
         digits, kind = _digits(node) or 0, self._type(node.this)
         found = _DECIMAL.match(kind)
         width, scale = (int(found[1]), int(found[2])) if found else (_INTEGER_DIGITS, 0)
-        if (not found and kind not in _INTEGERS) or digits <= scale:
+        if (not found and kind not in _INTEGERS) or (found and digits <= scale):
             return None
         if digits + width - scale > _NUMERIC_DIGITS_MAX:
             return None

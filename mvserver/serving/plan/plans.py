@@ -142,6 +142,8 @@ def _is_declared(item: exp.Expr, depth: int) -> bool:
     if isinstance(item, exp.Subquery):
         first = item.this.selects[:1] if isinstance(item.this, exp.Select) else []
         return not first or _is_declared(first[0].unalias(), depth + 1)
+    if isinstance(item, exp.Nullif):
+        return _is_declared(item.this, depth)
     if not isinstance(item, exp.Column):
         return bool(item.meta.get(casts.DECLARED) or casts.SHOWN_AS in item.meta)
     select = item.find_ancestor(exp.Select)

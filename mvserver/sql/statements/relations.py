@@ -120,6 +120,13 @@ class MoveRelation(Statement, kind=Kind.DDL):
 
 
 @dataclass(frozen=True)
+class Analyze(Statement, kind=Kind.INSPECTION):
+    """Of these relations, or of all: there are no statistics to make, so it only looks whether they are there."""
+
+    names: tuple[ObjectName, ...] = ()
+
+
+@dataclass(frozen=True)
 class RefreshMaterializedView(Statement, kind=Kind.CONTINUOUS):
     name: ObjectName
 
