@@ -178,7 +178,8 @@ def _alter_owner(what: str, kind: str, relation_kind: str | None) -> StatementPa
             raise cursor.not_supported(f"ALTER {what} IF EXISTS is not supported", token=cursor.previous)
         name = _named(cursor, kind)
         if not cursor.at_word("owner"):
-            hint = "Use UPDATE STORE name WITH (...)." if kind == "store" else "Drop the object and create it anew."
+            updated = kind in ("store", "schema_registry")
+            hint = f"Use UPDATE {what} name WITH (...)." if updated else "Drop the object and create it anew."
             raise cursor.not_supported(f"ALTER {what} is supported with OWNER TO only", hint=hint)
         cursor.advance()
         cursor.expect_word("to")
