@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ from catalog.dependencies import REGISTRY_OF_STORE
 from catalog.model import Relation, SchemaRegistry, Store
 from catalog.store import Catalog
 from mvserver import sqlstates
+from mvserver.client_cache import ClientCache
 from mvserver.errors import SqlError
 from mvserver.routing.properties import text_of
 from mvserver.routing.registered_columns import subject_of
@@ -30,31 +30,23 @@ OpenSink = Callable[[], TransactionalSink]
 
 
 class SchemaRegistryClients:
-    """Implements the routing room's ``RegistryClients``. No request is made under the lock."""
+    """Implements the routing room's ``RegistryClients``."""
 
     def __init__(self, catalog: Catalog, folder: Path) -> None:
         self._catalog = catalog
         self._folder = folder
-        self._lock = threading.Lock()
-        self._clients: dict[str, tuple[float, RegistryClient]] = {}
+        self._clients: ClientCache[RegistryClient] = ClientCache()
 
     def check_properties(self, type_: str, properties: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
         RegistryOptions.from_properties(type_, properties, self._folder)
         return tuple((key, text_of(value)) for key, value in properties.items())
 
     def client(self, registry: SchemaRegistry) -> RegistryClient:
-        with self._lock:
-            known = self._clients.get(registry.id)
-            if known is not None and known[0] == registry.updated_at:
-                return known[1]
-        options = RegistryOptions.from_properties(registry.type, dict(registry.properties), self._folder)
-        client = ConfluentClient(registry.name, options)
-        with self._lock:
-            old = self._clients.get(registry.id)
-            self._clients[registry.id] = (registry.updated_at, client)
-        if old is not None:
-            old[1].close()
-        return client
+        def make() -> RegistryClient:
+            options = RegistryOptions.from_properties(registry.type, dict(registry.properties), self._folder)
+            return ConfluentClient(registry.name, options)
+
+        return self._clients.get(registry.id, registry.updated_at, make)
 
     def book(self, store: Store) -> SchemaBook | None:
         name = store.property(REGISTRY_OF_STORE)
@@ -102,17 +94,10 @@ class SchemaRegistryClients:
         return None if name is None else self._catalog.schema_registries.get(name)
 
     def forget(self, registry_id: str) -> None:
-        with self._lock:
-            known = self._clients.pop(registry_id, None)
-        if known is not None:
-            known[1].close()
+        self._clients.forget(registry_id)
 
     def close(self) -> None:
-        with self._lock:
-            clients = [client for _, client in self._clients.values()]
-            self._clients.clear()
-        for client in clients:
-            client.close()
+        self._clients.close()
 
 
 def _registered(client: RegistryClient, subject: str, made: Callable[[str | None], WrittenForm]) -> RegisteredForm:

@@ -5,7 +5,6 @@ The kinds are given, by default those of ``spark_sinks.kinds``: this module know
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,6 +12,7 @@ from typing import Any, Protocol
 from catalog.dependencies import REGISTRY_OF_STORE
 from catalog.model import Relation, Store
 from mvserver import sqlstates
+from mvserver.client_cache import ClientCache
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
@@ -62,8 +62,7 @@ class StoreRegistry:
         self._settings = settings
         self._schemas = schemas
         self._kinds = {kind.name: kind for kind in kinds}
-        self._lock = threading.Lock()
-        self._clients: dict[str, tuple[float, StoreClient]] = {}
+        self._clients: ClientCache[StoreClient] = ClientCache()
 
     def kinds(self) -> Sequence[StoreKind[Any]]:
         return tuple(self._kinds.values())
@@ -83,23 +82,13 @@ class StoreRegistry:
         return tuple((key, text_of(value)) for key, value in properties.items() if key != "type")
 
     def client(self, store: Store) -> StoreClient:
-        with self._lock:
-            known = self._clients.get(store.id)
-            if known is not None and known[0] == store.updated_at:
-                return known[1]
-        client = self.kind(store.type).client(store.name, self._options(store), self._settings)
-        with self._lock:
-            old = self._clients.get(store.id)
-            self._clients[store.id] = (store.updated_at, client)
-        if old is not None:
-            old[1].close()
-        return client
+        kind = self.kind(store.type)
+        return self._clients.get(
+            store.id, store.updated_at, lambda: kind.client(store.name, self._options(store), self._settings)
+        )
 
     def forget(self, store_id: str) -> None:
-        with self._lock:
-            known = self._clients.pop(store_id, None)
-        if known is not None:
-            known[1].close()
+        self._clients.forget(store_id)
 
     def reader(self, store: Store, stream: Relation, plan: ContinuousPlan, work: Path) -> SourceReader:
         schema = spark_schema(plan.scan.columns) if format_of(plan.scan.value_format).typed_by_spark else None
@@ -126,11 +115,7 @@ class StoreRegistry:
         return self._schemas.registering(store, stream, lambda: open_sink(target, self._settings))
 
     def close(self) -> None:
-        with self._lock:
-            clients = [client for _, client in self._clients.values()]
-            self._clients.clear()
-        for client in clients:
-            client.close()
+        self._clients.close()
 
     def _options(self, store: Store) -> Any:
         return self.kind(store.type).options(self._own(store.type, dict(store.properties)), self._settings)

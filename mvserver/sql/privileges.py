@@ -189,7 +189,8 @@ def _alter_owner(what: str, kind: str, relation_kind: str | None) -> StatementPa
         if guarded:
             raise cursor.not_supported(f"ALTER {what} IF EXISTS is not supported", token=first)
         if not cursor.at_word("owner"):
-            hint = "Use UPDATE STORE name WITH (...)." if kind == "store" else "Drop the object and create it anew."
+            updated = kind in ("store", "schema_registry")
+            hint = f"Use UPDATE {what} name WITH (...)." if updated else "Drop the object and create it anew."
             supported = "OWNER TO, RENAME TO and SET SCHEMA" if kind == _RELATION else "OWNER TO"
             raise cursor.not_supported(f"ALTER {what} is supported with {supported} only", hint=hint)
         cursor.advance()

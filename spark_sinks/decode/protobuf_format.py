@@ -13,6 +13,7 @@ from spark_sinks.base import DeclaredColumn
 from spark_sinks.decode.format import Format
 from spark_sinks.decode.inferred_columns import NESTING_MAX, check_names, column, refused, struct
 from spark_sinks.decode.registered_records import decode_registered
+from spark_sinks.encode.protobuf_form import protobuf_form
 from spark_sinks.schema_registry import base
 from spark_sinks.schema_registry.base import RegisteredSchema
 from spark_sinks.schema_registry.protobuf import UnusableError, descriptor_set, require_compiler
@@ -86,6 +87,7 @@ PROTOBUF = Format(
     by_schema=decode_registered,
     registered=base.PROTOBUF,
     columns=columns_of,
+    written=protobuf_form,
     of_keys=True,
     required=require_compiler,
 )

@@ -161,10 +161,20 @@ def test_protobuf(world: World) -> None:
     world.server.wait_equal("SELECT userid, n FROM by_visitor", {(7,): 3})
     rejected = "SELECT reason FROM mv_catalog.rejected_rows WHERE relation LIKE '%seen'"
     assert world.server.query(rejected) == [("the value does not begin with the id of a schema",)]
-    with pytest.raises(
-        psycopg.errors.FeatureNotSupported, match="is not supported in a store of type KAFKA that a query"
-    ):
-        world.server.run("CREATE STREAM seen_again WITH ('topic' = 'seen_again') AS SELECT userid FROM seen")
+    sink = f"out_{uuid.uuid4().hex[:8]}"
+    world.server.run(
+        f"CREATE STREAM written WITH ('store' = 'k', 'topic' = '{sink}', 'topic.partitions' = 1, "
+        "'topic.replicas' = 1) AS SELECT userid, seen, ARRAY['x', 'y'] AS tags, "
+        "CAST('2024-02-29 12:00:00' AS TIMESTAMP) AS at FROM seen WITH ('starting.position' = 'earliest')",
+        "CREATE MATERIALIZED VIEW written_back AS SELECT seen['a'] AS n, userid, tags[2] AS y, at FROM written",
+    )
+    world.server.wait_equal("SELECT n, userid FROM written_back", {(1,): 7, (2,): 7})
+    assert world.server.query("SELECT DISTINCT y, at FROM written_back") == [("y", dt.datetime(2024, 2, 29, 12))]
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="cannot be written: Protobuf has no such type"):
+        world.server.run(
+            f"CREATE STREAM d WITH ('store' = 'k', 'topic' = '{sink}') AS "
+            "SELECT CAST(userid AS DECIMAL(9, 2)) AS d FROM seen"
+        )
 
 
 def test_a_registry_that_is_away_is_waited_for(world: World) -> None:

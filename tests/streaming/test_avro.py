@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from mvserver.streaming.spark import java_functions
 from spark_sinks.schema_registry.base import KnownSchemas, RegisteredSchema
 from tests.streaming.avro_records import decoded, known, of_fields, record
 
@@ -199,6 +200,18 @@ def test_schemas_that_refer_to_others(spark: SparkSession) -> None:
     schema = RegisteredSchema(1, "AVRO", json.dumps(outer), (("Inner", json.dumps(inner)),))
     value = record(of_fields(("v", inner), name="Outer"), {"v": {"x": 5}})
     assert decoded(spark, ["v STRUCT<x INTEGER>"], KnownSchemas(1, (schema,)), [value]) == [({"x": 5}, None)]
+
+
+def test_old_decoders_leave_the_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each set of known schemas is a function of its own; one that was dropped is made again where it is used."""
+    monkeypatch.setattr(java_functions, "_REGISTERED_MAX", 2)
+    schema = of_fields(("v", "int"))
+    first = known(schema)
+    for id_ in (7, 8, 9):
+        assert decoded(spark, ["v INTEGER"], known(schema, absent=[id_]), [record(schema, {"v": 1})]) == [(1, None)]
+    assert decoded(spark, ["v INTEGER"], first, [record(schema, {"v": 1})]) == [(1, None)]
+    names = [f.name for f in spark.catalog.listFunctions(pattern="mv_records_*")]
+    assert len(names) == 2
 
 
 def test_a_value_that_is_no_record_is_the_one_column(spark: SparkSession) -> None:

@@ -26,7 +26,7 @@ from spark_sinks.decode import RecordFunction
 
 _CLASS = "mvserver.Bounded"
 _DECODER = "mvserver.Records$Decoder"
-_REGISTERED_MAX = 1000  # names of decoders that a session is known to have
+_REGISTERED_MAX = 100  # decoders in a session: each new schema makes another one, and the oldest goes
 _BOXES = {"String": "String", "int": "Integer", "long": "Long", "boolean": "Boolean"}
 _TYPES = {"String": "StringType", "int": "IntegerType", "boolean": "BooleanType"}
 _VALUES = {"String": "", "int": ".intValue()", "long": ".longValue()", "boolean": ".booleanValue()"}
@@ -71,7 +71,7 @@ FUNCTIONS = (
 )
 
 _loaders: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
-_registered: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
+_registered: WeakKeyDictionary[SparkSession, dict[str, None]] = WeakKeyDictionary()  # in their order
 
 
 def install(session: SparkSession, work_directory: Path) -> None:
@@ -98,7 +98,7 @@ def install(session: SparkSession, work_directory: Path) -> None:
 def register(session: SparkSession, functions: Iterable[RecordFunction]) -> None:
     """Makes the decoders known to a session, each once: their names say what they do."""
     for function in functions:
-        known = _registered.setdefault(session, set())
+        known = _registered.setdefault(session, {})
         if function.name in known:
             continue
         context = session.sparkContext
@@ -111,9 +111,11 @@ def register(session: SparkSession, functions: Iterable[RecordFunction]) -> None
         made = _loaders[context].loadClass(_DECODER).getDeclaredConstructor(classes).newInstance(values)
         result = jvm.org.apache.spark.sql.types.DataType.fromDDL(function.result)
         session._jsparkSession.udf().register(function.name, made, result)
-        if len(known) >= _REGISTERED_MAX:
-            known.clear()
-        known.add(function.name)
+        known[function.name] = None
+        while len(known) > _REGISTERED_MAX:
+            oldest = next(iter(known))
+            del known[oldest]
+            session._jsparkSession.sessionState().catalog().dropTempFunction(oldest, True)
 
 
 def check_pattern(session: SparkSession, pattern: str) -> None:
