@@ -191,7 +191,7 @@ def test_a_registry_that_is_away_is_waited_for(world: World) -> None:
     world.registry.process.send_signal(signal.SIGSTOP)
     try:
         world.send(topic, record(SECOND, {"orderId": 2, "item": "tea", "price": None}, second))
-        world.server.wait_for(lambda: world.server.states()["counted"][0] == "STALLED", 120, "no stall")
+        world.server.wait_for(lambda: world.server.states()["counted"][0] == "STALLED", 300, "no stall")
         assert world.server.query("SELECT n FROM counted") == [(1,)]
         assert 'schema registry "sr" does not answer' in str(world.server.states()["counted"][1])
         world.server.run("CREATE STREAM beside (a INTEGER) WITH ('store' = 'bare', 'topic' = 'beside_it', "

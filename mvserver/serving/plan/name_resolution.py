@@ -261,8 +261,8 @@ def _asks_tableoid(tree: exp.Expr) -> bool:
 
 
 def _span(table: exp.Table) -> tuple[int, int]:
-    """Where the name begins and ends in the text."""
-    metas = [part.meta for part in table.parts if "start" in part.meta]
+    """Where the name begins and ends in the text; (-1, -1) for one that is no part of it, as COPY's relation."""
+    metas = [part.meta for part in table.parts if "end" in part.meta]
     return (metas[0]["start"], metas[-1]["end"] + 1) if metas else (-1, -1)
 
 

@@ -197,7 +197,7 @@ class _Columns:
 
 def build_program(targets: Sequence[Target], *, trial: bool = False, schemas: KnownSchemas = NO_SCHEMAS) -> Program:
     """Deterministic in its input. A ``trial`` is far cheaper to plan, and right for a batch in which no record is
-    rejected, lacks a value or is coerced; its rejected columns say when that was not so."""
+    rejected or coerced; its rejected columns say when that was not so."""
     scans: dict[str, Scan] = {}
     for target in targets:
         scans.setdefault(target.plan.scan.relation_id, target.plan.scan)
