@@ -24,6 +24,7 @@ from mvserver.streaming.pipeline.rounds import RoundSize
 from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.session import SparkGate
+from spark_sinks.schema_registry.base import NO_SCHEMAS
 
 WITHIN_S = 10.0
 ROUNDS = 12
