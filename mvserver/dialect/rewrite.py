@@ -14,7 +14,7 @@ from mvserver import interrupts, sqlstates
 from mvserver.compiler.patterns import similar_pattern
 from mvserver.dialect import output_names, signals
 from mvserver.dialect.clauses import check_clause
-from mvserver.dialect.functions import collected, jsonb, long_texts, system_columns, unnested
+from mvserver.dialect.functions import collected, jsonb, long_texts, system_columns
 from mvserver.dialect.functions.arrays import array_literal, check_shape, compared_array
 from mvserver.dialect.functions.casts import SHOWN_AS, adapt_cast
 from mvserver.dialect.functions.checked_functions import (
@@ -75,10 +75,6 @@ def _json_changes(query: PullQuery) -> None:
 def _system_columns(query: PullQuery) -> None:
     with query.rooted() as root:
         system_columns.settle(root, query.facts.snapshot.generation)
-
-
-def _unnested(query: PullQuery) -> None:
-    unnested.rewrite(query.tree)
 
 
 # --- nodes of one kind after the other --------------------------------------------------------------------------------
@@ -157,7 +153,6 @@ BY_TEXT: tuple[Pass, ...] = (
     _note_types,
     _json_changes,
     _system_columns,
-    _unnested,
     _catalog_vectors,
     _nodes,
     _casts,

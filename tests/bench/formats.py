@@ -72,7 +72,7 @@ def main(count: int) -> None:
     json_text: Callable[[int, bool], bytes] = lambda n, whole: json.dumps(row(n, whole=whole)).encode()  # noqa: E731
     cases = {
         "json": ("json", NO_SCHEMAS, [json_text(n, True) for n in numbers], True),
-        "json with NULLs": ("json", NO_SCHEMAS, [json_text(n, False) for n in numbers], False),
+        "json with NULLs": ("json", NO_SCHEMAS, [json_text(n, False) for n in numbers], True),
         "json_schema": ("json_schema", NO_SCHEMAS, [b"\0\0\0\0\1" + json_text(n, True) for n in numbers], True),
         "avro": ("avro", known(AVRO_SCHEMA), [record(AVRO_SCHEMA, row(n, whole=False)) for n in numbers], False),
         "protobuf": ("protobuf", PROTOBUF_SCHEMA, [protobuf_record(row(n, whole=False)) for n in numbers], False),

@@ -42,6 +42,7 @@ from mvserver.sql.statements.queries import (
     TerminateQuery,
 )
 from mvserver.sql.statements.relations import (
+    Analyze,
     CommentOn,
     CreateChangelog,
     CreateChangelogAs,
@@ -295,6 +296,8 @@ CASES: list[tuple[str, Any]] = [
     ("DROP MATERIALIZED VIEW IF EXISTS v CASCADE",
      expect(DropRelation, kind="materialized view", name=name("v"), if_exists=True, cascade=True)),
     ("DROP RELATION v", expect(DropRelation, kind="relation", name=name("v"))),
+    ("ANALYZE", expect(Analyze, names=())),
+    ("ANALYZE VERBOSE s.v (a, b), w", expect(Analyze, names=(name("s", "v"), name("w")))),
     ("LIST STREAMS", expect(ListRelations, kinds=("stream",))),
     ("LIST RELATIONS IN SCHEMA d.s", expect(ListRelations, schema=name("d", "s"))),
     ("LIST MATERIALIZED VIEWS", expect(ListRelations, kinds=("materialized view",))),

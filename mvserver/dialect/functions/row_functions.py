@@ -118,7 +118,8 @@ def _integers(table: exp.Table) -> exp.Subquery:
 def _unnested(table: exp.Table | exp.Unnest) -> exp.Subquery:
     arrays = table.expressions if isinstance(table, exp.Unnest) else table.this.expressions
     offset = table.args.get("offset") if isinstance(table, exp.Unnest) else table.args.get("ordinality")
-    alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier("unnest", quoted=True))
+    holder = table.parent if isinstance(table.parent, exp.Lateral) else table
+    alias = holder.args.get("alias") or exp.TableAlias(this=exp.to_identifier("unnest", quoted=True))
     alias = alias.copy()
     names = [each.name for each in alias.args.get("columns") or ()]
     items: list[exp.Expr] = []
@@ -135,7 +136,9 @@ def _unnested(table: exp.Table | exp.Unnest) -> exp.Subquery:
         count = _call("_ordinals_to", longest)
         items.append(exp.alias_(exp.cast(count, exp.DType.BIGINT), shown, quoted=True))
     alias.set("columns", [exp.to_identifier(item.alias, quoted=True) for item in items])
-    return exp.Subquery(this=exp.Select(expressions=items), alias=alias)
+    query = exp.Subquery(this=exp.Select(expressions=items))
+    (query if holder is table else holder).set("alias", alias)
+    return query
 
 
 def _records(table: exp.Table, name: str) -> exp.Subquery:
