@@ -187,10 +187,11 @@ def test_a_registry_that_is_away_is_waited_for(world: World) -> None:
         "CREATE MATERIALIZED VIEW counted AS SELECT item, count(*) AS n FROM waits GROUP BY item",
     )
     world.server.wait_equal("SELECT item, n FROM counted", {("tea",): 1})
-    second = world.register(topic, SECOND)
+    unknown = {**SECOND, "fields": [*SECOND["fields"], {"name": "unit", "type": ["null", "string"], "default": None}]}
+    second = world.register(topic, unknown)  # the same schema has the same id for all topics, and would be known
     world.registry.process.send_signal(signal.SIGSTOP)
     try:
-        world.send(topic, record(SECOND, {"orderId": 2, "item": "tea", "price": None}, second))
+        world.send(topic, record(unknown, {"orderId": 2, "item": "tea", "price": None, "unit": None}, second))
         world.server.wait_for(lambda: world.server.states()["counted"][0] == "STALLED", 300, "no stall")
         assert world.server.query("SELECT n FROM counted") == [(1,)]
         assert 'schema registry "sr" does not answer' in str(world.server.states()["counted"][1])
