@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help venv demo demo-kafka test test-night test-oracle check lint fast format bench clean
+.PHONY: help venv demo demo-kafka test test-night test-oracle corpus check lint fast format bench clean
 
 help:
 	@echo "make demo [DEMO_SECONDS=30]   three views over live clicks; needs Java 17 or newer, nothing else"
@@ -13,6 +13,7 @@ help:
 	@echo "make check                    ruff, mypy, import-linter, and the tests of single rooms (a minute)"
 	@echo "make test                     the whole suite; make test-night the longer tiers"
 	@echo "make test-oracle [N=200]      so many random programs against PostgreSQL, from a seed of their own"
+	@echo "make corpus                   some 1,470 statements in three ways beside a real PostgreSQL"
 	@echo "make bench [PARTS=\"...\"]      measurements, written to docs/performance*.md"
 	@echo "make clean                    removes what the demos, tests and tools leave behind"
 
@@ -40,14 +41,17 @@ lint: venv
 	$(BIN)/lint-imports
 
 # The tests of single rooms. Each module's tests run in one process: what they share is made once.
-ROOMS := $(addprefix tests/,bench catalog compiler demo dialect docs file iceberg kafka pgcatalog routing session sql wire) $(wildcard tests/test_*.py)
+ROOMS := $(addprefix tests/,bench catalog compiler demo dialect docs file iceberg kafka pgcatalog routing schema_registry session sql wire) $(wildcard tests/test_*.py)
 fast: venv
-	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not (spark or kafka or kinesis or postgres or large or night)" $(ROOMS)
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not (spark or kafka or kinesis or postgres or registry or large or night)" $(ROOMS)
 
 # Two processes, each with a Spark and brokers of its own: one computes while the other waits for its services.
 test: venv
-	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not spark and not kafka and not kinesis and not night"
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "(spark or kafka or kinesis) and not night"
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not spark and not kafka and not kinesis and not registry and not night"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "(spark or kafka or kinesis or registry) and not night"
+
+corpus: venv
+	$(BIN)/python -m tests.corpus.run
 
 N ?= 200
 test-oracle: venv

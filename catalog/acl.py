@@ -45,6 +45,7 @@ class ObjectKind(enum.Enum):
     SCHEMA = "schema"
     DATABASE = "database"
     STORE = "store"
+    SCHEMA_REGISTRY = "schema registry"
     TYPE = "type"
 
 
@@ -60,6 +61,7 @@ ALL: Mapping[ObjectKind, Privileges] = {
     ObjectKind.DATABASE: frozenset({Privilege.CREATE, Privilege.TEMPORARY, Privilege.CONNECT}),
     # USAGE reads what is in the store, INSERT writes records to it, CREATE makes and removes its entities.
     ObjectKind.STORE: frozenset({Privilege.USAGE, Privilege.INSERT, Privilege.CREATE}),
+    ObjectKind.SCHEMA_REGISTRY: frozenset({Privilege.USAGE}),
     ObjectKind.TYPE: frozenset({Privilege.USAGE}),
 }  # fmt: skip
 
@@ -68,6 +70,7 @@ OF_PUBLIC: Mapping[ObjectKind, Privileges] = {
     ObjectKind.SCHEMA: NOTHING,
     ObjectKind.DATABASE: frozenset({Privilege.TEMPORARY, Privilege.CONNECT}),
     ObjectKind.STORE: NOTHING,
+    ObjectKind.SCHEMA_REGISTRY: NOTHING,
     ObjectKind.TYPE: frozenset({Privilege.USAGE}),
 }
 

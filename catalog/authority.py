@@ -8,13 +8,14 @@ from typing import Protocol
 
 from catalog import acl
 from catalog.acl import PUBLIC, Acl, ObjectKind, Privilege, Privileges
-from catalog.model import Database, EnumType, Membership, Relation, Schema, Store
+from catalog.model import Database, EnumType, Membership, Relation, Schema, SchemaRegistry, Store
 
 _KINDS: dict[type, ObjectKind] = {
     Database: ObjectKind.DATABASE,
     Schema: ObjectKind.SCHEMA,
     Relation: ObjectKind.RELATION,
     Store: ObjectKind.STORE,
+    SchemaRegistry: ObjectKind.SCHEMA_REGISTRY,
     EnumType: ObjectKind.TYPE,
 }
 
@@ -31,7 +32,7 @@ class KnownRole(Protocol):
 
 
 class Owned(Protocol):
-    """A database, schema, relation, store or type."""
+    """A database, schema, relation, store, schema registry or type."""
 
     @property
     def owner(self) -> str: ...

@@ -1,7 +1,7 @@
 """The objects that depend on an object, those that fall with it, and the words in which a refusal says so.
 
-A materialized view falls with the relation it reads; so does a query that writes into a stream. A stream made by CREATE
-STREAM AS outlives its query: the topic and what was written stay readable.
+A view falls with the relation it reads, materialized or not; so does a query that writes into a stream. A stream made
+by CREATE STREAM AS outlives its query: the topic and what was written stay readable.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from dataclasses import dataclass
 
 from catalog.connection import CatalogConnection
 from catalog.enums import Enums
-from catalog.model import Database, EnumType, Query, Relation, Schema, Store
+from catalog.model import Database, EnumType, Query, Relation, Schema, SchemaRegistry, Store
 from catalog.names import Names
 from catalog.queries import Queries
 from catalog.relations import Relations
 from catalog.schemas import Schemas
+from catalog.systems import Systems
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 
+REGISTRY_OF_STORE = "schema_registry.name"  # the property of a store that names its schema registry
 _DETAIL_LINES_MAX = 100  # PostgreSQL's own bound of reported dependents
 
 
@@ -62,6 +64,7 @@ class Dependencies:
         enums: Enums,
         queries: Queries,
         names: Names,
+        stores: Systems[Store],
     ) -> None:
         self._connection = connection
         self._schemas = schemas
@@ -69,6 +72,7 @@ class Dependencies:
         self._enums = enums
         self._queries = queries
         self._names = names
+        self._stores = stores
 
     def of_relation(self, relation: Relation) -> Dependents:
         """Not the query that fills a view: it is a part of the view."""
@@ -90,6 +94,10 @@ class Dependencies:
     def of_store(self, store: Store) -> Dependents:
         with self._connection.snapshot():
             return self._with_members(self._relations.of_store(store.id), f"store {store.name}")
+
+    def of_schema_registry(self, registry: SchemaRegistry) -> tuple[Store, ...]:
+        """The stores that name it."""
+        return tuple(each for each in self._stores.all() if each.property(REGISTRY_OF_STORE) == registry.name)
 
     def drop(self, relations: Iterable[Relation], queries: Iterable[Query] = ()) -> None:
         """Removes relations, the queries that fill them or are given, and nothing else; inside a transaction."""
@@ -121,7 +129,7 @@ class Dependencies:
 
     def _closure(self, roots: Sequence[Relation]) -> Dependents:
         """Everything that reads from, or writes by a query into, the roots, breadth first, each once."""
-        all_queries = self._queries.all()
+        all_queries, views = self._queries.all(), [each for each in self._relations.all() if each.select is not None]
         relations = {relation.id: relation for relation in roots}
         found: dict[str, Query] = {}
         lines: list[str] = []
@@ -130,6 +138,12 @@ class Dependencies:
         while front:
             subject = front.pop(0)
             what = f"{subject.kind} {subject.name}"
+            for view in views:
+                if view.reads(subject.id) and view.id not in relations:
+                    relations[view.id] = view
+                    front.append(view)
+                    lines.append(f"{view.kind} {view.name} depends on {what}")
+                    names.append(f"{view.kind} {view.name}")
             for query in all_queries:
                 if query.id in found or (subject.id not in query.source_ids and subject.id != query.sink_id):
                     continue

@@ -84,6 +84,24 @@ class Store:
 
 
 @dataclass(frozen=True)
+class SchemaRegistry:
+    """A service that keeps the schemas of records. ``properties`` are as those of a store."""
+
+    id: str
+    oid: int
+    name: str
+    type: str  # CONFLUENT or CONFLUENT_CLOUD
+    properties: tuple[tuple[str, str], ...]
+    owner: str
+    created_at: float
+    updated_at: float
+    acl: Acl | None = None
+
+    def property(self, key: str, default: str | None = None) -> str | None:
+        return next((value for name, value in self.properties if name == key), default)
+
+
+@dataclass(frozen=True)
 class Column:
     """``spelling`` is how the name was written where it was declared, if not as it is: fields are often named so."""
 
@@ -94,14 +112,56 @@ class Column:
 
 
 @dataclass(frozen=True)
+class NamedSource:
+    """A relation's name in the text of a view, ``text[start:end]``, and what it meant when the view was made: a
+    relation by its id, or one of the system catalog by schema and name. ``columns`` are as many as it had then."""
+
+    start: int
+    end: int
+    columns: int
+    relation_id: str | None = None
+    system: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class StoredSelect:
+    """What a view stands for: the SELECT as it was written."""
+
+    text: str
+    sources: tuple[NamedSource, ...]
+
+
+@dataclass(frozen=True)
+class IndexColumn:
+    name: str
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True)
+class Index:
+    """CREATE INDEX: known to those who ask for indexes, and otherwise without effect. ``method`` is as btree."""
+
+    oid: int
+    name: str
+    columns: tuple[IndexColumn, ...]
+    unique: bool = False
+    method: str = "btree"
+    nulls_distinct: bool = True
+
+
+@dataclass(frozen=True)
 class Relation:
-    """A stream, a changelog, a table, or a materialized view, whose ``store_id`` and ``entity`` are None."""
+    """A stream, a changelog, a table, a materialized view or a view. The last two have no ``store_id`` and ``entity``.
+
+    The types of a view's columns are spelled as PostgreSQL's format_type does; those of the others are canonical.
+    """
 
     id: str
     oid: int
     schema_id: str
     name: str
-    kind: str  # "stream", "changelog", "table", "materialized view"
+    kind: str  # "stream", "changelog", "table", "materialized view", "view"
     columns: tuple[Column, ...]
     properties: tuple[tuple[str, str], ...]
     definition: str  # the statement's text
@@ -112,9 +172,15 @@ class Relation:
     key_columns: tuple[str, ...] = ()  # of a changelog, or a table or view in upsert mode: what tells rows apart
     row_type_oid: int = 0
     acl: Acl | None = None
+    select: StoredSelect | None = None  # of a view
+    indexes: tuple[Index, ...] = ()  # of a materialized view, in the order of their names
 
     def property(self, key: str, default: str | None = None) -> str | None:
         return next((value for name, value in self.properties if name == key), default)
+
+    def reads(self, other_id: str) -> bool:
+        """Whether the relation is a view whose text names the other one."""
+        return self.select is not None and any(source.relation_id == other_id for source in self.select.sources)
 
 
 @dataclass(frozen=True)

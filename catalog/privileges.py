@@ -12,19 +12,20 @@ from catalog.connection import CatalogConnection
 from catalog.databases import Databases
 from catalog.enums import Enums
 from catalog.memberships import Memberships
-from catalog.model import Database, EnumType, Relation, Role, Schema, Store
+from catalog.model import Database, EnumType, Relation, Role, Schema, SchemaRegistry, Store
 from catalog.relations import Relations
 from catalog.roles import Roles
 from catalog.schemas import Schemas
-from catalog.stores import Stores
+from catalog.systems import Systems
 
-Thing = Database | Schema | Relation | Store | EnumType
+Thing = Database | Schema | Relation | Store | SchemaRegistry | EnumType
 
 _TABLES = {
     ObjectKind.DATABASE: "databases",
     ObjectKind.SCHEMA: "schemas",
     ObjectKind.RELATION: "relations",
     ObjectKind.STORE: "stores",
+    ObjectKind.SCHEMA_REGISTRY: "schema_registries",
     ObjectKind.TYPE: "enum_types",
 }
 
@@ -37,7 +38,8 @@ class Privileges:
     databases: Databases
     schemas: Schemas
     relations: Relations
-    stores: Stores
+    stores: Systems[Store]
+    schema_registries: Systems[SchemaRegistry]
     enums: Enums
 
     def authority(self, role: str) -> Authority:
@@ -49,7 +51,7 @@ class Privileges:
         """Everything that has an owner and a list, in the order in which it was made."""
         with self.connection.snapshot():
             found: list[Thing] = [*self.databases.all(), *self.schemas.all(), *self.stores.all(), *self.relations.all()]
-            found += self.enums.all()
+            found += [*self.schema_registries.all(), *self.enums.all()]
         return tuple(sorted(found, key=lambda thing: thing.oid))
 
     def acl(self, thing: Owned) -> Acl:

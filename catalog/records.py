@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 
 from catalog.acl import Acl, AclItem, Privilege, letters
-from catalog.model import Column, EnumLabel
+from catalog.model import Column, EnumLabel, Index, IndexColumn, NamedSource, StoredSelect
 
 
 def pairs_text(pairs: Iterable[tuple[str, str]]) -> str:
@@ -35,6 +35,44 @@ def columns(text: str) -> tuple[Column, ...]:
     return tuple(
         Column(str(name), str(type_), bool(not_null), *map(str, spelling))
         for name, type_, not_null, *spelling in json.loads(text)
+    )
+
+
+def select_text(select: StoredSelect | None) -> str | None:
+    if select is None:
+        return None
+    sources = [[s.start, s.end, s.columns, s.relation_id, s.system and list(s.system)] for s in select.sources]
+    return json.dumps([select.text, sources], ensure_ascii=False)
+
+
+def select(text: str | None) -> StoredSelect | None:
+    if text is None:
+        return None
+    written, sources = json.loads(text)
+    return StoredSelect(
+        str(written),
+        tuple(
+            NamedSource(int(start), int(end), int(columns), relation_id, None if system is None else tuple(system))
+            for start, end, columns, relation_id, system in sources
+        ),
+    )
+
+
+def indexes_text(indexes: Iterable[Index]) -> str:
+    return json.dumps(
+        [
+            [i.oid, i.name, [[c.name, c.descending, c.nulls_first] for c in i.columns],
+             i.unique, i.method, i.nulls_distinct]
+            for i in indexes
+        ],
+        ensure_ascii=False,
+    )  # fmt: skip
+
+
+def indexes(text: str) -> tuple[Index, ...]:
+    return tuple(
+        Index(int(oid), str(name), tuple(IndexColumn(*column) for column in columns), *options)
+        for oid, name, columns, *options in json.loads(text)
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from catalog.model import Database, EnumType, Relation, Schema, Store
+from catalog.authority import kind_of
+from catalog.model import Relation
 from catalog.privileges import Thing
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -12,7 +13,7 @@ def word(thing: Thing) -> str:
     """The kind of an object in messages."""
     if isinstance(thing, Relation):
         return thing.kind
-    return {Database: "database", Schema: "schema", Store: "store", EnumType: "type"}[type(thing)]
+    return kind_of(thing).value
 
 
 def denied_for(what: str, position: int | None = None) -> SqlError:

@@ -32,7 +32,7 @@ from catalog.relations import Relations
 from catalog.roles import Roles
 from catalog.schemas import Schemas
 from catalog.settings import CatalogSettings
-from catalog.stores import Stores
+from catalog.systems import schema_registries, stores
 
 Listener = Callable[[int], None]
 
@@ -51,17 +51,20 @@ class Catalog:
         self.schemas = Schemas(connection, self.default_privileges)
         self.memberships = Memberships(connection)
         self.databases = Databases(connection, self.schemas, self.roles)
-        self.stores = Stores(connection)
+        self.stores = stores(connection)
+        self.schema_registries = schema_registries(connection)
         self.relations = Relations(connection, self.default_privileges)
         self.enums = Enums(connection)
         self.queries = Queries(connection)
         self.settings = CatalogSettings(connection)
         self.comments = Comments(connection)
         self.names = Names(self.databases, self.schemas, self.relations, self.enums)
-        self.dependencies = Dependencies(connection, self.schemas, self.relations, self.enums, self.queries, self.names)
+        self.dependencies = Dependencies(
+            connection, self.schemas, self.relations, self.enums, self.queries, self.names, self.stores
+        )
         self.privileges = Privileges(
             connection, self.roles, self.memberships, self.databases, self.schemas, self.relations, self.stores,
-            self.enums,
+            self.schema_registries, self.enums,
         )  # fmt: skip
         self._generation = counters.generation(connection)
         self._listeners: list[Listener] = []

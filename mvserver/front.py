@@ -159,6 +159,7 @@ class Startup:
     peer: str  # address, for messages
     local: bool  # loopback
     process: int = 0  # the number in BackendKeyData, which pg_backend_pid() shows; 0 where the wire does not say
+    cipher: tuple[str, str, int] | None = None  # of TLS: its name, the protocol's version, the bits of its key
 
 
 @dataclass(frozen=True, slots=True)

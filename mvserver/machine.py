@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mvserver.config import ServerSettings
 from mvserver.java import NoJavaError, find_java
-from spark_sinks.jars import default_ivy_home
+from spark_sinks.jars import Jar, default_ivy_home
 from spark_sinks.kinds import KINDS
 
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -71,14 +71,17 @@ def jars(folder: Path, ivy_home: Path | None = None) -> list[Finding]:
     """Each needed for one kind of stores only. Spark fetches them at the first use, where there is a network."""
     home = ivy_home if ivy_home is not None else default_ivy_home()
     findings = []
-    needed = [(kind.name, jar) for kind in KINDS if kind.connector is not None for jar in kind.connector.jars]
-    for kind, jar in needed:
+    needed: dict[Jar, list[str]] = {}
+    for kind in KINDS:
+        for jar in kind.connector.jars if kind.connector is not None else ():
+            needed.setdefault(jar, []).append(kind.name)
+    for jar, kinds in needed.items():
         if jar.in_directory(folder) is not None or jar.in_ivy_cache(home):
             findings.append(Finding(True, f"jar {jar.file_name}", optional=True))
         else:
             advice = (
-                f"Needed for stores of type {kind}. It is fetched at the first use; without network put\n"
-                f"{jar.coordinates} from Maven Central into {folder}"
+                f"Needed for stores of type {' and '.join(kinds)}. It is fetched at the first use; without network\n"
+                f"put {jar.coordinates} from Maven Central into {folder}"
             )
             findings.append(Finding(False, f"jar {jar.file_name}", advice, optional=True))
     return findings

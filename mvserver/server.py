@@ -44,12 +44,13 @@ from mvserver.plugins import load_extensions, load_rewriter
 from mvserver.private_files import keep_private
 from mvserver.routing import lookup, ports
 from mvserver.routing.router import Router
+from mvserver.schema_registries import SchemaRegistryClients
 from mvserver.serving.api import Version
 from mvserver.serving.engine import data_identity
 from mvserver.serving.engine.database import FILE_NAME as VIEWS_FILE
 from mvserver.serving.engine.database import Database
 from mvserver.serving.plan.pull import DuckPullService
-from mvserver.session.activity_table import activity_table
+from mvserver.session.activity_table import activity_table, tls_table
 from mvserver.session.backend import SessionBackend
 from mvserver.session.catalog_directory import CatalogDirectory
 from mvserver.session.cursors.cursors import cursors_table
@@ -71,7 +72,7 @@ from mvserver.streaming.spark.supervisor import Supervision
 from spark_sinks.duckdb.ledger.commits import Commits
 from spark_sinks.duckdb.ledger.damage import user_error
 from spark_sinks.duckdb.writer import Writer
-from spark_sinks.kinds import KINDS, secret_keys, spark_settings
+from spark_sinks.kinds import KINDS, class_path, secret_keys, spark_settings
 from spark_sinks.store_kind import StoreKind, StoreSettings
 
 _log = logging.getLogger(__name__)
@@ -264,6 +265,8 @@ class Rooms:
         failpoints = Failpoints.from_environment()
         self.writer = Writer(self.database.cursor, translate, failpoints.reached, self.database.damage)
         self._close.callback(self.writer.close)
+        self.schema_registries = SchemaRegistryClients(self.catalog, settings.store_config_dir)
+        self._close.callback(self.schema_registries.close)
         self.stores = StoreRegistry(
             StoreSettings(
                 values=settings.stores,
@@ -272,6 +275,7 @@ class Rooms:
                 record_bytes_max=settings.max_record_size,
             ),
             kinds,
+            schemas=self.schema_registries,
         )
         self._close.callback(self.stores.close)
         self.engine = Engine(
@@ -288,6 +292,7 @@ class Rooms:
                     extra=settings.spark_conf,
                     command=jvm_command,
                     stores=spark_settings(kinds),
+                    class_path=lambda: class_path(settings.jar_dir, kinds),
                 ),
                 supervision=Supervision(settings.spark_restarts, settings.spark_answer_timeout),
                 data_directory=data,
@@ -306,6 +311,7 @@ class Rooms:
                 **live_relations(self.catalog, self.engine, self.writer),
                 "finished_rows": finished_relation(self.catalog, lambda: self.pulls.finished.status()),
                 "pg_stat_activity": lambda: activity_table(self.backend.registry.activity(), source.snapshot()),
+                "pg_stat_ssl": lambda: tls_table(self.backend.registry.activity()),
                 "pg_cursors": cursors_table,  # each session gives its own
                 "pg_prepared_statements": prepared_table,
                 "pg_settings": settings_table,
@@ -325,6 +331,7 @@ class Rooms:
             catalog=self.catalog,
             engine=self.engine,
             stores=self.stores,
+            schema_registries=self.schema_registries,
             pulls=pulls,
             compile_select=compile_select,
             explain_plan=explain,

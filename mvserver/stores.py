@@ -5,14 +5,15 @@ The kinds are given, by default those of ``spark_sinks.kinds``: this module know
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from catalog.dependencies import REGISTRY_OF_STORE
 from catalog.model import Relation, Store
 from mvserver import sqlstates
+from mvserver.client_cache import ClientCache
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
@@ -23,19 +24,49 @@ from mvserver.table_shapes import table_shape
 from spark_sinks.base import KeptPosition, SourceReader, StoreClient, TableSink, TransactionalSink
 from spark_sinks.decode import format_of
 from spark_sinks.kinds import KINDS
+from spark_sinks.schema_registry.book import SchemaBook
 from spark_sinks.store_kind import Source, StoreKind, StoreSettings, TableTarget, Target, require_extra
 from spark_sinks.table_options import TableOptions
 from spark_sinks.table_writes import RetriedTable
 
 
+class SchemaBooks(Protocol):
+    def book(self, store: Store) -> SchemaBook | None:
+        """A new one over the registry that the store names; None where it names none."""
+
+    def registering(
+        self, store: Store, sink: Relation, open_sink: Callable[[], TransactionalSink]
+    ) -> Callable[[], TransactionalSink]:
+        """The sink with schemas of a registry before its records, if the relation's formats have them."""
+
+
+class _NoBooks:
+    def book(self, store: Store) -> None:
+        return None
+
+    def registering(
+        self, store: Store, sink: Relation, open_sink: Callable[[], TransactionalSink]
+    ) -> Callable[[], TransactionalSink]:
+        return open_sink
+
+
+NO_BOOKS = _NoBooks()
+
+
 class StoreRegistry:
     """Implements the routing room's ``StoreClients`` and the engine's ``Stores``."""
 
-    def __init__(self, settings: StoreSettings, kinds: Sequence[StoreKind[Any]] = KINDS) -> None:
+    def __init__(
+        self,
+        settings: StoreSettings,
+        kinds: Sequence[StoreKind[Any]] = KINDS,
+        *,
+        schemas: SchemaBooks = NO_BOOKS,
+    ) -> None:
         self._settings = settings
+        self._schemas = schemas
         self._kinds = {kind.name: kind for kind in kinds}
-        self._lock = threading.Lock()
-        self._clients: dict[str, tuple[float, StoreClient]] = {}
+        self._clients: ClientCache[StoreClient] = ClientCache()
 
     def kinds(self) -> Sequence[StoreKind[Any]]:
         return tuple(self._kinds.values())
@@ -53,33 +84,24 @@ class StoreRegistry:
     def check_properties(self, kind: str, properties: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
         known = self.kind(kind)
         require_extra(known)
-        known.options(properties, self._settings)
+        known.options(self._own(kind, properties), self._settings)
         return tuple((key, text_of(value)) for key, value in properties.items() if key != "type")
 
     def client(self, store: Store) -> StoreClient:
-        with self._lock:
-            known = self._clients.get(store.id)
-            if known is not None and known[0] == store.updated_at:
-                return known[1]
-        require_extra(self.kind(store.type))
-        client = self.kind(store.type).client(store.name, self._options(store), self._settings)
-        with self._lock:
-            old = self._clients.get(store.id)
-            self._clients[store.id] = (store.updated_at, client)
-        if old is not None:
-            old[1].close()
-        return client
+        kind = self.kind(store.type)
+        require_extra(kind)
+        return self._clients.get(
+            store.id, store.updated_at, lambda: kind.client(store.name, self._options(store), self._settings)
+        )
 
     def forget(self, store_id: str) -> None:
-        with self._lock:
-            known = self._clients.pop(store_id, None)
-        if known is not None:
-            known[1].close()
+        self._clients.forget(store_id)
 
     def reader(self, store: Store, stream: Relation, plan: ContinuousPlan, work: Path) -> SourceReader:
         schema = spark_schema(plan.scan.columns) if format_of(plan.scan.value_format).typed_by_spark else None
         is_changelog = stream.kind == CHANGELOG
-        source = Source(store.name, self._options(store), stream.entity or "", work, schema, is_changelog)
+        book = self._schemas.book(store)
+        source = Source(store.name, self._options(store), stream.entity or "", work, schema, is_changelog, book)
         return self._reader(store, source)
 
     def held_reader(self, store: Store, entity: str, work: Path) -> SourceReader:
@@ -103,7 +125,7 @@ class StoreRegistry:
                 hint=f"Use a store of type {' or '.join(k.name for k in self.kinds() if k.sink is not None)}.",
             )
         target = Target(store.name, self._options(store), stream.entity or "", query_id, kept)
-        return lambda: open_sink(target, self._settings)
+        return self._schemas.registering(store, stream, lambda: open_sink(target, self._settings))
 
     def table_sink(self, store: Store, table: Relation, query_id: str) -> Callable[[Callable[[], bool]], TableSink]:
         kind = self.kind(store.type)
@@ -125,11 +147,12 @@ class StoreRegistry:
         return lambda stopped: RetriedTable(open_sink, options, stopped)
 
     def close(self) -> None:
-        with self._lock:
-            clients = [client for _, client in self._clients.values()]
-            self._clients.clear()
-        for client in clients:
-            client.close()
+        self._clients.close()
 
     def _options(self, store: Store) -> Any:
-        return self.kind(store.type).options(dict(store.properties), self._settings)
+        return self.kind(store.type).options(self._own(store.type, dict(store.properties)), self._settings)
+
+    def _own(self, kind: str, properties: Mapping[str, Value]) -> dict[str, Value]:
+        """Without the name of a schema registry, which is the server's matter and not the kind's."""
+        shared = {REGISTRY_OF_STORE} if self.kind(kind).takes_schema_registry else set()
+        return {key: value for key, value in properties.items() if key not in shared}

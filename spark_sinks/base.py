@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_sinks.duckdb.changes.logs import Log
+    from spark_sinks.schema_registry.book import SchemaBook
 
 Position = Mapping[str, Any]
 METADATA = "metadata"  # a column of what a SourceReader reads
@@ -48,6 +49,7 @@ class DeclaredColumn:
     type: str
     not_null: bool = False
     key: bool = False  # part of the primary key of a changelog
+    spelling: str | None = None  # of the field of records, where that is not the name
 
 
 class StoreClient(Protocol):
@@ -241,6 +243,10 @@ class SourceReader(Protocol):
     @property
     def held(self) -> HeldHistory | None:
         """None for a source that keeps its history by itself."""
+
+    @property
+    def schemas(self) -> SchemaBook | None:
+        """None where the records' schemas are in no registry."""
 
     @property
     def record_order(self) -> RecordOrder: ...

@@ -22,19 +22,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Jar:
-    """One file of a connector, by its coordinates."""
+    """One file of a connector, by its coordinates. ADD JAR cannot fetch one with a classifier."""
 
     group: str
     artifact: str
     version: str
+    classifier: str | None = None
 
     @property
     def file_name(self) -> str:
-        return f"{self.artifact}-{self.version}.jar"
+        classifier = "" if self.classifier is None else f"-{self.classifier}"
+        return f"{self.artifact}-{self.version}{classifier}.jar"
 
     @property
     def coordinates(self) -> str:
-        return f"{self.group}:{self.artifact}:{self.version}"
+        classifier = "" if self.classifier is None else f":{self.classifier}"
+        return f"{self.group}:{self.artifact}:{self.version}{classifier}"
 
     @property
     def ivy_uri(self) -> str:
@@ -48,7 +51,10 @@ class Jar:
         return None
 
     def in_ivy_cache(self, ivy_home: Path) -> bool:
-        return (ivy_home / "cache" / self.group / self.artifact / "jars" / self.file_name).is_file()
+        return self.ivy_path(ivy_home).is_file()
+
+    def ivy_path(self, ivy_home: Path) -> Path:
+        return ivy_home / "cache" / self.group / self.artifact / "jars" / self.file_name
 
 
 _lock = threading.Lock()
@@ -65,6 +71,12 @@ class Connector:
 
     name: str
     jars: tuple[Jar, ...]
+    marks: tuple[str, ...] = ()  # a file of each jar that has to be on the class path for some ways of logging in
+
+    @property
+    def fetched(self) -> bool:
+        """Whether Spark can fetch it, or somebody has to put it into the folder."""
+        return all(jar.classifier is None for jar in self.jars)
 
     def missing(self, jar_directory: Path | None, *, ivy_home: Path | None = None) -> tuple[str, ...]:
         """The files that are neither in the folder nor in Spark's Ivy cache and would have to be fetched."""
@@ -74,6 +86,29 @@ class Connector:
             for jar in self.jars
             if not (jar_directory is not None and jar.in_directory(jar_directory)) and not jar.in_ivy_cache(home)
         )
+
+    def files(self, jar_directory: Path | None, *, ivy_home: Path | None = None) -> tuple[Path, ...]:
+        """Of all jars, where all are on this machine already; else none."""
+        if self.missing(jar_directory, ivy_home=ivy_home):
+            return ()
+        home = ivy_home or default_ivy_home()
+        folders = [None if jar_directory is None else jar.in_directory(jar_directory) for jar in self.jars]
+        return tuple(path or jar.ivy_path(home) for path, jar in zip(folders, self.jars, strict=True))
+
+    def require_on_class_path(self, spark: SparkSession) -> None:
+        """58000 where Spark's driver and its tasks, in one JVM, would each have classes of their own: Java's security
+        providers are the JVM's, and those of one class loader do not know the objects of another."""
+        context = spark.sparkContext
+        if not str(context.master).startswith("local"):
+            return
+        loader = context._jvm.java.lang.ClassLoader.getSystemClassLoader()  # type: ignore[union-attr]
+        if any(loader.getResource(name) is None for name in self.marks):
+            raise SqlError(
+                sqlstates.SYSTEM_ERROR,
+                f"{self.name} was added while Spark was running",
+                detail="This way of logging in needs its jars from Spark's start on.",
+                hint="Restart the server. The jars are there now.",
+            )
 
     def add_to(self, spark: SparkSession, jar_directory: Path | None) -> None:
         """Once per session; from the folder when all files are there, else through Ivy. 58000 when they cannot be had.
@@ -91,6 +126,8 @@ class Connector:
             in_folder = [jar.in_directory(jar_directory) for jar in self.jars] if jar_directory is not None else [None]
             sources = [f"'{_escaped(path)}'" for path in in_folder if path is not None]
             if len(sources) < len(self.jars):
+                if not self.fetched:
+                    raise self.unavailable(jar_directory)
                 sources = [jar.ivy_uri for jar in self.jars]
             for source in sources:
                 try:
@@ -109,8 +146,9 @@ class Connector:
             f"{self.name} is not available",
             detail=f"Missing: {', '.join(missing)}." + (f" The attempt to fetch them said: {cause}" if cause else ""),
             hint=f"They are fetched at the first use, which needs network once. Without network, put all "
-            f"{len(self.jars)} files ({', '.join(jar.coordinates for jar in self.jars)})"
-            f" into {where}.",
+            f"{len(self.jars)} files ({', '.join(jar.coordinates for jar in self.jars)}) into {where}."
+            if self.fetched
+            else f"Put {', '.join(jar.coordinates for jar in self.jars)} into {where}.",
         )
 
 

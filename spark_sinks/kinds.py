@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from spark_sinks.file.kind import FILE
 from spark_sinks.iceberg.kind import ICEBERG
-from spark_sinks.kafka.kind import KAFKA
+from spark_sinks.kafka.kind import CONFLUENT_KAFKA, KAFKA
 from spark_sinks.kinesis.kind import KINESIS
 from spark_sinks.postgresql.kind import POSTGRESQL
 from spark_sinks.store_kind import EntityProperty, PlannedKind, StoreKind
 
-KINDS: tuple[StoreKind[Any], ...] = (FILE, KAFKA, KINESIS, POSTGRESQL, ICEBERG)
+KINDS: tuple[StoreKind[Any], ...] = (FILE, KAFKA, CONFLUENT_KAFKA, KINESIS, POSTGRESQL, ICEBERG)
 
 PLANNED = (
-    PlannedKind("CONFLUENT_KAFKA", KAFKA.entity_properties),
     PlannedKind("SNOWFLAKE"),
     PlannedKind("DATABRICKS"),
 )
@@ -35,6 +35,12 @@ def planned_entity_properties(kinds: Sequence[StoreKind[Any]] = KINDS) -> Sequen
 def secret_keys(kinds: Sequence[StoreKind[Any]] = KINDS) -> frozenset[str]:
     """The properties of stores whose values are shown to nobody."""
     return frozenset(key for kind in kinds for key in kind.secret_keys)
+
+
+def class_path(jar_directory: Path | None, kinds: Sequence[StoreKind[Any]] = KINDS) -> Sequence[Path]:
+    """The jars of connectors that are on this machine already: Spark has them from its start on."""
+    connectors = dict.fromkeys(kind.connector for kind in kinds if kind.connector is not None)
+    return [path for connector in connectors for path in connector.files(jar_directory)]
 
 
 def spark_settings(kinds: Sequence[StoreKind[Any]] = KINDS) -> tuple[tuple[str, str], ...]:

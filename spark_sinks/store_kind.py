@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         TableSink,
         TransactionalSink,
     )
+    from spark_sinks.schema_registry.book import SchemaBook
     from spark_sinks.table_options import TableOptions
 
 REGION = ("access.region", "access_region", "availability_zone")
@@ -78,6 +79,7 @@ class Source(Generic[Options]):
     work: Path  # a folder of the reader's own
     schema: StructType | None  # of records that Spark types itself; None for those that the server decodes
     changelog: bool = False  # whether it reads rows by their keys
+    schemas: SchemaBook | None = None  # of a store that names a schema registry
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,7 @@ class StoreKind(Generic[Options]):
     exactly_once: bool = False  # a sink's transaction can hold where its reading stands, so nothing is written twice
     sink_exactly_once: bool = True  # a sink has transactions; else a record may be written again after a failure
     starts_at_moments: bool = False  # a client gives positions by moments, too
+    takes_schema_registry: bool = False  # a store may name one, by which its records are read and written
     creates_entities: bool = True
     takes_copies: bool = True  # COPY FROM can write to it
     connector: Connector | None = None  # jars that Spark needs

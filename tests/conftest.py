@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.services.kafka",
     "tests.services.kinesis",
     "tests.services.postgres",
+    "tests.services.schema_registry",
     "tests.services.spark",
     "tests.services.system_catalog",
 ]

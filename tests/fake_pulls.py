@@ -127,7 +127,9 @@ class FakePulls:
         fields = tuple(Field(name or "?column?", 23) for name in select.named_selects)
         return PullPlan(text, fields, oids, tuple(tables), catalog_only=not tables)
 
-    def explain(self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never) -> Sequence[str]:
+    def explain(
+        self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never, costs: bool = True
+    ) -> Sequence[str]:
         return [f"Pull {plan.sql}"]
 
     def snapshot(self, own: object = None, owner: Owner = NOBODY) -> FakeSnapshot:

@@ -11,7 +11,7 @@ import pytest
 from mvserver.errors import SqlError
 from spark_sinks.decode.formats import VALUE_FORMATS
 from spark_sinks.file.kind import FILE
-from spark_sinks.kafka.kind import KAFKA
+from spark_sinks.kafka.kind import CONFLUENT_KAFKA, KAFKA
 from spark_sinks.kinds import KINDS, PLANNED, entity_properties, secret_keys
 from spark_sinks.store_kind import check_entity_properties
 
@@ -52,6 +52,7 @@ def test_secret_keys_are_those_of_all_kinds() -> None:
     assert secret_keys() == {
         "kafka.sasl.password",
         "sasl.password",
+        "sasl.oauthbearer.client.secret",
         "kinesis.secret_access_key",
         "kinesis.session_token",
         "postgres.password",
@@ -61,6 +62,13 @@ def test_secret_keys_are_those_of_all_kinds() -> None:
         "s3.secret_access_key",
         "s3.session_token",
     }
+
+
+def test_kinds_that_share_a_connector_have_its_settings_once() -> None:
+    names = [row.name for kind in KINDS for row in kind.settings]
+    assert len(set(names)) == len(names)
+    assert CONFLUENT_KAFKA.connector is KAFKA.connector
+    assert CONFLUENT_KAFKA.entity_properties == KAFKA.entity_properties
 
 
 def test_what_can_be_written_can_be_read() -> None:

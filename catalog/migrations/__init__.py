@@ -10,7 +10,15 @@ import sqlite3
 from collections.abc import Callable
 
 from catalog import integrity
-from catalog.migrations import m0001_initial, m0002_role_passwords, m0003_privileges, m0004_comments, m0005_enums
+from catalog.migrations import (
+    m0001_initial,
+    m0002_role_passwords,
+    m0003_privileges,
+    m0004_comments,
+    m0005_enums,
+    m0006_views,
+    m0007_schema_registries,
+)
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 
@@ -22,6 +30,8 @@ STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m0003_privileges.apply,
     m0004_comments.apply,
     m0005_enums.apply,
+    m0006_views.apply,
+    m0007_schema_registries.apply,
 )
 
 VERSION = len(STEPS)

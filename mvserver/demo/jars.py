@@ -41,7 +41,7 @@ def broker_jars(*, ivy_home: Path | None = None, ivy_settings: Path | None = Non
     remembered = _remembered(memory)
     if remembered:
         return remembered
-    found = _resolve(BROKER_COORDINATES, home, ivy_settings)
+    found = resolve(_module(BROKER_COORDINATES), BROKER_COORDINATES, home, ivy_settings)
     memory.parent.mkdir(parents=True, exist_ok=True)
     fresh = memory.with_suffix(f".{os.getpid()}")
     fresh.write_text("\n".join(map(str, found)))
@@ -79,10 +79,11 @@ def _remembered(memory: Path) -> list[Path]:
     return paths if all(path.is_file() for path in paths) else []
 
 
-def _resolve(coordinates: tuple[str, ...], home: Path, settings: Path | None) -> list[Path]:
+def resolve(content: str, coordinates: tuple[str, ...], home: Path, settings: Path | None = None) -> list[Path]:
+    """The files of an Ivy module; ``coordinates`` say in an error what it is that is missing."""
     with tempfile.TemporaryDirectory(prefix="mvserver-jars-") as folder:
         module = Path(folder) / "ivy.xml"
-        module.write_text(_module(coordinates))
+        module.write_text(content)
         if settings is None:
             settings = Path(folder) / "ivysettings.xml"
             settings.write_text(_SETTINGS)
@@ -138,7 +139,7 @@ _SETTINGS = """<ivysettings>
 
 def _advice(coordinates: tuple[str, ...], home: Path, output: str) -> str:
     return (
-        f"the jars of the Kafka broker could not be had: {', '.join(coordinates)} and what they depend on.\n"
+        f"jars could not be had: {', '.join(coordinates)} and what they depend on.\n"
         f"They come from the Maven repository the first time and are then kept in {home / 'cache'}; "
         "without network, copy that folder from a machine that has it.\n"
         f"Ivy said:\n{output}"

@@ -39,7 +39,8 @@ class BrokerError(Exception):
 class KafkaBroker:
     """``directory`` keeps the broker's data and log over restarts; ``port`` 0 means a free one, kept from then on.
 
-    ``properties`` are further lines of server.properties. Not for use by two threads at once.
+    ``properties`` are further lines of server.properties. ``listeners`` are names of further ports, with the
+    protocol of each; ``java_options`` are of the broker's JVM. Not for use by two threads at once.
     """
 
     version = BROKER_VERSION
@@ -52,6 +53,8 @@ class KafkaBroker:
         heap_mb: int = 256,
         jars: Sequence[Path] | None = None,
         properties: Mapping[str, str] | None = None,
+        listeners: Mapping[str, str] | None = None,
+        java_options: Sequence[str] = (),
     ) -> None:
         self.directory = directory
         self._asked_port = port
@@ -59,6 +62,9 @@ class KafkaBroker:
         self._heap_mb = heap_mb
         self._jars = list(jars) if jars is not None else None
         self._properties = dict(properties or {})
+        self._listeners = dict(listeners or {})
+        self._listener_ports: dict[str, int] = {}
+        self._java_options = tuple(java_options)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -71,6 +77,10 @@ class KafkaBroker:
     def bootstrap(self) -> str:
         """What clients connect to, e.g. as the property 'uris' of a store."""
         return f"{HOST}:{self.port}"
+
+    def address(self, listener: str) -> str:
+        """Of one of ``listeners``."""
+        return f"{HOST}:{self._listener_ports[listener]}"
 
     @property
     def log(self) -> Path:
@@ -91,6 +101,8 @@ class KafkaBroker:
         for attempt in range(1, _ATTEMPTS + 1):
             first = self._ports is None
             ports = self._ports or (self._asked_port or _free_port(), _free_port())
+            if first:
+                self._listener_ports = {name: _free_port() for name in self._listeners}
             try:
                 self._launch(ports, timeout_s)
             except BrokerError:
@@ -181,7 +193,7 @@ class KafkaBroker:
             self._jars = broker_jars()
         command = [java_command(), f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         if logging is not None:
-            command.append(f"-Dlog4j2.configurationFile={logging}")
+            command += [f"-Dlog4j2.configurationFile={logging}", *self._java_options]
         return [*command, "-cp", os.pathsep.join(map(str, self._jars)), *arguments]
 
     def _await_answer(self, port: int, deadline: float) -> None:
@@ -201,12 +213,15 @@ class KafkaBroker:
                     raise BrokerError(f"the broker does not answer; its log {self.log} ends with:\n{end}") from None
 
     def _config(self, port: int, controller_port: int) -> str:
+        own = "".join(f",{name}://{HOST}:{number}" for name, number in self._listener_ports.items())
+        protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **self._listeners}
         settings = {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@{HOST}:{controller_port}",
-            "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
-            "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+            "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}{own}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{port}{own}",
+            "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(self.directory / "data"),
             **_SETTINGS,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from mvserver import sqlstates
+from mvserver.dialect.functions.hypothetical import HYPOTHETICAL
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, procedure_names
 from mvserver.sql.pull_functions import other_forms, table
@@ -18,9 +19,9 @@ from mvserver.sql.pull_table.model import MANY, PullFunction
 _GRAMMAR = frozenset({
     # queries
     exp.Select, exp.Subquery, exp.Union, exp.Except, exp.Intersect, exp.Values, exp.Tuple, exp.With, exp.CTE, exp.From,
-    exp.Table, exp.TableAlias, exp.Join, exp.Lateral, exp.Unnest, exp.Where, exp.Group, exp.GroupingSets, exp.Cube,
-    exp.Rollup, exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.LimitOptions, exp.Offset, exp.Fetch, exp.Distinct,
-    exp.Lock, exp.Into, exp.TableSample, exp.Alias, exp.Aliases, exp.Star,
+    exp.Table, exp.TableAlias, exp.ColumnDef, exp.Join, exp.Lateral, exp.Unnest, exp.Where, exp.Group, exp.GroupingSets,
+    exp.Cube, exp.Rollup, exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.LimitOptions, exp.Offset, exp.Fetch,
+    exp.Distinct, exp.Lock, exp.Into, exp.TableSample, exp.Alias, exp.Aliases, exp.Star,
     # names and values
     exp.Identifier, exp.Column, exp.Dot, exp.Literal, exp.Boolean, exp.Null, exp.Parameter, exp.Placeholder, exp.Var,
     exp.BitString, exp.HexString, exp.Interval, exp.IntervalSpan, exp.Array, exp.Paren, exp.National, exp.RawString,
@@ -50,20 +51,17 @@ _WORDS_AS_CALLS = frozenset({"all", "any", "some", "row"})
 _SCHEMA_OF = {"_pg_expandarray": INFORMATION_SCHEMA}
 _NO_MATCH = "No function matches the given name and argument types. You might need to add explicit type casts."
 _OTHERS = frozenset({
-    "array_sample", "array_shuffle", "bit_count", "convert", "cosd", "cotd",
-    "acosd", "asind", "atand", "sind", "tand", "erf", "factorial", "get_bit", "set_bit", "set_byte", "sha224",
-    "sha384", "sha512", "hashtext", "jsonb_insert", "jsonb_path_exists", "jsonb_path_match", "jsonb_path_query",
-    "jsonb_path_query_array", "jsonb_path_query_first", "jsonb_pretty", "jsonb_strip_nulls", "jsonb_object",
-    "json_object", "json_populate_record", "json_to_record", "json_to_recordset", "jsonb_to_record",
-    "jsonb_to_recordset", "normalize", "is_normalized",
-    "regexp_instr", "regexp_matches", "regexp_substr", "scale", "setseed", "to_number", "to_tsquery", "to_tsvector",
-    "trim_scale", "ts_rank", "unistr", "xmlagg", "xmlelement", "xpath", "nextval", "currval",
-    "setval", "lastval", "range_agg", "lower_inc", "upper_inc", "isempty", "host", "masklen", "network",
-    "query_to_xml", "pg_column_size", "pg_notify", "pg_reload_conf", "pg_rotate_logfile", "pg_read_file",
-    "pg_read_binary_file", "pg_ls_dir", "pg_stat_file", "pg_advisory_lock", "pg_advisory_xact_lock",
-    "pg_try_advisory_lock", "pg_advisory_unlock", "pg_export_snapshot", "lo_import", "lo_export", "lo_get",
-    "lo_put", "dblink", "random_normal", "text", "int2", "int4", "int8", "float4", "float8", "numeric", "bool",
-    "varchar", "bpchar", "name", "oid", "time", "timestamp", "timestamptz", "interval",
+    "array_sample", "array_shuffle", "bit_count", "convert", "cosd", "cotd", "acosd", "asind", "atand", "sind",
+    "tand", "erf", "get_bit", "set_bit", "set_byte", "sha224", "sha384", "sha512", "hashtext", "jsonb_insert",
+    "jsonb_path_exists", "jsonb_path_match", "jsonb_path_query", "jsonb_path_query_array", "jsonb_path_query_first",
+    "jsonb_object", "json_object", "json_populate_record", "is_normalized", "setseed", "to_tsquery", "to_tsvector",
+    "ts_rank", "unistr", "xmlagg", "xmlelement", "xpath", "nextval", "currval", "setval", "lastval", "range_agg",
+    "lower_inc", "upper_inc", "isempty", "host", "masklen", "network", "query_to_xml", "pg_column_size",
+    "pg_notify", "pg_reload_conf", "pg_rotate_logfile", "pg_read_file", "pg_read_binary_file", "pg_ls_dir",
+    "pg_stat_file", "pg_advisory_lock", "pg_advisory_xact_lock", "pg_try_advisory_lock", "pg_advisory_unlock",
+    "pg_export_snapshot", "lo_import", "lo_export", "lo_get", "lo_put", "dblink", "random_normal", "text", "int2",
+    "int4", "int8", "float4", "float8", "numeric", "bool", "varchar", "bpchar", "name", "oid", "time", "timestamp",
+    "timestamptz", "interval",
 })  # fmt: skip
 """PostgreSQL's functions that are refused as not supported (0A000), beside those of its recorded catalog."""
 
@@ -132,6 +130,8 @@ def _check_call(node: exp.Expr, name: str, arguments: int | None, start: int) ->
         if name in _OTHERS or name in procedure_names():
             raise _not_supported(name, start)
         return False
+    if name in HYPOTHETICAL and isinstance(node.parent, exp.WithinGroup) and node.parent.this is node:
+        return True
     if arguments is not None and not known.accepts(arguments):
         other = other_forms().get(name)
         if other is not None and other.accepts(arguments):
@@ -191,8 +191,6 @@ def _not_supported(name: str, start: int) -> SqlError:
     hint = "docs/sql/pull-functions.md lists the functions of pull queries."
     if name in ("nextval", "currval", "setval", "lastval"):
         hint = "There are no sequences; row_number() OVER (ORDER BY ...) counts the rows of a query."
-    if name == "regexp_matches":
-        hint = "Use regexp_match for the first match, or ~ for a test."
     return SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"function {name} is not supported", hint=hint, position=start + 1)
 
 
@@ -304,7 +302,7 @@ def _check_star(star: exp.Star) -> None:
     if isinstance(above, exp.Dot):  # (row).*
         whole = above.parent
     listed = isinstance(whole, exp.Select) and (above is not whole or star.arg_key == "expressions")
-    row = above is not whole and isinstance(whole, exp.Anonymous | exp.Tuple | exp.Count)
+    row = above is not whole and isinstance(whole, exp.Func | exp.Tuple | exp.Is)
     if not (listed or row or isinstance(above, exp.Count)):
         raise _no_syntax("*", star)
 

@@ -16,8 +16,8 @@ from mvserver.errors import SqlError
 TABLE_FUNCTIONS = frozenset({
     "unnest", "generate_series", "generate_subscripts", "json_each", "json_each_text", "jsonb_each",
     "jsonb_each_text", "pg_get_keywords", "pg_options_to_table", "aclexplode", "pg_timezone_names",
-    "ts_token_type", "pg_partition_tree", "pg_partition_ancestors", "pg_listening_channels", "string_to_table",
-    "regexp_split_to_table", "_pg_expandarray",
+    "ts_token_type", "pg_partition_tree", "pg_partition_ancestors", "pg_listening_channels",
+    "_pg_expandarray",
 })  # fmt: skip
 """Functions that yield rows in FROM. Any scalar function is allowed there too, as in PostgreSQL: it yields one row."""
 

@@ -14,7 +14,7 @@ from mvserver import interrupts, sqlstates
 from mvserver.compiler.patterns import similar_pattern
 from mvserver.dialect import output_names, signals
 from mvserver.dialect.clauses import check_clause
-from mvserver.dialect.functions import collected, jsonb, long_texts
+from mvserver.dialect.functions import collected, jsonb, long_texts, system_columns
 from mvserver.dialect.functions.arrays import array_literal, check_shape, compared_array
 from mvserver.dialect.functions.casts import SHOWN_AS, adapt_cast
 from mvserver.dialect.functions.checked_functions import (
@@ -29,6 +29,7 @@ from mvserver.dialect.functions.json_operators import adapt_operator
 from mvserver.dialect.functions.pattern_arrays import any_pattern
 from mvserver.dialect.parameters import constant_places
 from mvserver.dialect.pull_query import PullQuery
+from mvserver.dialect.typing.operators import SYMBOLS
 from mvserver.dialect.typing.row_values import compared_rows
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
@@ -69,6 +70,11 @@ def _note_types(query: PullQuery) -> None:
 
 def _json_changes(query: PullQuery) -> None:
     query.tree = jsonb.adapt(query.tree)
+
+
+def _system_columns(query: PullQuery) -> None:
+    with query.rooted() as root:
+        system_columns.settle(root, query.facts.snapshot.generation)
 
 
 # --- nodes of one kind after the other --------------------------------------------------------------------------------
@@ -146,6 +152,7 @@ BY_TEXT: tuple[Pass, ...] = (
     _json_arrows,
     _note_types,
     _json_changes,
+    _system_columns,
     _catalog_vectors,
     _nodes,
     _casts,
@@ -194,11 +201,15 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
     if isinstance(node, exp.Column):
         node.set("db", None)
         node.set("catalog", None)
+        if _is_whole_row(node):
+            return exp.Column(this=node.args["table"].copy())
         return _bare_session_name(node, facts)
     if isinstance(node, exp.Dot) and isinstance(node.this, exp.Identifier) and isinstance(node.expression, exp.Func):
         return node.expression  # pg_catalog.f(x), information_schema._pg_expandarray(x)
     if isinstance(node, exp.Operator):
         return _operator(node)
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.Neg):
+        _refuse_unknown(node)
     if isinstance(node, exp.Literal | exp.BitString | exp.HexString):
         return adapt_constant(node)
     if isinstance(node, exp.Interval):
@@ -214,6 +225,9 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         check_shape(node)
     if isinstance(node, exp.Bracket):
         node.set("offset", 1)  # from where subscripts count in DuckDB, too
+        if catalog and isinstance(node.this, exp.Column) and node.this.name.lower() in _VECTORS:
+            for subscript in list(node.expressions):  # those of a vector count from 0
+                subscript.replace(exp.Add(this=subscript.copy(), expression=exp.Literal.number(1)))
     if isinstance(node, exp.Limit | exp.Offset | exp.Select):
         check_clause(node)
     if isinstance(node, exp.RegexpReplace):
@@ -244,6 +258,12 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
     return None
 
 
+def _is_whole_row(node: exp.Column) -> bool:
+    """``f(t.*)`` is ``f(t)``."""
+    called = isinstance(node.parent, exp.Func) and not isinstance(node.parent, exp.Count | exp.AnonymousAggFunc)
+    return called and isinstance(node.this, exp.Star) and isinstance(node.args.get("table"), exp.Identifier)
+
+
 def _bare_session_name(node: exp.Column, facts: SessionFacts) -> exp.Expr | None:
     """``current_catalog``, ``session_user`` and the like are written without brackets."""
     if node.table or not isinstance(node.this, exp.Identifier) or node.this.quoted:
@@ -256,6 +276,20 @@ def _bare_session_name(node: exp.Column, facts: SessionFacts) -> exp.Expr | None
         listed = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
         return exp.alias_(value, name, quoted=True) if listed and value is not None else value
     return None
+
+
+def _refuse_unknown(node: exp.Binary | exp.Neg) -> None:
+    """``'1' + '2'`` may be numbers, dates, intervals …"""
+    operands = [node.this.unnest()] if isinstance(node, exp.Neg) else [node.left.unnest(), node.right.unnest()]
+    if not all(isinstance(each, exp.Null) or (isinstance(each, exp.Literal) and each.is_string) for each in operands):
+        return
+    symbol = SYMBOLS[type(node)][0]
+    shown = f"{symbol} unknown" if isinstance(node, exp.Neg) else f"unknown {symbol} unknown"
+    raise SqlError(
+        sqlstates.AMBIGUOUS_FUNCTION,
+        f"operator is not unique: {shown}",
+        hint="Could not choose a best candidate operator. You might need to add explicit type casts.",
+    )
 
 
 _REGEXP_FLAGS = frozenset("bcegimnpqstwx")

@@ -16,7 +16,7 @@ from mvserver.dialect.binding import Bound
 from mvserver.dialect.duck_text import last_written, written
 from mvserver.dialect.functions import aggregates, division, enum_operands
 from mvserver.dialect.pull_query import TypedPullQuery
-from mvserver.dialect.typing import constant_operands, set_columns
+from mvserver.dialect.typing import constant_operands, exact_columns, set_columns
 from mvserver.dialect.typing.operand_checks import OperandChecks
 from mvserver.dialect.typing.typed_rewrites import concerns, concerns_always
 from mvserver.errors import SqlError
@@ -182,6 +182,12 @@ def _open_parameters(query: TypedPullQuery) -> None:
     query.take(binding.bind_with_nulls(query.cursor, written(query.tree), types))
 
 
+def _exact_columns(query: TypedPullQuery) -> None:
+    if not query.query.reads_system and exact_columns.present(query.tree) and query.rewriting().hand_out_columns():
+        query.changed()
+        query.bound  # noqa: B018 - what is wrong with it is said here
+
+
 BY_TYPE: tuple[TypedPass, ...] = (
     _type_values,
     _type_constants,
@@ -192,6 +198,7 @@ BY_TYPE: tuple[TypedPass, ...] = (
     _type_divisions,
     _by_operands,
     _type_set_columns,
+    _exact_columns,
     _open_parameters,
 )
 

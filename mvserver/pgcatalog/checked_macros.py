@@ -211,10 +211,23 @@ CHECKED_MACROS: tuple[str, ...] = tuple(
                 ELSE {system}.fn._bucket_share(v + 0.0 - lo, hi + 0.0 - lo, n) + 1 END
             ELSE CASE WHEN v > lo THEN 0 WHEN v <= hi THEN n + 1
                 ELSE {system}.fn._bucket_share(lo + 0.0 - v, lo + 0.0 - hi, n) + 1 END END""",
+        """_width_bucket_of(v, l) AS CASE
+            WHEN len(list_filter(l, lambda e: e IS NULL)) > 0 THEN error('thresholds array must not contain NULLs')
+            WHEN v IS NOT NULL AND l IS NOT NULL THEN CAST(len(list_filter(l, lambda e: e <= v)) AS INTEGER) END""",
+        """_factorial(n) AS CASE WHEN n < 0 THEN error('factorial of a negative number is undefined')
+            WHEN n > 33 THEN error('value overflows numeric format')
+            ELSE CAST(factorial(CAST(n AS INTEGER)) AS DECIMAL(38, 0)) END""",
         """_width_bucket(v, lo, hi, n) AS CASE
             WHEN v IS NULL OR lo IS NULL OR hi IS NULL OR n IS NULL THEN NULL
             WHEN {system}.fn._bucket_checked(v, lo, hi, n) > 0
             THEN CAST({system}.fn._bucket(v, lo, hi, CAST(n AS BIGINT)) AS INTEGER) END""",
+        "_trimmed(n) AS CASE WHEN contains(CAST(n AS VARCHAR), '.') "
+        "THEN rtrim(rtrim(CAST(n AS VARCHAR), '0'), '.') ELSE CAST(n AS VARCHAR) END",
+        """_to_number(s, before, behind) AS CASE WHEN NOT regexp_matches(s, '[0-9]')
+                THEN error('invalid input syntax for type numeric: " "')
+            ELSE CASE WHEN regexp_matches(s, '[-<]') THEN '-' ELSE '' END
+                || left(regexp_replace(split_part(s, '.', 1), '[^0-9]', '', 'g'), before) || '.'
+                || left(regexp_replace(split_part(s, '.', 2), '[^0-9]', '', 'g'), behind) || '0' END""",
         # --- times of fields -----------------------------------------------------------------------------------------
         """_date_made(y, m, d) AS CASE WHEN y IS NULL OR m IS NULL OR d IS NULL THEN NULL
             ELSE coalesce(TRY(make_date(CASE WHEN y < 0 THEN y + 1 ELSE nullif(y, 0) END, m, d)),
@@ -265,6 +278,26 @@ CHECKED_MACROS: tuple[str, ...] = tuple(
                 lambda e: e IS NOT NULL), s) END""",
         """_regexp_count(s, p) AS CASE WHEN p IS NOT NULL THEN CAST(len(regexp_extract_all(s, p)) AS INTEGER) END""",
         "_regexp_split(s, p) AS CASE WHEN p IS NOT NULL THEN regexp_split_to_array(s, p) END",
+        "_regexp_all(s, p, g) AS CASE WHEN s IS NOT NULL AND p IS NOT NULL THEN regexp_extract_all(s, p, g) END",
+        """_regexp_match(s, p) AS CASE WHEN regexp_matches(s, p) THEN [CASE WHEN p LIKE '%(%'
+            THEN regexp_extract_all(s, p, 1)[1] ELSE regexp_extract(s, p, 0) END] END""",
+        "_regexp_singles(l) AS list_transform(l, lambda e: [e])",
+        """_regexp_nth(l, n) AS CASE WHEN n < 1 THEN error('invalid value for parameter "n": ' || n) ELSE l[n] END""",
+        """_regexp_from(s, p, n) AS CASE
+            WHEN n < 1 AND s IS NOT NULL THEN error('invalid value for parameter "start": ' || n)
+            WHEN n > 1 AND contains(replace(p, '[^', ''), '^')
+                THEN error('a start behind the first character and ^ in the pattern are not supported together')
+            ELSE substring(s, n) END""",
+        """_regexp_place(gaps, found, start, n, behind) AS CASE
+            WHEN n < 1 THEN error('invalid value for parameter "n": ' || n)
+            WHEN behind NOT IN (0, 1) THEN error('invalid value for parameter "endoption": ' || behind)
+            WHEN n > len(found) THEN 0
+            WHEN len(gaps) <> len(found) + 1 THEN error('regexp_instr of empty matches is not supported')
+            ELSE start + list_sum(list_transform(gaps[1:n], lambda e: length(e)))
+                + coalesce(list_sum(list_transform(found[1:n - 1 + behind], lambda e: length(e))), 0) END""",
+        """_regexp_instr(s, p, start, n, behind) AS CAST(CASE WHEN s IS NOT NULL AND p IS NOT NULL
+            THEN {system}.fn._regexp_place(regexp_split_to_array(s, p), regexp_extract_all(s, p), start, n, behind)
+            END AS INTEGER)""",
         """_regexp_replace_from(s, p, b, n) AS CASE
             WHEN n < 1 AND s IS NOT NULL AND p IS NOT NULL AND b IS NOT NULL
             THEN error('invalid value for parameter "start": ' || n)
@@ -272,13 +305,17 @@ CHECKED_MACROS: tuple[str, ...] = tuple(
                 THEN error('a start behind the first character and ^ in the pattern are not supported together')
             WHEN n > length(s) + 1 THEN CASE WHEN p IS NOT NULL AND b IS NOT NULL THEN s END
             ELSE left(s, n - 1) || {system}.fn._regexp_replace(substring(s, n), p, b) END""",
-        f"""_parse_ident(s) AS CASE
+        f"""_parse_ident_but(s, strict) AS CASE
+            WHEN strict IS NULL THEN NULL
             WHEN regexp_full_match(s, '{_BLANKS}*{_IDENTIFIER}{_BLANKS}*(?:\\.{_BLANKS}*{_IDENTIFIER}{_BLANKS}*)*')
             THEN list_transform(regexp_extract_all(s, '{_IDENTIFIER}'), lambda e: CASE WHEN starts_with(e, '"')
                 THEN replace(substring(e, 2, length(e) - 2), '""', '"')
                 ELSE translate(e, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz') END)
             WHEN s IS NOT NULL
             THEN CAST([error('string is not a valid identifier: "' || s || '"')] AS VARCHAR[]) END""",
+        f"""_parse_ident(s) AS {{system}}.fn._parse_ident_but(s, true), (s, strict) AS {{system}}.fn._parse_ident_but(
+            CASE WHEN strict THEN s ELSE coalesce(nullif(regexp_extract(s,
+                '^{_BLANKS}*{_IDENTIFIER}{_BLANKS}*(?:\\.{_BLANKS}*{_IDENTIFIER}{_BLANKS}*)*'), ''), s) END, strict)""",
         f"""_quote_ident(s) AS CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*')
                 AND NOT list_contains({_QUOTED_WORDS}, s) THEN s
             ELSE '"' || replace(s, '"', '""') || '"' END""",

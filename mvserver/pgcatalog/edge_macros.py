@@ -43,6 +43,8 @@ EDGE_MACROS: tuple[str, ...] = tuple(
             WHEN d IS NULL THEN string_split(s, '') WHEN d = '' THEN CASE WHEN s IS NOT NULL THEN [s] END
             ELSE string_split(s, d) END""",
         "_string_to_array_but(s, d, n) AS list_transform({system}.fn._string_to_array(s, d), lambda e: nullif(e, n))",
+        "_texts_of(s, d) AS unnest({system}.fn._string_to_array(s, d)), "
+        "(s, d, n) AS unnest({system}.fn._string_to_array_but(s, d, n))",
         # --- numbers that have no end --------------------------------------------------------------------------------
         """_exp(x) AS CASE WHEN isfinite(CAST(x AS DOUBLE)) AND exp(x) = CAST('infinity' AS DOUBLE)
                 THEN error('value out of range: overflow')
@@ -58,6 +60,11 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         """_in_range(x, finite) AS CASE WHEN NOT isfinite(x) AND finite THEN error('value out of range: overflow')
             ELSE x END""",
         *map(_quotient, QUOTIENT_SCALES),
+        """_ratio(a, b) AS CASE WHEN b = 0 AND a IS NOT NULL THEN error('Division by zero')
+            WHEN a IS NOT NULL AND b IS NOT NULL THEN {'dividend': a, 'divisor': b} END""",
+        r"""_numeric_in(s) AS CASE
+            WHEN regexp_full_match(s, '\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?\s*') THEN trim(s)
+            WHEN s IS NOT NULL THEN error('invalid input syntax for type numeric: "' || s || '"') END""",
         # --- periods of time -----------------------------------------------------------------------------------------
         f"_now() AS coalesce(CAST(getvariable('{TRANSACTION_TIME}') AS TIMESTAMP WITH TIME ZONE), now())",
         """_interval_us(i) AS date_part('day', i) * 86400000000 + date_part('hour', i) * 3600000000
@@ -75,6 +82,12 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         "_interval_day_field(i) AS date_part('day', i)",
         """_interval_microseconds(i) AS 3600000000 * date_part('hour', i) + 60000000 * date_part('minute', i)
             + date_part('microseconds', i)""",
+        *(
+            f"""_instant_{name}(t, i) AS t {sign} to_months(CAST({{system}}.fn._interval_months(i) AS INTEGER))
+                {sign} to_days(CAST({{system}}.fn._interval_day_field(i) AS INTEGER))
+                {sign} to_microseconds(CAST({{system}}.fn._interval_microseconds(i) AS BIGINT))"""
+            for name, sign in (("later", "+"), ("earlier", "-"))
+        ),
         """_interval_clock(i) AS TIME '00:00:00' + to_microseconds(
             ({system}.fn._interval_microseconds(i) % 86400000000 + 86400000000) % 86400000000)""",
         """_interval_made(m, d, u) AS CASE
@@ -137,6 +150,34 @@ EDGE_MACROS: tuple[str, ...] = tuple(
                 regexp_extract(t, '\.([0-9]+)', 1), coalesce(TRY_CAST(regexp_extract(t, '[eE](.*)$', 1) AS INTEGER), 0))
             ELSE t END""",
         r"""_jsonb_text(j, p, d) AS {system}.fn._without_exponent({system}.fn._json_text(j, p, d), j, p)""",
+        # --- lists of what functions of rows yield (dialect.functions.row_functions) ---------------------------------
+        "_unnested(l) AS unnest(l)",
+        "_ordinals(l) AS unnest(range(1, len(l) + 1))",
+        "_ordinals_to(n) AS unnest(range(1, n + 1))",
+        """_json_list(j) AS CASE json_type(j) WHEN 'ARRAY' THEN json_extract(j, '$[*]')
+            WHEN 'OBJECT' THEN error('cannot extract elements from an object')
+            ELSE CASE WHEN json_type(j) IS NOT NULL THEN error('cannot extract elements from a scalar') END END""",
+        "_json_list_text(l) AS '[' || array_to_string(l, ',') || ']'",
+        """_json_member_key(k) AS CASE WHEN k IS NULL THEN error('argument of json_build_object: key must not be null')
+            ELSE CAST(to_json(k) AS VARCHAR) END""",
+        "_json_texts_list(j) AS list_transform({system}.fn._json_list(j), lambda e: e ->> '$')",
+        """_json_names(j) AS CASE json_type(j) WHEN 'OBJECT' THEN json_keys(j)
+            ELSE CASE WHEN json_type(j) IS NOT NULL THEN error('cannot call json_object_keys on what is no object') END
+            END""",
+        "_json_pointer(k) AS '/' || replace(replace(k, '~', '~0'), '/', '~1')",
+        "_json_values(j) AS list_transform(json_keys(j), lambda k: json_extract(j, {system}.fn._json_pointer(k)))",
+        "_json_texts(j) AS list_transform(json_keys(j), "
+        "lambda k: json_extract_string(j, {system}.fn._json_pointer(k)))",
+        "_json_text_array(j) AS CASE WHEN json_type(j) = 'NULL' THEN NULL ELSE CAST(j AS VARCHAR[]) END",
+        """_json_record(j) AS CASE WHEN json_type(j) = 'OBJECT' THEN j
+            WHEN json_type(j) IS NOT NULL THEN error('cannot call populate_composite on what is no object') END""",
+        "_row_empty(j) AS j IS NULL OR list_bool_and(list_transform(json_extract(j, '$.*'), "
+        "lambda e: json_type(e) = 'NULL'))",
+        "_row_complete(j) AS j IS NOT NULL AND NOT list_contains(list_transform(json_extract(j, '$.*'), "
+        "lambda e: json_type(e)), 'NULL')",
+        # DuckDB's own leaves empty objects and arrays in one line
+        r"""_json_pretty(j) AS regexp_replace(json_pretty(CAST(j AS JSON)),
+            '(?m)^( *)((?:"(?:[^"\\]|\\.)*": )?)([{\[])([}\]])(,?)$', '\1\2\3' || chr(10) || '\1\4\5', 'g')""",
         "_json_timestamp(x) AS replace(CAST(x AS VARCHAR), ' ', 'T')",
         *(
             f"""_json_{kind}(x) AS CASE WHEN isfinite(x) THEN CAST({{system}}.fn._{kind}_out(x) AS JSON)

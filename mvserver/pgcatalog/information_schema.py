@@ -13,8 +13,8 @@ from catalog.model import Column, Relation
 from mvserver.pgcatalog import pgtypes
 from mvserver.pgcatalog.rows import Row, database_oid, view_definition
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
-from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG
-from mvserver.sql.types import Kind, parse_type
+from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG, type_spellings
+from mvserver.sql.types import Kind
 from mvserver.types import oids
 
 _DATA_TYPES: dict[int, str] = {
@@ -22,6 +22,7 @@ _DATA_TYPES: dict[int, str] = {
     oids.INT2: "smallint", oids.INTERVAL: "interval", oids.NUMERIC: "numeric", oids.JSON: "json", oids.UUID: "uuid",
 }  # fmt: skip
 
+_VIEWS = frozenset({"materialized view", "view"})
 _BITS = {oids.INT2: 16, oids.INT4: 32, oids.INT8: 64, oids.FLOAT4: 24, oids.FLOAT8: 53}
 
 
@@ -59,20 +60,20 @@ def _tables(snapshot: CatalogSnapshot) -> Iterator[Row]:
         yield {
             "_db": database_oid(snapshot, relation), "_o": relation.oid,
             "table_catalog": database, "table_schema": schema,
-            "table_name": relation.name, "table_type": "VIEW" if relation.kind == "materialized view" else "FOREIGN",
+            "table_name": relation.name, "table_type": "VIEW" if relation.kind in _VIEWS else "FOREIGN",
             "is_insertable_into": "NO", "is_typed": "NO",
         }  # fmt: skip
 
 
 def _views(snapshot: CatalogSnapshot) -> Iterator[Row]:
     for relation in snapshot.relations:
-        if relation.kind == "materialized view":
+        if relation.kind in _VIEWS:
             database, schema = _place(snapshot, relation)
             yield {
                 "_db": database_oid(snapshot, relation), "_o": relation.oid,
                 "table_catalog": database, "table_schema": schema,
-                "table_name": relation.name, "view_definition": view_definition(relation), "check_option": "NONE",
-                "is_updatable": "NO", "is_insertable_into": "NO", "is_trigger_updatable": "NO",
+                "table_name": relation.name, "view_definition": view_definition(snapshot, relation),
+                "check_option": "NONE", "is_updatable": "NO", "is_insertable_into": "NO", "is_trigger_updatable": "NO",
                 "is_trigger_deletable": "NO", "is_trigger_insertable_into": "NO",
             }  # fmt: skip
 
@@ -84,14 +85,14 @@ def _columns(snapshot: CatalogSnapshot) -> Iterator[Row]:
             yield {
                 "_db": database_oid(snapshot, relation), "_o": relation.oid,
                 "table_catalog": database, "table_schema": schema,
-                "table_name": relation.name, "udt_catalog": database, **_column(column, number),
+                "table_name": relation.name, "udt_catalog": database, **_column(relation, column, number),
             }  # fmt: skip
 
 
-def _column(column: Column, number: int) -> Row:
-    pg_type = pgtypes.of_sql_type(parse_type(column.type))
+def _column(relation: Relation, column: Column, number: int) -> Row:
+    pg_type = pgtypes.of_column(relation, column)
     element = oids.ELEMENT_OF.get(pg_type.oid)
-    data_type = "ARRAY" if element else _DATA_TYPES[pg_type.oid]
+    data_type = "ARRAY" if element else _DATA_TYPES.get(pg_type.oid) or type_spellings()[pg_type.oid]
     udt = f"_{oids.TYPE_NAMES[element]}" if element else oids.TYPE_NAMES[pg_type.oid]
     modifier = pg_type.typmod - 4 if pg_type.oid == oids.NUMERIC and pg_type.typmod >= 0 else None
     row: dict[str, object] = {

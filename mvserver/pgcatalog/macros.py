@@ -45,6 +45,10 @@ LOOKUPS: tuple[str, ...] = tuple(
         "_shared_descriptions AS SELECT d.objoid AS _k, c.relname AS _c, d.description AS _v "
         "FROM {system}.cat.pg_shdescription d JOIN {system}.cat.pg_class c ON c.oid = d.classoid",
         "_texts AS SELECT oid AS _k, definition AS _v FROM {system}.cat._definitions",
+        # DuckDB counts rows and not bytes: eight for each value, in PostgreSQL's pages
+        "_stored_sizes AS SELECT s.oid AS _k, CAST(greatest(1, ceil(coalesce(sum(t.estimated_size * t.column_count), 0)"
+        " * 8 / 8192)) * 8192 AS BIGINT) AS _v FROM {system}.cat._states s "
+        "LEFT JOIN duckdb_tables() t ON t.schema_name = '_state' AND starts_with(t.table_name, s.id) GROUP BY s.oid",
     )
 )
 
@@ -121,6 +125,10 @@ MACROS: tuple[str, ...] = tuple(
     for text in (
         # --- types and names -----------------------------------------------------------------------------------------
         "_regtype_out(t) AS {system}.fn.format_type(t, NULL)",
+        """_regtypes_out(l) AS CASE WHEN l IS NULL THEN NULL ELSE coalesce(
+            (SELECT list(coalesce(_qf, CAST(_t AS VARCHAR)) ORDER BY _i)
+             FROM (SELECT unnest(l) AS _t, generate_subscripts(l, 1) AS _i)
+             LEFT JOIN {system}.cat._type_names ON _q = CAST(_t AS UINTEGER)), CAST([] AS VARCHAR[])) END""",
         _out("regclass", "_classes"),
         _out("regnamespace", "_namespaces"),
         _out("regrole", "_roles"),
@@ -219,13 +227,23 @@ MACROS: tuple[str, ...] = tuple(
         "inet_client_port() AS CAST(NULL AS INTEGER)",
         "pg_tablespace_location(o) AS ''",
         "pg_tablespace_size(o) AS CAST(0 AS BIGINT)",
-        "pg_database_size(o) AS CAST(0 AS BIGINT)",
-        "pg_table_size(o) AS CAST(0 AS BIGINT)",
-        "pg_relation_size(o) AS CAST(0 AS BIGINT), (o, fork) AS CAST(0 AS BIGINT)",
-        "pg_total_relation_size(o) AS CAST(0 AS BIGINT)",
+        # what CHECKPOINT has written, in the file that all databases share
+        "pg_database_size(o) AS CASE WHEN o IS NOT NULL THEN CAST(greatest("
+        "(SELECT sum(block_size * total_blocks) FROM pragma_database_size() WHERE database_name <> '{system}'), "
+        "(SELECT sum(_v) FROM {system}.cat._stored_sizes)) AS BIGINT) END",
+        "_stored_bytes(o) AS CASE WHEN o IS NOT NULL THEN coalesce((SELECT _v FROM {system}.cat._stored_sizes "
+        "WHERE _k = CAST(o AS UINTEGER)), CAST(0 AS BIGINT)) END",
+        *(f"{name}(o) AS {{system}}.fn._stored_bytes(o)" for name in ("pg_table_size", "pg_total_relation_size")),
+        "pg_relation_size(o) AS {system}.fn._stored_bytes(o), (o, fork) AS CASE WHEN fork = 'main' "
+        "THEN {system}.fn._stored_bytes(o) ELSE CAST(0 AS BIGINT) END",
         "pg_indexes_size(o) AS CAST(0 AS BIGINT)",
-        "pg_size_pretty(n) AS CASE WHEN n < 10240 THEN n || ' bytes' WHEN n < 10485760 THEN (n // 1024) || ' kB' "
-        "WHEN n < 10737418240 THEN (n // 1048576) || ' MB' ELSE (n // 1073741824) || ' GB' END",
+        "_halves(n, of) AS CAST(sign(n) AS BIGINT) * CAST((CAST(abs(n) AS HUGEINT) // of + 1) // 2 AS BIGINT)",
+        """pg_size_pretty(n) AS CASE WHEN abs(n) < 10240 THEN n || ' bytes'
+            WHEN CAST(abs(n) AS HUGEINT) // 512 < 20479 THEN {system}.fn._halves(n, 512) || ' kB'
+            WHEN CAST(abs(n) AS HUGEINT) // 524288 < 20479 THEN {system}.fn._halves(n, 524288) || ' MB'
+            WHEN CAST(abs(n) AS HUGEINT) // 536870912 < 20479 THEN {system}.fn._halves(n, 536870912) || ' GB'
+            WHEN CAST(abs(n) AS HUGEINT) // 549755813888 < 20479 THEN {system}.fn._halves(n, 549755813888) || ' TB'
+            WHEN n IS NOT NULL THEN {system}.fn._halves(n, 562949953421312) || ' PB' END""",
         "pg_relation_filenode(o) AS o",
         "pg_relation_is_publishable(o) AS false",
         "pg_relation_is_updatable(o, b) AS 0",
@@ -341,8 +359,19 @@ MACROS: tuple[str, ...] = tuple(
         "_interval_out(i) AS regexp_replace(regexp_replace(replace(CAST(i AS VARCHAR), 'month', 'mon'), "
         "'-1 (year|mon|day)( |$)', '-1 \\1s\\2', 'g'), '(-[0-9]+ (?:year|mon|day)s) ([0-9])', '\\1 +\\2', 'g')",
         "_bytea_out(b) AS '\\x' || lower(hex(b))",
-        """_json_agg_out(j) AS CAST(
-            '[' || array_to_string(CAST(json_extract(j, '$[*]') AS VARCHAR[]), ', ') || ']' AS JSON)""",
+        "_json_collected(l) AS to_json(l)",
+        """_json_rows_text(l) AS CASE WHEN l IS NOT NULL THEN '[' || array_to_string(list_transform(l,
+            lambda e, i: CASE WHEN i = 1 THEN '' WHEN e IS NULL THEN ', ' ELSE ', ' || chr(10) || ' ' END
+                || coalesce(e, 'null')), '') || ']' END""",
+        """_json_items_text(l) AS CASE WHEN l IS NOT NULL
+            THEN '[' || array_to_string(list_transform(l, lambda e: coalesce(e, 'null')), ', ') || ']' END""",
+        """_json_member(k, v) AS CASE
+            WHEN k IS NULL THEN {'k': error('null value not allowed for object key'), 'v': NULL}
+            ELSE {'k': CAST(to_json(k) AS VARCHAR), 'v': coalesce(CAST(v AS VARCHAR), 'null')} END""",
+        """_json_object_agg_out(l) AS CASE WHEN l IS NOT NULL THEN CAST('{ '
+            || array_to_string(list_transform(l, lambda e: e['k'] || ' : ' || e['v']), ', ') || ' }' AS JSON) END""",
+        """_json_object_of(l) AS CASE WHEN l IS NOT NULL THEN CAST('{'
+            || array_to_string(list_transform(l, lambda e: e['k'] || ':' || e['v']), ',') || '}' AS JSON) END""",
         """_bytea_in(s) AS CASE WHEN starts_with(s, '\\x') AND length(s) % 2 = 1
                 THEN error('invalid hexadecimal data: odd number of digits')
             WHEN starts_with(s, '\\x') THEN unhex(substr(s, 3))

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from mvserver.sql.types import Kind, SqlType
+from catalog.model import Column, Relation
+from mvserver.pgcatalog import static_data
+from mvserver.sql.types import Kind, SqlType, parse_type
 from mvserver.types import oids
+
+_MODIFIED = re.compile(r"(?P<name>[^(]+)\((?P<first>\d+)(,(?P<second>\d+))?\)(?P<rest>.*)")
+_LENGTHS = frozenset({oids.VARCHAR, oids.BPCHAR})
 
 
 @dataclass(frozen=True)
@@ -38,3 +44,31 @@ def of_sql_type(declared: SqlType) -> PgType:
     if declared.kind is Kind.ARRAY and declared.element is not None:
         return array_of(of_sql_type(declared.element))
     return PgType(declared.kind.row.oid or oids.JSON)
+
+
+def of_column(relation: Relation, column: Column) -> PgType:
+    return _of_spelling(column.type) if relation.select is not None else of_sql_type(parse_type(column.type))
+
+
+def spelled(found: PgType) -> str:
+    """As format_type does."""
+    name = static_data.type_spellings()[found.oid]
+    if found.typmod < 0:
+        return name
+    element, base = oids.element_of(found.oid) or found.oid, name.removesuffix("[]")
+    size = found.typmod - 4
+    if element == oids.NUMERIC:
+        base = f"{base}({size >> 16},{size & 0xFFFF})"
+    elif element in _LENGTHS:
+        base = f"{base}({size})"
+    return base + name[len(name.removesuffix("[]")) :]
+
+
+def _of_spelling(text: str) -> PgType:
+    found = _MODIFIED.fullmatch(text)
+    if found is None:
+        return PgType(static_data.type_names()[text])
+    oid = static_data.type_names()[found["name"] + found["rest"]]
+    if found["second"] is None:
+        return PgType(oid, int(found["first"]) + 4)
+    return PgType(oid, numeric(int(found["first"]), int(found["second"])).typmod)

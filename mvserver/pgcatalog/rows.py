@@ -13,21 +13,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from catalog.model import Relation
+from catalog.model import Index, IndexColumn, Relation, StoredSelect
 from mvserver.pgcatalog import enum_rows, pgtypes, privilege_functions, role_rows, static_data
-from mvserver.pgcatalog.snapshot import CatalogSnapshot, index_oid, row_type_oid
+from mvserver.pgcatalog.snapshot import CatalogSnapshot, row_type_oid, rule_oid
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, INFORMATION_SCHEMA_OID, PG_CATALOG, PG_CATALOG_OID
 from mvserver.quoting import quoted
-from mvserver.sql.types import parse_type
 from mvserver.types import oids
 
 Row = Mapping[str, Any]
 
 BOOTSTRAP_ROLE_OID = 10
 HEAP_AM, BTREE_AM = 2, 403
+_INDEX_AMS = {"btree": BTREE_AM, "hash": 405, "gist": 783, "gin": 2742, "spgist": 4000, "brin": 3580}
 DEFAULT_COLLATION = 100
 MV_CATALOG_OID = 13_001
 _UTF8 = 6
+_RELKINDS = {"materialized view": "m", "view": "v"}  # all others are foreign tables
 _CLASS_OIDS = {
     "relation": 1259,
     "schema": 2615,
@@ -36,12 +37,9 @@ _CLASS_OIDS = {
     "role": 1260,
     "type": 1247,
 }  # of pg_class etc.
+_REWRITE_OID = 2618  # of pg_rewrite
 _LIVE_OID = 15_000  # the first oid of mv_catalog's relations
 _COLLATED = frozenset({oids.TEXT, oids.VARCHAR, oids.ARRAY_OF[oids.TEXT]})
-
-
-def index_name(relation: Relation) -> str:
-    return f"{relation.name}_key"
 
 
 def database_oid(snapshot: CatalogSnapshot, relation: Relation) -> int:
@@ -54,20 +52,38 @@ def quote(name: str) -> str:
     return name if plain else quoted(name)
 
 
-def index_definition(snapshot: CatalogSnapshot, relation: Relation) -> str:
+def index_definition(snapshot: CatalogSnapshot, relation: Relation, index: Index) -> str:
     schema = snapshot.schemas_by_id[relation.schema_id]
-    columns = ", ".join(quote(column) for column in relation.key_columns)
+    columns = ", ".join(quote(column.name) + _order(column) for column in index.columns)
     return (
-        f"CREATE UNIQUE INDEX {quote(index_name(relation))} ON {quote(schema.name)}.{quote(relation.name)} "
-        f"USING btree ({columns}) NULLS NOT DISTINCT"
+        f"CREATE {'UNIQUE ' if index.unique else ''}INDEX {quote(index.name)} "
+        f"ON {quote(schema.name)}.{quote(relation.name)} USING {index.method} ({columns})"
+        f"{'' if index.nulls_distinct else ' NULLS NOT DISTINCT'}"
     )
 
 
-def view_definition(relation: Relation) -> str:
-    """The SELECT of the CREATE statement's text."""
+def _order(column: IndexColumn) -> str:
+    nulls = "" if column.nulls_first == column.descending else f" NULLS {'FIRST' if column.nulls_first else 'LAST'}"
+    return (" DESC" if column.descending else "") + nulls
+
+
+def view_definition(snapshot: CatalogSnapshot, relation: Relation) -> str:
+    """The SELECT of the CREATE statement's text; that of a view by the names that its relations have now."""
+    if relation.select is not None:
+        return f" {_with_present_names(snapshot, relation.select)};"
     lowered = relation.definition.lower()
     at = lowered.find("select", max(lowered.find(" as"), 0))
     return " " + (relation.definition[at:] if at >= 0 else relation.definition).rstrip("; \n") + ";"
+
+
+def _with_present_names(snapshot: CatalogSnapshot, select: StoredSelect) -> str:
+    text = select.text
+    for source in sorted(select.sources, key=lambda source: -source.start):
+        found = snapshot.relations_by_id.get(source.relation_id or "")
+        if found is not None:
+            path = [snapshot.schemas_by_id[found.schema_id].name, found.name]
+            text = text[: source.start] + ".".join(map(quote, path)) + text[source.end :]
+    return text
 
 
 def _pg_database(snapshot: CatalogSnapshot) -> Iterator[Row]:
@@ -94,7 +110,7 @@ def _pg_namespace(snapshot: CatalogSnapshot) -> Iterator[Row]:
 
 def _pg_class(snapshot: CatalogSnapshot) -> Iterator[Row]:
     for relation in snapshot.relations:
-        is_view = relation.kind == "materialized view"
+        kind = _RELKINDS.get(relation.kind, "f")
         common = {
             "_db": database_oid(snapshot, relation), "_o": relation.oid,
             "relnamespace": snapshot.schemas_by_id[relation.schema_id].oid,
@@ -103,14 +119,15 @@ def _pg_class(snapshot: CatalogSnapshot) -> Iterator[Row]:
         }  # fmt: skip
         yield {
             **common, "oid": relation.oid, "relname": relation.name, "reltype": row_type_oid(relation),
-            "relkind": "m" if is_view else "f", "relnatts": len(relation.columns), "relreplident": "d",
-            "relhasindex": bool(relation.key_columns), "relam": HEAP_AM if is_view else 0, "relhasrules": is_view,
+            "relkind": kind, "relnatts": len(relation.columns), "relreplident": "n" if kind == "v" else "d",
+            "relhasindex": bool(relation.indexes), "relam": HEAP_AM if kind == "m" else 0,
+            "relhasrules": kind in ("m", "v"),
             "relacl": role_rows.acl_texts(snapshot, relation.acl),
         }  # fmt: skip
-        if relation.key_columns:
+        for index in relation.indexes:
             yield {
-                **common, "oid": index_oid(relation), "relname": index_name(relation), "relkind": "i",
-                "relnatts": len(relation.key_columns), "relreplident": "n", "relam": BTREE_AM,
+                **common, "oid": index.oid, "relname": index.name, "relkind": "i",
+                "relnatts": len(index.columns), "relreplident": "n", "relam": _INDEX_AMS[index.method],
             }  # fmt: skip
 
 
@@ -118,12 +135,13 @@ def _pg_attribute(snapshot: CatalogSnapshot) -> Iterator[Row]:
     for relation in snapshot.relations:
         database, shown = database_oid(snapshot, relation), {"_o": relation.oid}
         for number, declared in enumerate(relation.columns, start=1):
-            pg_type = pgtypes.of_sql_type(parse_type(declared.type))
+            pg_type = pgtypes.of_column(relation, declared)
             yield {**_attribute(relation.oid, number, declared.name, pg_type, declared.not_null, database), **shown}
         by_name = {declared.name: declared for declared in relation.columns}
-        for number, key in enumerate(relation.key_columns, start=1):
-            pg_type = pgtypes.of_sql_type(parse_type(by_name[key].type))
-            yield {**_attribute(index_oid(relation), number, key, pg_type, False, database), **shown}
+        for index in relation.indexes:
+            for number, column in enumerate(index.columns, start=1):
+                pg_type = pgtypes.of_column(relation, by_name[column.name])
+                yield {**_attribute(index.oid, number, column.name, pg_type, False, database), **shown}
 
 
 def _storage(pg_type: pgtypes.PgType) -> str:
@@ -173,23 +191,26 @@ def _operator_classes() -> dict[int, int]:
 
 def _operator_class(relation: Relation, key: str) -> int:
     column = next(column for column in relation.columns if column.name == key)
-    return _operator_classes().get(pgtypes.of_sql_type(parse_type(column.type)).oid, 0)
+    return _operator_classes().get(pgtypes.of_column(relation, column).oid, 0)
 
 
 def _pg_index(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    """What CREATE INDEX has made, as in PostgreSQL. The key of a view is none: tools that compare indexes with those
+    that they have made would drop it."""
     for relation in snapshot.relations:
-        if not relation.key_columns:
-            continue
         numbers = {column.name: number for number, column in enumerate(relation.columns, start=1)}
-        count = len(relation.key_columns)
-        yield {
-            "_db": database_oid(snapshot, relation), "_o": relation.oid,
-            "indexrelid": index_oid(relation), "indrelid": relation.oid,
-            "indnatts": count, "indnkeyatts": count, "indisunique": True, "indnullsnotdistinct": True,
-            "indimmediate": True, "indisvalid": True, "indisready": True, "indislive": True,
-            "indkey": [numbers[key] for key in relation.key_columns], "indcollation": [0] * count,
-            "indclass": [_operator_class(relation, key) for key in relation.key_columns], "indoption": [0] * count,
-        }  # fmt: skip
+        for index in relation.indexes:
+            names = [column.name for column in index.columns]
+            yield {
+                "_db": database_oid(snapshot, relation), "_o": relation.oid,
+                "indexrelid": index.oid, "indrelid": relation.oid,
+                "indnatts": len(names), "indnkeyatts": len(names), "indisunique": index.unique,
+                "indnullsnotdistinct": not index.nulls_distinct,
+                "indimmediate": True, "indisvalid": True, "indisready": True, "indislive": True,
+                "indkey": [numbers[name] for name in names], "indcollation": [0] * len(names),
+                "indclass": [_operator_class(relation, name) for name in names],
+                "indoption": [int(c.descending) + 2 * int(c.nulls_first) for c in index.columns],
+            }  # fmt: skip
 
 
 def _pg_foreign_data_wrapper(snapshot: CatalogSnapshot) -> Iterator[Row]:
@@ -209,7 +230,7 @@ def _pg_foreign_server(snapshot: CatalogSnapshot) -> Iterator[Row]:
 def _pg_foreign_table(snapshot: CatalogSnapshot) -> Iterator[Row]:
     servers = {store.id: store.oid for store in snapshot.stores}
     for relation in snapshot.relations:
-        if relation.kind != "materialized view":
+        if relation.kind not in _RELKINDS:
             yield {
                 "_db": database_oid(snapshot, relation), "_o": relation.oid, "ftrelid": relation.oid,
                 "ftserver": servers.get(relation.store_id or "", 0),
@@ -223,18 +244,53 @@ def _pg_matviews(snapshot: CatalogSnapshot) -> Iterator[Row]:
             yield {
                 "_db": database_oid(snapshot, relation), "_o": relation.oid,
                 "schemaname": snapshot.schemas_by_id[relation.schema_id].name, "matviewname": relation.name,
-                "matviewowner": relation.owner, "hasindexes": bool(relation.key_columns), "ispopulated": True,
-                "definition": view_definition(relation),
+                "matviewowner": relation.owner, "hasindexes": bool(relation.indexes), "ispopulated": True,
+                "definition": view_definition(snapshot, relation),
             }  # fmt: skip
+
+
+def _pg_views(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for relation in snapshot.relations:
+        if relation.select is not None:
+            yield {
+                "_db": database_oid(snapshot, relation), "_o": relation.oid,
+                "schemaname": snapshot.schemas_by_id[relation.schema_id].name, "viewname": relation.name,
+                "viewowner": relation.owner, "definition": view_definition(snapshot, relation),
+            }  # fmt: skip
+
+
+def _pg_rewrite(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    for relation in snapshot.relations:
+        if relation.select is not None:
+            yield {
+                "_db": database_oid(snapshot, relation), "_o": relation.oid,
+                "oid": rule_oid(relation), "rulename": "_RETURN", "ev_class": relation.oid, "ev_type": "1",
+                "ev_enabled": "O", "is_instead": True,
+            }  # fmt: skip
+
+
+def _pg_depend(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    """Of views on what they read: tools order relations by it."""
+    for relation in snapshot.relations:
+        if relation.select is None:
+            continue
+        common = {
+            "_db": database_oid(snapshot, relation), "_o": relation.oid, "classid": _REWRITE_OID,
+            "objid": rule_oid(relation), "refclassid": _CLASS_OIDS["relation"],
+        }  # fmt: skip
+        yield {**common, "refobjid": relation.oid, "deptype": "i"}
+        ids = dict.fromkeys(source.relation_id for source in relation.select.sources if source.relation_id)
+        for id_ in ids:
+            yield {**common, "refobjid": snapshot.relations_by_id[id_].oid, "deptype": "n"}
 
 
 def _pg_indexes(snapshot: CatalogSnapshot) -> Iterator[Row]:
     for relation in snapshot.relations:
-        if relation.key_columns:
+        for index in relation.indexes:
             yield {
                 "_db": database_oid(snapshot, relation), "_o": relation.oid,
                 "schemaname": snapshot.schemas_by_id[relation.schema_id].name, "tablename": relation.name,
-                "indexname": index_name(relation), "indexdef": index_definition(snapshot, relation),
+                "indexname": index.name, "indexdef": index_definition(snapshot, relation, index),
             }  # fmt: skip
 
 
@@ -282,12 +338,18 @@ def _system_views() -> Iterator[Row]:
 def _definitions(snapshot: CatalogSnapshot) -> Iterator[Row]:
     """Not PostgreSQL's: what pg_get_viewdef and pg_get_indexdef look up."""
     for relation in snapshot.relations:
-        if relation.kind == "materialized view":
-            yield {"_o": relation.oid, "oid": relation.oid, "definition": view_definition(relation)}
-        if relation.key_columns:
-            yield {
-                "_o": relation.oid, "oid": index_oid(relation), "definition": index_definition(snapshot, relation),
-            }  # fmt: skip
+        if relation.kind in _RELKINDS:
+            yield {"_o": relation.oid, "oid": relation.oid, "definition": view_definition(snapshot, relation)}
+        for index in relation.indexes:
+            definition = index_definition(snapshot, relation, index)
+            yield {"_o": relation.oid, "oid": index.oid, "definition": definition}
+
+
+def _states(snapshot: CatalogSnapshot) -> Iterator[Row]:
+    """Not PostgreSQL's: the ids by which the states of views are stored."""
+    for relation in snapshot.relations:
+        if _RELKINDS.get(relation.kind) == "m":
+            yield {"_o": relation.oid, "oid": relation.oid, "id": relation.id}
 
 
 def _system_classes() -> Iterator[Row]:
@@ -349,8 +411,9 @@ LIVING: dict[str, Callable[[CatalogSnapshot], Iterator[Row]]] = {
     "pg_foreign_data_wrapper": _pg_foreign_data_wrapper,
     "pg_foreign_server": _pg_foreign_server, "pg_foreign_table": _pg_foreign_table, "pg_roles": role_rows.roles,
     "pg_authid": role_rows.authid, "pg_user": role_rows.users, "pg_matviews": _pg_matviews, "pg_indexes": _pg_indexes,
+    "pg_views": _pg_views, "pg_rewrite": _pg_rewrite, "pg_depend": _pg_depend,
     "pg_description": _pg_description, "pg_shdescription": _pg_shdescription,
     "pg_auth_members": role_rows.members, "pg_db_role_setting": role_rows.settings,
-    "pg_default_acl": role_rows.default_privileges, "_definitions": _definitions,
+    "pg_default_acl": role_rows.default_privileges, "_definitions": _definitions, "_states": _states,
     "_grants": privilege_functions.grants, "_powers": privilege_functions.powers,
 }  # fmt: skip

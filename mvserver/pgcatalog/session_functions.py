@@ -257,7 +257,7 @@ def _in_schema(schema: str, name: str, facts: SessionFacts) -> int | None:
         item = static_data.relation(schema, name)
         return item.oid if item else None
     relation = facts.snapshot.relations_by_name.get((facts.database, schema, name))
-    return relation.oid if relation else None
+    return relation.oid if relation else facts.snapshot.index_oids.get((facts.database, schema, name))
 
 
 def _split(name: str) -> list[str]:

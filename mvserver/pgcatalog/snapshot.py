@@ -8,25 +8,35 @@ from typing import Protocol
 
 from catalog.acl import Privilege
 from catalog.authority import Authority
-from catalog.model import Comment, Database, DefaultPrivilege, EnumType, Membership, Relation, Schema, Store
+from catalog.model import (
+    Comment,
+    Database,
+    DefaultPrivilege,
+    EnumType,
+    Membership,
+    Relation,
+    Schema,
+    SchemaRegistry,
+    Store,
+)
 from catalog.store import Catalog
 from mvserver.pgcatalog.visibility import Viewer
 
-_INDEX_OID, _ROW_TYPE_OID = 0x8000_0000, 0x4000_0000
-
-
-def index_oid(relation: Relation) -> int:
-    """The catalog allocates none for a view's key index: derived from the view's, so stable as well."""
-    return _INDEX_OID | relation.oid
+_ROW_TYPE_OID, _RULE_OID = 0x4000_0000, 0x8000_0000
 
 
 def row_type_oid(relation: Relation) -> int:
     return relation.row_type_oid or _ROW_TYPE_OID | relation.oid
 
 
-def oids_of(relation: Relation) -> tuple[int, int, int]:
+def rule_oid(relation: Relation) -> int:
+    """Of the rule by which a view is read."""
+    return _RULE_OID | relation.oid
+
+
+def oids_of(relation: Relation) -> tuple[int, ...]:
     """Its own, and of what belongs to it."""
-    return relation.oid, index_oid(relation), row_type_oid(relation)
+    return relation.oid, row_type_oid(relation), *(index.oid for index in relation.indexes)
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,7 @@ class CatalogSnapshot:
     schemas: tuple[Schema, ...] = ()
     relations: tuple[Relation, ...] = ()
     stores: tuple[Store, ...] = ()
+    schema_registries: tuple[SchemaRegistry, ...] = ()
     roles: tuple[Role, ...] = ()
     memberships: tuple[Membership, ...] = ()
     default_privileges: tuple[DefaultPrivilege, ...] = ()
@@ -65,6 +76,7 @@ class CatalogSnapshot:
                 schemas=catalog.schemas.all(),
                 relations=catalog.relations.all(),
                 stores=catalog.stores.all(),
+                schema_registries=catalog.schema_registries.all(),
                 roles=tuple(
                     Role(
                         r.oid, r.name, r.superuser, r.can_login, r.create_database, r.connection_limit, r.valid_until,
@@ -103,6 +115,15 @@ class CatalogSnapshot:
             schema = self.schemas_by_id[relation.schema_id]
             result[self.databases_by_id[schema.database_id].name, schema.name, relation.name] = relation
         return result
+
+    @cached_property
+    def index_oids(self) -> dict[tuple[str, str, str], int]:
+        """By (database, schema, index)."""
+        return {
+            (database, schema, index.name): index.oid
+            for (database, schema, _), relation in self.relations_by_name.items()
+            for index in relation.indexes
+        }
 
     @cached_property
     def relations_by_id(self) -> dict[str, Relation]:
@@ -154,7 +175,8 @@ class CatalogSnapshot:
         known = self._viewers.get(role)
         if known is None:
             seen = [relation for relation in self.relations if self.sees_relation(role, relation)]
-            things: tuple[Database | Schema | Store, ...] = (*self.databases, *self.schemas, *self.stores)
+            things: tuple[Database | Schema | Store | SchemaRegistry, ...]
+            things = (*self.databases, *self.schemas, *self.stores, *self.schema_registries)
             others = [thing.oid for thing in things if own.sees(thing)]
             others += [oid for enum in self.enums if self.sees_type(role, enum) for oid in (enum.oid, enum.array_oid)]
             known = self._viewers[role] = Viewer(

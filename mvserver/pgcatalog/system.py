@@ -34,6 +34,7 @@ _NEUTRAL: dict[str, Any] = {
 
 _INTERNAL: dict[str, tuple[StaticColumn, ...]] = {
     "_definitions": (StaticColumn("oid", "oid", True), StaticColumn("definition", "text", True)),
+    "_states": (StaticColumn("oid", "oid", True), StaticColumn("id", "text", True)),
     "_grants": (
         StaticColumn("object", "oid", True), StaticColumn("grantee", "oid", True),
         StaticColumn("privilege", "text", True),

@@ -263,6 +263,7 @@ class Connection(asyncio.Protocol):
         machine = self._machine
         if machine is None:
             return
+        machine.cipher = secured.get_extra_info("cipher")
         self._drive()
         while self._inbox and not self._busy and not self._closing:
             if machine.feed(self._inbox.popleft()):

@@ -87,6 +87,7 @@ class Machine:
         self._encryption = encryption
         self._channel_binding = channel_binding  # of the certificate; it counts once the connection is encrypted
         self._encrypted = False
+        self.cipher: tuple[str, str, int] | None = None  # of TLS, as the connection tells it
         self._frames = FrameReader()
         self._out = Outbox()
         self._conversation: Conversation | None = None
@@ -252,7 +253,7 @@ class Machine:
         unknown = [name for name in message.parameters if name.startswith("_pq_.")]
         if message.minor > 0 or unknown:
             self._out.add(replies.negotiate_protocol(messages.PROTOCOL_NEWEST, unknown))
-        startup = _startup(message.parameters, self._peer, self._local, self._process)
+        startup = _startup(message.parameters, self._peer, self._local, self._process, self.cipher)
         if self._refusal is not None:
             raise self._refusal
         if self._encryption is Encryption.REQUIRED and not self._encrypted:
@@ -311,7 +312,9 @@ def _as_fatal(error: SqlError) -> SqlError:
 _REPLICATION_OFF = ("false", "off", "no", "0", "f", "n", "")
 
 
-def _startup(parameters: Mapping[str, str], peer: str, local: bool, process: int) -> Startup:
+def _startup(
+    parameters: Mapping[str, str], peer: str, local: bool, process: int, cipher: tuple[str, str, int] | None
+) -> Startup:
     user = parameters.get("user", "")
     if not user:
         raise fatal(
@@ -328,4 +331,4 @@ def _startup(parameters: Mapping[str, str], peer: str, local: bool, process: int
         for name, value in parameters.items()
         if name not in ("user", "database", "replication") and not name.startswith("_pq_.")
     }
-    return Startup(user, parameters.get("database") or user, rest, peer, local, process)
+    return Startup(user, parameters.get("database") or user, rest, peer, local, process, cipher)

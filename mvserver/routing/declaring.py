@@ -11,7 +11,15 @@ from catalog.acl import Privilege
 from catalog.model import Column, Relation, Schema, Store
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.routing import continuous, lookup, notices, replacing, stream_declaration, stream_entity
+from mvserver.routing import (
+    continuous,
+    lookup,
+    notices,
+    registered_columns,
+    replacing,
+    stream_declaration,
+    stream_entity,
+)
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
 from mvserver.routing.stream_declaration import StreamDeclaration
@@ -71,7 +79,7 @@ def changelog_with_columns(statement: CreateChangelog, context: SessionContext, 
 
 
 def _definitions(found: Sequence[DeclaredColumn]) -> tuple[ColumnDefinition, ...]:
-    return tuple(ColumnDefinition(c.name, parse_type(c.type), c.not_null) for c in found)
+    return tuple(ColumnDefinition(c.name, parse_type(c.type), c.not_null, c.spelling) for c in found)
 
 
 def _inferred(
@@ -79,7 +87,12 @@ def _inferred(
 ) -> Sequence[DeclaredColumn]:
     given = dict(statement.properties)
     store = lookup.store(_text(given.get("store")), Privilege.USAGE, context, services)
-    known_columns = services.stores.kind(store.type).known_columns
+    entity = _text(given.get("topic")) or statement.name.parts[-1].lower()
+    format_ = (_text(given.get("value.format")) or "").lower()
+    kind = services.stores.kind(store.type)
+    if kind.takes_schema_registry and format_ in kind.formats and registered_columns.has(format_) and what == "STREAM":
+        return registered_columns.of_entity(store, entity, format_, services)
+    known_columns = kind.known_columns
     if known_columns is None:
         columns = "column type, ..." + (", PRIMARY KEY (column)" if what == "CHANGELOG" else "")
         raise SqlError(
@@ -88,7 +101,6 @@ def _inferred(
             hint=f"Declare the columns: CREATE {what} name ({columns}) WITH (...).",
             position=statement.name.position,
         )
-    entity = _text(given.get("topic")) or statement.name.parts[-1].lower()
     return known_columns(services.stores.client(store)).columns(entity, changelog=what == "CHANGELOG")
 
 
@@ -136,7 +148,9 @@ def store_and_format(
             detail="Queries write to its tables, and do not read them.",
             hint="CREATE TABLE name WITH ('store' = ...) AS SELECT ... writes a query's result there.",
         )
-    return store, stream_declaration.required_format(declaration.value_format, store_kind, kind)
+    format_ = stream_declaration.required_format(declaration.value_format, store_kind, kind)
+    registered_columns.require_registry(store, (format_, declaration.key_format))
+    return store, format_
 
 
 def relation(
@@ -201,6 +215,9 @@ def begin_writing(
 ) -> None:
     """Keeps a relation with the query that writes to it; ``kind`` is the query's."""
     catalog = services.catalog
+    registered_columns.require_registry(entity.store, (new.property("value.format"), new.property("key.format")))
+    if not work.rehearsal:
+        services.schema_registries.check_written(entity.store, new)
     with catalog.transaction():
         entity.ensure(context, services, work)
         sink = catalog.relations.add(new)

@@ -25,6 +25,7 @@ _KINDS = {
     "schema": ObjectKind.SCHEMA,
     "database": ObjectKind.DATABASE,
     "store": ObjectKind.STORE,
+    "schema_registry": ObjectKind.SCHEMA_REGISTRY,
 }
 _WORDS: Mapping[str, Privilege] = {each.name.lower(): each for each in Privilege} | {"temp": Privilege.TEMPORARY}
 _ALIASES: Mapping[tuple[ObjectKind, str], Privilege] = {
@@ -86,6 +87,8 @@ def find(kind: str, name: ObjectName, relation_kind: str | None, context: Sessio
         return catalog.databases.get(name.parts[0])
     if kind == "store":
         return catalog.stores.get(name.parts[0])
+    if kind == "schema_registry":
+        return catalog.schema_registries.get(name.parts[0])
     if kind == "schema":
         return catalog.names.schema(name.parts, context.database, name.position)[1]
     if kind == "type":

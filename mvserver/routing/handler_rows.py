@@ -39,18 +39,23 @@ from mvserver.routing.handlers.queries import (
     terminate_query,
 )
 from mvserver.routing.handlers.relations import (
+    analyze,
     bounded_read,
     comment_on,
     create_changelog,
     create_changelog_as,
+    create_index,
     create_materialized_view,
     create_stream,
     create_stream_as,
     create_table_as,
+    create_view,
     describe_relation,
+    drop_index,
     drop_relation,
     insert_into,
     list_relations,
+    move_relation,
     push_query,
     refresh_materialized_view,
 )
@@ -64,6 +69,13 @@ from mvserver.routing.handlers.roles import (
     reassign_owned,
     rename_role,
     revoke_role,
+)
+from mvserver.routing.handlers.schema_registries import (
+    create_schema_registry,
+    describe_schema_registry,
+    drop_schema_registry,
+    list_schema_registries,
+    update_schema_registry,
 )
 from mvserver.routing.handlers.stores import (
     create_store,
@@ -106,17 +118,22 @@ from mvserver.sql.statements.queries import (
     TerminateQuery,
 )
 from mvserver.sql.statements.relations import (
+    Analyze,
     CommentOn,
     CreateChangelog,
     CreateChangelogAs,
+    CreateIndex,
     CreateMaterializedView,
     CreateStream,
     CreateStreamAs,
     CreateTableAs,
+    CreateView,
     DescribeRelation,
+    DropIndex,
     DropRelation,
     InsertInto,
     ListRelations,
+    MoveRelation,
     RefreshMaterializedView,
 )
 from mvserver.sql.statements.roles import (
@@ -127,6 +144,13 @@ from mvserver.sql.statements.roles import (
     GrantRole,
     RenameRole,
     RevokeRole,
+)
+from mvserver.sql.statements.schema_registries import (
+    CreateSchemaRegistry,
+    DescribeSchemaRegistry,
+    DropSchemaRegistry,
+    ListSchemaRegistries,
+    UpdateSchemaRegistry,
 )
 from mvserver.sql.statements.stores import (
     CreateEntity,
@@ -170,6 +194,11 @@ ROWS: dict[type[Statement], Row] = {
     DescribeStore: _row(describe_store),
     ListStores: _row(list_stores),
     UseStore: _row(use_store),
+    CreateSchemaRegistry: _row(create_schema_registry),
+    UpdateSchemaRegistry: _row(update_schema_registry),
+    DropSchemaRegistry: _row(drop_schema_registry),
+    DescribeSchemaRegistry: _row(describe_schema_registry),
+    ListSchemaRegistries: _row(list_schema_registries),
     ListEntities: _row(list_entities),
     DescribeEntity: _row(describe_entity),
     CreateEntity: _row(create_entity),
@@ -208,9 +237,14 @@ ROWS: dict[type[Statement], Row] = {
     CreateTableAs: _row(create_table_as),
     InsertInto: _row(insert_into),
     CreateMaterializedView: _row(create_materialized_view),
-    RefreshMaterializedView: _row(refresh_materialized_view, irreversible=True),
+    CreateView: _row(create_view),
+    CreateIndex: _row(create_index),
+    DropIndex: _row(drop_index),
+    MoveRelation: _row(move_relation),
+    RefreshMaterializedView: _row(refresh_materialized_view),
     DropRelation: _row(drop_relation),
     ListRelations: _row(list_relations),
+    Analyze: _row(analyze),
     DescribeRelation: _row(describe_relation, fields_of=describe_relation.fields_of),
     ListQueries: _row(list_queries),
     DescribeQuery: _row(describe_query),

@@ -22,6 +22,7 @@ from mvserver.sql.types import SqlType, parse_type
 STREAM = "stream"
 CHANGELOG = "changelog"
 VIEW = "materialized view"
+PLAIN_VIEW = "view"
 
 
 def store(name: str | None, needed: Privilege, context: SessionContext, services: Services) -> Store:
@@ -100,6 +101,13 @@ def resolver(context: SessionContext, services: Services) -> Resolve:
     def resolve(parts: tuple[str, ...], position: int | None) -> RelationShape:
         found = relation(ObjectName(parts, position), context, services)
         privileges.require(found, Privilege.SELECT, context, services, position)
+        if found.kind == PLAIN_VIEW:
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f'a continuous query cannot read view "{found.name}"',
+                hint="Name what the view reads: streams, changelogs and materialized views.",
+                position=position,
+            )
         return shape(found, services)
 
     return resolve

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from catalog.model import Store
+from catalog.model import Relation, SchemaRegistry, Store
 from catalog.store import Catalog
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.compiler.shape import Resolve
@@ -21,6 +21,7 @@ from mvserver.serving.api import PullService
 from mvserver.sql.statements.base import Value
 from mvserver.streaming.api import StreamingEngine
 from spark_sinks.base import StoreClient
+from spark_sinks.schema_registry.base import RegistryClient
 from spark_sinks.store_kind import StoreKind
 
 
@@ -43,6 +44,23 @@ class StoreClients(Protocol):
         """Closes what was opened for a store that is dropped, changed, or was never made."""
 
 
+class RegistryClients(Protocol):
+    """Clients of schema registries, which belong to the server."""
+
+    def check_properties(self, type_: str, properties: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
+        """As those of a store."""
+
+    def check_written(self, store: Store, sink: Relation) -> None:
+        """22023 where the schemas of what queries write to the relation would not be taken; 0A000 for columns that its
+        format cannot have. Nothing is registered."""
+
+    def client(self, registry: SchemaRegistry) -> RegistryClient:
+        """By ``registry.id`` and ``registry.updated_at``: a changed registry gets a new client."""
+
+    def forget(self, registry_id: str) -> None:
+        """Closes what was opened for a registry that is dropped, changed, or was never made."""
+
+
 class CompileSelect(Protocol):
     def __call__(self, select: exp.Expression, resolve: Resolve, *, default_starting: str) -> ContinuousPlan:
         """Binds and analyses a continuous query; ``default_starting`` is ``earliest`` or ``latest``, for a source that
@@ -57,6 +75,7 @@ class Services:
     catalog: Catalog
     engine: StreamingEngine
     stores: StoreClients
+    schema_registries: RegistryClients
     compile_select: CompileSelect
     explain_plan: ExplainPlan
     pulls: PullService

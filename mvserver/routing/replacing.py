@@ -51,6 +51,7 @@ def redefined(old: Relation, new: Relation, services: Services) -> Relation:
         owner=old.owner,
         acl=old.acl,
         created_at=old.created_at,
+        indexes=old.indexes,
     )
     services.catalog.relations.redefine(old.id, relation)
     names = [column.name for column in relation.columns]

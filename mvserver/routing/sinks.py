@@ -85,7 +85,7 @@ def plan_insert(sink: Relation, statement: InsertInto, context: SessionContext, 
 def insert_target(statement: InsertInto, context: SessionContext, services: Services) -> Relation:
     """The relation that INSERT INTO writes to: one that a query may write to, in a format that it writes."""
     sink = lookup.relation(statement.name, context, services)
-    if sink.kind == lookup.VIEW:
+    if sink.kind in (lookup.VIEW, lookup.PLAIN_VIEW):
         raise SqlError(
             sqlstates.WRONG_OBJECT_TYPE,
             f'cannot insert into {sink.kind} "{sink.name}"',

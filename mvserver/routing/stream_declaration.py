@@ -12,7 +12,7 @@ from mvserver.errors import SqlError
 from mvserver.routing.properties import PropertyReader, text_of
 from mvserver.sql.statements.base import ColumnDefinition, Properties, Value
 from mvserver.sql.types import Kind, SqlType, parse_type
-from spark_sinks.decode.formats import KEY_FORMATS, NAMES_OF_KEYS, NAMES_OF_VALUES, PLANNED, VALUE_FORMATS
+from spark_sinks.decode.formats import KEY_FORMATS, NAMES_OF_VALUES, VALUE_FORMATS
 from spark_sinks.kinds import entity_properties, planned_entity_properties
 from spark_sinks.store_kind import EntityProperty, StoreKind
 
@@ -82,8 +82,8 @@ def read(
         reader.refuse(key, "The key of written records cannot be chosen.")
     for kind, planned in planned_entity_properties(kinds):
         reader.refuse(planned.name, f"There are no stores of type {kind} yet.")
-    for key in (key for format_ in PLANNED for key in format_.properties):
-        reader.refuse(key, _formats_hint(kinds))
+    for key in ("key.descriptor.name", "value.descriptor.name"):
+        reader.refuse(key, "Each record says itself which message of its schema it is.")
     reader.refuse("postgresql.slot.name", "The server makes a slot for each source, and drops it with its last query.")
     reader.refuse("enable.upsert.mode", "It is a property of changelogs.")
     reader.end(tuple(dict.fromkeys((*_OWN, *(known.name for known in of_entities), _ERRORS, *also_known))))
@@ -188,15 +188,7 @@ def _format(reader: PropertyReader, key: str, kinds: Sequence[StoreKind[Any]]) -
 
 
 def key_format(reader: PropertyReader) -> str | None:
-    value = reader.choice("key.format", NAMES_OF_KEYS)
-    if value is not None and value not in KEY_FORMATS:
-        raise reader.error(
-            "key.format",
-            f'key.format "{value}" is not supported',
-            hint=f"Formats of a key are {' and '.join(KEY_FORMATS)}.",
-            sqlstate=sqlstates.FEATURE_NOT_SUPPORTED,
-        )
-    return value
+    return reader.choice("key.format", KEY_FORMATS)
 
 
 def _timestamp(reader: PropertyReader, columns: Sequence[tuple[str, SqlType]]) -> str | None:

@@ -11,11 +11,14 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
+from catalog.model import NamedSource
 from mvserver import limits, sqlstates
 from mvserver.dialect.signals import Signal
 from mvserver.errors import SqlError
 from mvserver.front import Field, PlainRows, Result
+from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.sql.statements.queries import Pull
+from mvserver.types.oids import NUMERIC
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,13 @@ class PullPlan:
     reads_now: bool = False  # now() and its like
     steady: bool = False  # equal texts have equal answers, to whomever, until a view that they read is changed
     constants: tuple[int, ...] = ()  # parameters without whose values there is no plan: this one only describes
+    named: tuple[NamedSource, ...] = field(default=(), compare=False)  # what the names in its text mean
     sleep_s: float | None = None  # pg_sleep's constant argument, where ``kind`` is "sleep"
+
+    @cached_property
+    def numerics(self) -> tuple[int, ...]:
+        """The parameters of type numeric."""
+        return tuple(at for at, oid in enumerate(self.parameter_oids, start=1) if oid == NUMERIC)
 
     @cached_property
     def rows_alone(self) -> bool:
@@ -279,6 +288,7 @@ class PlanRequest:
     text: str | None = None
     start: int = 0
     stopped: Callable[[], bool] = never
+    snapshot: CatalogSnapshot | None = None  # of a transaction that is open; such a plan is not kept
 
     @property
     def sent(self) -> str | None:
@@ -357,7 +367,7 @@ class PullService(Protocol):
         values that their columns are compared with have one plan. None where the text has to be planned."""
 
     def explain(
-        self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never
+        self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never, costs: bool = True
     ) -> Sequence[str]: ...
 
     def shaper(self, columns: Sequence[tuple[str, str]]) -> RowShaper:

@@ -39,6 +39,30 @@ _SCHEMA = pa.schema(
 )
 
 
+_TLS_SCHEMA = pa.schema(
+    [
+        ("pid", pa.int32()),
+        ("ssl", pa.bool_()),
+        ("version", pa.string()),
+        ("cipher", pa.string()),
+        ("bits", pa.int32()),
+        ("client_dn", pa.string()),
+        ("client_serial", pa.decimal128(38, 0)),
+        ("issuer_dn", pa.string()),
+    ]
+)
+
+
+def tls_table(sessions: Iterable[SessionActivity]) -> pa.Table:
+    """As pg_stat_ssl has them."""
+    rows = []
+    for session in sessions:
+        name, version, bits = session.cipher or (None, None, None)
+        used = session.cipher is not None
+        rows.append({"pid": session.process, "ssl": used, "version": version, "cipher": name, "bits": bits})
+    return pa.Table.from_pylist(rows, schema=_TLS_SCHEMA)
+
+
 def activity_table(sessions: Iterable[SessionActivity], catalog: CatalogSnapshot) -> pa.Table:
     rows = [_row(session, catalog) for session in sessions]
     return pa.Table.from_pylist(rows, schema=_SCHEMA)

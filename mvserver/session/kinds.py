@@ -17,11 +17,14 @@ from mvserver.sql.statements.relations import (
     CreateStream,
     CreateStreamAs,
     CreateTableAs,
+    CreateView,
     DropRelation,
     InsertInto,
+    MoveRelation,
     RefreshMaterializedView,
 )
 from mvserver.sql.statements.roles import AlterRoleSetting, RenameRole
+from mvserver.sql.statements.schema_registries import CreateSchemaRegistry, DropSchemaRegistry, UpdateSchemaRegistry
 from mvserver.sql.statements.stores import (
     CreateEntity,
     CreateStore,
@@ -40,6 +43,9 @@ _TAGS: dict[type[Statement], str] = {
     CreateStore: "CREATE STORE",
     UpdateStore: "UPDATE STORE",
     DropStore: "DROP STORE",
+    CreateSchemaRegistry: "CREATE SCHEMA_REGISTRY",
+    UpdateSchemaRegistry: "UPDATE SCHEMA_REGISTRY",
+    DropSchemaRegistry: "DROP SCHEMA_REGISTRY",
     CreateEntity: "CREATE ENTITY",
     DropEntity: "DROP ENTITY",
     InsertIntoEntity: "INSERT 0 1",
@@ -66,8 +72,14 @@ _TAGS: dict[type[Statement], str] = {
 
 
 _MAKES_RELATIONS = (
-    CreateStream, CreateStreamAs, CreateChangelog, CreateChangelogAs, CreateTableAs, CreateMaterializedView,
-)  # fmt: skip
+    CreateStream,
+    CreateStreamAs,
+    CreateChangelog,
+    CreateChangelogAs,
+    CreateTableAs,
+    CreateMaterializedView,
+    CreateView,
+)
 
 
 def takes_effect(statement: Statement) -> bool:
@@ -90,6 +102,8 @@ def command_tag(statement: Statement) -> str:
         return f"DROP {statement.kind.upper()}"
     if isinstance(statement, AlterOwner):
         return f"ALTER {(statement.relation_kind or statement.kind).upper()}"
+    if isinstance(statement, MoveRelation):
+        return f"ALTER {(statement.kind or 'table').upper()}"
     return _TAGS.get(type(statement)) or _spaced(type(statement).__name__)
 
 

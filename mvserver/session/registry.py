@@ -29,6 +29,7 @@ class SessionActivity:
     state_change: float
     state: str
     query: str
+    cipher: tuple[str, str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,7 @@ def _row(session: Session, startup: Startup) -> SessionActivity:
         state_change=activity.state_change,
         state=activity.state,
         query=activity.query_text,
+        cipher=startup.cipher,
     )
 
 

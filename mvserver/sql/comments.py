@@ -17,10 +17,11 @@ _KINDS: tuple[tuple[tuple[str, ...], str, str | None], ...] = (
     (("role",), "role", None),
     (("type",), "type", None),
     (("materialized", "view"), "relation", "materialized view"),
+    (("view",), "relation", "view"),
     (("foreign", "table"), "relation", None),
+    (("table",), "relation", None),
     (("stream",), "relation", "stream"),
     (("changelog",), "relation", "changelog"),
-    (("table",), "relation", "table"),
     (("relation",), "relation", None),
 )
 _PARTS = {"schema": 2, "relation": 3, "type": 3}

@@ -16,15 +16,18 @@ from mvserver.sql import (
     entities,
     enum_types,
     guard,
+    indexes,
     namespaces,
     privileges,
     queries,
     relations,
     roles,
+    schema_registries,
     session,
     stores,
     tables,
     unsupported,
+    views,
 )
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import HeadTable
@@ -80,6 +83,7 @@ def _statement(cursor: Cursor, *, whole: bool) -> Statement:
 
 _HEADS = HeadTable(
     stores.HEADS,
+    schema_registries.HEADS,
     comments.HEADS,
     entities.HEADS,
     namespaces.HEADS,
@@ -88,6 +92,8 @@ _HEADS = HeadTable(
     privileges.HEADS,
     default_privileges.HEADS,
     relations.HEADS,
+    views.HEADS,
+    indexes.HEADS,
     changelogs.HEADS,
     tables.HEADS,
     applications.HEADS,

@@ -5,15 +5,16 @@ from __future__ import annotations
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads, StatementParser
 from mvserver.sql.lexer import IDENTIFIER, WORD
-from mvserver.sql.names import cascade, listed, object_name
+from mvserver.sql.names import cascade, identifier, if_exists, listed, object_name
 from mvserver.sql.queries import query_id
 from mvserver.sql.roles import role_name, role_spec
 from mvserver.sql.statements.base import ObjectName, RoleSpec, Statement
 from mvserver.sql.statements.privileges import AlterOwner, DropOwned, Grant, GrantTarget, ReassignOwned, Revoke
+from mvserver.sql.statements.relations import MoveRelation
 from mvserver.sql.statements.roles import GrantRole, RevokeRole
 
 _RELATION = "relation"
-_PARTS = {"relation": 3, "schema": 2, "database": 1, "store": 1}
+_PARTS = {"relation": 3, "schema": 2, "database": 1, "store": 1, "schema_registry": 1}
 _KINDS: tuple[tuple[tuple[str, ...], str, str | None], ...] = (
     (("table",), _RELATION, None),
     (("relation",), _RELATION, None),
@@ -21,10 +22,12 @@ _KINDS: tuple[tuple[tuple[str, ...], str, str | None], ...] = (
     (("stream",), _RELATION, "stream"),
     (("changelog",), _RELATION, "changelog"),
     (("materialized", "view"), _RELATION, "materialized view"),
+    (("view",), _RELATION, "view"),
     (("schema",), "schema", None),
     (("database",), "database", None),
     (("store",), "store", None),
     (("foreign", "server"), "store", None),
+    (("schema_registry",), "schema_registry", None),
 )
 """The words of a kind of object, what it is, and for a relation of which kind it must be."""
 
@@ -34,12 +37,13 @@ _ALL_IN_SCHEMA: tuple[tuple[tuple[str, ...], str | None], ...] = (
     (("streams",), "stream"),
     (("changelogs",), "changelog"),
     (("materialized", "views"), "materialized view"),
+    (("views",), "view"),
 )
 _REFUSED_KINDS = frozenset(
     {
         "sequence", "sequences", "function", "functions", "procedure", "procedures", "routine", "routines", "language",
-        "type", "domain", "tablespace", "parameter", "large", "foreign", "schema_registry", "descriptor_source",
-        "function_source", "compute_pool", "secret",
+        "type", "domain", "tablespace", "parameter", "large", "foreign", "descriptor_source", "function_source",
+        "compute_pool", "secret",
     }
 )  # fmt: skip
 
@@ -173,12 +177,22 @@ def _grant_ownership(cursor: Cursor) -> Statement:
 
 def _alter_owner(what: str, kind: str, relation_kind: str | None) -> StatementParser:
     def parse(cursor: Cursor) -> Statement:
+        first = cursor.current
+        guarded = kind == _RELATION and if_exists(cursor)
         if cursor.accept_word("if"):
             raise cursor.not_supported(f"ALTER {what} IF EXISTS is not supported", token=cursor.previous)
         name = _named(cursor, kind)
+        if kind == _RELATION and cursor.accept_word("rename", "to"):
+            return MoveRelation(name, relation_kind, new_name=identifier(cursor), if_exists=guarded)
+        if kind == _RELATION and cursor.accept_word("set", "schema"):
+            return MoveRelation(name, relation_kind, schema=object_name(cursor, parts_max=2), if_exists=guarded)
+        if guarded:
+            raise cursor.not_supported(f"ALTER {what} IF EXISTS is not supported", token=first)
         if not cursor.at_word("owner"):
-            hint = "Use UPDATE STORE name WITH (...)." if kind == "store" else "Drop the object and create it anew."
-            raise cursor.not_supported(f"ALTER {what} is supported with OWNER TO only", hint=hint)
+            updated = kind in ("store", "schema_registry")
+            hint = f"Use UPDATE {what} name WITH (...)." if updated else "Drop the object and create it anew."
+            supported = "OWNER TO, RENAME TO and SET SCHEMA" if kind == _RELATION else "OWNER TO"
+            raise cursor.not_supported(f"ALTER {what} is supported with {supported} only", hint=hint)
         cursor.advance()
         cursor.expect_word("to")
         return AlterOwner(kind, name, role_spec(cursor), relation_kind)

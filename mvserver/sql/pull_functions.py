@@ -37,10 +37,8 @@ GROUPS: Mapping[str, Sequence[PullFunction]] = {
 """By kind, as the page shows them."""
 
 _OTHER_FORMS = """
-    array_position 3, array_to_json 2, cume_dist 1+, dense_rank 1+, generate_series 4, generate_subscripts 3,
-    json_strip_nulls 2, length 2, parse_ident 2, percent_rank 1+, random 2, rank 1+, regexp_count 3-4, regexp_match 3,
-    regexp_replace 5-6, regexp_split_to_array 3, regexp_split_to_table 3, row_to_json 2, string_to_table 3, timezone 1,
-    width_bucket 2"""
+    array_position 3, array_to_json 2, generate_series 4, generate_subscripts 3,
+    json_strip_nulls 2, length 2, random 2, regexp_replace 5-6, row_to_json 2, timezone 1"""
 
 
 @cache

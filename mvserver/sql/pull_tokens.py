@@ -87,7 +87,15 @@ def convert(statement: StatementTokens, cut: int) -> list[GlotToken]:
         if not index % interrupts.EVERY:
             interrupts.check()
         kind, text, start, end = token.kind, token.text, token.start, token.end - 1
-        if kind is WORD:
+        if kind is WORD and text == "pg_catalog" and _is_typed_text(own, index):
+            word = own[index + 1]  # a type's name before a text: sqlglot knows it without a schema
+            append(make(words.get(word.text, var), word.text, 1, word.start + 1, word.start, word.end - 1))
+            index += 2
+        elif kind is WORD and text == "using" and (sorting := _sorting(own, index)) is not None:
+            direction, passed = sorting
+            append(make(words[direction], direction, 1, start + 1, start, end))
+            index += passed
+        elif kind is WORD:
             pair = _PAIRS.get(text)
             if pair is not None and own[index].kind is WORD:
                 merged = pair.get(own[index].text)
@@ -122,6 +130,33 @@ def convert(statement: StatementTokens, cut: int) -> list[GlotToken]:
         elif kind is END:
             raise Cursor(statement).syntax_error(token)
     return result
+
+
+def _is_typed_text(own: Sequence[Token], dot: int) -> bool:
+    """Whether a dot, a name and a text follow."""
+    kinds = [token.kind for token in own[dot : dot + 3]]
+    return len(kinds) == 3 and own[dot].text == "." and kinds[1] in (WORD, IDENTIFIER) and kinds[2] is STRING
+
+
+def _sorting(own: Sequence[Token], index: int) -> tuple[str, int] | None:
+    """What stands for the operator in ``ORDER BY x USING >``, and how many tokens that is; None for other words."""
+    at, width = index, 1
+    if own[at].text == "operator" and at + 1 < len(own) and own[at + 1].text == "(":
+        at += 2
+        while at + 1 < len(own) and own[at + 1].text == ".":
+            at += 2
+        width = at - index + 2
+    if own[at].kind is not OPERATOR or own[at].text == "(":
+        return None
+    word = {"<": "asc", ">": "desc"}.get(own[at].text)
+    if word is None:
+        raise SqlError(
+            sqlstates.WRONG_OBJECT_TYPE,
+            f"operator {own[at].text} is not a valid ordering operator",
+            hint='Ordering operators must be "<" or ">" members of btree operator families.',
+            position=own[at].position,
+        )
+    return word, width
 
 
 def _no_operator(statement: StatementTokens, token: Token) -> SqlError:

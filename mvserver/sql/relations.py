@@ -11,12 +11,13 @@ from mvserver.errors import SqlError
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.entities import at_entity, insert_into_entity
 from mvserver.sql.heads import Heads, StatementParser
-from mvserver.sql.lexer import WORD
+from mvserver.sql.lexer import IDENTIFIER, WORD
 from mvserver.sql.names import cascade, identifier, if_exists, if_not_exists, object_name
 from mvserver.sql.properties import optional_properties
 from mvserver.sql.select import continuous_select
 from mvserver.sql.statements.base import ColumnDefinition, ObjectName, Properties, Statement
 from mvserver.sql.statements.relations import (
+    Analyze,
     CreateMaterializedView,
     CreateStream,
     CreateStreamAs,
@@ -202,13 +203,40 @@ def drop_parser(kind: str) -> StatementParser:
     return parse
 
 
-def list_parser(kind: str | None) -> StatementParser:
+_ANALYZE_OPTIONS = frozenset({"verbose", "skip_locked", "buffer_usage_limit"})
+
+
+def _analyze(cursor: Cursor) -> Statement:
+    """``ANALYZE [VERBOSE] [name [(columns)], ...]``, with options in brackets too."""
+    if cursor.accept_operator("("):
+        while not cursor.accept_operator(")"):
+            if not cursor.at_any(_ANALYZE_OPTIONS):
+                raise cursor.syntax_error()
+            while not (cursor.at_operator(",") or cursor.at_operator(")")):
+                cursor.advance()
+            cursor.accept_operator(",")
+    else:
+        cursor.accept_word("verbose")
+    names: list[ObjectName] = []
+    while names or cursor.current.kind in (WORD, IDENTIFIER):
+        names.append(object_name(cursor))
+        if cursor.accept_operator("("):
+            identifier(cursor)
+            while cursor.accept_operator(","):
+                identifier(cursor)
+            cursor.expect_operator(")")
+        if not cursor.accept_operator(","):
+            break
+    return Analyze(tuple(names))
+
+
+def list_parser(*kinds: str) -> StatementParser:
     def parse(cursor: Cursor) -> Statement:
         schema: ObjectName | None = None
         if cursor.accept_word("in"):
             cursor.accept_word("schema")
             schema = object_name(cursor, parts_max=2)
-        return ListRelations(kind, schema)
+        return ListRelations(kinds, schema)
 
     return parse
 
@@ -229,22 +257,26 @@ HEADS: Heads = {
     ("create", "or", "replace", "materialized", "view"): _replace_materialized_view,
     ("create", "or", "replace", "stream"): _replace_stream,
     ("refresh", "materialized", "view"): _refresh,
+    ("analyze",): _analyze,
+    ("analyse",): _analyze,
     ("insert", "into"): _insert,
     ("drop", "stream"): drop_parser("stream"),
     ("drop", "materialized", "view"): drop_parser("materialized view"),
+    ("drop", "view"): drop_parser("view"),
     ("drop", "relation"): drop_parser("relation"),
     ("drop", "table"): drop_parser("table"),
     ("describe", "relation"): describe_parser,
     ("describe", "stream"): describe_parser,
     ("describe", "materialized", "view"): describe_parser,
+    ("describe", "view"): describe_parser,
     **{
-        (verb, *words): list_parser(kind)
+        (verb, *words): list_parser(*kinds)
         for verb in ("list", "show")
-        for words, kind in (
-            (("relations",), None),
-            (("streams",), "stream"),
-            (("materialized", "views"), "materialized view"),
-            (("views",), "materialized view"),
+        for words, kinds in (
+            (("relations",), ()),
+            (("streams",), ("stream",)),
+            (("materialized", "views"), ("materialized view",)),
+            (("views",), ("view", "materialized view")),
         )
     },
 }

@@ -10,11 +10,10 @@ from mvserver.sql.heads import Heads, StatementParser
 from mvserver.sql.statements.base import Statement
 
 _WRITE = "Views change with their sources. Use INSERT INTO ENTITY name VALUE ('...') to write a record to a source."
-_VIEW = "Use CREATE MATERIALIZED VIEW name AS SELECT ..."
 _STREAM = "Use CREATE STREAM name (columns) WITH (...) to declare a source."
 _DROP_CREATE = "Drop the object and create it anew."
 _GROUPS = "Use CREATE ROLE, GRANT role TO role and DROP ROLE."
-_REGISTRY = "Declare the columns in CREATE STREAM."
+_DESCRIPTORS = "Use a schema registry: CREATE SCHEMA_REGISTRY name WITH (...)."
 _FUNCTIONS = "Use the built-in functions."
 _POOL = "One server runs all queries; there is no compute pool to manage."
 _SECURITY = "Access is decided by roles: see CREATE ROLE and GRANT."
@@ -27,11 +26,8 @@ _REFUSED: dict[str, str | None] = {
     "create local": _STREAM,
     "create global": _STREAM,
     "create unlogged": _STREAM,
-    "create view": _VIEW,
-    "create recursive": _VIEW,
+    "create recursive": "Write WITH RECURSIVE in the SELECT of CREATE VIEW.",
     "create or": "Drop the object first: DROP ... IF EXISTS name.",
-    "create index": "Views are indexed by their keys.",
-    "create unique": "Views are indexed by their keys.",
     "create group": _GROUPS,
     "create function": _FUNCTIONS,
     "create function_source": _FUNCTIONS,
@@ -54,8 +50,7 @@ _REFUSED: dict[str, str | None] = {
     "create collation": None,
     "create statistics": None,
     "create event": None,
-    "create schema_registry": _REGISTRY,
-    "create descriptor_source": _REGISTRY,
+    "create descriptor_source": _DESCRIPTORS,
     "create compute_pool": _POOL,
     "create secret": "Give the values in the store's properties or in its config_file.",
     "create api_token": _SECURITY,
@@ -63,8 +58,6 @@ _REFUSED: dict[str, str | None] = {
     "create metrics": "The server's metrics are at its HTTP port.",
     "create organization": _SECURITY,
     "create application": "Put the statements between BEGIN APPLICATION name and END APPLICATION.",
-    "drop view": "Use DROP MATERIALIZED VIEW name.",
-    "drop index": "Views are indexed by their keys.",
     "drop group": _GROUPS,
     "drop function": _FUNCTIONS,
     "drop function_source": _FUNCTIONS,
@@ -74,14 +67,12 @@ _REFUSED: dict[str, str | None] = {
     "drop sequence": None,
     "drop extension": None,
     "drop trigger": None,
-    "drop schema_registry": None,
     "drop descriptor_source": None,
     "drop compute_pool": _POOL,
     "drop secret": None,
     "drop api_token": _SECURITY,
     "drop security": _SECURITY,
     "drop metrics": None,
-    "list schema_registries": None,
     "list descriptors": None,
     "list descriptor_sources": None,
     "list functions": None,
@@ -96,7 +87,6 @@ _REFUSED: dict[str, str | None] = {
     "describe role": None,
     "describe user": None,
     "describe sandbox": None,
-    "update schema_registry": _REGISTRY,
     "update compute_pool": _POOL,
     "update secret": None,
     "update": _WRITE,
@@ -111,8 +101,6 @@ _REFUSED: dict[str, str | None] = {
     "notify": None,
     "lock": "Reads never block and never wait for writes.",
     "vacuum": "The server keeps its files in order by itself.",
-    "analyze": "The server keeps its statistics by itself.",
-    "analyse": "The server keeps its statistics by itself.",
     "cluster": None,
     "reindex": None,
     "checkpoint": "Every batch is durable when it is visible.",

@@ -11,6 +11,10 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql.lexer import PARAMETER, tokenize
 
+NUMERIC_DIGITS_MAX = 38
+_FRACTION_DIGITS = 10  # of a parameter of type numeric; one with more is planned as a constant
+_WHOLE_DIGITS = NUMERIC_DIGITS_MAX - _FRACTION_DIGITS
+
 
 def with_constants(text: str, constants: Mapping[int, str]) -> str:
     """``constants`` by number, as the text of a query has them; the other parameters are numbered anew from 1."""
@@ -55,6 +59,25 @@ def constant(number: int, value: Any) -> str:
         f"parameter ${number} has a value of this type where a constant is needed",
         hint="Write it into the text.",
     )
+
+
+def has_many_digits(value: Any) -> bool:
+    """Whether it is a numeric of more digits than a parameter has. 22003 where it has more than any numeric."""
+    if not isinstance(value, Decimal) or not value.is_finite():
+        return False
+    _, digits, exponent = value.as_tuple()
+    fraction = max(-int(exponent), 0)
+    whole = max(len(digits) + int(exponent), 0)
+    if whole <= _WHOLE_DIGITS and fraction <= _FRACTION_DIGITS:
+        return False
+    if whole + fraction > NUMERIC_DIGITS_MAX:
+        raise SqlError(
+            sqlstates.NUMERIC_VALUE_OUT_OF_RANGE,
+            "value overflows numeric format",
+            detail=f"The parameter has {whole + fraction} digits.",
+            hint=f"A numeric has at most {NUMERIC_DIGITS_MAX} digits.",
+        )
+    return True
 
 
 def _literal(text: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from catalog.dependencies import REGISTRY_OF_STORE
 from catalog.model import Query
 from catalog.store import Catalog
 from mvserver.streaming.api import QueryStatus
@@ -108,6 +109,16 @@ _PIPELINES = pa.schema(
         ("rows_in_per_second", _REAL),
     ]
 )
+_SCHEMA_REGISTRIES = pa.schema(
+    [
+        ("name", _TEXT),
+        ("type", _TEXT),
+        ("uris", _TEXT),
+        ("owner", _TEXT),
+        ("created_at", _TIME),
+        ("updated_at", _TIME),
+    ]
+)
 _DEPENDENCIES = pa.schema([("object", _TEXT), ("kind", _TEXT), ("depends_on", _TEXT), ("depends_on_kind", _TEXT)])
 _LEDGER = pa.schema(
     [
@@ -171,6 +182,7 @@ def live_relations(catalog: Catalog, engine: Engine, writer: Writer) -> Mapping[
         "views": (_VIEWS, partial(_views, catalog, engine, writer)),
         "backfills": (_BACKFILLS, partial(_backfills, catalog, engine)),
         "pipelines": (_PIPELINES, partial(_pipelines, catalog, engine)),
+        "schema_registries": (_SCHEMA_REGISTRIES, partial(_schema_registries, catalog)),
         "dependencies": (_DEPENDENCIES, partial(_dependencies, catalog)),
         "ledger": (_LEDGER, partial(_ledger, catalog, engine, writer)),
         "rejected_rows": (_REJECTED, partial(_rejected_rows, catalog, writer)),
@@ -274,17 +286,41 @@ def _pipelines(catalog: Catalog, engine: Engine) -> Iterator[_Row]:
         }
 
 
+def _schema_registries(catalog: Catalog) -> Iterator[_Row]:
+    for registry in catalog.schema_registries.all():
+        yield {
+            "_o": registry.oid,
+            "_r": 0,
+            "name": registry.name,
+            "type": registry.type,
+            "uris": registry.property("uris"),
+            "owner": registry.owner,
+            "created_at": _time(registry.created_at),
+            "updated_at": _time(registry.updated_at),
+        }
+
+
 def _dependencies(catalog: Catalog) -> Iterator[_Row]:
     """What is directly needed by what: what DROP asks about, or takes along with CASCADE."""
     with catalog.snapshot():
         relations = {relation.id: relation for relation in catalog.relations.all()}
         names = {relation.id: catalog.names.full_name(relation) for relation in relations.values()}
-        stores = {store.id: store.name for store in catalog.stores.all()}
+        all_stores = catalog.stores.all()
+        stores = {store.id: store.name for store in all_stores}
         queries = catalog.queries.all()
+    for store in all_stores:
+        registry = store.property(REGISTRY_OF_STORE)
+        if registry is not None:
+            yield {"_o": store.oid, "_r": 0, **_dependency(store.name, "store", registry, "schema registry")}
     for relation in relations.values():
         if relation.store_id in stores:
             shown = _of(catalog, relation.id)
             yield {**shown, **_dependency(names[relation.id], relation.kind, stores[relation.store_id], "store")}
+    for relation in relations.values():
+        named = () if relation.select is None else (source.relation_id for source in relation.select.sources)
+        for needed_id in dict.fromkeys(filter(None, named)):
+            dependency = _dependency(names[relation.id], relation.kind, names[needed_id], relations[needed_id].kind)
+            yield {**_of(catalog, relation.id), **dependency}
     for query in queries:
         is_view = query.kind == "materialized_view"
         name, kind = (names[query.sink_id], relations[query.sink_id].kind) if is_view else (query.id, "query")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +21,6 @@ from mvserver.types.column import (
     per_cell,
     quick,
 )
-from mvserver.types.floats import float8_text
 from mvserver.types.parameter import Decoder, bad_binary, bad_text, out_of_range
 
 _HEAD = struct.Struct("!hhHH")  # digits, weight, sign, display scale
@@ -78,7 +77,7 @@ def numeric_binary(value: Decimal) -> bytes:
 
 def encoder(typmod: int, form: int, arrow: Any) -> Encoder:
     if pa.types.is_floating(arrow):
-        return _of_floats(form)
+        return _of_floats(form, _FLOAT_DIGITS.get(arrow.bit_width // 8, 15))
     if not pa.types.is_decimal(arrow):
         return _of_whole_numbers(form).after(lambda array: array.cast(pa.decimal128(38, 0)))
     scale = typmod_scale(typmod)
@@ -111,14 +110,56 @@ def _of_decimals(form: int, scale: int) -> Encoder:
     return quick(column, cell)
 
 
+_SIGNIFICANT_DIGITS = 16  # of a quotient, as PostgreSQL counts them: by groups of four
+_GROUP = 4
+_WIDE = Context(prec=200, rounding=ROUND_HALF_UP)
+
+
+def quotient(dividend: Decimal, divisor: Decimal) -> Decimal:
+    """With as many digits behind the point as PostgreSQL gives it (``select_div_scale``)."""
+    first, first_group = _leading(dividend)
+    second, second_group = _leading(divisor)
+    weight = first - second - (1 if first_group <= second_group else 0)
+    scale = max(_SIGNIFICANT_DIGITS - weight * _GROUP, _scale(dividend), _scale(divisor), 0)
+    return _WIDE.quantize(_WIDE.divide(dividend, divisor), Decimal(1).scaleb(-scale))
+
+
+def _leading(value: Decimal) -> tuple[int, int]:
+    """The place of the first group of four digits that is not zero, counted from the point, and the group."""
+    if not value:
+        return 0, 0
+    weight = value.adjusted() // _GROUP
+    return weight, int(_WIDE.scaleb(value.copy_abs(), -weight * _GROUP))
+
+
+def _scale(value: Decimal) -> int:
+    return max(-int(value.as_tuple().exponent), 0)
+
+
+def of_quotients(form: int) -> Encoder:
+    """Of structs of dividend and divisor."""
+    write = numeric_binary if form == BINARY_FORMAT else lambda value: numeric_text(value).encode()
+    return per_cell(lambda pair: write(quotient(Decimal(pair["dividend"]), Decimal(pair["divisor"]))))
+
+
+def of_texts(form: int) -> Encoder:
+    """Each with digits of its own behind the point."""
+    write = numeric_binary if form == BINARY_FORMAT else lambda value: numeric_text(value).encode()
+    return per_cell(lambda value: write(Decimal(value if isinstance(value, str) else value.decode())))
+
+
 def _of_whole_numbers(form: int) -> Encoder:
     return _of_decimals(form, 0)
 
 
-def _of_floats(form: int) -> Encoder:
-    if form == BINARY_FORMAT:
-        return per_cell(lambda value: numeric_binary(Decimal(float8_text(value))))
-    return per_cell(lambda value: numeric_text(Decimal(float8_text(value))).encode())
+_FLOAT_DIGITS = {4: 6, 8: 15}
+"""Of a binary number of so many bytes, in a numeric."""
+
+
+def _of_floats(form: int, digits: int) -> Encoder:
+    """Cast to numeric, a float has as many digits as are certain."""
+    write = numeric_binary if form == BINARY_FORMAT else lambda value: numeric_text(value).encode()
+    return per_cell(lambda value: write(Decimal(f"{value:.{digits}g}")))
 
 
 def from_text(text: str) -> Decimal:

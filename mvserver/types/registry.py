@@ -59,6 +59,8 @@ def _scalar(oid: int, typmod: int, form: int, arrow: Any, zone: str) -> Encoder:
         return uuids.encoder(form, arrow)
     if oid in (oids.JSON, oids.JSONB):
         return json.encoder(oid, form, arrow)
+    if oid == oids.NUMERIC and pa.types.is_struct(arrow):
+        return numeric.of_quotients(form)
     if json.is_nested(arrow):
         return json.nested(arrow)
     if strings.is_text(arrow) or strings.is_bytes(arrow):
@@ -68,6 +70,8 @@ def _scalar(oid: int, typmod: int, form: int, arrow: Any, zone: str) -> Encoder:
 
 def _of_text(oid: int, typmod: int, form: int) -> Encoder:
     """A column that comes as text already: right for character types, and for the others where text was asked for."""
+    if oid == oids.NUMERIC:
+        return numeric.of_texts(form)
     if form == BINARY_FORMAT and oid not in strings.OIDS and oid in _HAS_BINARY:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,

@@ -7,7 +7,7 @@ parse is evaluated once and the slow path only for the records that need it.
 
 from __future__ import annotations
 
-from spark_sinks.decode.columns import DecodeColumn, Decoded, parquet_column
-from spark_sinks.decode.formats import decode, format_of
+from spark_sinks.decode.columns import DecodeColumn, Decoded, RecordFunction, parquet_column
+from spark_sinks.decode.formats import decode, format_of, needs_schemas
 
-__all__ = ["DecodeColumn", "Decoded", "decode", "format_of", "parquet_column"]
+__all__ = ["DecodeColumn", "Decoded", "RecordFunction", "decode", "format_of", "needs_schemas", "parquet_column"]

@@ -9,6 +9,8 @@ from pyspark.sql.types import DataType
 
 SPELLING = "spelling"
 """In the metadata of a struct's field: its name as it was declared, where that is not the name."""
+WANTED = "\ufdd1"
+"""A noncharacter, which begins no other reason."""
 NUL = "char(0)"
 """The character that PostgreSQL's texts cannot hold, as Spark writes it."""
 _REASON_VALUE_CHARS = 200
@@ -31,6 +33,17 @@ class DecodeColumn:
 
 
 @dataclass(frozen=True)
+class RecordFunction:
+    """A function of Spark that decodes records by their schemas; registered before its name is used. ``columns`` and
+    ``schemas`` are JSON, ``result`` is its type: the columns as c0, c1 ..., and the reason."""
+
+    name: str
+    columns: str
+    schemas: str
+    result: str
+
+
+@dataclass(frozen=True)
 class Decoded:
     """What to select, in order, and what then to refer to.
 
@@ -38,13 +51,15 @@ class Decoded:
     ``columns``: by column name, the Spark SQL reference to its typed value (NULL for a rejected record).
     ``good``: a condition, true where the record is not rejected, never NULL.
     ``reason``: reference to a string column, NULL where the record is good. None for a trial, which tells only that a
-    record needs a closer look.
+    record needs a closer look. One that begins with :data:`WANTED` is the id of a schema that has to be fetched.
+    ``functions``: what the stages call besides Spark's own.
     """
 
     stages: tuple[tuple[str, ...], ...]
     columns: tuple[tuple[str, str], ...]
     good: str
     reason: str | None
+    functions: tuple[RecordFunction, ...] = ()
 
 
 def quoted(name: str) -> str:
@@ -85,3 +100,8 @@ def wrong_reason(column: DecodeColumn, given: str) -> str:
     wrong = text(f'column "{column.name}" is not of type {column.label}: ')
     no_text = text(f'column "{column.name}" has \\u0000 or half of a surrogate pair, which no text can hold: ')
     return f"concat(CASE WHEN contains({given}, {NUL}) THEN {no_text} ELSE {wrong} END, {shown})"
+
+
+def valid_text(bytes_: str) -> str:
+    """Bytes as text that every client can be sent: what is no UTF-8, and NUL, becomes U+FFFD."""
+    return f"replace(make_valid_utf8(cast({bytes_} as string)), {NUL}, '\\uFFFD')"

@@ -50,6 +50,7 @@ _OPTIONS = (
     "map('columnNameOfCorruptRecord', '_corrupt', 'allowSingleQuotes', 'false', 'allowNonNumericNumbers', 'false', "
     f"{STRICT_DECIMALS})"
 )
+_OBJECT = r"^\s*+\{"
 _NUMBERS = (ByteType, ShortType, IntegerType, LongType, DecimalType, FloatType, DoubleType)
 _OF_DOUBLE = "RLIKE '[.E]'"  # the text of a number that went through a double
 _TEXTS = (StringType, VarcharType)
@@ -111,7 +112,8 @@ def decode_json(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Dec
 
 
 def decode_json_trial(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Decoded:
-    """The fast path alone: a record that would need the slow one is not good, and has no reason.
+    """The fast path, and NULL in columns that take it. A record that would need the slow path is not good, and has no
+    reason.
 
     Most batches of most topics have no such record, and the slow path is most of what Spark has to plan.
     """
@@ -120,7 +122,7 @@ def decode_json_trial(columns: Sequence[DecodeColumn], value: str, prefix: str) 
     refs = _references(columns, parsed)
     tests = (
         f"is_valid_utf8({utf8})",
-        _all_valid(columns, refs, parsed, utf8),
+        *_valid_or_null(columns, refs, parsed, utf8),
         _needs_no_search(columns, refs, utf8),
         json_text.has_only_characters(utf8),
         _single(utf8),
@@ -189,6 +191,32 @@ def _first_of(references: Sequence[str]) -> str:
 def _all_valid(columns: Sequence[DecodeColumn], refs: Sequence[str], parsed: str, utf8: str) -> str:
     tests = [_valid(column.type, ref, utf8) for column, ref in zip(columns, refs, strict=True)]
     return " AND ".join([f"{parsed}._corrupt IS NULL", *tests])
+
+
+def _valid_or_null(columns: Sequence[DecodeColumn], refs: Sequence[str], parsed: str, utf8: str) -> tuple[str, ...]:
+    """Whether each column has a value, or is NULL because the record says so or has no such field.
+
+    The parser tells of what it could not read. So a NULL is one unless the field has a name in other case, or unless
+    the text is no object: then nothing was parsed.
+    """
+    names = [name for c in columns for name in c.fields]
+    tests = [
+        valid if c.not_null else f"({ref} IS NULL OR {valid})"
+        for c, ref in zip(columns, refs, strict=True)
+        for valid in [_valid(c.type, ref, utf8)]
+    ]
+    some_null = " OR ".join(f"{ref} IS NULL" for ref in refs)
+    true_nulls = f"{_is_object(utf8)} AND NOT {json_text.has_unknown_spelling(utf8, names, names)}"
+    return (
+        f"{parsed} IS NOT NULL",
+        f"{parsed}._corrupt IS NULL",
+        *tests,
+        f"(NOT ({some_null}) OR ({true_nulls}))",
+    )
+
+
+def _is_object(utf8: str) -> str:
+    return f"{utf8} RLIKE {text(_OBJECT)}"
 
 
 def _valid(kind: DataType, ref: str, utf8: str) -> str:

@@ -42,8 +42,14 @@ def has_tiny_numbers(utf8: str) -> str:
 def has_other_spelling(utf8: str, names: Collection[str]) -> str:
     """Whether a field's name may differ from one of ``names`` in nothing but case. Of names that differ from each other
     in no more, any may be meant."""
+    return has_unknown_spelling(
+        utf8, names, [name for name in names if sum(other.lower() == name.lower() for other in names) == 1]
+    )
+
+
+def has_unknown_spelling(utf8: str, names: Collection[str], known: Collection[str]) -> str:
+    """Whether a field's name may be one of ``names`` in another case, and is not exactly one of ``known``."""
     folded = {name.lower() for name in names}
-    known = [name for name in names if sum(other.lower() == name.lower() for other in names) == 1]
     exact = f'(?!(?:{_any_of(known)})")' if known else ""
     pattern = rf'"{exact}(?iu:{_any_of(folded)})"\s*+:|{_ESCAPED_KEY}'
     return f"{utf8} RLIKE {text(pattern)}"

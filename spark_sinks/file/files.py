@@ -118,10 +118,7 @@ def write_all_visible(files: Sequence[tuple[Path, str, Iterable[bytes]]]) -> Non
     hidden = [directory / f".{name}" for directory, name, _ in files]
     try:
         for path, (_, _, pieces) in zip(hidden, files, strict=True):
-            with path.open("xb") as file:
-                file.writelines(pieces)
-                file.flush()
-                os.fsync(file.fileno())
+            write_synced(path, pieces)
         for path, (directory, name, _) in zip(hidden, files, strict=True):
             path.rename(directory / name)
     except BaseException:
@@ -131,6 +128,14 @@ def write_all_visible(files: Sequence[tuple[Path, str, Iterable[bytes]]]) -> Non
         raise
     for directory, _, _ in files:
         sync_directory(directory)
+
+
+def write_synced(path: Path, pieces: Iterable[bytes]) -> None:
+    """A new file, whose content is on the disk on return."""
+    with path.open("xb") as file:
+        file.writelines(pieces)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def sync_directory(directory: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 from mvserver import sqlstates
@@ -43,6 +43,10 @@ class FileJournal:
     def between(self, start: int, end: int) -> Sequence[VisibleFile]:
         """Entries with start < seq <= end."""
         return self._entries[start:end]
+
+    def leading(self, names: Container[str]) -> int:
+        """How many entries it begins with that have one of these names."""
+        return next((n for n, entry in enumerate(self._entries) if entry.name not in names), len(self._entries))
 
     def append(self, files: Sequence[VisibleFile]) -> None:
         """Durable on return; without effect where it fails."""

@@ -9,10 +9,10 @@ from mvserver import config_values as read
 from mvserver.config_values import Row
 from spark_sinks.file.metadata import METADATA_TYPE
 from spark_sinks.file.options import FileOptions
-from spark_sinks.store_kind import Source, StoreKind, StoreSettings
+from spark_sinks.store_kind import Source, StoreKind, StoreSettings, Target
 
 if TYPE_CHECKING:
-    from spark_sinks.base import SourceReader, StoreClient
+    from spark_sinks.base import SourceReader, StoreClient, TransactionalSink
 
 _ROOTS = Row(
     "file_roots", read.PATHS, "{data_dir}/files",
@@ -43,9 +43,19 @@ def _reader(source: Source[FileOptions], settings: StoreSettings) -> SourceReade
         source.work,
         source.schema,
         root=source.options.root,
+        files_max=source.options.files_max,
         poll_s=settings.values[_POLL_INTERVAL.name],
         record_bytes_max=settings.record_bytes_max,
     )
+
+
+def _sink(target: Target[FileOptions], settings: StoreSettings) -> TransactionalSink:
+    from spark_sinks.file.sink import FileSink
+
+    directory = target.options.directory / target.entity
+    sink = FileSink(target.store, directory, target.options.root, target.query_id)
+    sink.open()
+    return sink
 
 
 FILE = StoreKind(
@@ -53,6 +63,9 @@ FILE = StoreKind(
     options=_options,
     client=_client,
     reader=_reader,
+    sink=_sink,
+    written_formats=("json",),
+    exactly_once=True,
     formats=("json", "csv", "parquet"),
     metadata=METADATA_TYPE,
     entity_hint="An entity of such a store is a directory; it has no partitions, replicas or topic settings.",

@@ -18,16 +18,19 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.store_kind import REGION
 
-_ACCEPTED = ("type", "uris", *REGION)  # a directory is here, whatever its region is said to be
+_FILES_MAX = "max.files.per.batch"
+_ACCEPTED = ("type", "uris", *REGION, _FILES_MAX)  # a directory is here, whatever its region is said to be
 
 
 @dataclass(frozen=True)
 class FileOptions:
-    """``directory`` is resolved and lies under ``root``, which is resolved too."""
+    """``directory`` is resolved and lies under ``root``, which is resolved too. ``files_max`` are those that a batch
+    reads at most; None leaves it to their sizes."""
 
     directory: Path
     root: Path
     region: str | None = None
+    files_max: int | None = None
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any], roots: Sequence[Path]) -> FileOptions:
@@ -37,8 +40,8 @@ class FileOptions:
                 raise SqlError(
                     sqlstates.INVALID_PARAMETER_VALUE,
                     f'property "{key}" is not known for a store of type FILE',
-                    hint="A store of type FILE has 'uris' (a directory), and accepts 'access.region' and "
-                    "'availability_zone'.",
+                    hint="A store of type FILE has 'uris' (a directory) and 'max.files.per.batch', and accepts "
+                    "'access.region' and 'availability_zone'.",
                 )
         uris = properties.get("uris")
         if uris is None:
@@ -49,12 +52,23 @@ class FileOptions:
             )
         directory, root = _resolve(_path(uris), roots)
         region = next((str(properties[key]) for key in REGION if properties.get(key) is not None), None)
-        return cls(directory, root, region)
+        return cls(directory, root, region, _files_max(properties.get(_FILES_MAX)))
 
 
 def is_under(path: Path, root: Path) -> bool:
     """Whether a path, all links followed, is the root or lies under it."""
     return path.resolve().is_relative_to(root)
+
+
+def _files_max(value: object) -> int | None:
+    if value is None:
+        return None
+    text = str(value)
+    if isinstance(value, bool) or not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE, f'property "{_FILES_MAX}" must be a number of 1 or more, not "{value}"'
+        )
+    return int(text)
 
 
 def _path(uris: object) -> Path:

@@ -5,14 +5,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
 from spark_sinks.base import Position
+from spark_sinks.file.files import VisibleFile
 from spark_sinks.file.journal import FileJournal
 
 BYTES_PER_RECORD = 100  # to turn a bound on records into one on files
+
+
+def first_files(files: Iterable[VisibleFile], bytes_max: int, files_max: int | None) -> list[VisibleFile]:
+    """Those of one batch: at least one, and none behind that with which there are enough bytes."""
+    taken: list[VisibleFile] = []
+    size = 0
+    for file in files:
+        taken.append(file)
+        size += file.size
+        if size >= bytes_max or len(taken) == files_max:
+            break
+    return taken
 
 
 class FilePositions:
@@ -20,9 +33,10 @@ class FilePositions:
 
     counts_records = False
 
-    def __init__(self, directory: Path, journal: FileJournal) -> None:
+    def __init__(self, directory: Path, journal: FileJournal, files_max: int | None = None) -> None:
         self._directory = directory
         self._journal = journal
+        self._files_max = files_max
 
     def distance(self, start: Position, end: Position) -> int:
         entries = self._journal.between(int(start["seq"]), int(end["seq"]))
@@ -33,14 +47,9 @@ class FilePositions:
         return int(position["seq"]) >= int(target["seq"])
 
     def limit(self, start: Position, end: Position, records: int) -> Position:
-        room = records * BYTES_PER_RECORD
         seq = int(start["seq"])
-        for entry in self._journal.between(seq, int(end["seq"])):
-            seq += 1
-            room -= entry.size
-            if room <= 0:
-                break
-        return self._with_seq(start, seq)
+        entries = self._journal.between(seq, int(end["seq"]))
+        return self._with_seq(start, seq + len(first_files(entries, records * BYTES_PER_RECORD, self._files_max)))
 
     def divisible(self, start: Position, end: Position, least: int) -> bool:
         """A file is read as one, and small files are read together up to ``least``."""

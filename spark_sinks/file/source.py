@@ -15,7 +15,7 @@ import threading
 import time
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ from spark_sinks.file.journal import FileJournal
 from spark_sinks.file.limits import FILE_RECORD_BYTES_MAX
 from spark_sinks.file.lines import bounded_copy, lines, may_have_long_lines
 from spark_sinks.file.metadata import METADATA_EXPRESSION, SPARK_TYPE
-from spark_sinks.file.positions import BYTES_PER_RECORD, FilePositions
+from spark_sinks.file.positions import BYTES_PER_RECORD, FilePositions, first_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,7 +51,7 @@ class FileReader:
     out. ``{"before": [...]}``, a store's answer, is turned into these by :meth:`adopt`.
     """
 
-    rounds = logged = held = None
+    rounds = logged = held = schemas = None
 
     def __init__(
         self,
@@ -60,6 +60,7 @@ class FileReader:
         parquet: StructType | None,
         *,
         root: Path | None = None,
+        files_max: int | None = None,
         poll_s: float = _POLL_S,
         record_bytes_max: int = FILE_RECORD_BYTES_MAX,
     ) -> None:
@@ -67,6 +68,7 @@ class FileReader:
         given."""
         self._directory = directory
         self._root = directory.resolve() if root is None else root
+        self._files_max = files_max
         self._poll_s = poll_s
         self._record_bytes_max = record_bytes_max
         self._copies = work / "bounded"
@@ -87,7 +89,7 @@ class FileReader:
         self._taken = True
         self._problem: str | None = None
         self._waiting: dict[str, VisibleFile] = {}  # by name, in the order in which they will be read
-        self.positions = FilePositions(self._directory, self._journal)
+        self.positions = FilePositions(self._directory, self._journal, files_max)
         self.health = DirectoryHealth(
             self._directory, self._root, self._journal,
             problem=lambda: self._problem, look=self._end, typed=parquet is not None,
@@ -95,7 +97,8 @@ class FileReader:
 
     # --- positions --------------------------------------------------------------------------------------------------
     def adopt(self, position: Position, *, fresh: bool) -> Position:
-        """A start as a position of this reader. In a fresh pipeline the files to leave out become its first entries."""
+        """A start as a position of this reader. In a fresh pipeline the files to leave out become its first entries;
+        they stay that, where nothing was committed before it is made again."""
         if "before" not in position:
             return position
         left_out = list(position["before"])
@@ -105,6 +108,8 @@ class FileReader:
                 self._journal.append([f for f in visible_files(self._directory, self._root) if f.name in wanted])
                 self._look()
                 return {"seq": len(self._journal)}
+            if fresh and (known := self._journal.leading(set(left_out))):
+                return {"seq": known}
         return {"seq": 0, "without": left_out} if left_out else {"seq": 0}
 
     def restart_at(self, position: Position) -> None:
@@ -265,7 +270,7 @@ class FileReader:
         """What hinders it: files that are not shown go on waiting."""
         try:
             with self._lock:
-                following = _first(self._waiting.values(), bytes_max)
+                following = first_files(self._waiting.values(), bytes_max, self._files_max)
             # may take long, and nobody is to wait for it
             paths = {file: self._readable(file, lambda: self._stopping) for file in following}
             with self._lock:
@@ -399,14 +404,3 @@ _EMPTY_RAW = (
 
 def _step_name(step: int) -> str:
     return f"{step:012d}"
-
-
-def _first(files: Iterable[VisibleFile], bytes_max: int) -> list[VisibleFile]:
-    taken: list[VisibleFile] = []
-    size = 0
-    for file in files:
-        taken.append(file)
-        size += file.size
-        if size >= bytes_max:
-            break
-    return taken

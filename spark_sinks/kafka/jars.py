@@ -12,4 +12,11 @@ CONNECTOR = Connector(
         Jar("org.apache.kafka", "kafka-clients", "3.9.2"),
         Jar("org.apache.commons", "commons-pool2", "2.13.1"),
     ),
+    marks=("org/apache/kafka/clients/consumer/KafkaConsumer.class",),
+)
+
+# With all that it needs inside: its parts would bring other versions of what PySpark's own jars have.
+MSK_IAM = Connector(
+    "Amazon's authentication for Kafka",
+    (Jar("software.amazon.msk", "aws-msk-iam-auth", "2.3.5", "all"),),
 )

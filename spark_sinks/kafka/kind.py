@@ -1,12 +1,14 @@
-"""The kind KAFKA: topics of a cluster, read and written exactly once."""
+"""The kinds KAFKA and CONFLUENT_KAFKA: topics of a cluster, read and written exactly once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mvserver import config_values as read
 from mvserver.config_values import Row
+from spark_sinks.kafka.authentication import SECRET_KEYS
 from spark_sinks.kafka.jars import CONNECTOR
 from spark_sinks.kafka.metadata import METADATA_TYPE
 from spark_sinks.kafka.options import KafkaOptions
@@ -24,6 +26,15 @@ _REQUEST_TIMEOUT = Row(
 
 def _options(properties: Mapping[str, Any], settings: StoreSettings) -> KafkaOptions:
     return KafkaOptions.from_properties(properties, certificate_folders=settings.certificate_folders)
+
+
+def _confluent_options(properties: Mapping[str, Any], settings: StoreSettings) -> KafkaOptions:
+    return KafkaOptions.from_properties(
+        properties,
+        certificate_folders=settings.certificate_folders,
+        kind=CONFLUENT_KAFKA.name,
+        always_verified=True,
+    )
 
 
 def _timeout_s(settings: StoreSettings) -> float:
@@ -46,6 +57,7 @@ def _reader(source: Source[KafkaOptions], settings: StoreSettings) -> SourceRead
         jar_directory=settings.jar_directory,
         timeout_s=_timeout_s(settings),
         record_bytes_max=settings.record_bytes_max,
+        schemas=source.schemas,
     )
 
 
@@ -63,10 +75,10 @@ KAFKA = StoreKind(
     client=_client,
     reader=_reader,
     sink=_sink,
-    formats=("json", "csv"),
-    written_formats=("json",),
+    formats=("json", "csv", "avro", "protobuf", "json_schema"),
+    written_formats=("json", "avro", "protobuf", "json_schema"),
     metadata=METADATA_TYPE,
-    secret_keys=("kafka.sasl.password", "sasl.password"),
+    secret_keys=SECRET_KEYS,
     entity_properties=(
         EntityProperty(PARTITIONS[0], is_count=True, required=True, shown_as="partitions", older_name=PARTITIONS[1]),
         EntityProperty(REPLICAS[0], is_count=True, required=True, shown_as="replicas", older_name=REPLICAS[1]),
@@ -75,6 +87,7 @@ KAFKA = StoreKind(
     entity_hint="Such an entity has 'topic.partitions', 'topic.replicas' and 'kafka.topic.' with a topic setting.",
     changelog_properties={f"{CONFIG}cleanup.policy": "compact"},  # a topic keeps the last record of each key
     has_keys=True,
+    takes_schema_registry=True,
     exactly_once=True,
     connector=CONNECTOR,
     spark_settings=(
@@ -86,3 +99,6 @@ KAFKA = StoreKind(
     ),
     settings=(_REQUEST_TIMEOUT,),
 )
+
+# What both have of the server, its settings and Spark's, is stated once.
+CONFLUENT_KAFKA = replace(KAFKA, name="CONFLUENT_KAFKA", options=_confluent_options, settings=(), spark_settings=())

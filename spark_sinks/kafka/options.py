@@ -7,39 +7,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from spark_sinks.jars import Connector
+from spark_sinks.kafka.authentication import MECHANISMS, PROPERTIES, Authentication, authentication, named_mechanism
+from spark_sinks.kafka.certificates import CERTIFICATE, KEY, ClientCertificate, certificates
+from spark_sinks.kafka.jars import CONNECTOR
+from spark_sinks.property_values import boolean, conflict, one_of
 from spark_sinks.store_kind import REGION
 
+_CA_FILE = "tls.ca_cert_file"
 _ACCEPTED = (
     "type",
     "uris",
     *REGION,  # the uris say better where a cluster is
-    "kafka.sasl.hash_function",
-    "kafka.sasl.username",
-    "kafka.sasl.password",
+    *PROPERTIES,
     "security.protocol",
-    "sasl.mechanism",
-    "sasl.username",
-    "sasl.password",
     "tls.disabled",
     "tls.verify_server_hostname",
-    "tls.ca_cert_file",
+    _CA_FILE,
+    CERTIFICATE,
+    KEY,
 )
-_MECHANISM_OF_HASH = {"NONE": None, "PLAIN": "PLAIN", "SHA256": "SCRAM-SHA-256", "SHA512": "SCRAM-SHA-512"}
-_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_TLS_PROPERTIES = (_CA_FILE, "tls.verify_server_hostname", CERTIFICATE, KEY)
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?):(?P<port>\d{1,5})")
 _PORT_MAX = 65_535
-_LOGIN_MODULES = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-}
 
 
 @dataclass(frozen=True)
@@ -51,37 +48,60 @@ class KafkaOptions:
     tls: bool = False
     verify_hostname: bool = True
     ca_certificates: str | None = None
-    mechanism: str | None = None
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
+    client_certificate: ClientCertificate | None = None
+    authentication: Authentication | None = None
     region: str | None = None
 
     @classmethod
     def from_properties(
-        cls, properties: Mapping[str, Any], *, certificate_folders: Sequence[Path] = ()
+        cls,
+        properties: Mapping[str, Any],
+        *,
+        certificate_folders: Sequence[Path] = (),
+        kind: str = "KAFKA",
+        always_verified: bool = False,
     ) -> KafkaOptions:
-        """Checks a store's properties; 22023 for what is wrong in them, 42501 for a file that is not open to stores."""
+        """Checks a store's properties; 22023 for what is wrong in them, 42501 for a file that is not open to stores.
+        ``always_verified``: the brokers of this kind are reached by TLS alone, and show who they are."""
         for key in properties:
             if key not in _ACCEPTED:
                 raise SqlError(
                     sqlstates.INVALID_PARAMETER_VALUE,
-                    f'property "{key}" is not known for a store of type KAFKA',
+                    f'property "{key}" is not known for a store of type {kind}',
                     hint="Such a store has " + ", ".join(f"'{name}'" for name in _ACCEPTED if name != "type") + ".",
                 )
-        uris = _uris(properties.get("uris"))
+        uris = _uris(properties.get("uris"), kind)
         mechanism = _mechanism(properties)
-        username, password = _credentials(properties, mechanism)
-        ca_file = properties.get("tls.ca_cert_file")
+        tls = _tls(properties, mechanism, default=always_verified)
+        verified = bool(boolean(properties, "tls.verify_server_hostname", default=True))
+        if always_verified and not (tls and verified):
+            raise SqlError(
+                sqlstates.INVALID_PARAMETER_VALUE,
+                f"a store of type {kind} is reached by TLS, and its brokers' names are verified",
+                hint="For other clusters there is the type KAFKA.",
+            )
+        ca_file = properties.get(_CA_FILE)
         return cls(
             uris=uris,
-            tls=_tls(properties, mechanism),
-            verify_hostname=_boolean(properties, "tls.verify_server_hostname", default=True),
-            ca_certificates=None if ca_file is None else _certificates(ca_file, certificate_folders),
-            mechanism=mechanism,
-            username=username,
-            password=password,
+            tls=tls,
+            verify_hostname=verified,
+            ca_certificates=None if ca_file is None else certificates(_CA_FILE, ca_file, certificate_folders),
+            client_certificate=ClientCertificate.from_properties(properties, certificate_folders),
+            authentication=authentication(
+                mechanism, properties, uris, tls=tls, verified=verified, folders=certificate_folders
+            ),
             region=next((str(properties[key]) for key in REGION if properties.get(key) is not None), None),
         )
+
+    @property
+    def mechanism(self) -> str | None:
+        return None if self.authentication is None else self.authentication.mechanism
+
+    @property
+    def connectors(self) -> tuple[Connector, ...]:
+        """The jars that Spark needs to read such a store."""
+        more = None if self.authentication is None else self.authentication.connector
+        return (CONNECTOR,) if more is None else (CONNECTOR, more)
 
     @property
     def protocol(self) -> str:
@@ -89,40 +109,39 @@ class KafkaOptions:
             return "SSL" if self.tls else "PLAINTEXT"
         return "SASL_SSL" if self.tls else "SASL_PLAINTEXT"
 
-    def librdkafka(self) -> dict[str, str]:
+    def librdkafka(self) -> dict[str, Any]:
         """Settings of confluent_kafka's clients."""
-        settings = {"bootstrap.servers": ",".join(self.uris), "security.protocol": self.protocol}
+        settings: dict[str, Any] = {"bootstrap.servers": ",".join(self.uris), "security.protocol": self.protocol}
         if self.tls:
             settings["ssl.endpoint.identification.algorithm"] = "https" if self.verify_hostname else "none"
             if self.ca_certificates is not None:
                 settings["ssl.ca.pem"] = self.ca_certificates
-        if self.mechanism is not None:
-            settings["sasl.mechanism"] = self.mechanism
-            settings["sasl.username"] = self.username or ""
-            settings["sasl.password"] = self.password or ""
+            if self.client_certificate is not None:
+                settings |= self.client_certificate.librdkafka()
+        if self.authentication is not None:
+            settings |= self.authentication.librdkafka()
         return settings
 
     def spark(self) -> dict[str, str]:
         """Options of Spark's connector; those that begin with ``kafka.`` it passes to the Java client."""
-        options = {"kafka.bootstrap.servers": ",".join(self.uris), "kafka.security.protocol": self.protocol}
+        settings = {"bootstrap.servers": ",".join(self.uris), "security.protocol": self.protocol}
         if self.tls:
-            options["kafka.ssl.endpoint.identification.algorithm"] = "https" if self.verify_hostname else ""
+            settings["ssl.endpoint.identification.algorithm"] = "https" if self.verify_hostname else ""
             if self.ca_certificates is not None:
-                options["kafka.ssl.truststore.type"] = "PEM"
-                options["kafka.ssl.truststore.certificates"] = self.ca_certificates
-        if self.mechanism is not None:
-            module = _LOGIN_MODULES[self.mechanism]
-            username, password = _jaas_string(self.username or ""), _jaas_string(self.password or "")
-            options["kafka.sasl.mechanism"] = self.mechanism
-            options["kafka.sasl.jaas.config"] = f"{module} required username={username} password={password};"
-        return options
+                settings["ssl.truststore.type"] = "PEM"
+                settings["ssl.truststore.certificates"] = self.ca_certificates
+            if self.client_certificate is not None:
+                settings |= self.client_certificate.java()
+        if self.authentication is not None:
+            settings |= self.authentication.java()
+        return {f"kafka.{key}": value for key, value in settings.items()}
 
 
-def _uris(value: object) -> tuple[str, ...]:
+def _uris(value: object, kind: str) -> tuple[str, ...]:
     if not isinstance(value, str) or not value.strip():
         raise SqlError(
             sqlstates.INVALID_PARAMETER_VALUE,
-            'a store of type KAFKA needs the property "uris"',
+            f'a store of type {kind} needs the property "uris"',
             hint="Give the brokers to begin with: 'uris' = 'host:port' or 'host1:port,host2:port'.",
         )
     addresses = tuple(part.strip() for part in value.split(","))
@@ -138,128 +157,39 @@ def _uris(value: object) -> tuple[str, ...]:
 
 
 def _mechanism(properties: Mapping[str, Any]) -> str | None:
-    older, newer = properties.get("kafka.sasl.hash_function"), properties.get("sasl.mechanism")
-    protocol = _protocol(properties)
-    mechanism = None
-    if older is not None:
-        name = str(older).upper()
-        if name == "AWS_MSK_IAM":
-            raise SqlError(
-                sqlstates.FEATURE_NOT_SUPPORTED,
-                "authentication by AWS_MSK_IAM is not supported",
-                hint="Use SHA512 with a user name and a password that the cluster keeps.",
-            )
-        mechanism = _MECHANISM_OF_HASH[_one_of("kafka.sasl.hash_function", name, tuple(_MECHANISM_OF_HASH))]
-    if newer is not None:
-        named = _one_of("sasl.mechanism", str(newer).upper(), _MECHANISMS)
-        if older is not None and named != mechanism:
-            raise _conflict("kafka.sasl.hash_function", "sasl.mechanism")
-        mechanism = named
+    mechanism, protocol = named_mechanism(properties), _protocol(properties)
     if protocol is not None:
         if protocol.startswith("SASL") and mechanism is None:
             raise SqlError(
                 sqlstates.INVALID_PARAMETER_VALUE,
                 f'property "security.protocol" is {protocol}, which needs the property "sasl.mechanism"',
-                hint=f"It is one of {', '.join(_MECHANISMS)}.",
+                hint=f"It is one of {', '.join(MECHANISMS)}.",
             )
         if not protocol.startswith("SASL") and mechanism is not None:
-            raise _conflict("security.protocol", "kafka.sasl.hash_function" if newer is None else "sasl.mechanism")
+            newer = properties.get("sasl.mechanism") is not None
+            raise conflict("security.protocol", "sasl.mechanism" if newer else "kafka.sasl.hash_function")
     return mechanism
 
 
-def _credentials(properties: Mapping[str, Any], mechanism: str | None) -> tuple[str | None, str | None]:
-    found: list[str | None] = []
-    for name in ("username", "password"):
-        older, newer = properties.get(f"kafka.sasl.{name}"), properties.get(f"sasl.{name}")
-        if older is not None and newer is not None and older != newer:
-            raise _conflict(f"kafka.sasl.{name}", f"sasl.{name}")
-        value = newer if newer is not None else older
-        if value is not None and (not isinstance(value, str) or not value or not value.isprintable()):
-            raise SqlError(
-                sqlstates.INVALID_PARAMETER_VALUE, f"the {name} of a store must be text without control characters"
-            )
-        if mechanism is not None and value is None:
-            raise SqlError(
-                sqlstates.INVALID_PARAMETER_VALUE,
-                f'authentication by {mechanism} needs the property "kafka.sasl.{name}"',
-            )
-        if mechanism is None and value is not None:
-            raise SqlError(
-                sqlstates.INVALID_PARAMETER_VALUE,
-                f"a {name} is given, but no way of authentication",
-                hint="Give 'kafka.sasl.hash_function' = PLAIN, SHA256 or SHA512.",
-            )
-        found.append(value)
-    return found[0], found[1]
-
-
-def _tls(properties: Mapping[str, Any], mechanism: str | None) -> bool:
+def _tls(properties: Mapping[str, Any], mechanism: str | None, *, default: bool) -> bool:
     """A password never travels in the clear unless the statement says so; without one, plain unless it asks for TLS."""
     protocol = _protocol(properties)
-    disabled = _boolean(properties, "tls.disabled", default=None)
+    disabled = boolean(properties, "tls.disabled", default=None)
+    given = [key for key in _TLS_PROPERTIES if properties.get(key) is not None]
     if protocol is not None:
         tls = protocol.endswith("SSL")
         if disabled is not None and disabled == tls:
-            raise _conflict("security.protocol", "tls.disabled")
+            raise conflict("security.protocol", "tls.disabled")
     elif disabled is not None:
         tls = not disabled
     else:
-        tls = mechanism is not None or any(
-            properties.get(key) is not None for key in ("tls.ca_cert_file", "tls.verify_server_hostname")
-        )
-    if not tls and properties.get("tls.ca_cert_file") is not None:
-        raise _conflict("tls.ca_cert_file", "security.protocol" if disabled is None else "tls.disabled")
+        tls = default or mechanism is not None or bool(given)
+    for key in (_CA_FILE, CERTIFICATE, KEY):
+        if not tls and key in given:
+            raise conflict(key, "security.protocol" if disabled is None else "tls.disabled")
     return tls
 
 
 def _protocol(properties: Mapping[str, Any]) -> str | None:
     value = properties.get("security.protocol")
-    return None if value is None else _one_of("security.protocol", str(value).upper(), _PROTOCOLS)
-
-
-def _boolean(properties: Mapping[str, Any], key: str, *, default: bool | None) -> Any:
-    value = properties.get(key)
-    if value is None:
-        return default
-    return _one_of(key, str(value).lower(), ("true", "false")) == "true"
-
-
-def _one_of(key: str, value: str, allowed: tuple[str, ...]) -> str:
-    if value not in allowed:
-        raise SqlError(
-            sqlstates.INVALID_PARAMETER_VALUE,
-            f'property "{key}" cannot be "{value}"',
-            hint=f"It is one of {', '.join(allowed)}.",
-        )
-    return value
-
-
-def _certificates(value: object, folders: Sequence[Path]) -> str:
-    given = Path(str(value))
-    for folder in (folder.resolve() for folder in folders):
-        path = (folder / given).resolve()
-        if path.is_relative_to(folder) and path.is_file():
-            try:
-                text = path.read_text("ascii")
-            except (OSError, UnicodeDecodeError) as error:
-                raise SqlError(
-                    sqlstates.CONFIG_FILE_ERROR, f'file "{given}" cannot be read', detail=f"{error}."
-                ) from error
-            if "-----BEGIN CERTIFICATE-----" not in text:
-                raise SqlError(sqlstates.CONFIG_FILE_ERROR, f'file "{given}" holds no certificate in PEM form')
-            return text
-    raise SqlError(
-        sqlstates.INSUFFICIENT_PRIVILEGE,
-        f'file "{given}" is not under a configured folder',
-        hint="The property 'tls.ca_cert_file' names a file, relative to a folder of the server's configuration.",
-    )
-
-
-def _conflict(first: str, second: str) -> SqlError:
-    return SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'properties "{first}" and "{second}" contradict each other')
-
-
-def _jaas_string(text: str) -> str:
-    """A quoted string of a JAAS configuration; unquoted, a password could add options or another module."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    return None if value is None else one_of("security.protocol", str(value).upper(), _PROTOCOLS)

@@ -20,6 +20,7 @@ from spark_sinks.kafka.offset_log import batch_end_offsets
 from spark_sinks.kafka.options import KafkaOptions
 from spark_sinks.kafka.positions import KafkaPositions
 from spark_sinks.oversize import marked_unless_small
+from spark_sinks.schema_registry.book import SchemaBook
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,7 +93,9 @@ class KafkaReader:
         jar_directory: Path | None = None,
         timeout_s: float = KAFKA_TIMEOUT_S,
         record_bytes_max: int = KAFKA_RECORD_BYTES_MAX,
+        schemas: SchemaBook | None = None,
     ) -> None:
+        self.schemas = schemas
         self._options = options
         self._topic = topic
         self._jar_directory = jar_directory
@@ -106,7 +109,9 @@ class KafkaReader:
     @contextmanager
     def stream(self, spark: SparkSession, start: Position, *, records_per_trigger: int) -> Iterator[DataFrame]:
         """Raises the named error at once where the topic cannot be read from ``start`` on."""
-        CONNECTOR.add_to(spark, self._jar_directory)
+        self._add_jars(spark)
+        if self.schemas is not None:
+            self.schemas.catch_up()
         # The connector wants a start for every partition there is, so those added since are looked up.
         start = self.health.readable(start)
         options = {
@@ -122,7 +127,7 @@ class KafkaReader:
         yield _columns(spark.readStream.format("kafka").options(**options).load(), self._record_bytes_max)
 
     def batch(self, spark: SparkSession, start: Position, end: Position) -> DataFrame:
-        CONNECTOR.add_to(spark, self._jar_directory)
+        self._add_jars(spark)
         self.health.readable(start)
         spans = positions.ranges(start, end)
         topic_id = positions.topic_id_of(start)
@@ -173,6 +178,13 @@ class KafkaReader:
     def close(self) -> None:
         self._cluster.close()
 
+    def _add_jars(self, spark: SparkSession) -> None:
+        for connector in self._options.connectors:
+            connector.add_to(spark, self._jar_directory)
+        login = self._options.authentication
+        if login is not None and login.from_start:
+            CONNECTOR.require_on_class_path(spark)
+
     def _common(self) -> dict[str, str]:
         return {
             **self._options.spark(),
@@ -180,6 +192,7 @@ class KafkaReader:
             "kafka.isolation.level": "read_committed",
             "kafka.allow.auto.create.topics": "false",
             "failOnDataLoss": "true",
+            "includeHeaders": "true",
         }
 
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from spark_sinks.property_values import printable
 from spark_sinks.store_kind import REGION
 
 SECRET_KEYS = ("kinesis.secret_access_key", "kinesis.session_token")
@@ -49,7 +50,7 @@ class KinesisOptions:
                     hint="Such a store has " + ", ".join(f"'{name}'" for name in _ACCEPTED if name != "type") + ".",
                 )
         endpoint, host_region = _endpoint(properties.get("uris"))
-        texts = {key: _text(properties, key) for key in ("kinesis.access_key_id", *SECRET_KEYS)}
+        texts = {key: printable(properties, key) for key in ("kinesis.access_key_id", *SECRET_KEYS)}
         access_key_id, secret_access_key, session_token = texts.values()
         if (access_key_id is None) != (secret_access_key is None):
             absent = "kinesis.secret_access_key" if secret_access_key is None else "kinesis.access_key_id"
@@ -133,13 +134,6 @@ def _region(properties: Mapping[str, Any], host_region: str | None) -> str:
             hint="It is the region of the streams, as us-east-2.",
         )
     return next(iter(names))
-
-
-def _text(properties: Mapping[str, Any], key: str) -> str | None:
-    value = properties.get(key)
-    if value is not None and (not isinstance(value, str) or not value or not value.isprintable()):
-        raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'property "{key}" must be text without control characters')
-    return value
 
 
 def _account(value: object) -> str | None:

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from spark_sinks.property_values import boolean, configured_file, conflict, printable
 from spark_sinks.store_kind import REGION
 
 _ACCEPTED = (
@@ -58,12 +59,9 @@ class PostgresOptions:
         host, port, database = _address(properties.get("uris"))
         password = properties.get("postgres.password")
         ca_file = properties.get("tls.ca_cert_file")
-        disabled = _boolean(properties, "tls.disabled", default=None)
+        disabled = boolean(properties, "tls.disabled", default=None)
         if disabled and ca_file is not None:
-            raise SqlError(
-                sqlstates.INVALID_PARAMETER_VALUE,
-                'properties "tls.ca_cert_file" and "tls.disabled" contradict each other',
-            )
+            raise conflict("tls.ca_cert_file", "tls.disabled")
         # A password never travels in the clear unless the statement says so.
         tls = not disabled if disabled is not None else password is not None or ca_file is not None
         return cls(
@@ -73,8 +71,8 @@ class PostgresOptions:
             _text(properties, "postgres.username", required=True) or "",
             _text(properties, "postgres.password"),
             tls,
-            bool(_boolean(properties, "tls.verify_server_hostname", default=True)),
-            None if ca_file is None else _certificates(ca_file, certificate_folders),
+            bool(boolean(properties, "tls.verify_server_hostname", default=True)),
+            None if ca_file is None else configured_file("tls.ca_cert_file", ca_file, certificate_folders),
             next((str(properties[key]) for key in REGION if properties.get(key) is not None), None),
         )
 
@@ -124,39 +122,10 @@ def _address(value: object) -> tuple[str, int, str]:
 
 
 def _text(properties: Mapping[str, Any], key: str, *, required: bool = False) -> str | None:
-    value = properties.get(key)
-    if value is None and required:
+    if properties.get(key) is None and required:
         raise SqlError(
             sqlstates.INVALID_PARAMETER_VALUE,
             f'a store of type POSTGRESQL needs the property "{key}"',
             hint="The user needs the attribute REPLICATION, and must own the tables that are read.",
         )
-    if value is not None and (not isinstance(value, str) or not value or not value.isprintable()):
-        raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'property "{key}" must be text without control characters')
-    return value
-
-
-def _boolean(properties: Mapping[str, Any], key: str, *, default: bool | None) -> bool | None:
-    value = properties.get(key)
-    if value is None:
-        return default
-    if str(value).lower() not in ("true", "false"):
-        raise SqlError(
-            sqlstates.INVALID_PARAMETER_VALUE,
-            f'property "{key}" cannot be "{value}"',
-            hint="It is one of true, false.",
-        )
-    return str(value).lower() == "true"
-
-
-def _certificates(value: object, folders: Sequence[Path]) -> Path:
-    given = Path(str(value))
-    for folder in (folder.resolve() for folder in folders):
-        path = (folder / given).resolve()
-        if path.is_relative_to(folder) and path.is_file():
-            return path
-    raise SqlError(
-        sqlstates.INSUFFICIENT_PRIVILEGE,
-        f'file "{given}" is not under a configured folder',
-        hint="The property 'tls.ca_cert_file' names a file, relative to a folder of the server's configuration.",
-    )
+    return printable(properties, key)

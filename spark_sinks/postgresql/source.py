@@ -55,7 +55,7 @@ _PAUSE_S = 0.1
 class PostgresReader:
     """A :class:`spark_sinks.base.SourceReader` over one table, and what keeps its history (``held``)."""
 
-    logged = None
+    logged = schemas = None
 
     def __init__(
         self,

@@ -47,9 +47,9 @@ def add_view(server: LiveServer) -> None:
     server.add_view("shop", COLUMNS, ("id",), " UNION ALL ".join(selects))
 
 
-def add_table(connection: psycopg.Connection[tuple[object, ...]]) -> None:
-    """A temporary one: the PostgreSQL is shared with other tests."""
+def add_table(connection: psycopg.Connection[tuple[object, ...]], *, temporary: bool = True) -> None:
+    """A temporary one where the database is shared with other tests."""
     columns = ", ".join(f'"{column.name}" {kind}' for column, kind in zip(COLUMNS, _POSTGRES, strict=True))
-    connection.execute(f"CREATE TEMPORARY TABLE shop ({columns})")
+    connection.execute(f"CREATE {'TEMPORARY ' if temporary else ''}TABLE shop ({columns})")
     for row in ROWS:
         connection.execute(f"INSERT INTO shop VALUES ({', '.join(row)})")

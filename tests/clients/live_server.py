@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from catalog.model import Column, Query, Relation, Store
+from catalog.model import Column, Index, IndexColumn, Query, Relation, Store
 from catalog.store import Catalog
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.plans import ContinuousPlan
@@ -20,9 +20,10 @@ from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.pgwire.server import PgWireServer
 from mvserver.routing.ports import Services
 from mvserver.routing.router import Router
+from mvserver.schema_registries import SchemaRegistryClients
 from mvserver.serving.engine.database import Database
 from mvserver.serving.plan.pull import DuckPullService
-from mvserver.session.activity_table import activity_table
+from mvserver.session.activity_table import activity_table, tls_table
 from mvserver.session.backend import SessionBackend
 from mvserver.session.catalog_directory import CatalogDirectory
 from mvserver.session.cursors.cursors import cursors_table
@@ -112,6 +113,7 @@ class LiveServer:
             source,
             {
                 "pg_stat_activity": lambda: activity_table(self.backend.registry.activity(), source.snapshot()),
+                "pg_stat_ssl": lambda: tls_table(self.backend.registry.activity()),
                 "pg_cursors": cursors_table,
                 "pg_prepared_statements": prepared_table,
                 "pg_settings": settings_table,
@@ -122,6 +124,7 @@ class LiveServer:
                 catalog=self.catalog,
                 engine=self.engine,
                 stores=self.stores,
+                schema_registries=SchemaRegistryClients(self.catalog, folder),
                 compile_select=compile_select,
                 explain_plan=lambda plan: [repr(plan)],
                 pulls=self.pulls,
@@ -190,13 +193,18 @@ class LiveServer:
             cursor.execute(f'CREATE TABLE _state."{view_id}" AS {rows_sql}')
             cursor.execute(f'CREATE VIEW _views."{view_id}" AS SELECT * FROM _state."{view_id}"')
         with self.catalog.transaction():
-            self.catalog.relations.add(
+            view = self.catalog.relations.add(
                 Relation(
                     id=view_id, oid=0, schema_id=public.id, name=name, kind="materialized view",
                     columns=tuple(columns), properties=(), owner="postgres", created_at=0.0, key_columns=tuple(key),
                     definition=f"CREATE MATERIALIZED VIEW {name} AS {select}",
                 )
             )  # fmt: skip
+            if key:  # as the views of client_world's PostgreSQL have one
+                indexed = tuple(map(IndexColumn, key))
+                self.catalog.relations.add_index(
+                    view, Index(0, f"{name}_key", indexed, unique=True, nulls_distinct=False)
+                )
             self.catalog.queries.add(
                 Query(
                     id=query_id, kind="materialized_view", select_text=select, search_path=("postgres", "public"),

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(shutil.which("psql") is None, reason="psql is no
 RECORDED: dict[str, list[str]] = json.loads(Path(__file__).with_name("pg15_psql.json").read_text(encoding="utf-8"))
 
 KNOWN: dict[str, str] = {
-    r"^public\|(numbers|typed|visits)(_key)?\|.*\|(0 bytes|8192 bytes|16 kB)\|$": "sizes of views are not known: 0",
+    r"^public\|(numbers|typed|visits)(_key)?\|.*\|\d+ (bytes|kB)\|$": "sizes of views are an estimate",
     r"^id\|integer\|\|(not null)?\|": "columns of our views may be NOT NULL",
     r"^ SELECT|^    v\.|^   FROM": "the definition of a view is shown as it was written",
     r"^template[01]\||^postgres=CTc": "there are no templates of databases",

@@ -195,3 +195,22 @@ def test_explain_shows_the_plan_of_this_session(connection: psycopg.Connection[A
     assert str(own[0]) in plan("SELECT pg_backend_pid() AS x")
     connection.execute("SET search_path = elsewhere, public")
     assert "Pull query" in plan("SELECT url FROM visits")
+
+
+def test_discard_all_ends_all_that_a_pooler_passes_on(server: LiveServer) -> None:
+    with psycopg.connect(server.conninfo, autocommit=True) as connection:
+        for _ in range(2):  # with and without something to end
+            connection.execute("SET application_name = 'left'")
+            connection.execute("PREPARE left_over AS SELECT 1")
+            connection.execute("BEGIN")
+            connection.execute("DECLARE held CURSOR WITH HOLD FOR SELECT 1")
+            with pytest.raises(psycopg.errors.ActiveSqlTransaction):
+                connection.execute("DISCARD ALL")
+            connection.execute("ROLLBACK")
+            connection.execute("discard all ;")
+            assert connection.execute("SHOW application_name").fetchone() == ("",)
+            assert connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)
+        connection.execute("DECLARE held CURSOR WITH HOLD FOR SELECT 1")
+        connection.execute("DISCARD ALL")
+        with pytest.raises(psycopg.errors.InvalidCursorName):
+            connection.execute("FETCH held")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.clients.client_world import Address
+from tests.clients.own_environment import environment
 
 pytestmark = pytest.mark.night
 
@@ -21,15 +21,7 @@ HERE = Path(__file__).parent / "superset"
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of an environment of its own, which has Superset."""
-    folder = tmp_path_factory.mktemp("superset")
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=120)
-    made = folder / "bin" / "python"
-    done = subprocess.run(
-        [str(made), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(HERE / "requirements.txt")],
-        capture_output=True, text=True, timeout=1800, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return made
+    return environment(HERE / "requirements.txt", tmp_path_factory) / "python"
 
 
 @pytest.fixture(scope="module")

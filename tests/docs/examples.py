@@ -13,7 +13,8 @@ A page is one psql session, from its first block to its last, on a server that h
 - ``<!-- kafka -->`` before a block: it needs a broker; ``localhost:9092`` is replaced by the address of one. Such a
   page is left out where there is none. ``<!-- kinesis -->`` is the same for an emulator at ``localhost:4567``.
 - ``<!-- postgres -->`` before a block: it needs a PostgreSQL; ``localhost:5432`` is replaced by the address of one.
-  ``<!-- in postgres -->``: it is run there, and not by this server.
+  ``<!-- in postgres -->``: it is run there, and not by this server. ``<!-- registry -->`` is the same for a schema
+  registry at ``localhost:8081``.
 - Behind ``COPY … FROM STDIN;`` stand the rows, up to ``\\.``, as in psql.
 - What is not to be run (grammar, output) stands in a block of another language, or of none.
 """
@@ -35,11 +36,13 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 BROKER = "localhost:9092"
 KINESIS = "localhost:4567"
 POSTGRES = "localhost:5432"
-SERVICES = ("kafka", "kinesis", "postgres")
+REGISTRY = "localhost:8081"
+SERVICES = ("kafka", "kinesis", "postgres", "registry")
 TRUE_WITHIN_S = 20.0
 
 _BLOCK = re.compile(
-    r"(?P<marks>(?:^<!-- (?:kafka|kinesis|postgres|in postgres|error [^\n]*) -->\n)*)^```sql\n(?P<sql>.*?)^```$"
+    r"(?P<marks>(?:^<!-- (?:kafka|kinesis|postgres|registry|in postgres|error [^\n]*) -->\n)*)"
+    r"^```sql\n(?P<sql>.*?)^```$"
     r"(?:\n\s*^```text\n(?P<result>.*?)^```$)?",
     re.DOTALL | re.MULTILINE,
 )

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.docs.examples import BROKER, KINESIS, PAGES, POSTGRES, ROOT, SERVICES, PageSession, blocks
+from tests.docs.examples import BROKER, KINESIS, PAGES, POSTGRES, REGISTRY, ROOT, SERVICES, PageSession, blocks
 from tests.faults.live import LiveServer, temporary_server
 
 pytestmark = pytest.mark.spark
@@ -54,6 +54,8 @@ def _drop_all(connection: psycopg.Connection[Any]) -> None:
             for topic in names(f'LIST ENTITIES IN STORE "{name}"'):
                 connection.execute(f'DROP ENTITY IF EXISTS "{topic}" IN STORE "{name}"')
         connection.execute(f'DROP STORE "{name}"')
+    for name in names("LIST SCHEMA_REGISTRIES"):
+        connection.execute(f'DROP SCHEMA_REGISTRY "{name}"')
 
 
 def _page(page: Path) -> Any:
@@ -76,9 +78,11 @@ def test_examples_of_a_page(page: Path, empty_server: LiveServer, request: pytes
         if _needs(page, "kinesis"):
             addresses[KINESIS] = request.getfixturevalue("kinesis").endpoint.removeprefix("http://")
         if _needs(page, "postgres"):
-            postgres = request.getfixturevalue("logical_postgres")
+            postgres = request.getfixturevalue("own_postgres")
             addresses[POSTGRES] = f"127.0.0.1:{postgres.port}"
             source = stack.enter_context(postgres.connect())
+        if _needs(page, "registry"):
+            addresses[REGISTRY] = request.getfixturevalue("schema_registry").address.removeprefix("http://")
         session = PageSession(connection, page, addresses, source)
         for block in found:
             session.run(block)

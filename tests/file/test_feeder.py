@@ -19,8 +19,8 @@ from mvserver.errors import SqlError
 from spark_sinks.file import source
 from spark_sinks.file.files import VisibleFile, visible_files
 from spark_sinks.file.journal import FileJournal
-from spark_sinks.file.positions import BYTES_PER_RECORD
-from spark_sinks.file.source import FileReader, _first
+from spark_sinks.file.positions import BYTES_PER_RECORD, first_files
+from spark_sinks.file.source import FileReader
 
 FOUND_WITHIN_S = 10.0
 
@@ -235,7 +235,8 @@ def test_a_range_that_is_divisible_gets_shorter_by_a_bound_and_one_that_is_not_d
     bounded = reader.positions.limit(start, end, least)
     assert reader.positions.divisible(start, end, least) is (bounded["seq"] < end["seq"])
     assert not reader.positions.divisible(start, bounded, least)
-    shown = _first(reader._journal.between(0, len(sizes)), least * BYTES_PER_RECORD)  # as the feeder shows them
+    # as the feeder shows them
+    shown = first_files(reader._journal.between(0, len(sizes)), least * BYTES_PER_RECORD, None)
     assert len(shown) == bounded["seq"]
 
 
@@ -329,3 +330,33 @@ def until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.002)
+
+
+def test_a_fresh_start_that_is_made_again_leaves_the_same_files_out(tmp_path: Path) -> None:
+    """Whoever begins with new files, and ends before the first one, begins with new files."""
+    directory = tmp_path / "in"
+    directory.mkdir()
+    for name in ("a.json", "b.json"):
+        (directory / name).write_text("{}\n")
+    before = {"before": ["a.json", "b.json"]}
+    first = FileReader(directory, tmp_path / "work", None)
+    assert first.adopt(before, fresh=True) == {"seq": 2}
+    (directory / "c.json").write_text("{}\n")
+    again = FileReader(directory, tmp_path / "work", None)
+    assert again.adopt(before, fresh=True) == {"seq": 2}
+    assert again.positions.distance({"seq": 2}, again.health.look({"seq": 2}).latest or {}) == 1
+
+
+def test_a_batch_has_no_more_files_than_it_may(tmp_path: Path, streams: ExitStack) -> None:
+    (tmp_path / "clicks").mkdir()
+    for number in range(5):
+        add(tmp_path, f"{number}.json")
+    reader = FileReader(tmp_path / "clicks", tmp_path / "work", None, files_max=2, poll_s=0.005)
+    streams.callback(reader.close)
+    streams.enter_context(reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=1000))
+    names = []
+    for step in (1, 2, 3):
+        names.append(shown(tmp_path, step))
+        reader.batch_end("", step, {"seq": 0})
+    assert names == [["0.json", "1.json"], ["2.json", "3.json"], ["4.json"]]
+    assert reader.positions.limit({"seq": 1}, {"seq": 5}, 1000) == {"seq": 3}

@@ -49,6 +49,17 @@ def test_region_is_accepted_under_its_names(root: Path) -> None:
     assert FileOptions.from_properties({"type": "FILE", "uris": "."}, [root]).region is None
 
 
+def test_a_bound_on_the_files_of_a_batch(root: Path) -> None:
+    assert FileOptions.from_properties({"uris": "."}, [root]).files_max is None
+    assert FileOptions.from_properties({"uris": ".", "max.files.per.batch": 10}, [root]).files_max == 10
+    for wrong in (0, -1, "many", True, 1.5):
+        error = refused({"uris": ".", "max.files.per.batch": wrong}, root)
+        assert (error.sqlstate, error.message) == (
+            "22023",
+            f'property "max.files.per.batch" must be a number of 1 or more, not "{wrong}"',
+        )
+
+
 def test_unknown_properties_are_refused_by_name(root: Path) -> None:
     error = refused({"uris": ".", "kafka.sasl.username": "x"}, root)
     assert (error.sqlstate, error.message) == (

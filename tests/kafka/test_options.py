@@ -133,9 +133,145 @@ def test_contradictions(properties: dict[str, object], message: str) -> None:
     assert (error.sqlstate, error.message) == ("22023", message)
 
 
-def test_none_is_no_authentication_and_aws_is_not_supported() -> None:
+def test_none_is_no_authentication() -> None:
     assert KafkaOptions.from_properties({"uris": "a:1", "kafka.sasl.hash_function": "NONE"}).protocol == "PLAINTEXT"
-    assert refused({"uris": "a:1", "kafka.sasl.hash_function": "AWS_MSK_IAM"}).sqlstate == "0A000"
+
+
+# --- a certificate of the client's own ------------------------------------------------------------------------------
+KEY = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"
+CLIENT_FILES = {"tls.client.cert_file": "me.crt", "tls.client.key_file": "me.key"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "me.crt").write_text(PEM)
+    (tmp_path / "me.key").write_text(KEY)
+    (tmp_path / "sealed.key").write_text(KEY.replace("BEGIN PRIVATE", "BEGIN ENCRYPTED PRIVATE"))
+    (tmp_path / "old.key").write_text(KEY.replace("PRIVATE", "RSA PRIVATE"))
+    return tmp_path
+
+
+def test_a_client_shows_its_certificate(folder: Path) -> None:
+    options = KafkaOptions.from_properties({"uris": "a:1", **CLIENT_FILES}, certificate_folders=[folder])
+    assert options.protocol == "SSL"
+    assert (options.librdkafka()["ssl.certificate.pem"], options.librdkafka()["ssl.key.pem"]) == (PEM, KEY)
+    spark = options.spark()
+    assert spark["kafka.ssl.keystore.type"] == "PEM"
+    assert (spark["kafka.ssl.keystore.certificate.chain"], spark["kafka.ssl.keystore.key"]) == (PEM, KEY)
+    assert "PRIVATE" not in repr(options)
+
+
+@pytest.mark.parametrize(
+    ("properties", "sqlstate", "message"),
+    [
+        ({"tls.client.cert_file": "me.crt"}, "22023",
+         'property "tls.client.cert_file" needs the property "tls.client.key_file"'),
+        ({"tls.client.key_file": "me.key"}, "22023",
+         'property "tls.client.key_file" needs the property "tls.client.cert_file"'),
+        ({**CLIENT_FILES, "tls.client.key_file": "../me.key"}, "42501",
+         'file "../me.key" is not under a configured folder'),
+        ({**CLIENT_FILES, "tls.client.key_file": "old.key"}, "F0000",
+         'file "old.key" holds no private key in PKCS #8 form'),
+        ({**CLIENT_FILES, "tls.client.key_file": "sealed.key"}, "F0000",
+         'file "sealed.key" holds no private key in PKCS #8 form'),
+        ({**CLIENT_FILES, "tls.client.cert_file": "me.key"}, "F0000",
+         'file "me.key" holds no certificate in PEM form'),
+        ({**CLIENT_FILES, "tls.disabled": True}, "22023",
+         'properties "tls.client.cert_file" and "tls.disabled" contradict each other'),
+    ],
+)  # fmt: skip
+def test_wrong_certificates_of_clients(
+    folder: Path, properties: dict[str, object], sqlstate: str, message: str
+) -> None:
+    error = refused({"uris": "a:1", **properties}, certificate_folders=[folder])
+    assert (error.sqlstate, error.message) == (sqlstate, message)
+
+
+# --- tokens ---------------------------------------------------------------------------------------------------------
+TOKENS = {
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.token.endpoint.url": "https://login.example.org/oauth2/token",
+    "sasl.oauthbearer.client.id": "me",
+    "sasl.oauthbearer.client.secret": 'se"cret',
+}
+
+
+def test_tokens_of_a_service(folder: Path) -> None:
+    more = {
+        "sasl.oauthbearer.scope": "kafka",
+        "sasl.oauthbearer.extensions": "logicalCluster=lkc-1, identityPoolId=pool-1",
+        "sasl.oauthbearer.ca_cert_file": "me.crt",
+    }
+    options = KafkaOptions.from_properties({"uris": "a:1", **TOKENS, **more}, certificate_folders=[folder])
+    assert (options.protocol, options.mechanism) == ("SASL_SSL", "OAUTHBEARER")
+    assert 'se"cret' not in repr(options)
+    assert options.librdkafka() == {
+        "bootstrap.servers": "a:1",
+        "security.protocol": "SASL_SSL",
+        "ssl.endpoint.identification.algorithm": "https",
+        "sasl.oauthbearer.method": "oidc",
+        **TOKENS,
+        "sasl.oauthbearer.scope": "kafka",
+        "sasl.oauthbearer.extensions": "logicalCluster=lkc-1,identityPoolId=pool-1",
+        "https.ca.pem": PEM,
+    }
+    spark = options.spark()
+    assert spark["kafka.sasl.oauthbearer.token.endpoint.url"] == "https://login.example.org/oauth2/token"
+    security = "org.apache.kafka.common.security.oauthbearer"
+    assert spark["kafka.sasl.login.callback.handler.class"] == f"{security}.OAuthBearerLoginCallbackHandler"
+    pem = PEM.replace("\n", "\\n")
+    assert spark["kafka.sasl.jaas.config"] == (
+        f'{security}.OAuthBearerLoginModule required clientId="me" clientSecret="se\\"cret" scope="kafka" '
+        'extension_logicalCluster="lkc-1" extension_identityPoolId="pool-1" '
+        f'ssl.truststore.type="PEM" ssl.truststore.certificates="{pem}";'
+    )
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"sasl.oauthbearer.client.id": None},
+         'authentication by OAUTHBEARER needs the property "sasl.oauthbearer.client.id"'),
+        ({"sasl.oauthbearer.token.endpoint.url": "file:///etc/passwd"},
+         'property "sasl.oauthbearer.token.endpoint.url" has "file:///etc/passwd", which is no address'),
+        ({"sasl.oauthbearer.token.endpoint.url": "https://me:x@host/"},
+         'property "sasl.oauthbearer.token.endpoint.url" has "https://me:x@host/", which is no address'),
+        ({"sasl.oauthbearer.token.endpoint.url": "http://login.example.org/"},
+         'property "sasl.oauthbearer.token.endpoint.url" has an address without TLS'),
+        ({"sasl.oauthbearer.extensions": "auth=x"},
+         'property "sasl.oauthbearer.extensions" has "auth=x", which is not name=value, or a name twice'),
+        ({"sasl.oauthbearer.extensions": "a=1,a=2"},
+         'property "sasl.oauthbearer.extensions" has "a=2", which is not name=value, or a name twice'),
+        ({"sasl.mechanism": "PLAIN"}, 'authentication by PLAIN needs the property "kafka.sasl.username"'),
+        ({"sasl.username": "u"}, "a username is given, but OAUTHBEARER has none"),
+        ({"sasl.mechanism": None},
+         'property "sasl.oauthbearer.token.endpoint.url" needs authentication by OAUTHBEARER'),
+    ],
+)  # fmt: skip
+def test_wrong_properties_of_tokens(properties: dict[str, object], message: str) -> None:
+    error = refused({"uris": "a:1", **TOKENS, **properties})
+    assert (error.sqlstate, error.message) == ("22023", message)
+
+
+# --- Confluent's clusters -------------------------------------------------------------------------------------------
+def confluent(**properties: object) -> KafkaOptions:
+    given = {"uris": "a:1", **properties}
+    return KafkaOptions.from_properties(given, kind="CONFLUENT_KAFKA", always_verified=True)
+
+
+def test_a_confluent_cluster_is_always_verified() -> None:
+    options = confluent(**{"kafka.sasl.hash_function": "PLAIN", "sasl.username": "key", "sasl.password": "secret"})
+    assert (options.protocol, options.verify_hostname) == ("SASL_SSL", True)
+    assert confluent().protocol == "SSL"
+    for given in ({"tls.disabled": True}, {"tls.verify_server_hostname": False}, {"security.protocol": "PLAINTEXT"}):
+        with pytest.raises(SqlError) as caught:
+            confluent(**given)
+        assert (caught.value.sqlstate, caught.value.message) == (
+            "22023",
+            "a store of type CONFLUENT_KAFKA is reached by TLS, and its brokers' names are verified",
+        )
+    with pytest.raises(SqlError, match="is not known for a store of type CONFLUENT_KAFKA"):
+        confluent(**{"group.id": "x"})
 
 
 def test_tls_when_asked_for() -> None:

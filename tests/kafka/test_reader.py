@@ -123,13 +123,38 @@ def test_columns_and_bounded_range(
     assert found == expected
     for row in frame.collect():
         partition, offset = map(int, row["position"].split(":"))
-        assert tuple(row["metadata"]) == (topic, partition, offset, 1_700_000_000_000, "CreateTime")
+        assert tuple(row["metadata"]) == (topic, partition, offset, 1_700_000_000_000, "CreateTime", None)
     assert frame.selectExpr("CAST(record_time AS DOUBLE) AS t").distinct().collect()[0]["t"] == 1_700_000_000.0
     middle = reader.positions.limit(start, end, 6)
     assert reader.positions.distance(start, middle) + reader.positions.distance(middle, end) == 13
     assert reader.batch(kafka_spark, start, middle).count() == reader.positions.distance(start, middle)
     assert reader.batch(kafka_spark, middle, end).count() == reader.positions.distance(middle, end)
     assert reader.batch(kafka_spark, end, end).count() == 0
+
+
+def test_headers_and_times_of_records(
+    kafka_spark: SparkSession, kafka_broker: KafkaBroker, kafka_topic: MakeTopic
+) -> None:
+    topic = kafka_topic(1, message_timestamp_type="LogAppendTime")
+    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
+    headers: list[tuple[str, bytes | None]] = [("trace", b"one"), ("kind", "caf\u00e9".encode()), ("trace", b"two")]
+    producer.produce(topic, "a", headers=headers, timestamp=1_700_000_000_000)
+    producer.produce(topic, "b", headers=[("none", None), ("bytes", b"\xff\x00x"), ("", b"")])
+    producer.produce(topic, "c")
+    assert producer.flush(20) == 0
+    client = KafkaClient("k", options(kafka_broker))
+    reader = KafkaReader("k", options(kafka_broker), topic)
+    frame = reader.batch(kafka_spark, client.position(topic, "earliest"), client.position(topic, "latest"))
+    rows = {bytes(row["value"]): row for row in frame.collect()}
+    assert {value: row["metadata"]["headers"] for value, row in rows.items()} == {
+        b"a": {"trace": "two", "kind": "caf\u00e9"},
+        b"b": {"none": None, "bytes": "\ufffd\ufffdx", "": ""},
+        b"c": None,
+    }
+    assert {row["metadata"]["timestamp_type"] for row in rows.values()} == {"LogAppendTime"}
+    appended = rows[b"a"]["metadata"]["timestamp"]
+    assert abs(appended / 1000 - time.time()) < 600  # the broker's clock, not the producer's
+    assert rows[b"a"]["record_time"].timestamp() * 1000 == pytest.approx(appended, abs=1)
 
 
 def test_restarts_with_new_checkpoints_lose_and_double_nothing(
@@ -339,3 +364,18 @@ def test_jars_that_cannot_be_had_are_named(kafka_spark: SparkSession, tmp_path: 
     assert caught.value.detail.startswith("Missing: no-artifact-1.jar. The attempt to fetch them said: ")
     assert caught.value.hint is not None
     assert str(tmp_path) in caught.value.hint
+
+
+def test_a_log_in_that_needs_the_jars_from_the_start_is_told_so(kafka_spark: SparkSession) -> None:
+    """This session was given them while it ran."""
+    tokens = {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": "https://127.0.0.1:1/token",
+        "sasl.oauthbearer.client.id": "me",
+        "sasl.oauthbearer.client.secret": "x",
+    }
+    reader = KafkaReader("k", KafkaOptions.from_properties({"uris": "127.0.0.1:1", **tokens}), "clicks")
+    position = {"topic_id": "t", "partitions": {"0": 0}}
+    with pytest.raises(SqlError) as caught:
+        reader.batch(kafka_spark, position, position)
+    assert (caught.value.sqlstate, caught.value.hint) == ("58000", "Restart the server. The jars are there now.")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.model import Column, Relation, Schema
+from catalog.model import Column, Index, IndexColumn, Relation, Schema
 from catalog.model import Database as CatalogDatabase
 from mvserver.errors import SqlError
 from mvserver.pgcatalog import SERVER_VERSION, static_data
@@ -24,7 +24,7 @@ def test_columns_of_a_view(world: CatalogWorld) -> None:
     ]  # fmt: skip
 
 
-def test_a_view_has_its_key_as_a_unique_index(world: CatalogWorld) -> None:
+def test_the_index_of_a_view(world: CatalogWorld) -> None:
     definition = "CREATE UNIQUE INDEX visits_key ON public.visits USING btree (url) NULLS NOT DISTINCT"
     assert world.rows("SELECT tablename, indexname, indexdef FROM pg_indexes") == [("visits", "visits_key", definition)]
     assert world.rows(
@@ -138,7 +138,7 @@ def test_the_catalog_follows_changes_and_each_database_sees_its_own(world: Catal
             id="x", oid=17000, schema_id="s9", name="Odd Name", kind="materialized view",
             columns=(Column("a b", "ARRAY<INTEGER>"), Column("m", "MAP<VARCHAR, INTEGER>")), properties=(),
             definition="CREATE MATERIALIZED VIEW x AS SELECT 1", owner="postgres", created_at=0.0,
-            key_columns=("a b",),
+            key_columns=("a b",), indexes=(Index(17001, "Odd", (IndexColumn("a b", True, False),)),),
         )  # fmt: skip
         world.change(
             databases=(*SNAPSHOT.databases, CatalogDatabase("d9", 16900, "shop", "postgres")),
@@ -149,7 +149,7 @@ def test_the_catalog_follows_changes_and_each_database_sees_its_own(world: Catal
         assert world.rows("SELECT matviewname FROM pg_matviews", scope=other) == [("Odd Name",)]
         assert world.rows("SELECT datname FROM pg_database ORDER BY 1") == [("postgres",), ("shop",)]
         assert world.rows("SELECT indexdef FROM pg_indexes", scope=other) == [
-            ('CREATE UNIQUE INDEX "Odd Name_key" ON public."Odd Name" USING btree ("a b") NULLS NOT DISTINCT',)
+            ('CREATE INDEX "Odd" ON public."Odd Name" USING btree ("a b" DESC NULLS LAST)',)
         ]
         assert world.rows("SELECT atttypid FROM pg_attribute WHERE attrelid = 17000", scope=other) == [(1007,), (114,)]
         assert world.rows("SELECT data_type FROM information_schema.columns", scope=other) == [("ARRAY",), ("json",)]

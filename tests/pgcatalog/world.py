@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from catalog.model import Column, Relation, Schema, Store
+from catalog.model import Column, Index, IndexColumn, Relation, Schema, Store
 from catalog.model import Database as CatalogDatabase
 from mvserver.front import Field
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, Role
@@ -27,6 +27,7 @@ VISITS = Relation(
         Column("mean", "DECIMAL(38, 6)"),
     ),
     properties=(), owner="postgres", created_at=0.0, key_columns=("url",), row_type_oid=16391,
+    indexes=(Index(16392, "visits_key", (IndexColumn("url"),), unique=True, nulls_distinct=False),),
     definition="CREATE MATERIALIZED VIEW visits AS SELECT url, count(*) AS visits FROM src GROUP BY url",
 )  # fmt: skip
 SOURCE = Relation(

@@ -375,7 +375,7 @@ def test_the_latest_changes_of_a_slot_that_was_left_behind(
 
 
 def lose_slot(run: Run, connection: psycopg.Connection[Any]) -> None:
-    """Under a reader that goes on reading."""
+    """Under a reader that goes on reading, or whose connection the server has not seen end."""
     deadline = time.monotonic() + WITHIN_S
     while True:
         assert time.monotonic() < deadline
@@ -414,7 +414,7 @@ def test_a_slot_that_another_one_made_is_not_gone_on_with(
     run.catch_up()
     connection.execute("INSERT INTO t VALUES (1)")
     run.reader.close()
-    connection.execute("SELECT pg_drop_replication_slot(%s)", (run.reader.slot,))
+    lose_slot(run, connection)
     connection.execute("INSERT INTO t VALUES (2)")
     connection.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (run.reader.slot,))
     assert "is ahead of the query" in (run.reader.health.look(run.position).cause or "")
@@ -641,7 +641,7 @@ def test_a_slot_that_is_gone_is_said_and_a_view_begins_anew(
     run = begin("t")
     run.catch_up()
     run.reader.close()
-    connection.execute("SELECT pg_drop_replication_slot(%s)", (run.reader.slot,))
+    lose_slot(run, connection)
     connection.execute("INSERT INTO t VALUES (1)")
     run.restart()
     health = run.reader.health.look(run.position)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from catalog.model import Store
+from catalog.model import Relation, SchemaRegistry, Store
 from catalog.store import Catalog
 from mvserver import sqlstates
 from mvserver.compiler.compile import compile_select
@@ -24,6 +24,8 @@ from mvserver.sql.statements.base import Value
 from mvserver.streaming.api import QueryState, QueryStatus
 from spark_sinks.base import Entity, EntityRecord, Position, TableShape
 from spark_sinks.kinds import KINDS
+from spark_sinks.schema_registry.base import RegisteredSchema
+from spark_sinks.schema_registry.options import RegistryOptions
 from spark_sinks.store_kind import StoreKind, Tables
 from tests.fake_pulls import FakePulls
 
@@ -198,7 +200,7 @@ class MemoryStores:
 
     def check_properties(self, kind: str, properties: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
         for key in properties:
-            if key not in ("uris", "access.region", "availability_zone", "kafka.sasl.password"):
+            if key not in ("uris", "access.region", "availability_zone", "kafka.sasl.password", "schema_registry.name"):
                 raise SqlError(
                     sqlstates.INVALID_PARAMETER_VALUE, f'property "{key}" is not known for a store of type {kind}'
                 )
@@ -216,6 +218,53 @@ class MemoryStores:
         self.opened.discard(store_id)
 
 
+@dataclass
+class MemoryRegistries:
+    """Schema registries in memory, by their 'uris'; ``fails`` maps a method's name to the error it raises."""
+
+    fails: dict[str, Exception] = field(default_factory=dict)
+    opened: set[str] = field(default_factory=set)
+
+    def check_properties(self, type_: str, properties: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
+        given = RegistryOptions.from_properties(type_, properties, Path("."))
+        assert given.uris
+        return tuple((key, str(value)) for key, value in properties.items())
+
+    def client(self, registry: SchemaRegistry) -> MemoryRegistry:
+        self.opened.add(registry.id)
+        return MemoryRegistry(self.fails)
+
+    def forget(self, registry_id: str) -> None:
+        self.opened.discard(registry_id)
+
+    def check_written(self, store: Store, sink: Relation) -> None:
+        pass
+
+
+@dataclass
+class MemoryRegistry:
+    fails: dict[str, Exception]
+
+    def check(self) -> None:
+        if "check" in self.fails:
+            raise self.fails["check"]
+
+    def schema(self, id_: int) -> RegisteredSchema | None:
+        return None
+
+    def latest(self, subject: str) -> RegisteredSchema | None:
+        return None
+
+    def is_compatible(self, subject: str, kind: str, text: str) -> bool:
+        return True
+
+    def register(self, subject: str, kind: str, text: str) -> int:
+        return 1
+
+    def close(self) -> None:
+        pass
+
+
 def explain_plan(plan: ContinuousPlan) -> Sequence[str]:
     return [type(plan).__name__, f"  Scan {plan.scan.relation}"]
 
@@ -228,12 +277,14 @@ class Bench:
         self.catalog = Catalog.open(folder / "catalog.sqlite")
         self.engine = FakeEngine()
         self.stores = MemoryStores()
+        self.registries = MemoryRegistries()
         self.config_folder = folder / "store-config"
         self.config_folder.mkdir(exist_ok=True)
         self.services = Services(
             catalog=self.catalog,
             engine=self.engine,
             stores=self.stores,
+            schema_registries=self.registries,
             compile_select=compile_select,
             explain_plan=explain_plan,
             pulls=FakePulls(),

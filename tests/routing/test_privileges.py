@@ -15,7 +15,8 @@ from mvserver.sql import parse_one
 from mvserver.sql.statements.copying import CopyFrom
 from mvserver.sql.statements.namespaces import ListDatabases
 from mvserver.sql.statements.queries import BoundedRead, ListQueries, PushQuery
-from mvserver.sql.statements.relations import ListRelations
+from mvserver.sql.statements.relations import Analyze, CreateView, ListRelations
+from mvserver.sql.statements.schema_registries import ListSchemaRegistries
 from mvserver.sql.statements.stores import ListStores
 from tests.routing.fakes import SETUP, Bench
 
@@ -49,6 +50,13 @@ CASES = (
     case("DROP STORE spare", "must be owner of store spare", OWN.format("STORE spare")),
     case("DESCRIBE STORE k", "permission denied for store k", "GRANT USAGE ON STORE k TO anna"),
     case("COMMENT ON STORE spare IS 'text'", "must be owner of store spare", OWN.format("STORE spare")),
+    case("CREATE SCHEMA_REGISTRY mine WITH ('type' = CONFLUENT, 'uris' = 'http://x')",
+         "permission denied to create schema registry", "ALTER ROLE anna CREATESTORE"),
+    case("UPDATE SCHEMA_REGISTRY sr WITH ('uris' = 'http://y')", "must be owner of schema registry sr",
+         OWN.format("SCHEMA_REGISTRY sr")),
+    case("DROP SCHEMA_REGISTRY sr", "must be owner of schema registry sr", OWN.format("SCHEMA_REGISTRY sr")),
+    case("DESCRIBE SCHEMA_REGISTRY sr", "permission denied for schema registry sr",
+         "GRANT USAGE ON SCHEMA_REGISTRY sr TO anna"),
     case("USE STORE k", "permission denied for store k", "GRANT USAGE ON STORE k TO anna"),
     case("LIST ENTITIES IN STORE k", "permission denied for store k", "GRANT USAGE ON STORE k TO anna"),
     case("DESCRIBE ENTITY clicks IN STORE k", "permission denied for store k", "GRANT USAGE ON STORE k TO anna"),
@@ -102,6 +110,10 @@ CASES = (
     case("REFRESH MATERIALIZED VIEW v", "must be owner of materialized view v", OWN.format("MATERIALIZED VIEW v"),
          "GRANT SELECT ON clicks TO anna"),
     case("DROP MATERIALIZED VIEW v", "must be owner of materialized view v", OWN.format("MATERIALIZED VIEW v")),
+    case("CREATE INDEX i ON v (url)", "must be owner of materialized view v", OWN.format("MATERIALIZED VIEW v")),
+    case("DROP INDEX noted", "must be owner of index noted", OWN.format("MATERIALIZED VIEW v")),
+    case("ALTER MATERIALIZED VIEW v RENAME TO w", "must be owner of materialized view v",
+         OWN.format("MATERIALIZED VIEW v"), CREATE),
     case("DROP STREAM file_clicks", "must be owner of stream file_clicks", OWN.format("SCHEMA public")),
     case("DESCRIBE RELATION clicks", "permission denied for stream clicks", "GRANT INSERT ON clicks TO anna"),
     case("DESCRIBE RELATION COLUMNS v", "permission denied for materialized view v", "GRANT SELECT ON v TO anna"),
@@ -135,12 +147,15 @@ CASES = (
 )  # fmt: skip
 
 FREE = {
-    ListStores, ListDatabases, ListRelations, ListQueries,  # they leave out what the role may not see
+    # they leave out what the role may not see
+    ListStores, ListSchemaRegistries, ListDatabases, ListRelations, ListQueries,
+    Analyze,  # changes nothing, and tells only whether a name is there
 }  # fmt: skip
 ELSEWHERE = {
     PushQuery,  # by the resolver of names, as CREATE MATERIALIZED VIEW; tests/clients asks it
     BoundedRead,
     CopyFrom,
+    CreateView,  # tests/clients
 }
 
 
@@ -151,6 +166,7 @@ def world(bench: Bench) -> Bench:
         "CREATE ENTITY spare IN STORE k",
         "CREATE STREAM copies (url VARCHAR) WITH ('store' = k, 'topic' = 'copies', 'value.format' = 'json', "
         "'topic.partitions' = 1, 'topic.replicas' = 1)",
+        "CREATE SCHEMA_REGISTRY sr WITH ('type' = CONFLUENT, 'uris' = 'http://x')",
         "CREATE STORE spare WITH ('type' = WAREHOUSE, 'uris' = 'spare')",
         VIEW,
         "INSERT INTO copies SELECT url FROM clicks",
@@ -161,6 +177,7 @@ def world(bench: Bench) -> Bench:
         "REVOKE ALL ON DATABASE other FROM PUBLIC",
         "CREATE SCHEMA hidden",
         "CREATE TYPE mood AS ENUM ('a')",
+        "CREATE INDEX noted ON v (url)",
         "CREATE STREAM hidden.copies (url VARCHAR) WITH ('store' = k, 'topic' = 'copies', 'value.format' = 'json')",
     )
     return bench

@@ -252,7 +252,7 @@ def test_what_is_read_to_the_present_end(stream: Stream) -> None:
         joined = "SELECT c.url, count(*) = max(v.n) FROM clicks c JOIN v USING (url) GROUP BY c.url ORDER BY 1"
         assert rows(joined) == [(f"./p{at}", True) for at in range(3)]
         (plan, read, *_) = rows("EXPLAIN SELECT n FROM clicks LIMIT 5")
-        assert plan == ("Pull query (other) over 0 view(s)",)
+        assert plan[0].startswith("Pull query (other) over 0 view(s)  (cost=")
         assert read == ('Read by Spark, to the present end: SELECT "n" FROM "postgres"."public"."clicks" LIMIT 5',)
         with pytest.raises(psycopg.errors.UndefinedColumn):
             rows("SELECT nope FROM clicks")

@@ -78,7 +78,7 @@ class ToyClient:
 class ToyReader:
     positions = LogPositions()  # of numbered records
     record_order = RecordOrder("'0'", "cast(position as bigint)")
-    logged = held = None
+    logged = held = schemas = None
     opened = closed = 0
 
     def __init__(self, source: Source[ToyOptions], settings: StoreSettings) -> None:

@@ -153,6 +153,6 @@ def logical_postgres() -> Iterator[LogicalPostgres]:
 
 @pytest.fixture(scope="module")
 def own_postgres() -> Iterator[LogicalPostgres]:
-    """One that a module may freeze."""
+    """One that a module may freeze, or fill."""
     with _logical_postgres() as server:
         yield server

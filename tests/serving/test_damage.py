@@ -130,10 +130,10 @@ def test_each_damage_of_the_log_is_noticed_or_leaves_an_earlier_state(
     whole: tuple[bytes, bytes], states: list[list[object]], tmp_path: Path
 ) -> None:
     path, (content, log) = tmp_path / "views.duckdb", whole
-    places = [0, 5, 30, *range(60, len(log), max(1, len(log) // 12)), len(log) - 1]
+    places = [0, 5, *range(8, 30, 4), *range(30, 44), *range(60, len(log), max(1, len(log) // 12)), len(log) - 1]
     for at in places:
         for damaged in (
-            log[:at] + bytes([log[at] ^ 2]) + log[at + 1 :],
+            log[:at] + bytes([log[at] ^ 1]) + log[at + 1 :],
             log[:at],
             log[:at] + bytes(200) + log[at + 200 :],
         ):

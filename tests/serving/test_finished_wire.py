@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import time
@@ -44,7 +45,8 @@ _WAYS: tuple[Ask, ...] = (_simple, _extended, _prepared, _binary)
 
 
 @pytest.fixture
-def view(server: PullServer) -> Iterator[KeptView]:
+def view(server: PullServer, caplog: pytest.LogCaptureFixture) -> Iterator[KeptView]:
+    caplog.set_level(logging.DEBUG, "mvserver.serving.fast")  # why rows are not kept
     made = KeptView(server.world)
     yield made
     made.close()

@@ -126,8 +126,14 @@ WRONG: list[tuple[str, str, str, int | None]] = [
     ("CREATE TABLE t (a INT)", "0A000", "CREATE TABLE with columns is not supported", 16),
     ("CREATE OR REPLACE TABLE t AS SELECT a FROM b", "0A000", "CREATE OR REPLACE TABLE AS is not supported", 27),
     ("CREATE TEMPORARY TABLE t AS SELECT 1", "0A000", "CREATE TEMPORARY is not supported", 1),
-    ("CREATE VIEW v AS SELECT 1", "0A000", "CREATE VIEW is not supported", 1),
-    ("CREATE OR REPLACE VIEW v AS SELECT 1", "0A000", "CREATE OR REPLACE is not supported", 1),
+    ("CREATE RECURSIVE VIEW v AS SELECT 1", "0A000", "CREATE RECURSIVE is not supported", 1),
+    ("CREATE VIEW v AS INSERT INTO t SELECT 1", "42601", 'syntax error at or near "INSERT"', 18),
+    ("CREATE VIEW IF NOT EXISTS v AS SELECT 1", "42601", 'syntax error at or near "NOT"', 16),
+    ("CREATE OR REPLACE FUNCTION f() AS 'x'", "0A000", "CREATE OR REPLACE is not supported", 1),
+    ("CREATE VIEW v WITH (security_barrier) AS SELECT 1", "0A000", "options of a view are not supported", 15),
+    ("CREATE VIEW v AS SELECT 1 WITH LOCAL CHECK OPTION", "0A000", "WITH CHECK OPTION is not supported", 38),
+    ("ALTER VIEW v RENAME a TO b", "0A000",
+     "ALTER VIEW is supported with OWNER TO, RENAME TO and SET SCHEMA only", 14),
     ("CREATE GROUP r", "0A000", "CREATE GROUP is not supported", 1),
     ("GRANT SELECT (a) ON v TO r", "0A000", "privileges on columns are not supported", 14),
     ("UPDATE v SET a = 1", "0A000", "UPDATE is not supported", 1),
@@ -204,7 +210,7 @@ def test_hints() -> None:
          "Property keys are written in single quotes, as in WITH ('key' = value)."),
         ("INSERT INTO s VALUES (1)",
          "Use INSERT INTO ENTITY name VALUE ('...') to write a record, or INSERT INTO stream SELECT ..."),
-        ("CREATE VIEW v AS SELECT 1", "Use CREATE MATERIALIZED VIEW name AS SELECT ..."),
+        ("CREATE RECURSIVE VIEW v (n) AS SELECT 1", "Write WITH RECURSIVE in the SELECT of CREATE VIEW."),
     ):  # fmt: skip
         with pytest.raises(SqlError) as caught:
             parse(text)

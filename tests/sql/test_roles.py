@@ -73,7 +73,7 @@ def test_forms(text: str, expected: Statement) -> None:
         ("ALTER ROLE a SET role = b", "0A000", "only settings of a session can be set for a role", 18),
         ("ALTER ROLE a IN DATABASE d SET x = 1", "0A000", "settings of a role in one database are not supported", 14),
         ("ALTER ROLE ALL SET x = 1", "0A000", "ALTER ROLE ALL is not supported", 12),
-        ("ALTER TABLE t", "0A000", "ALTER TABLE is supported with OWNER TO only", 14),
+        ("ALTER TABLE t", "0A000", "ALTER TABLE is supported with OWNER TO, RENAME TO and SET SCHEMA only", 14),
         ("DROP ROLE session_user", "22023", "cannot use special role specifier in DROP ROLE", 11),
         ("DROP ROLE a CASCADE", "42601", 'syntax error at or near "CASCADE"', 13),
     ],

@@ -42,18 +42,24 @@ from mvserver.sql.statements.queries import (
     TerminateQuery,
 )
 from mvserver.sql.statements.relations import (
+    Analyze,
     CommentOn,
     CreateChangelog,
     CreateChangelogAs,
+    CreateIndex,
     CreateMaterializedView,
     CreateStream,
     CreateStreamAs,
     CreateTableAs,
+    CreateView,
     CreateVirtual,
     DescribeRelation,
+    DropIndex,
     DropRelation,
+    IndexedColumn,
     InsertInto,
     ListRelations,
+    MoveRelation,
     RefreshMaterializedView,
 )
 from mvserver.sql.statements.roles import (
@@ -65,6 +71,13 @@ from mvserver.sql.statements.roles import (
     RenameRole,
     RevokeRole,
     RoleOptions,
+)
+from mvserver.sql.statements.schema_registries import (
+    CreateSchemaRegistry,
+    DescribeSchemaRegistry,
+    DropSchemaRegistry,
+    ListSchemaRegistries,
+    UpdateSchemaRegistry,
 )
 from mvserver.sql.statements.settings import (
     Deallocate,
@@ -112,7 +125,7 @@ def properties(**values: Any) -> dict[str, Any]:
     return {key.replace("__", "."): value for key, value in values.items()}
 
 
-PLACES = ("text", "start", "statement_start")
+PLACES = ("text", "start", "statement_start", "select_start")
 
 
 def simplified(value: Any) -> Any:
@@ -159,6 +172,14 @@ CASES: list[tuple[str, Any]] = [
     ("DROP STORE k", expect(DropStore, name="k")),
     ("DROP STORE IF EXISTS \"K\"", expect(DropStore, name="K", if_exists=True)),
     ("DESCRIBE STORE k", expect(DescribeStore, name="k")),
+    ("CREATE SCHEMA_REGISTRY IF NOT EXISTS \"Sr\" WITH ('type' = CONFLUENT)",
+     expect(CreateSchemaRegistry, name="Sr", properties={"type": "CONFLUENT"}, if_not_exists=True)),
+    ("UPDATE SCHEMA_REGISTRY s WITH ('uris' = 'x')",
+     expect(UpdateSchemaRegistry, name="s", properties={"uris": "x"})),
+    ("DROP SCHEMA_REGISTRY IF EXISTS s", expect(DropSchemaRegistry, name="s", if_exists=True)),
+    ("DESCRIBE SCHEMA_REGISTRY s", expect(DescribeSchemaRegistry, name="s")),
+    ("LIST SCHEMA_REGISTRIES", expect(ListSchemaRegistries)),
+    ("SHOW SCHEMA_REGISTRIES", expect(ListSchemaRegistries)),
     ("LIST STORES", expect(ListStores)),
     ("SHOW STORES", expect(ListStores)),
     ("USE STORE k", expect(UseStore, name="k")),
@@ -262,12 +283,12 @@ CASES: list[tuple[str, Any]] = [
     ("CREATE TABLE IF NOT EXISTS d.t WITH ('store' = 'i', 'commit.interval.millis' = 500) AS SELECT a FROM b",
      expect(CreateTableAs, name=name("d", "t"), properties={"store": "i", "commit.interval.millis": 500},
             if_not_exists=True)),
-    ("LIST TABLES", expect(ListRelations, kind="table", schema=None)),
-    ("SHOW TABLES IN d.s", expect(ListRelations, kind="table", schema=name("d", "s"))),
+    ("LIST TABLES", expect(ListRelations, kinds=("table",), schema=None)),
+    ("SHOW TABLES IN d.s", expect(ListRelations, kinds=("table",), schema=name("d", "s"))),
     ("DESCRIBE TABLE t", expect(DescribeRelation, name=name("t"), columns=False)),
     ("COMMENT ON TABLE t IS 'x'", expect(CommentOn, kind="relation", name=name("t"), comment="x",
-                                         relation_kind="table")),
-    ("LIST CHANGELOGS IN SCHEMA d.s", expect(ListRelations, kind="changelog", schema=name("d", "s"))),
+                                         relation_kind=None)),
+    ("LIST CHANGELOGS IN SCHEMA d.s", expect(ListRelations, kinds=("changelog",), schema=name("d", "s"))),
     ("DROP CHANGELOG IF EXISTS c CASCADE", expect(DropRelation, kind="changelog", name=name("c"), if_exists=True,
                                                   cascade=True)),
     ("INSERT INTO ENTITY e VALUE (NULL, 'k')", expect(
@@ -284,10 +305,31 @@ CASES: list[tuple[str, Any]] = [
     ("DROP MATERIALIZED VIEW IF EXISTS v CASCADE",
      expect(DropRelation, kind="materialized view", name=name("v"), if_exists=True, cascade=True)),
     ("DROP RELATION v", expect(DropRelation, kind="relation", name=name("v"))),
-    ("LIST STREAMS", expect(ListRelations, kind="stream")),
+    ("ANALYZE", expect(Analyze, names=())),
+    ("ANALYZE VERBOSE s.v (a, b), w", expect(Analyze, names=(name("s", "v"), name("w")))),
+    ("LIST STREAMS", expect(ListRelations, kinds=("stream",))),
     ("LIST RELATIONS IN SCHEMA d.s", expect(ListRelations, schema=name("d", "s"))),
-    ("LIST MATERIALIZED VIEWS", expect(ListRelations, kind="materialized view")),
-    ("LIST VIEWS IN s", expect(ListRelations, kind="materialized view", schema=name("s"))),
+    ("LIST MATERIALIZED VIEWS", expect(ListRelations, kinds=("materialized view",))),
+    ("LIST VIEWS IN s", expect(ListRelations, kinds=("view", "materialized view"), schema=name("s"))),
+    ("CREATE VIEW p.v (a, \"B\") AS  SELECT 1, 2", expect(
+        CreateView, name=name("p", "v"), columns=("a", "B"), select_text="SELECT 1, 2")),
+    ("CREATE OR REPLACE VIEW v AS (TABLE b)",
+     expect(CreateView, name=name("v"), columns=(), select_text="(TABLE b)", or_replace=True)),
+    ("DROP VIEW IF EXISTS v CASCADE", expect(DropRelation, kind="view", name=name("v"), if_exists=True, cascade=True)),
+    ("CREATE INDEX ON p.v (a, B DESC)", expect(CreateIndex, name=None, on=name("p", "v"), columns=(
+        IndexedColumn("a"), IndexedColumn("b", descending=True, nulls_first=True)))),
+    ("CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS i ON ONLY v USING hash (a NULLS FIRST) NULLS NOT DISTINCT",
+     expect(CreateIndex, name="i", on=name("v"), columns=(IndexedColumn("a", nulls_first=True),), unique=True,
+            method="hash", nulls_distinct=False, if_not_exists=True)),
+    ("DROP INDEX CONCURRENTLY IF EXISTS i, p.j CASCADE",
+     expect(DropIndex, names=(name("i"), name("p", "j")), if_exists=True)),
+    ("ALTER VIEW p.v RENAME TO w", expect(MoveRelation, name=name("p", "v"), kind="view", new_name="w")),
+    ("ALTER TABLE IF EXISTS v RENAME TO w", expect(
+        MoveRelation, name=name("v"), kind=None, new_name="w", if_exists=True)),
+    ("ALTER MATERIALIZED VIEW v SET SCHEMA d.s",
+     expect(MoveRelation, name=name("v"), kind="materialized view", schema=name("d", "s"))),
+    ("ALTER VIEW v OWNER TO r", expect(AlterOwner, kind="relation", name=name("v"), owner=RoleSpec("r"),
+                                       relation_kind="view")),
     ("DESCRIBE RELATION v", expect(DescribeRelation, name=name("v"))),
     ("DESCRIBE RELATION COLUMNS d.s.v", expect(DescribeRelation, name=name("d", "s", "v"), columns=True)),
     ("DESCRIBE RELATION columns", expect(DescribeRelation, name=name("columns"))),

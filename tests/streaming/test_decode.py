@@ -214,7 +214,10 @@ def test_a_trial_takes_what_the_whole_program_takes_and_asks_for_it_else(spark: 
     ]
     cases = [
         (b'{"i":1,"st":{"a":1}}', True), (b'{"i":1,"st":{"a":null}}', True), (b'{"i":1,"st":{"a":1},"more":{}}', True),
-        (b'{"i":null,"st":{"a":1}}', False), (b'{"i":"1","st":{"a":1}}', False), (b'{"I":1,"st":{"a":1}}', False),
+        (b'{"i":null,"st":{"a":1}}', True), (b'{"st":{"a":1}}', True), (b'{"i":1,"st":null}', True), (b"{}", True),
+        (b'{"I":null,"st":{"a":1}}', False), (b'{"i":1,"St":null}', False), (b'{"\\u0069":1,"st":{}}', False),
+        (b'{"i":1,"st":{"A":null}}', False), (b"[]", False), (b"null", False), (b"1", False), (b"[{}]", False),
+        (b'{"i":"1","st":{"a":1}}', False), (b'{"I":1,"st":{"a":1}}', False),
         (b'{"i":1,"st":{"a":"x"}}', False), (b'{"i":1,"st":{"a":1}}{}', False), (b"\xff", False), (b"", False),
     ]  # fmt: skip
     trial = decode("json", columns, "value", "d_", trial=True)

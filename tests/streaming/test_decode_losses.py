@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
+import random
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +15,8 @@ from tests.streaming.decoding import decoded
 
 pytestmark = pytest.mark.spark
 D = Decimal
+SEED = int(os.environ.get("MVSERVER_TEST_SEED", "0")) or random.randrange(1 << 30)
+_RANDOM_RECORDS = 1000
 ONE = "1.5" + "0" * 60
 CUT = "1.5" + "0" * 40 + "1"
 # (type, JSON, value), or (type, JSON) of what is rejected.
@@ -209,6 +214,34 @@ def test_fields_of_structs_at_every_depth_are_found_by_their_declared_spelling(s
                 assert (reason, values) == (None, [places[name][2](wanted) for name in chosen]), record
             # Inside arrays and maps a NULL is not looked for: the names decide alone.
             assert good is quick or chosen != ["st"], record
+
+
+def test_nulls_beside_values_of_every_kind(spark: Any) -> None:
+    """The trial takes a NULL that the record means, and none that the parser made of what it could not read."""
+    print(f"seed {SEED} (MVSERVER_TEST_SEED)")
+    chance = random.Random(SEED)
+    kinds = list(dict.fromkeys(case[0] for case in _VALUES))
+    names = {kind: f"c{i}" for i, kind in enumerate(kinds)}
+    values = [(names[kind], text) for kind, text, *_ in _VALUES if ',"c"' not in text]
+    records = [_record([value]) for value in values]  # all other columns are missing
+    for _ in range(_RANDOM_RECORDS):
+        fields = [(_other_case(name, chance), text) for name, text in chance.sample(values, chance.randint(0, 4))]
+        fields += [(_other_case(name, chance), "null") for name in chance.sample(sorted(names.values()), 3)]
+        chance.shuffle(fields)
+        records.append(_record(fields))
+    decoded(spark, records, {name: kind for kind, name in names.items()}, "json")  # compares both decoders
+    nulls = [_record([(name, "null")]) for name in names.values()]
+    for quick, reason, *row in decoded(spark, nulls, {n: kind for kind, n in names.items()}, "json", quick=True):
+        assert (quick, reason) == (True, None)
+        assert row == [None] * len(names)
+
+
+def _record(fields: Sequence[tuple[str, str]]) -> bytes:
+    return ("{" + ",".join(f'"{name}":{text}' for name, text in fields) + "}").encode()
+
+
+def _other_case(name: str, chance: random.Random) -> str:
+    return chance.choice((name, name, name, name, name.upper(), rf"\u00{ord(name[0]):x}{name[1:]}"))
 
 
 def test_csv_fields_hold_structs_and_characters_as_json_does(spark: Any) -> None:

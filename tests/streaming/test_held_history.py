@@ -251,7 +251,7 @@ def test_what_nobody_reads_is_let_go_and_tried_again(writer: Writer, tmp_path: P
     assert store.forgotten == ["t/b"]
     store.silent.clear()
     wait_until(lambda: store.histories() == ["c"])
-    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["c"]
+    wait_until(lambda: sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["c"])
     histories.stop()
 
 

@@ -92,7 +92,7 @@ def test_every_relation_has_its_columns_where_there_is_nothing_to_say(tmp_path: 
     relations = live_relations(world.catalog, world.engine, world.writer)  # type: ignore[arg-type]
     assert set(relations) == {
         "queries", "views", "backfills", "pipelines", "dependencies", "ledger", "rejected_rows",
-        "late_rows",
+        "late_rows", "schema_registries",
     }  # fmt: skip
     for name in set(relations) - {"dependencies"}:
         assert relations[name]().num_rows == 0

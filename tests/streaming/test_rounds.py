@@ -24,6 +24,7 @@ from mvserver.streaming.pipeline.rounds import RoundSize
 from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.session import SparkGate
+from spark_sinks.schema_registry.base import NO_SCHEMAS
 
 WITHIN_S = 10.0
 ROUNDS = 12
@@ -193,7 +194,8 @@ def test_what_is_not_worth_grouping_for_all_is_grouped_for_one_that_is_filled(mo
     monkeypatch.setattr(evaluators, "evaluate_rows", evaluate("rows"))
     monkeypatch.setattr(evaluators, "_can_be_grouped", lambda each: True)
     monkeypatch.setattr(evaluators, "spread_key", lambda scan: None)
-    monkeypatch.setattr(evaluators, "build_program", lambda targets, trial: targets)
+    monkeypatch.setattr(evaluators, "known_schemas", lambda reader, scans: NO_SCHEMAS)
+    monkeypatch.setattr(evaluators, "build_program", lambda targets, trial, schemas: targets)
     monkeypatch.setattr(evaluators, "run_watched", lambda session, bound, body: body())
     evaluator = BatchEvaluator(cast(Any, Source()), lambda subscriber, error: None)
 

@@ -372,6 +372,29 @@ _RULES: tuple[_Rule, ...] = (
         lambda m: SqlError(sqlstates.INVALID_PARAMETER_VALUE, m["text"]),
     ),
     _rule(
+        r"(?P<text>cannot (?:extract elements from an object|extract elements from a scalar|"
+        r"call \w+ on what is no object)|"
+        r"invalid value for parameter \"(?:n|endoption)\": -?\d+)",
+        lambda m: SqlError(sqlstates.INVALID_PARAMETER_VALUE, m["text"]),
+    ),
+    _rule(
+        r"(?P<text>thresholds array must not contain NULLs|null value not allowed for object key|"
+        r"argument of json_build_object: key must not be null)",
+        lambda m: SqlError(sqlstates.NULL_VALUE_NOT_ALLOWED, m["text"]),
+    ),
+    _rule(
+        r"(?P<text>factorial of a negative number is undefined|value overflows numeric format)",
+        lambda m: SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, m["text"]),
+    ),
+    _rule(
+        r'(?P<text>invalid input syntax for type numeric: ".*")',
+        lambda m: SqlError(sqlstates.INVALID_TEXT_REPRESENTATION, m["text"]),
+    ),
+    _rule(
+        r"(?P<text>regexp_instr of empty matches is not supported)",
+        lambda m: SqlError(sqlstates.FEATURE_NOT_SUPPORTED, m["text"]),
+    ),
+    _rule(
         r"could not convert blob to UTF8 string",
         lambda _: SqlError(sqlstates.CHARACTER_NOT_IN_REPERTOIRE, 'invalid byte sequence for encoding "UTF8"'),
     ),

@@ -17,6 +17,7 @@ from mvserver.pgcatalog.session_functions import REG_TYPES, SessionFacts, replac
 from mvserver.types import intervals, oids
 
 DECLARED = "declared"  # key in the meta of a cast to numeric(p, s) that the query's text has
+PLAIN_NUMERIC = "plain numeric"  # key in the meta of a cast to numeric that says no digits
 SHOWN_AS = "shown as"  # key in the meta of a text: the oid and modifier of the character type that it was cast to
 
 _TEXT_TYPES = frozenset({"text", "name", "varchar", "char", "bpchar", "cstring", '"char"', "citext"})
@@ -90,13 +91,18 @@ def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
         shown = shown or (isinstance(outer, exp.Select | exp.Alias) and cast.arg_key in ("expressions", "this"))
         shown = shown or isinstance(outer, exp.DPipe | exp.Concat)
         return replace_reg_cast(name, cast.this, facts, as_text=shown)
+    if name == "regtype" and is_array:
+        return _types_by_name(cast, facts)
     enum = enums.resolve(cast.to, facts) if name not in _TYPE_ALIASES else None
     if enum is not None:
         cast.set("to", enum)
         return cast
     if name in ("numeric", "decimal") and not is_array and not getattr(cast.to, "expressions", None):
         cast.set("to", exp.DataType.build(_plain_numeric(cast.this), dialect="duckdb"))
+        cast.meta[PLAIN_NUMERIC] = not isinstance(cast.this, exp.Literal)
         return cast
+    if name in ("numeric", "decimal") and not is_array:
+        _bound_digits(cast)
     if name in ("numeric", "decimal") and is_array:
         _give_scale(cast)
     _read_constant(cast, name, is_array=is_array)
@@ -125,6 +131,15 @@ def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
         if name in _CHARACTER_OIDS and not is_array:
             cast.meta[SHOWN_AS] = (_CHARACTER_OIDS[name], -1)
     return cast
+
+
+def _types_by_name(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
+    """``x::regtype[]`` is for those who read names."""
+    listed = cast.this.copy()
+    if isinstance(listed, exp.Array):
+        items = [replace_reg_cast("regtype", item.copy(), facts, as_text=False) for item in listed.expressions]
+        listed = exp.cast(exp.Array(expressions=items), "UINTEGER[]", dialect="duckdb")
+    return exp.Anonymous(this="_regtypes_out", expressions=[listed])
 
 
 def _read_constant(cast: exp.Cast, name: str, *, is_array: bool) -> None:
@@ -255,6 +270,19 @@ def check_integer(text: str, kind: str) -> None:
 
 
 _NUMERIC_SCALE = 10  # of numeric without a scale; PostgreSQL's has no bound, DuckDB's has 38 digits in all
+
+
+def _bound_digits(cast: exp.Cast) -> None:
+    """``numeric(1000, 15)``, as Django has it: as many digits as there can be; a value with more is an error."""
+    sizes = [size.this if isinstance(size, exp.DataTypeParam) else size for size in cast.to.expressions]
+    numbers = [int(size.name) for size in sizes if isinstance(size, exp.Literal) and size.name.isdigit()]
+    if len(numbers) == len(sizes) and numbers and _DIGITS_MAX < numbers[0] <= _PRECISION_MAX:
+        scale = min(numbers[1] if len(numbers) > 1 else 0, _DIGITS_MAX)
+        cast.set("to", exp.DataType.build(f"DECIMAL({_DIGITS_MAX}, {scale})", dialect="duckdb"))
+
+
+_DIGITS_MAX = 38  # DuckDB's
+_PRECISION_MAX = 1_000  # PostgreSQL's
 
 
 def _plain_numeric(operand: exp.Expr) -> str:

@@ -12,6 +12,7 @@ from decimal import Decimal, InvalidOperation
 from sqlglot import exp
 
 from mvserver import sqlstates
+from mvserver.dialect.functions.arrays import array_literal
 from mvserver.errors import SqlError
 from mvserver.types import intervals
 
@@ -24,13 +25,13 @@ def _call(name: str, *arguments: exp.Expr | None) -> exp.Expr:
 
 _BY_NODE: dict[type[exp.Expr], str] = {
     exp.Acos: "_acos", exp.Acosh: "_acosh", exp.Asin: "_asin", exp.Atanh: "_atanh", exp.Cos: "_cos", exp.Cot: "_cot",
-    exp.Sin: "_sin", exp.Tan: "_tan", exp.WidthBucket: "_width_bucket", exp.TimeFromParts: "_time_made",
-    exp.TimestampFromParts: "_timestamp_made", exp.UnixToTime: "_instant", exp.RegexpCount: "_regexp_count",
+    exp.Sin: "_sin", exp.Tan: "_tan", exp.TimeFromParts: "_time_made",
+    exp.TimestampFromParts: "_timestamp_made", exp.UnixToTime: "_instant", exp.Factorial: "_factorial",
     exp.Exp: "_exp", exp.ArrayRemove: "array_remove",
 }  # fmt: skip
 """Calls for which a macro of the same arguments stands."""
 _BY_NAME = {
-    "make_date": "_date_made", "make_timestamptz": "_timestamptz_made", "regexp_split_to_array": "_regexp_split",
+    "make_date": "_date_made", "make_timestamptz": "_timestamptz_made",
     "parse_ident": "_parse_ident", "txid_current": "_txid",
 }  # fmt: skip
 """Those that the parser has no node for."""
@@ -65,6 +66,10 @@ def edged(node: exp.Func) -> exp.Expr | None:
         return _checked(_BY_NODE[type(node)], arguments)
     if isinstance(node, exp.Anonymous) and node.name.lower() in _BY_NAME:
         return _checked(_BY_NAME[node.name.lower()], node.expressions)
+    if isinstance(node, exp.WidthBucket):
+        return _bucket(node)
+    if isinstance(node, exp.Normalize):
+        return _normal_form(node)
     if isinstance(node, exp.Substring):
         return _bounded_substring(node)
     if isinstance(node, exp.SplitPart):
@@ -103,9 +108,30 @@ def edged(node: exp.Func) -> exp.Expr | None:
         return _int4(node)
     if isinstance(node, exp.Anonymous) and node.name.lower() == "row_to_json":
         return _row_to_json(node)
-    if isinstance(node, exp.ToNumber):
-        raise _refused("function to_number", "Use a cast: replace(text, ',', '')::numeric.")
     return None
+
+
+def _bucket(node: exp.WidthBucket) -> exp.Expr:
+    """Between two bounds, or between those of an array."""
+    arguments = [node.args[key] for key in node.arg_types if isinstance(node.args.get(key), exp.Expr)]
+    bounds = node.args.get("threshold")
+    if bounds is None and len(arguments) == 4:
+        return _checked("_width_bucket", arguments)
+    if bounds is None:
+        raise SqlError(
+            sqlstates.UNDEFINED_FUNCTION,
+            f"function width_bucket with {len(arguments)} arguments does not exist",
+            hint="No function matches the given name and argument types.",
+        )
+    return _call("_width_bucket_of", node.this, array_literal(bounds) or bounds)
+
+
+def _normal_form(node: exp.Normalize) -> exp.Expr:
+    form = node.args.get("form")
+    name = form.name.upper() if isinstance(form, exp.Expr) else "NFC"
+    if name != "NFC":
+        raise _refused(f"the normal form {name}", "Only NFC is supported.")
+    return _call("nfc_normalize", node.this)
 
 
 def _double(operand: exp.Expr) -> exp.Expr:

@@ -12,6 +12,7 @@ from mvserver import interrupts
 from mvserver.dialect.functions.periods import whole_call
 
 _DOCUMENTS = ("json_agg", "jsonb_agg")
+_OBJECTS = (exp.JSONObjectAgg, exp.JSONBObjectAgg)
 
 
 def rewrite(tree: exp.Expr) -> None:
@@ -19,13 +20,35 @@ def rewrite(tree: exp.Expr) -> None:
     for node in interrupts.asking(reversed(list(tree.walk(bfs=True)))):
         if isinstance(node, exp.ArrayAgg | exp.GroupConcat):
             node.set("this", _sorted(node.this))
+        elif isinstance(node, _OBJECTS):
+            _object(node)
         elif (operand := _of_document(node)) is not None:
             array = exp.ArrayAgg(this=_sorted(operand.copy()))
             node.replace(array)
             whole = whole_call(array)
-            document = exp.Anonymous(this="to_json", expressions=[whole.copy()])
             spaced = isinstance(node, exp.JSONArrayAgg) or node.name.lower() == "json_agg"
-            whole.replace(exp.Anonymous(this="_json_agg_out", expressions=[document]) if spaced else document)
+            name = "_json_collected" if spaced else "to_json"
+            whole.replace(exp.Anonymous(this=name, expressions=[whole.copy()]))
+
+
+def _object(node: exp.Expr) -> None:
+    """An array of the members; in json they stand between blanks."""
+    spaced = isinstance(node, exp.JSONObjectAgg)
+    key, value = node.expressions if spaced else (node.this, node.expression)
+    order = value if isinstance(value, exp.Order) else None
+    value = value.this if order is not None else value
+    name = exp.cast(key.copy(), "TEXT", dialect="duckdb")
+    member = exp.Anonymous(
+        this="_json_member", expressions=[name, exp.Anonymous(this="to_json", expressions=[value.copy()])]
+    )
+    collected: exp.Expr = member
+    if order is not None:
+        collected = exp.Order(this=member, expressions=[each.copy() for each in order.expressions])
+    array = exp.ArrayAgg(this=collected)
+    node.replace(array)
+    whole = whole_call(array)
+    name_of = "_json_object_agg_out" if spaced else "_json_object_of"
+    whole.replace(exp.Anonymous(this=name_of, expressions=[whole.copy()]))
 
 
 def _of_document(node: exp.Expr) -> exp.Expr | None:

@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from mvserver import sqlstates
-from mvserver.dialect.functions import json_operators
+from mvserver.dialect.functions import json_operators, regular_expressions
 from mvserver.dialect.functions.bytea_texts import hexadecimal
 from mvserver.dialect.functions.casts import SHOWN_AS
 from mvserver.dialect.functions.checked_functions import edged, is_null
 from mvserver.dialect.functions.from_text import from_text
 from mvserver.dialect.functions.intervals import make_interval
 from mvserver.dialect.functions.json_operators import JSON_PATHS
+from mvserver.dialect.functions.to_number import number_of
 from mvserver.dialect.guard import function_name
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
@@ -31,8 +32,15 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
         if name in _NAMES:
             replaced.meta[SHOWN_AS] = (oids.NAME, -1)
         return replaced
+    expression = regular_expressions.adapt(node)
+    if expression is not None:
+        return expression
     strict = edged(node)
     if strict is not None:
+        for inner in list(strict.find_all(exp.Anonymous)):
+            matched = regular_expressions.adapt(inner)  # what substring(text FROM pattern) has become
+            if matched is not None:
+                inner.replace(matched)
         return strict
     if isinstance(node, exp.Anonymous):
         special = _SPECIAL.get((name, len(node.expressions)))
@@ -43,6 +51,10 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
             return _format(node.expressions[0], node.expressions[1:])
         if name == "make_interval":
             return make_interval(node)
+        if name in ("json_build_object", "jsonb_build_object"):
+            for key in node.expressions[::2]:
+                if not (isinstance(key, exp.Literal) and key.is_string):
+                    key.replace(exp.cast(key.copy(), "TEXT", dialect="duckdb"))
         if name in JSON_PATHS:
             return json_operators.at_path(name, node.expressions)
         if name in ("num_nulls", "num_nonnulls"):
@@ -59,6 +71,10 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
         return _extract(node)
     if isinstance(node, exp.Encode | exp.Decode):
         return _encoding(node)
+    if isinstance(node, exp.ToNumber):
+        return number_of(node.this, _constant("to_number", node.args["format"]))
+    if isinstance(node, exp.Anonymous) and name == "trim_scale":
+        return _trim_scale(node)
     if isinstance(node, exp.Hex):
         return exp.Anonymous(this="to_hex", expressions=[node.this.copy()])
     if isinstance(node, exp.Format):
@@ -158,6 +174,30 @@ def _arguments(node: exp.Func) -> list[exp.Expr]:
     return [part for part in node.iter_expressions() if isinstance(part, exp.Expr)]
 
 
+def _trim_scale(node: exp.Anonymous) -> exp.Expr:
+    """The zeros are seen in a column of the result, and in a text; the value is the same without them."""
+    (value,) = node.expressions
+    bare = value.unnest()
+    if isinstance(bare, exp.Literal) and not bare.is_string and "e" not in bare.name.lower():
+        digits = bare.name.rstrip("0").rstrip(".") if "." in bare.name else bare.name
+        return exp.cast(exp.Literal.string(digits), f"DECIMAL(38, {len(digits.partition('.')[2])})", dialect="duckdb")
+    around = node.parent
+    text = isinstance(around, exp.Cast) and around.to.is_type(*exp.DataType.TEXT_TYPES)
+    item = around if isinstance(around, exp.Alias) else node
+    select = item.parent
+    listed = isinstance(select, exp.Select) and item.arg_key == "expressions" and select.parent_select is None
+    if not text and not (listed and select is not None and not _is_sorted(select)):
+        return exp.Paren(this=value.copy())
+    shown = exp.Anonymous(this="_trimmed", expressions=[value.copy()])
+    shown.meta[SHOWN_AS] = (oids.NUMERIC, -1)
+    return shown
+
+
+def _is_sorted(select: exp.Expr) -> bool:
+    """Whether its columns are compared with each other, which their texts cannot be."""
+    return bool(select.args.get("order") or select.args.get("distinct"))
+
+
 def _constant(name: str, pattern: exp.Expr) -> str:
     bare = pattern.unnest()
     if isinstance(bare, exp.Cast):
@@ -188,23 +228,6 @@ def _convert_from(node: exp.Anonymous) -> exp.Expr:
         raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"{name} of encodings other than UTF8 is not supported")
     spelled = "decode" if name == "convert_from" else "encode"
     return exp.Anonymous(this=spelled, expressions=[node.expressions[0].copy()])
-
-
-def _regexp_match(node: exp.Anonymous) -> exp.Expr | None:
-    """All groups of a constant pattern; the macro of that name gives the first one."""
-    text, pattern = node.expressions
-    groups = re.findall(r"\\.|\((?!\?)", pattern.name).count("(") if isinstance(pattern, exp.Literal) else 0
-    if groups < 2:
-        return None
-    parts = [
-        exp.Anonymous(this="regexp_extract", expressions=[text.copy(), pattern.copy(), exp.Literal.number(number)])
-        for number in range(1, groups + 1)
-    ]
-    return exp.Case(
-        ifs=[
-            exp.If(this=exp.RegexpLike(this=text.copy(), expression=pattern.copy()), true=exp.Array(expressions=parts))
-        ]
-    )
 
 
 _FORMAT = re.compile(r"%(?:(\d+)\$)?([sIL%])")
@@ -256,7 +279,6 @@ def _enum_range(node: exp.Anonymous) -> exp.Expr:
 _SPECIAL: dict[tuple[str, int], Callable[[exp.Anonymous], exp.Expr | None]] = {
     ("enum_range", 2): _enum_range, ("to_char", 2): _to_char, ("to_date", 2): _to_date, ("to_timestamp", 2): _to_date,
     ("convert_from", 2): _convert_from, ("convert_to", 2): _convert_from,
-    ("regexp_match", 2): _regexp_match,
 }  # fmt: skip
 """By name and number of arguments."""
 

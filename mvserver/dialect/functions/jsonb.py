@@ -14,6 +14,7 @@ from mvserver import interrupts, sqlstates
 from mvserver.dialect.functions.arrays import split_array
 from mvserver.dialect.functions.json_operators import OF_JSONB, document, pointer
 from mvserver.dialect.guard import function_name
+from mvserver.dialect.marks import RELATION
 from mvserver.errors import SqlError
 
 _NOT_DOCUMENTS = frozenset({
@@ -54,9 +55,40 @@ def _step(key: exp.Expr) -> exp.Expr:
 
 def documents(tree: exp.Expr) -> list[bool]:
     """Which columns of the result are of type jsonb; empty where the select list is not written out."""
-    if not isinstance(tree, exp.Select) or any(item.is_star for item in tree.expressions):
+    if not isinstance(tree, exp.Select):
         return []
-    return [is_jsonb(item) for item in tree.expressions]
+    found: list[bool] = []
+    for item in tree.expressions:
+        columns = _starred(item, tree) if item.is_star else [item]
+        if columns is None:
+            return []
+        found += map(is_jsonb, columns)
+    return found
+
+
+def _starred(star: exp.Expr, select: exp.Select) -> list[exp.Expr] | None:
+    """The items that a star stands for; None where they are not written out."""
+    items: list[exp.Expr] = []
+    joins = select.args.get("joins") or []
+    if any(join.args.get("using") or join.args.get("method") for join in joins):
+        return None  # a column of both is there once
+    for source in sources_of(select):
+        if isinstance(star, exp.Column) and star.table != source.alias_or_name:
+            continue
+        relation = source.meta.get(RELATION)
+        query = source.this if isinstance(source, exp.Subquery) else None
+        if relation is not None:
+            items += [exp.null() for _ in relation.columns]
+        elif isinstance(source, exp.Table) and isinstance(source.this, exp.Func):
+            if function_name(source.this) not in ("json_each", "jsonb_each", "json_each_text", "jsonb_each_text"):
+                return None
+            whole = function_name(source.this) == "jsonb_each"
+            items += [exp.null(), exp.cast(exp.null(), exp.DType.JSONB) if whole else exp.null()]
+        elif isinstance(query, exp.Select) and not any(item.is_star for item in query.selects):
+            items += query.selects
+        else:
+            return None
+    return items
 
 
 def adapt(tree: exp.Expr) -> exp.Expr:
@@ -149,23 +181,25 @@ def _column(column: exp.Column, depth: int) -> bool:
     """Of a sub-query, a WITH or VALUES that is written out."""
     select = column.find_ancestor(exp.Select)
     while select is not None:
-        for source in _sources(select):
+        for source in sources_of(select):
             alias = source.alias_or_name
             if column.table and column.table != alias:
                 continue
-            item = _item(source, column.name, select)
+            item = item_of(source, column.name, select)
             if item is not None:
                 return is_jsonb(item, depth + 1)
         select = select.find_ancestor(exp.Select)
     return False
 
 
-def _sources(select: exp.Select) -> list[exp.Expr]:
+def sources_of(select: exp.Select) -> list[exp.Expr]:
+    """What it reads, in the order of FROM."""
     found = [select.args["from_"].this] if select.args.get("from_") is not None else []
     return [*found, *(join.this for join in select.args.get("joins") or [])]
 
 
-def _item(source: exp.Expr, name: str, select: exp.Select) -> exp.Expr | None:
+def item_of(source: exp.Expr, name: str, select: exp.Select) -> exp.Expr | None:
+    """The expression behind a column of a source that is written out."""
     query: exp.Expr | None = source.this if isinstance(source, exp.Subquery) else source
     if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
         query = _with(source.name, select)

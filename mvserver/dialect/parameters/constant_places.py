@@ -22,7 +22,11 @@ _BY_ARGUMENT: dict[tuple[str, int], str] = {
     ("regexp_match", 1): "'.'", ("regexp_replace", 1): "'.'", ("regexp_replace", 2): "''", ("regexp_replace", 3): "'g'",
     ("round", 1): "0", ("trunc", 1): "0", ("percentile_cont", 0): "0.5", ("percentile_disc", 0): "0.5",
     ("jsonb_set", 1): "'{a}'", ("set_config", 0): "'application_name'", ("set_config", 1): "''",
-    ("set_config", 2): "true", ("substring", 1): "'.'",
+    ("set_config", 2): "true", ("substring", 1): "'.'", ("to_number", 1): "'9'", ("regexp_match", 2): "''",
+    ("regexp_matches", 1): "'.'", ("regexp_matches", 2): "'g'", ("regexp_split_to_array", 2): "''",
+    ("regexp_split_to_table", 2): "''", ("regexp_count", 3): "''", ("regexp_substr", 1): "'.'",
+    ("regexp_substr", 4): "''", ("regexp_substr", 5): "0", ("regexp_instr", 5): "''", ("regexp_instr", 6): "0",
+    ("regexp_like", 2): "''",
 }  # fmt: skip
 """By function and place of the argument."""
 

@@ -159,6 +159,22 @@ def _comparison(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
     return None
 
 
+_INSTANT = "TIMESTAMP WITH TIME ZONE"
+
+
+def _moved_instant(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
+    """By the months, then the days, then the time of the interval; DuckDB may begin with the time."""
+    instant, interval = node.this, node.expression
+    if type_of(instant) == "INTERVAL":
+        instant, interval = interval, instant
+    bare = interval.unnest()
+    of_one_unit = isinstance(bare, exp.Interval) and len(bare.this.name.split()) < 3
+    if of_one_unit or type_of(instant) != _INSTANT or type_of(interval) != "INTERVAL":
+        return None
+    name = "_instant_later" if isinstance(node, exp.Add) else "_instant_earlier"
+    return _call(name, instant, interval)
+
+
 # --- arithmetic -----------------------------------------------------------------------------------------------------
 def _arithmetic(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
     left, right = node.this, node.expression
@@ -166,6 +182,8 @@ def _arithmetic(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
     if kind == "BIGINT" and isinstance(node, exp.Sub):
         days = type_of(left) == "DATE" and type_of(right) == "DATE"
         return exp.cast(exp.Paren(this=node.copy()), "INT", dialect="duckdb") if days else None
+    if kind == _INSTANT and isinstance(node, exp.Add | exp.Sub):
+        return _moved_instant(node, type_of)
     if kind in _SMALL:
         return _with_wide_constants(node, kind)
     if kind == "FLOAT" and [type_of(left), type_of(right)] != ["FLOAT", "FLOAT"]:

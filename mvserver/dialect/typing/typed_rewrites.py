@@ -22,19 +22,19 @@ from mvserver.dialect.functions import (
     binary_functions,
     enum_operands,
     json_operators,
-    json_times,
+    json_values,
     periods,
     to_char,
 )
 from mvserver.dialect.functions.aggregates import with_sources
 from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.to_char import call
-from mvserver.dialect.typing import constant_operands, operand_types
+from mvserver.dialect.typing import constant_operands, exact_columns, operand_types
 from mvserver.dialect.typing.operand_rules import NO_FUNCTION
 from mvserver.errors import SqlError
 from mvserver.sql.trees import dismantle
 
-_DECIMAL = re.compile(r"^DECIMAL\(\d+,\s*\d+\)$")
+_DECIMAL = re.compile(r"^DECIMAL\((\d+),\s*(\d+)\)$")
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UINTEGER", "UBIGINT"}
 _FLOATS = ("DOUBLE", "FLOAT")
 _TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
@@ -73,14 +73,18 @@ def concerns(node: exp.Expr) -> bool:
         target = node.to.this if isinstance(node.to, exp.DataType) else None
         text = target in _TEXT_TARGETS or target in _INTEGER_TARGETS or target in (*_READ, *_CLOCKS)
         return (text and plain) or target == exp.DType.VARBINARY
-    if operand_types.concerns(node) or json_times.concerns(node) or argument_rules.concerns(node):
+    if operand_types.concerns(node) or json_values.concerns(node) or argument_rules.concerns(node):
         return True
     if isinstance(node, exp.Anonymous):
-        return is_mark(node)
+        return is_mark(node) or node.name == "_extract_epoch"
     if isinstance(node, exp.WithinGroup):
         return isinstance(node.this, exp.PercentileCont)
+    if isinstance(node, exp.Is):
+        return isinstance(node.this, exp.Column) and not node.this.table and isinstance(node.expression, exp.Null)
+    if isinstance(node, exp.Ceil | exp.Floor):
+        return True
     if isinstance(node, exp.Round):
-        return node.args.get("decimals") is None
+        return node.args.get("decimals") is None or _digits(node) is not None
     return isinstance(node, exp.TimestampTrunc | exp.DPipe | exp.Concat | exp.ConcatWs)
 
 
@@ -101,6 +105,10 @@ class TypedRewriting:
     def type_constants(self) -> bool:
         """Texts beside an operator, in place; True when there was one."""
         return constant_operands.give_types(self._tree, self._type)
+
+    def hand_out_columns(self) -> bool:
+        """Numerics with digits of their own, in place; True when there was one."""
+        return exact_columns.hand_out(self._tree, self._type)
 
     def add_missing(self) -> bool:
         """What DuckDB does not bind; True when there was some."""
@@ -140,22 +148,35 @@ class TypedRewriting:
         if argument_rules.concerns(node):
             argument_rules.check(node, self._type)
             return binary_functions.joined(node, self._type) if isinstance(node, exp.GroupConcat) else None
+        if isinstance(node, exp.Trunc) and node.args.get("decimals") is None and self._type(node.this) == "FLOAT":
+            return self._doubled(node)
+        if isinstance(node, exp.Trunc) and _digits(node) is not None and (made := self._rounded(node)) is not None:
+            return made
+        if isinstance(node, exp.Anonymous) and node.name == "_extract_epoch":
+            return self._epoch(node)
         if operand_types.concerns(node):
             return operand_types.rewritten(node, self._type)
-        if json_times.concerns(node):
-            return json_times.rewritten(node, self._type)
+        if json_values.concerns(node):
+            return json_values.rewritten(node, self._type)
         if isinstance(node, exp.TimestampTrunc):
             return self._date_trunc(node)
+        if isinstance(node, exp.Round) and node.args.get("decimals") is not None:
+            return self._rounded(node)
         if isinstance(node, exp.Round):
             kind = self._type(node.this)
             if kind in _INTEGERS:
                 return exp.cast(node.this.copy(), "DOUBLE", dialect="duckdb")
             half_even = kind in _FLOATS
-            return call("round_even", node.this.copy(), exp.Literal.number(0)) if half_even else None
+            value = exp.cast(node.this.copy(), "DOUBLE", dialect="duckdb") if kind == "FLOAT" else node.this.copy()
+            return call("round_even", value, exp.Literal.number(0)) if half_even else None
+        if isinstance(node, exp.Ceil | exp.Floor):
+            return self._doubled(node)
         if isinstance(node, exp.WithinGroup):
             return self._percentile(node)
         if isinstance(node, exp.DPipe | exp.Concat | exp.ConcatWs):
             return self._joined(node)
+        if isinstance(node, exp.Is):
+            return self._row_test(node)
         if isinstance(node, exp.Anonymous) and node.name == "_to_char":
             return self._to_char(node.expressions[0], node.expressions[1].name)
         return self._contains(*node.expressions)
@@ -258,6 +279,47 @@ class TypedRewriting:
                 changed = True
         return node if changed else None
 
+    def _doubled(self, node: exp.Expr) -> exp.Expr | None:
+        """Functions of real are those of double precision."""
+        if self._type(node.this) != "FLOAT":
+            return None
+        node.this.replace(exp.cast(node.this.copy(), "DOUBLE", dialect="duckdb"))
+        return node
+
+    def _epoch(self, node: exp.Anonymous) -> exp.Expr | None:
+        """Of a date it is a whole number."""
+        shown = node.parent
+        if not (isinstance(shown, exp.Cast) and shown.to.is_type(exp.DType.DECIMAL)):
+            return None
+        if self._type(node.expressions[0]) != "DATE":
+            return None
+        shown.set("to", exp.DataType.build("DECIMAL(38, 0)", dialect="duckdb"))
+        return node
+
+    def _rounded(self, node: exp.Round | exp.Trunc) -> exp.Expr | None:
+        """With as many digits as are asked for, also where the number has fewer."""
+        digits, kind = _digits(node) or 0, self._type(node.this)
+        found = _DECIMAL.match(kind)
+        width, scale = (int(found[1]), int(found[2])) if found else (_INTEGER_DIGITS, 0)
+        if (not found and kind not in _INTEGERS) or (found and digits <= scale):
+            return None
+        if digits + width - scale > _NUMERIC_DIGITS_MAX:
+            return None
+        return exp.cast(node.this.copy(), f"DECIMAL({width - scale + digits}, {digits})", dialect="duckdb")
+
+    def _row_test(self, node: exp.Is) -> exp.Expr | None:
+        """A row IS NULL where all of its columns are, and IS NOT NULL where none is."""
+        if not self._type(node.this).startswith("STRUCT("):
+            return None
+        around = node.parent
+        document = call("to_json", node.this.copy())
+        if node.args.get("negate"):
+            return call("_row_complete", document)
+        if isinstance(around, exp.Not):
+            around.replace(call("_row_complete", document))
+            return node
+        return call("_row_empty", document)
+
     def _to_char(self, value: exp.Expr, pattern: str) -> exp.Expr:
         refuse_repeating(value)  # each part of a pattern has a copy of it
         kind = self._type(value)
@@ -280,6 +342,17 @@ class TypedRewriting:
             return json_operators.contains(whole, part)
         arrays = [array_literal(side) or side.copy() for side in (whole, part)]
         return call("_array_contains", *arrays)
+
+
+_NUMERIC_DIGITS_MAX = 38
+_INTEGER_DIGITS = 19
+
+
+def _digits(node: exp.Round | exp.Trunc) -> int | None:
+    """The constant number of digits."""
+    decimals = node.args.get("decimals")
+    bare = decimals.unnest() if isinstance(decimals, exp.Expr) else None
+    return int(bare.name) if isinstance(bare, exp.Literal) and bare.name.isdigit() else None
 
 
 def _joined_bytes(operands: Sequence[exp.Expr], kinds: Sequence[str], node: exp.Expr) -> exp.Expr | None:

@@ -169,8 +169,9 @@ def _is_damage(error: duckdb.Error) -> bool:
         return False
     if any(circumstance in text for circumstance in _CIRCUMSTANCES):
         return False
-    replaying = "Failure while replaying WAL file" in text  # whatever is wrong with an entry
-    return replaying or damage.sign_in(text) is not None or text.startswith(_AT_OPENING)
+    # Whatever is wrong with an entry of the log, or a log whose header names another state of the file.
+    wrong_log = "Failure while replaying WAL file" in text or "This WAL was created for" in text
+    return wrong_log or damage.sign_in(text) is not None or text.startswith(_AT_OPENING)
 
 
 def _cannot_open(path: Path, error: duckdb.Error) -> SqlError:

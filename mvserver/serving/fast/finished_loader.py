@@ -58,10 +58,10 @@ class Loader:
         """CannotBeKept where its rows are of more than its state, or its key is of other types."""
         layout = self._layouts.of(view_id)
         if layout is None or not layout.by_state_alone:
-            raise CannotBeKept  # what it shows depends on more, such as a watermark
+            raise CannotBeKept("what it shows depends on more than its state, such as a watermark")
         found = {str(name): str(kind) for name, kind, *_ in self._all(f"DESCRIBE {self._view(view_id)}")}
         if not all(found.get(name) in _KEY_TYPES for name in key):
-            raise CannotBeKept
+            raise CannotBeKept("its key is of other types")
         columns = [name for name in (*key, *(name for name in found if name not in key)) if _is_plain(found[name])]
         return Source(
             view_id,
@@ -77,14 +77,14 @@ class Loader:
         """All of them, of one committed state."""
         ((count,),) = self._all(f"SELECT count(*) FROM {self._view(source.view_id)}")
         if count * _ROW_BYTES_MIN > budget.most - budget.taken:
-            raise CannotBeKept
+            raise CannotBeKept(f"{count} rows do not fit into {budget.most - budget.taken} bytes")
         view = FinishedView(source.columns, source.types, source.key_types, budget)
         try:
             order = ", ".join(quoted(name) for name in source.columns[: len(source.key_types)])
             self._cursor.execute(f"{self._select(source)} ORDER BY {order}")
             while piece := self._cursor.fetchmany(_PIECE_ROWS):
                 if stopped() or not view.add(piece):
-                    raise CannotBeKept
+                    raise CannotBeKept("it was let go while it was read, or does not fit")
         except BaseException:
             view.give_up()
             raise

@@ -248,7 +248,7 @@ class KeptViews:
             for _ in range(_LOADS_MAX):
                 if self._loaded(loader, kept, read):
                     return
-            raise CannotBeKept
+            raise CannotBeKept("commits came while it was read")
         except (CannotBeKept, duckdb.Error) as reason:
             _log.debug("the rows of view %s are not kept: %s", view_id, reason)
             self._refuse(view_id, kept)
@@ -261,7 +261,7 @@ class KeptViews:
         source = kept.source
         kept.spoiled = False
         if loader.source(source.view_id, read.key) != source:
-            raise CannotBeKept  # it was made anew just now
+            raise CannotBeKept("it was made anew just now")
         view = loader.load(source, self._budget, lambda: self._closed or self._kept.get(source.view_id) is not kept)
         with self._condition:
             if kept.spoiled or self._kept.get(source.view_id) is not kept:

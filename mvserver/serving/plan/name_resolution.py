@@ -1,33 +1,40 @@
 """Table names of a pull query: resolved against the catalog and replaced by what DuckDB knows them as.
 
-A view becomes ``_views."<its id>"``, a catalog relation a sub-query over the system catalog, a CTE's name stays. Every
-table gets an alias, so that ``visits.url`` and ``public.visits.url`` keep their meaning.
+A materialized view becomes ``_views."<its id>"``, a view the sub-query that it stands for, a catalog relation a
+sub-query over the system catalog, a CTE's name stays. Every table gets an alias, so that ``visits.url`` and
+``public.visits.url`` keep their meaning.
+
+The names in a view's text mean what they did when it was made, and its owner must be allowed to read what they name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import sqlglot
 from sqlglot import exp
 
 from catalog.acl import Privilege
-from catalog.model import Relation
+from catalog.authority import Authority
+from catalog.model import NamedSource, Relation
 from catalog.refusals import denied, denied_for
-from mvserver import interrupts, sqlstates
+from mvserver import interrupts, limits, sqlstates
 from mvserver.compiler.tables import TABLE, unreadable
+from mvserver.dialect import guard
 from mvserver.dialect.guard import TABLE_FUNCTIONS, function_name
+from mvserver.dialect.marks import RELATION, SYSTEM_RELATION
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG
 from mvserver.pgcatalog.system import LIVE_SCHEMA, SystemCatalog
 from mvserver.serving.api import PullScope, ReadsStream, StreamRead
 from mvserver.serving.engine.database import VIEW_SCHEMA
-from mvserver.serving.plan.origins import RELATION, SYSTEM_RELATION
 from mvserver.serving.plan.streams import StreamTables
+from mvserver.sql.dialect import parse_pull
 
 _SUPERUSERS_ONLY = frozenset({"pg_authid", "pg_shadow"})
+_KEPT = frozenset({"materialized view", "view"})
 SYSTEM_SCHEMAS = (PG_CATALOG, INFORMATION_SCHEMA, LIVE_SCHEMA)
 
 
@@ -39,6 +46,18 @@ class Reads:
     system: set[tuple[str, str]] = field(default_factory=set)
     live: set[str] = field(default_factory=set)
     streams: list[StreamRead] = field(default_factory=list)
+    named: list[NamedSource] = field(default_factory=list)  # the names in the query's own text
+    expanded: list[Relation] = field(default_factory=list)  # views that became sub-queries, each as often as it did
+
+
+@dataclass(frozen=True)
+class _Text:
+    """Whose names are looked at: the query's own, or with ``sources`` those of a view's text."""
+
+    authority: Authority
+    tableoid: bool  # it asks for the hidden column
+    ctes: frozenset[str] = frozenset()
+    sources: dict[int, NamedSource] | None = None  # by where they stand
 
 
 class NameResolver:
@@ -48,39 +67,41 @@ class NameResolver:
         self._system = system
         self._database_name = database_name
         self._authority = snapshot.authority(scope.role)
-        self._tableoid = False
         self.reads = Reads()
 
     def resolve(self, tree: exp.Expr) -> None:
         """Replace the tables in place."""
-        self._tableoid = any(
-            column.name.lower() == "tableoid" for column in interrupts.asking(tree.find_all(exp.Column))
-        )
         self._streams = StreamTables(tree)
         self.reads.streams = self._streams.reads
+        self._replace_all(tree, _Text(self._authority, _asks_tableoid(tree)))
+
+    def _replace_all(self, tree: exp.Expr, text: _Text) -> None:
         for table, ctes in list(_tables(tree, frozenset())):
             interrupts.check()  # a relation of the catalog is a query that has to be parsed
-            self._replace(table, ctes)
+            self._replace(table, replace(text, ctes=ctes))
 
     # --- one table --------------------------------------------------------------------------------------------------
-    def _replace(self, table: exp.Table, ctes: frozenset[str]) -> None:
+    def _replace(self, table: exp.Table, text: _Text) -> None:
         if isinstance(table.this, exp.Func):
             _function_in_from(table)
             return
         if not isinstance(table.this, exp.Identifier):
             return
         parts = [_fold(part) for part in table.parts if isinstance(part, exp.Identifier)]
-        if len(parts) == 1 and parts[0] in ctes:
+        if len(parts) == 1 and parts[0] in text.ctes:
             return
         if len(parts) > 3:
             raise SqlError(
                 sqlstates.SYNTAX_ERROR, f"improper qualified name (too many dotted names): {'.'.join(parts)}"
             )
-        found = self._find(parts, _position(table))
+        found, columns_then = self._meant(table, parts, text)
         alias = table.args.get("alias")
         if alias is None or alias.this is None:
             columns = alias.args.get("columns") if alias is not None else None
             alias = exp.TableAlias(this=exp.to_identifier(parts[-1], quoted=True), columns=columns)
+        if isinstance(found, Relation) and found.select is not None:
+            _put(table, self._stands_for(found, alias, columns_then))
+            return
         if isinstance(found, Relation) and found.kind != "materialized view":
             rows = self._streams.query(table, found, self._path(found), alias.this.name)
             _put(table, exp.Subquery(this=rows, alias=alias))
@@ -94,17 +115,65 @@ class NameResolver:
             table.meta[RELATION] = found
             return
         schema, name = found
-        if name in _SUPERUSERS_ONLY and not self._authority.superuser:
-            raise denied_for(f"table {name}", _position(table))
+        if name in _SUPERUSERS_ONLY and not text.authority.superuser:
+            raise denied_for(f"table {name}", None if text.sources else _position(table))
         if self._system.is_live(schema, name):
             self.reads.live.add(name)
         self.reads.system.add(found)
         query = self._system.relation_query(
-            schema, name, self._database_oid(), tableoid=self._tableoid, viewer=self._snapshot.viewer(self._scope.role)
+            schema, name, self._database_oid(), tableoid=text.tableoid, viewer=self._snapshot.viewer(self._scope.role)
         )
         rows = exp.Subquery(this=sqlglot.parse_one(query, read="duckdb"), alias=alias)
         rows.meta[SYSTEM_RELATION] = found
         _put(table, rows)
+
+    def _meant(self, table: exp.Table, parts: list[str], text: _Text) -> tuple[Relation | tuple[str, str], int]:
+        """What the name means, and how many of its columns the text knows."""
+        if text.sources is None:
+            found = self._find(parts, _position(table))
+            start, end = _span(table)
+            if isinstance(found, Relation):
+                named = NamedSource(start, end, len(found.columns), relation_id=found.id)
+            else:
+                named = NamedSource(start, end, 0, system=found)
+            self.reads.named.append(named)
+            return found, named.columns
+        source = text.sources[_span(table)[0]]
+        if source.system is not None:
+            return source.system, source.columns
+        relation = self._snapshot.relations_by_id[source.relation_id or ""]
+        if not text.authority.holds(relation, Privilege.SELECT):
+            raise denied(relation)
+        return relation, source.columns
+
+    def _stands_for(self, view: Relation, alias: exp.TableAlias, columns_then: int) -> exp.Subquery:
+        """The view's text, resolved as its owner; with the columns that it had when whoever names it was made."""
+        assert view.select is not None  # noqa: S101 - asked for by who calls
+        self.reads.expanded.append(view)
+        if len(self.reads.expanded) > limits.EXPANDED_VIEWS_MAX:
+            raise SqlError(
+                sqlstates.STATEMENT_TOO_COMPLEX,
+                "the query reads too many views",
+                detail=f"Views over views count each time; the limit is {limits.EXPANDED_VIEWS_MAX}.",
+            )
+        holder = exp.Paren(this=parse_pull(view.select.text))
+        sources = {source.start: source for source in view.select.sources}
+        guard.check(holder.this)
+        self._replace_all(
+            holder.this, _Text(self._snapshot.authority(view.owner), _asks_tableoid(holder), sources=sources)
+        )
+        names = [exp.to_identifier(column.name, quoted=True) for column in view.columns]
+        given = list(alias.args.get("columns") or ())
+        whole = exp.TableAlias(this=alias.this.copy(), columns=[*given, *names[len(given) :]])
+        query: exp.Expr = holder.this.pop()
+        if columns_then < len(names):
+            inner = exp.TableAlias(this=exp.to_identifier(view.name, quoted=True), columns=names)
+            known = [exp.column(name.copy(), quoted=True) for name in names[:columns_then]]
+            query = exp.select(*known).from_(exp.Subquery(this=query, alias=inner))
+            whole.set("columns", whole.args["columns"][:columns_then])
+        rows = exp.Subquery(this=query, alias=whole)
+        rows.meta[RELATION] = view
+        return rows
 
     def _path(self, relation: Relation) -> tuple[str, str, str]:
         schema = self._snapshot.schemas_by_id[relation.schema_id]
@@ -159,7 +228,7 @@ class NameResolver:
             raise denied(relation, position)
         if relation.kind == TABLE:
             raise unreadable(relation.name, position)
-        if relation.kind == "materialized view" or self._scope.reads_streams:
+        if relation.kind in _KEPT or self._scope.reads_streams:
             return relation
         raise ReadsStream(relation.kind, relation.name, position)
 
@@ -190,6 +259,16 @@ def _position(node: exp.Expr) -> int | None:
     return min(starts) + 1 if starts else None
 
 
+def _asks_tableoid(tree: exp.Expr) -> bool:
+    return any(column.name.lower() == "tableoid" for column in interrupts.asking(tree.find_all(exp.Column)))
+
+
+def _span(table: exp.Table) -> tuple[int, int]:
+    """Where the name begins and ends in the text; (-1, -1) for one that is no part of it, as COPY's relation."""
+    metas = [part.meta for part in table.parts if "end" in part.meta]
+    return (metas[0]["start"], metas[-1]["end"] + 1) if metas else (-1, -1)
+
+
 def _tables(node: exp.Expr, ctes: frozenset[str]) -> Iterator[tuple[exp.Table, frozenset[str]]]:
     """Every table with the CTE names it can see; a CTE sees those before it, and itself if RECURSIVE."""
     clause = node.args.get("with_")
@@ -213,19 +292,10 @@ def _is_column(table: exp.Table, name: str) -> bool:
     return any(column.name == name and not column.table for column in table.root().find_all(exp.Column))
 
 
-_SINGLE_COLUMN = frozenset({"string_to_table", "regexp_split_to_table"})
 _DOCUMENT_ROWS = frozenset({
     "json_array_elements", "jsonb_array_elements", "json_array_elements_text", "jsonb_array_elements_text",
 })  # fmt: skip
 """Their column is ``value``, and the alias alone means it as well."""
-
-
-def _name_column(table: exp.Table, name: str) -> None:
-    """The alias of a function with one column names the column too."""
-    alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name))
-    if not alias.args.get("columns"):
-        alias.set("columns", [alias.this.copy()])
-    table.set("alias", alias)
 
 
 def _function_in_from(table: exp.Table) -> None:
@@ -233,8 +303,6 @@ def _function_in_from(table: exp.Table) -> None:
     table.set("db", None)
     table.set("catalog", None)
     name = function_name(table.this)
-    if name in _SINGLE_COLUMN and isinstance(table.this, exp.Func):
-        _name_column(table, name)
     if name in TABLE_FUNCTIONS or isinstance(table.this, exp.UDTF | exp.ExplodingGenerateSeries):
         return
     alias = table.args.get("alias")

@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from catalog.model import Relation
-
-RELATION = "relation"  # key in a table node's meta: the view that its name was resolved to
-
-SYSTEM_RELATION = "system relation"  # the same of a catalog relation's sub-query: schema and name
+from mvserver.dialect.marks import RELATION
 
 Origin = tuple[int, int]
 NO_ORIGIN: Origin = (0, 0)

@@ -8,11 +8,11 @@ from functools import cache
 from sqlglot import exp
 
 from mvserver.dialect import binding
+from mvserver.dialect.marks import RELATION, SYSTEM_RELATION
 from mvserver.dialect.parameters import inference
 from mvserver.dialect.typing import duck_types
 from mvserver.errors import SqlError
 from mvserver.pgcatalog import static_data
-from mvserver.serving.plan.origins import RELATION, SYSTEM_RELATION
 from mvserver.sql.types import Kind, parse_type
 from mvserver.types import oids
 

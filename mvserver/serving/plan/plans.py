@@ -8,11 +8,12 @@ from typing import Any
 
 from sqlglot import exp
 
+from catalog.model import Relation
 from mvserver import interrupts, limits, sqlstates
 from mvserver.dialect import binding
 from mvserver.dialect.binding import Bound
 from mvserver.dialect.duck_text import written
-from mvserver.dialect.functions import casts
+from mvserver.dialect.functions import casts, jsonb
 from mvserver.dialect.functions.volatile import changes
 from mvserver.dialect.pull_query import PullQuery
 from mvserver.dialect.signals import Signal
@@ -20,6 +21,7 @@ from mvserver.dialect.typing import duck_types
 from mvserver.dialect.typing.duck_types import OutputType
 from mvserver.errors import SqlError
 from mvserver.front import Field
+from mvserver.pgcatalog import pgtypes
 from mvserver.pgcatalog.edge_macros import NOW_MACROS
 from mvserver.pgcatalog.pgtypes import PgType
 from mvserver.pgcatalog.session_functions import SessionFacts
@@ -28,7 +30,7 @@ from mvserver.serving.fast import classify, few_rows, gathering
 from mvserver.serving.fast.key_reads import key_read
 from mvserver.serving.plan.binder import BoundTree
 from mvserver.serving.plan.name_resolution import Reads
-from mvserver.serving.plan.origins import origins
+from mvserver.serving.plan.origins import Origin, origins
 from mvserver.types import oids
 
 _SYSTEM_PREFIXES = (
@@ -43,12 +45,13 @@ def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
     outputs = [duck_types.output_type(kind_name) for kind_name in bound.types]
     if len(outputs) > limits.COLUMNS_MAX:
         raise SqlError(sqlstates.TOO_MANY_COLUMNS, f"target lists can have at most {limits.COLUMNS_MAX} entries")
-    outputs = _declared(tree, outputs, query.documents)
+    from_columns = origins(tree, len(outputs))
+    outputs = _of_views(_declared(tree, outputs, query.documents), from_columns, reads.expanded)
     arrow = [duck_types.arrow_type(output.cast or name) for name, output in zip(bound.types, outputs, strict=True)]
     fields = tuple(
         Field(name, output.pg.oid, output.pg.size, output.pg.typmod if keeps else -1, *origin)
         for name, output, origin, keeps in zip(
-            _names(tree, bound), outputs, origins(tree, len(outputs)), _keep_modifiers(tree, len(outputs)), strict=True
+            _names(tree, bound), outputs, from_columns, _keep_modifiers(tree, len(outputs)), strict=True
         )
     )
     count = max([*bound.parameters, len(oids)], default=0)
@@ -66,6 +69,7 @@ def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
         reads_system=bool(reads.system) or _uses_system_functions(tree),
         live_relations=tuple(sorted(reads.live)),
         streams=tuple(reads.streams),
+        named=tuple(reads.named),
         arrow_types=tuple(arrow) if None not in arrow else (),
         plain_types=few_rows.plain_types(arrow) if None not in arrow else (),
         together=_together(direct, kind, outputs, arrow, count) if steady else None,
@@ -118,15 +122,38 @@ def _text(tree: exp.Expr, outputs: Sequence[OutputType]) -> str:
 
 def _keep_modifiers(tree: exp.Expr, count: int) -> Sequence[bool]:
     """A column and an explicit cast to numeric(p, s) have a type modifier, an expression of numbers has none."""
+    if isinstance(tree, exp.SetOperation):
+        sides = [_keep_modifiers(side.unnest(), count) for side in (tree.left, tree.right)]
+        return [all(both) for both in zip(*sides, strict=True)]
+    if isinstance(tree, exp.Values):
+        return [False] * count
     items = tree.expressions if isinstance(tree, exp.Select) else []
     if len(items) != count or any(item.is_star for item in items):
         return [True] * count
-    bare = [item.unalias() for item in items]
-    return [
-        isinstance(item, exp.Column | exp.Subquery)
-        or bool(item.meta.get(casts.DECLARED) or casts.SHOWN_AS in item.meta)
-        for item in bare
-    ]
+    return [_is_declared(item.unalias(), 0) for item in items]
+
+
+_DEPTH_MAX = 20  # of sub-queries through which a column is followed
+
+
+def _is_declared(item: exp.Expr, depth: int) -> bool:
+    if depth > _DEPTH_MAX:
+        return True
+    if isinstance(item, exp.Subquery):
+        first = item.this.selects[:1] if isinstance(item.this, exp.Select) else []
+        return not first or _is_declared(first[0].unalias(), depth + 1)
+    if isinstance(item, exp.Nullif):
+        return _is_declared(item.this, depth)
+    if not isinstance(item, exp.Column):
+        return bool(item.meta.get(casts.DECLARED) or casts.SHOWN_AS in item.meta)
+    select = item.find_ancestor(exp.Select)
+    for source in jsonb.sources_of(select) if select is not None else ():
+        if select is None or (item.table and item.table != source.alias_or_name):
+            continue
+        inner = jsonb.item_of(source, item.name, select)
+        if inner is not None:
+            return _is_declared(inner.unalias(), depth + 1)
+    return True
 
 
 def _declared(tree: exp.Expr, outputs: list[OutputType], documents: Sequence[bool]) -> list[OutputType]:
@@ -140,10 +167,37 @@ def _declared(tree: exp.Expr, outputs: list[OutputType], documents: Sequence[boo
     if len(items) != len(outputs):
         return outputs
     declared = [item.unalias().meta.get(casts.SHOWN_AS) for item in items]
+    return [_shown(output, shown) for output, shown in zip(outputs, declared, strict=True)]
+
+
+def _shown(output: OutputType, declared: tuple[int, int] | None) -> OutputType:
+    if declared is None:
+        return output
+    if declared[0] in (oids.NUMERIC, oids.ARRAY_OF[oids.NUMERIC]):  # of what the wire makes numerics of
+        return OutputType(PgType(*declared))
+    return replace(output, pg=PgType(*declared)) if output.pg.oid == oids.TEXT else output
+
+
+def _of_views(outputs: list[OutputType], from_columns: Sequence[Origin], views: Sequence[Relation]) -> list[OutputType]:
+    """The column of a view is shown as of the type that it has had since the view was made."""
+    known = {view.oid: view for view in views}
     return [
-        replace(output, pg=PgType(*shown)) if shown is not None and output.pg.oid == oids.TEXT else output
-        for output, shown in zip(outputs, declared, strict=True)
+        _of_view(output, known[relation], number) if relation in known else output
+        for output, (relation, number) in zip(outputs, from_columns, strict=True)
     ]
+
+
+def _of_view(output: OutputType, view: Relation, number: int) -> OutputType:
+    declared = pgtypes.of_column(view, view.columns[number - 1])
+    same = declared.oid == output.pg.oid or (declared.oid, output.pg.oid) in _SHOWN_OTHERWISE
+    return replace(output, pg=declared) if same else output
+
+
+_SHOWN_OTHERWISE = frozenset({
+    (oids.JSONB, oids.JSON), (oids.VARCHAR, oids.TEXT), (oids.BPCHAR, oids.TEXT), (oids.NAME, oids.TEXT),
+    (oids.CHAR, oids.TEXT),
+})  # fmt: skip
+"""What has a type of its own to a client, and inside a query another one's values."""
 
 
 def _names(tree: exp.Expr, bound: Bound) -> Sequence[str]:

@@ -14,7 +14,7 @@ from typing import Any
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
-from mvserver.dialect import guard, rewrite
+from mvserver.dialect import guard, longhand, rewrite
 from mvserver.dialect.errors.error_positions import locate
 from mvserver.dialect.functions import enums
 from mvserver.dialect.parameters import constant_places
@@ -23,6 +23,7 @@ from mvserver.errors import SqlError, raise_instead
 from mvserver.pgcatalog.session_functions import SessionFacts
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, CatalogSource
 from mvserver.pgcatalog.system import LiveRelations, SystemCatalog
+from mvserver.pgcatalog.timezones import timezones_table
 from mvserver.serving.api import (
     NOBODY,
     Owner,
@@ -50,6 +51,7 @@ from mvserver.serving.fast.finished_rows import KeptViews
 from mvserver.serving.fast.shared import SharedReads
 from mvserver.serving.fast.templates import can_stand, stands_for, template_of
 from mvserver.serving.plan.binder import DuckBinders
+from mvserver.serving.plan.estimates import estimated
 from mvserver.serving.plan.name_resolution import NameResolver
 from mvserver.serving.plan.parameter_types import with_inferred
 from mvserver.serving.plan.plan_cache import PlanCache
@@ -87,7 +89,9 @@ class DuckPullService:
         self._source = source
         self._admission = Admission(concurrency)
         self._missing = MissingViews(source, why_missing)
-        self._system = SystemCatalog(database, SYSTEM_CATALOG, source, live or {})
+        self._system = SystemCatalog(
+            database, SYSTEM_CATALOG, source, {"pg_timezone_names": timezones_table, **(live or {})}
+        )
         self._measuring = InUse(database.cursor())
         process = None if process_memory_limit is None else Process(process_memory_limit)
         self._memory = MemoryWatch(self._measuring, query_memory_limit, process)
@@ -152,6 +156,8 @@ class DuckPullService:
         text, scope = request.text, request.scope
         if text is None:
             return self._plan_anew(request)
+        if request.snapshot is not None:
+            return self._plan_anew(request)
         found = self.cached(text, scope, request.parameter_oids)
         if found is not None:
             return found
@@ -192,7 +198,7 @@ class DuckPullService:
         select, scope, stopped = request.select, request.scope, request.stopped
         self._system.build(stopped)
         self._system.learn({table.name for table in select.find_all(exp.Table)}, stopped)
-        snapshot = self._source.snapshot()
+        snapshot = request.snapshot or self._source.snapshot()
         facts = SessionFacts(
             snapshot, scope.database, scope.search_path, scope.role, dict(scope.settings), scope.backend_pid,
             scope.session_role,
@@ -210,7 +216,7 @@ class DuckPullService:
             dismantle(located)
             raise
         dismantle(tree)
-        if request.text is not None and not facts.volatile:
+        if request.text is not None and request.snapshot is None and not facts.volatile:
             self._plans.keep((request.text, scope, tuple(request.parameter_oids), snapshot.generation), plan)
         return plan
 
@@ -222,13 +228,14 @@ class DuckPullService:
         if asleep is not None:
             return plan_of_sleep(asleep)
         refuse_if_stopped(stopped)
+        tree = longhand.write_out(tree)
         resolver = NameResolver(snapshot, scope, self._system, self._database.name)
         resolver_root = exp.Paren(this=tree)
         resolver.resolve(tree)
         tree = resolver_root.this.pop()
         reads = resolver.reads
         refuse_if_stopped(stopped)
-        kind = classify.kind_of(request.select, reads.views)
+        kind = classify.OTHER if reads.expanded else classify.kind_of(request.select, reads.views)
         oids = with_inferred(tree, oids)
         samples = constant_places.find(tree, oids)
         if samples and request.text is not None:
@@ -272,20 +279,22 @@ class DuckPullService:
         return DuckShaper(self._database, columns)
 
     # --- EXPLAIN ----------------------------------------------------------------------------------------------------
-    def explain(self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never) -> Sequence[str]:
+    def explain(
+        self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never, costs: bool = True
+    ) -> Sequence[str]:
         """DuckDB's physical plan as text, after a line that says which kind of read it is."""
         text = plan.direct if plan.direct and not plan.runs.replaced else plan.sql
+        kind = f"Pull query ({plan.kind}) over {len(plan.view_ids)} view(s)"
         head = [
-            f"Pull query ({plan.kind}) over {len(plan.view_ids)} view(s)",
             *(f"Read by Spark, to the present end: {read.select}{_at_most(read)}" for read in plan.streams),
             f"DuckDB: {text}",
         ]
         if plan.kind == classify.SLEEP:
-            return head
+            return [kind, *head]
         lines = self._binders.run(
             lambda binder: binder.explain(text, plan.live_relations, plan.streams), owner, stopped
         )
-        return [*head, *lines]
+        return [f"{kind}  {estimated(plan, lines)}" if costs else kind, *head, *lines]
 
 
 def _at_most(read: StreamRead) -> str:

@@ -20,7 +20,15 @@ from mvserver.session.reads.read_paths import Gathered, Read, read_paths
 from mvserver.session.reads.snapshots import Snapshots
 from mvserver.session.state import SessionState
 from mvserver.sql.statements.queries import NO_TREE, Pull
-from mvserver.sql.written_parameters import constant, others, with_constants
+from mvserver.sql.written_parameters import constant, has_many_digits, others, with_constants
+
+
+def constants_of(plan: PullPlan, parameters: Sequence[Any]) -> tuple[int, ...]:
+    """The parameters with whose values the statement has to be planned: a plan's numerics have so many digits only."""
+    if not plan.numerics:
+        return plan.constants
+    many = {at for at in plan.numerics if at <= len(parameters) and has_many_digits(parameters[at - 1])}
+    return tuple(sorted({*plan.constants, *many})) if many else plan.constants
 
 
 class PullRunner:
@@ -91,9 +99,10 @@ class PullRunner:
         self, plan: PullPlan, prepared: PreparedStatement, statement: Pull, parameters: Sequence[Any]
     ) -> tuple[PullPlan, Sequence[Any]]:
         """The plan that can be run, and the values for it: where it needs constants, that of the text with them."""
-        if not plan.constants:
+        written = constants_of(plan, parameters)
+        if not written:
             return plan, parameters
-        constants = {number: constant(number, parameters[number - 1]) for number in plan.constants}
+        constants = {number: constant(number, parameters[number - 1]) for number in written}
         rest = others(len(parameters), constants)
         text = with_constants(statement.text, constants)
         try:

@@ -94,6 +94,14 @@ class SessionSettings:
         return key, self._reset[key] if value is None else row.check(row.name, value)
 
     def _check_custom(self, name: str, key: str, value: str | None) -> str:
+        if key == _OF_PG_DUMP:
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                "pg_dump is not supported",
+                detail=f"It is known by its setting, {key}.",
+                hint="COPY (SELECT ...) TO STDOUT gives rows, DESCRIBE RELATION a definition. A backup is a copy of "
+                "the data directory of a server that is stopped.",
+            )
         if not _CUSTOM_NAME.fullmatch(key):
             raise unrecognized(name)
         prefix = key.split(".", 1)[0]
@@ -160,6 +168,9 @@ class SessionSettings:
         self._state = SettingsState(self._state.values, {})
         self._refresh()
         return True
+
+
+_OF_PG_DUMP = "synchronize_seqscans"  # what it sets first of all that nobody else does
 
 
 def canonical(name: str) -> str:

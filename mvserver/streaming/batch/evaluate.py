@@ -17,7 +17,9 @@ from mvserver.streaming.batch.program import Program, ViewInput
 from mvserver.streaming.batch.record_order import SELECTED, ranked, with_order
 from mvserver.streaming.batch.rejected import rejected_rows
 from mvserver.streaming.batch.spark_calls import collect, select_expressions
+from mvserver.streaming.spark.java_functions import register
 from spark_sinks.base import RecordOrder, SourceReader
+from spark_sinks.decode.columns import WANTED
 from spark_sinks.duckdb.batch_plans import TableMerge, ViewMerge
 from spark_sinks.duckdb.ledger.ledger import RejectedRow
 from spark_sinks.duckdb.state import sessions
@@ -35,6 +37,14 @@ class Delivery:
 
     query_id: str
     rows: pa.Table
+
+
+class SchemasWanted(Exception):  # noqa: N818 - not an error: the batch asks for them
+    """Records of a batch have schemas that are not known yet."""
+
+    def __init__(self, ids: Sequence[int]) -> None:
+        super().__init__(f"schemas {', '.join(map(str, ids))} are not known yet")
+        self.ids = ids
 
 
 class WholeProgramNeeded(Exception):  # noqa: N818 - not an error: the batch asks for another way
@@ -129,6 +139,7 @@ def row_frame(frame: DataFrame, program: Program, order: RecordOrder | None = No
     """A row per record: flags, keys, arguments, outputs, rejected records and the record's time, and its ``order``."""
     if order is not None:
         frame = with_order(frame, order)
+    register(frame.sparkSession, program.functions)
     for stage in program.stages:
         frame = select_expressions(frame, ("*", *stage))
     if program.keep is not None:
@@ -176,11 +187,27 @@ def _evaluated(
 
 
 def _collected(frame: DataFrame, program: Program, shape: str) -> pa.Table:
-    """Raises WholeProgramNeeded; else a trial's rejected columns are all NULL."""
+    """Raises WholeProgramNeeded or SchemasWanted; else a trial's rejected columns are all NULL."""
     table = _normal(collect(frame, program.schemas, shape))
+    check_schemas(table, program)
     if program.trial and any(table.column(name).null_count < table.num_rows for _, name in program.rejected):
         raise WholeProgramNeeded
     return table
+
+
+def check_schemas(table: pa.Table, program: Program) -> None:
+    """Raises SchemasWanted."""
+    if not program.functions:
+        return
+    wanted: set[int] = set()
+    for _, name in program.rejected:
+        column = table.column(name)
+        if column.null_count < len(column) and pa.types.is_struct(column.type):
+            reasons = pc.struct_field(column, "reason")
+            asking = reasons.filter(pc.fill_null(pc.starts_with(reasons, WANTED), False))
+            wanted.update(int(reason[len(WANTED) :]) for reason in pc.unique(asking).to_pylist())
+    if wanted:
+        raise SchemasWanted(sorted(wanted))
 
 
 def _passing(table: pa.Table, view: ViewInput) -> pa.Table:

@@ -28,8 +28,8 @@ from mvserver.views.measures import MeasureCall, keeps_times
 from mvserver.views.targets import Target
 from mvserver.views.windowing import WindowColumns, event_us, state_keys
 from spark_sinks.base import METADATA
-from spark_sinks.decode import format_of, parquet_column
-from spark_sinks.decode.columns import NUL
+from spark_sinks.decode import RecordFunction, format_of, parquet_column
+from spark_sinks.decode.columns import valid_text
 from spark_sinks.duckdb.batch_plans import ViewMerge
 from spark_sinks.duckdb.changes.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.changes.sent_rows import SentRows
@@ -40,9 +40,10 @@ from spark_sinks.duckdb.state.grouping_sets import group_keys, grouped
 from spark_sinks.duckdb.state.roll_ups import MeasureInput, RollUp
 from spark_sinks.duckdb.state.state import AppendState, Measure, UpsertState
 from spark_sinks.duckdb.state.windows import Judging
+from spark_sinks.schema_registry.base import NO_SCHEMAS, KnownSchemas
 
 REJECTED_RAW_BYTES_MAX = 65_536  # of a rejected record, this much is kept
-_ROW_KEY = f"replace(make_valid_utf8(cast(key as string)), {NUL}, '\\uFFFD')"
+_ROW_KEY = valid_text("key")
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,7 @@ class Program:
     trial: bool = False  # a rejected column then only says that a record needs the whole program
     ordered: bool = False  # the order of the records is needed
     texts: tuple[str, ...] = ()  # those of the columns that are texts or binary, which may be long
+    functions: tuple[RecordFunction, ...] = ()  # which the stages call besides Spark's own
     schemas: dict[str, pa.Schema] = field(default_factory=dict, compare=False)  # of the collected shapes, once known
 
 
@@ -193,9 +195,9 @@ class _Columns:
         return [f"{text} AS {name}" for text, name in self.by_text.items() if text != name]
 
 
-def build_program(targets: Sequence[Target], *, trial: bool = False) -> Program:
+def build_program(targets: Sequence[Target], *, trial: bool = False, schemas: KnownSchemas = NO_SCHEMAS) -> Program:
     """Deterministic in its input. A ``trial`` is far cheaper to plan, and right for a batch in which no record is
-    rejected, lacks a value or is coerced; its rejected columns say when that was not so."""
+    rejected or coerced; its rejected columns say when that was not so."""
     scans: dict[str, Scan] = {}
     for target in targets:
         scans.setdefault(target.plan.scan.relation_id, target.plan.scan)
@@ -206,7 +208,7 @@ def build_program(targets: Sequence[Target], *, trial: bool = False) -> Program:
     rejected: list[tuple[str, str]] = []
     rejected_columns: list[str] = []
     for number, (relation_id, scan) in enumerate(scans.items()):
-        decoded = decodings[relation_id] = decode_scan(scan, f"r{number}_", trial=trial)
+        decoded = decodings[relation_id] = decode_scan(scan, f"r{number}_", trial=trial, schemas=schemas)
         stages = side_by_side(stages, decoded.stages)
         references[relation_id] = decoded.columns
         good[relation_id] = decoded.good
@@ -250,6 +252,7 @@ def build_program(targets: Sequence[Target], *, trial: bool = False) -> Program:
         trial=trial,
         ordered=any(view.is_ordered for view in views),
         texts=tuple(sorted(values.texts)),
+        functions=tuple(dict.fromkeys(each for decoded in decodings.values() for each in decoded.functions)),
     )
 
 

@@ -25,13 +25,13 @@ class RecordEncoder:
 
     columns: Mapping[str, SqlType]
     key: tuple[str, ...]
-    key_format: str  # "primitive" or "json"
+    key_format: str  # all but "primitive" are made of JSON
     excluded: tuple[str, ...] = ()
 
     def key_of(self, row: Mapping[str, Any]) -> bytes | None:
         if not self.key:
             return None
-        if self.key_format == "json":
+        if self.key_format != "primitive":
             return self._object(row, self.key)
         (name,) = self.key
         size = _BYTES.get(self.columns[name].kind)

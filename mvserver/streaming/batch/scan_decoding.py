@@ -11,8 +11,10 @@ from itertools import zip_longest
 
 from mvserver.compiler.plans import Scan, ScanColumn
 from mvserver.streaming.spark.types import spark_type
-from spark_sinks.decode import DecodeColumn, decode
+from spark_sinks.decode import DecodeColumn, RecordFunction, decode
+from spark_sinks.decode import needs_schemas as formats_need_schemas
 from spark_sinks.duckdb.record_columns import DELETED
+from spark_sinks.schema_registry.base import NO_SCHEMAS, KnownSchemas
 
 Stages = tuple[tuple[str, ...], ...]
 """Spark expressions, each stage over the columns of the one before."""
@@ -29,24 +31,30 @@ class DecodedScan:
     known: str
     reason: str | None
     primary_key: tuple[str, ...] = ()
+    functions: tuple[RecordFunction, ...] = ()
 
 
-def decode_scan(scan: Scan, prefix: str, *, trial: bool) -> DecodedScan:
+def needs_schemas(scan: Scan) -> bool:
+    """Whether records are decoded by schemas of a registry."""
+    return formats_need_schemas((scan.value_format, scan.key_format))
+
+
+def decode_scan(scan: Scan, prefix: str, *, trial: bool, schemas: KnownSchemas = NO_SCHEMAS) -> DecodedScan:
     value_columns = [_column(c) for c in scan.columns if c.name not in scan.key_only]
-    decoded = decode(scan.value_format, value_columns, "value", prefix, trial=trial)
-    columns = dict(decoded.columns)
+    decoded = decode(scan.value_format, value_columns, "value", prefix, trial=trial, schemas=schemas)
+    columns, functions = dict(decoded.columns), decoded.functions
     if scan.kind != "changelog":
-        return DecodedScan(decoded.stages, columns, decoded.good, decoded.good, decoded.reason)
+        return DecodedScan(decoded.stages, columns, decoded.good, decoded.good, decoded.reason, functions=functions)
     if scan.derived is not None:  # a change log says itself which rows are gone
         key = tuple(columns[name] for name in scan.primary_key)
         good = f"({decoded.good} AND NOT {DELETED})"
         return DecodedScan(decoded.stages, columns, good, decoded.good, decoded.reason, key)
     if scan.key_format is None:
         key = tuple(columns[name] for name in scan.primary_key)
-        return DecodedScan(decoded.stages, columns, decoded.good, decoded.good, decoded.reason, key)
+        return DecodedScan(decoded.stages, columns, decoded.good, decoded.good, decoded.reason, key, functions)
     declared = {c.name: c for c in scan.columns}
     of_key = [_column(declared[name]) for name in scan.primary_key]
-    keyed = decode(scan.key_format, of_key, "key", f"{prefix}k", trial=trial)
+    keyed = decode(scan.key_format, of_key, "key", f"{prefix}k", trial=trial, schemas=schemas)
     key_columns = dict(keyed.columns)
     stages = side_by_side(decoded.stages, keyed.stages)
     deleted = "value IS NULL"
@@ -68,12 +76,12 @@ def decode_scan(scan: Scan, prefix: str, *, trial: bool) -> DecodedScan:
     reason = None
     if decoded.reason is not None and keyed.reason is not None:
         reason = f"CASE WHEN {deleted} THEN {_of_key(keyed.reason)} ELSE {value_reason} END"
-    return DecodedScan(stages, columns, good, known, reason, primary_key)
+    return DecodedScan(stages, columns, good, known, reason, primary_key, (*functions, *keyed.functions))
 
 
 def _of_key(reason: str) -> str:
     """The words of a decoder of values, about a key."""
-    return f"replace({reason}, 'the value is', 'the key is')"
+    return f"regexp_replace({reason}, '^the value ', 'the key ')"
 
 
 def _column(column: ScanColumn) -> DecodeColumn:

@@ -7,17 +7,20 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from mvserver import limits
+from mvserver import limits, sqlstates
+from mvserver.compiler.plans import Scan
 from mvserver.errors import SqlError
 from mvserver.streaming.batch.evaluate import (
     NOTHING,
     Evaluated,
+    SchemasWanted,
     WholeProgramNeeded,
     combined,
     evaluate_partials,
     evaluate_rows,
 )
 from mvserver.streaming.batch.program import Program, build_program
+from mvserver.streaming.batch.scan_decoding import needs_schemas
 from mvserver.streaming.pipeline.evaluated_batch import Share
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.batch_watch import BatchOverran, BatchUnwanted, Bound, run_watched
@@ -26,6 +29,7 @@ from mvserver.views.targets import Target
 from mvserver.views.windowing import SpreadKey, spread_key
 from spark_sinks.base import Position, Positions, SourceReader
 from spark_sinks.duckdb.state.state import UpsertState
+from spark_sinks.schema_registry.base import NO_SCHEMAS, KnownSchemas
 
 ROW_MODE_RECORDS_MAX = 20_000  # below, shipping evaluated records is cheaper than a shuffle (measured)
 SINGLE_TASK_RECORDS_MAX = 5_000  # below, starting several tasks costs more than they save (measured)
@@ -143,6 +147,14 @@ class BatchEvaluator:
         targets = [share.subscriber.target for share in shares]
         if not targets:
             return NOTHING
+        while True:
+            try:
+                return self._tried(frame, targets, records)
+            except SchemasWanted as wanted:
+                assert self._reader.schemas is not None  # noqa: S101 - else it would have been refused
+                self._reader.schemas.fetch(wanted.ids)
+
+    def _tried(self, frame: DataFrame, targets: Sequence[Target], records: int) -> Evaluated:
         if self._trial_pause == 0:
             try:
                 return self._run_programs(frame, targets, records, trial=True)
@@ -175,13 +187,27 @@ class BatchEvaluator:
         return self._groupings.setdefault(_key(targets), _Grouping())
 
     def _program(self, targets: Sequence[Target], trial: bool) -> Program:
-        key = (str(trial), *_key(targets))
+        schemas = known_schemas(self._reader, (target.plan.scan for target in targets))
+        key = (str(trial), str(schemas.version), *_key(targets))
         program = self._programs.get(key)
         if program is None:
             if len(self._programs) > _PROGRAMS_MAX:
                 self._programs.clear()
-            program = self._programs[key] = build_program(targets, trial=trial)
+            program = self._programs[key] = build_program(targets, trial=trial, schemas=schemas)
         return program
+
+
+def known_schemas(reader: SourceReader, scans: Iterable[Scan]) -> KnownSchemas:
+    """Those of a registry that records of the scans are decoded by; 55000 where the store names none."""
+    if not any(map(needs_schemas, scans)):
+        return NO_SCHEMAS
+    if reader.schemas is None:
+        raise SqlError(
+            sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "the store names no schema registry",
+            hint="Name one with UPDATE STORE name WITH ('schema_registry.name' = registry).",
+        )
+    return reader.schemas.known()
 
 
 @dataclass

@@ -20,11 +20,12 @@ from mvserver import sqlstates
 from mvserver.compiler.plans import ContinuousPlan, ErrorHandling, Projection
 from mvserver.errors import SqlError, words_of
 from mvserver.streaming.api import QueryState, QueryStatus
+from mvserver.streaming.batch.evaluate import SchemasWanted, check_schemas
 from mvserver.streaming.batch.program import build_program
 from mvserver.streaming.batch.rejected import rejected_rows
 from mvserver.streaming.pipeline.attempts import attempts
 from mvserver.streaming.pipeline.batch_size import BatchSize
-from mvserver.streaming.pipeline.evaluator import can_be_smaller, limit_s
+from mvserver.streaming.pipeline.evaluator import can_be_smaller, known_schemas, limit_s
 from mvserver.streaming.pipeline.generation import run_batches
 from mvserver.streaming.pipeline.pipeline import PipelineServices
 from mvserver.streaming.pipeline.source_watch import health_of
@@ -34,6 +35,7 @@ from mvserver.streaming.spark.batch_watch import BatchOverran, BatchTooLarge, Ba
 from mvserver.streaming.spark.errors import blame, is_data_error, sql_error
 from mvserver.streaming.spark.guard import Range
 from mvserver.streaming.spark.isolation import IsolatedError
+from mvserver.streaming.spark.java_functions import register
 from mvserver.streaming.spark.state import SparkLostError, SparkState
 from mvserver.views.targets import build_target
 from spark_sinks.base import KeptPosition, Position, SourceReader
@@ -65,7 +67,8 @@ class SinkQuery:
         self._form = form
         self._kept = kept
         self._services = services
-        self._program = build_program([build_target(query.id, query.sink_id, 1, plan)])
+        self._target = build_target(query.id, query.sink_id, 1, plan)
+        self._program = build_program([self._target])
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
         self._position: Position | None = None
@@ -260,7 +263,7 @@ class SinkQuery:
             unwanted=self._stopping.is_set,
         )
         try:
-            return run_watched(frame.sparkSession, bound, lambda: self._rows(frame).toArrow())
+            return run_watched(frame.sparkSession, bound, lambda: self._collected(frame))
         except Exception as error:
             if can_be_smaller(error, self._reader.positions, start, end):
                 if isinstance(error, BatchOverran):
@@ -273,11 +276,26 @@ class SinkQuery:
                 raise
             raise own from error
 
+    def _collected(self, frame: DataFrame) -> pa.Table:
+        while True:
+            if self._program.functions:
+                known = known_schemas(self._reader, [self._plan.scan])
+                self._program = build_program([self._target], schemas=known)
+            table = self._rows(frame).toArrow()
+            try:
+                check_schemas(table, self._program)
+            except SchemasWanted as wanted:
+                assert self._reader.schemas is not None  # noqa: S101 - else it would have been refused
+                self._reader.schemas.fetch(wanted.ids)
+            else:
+                return table
+
     def _noticed(self, words: str) -> None:
         self._stalled = words
 
     def _rows(self, frame: DataFrame) -> DataFrame:
         program = self._program
+        register(frame.sparkSession, program.functions)
         for stage in program.stages:
             frame = frame.selectExpr("*", *stage)
         view = program.views[0]

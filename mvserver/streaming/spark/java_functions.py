@@ -1,12 +1,14 @@
-"""Functions of our own in Spark: text functions whose time and memory are bounded, compiled from ``java/`` at start.
+"""Functions of our own in Spark: text functions whose time and memory are bounded, and the decoder of records.
 
 Spark brings Janino, a Java compiler, and Hadoop brings RE2/J, a regular expression engine without backtracking. So no
-jar is built or fetched: the source is compiled when the session starts, and the classes go to executors as a jar.
+jar is built or fetched: what is in ``java/`` is compiled when the session starts, and the classes go to executors as a
+jar.
 """
 
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -20,8 +22,11 @@ from mvserver import sqlstates
 from mvserver.compiler.capabilities import bounded
 from mvserver.compiler.failures import raised
 from mvserver.errors import SqlError, words_of
+from spark_sinks.decode import RecordFunction
 
 _CLASS = "mvserver.Bounded"
+_DECODER = "mvserver.Records$Decoder"
+_REGISTERED_MAX = 100  # decoders in a session: each new schema makes another one, and the oldest goes
 _BOXES = {"String": "String", "int": "Integer", "long": "Long", "boolean": "Boolean"}
 _TYPES = {"String": "StringType", "int": "IntegerType", "boolean": "BooleanType"}
 _VALUES = {"String": "", "int": ".intValue()", "long": ".longValue()", "boolean": ".booleanValue()"}
@@ -66,6 +71,7 @@ FUNCTIONS = (
 )
 
 _loaders: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
+_registered: WeakKeyDictionary[SparkSession, dict[str, None]] = WeakKeyDictionary()  # in their order
 
 
 def install(session: SparkSession, work_directory: Path) -> None:
@@ -89,6 +95,29 @@ def install(session: SparkSession, work_directory: Path) -> None:
         session._jsparkSession.udf().register(function.name, made, result)
 
 
+def register(session: SparkSession, functions: Iterable[RecordFunction]) -> None:
+    """Makes the decoders known to a session, each once: their names say what they do."""
+    for function in functions:
+        known = _registered.setdefault(session, {})
+        if function.name in known:
+            continue
+        context = session.sparkContext
+        jvm, gateway = context._jvm, context._gateway
+        assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
+        given = (function.name, function.columns, function.schemas)
+        classes, values = gateway.new_array(jvm.java.lang.Class, 3), gateway.new_array(jvm.java.lang.Object, 3)
+        for i, value in enumerate(given):
+            classes[i], values[i] = jvm.java.lang.Class.forName("java.lang.String"), value
+        made = _loaders[context].loadClass(_DECODER).getDeclaredConstructor(classes).newInstance(values)
+        result = jvm.org.apache.spark.sql.types.DataType.fromDDL(function.result)
+        session._jsparkSession.udf().register(function.name, made, result)
+        known[function.name] = None
+        while len(known) > _REGISTERED_MAX:
+            oldest = next(iter(known))
+            del known[oldest]
+            session._jsparkSession.sessionState().catalog().dropTempFunction(oldest, True)
+
+
 def check_pattern(session: SparkSession, pattern: str) -> None:
     """Raises SqlError 2201B where a regular expression is not one, or is too large."""
     context = session.sparkContext
@@ -108,9 +137,16 @@ def check_pattern(session: SparkSession, pattern: str) -> None:
 
 def _compiled(jvm: Any) -> dict[str, bytes]:
     """The classes by name: those of the functions stand inside the class that has the methods."""
-    source = resources.files("mvserver.streaming.spark").joinpath("java/Bounded.java").read_text(encoding="utf-8")
-    body, brace, end = source.rpartition("}")
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.cook(body + "".join(function.source() for function in FUNCTIONS) + brace + end)
-    codes = compiler.getBytecodes()
-    return {str(name): bytes(codes[name]) for name in codes}
+    body, brace, end = _source("Bounded").rpartition("}")
+    functions = "".join(function.source() for function in FUNCTIONS)
+    found: dict[str, bytes] = {}
+    for source in (body + functions + brace + end, _source("Records")):
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.cook(source)
+        codes = compiler.getBytecodes()
+        found.update({str(name): bytes(codes[name]) for name in codes})
+    return found
+
+
+def _source(name: str) -> str:
+    return resources.files("mvserver.streaming.spark").joinpath(f"java/{name}.java").read_text(encoding="utf-8")

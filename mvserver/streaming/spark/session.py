@@ -53,6 +53,7 @@ _SETTINGS = {
     # A stop that meets a running callback parses a deep error text with a regular expression.
     "spark.driver.extraJavaOptions": "-Xss8m -XX:+UseParallelGC",
 }
+_CLASS_PATH = "spark.driver.extraClassPath"
 START_HINT = "See the server's log; `mvserver check` says what is missing."
 LIVE_S = 2.0  # so long after a live batch the next one is expected
 _TASK_LOGGERS = ("org.apache.spark.executor.Executor", "org.apache.spark.scheduler.TaskSetManager")
@@ -68,12 +69,17 @@ class SparkOptions:
     extra: tuple[tuple[str, str], ...] = ()
     command: Callable[[Mapping[str, str]], Sequence[str]] = submit_command  # starts the JVM with these settings
     stores: tuple[tuple[str, str], ...] = ()  # what the kinds of stores need
+    class_path: Callable[[], Sequence[Path]] = tuple  # jars that are there when the JVM starts
 
 
 def jvm_settings(options: SparkOptions, folder: Path) -> dict[str, str]:
     """What only the start of the JVM can take. ``folder`` is where it keeps its temporary files."""
     name = "spark.driver.extraJavaOptions"
     settings = {name: _SETTINGS[name], "spark.driver.memory": options.driver_memory, **dict(options.extra)}
+    given = settings.get(_CLASS_PATH)
+    jars = [*([given] if given else []), *map(str, options.class_path())]
+    if jars:
+        settings[_CLASS_PATH] = os.pathsep.join(jars)
     return {**settings, name: f'{settings[name]} "-Djava.io.tmpdir={folder}"'}
 
 

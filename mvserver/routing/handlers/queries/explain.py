@@ -47,7 +47,9 @@ def _lines(statement: Explain, context: SessionContext, services: Services) -> S
             planned = services.pulls.plan(
                 PlanRequest(inner.select, scope, text=inner.text, start=inner.start, stopped=context.cancelled)
             )
-            return services.pulls.explain(planned, owner=owner_of(scope), stopped=context.cancelled)
+            return services.pulls.explain(
+                planned, owner=owner_of(scope), stopped=context.cancelled, costs=_wants_costs(statement)
+            )
         except ReadsStream:
             return _push_lines(push_query(inner.text), context, services)
     if isinstance(inner, CreateMaterializedView):
@@ -72,6 +74,11 @@ def _push_lines(query: PushQuery, context: SessionContext, services: Services) -
     plan = push.plan(query, context, services).plan
     kinds = ["  Each row with the kind of its change: +I, -U, +U or -D"] if replaces_rows(plan) else []
     return [f"Push query, {end}", *kinds, *services.explain_plan(plan)]
+
+
+def _wants_costs(statement: Explain) -> bool:
+    given = [value.lower() for name, value in statement.options if name == "costs"]
+    return not given or given[-1] not in _OFF
 
 
 def _check_options(statement: Explain) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mvserver.front import Result
-from mvserver.routing import changelog_declaration, declaring, lookup, stream_declaration
+from mvserver.routing import changelog_declaration, declaring, lookup, registered_columns, stream_declaration
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -26,6 +26,7 @@ def run(statement: CreateChangelog, context: SessionContext, services: Services,
     store, value_format = declaring.store_and_format(lookup.CHANGELOG, declaration.stream, context, services)
     kind = services.stores.kind(store.type)
     key = changelog_declaration.record_key(declaration, typed, statement.primary_key, kind)
+    registered_columns.require_registry(store, (None if key is None else key.format,))
     schema, name = place
     topic = declaration.compacted(kind)
     entity = declaring.EntityUnder(store, declaration.stream.entity or name.lower(), topic, declaration.given)

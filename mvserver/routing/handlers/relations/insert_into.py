@@ -19,6 +19,8 @@ def run(statement: InsertInto, context: SessionContext, services: Services, work
     catalog = services.catalog
     sink, planned = plan(statement, context, services)
     start = continuous.attach(planned, context, services, work)
+    if not work.rehearsal:
+        services.schema_registries.check_written(lookup.store_of(sink, services)[0], sink)
     with catalog.transaction():
         query = continuous.query("insert_into", statement, planned, sink.id, start, context, services)
         catalog.queries.add(query)

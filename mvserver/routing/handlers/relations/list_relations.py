@@ -29,6 +29,6 @@ def run(statement: ListRelations, context: SessionContext, services: Services, w
             (database.name, schema.name, r.name, r.kind, stores.get(r.store_id or ""), r.entity, r.owner,
              moment(r.created_at))
             for r in catalog.relations.of_schema(schema.id)
-            if statement.kind in (None, r.kind) and privileges.sees_relation(r, own, services)
+            if (not statement.kinds or r.kind in statement.kinds) and privileges.sees_relation(r, own, services)
         ]  # fmt: skip
     return result("LIST RELATIONS", FIELDS, rows)

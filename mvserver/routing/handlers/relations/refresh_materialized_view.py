@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.front import Result
@@ -27,7 +29,9 @@ def run(statement: RefreshMaterializedView, context: SessionContext, services: S
     privileges.require_owner(view, context, services, statement.name.position)
     (query,) = services.catalog.queries.of_sink(view.id)
     privileges.require_sources_of(query, services)
-    if not work.rehearsal:
+    if services.catalog.in_transaction:  # at COMMIT
+        work.after_commit(partial(services.engine.refresh, query.id))
+    else:
         wait_for_spark(context, services)
         services.engine.refresh(query.id)
     return done("REFRESH MATERIALIZED VIEW")

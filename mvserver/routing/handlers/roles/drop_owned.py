@@ -7,11 +7,11 @@ from functools import partial
 from catalog import acl
 from catalog.acl import Acl
 from catalog.dependencies import Dependents
-from catalog.model import EnumType, Query, Relation, Role, Schema, Store
+from catalog.model import EnumType, Query, Relation, Role, Schema, SchemaRegistry, Store
 from catalog.privileges import Thing
 from catalog.refusals import word
 from mvserver.front import Result
-from mvserver.routing import notices, privileges, role_names
+from mvserver.routing import notices, privileges, role_names, schema_registries
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -63,6 +63,10 @@ def _drop_what_it_owns(role: Role, cascade: bool, context: SessionContext, servi
     own = frozenset((*relations, *queries))
     names: list[str] = []
     for thing in owned:
+        if isinstance(thing, SchemaRegistry):
+            left = [store for store in catalog.dependencies.of_schema_registry(thing) if store.owner != role.name]
+            schema_registries.refuse_dropping(thing, left)
+            continue
         dependents = _dependents(thing, services)
         others: list[Relation | Query] = [*dependents.relations, *dependents.queries]
         others = [each for each in others if each.id not in own]
@@ -80,6 +84,9 @@ def _drop_what_it_owns(role: Role, cascade: bool, context: SessionContext, servi
         elif isinstance(thing, Store):
             catalog.stores.delete(thing.id)
             work.after_commit(partial(services.stores.forget, thing.id))
+        elif isinstance(thing, SchemaRegistry):
+            catalog.schema_registries.delete(thing.id)
+            work.after_commit(partial(services.schema_registries.forget, thing.id))
     notices.cascades(context, list(dict.fromkeys(names)))
     work.after_commit(services.engine.reconcile)
 

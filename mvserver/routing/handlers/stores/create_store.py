@@ -7,7 +7,7 @@ import uuid
 from catalog.model import Store
 from mvserver import sqlstates
 from mvserver.front import Result
-from mvserver.routing import notices, privileges, store_kinds
+from mvserver.routing import notices, privileges, schema_registries, store_kinds
 from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
 from mvserver.routing.rows import done
@@ -28,11 +28,13 @@ def run(statement: CreateStore, context: SessionContext, services: Services, wor
     catalog.stores.check_new(statement.name)
     kind = store_kinds.kind(PropertyReader(statement.properties, "a store"), services)
     properties = store_kinds.checked(kind, statement.properties, {}, services)
+    schema_registries.check_of_store(properties, context, services)
     now = services.clock()
     store = Store(str(uuid.uuid4()), 0, statement.name, kind.name, properties, context.role, now, now)
     store_kinds.answers(store, services, work)
     try:
         with catalog.transaction():
+            schema_registries.check_of_store(properties, context, services)  # it may have been dropped meanwhile
             catalog.stores.add(store)
     except BaseException:
         services.stores.forget(store.id)

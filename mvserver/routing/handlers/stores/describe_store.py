@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from catalog.model import SchemaRegistry, Store
 from mvserver.front import Result
 from mvserver.masking import masked
 from mvserver.routing import privileges
@@ -26,13 +29,16 @@ FIELDS = fields(
 def run(statement: DescribeStore, context: SessionContext, services: Services, work: Work) -> Result:
     store = services.catalog.stores.get(statement.name)
     privileges.require_sight(store, context, services)
-    row = (
-        store.name,
-        store.type,
-        store.property("uris"),
-        json_object(masked(store.properties)),
-        store.owner,
-        moment(store.created_at),
-        moment(store.updated_at),
+    return result("DESCRIBE STORE", FIELDS, [row(store)])
+
+
+def row(system: Store | SchemaRegistry) -> tuple[Any, ...]:
+    return (
+        system.name,
+        system.type,
+        system.property("uris"),
+        json_object(masked(system.properties)),
+        system.owner,
+        moment(system.created_at),
+        moment(system.updated_at),
     )
-    return result("DESCRIBE STORE", FIELDS, [row])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from catalog.dependencies import REGISTRY_OF_STORE
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.front import Result
-from mvserver.routing import privileges, store_kinds
+from mvserver.routing import privileges, schema_registries, store_kinds
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -32,11 +33,14 @@ def run(statement: UpdateStore, context: SessionContext, services: Services, wor
                 position=statement.properties.position(key),
             )
     properties = store_kinds.checked(kind, statement.properties, dict(store.properties), services)
+    if dict(properties).get(REGISTRY_OF_STORE) != store.property(REGISTRY_OF_STORE):
+        schema_registries.check_of_store(properties, context, services)
     updated = replace(store, properties=properties, updated_at=max(services.clock(), store.updated_at + 1e-6))
     try:
         store_kinds.answers(updated, services, work)
         with catalog.transaction():
             catalog.stores.get(statement.name)  # it may have been dropped meanwhile
+            schema_registries.check_there(properties, services)
             catalog.stores.update(store.id, updated.properties, updated.updated_at)
     except BaseException:
         services.stores.forget(store.id)  # the next use opens it with the properties in force

@@ -1,0 +1,8 @@
+"""Keys in the meta of a query's nodes that several rooms know."""
+
+from __future__ import annotations
+
+RELATION = "relation"
+"""Of a table: the view that its name was resolved to."""
+SYSTEM_RELATION = "system relation"
+"""Of a sub-query: schema and name of the relation of the catalog that it stands for."""

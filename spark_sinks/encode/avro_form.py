@@ -1,0 +1,132 @@
+"""Rows as Avro: every field may be null, so that a later schema may leave it out and an earlier one may lack it."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import datetime as dt
+import io
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Context, Decimal, Inexact
+from typing import Any
+
+import fastavro
+from pyspark.sql import types as spark
+
+from spark_sinks.decode.columns import DecodeColumn
+from spark_sinks.encode.written import WrittenForm, refused
+from spark_sinks.schema_registry.base import AVRO
+
+Convert = Callable[[Any], Any]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_EXACT = Context(prec=38, traps=[Inexact])
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_PLAIN: dict[type[spark.DataType], str] = {
+    spark.BooleanType: "boolean", spark.ByteType: "int", spark.ShortType: "int", spark.IntegerType: "int",
+    spark.LongType: "long", spark.FloatType: "float", spark.DoubleType: "double", spark.StringType: "string",
+    spark.VarcharType: "string", spark.BinaryType: "bytes",
+}  # fmt: skip
+_LOGICAL: dict[type[spark.DataType], dict[str, str]] = {
+    spark.DateType: {"type": "int", "logicalType": "date"},
+    spark.TimeType: {"type": "long", "logicalType": "time-micros"},
+    spark.TimestampType: {"type": "long", "logicalType": "timestamp-micros"},
+    spark.TimestampNTZType: {"type": "long", "logicalType": "local-timestamp-micros"},
+}
+
+
+def avro_form(name: str, columns: Sequence[DecodeColumn], newest: str | None) -> WrittenForm:
+    schema: dict[str, Any] = {"type": "record", **_named(name, newest), "fields": []}
+    converts: dict[str, Convert] = {}
+    for column in columns:
+        if _NAME.fullmatch(column.name) is None:
+            raise refused(column.name, "it is no name of Avro")
+        type_, converts[column.name] = _type(column.type, column.name, f"{schema['name']}_{column.name}")
+        schema["fields"].append({"name": column.name, "type": ["null", type_], "default": None})
+    parsed = fastavro.parse_schema(schema)
+
+    def encode(row: bytes) -> bytes:
+        given = json.loads(row, parse_float=Decimal)
+        found = {
+            key: None if (value := given.get(key)) is None else convert(value) for key, convert in converts.items()
+        }
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, parsed, found)
+        return out.getvalue()
+
+    return WrittenForm(AVRO, json.dumps(schema), encode)
+
+
+def _named(name: str, newest: str | None) -> dict[str, str]:
+    """Schemas of one subject have one name: another one would not be compatible."""
+    known = None
+    if newest is not None:
+        with contextlib.suppress(ValueError):  # of another kind: the registry says that they do not fit
+            known = json.loads(newest)
+    if isinstance(known, Mapping) and known.get("type") == "record":
+        return {key: str(known[key]) for key in ("name", "namespace") if key in known}
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    return {"name": plain if _NAME.fullmatch(plain) else f"_{plain}"}
+
+
+def _type(kind: spark.DataType, column: str, name: str) -> tuple[Any, Convert]:
+    """The type of Avro, and what makes its value of one of JSON. ``name`` is that of a record, if it is one."""
+    if type(kind) in _PLAIN:
+        return _PLAIN[type(kind)], _converter(kind)
+    if type(kind) in _LOGICAL:
+        return _LOGICAL[type(kind)], _converter(kind)
+    if isinstance(kind, spark.DecimalType):
+        scale = Decimal(1).scaleb(-kind.scale)
+        of = {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
+        return of, lambda value: Decimal(value).quantize(scale, context=_EXACT)
+    if isinstance(kind, spark.ArrayType):
+        element, convert = _type(kind.elementType, column, name)
+        return (
+            {"type": "array", "items": ["null", element]},
+            lambda value: [None if each is None else convert(each) for each in value],
+        )
+    if isinstance(kind, spark.MapType) and isinstance(kind.keyType, (spark.StringType, spark.VarcharType)):
+        element, convert = _type(kind.valueType, column, name)
+        return (
+            {"type": "map", "values": ["null", element]},
+            lambda value: {key: None if each is None else convert(each) for key, each in value.items()},
+        )
+    if isinstance(kind, spark.StructType):
+        return _record(kind, column, name)
+    raise refused(column, "Avro has no such type")
+
+
+def _record(kind: spark.StructType, column: str, name: str) -> tuple[Any, Convert]:
+    fields, converts = [], {}
+    for field in kind.fields:
+        if _NAME.fullmatch(field.name) is None:
+            raise refused(column, f'its field "{field.name}" is no name of Avro')
+        type_, converts[field.name] = _type(field.dataType, column, f"{name}_{field.name}")
+        fields.append({"name": field.name, "type": ["null", type_], "default": None})
+
+    def convert(value: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: None if (part := value.get(key)) is None else inner(part) for key, inner in converts.items()}
+
+    return {"type": "record", "name": name, "fields": fields}, convert
+
+
+def _converter(kind: spark.DataType) -> Convert:
+    if isinstance(kind, (spark.FloatType, spark.DoubleType)):
+        return float
+    if isinstance(kind, spark.BinaryType):
+        return base64.b64decode
+    if isinstance(kind, spark.DateType):
+        return dt.date.fromisoformat
+    if isinstance(kind, spark.TimeType):
+        return dt.time.fromisoformat
+    if isinstance(kind, spark.TimestampType):
+        return _micros
+    if isinstance(kind, spark.TimestampNTZType):
+        return lambda value: _micros(f"{value}Z")
+    return lambda value: value
+
+
+def _micros(text: str) -> int:
+    return (dt.datetime.fromisoformat(text) - _EPOCH) // dt.timedelta(microseconds=1)

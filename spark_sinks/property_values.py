@@ -1,0 +1,52 @@
+"""Values of stores' properties that several kinds check in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+
+
+def boolean(properties: Mapping[str, Any], key: str, *, default: bool | None) -> bool | None:
+    value = properties.get(key)
+    if value is None:
+        return default
+    return one_of(key, str(value).lower(), ("true", "false")) == "true"
+
+
+def one_of(key: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'property "{key}" cannot be "{value}"',
+            hint=f"It is one of {', '.join(allowed)}.",
+        )
+    return value
+
+
+def printable(properties: Mapping[str, Any], key: str) -> str | None:
+    value = properties.get(key)
+    if value is not None and (not isinstance(value, str) or not value or not value.isprintable()):
+        raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'property "{key}" must be text without control characters')
+    return value
+
+
+def conflict(first: str, second: str) -> SqlError:
+    return SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'properties "{first}" and "{second}" contradict each other')
+
+
+def configured_file(key: str, value: object, folders: Sequence[Path]) -> Path:
+    """The file that a property names, links followed; 42501 for one that is not under a configured folder."""
+    given = Path(str(value))
+    for folder in (folder.resolve() for folder in folders):
+        path = (folder / given).resolve()
+        if path.is_relative_to(folder) and path.is_file():
+            return path
+    raise SqlError(
+        sqlstates.INSUFFICIENT_PRIVILEGE,
+        f'file "{given}" is not under a configured folder',
+        hint=f"The property '{key}' names a file, relative to a folder of the server's configuration.",
+    )

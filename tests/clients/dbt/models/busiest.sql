@@ -1,0 +1,1 @@
+select url from {{ ref('busy') }} order by visits desc limit 1

@@ -1,0 +1,1 @@
+select url, visits from {{ ref('by_url') }} where visits > 0

@@ -1,0 +1,219 @@
+"""What the suite needs of each kind of stores: records that come in, records that a query has written, and a store that
+goes away."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from mvserver.demo.kafka_broker import KafkaBroker
+from tests.services.kinesis import KinesisEmulator, Stream
+from tests.services.postgres import LogicalPostgres
+
+KINDS = ("FILE", "KAFKA", "KINESIS", "POSTGRESQL")
+WRITTEN = ("FILE", "KAFKA", "KINESIS")
+"""Kinds that a query writes to; the output of others goes to topics."""
+NOTHING_WRONG, WRONG = "1.00", "none"
+_COLUMNS = "(n BIGINT, price DECIMAL(6, 2))"
+
+
+@dataclass
+class StoreUnderTest:
+    """``put`` adds records, ``bad`` one that cannot be decoded. ``make`` makes an entity, where the server does not;
+    ``read`` gives what was written, each record as its number and its identity, where it has one.
+
+    ``entity`` are the properties of an entity that is made, ``declared`` the columns of a stream, and ``n`` is the
+    number in a record of such a stream.
+    """
+
+    kind: str
+    properties: str
+    put: Callable[[str, Sequence[int]], None]
+    bad: Callable[[str], None]
+    away: Callable[[], AbstractContextManager[None]]
+    make: Callable[[str], None] | None = None
+    read: Callable[[str], list[tuple[int, str | None]]] | None = None
+    entity: str = ""
+    declared: str = _COLUMNS
+    format: str = ", 'value.format' = 'json'"
+    n: str = "n"
+    exactly_once: bool = True
+    sent: list[int] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Of the store, and of the suite's own relations in it."""
+        return self.kind.lower()
+
+    def send(self, entity: str, numbers: Sequence[int]) -> None:
+        self.put(entity, numbers)
+        self.sent += numbers
+
+
+def _values(numbers: Sequence[int]) -> list[bytes]:
+    return [json.dumps({"n": number, "price": NOTHING_WRONG}).encode() for number in numbers]
+
+
+_BAD = json.dumps({"n": 0, "price": WRONG}).encode()
+
+
+def _number(value: bytes) -> tuple[int, str | None]:
+    content = json.loads(value)
+    return content["n"], content.get("_mv_id")
+
+
+def _of_json(kind: str, properties: str, write: Callable[[str, Sequence[bytes]], None], **more: Any) -> StoreUnderTest:
+    """Of a kind whose records are bytes."""
+    return StoreUnderTest(
+        kind,
+        properties,
+        put=lambda entity, numbers: write(entity, _values(numbers)),
+        bad=lambda entity: write(entity, [_BAD]),
+        **more,
+    )
+
+
+@contextmanager
+def _paused(service: KafkaBroker | KinesisEmulator) -> Iterator[None]:
+    service.pause()
+    try:
+        yield
+    finally:
+        service.resume()
+
+
+# --- directories ----------------------------------------------------------------------------------------------------
+def files(root: Path) -> StoreUnderTest:
+    directory = root / "store"
+    directory.mkdir(parents=True)
+
+    def write(entity: str, values: Sequence[bytes]) -> None:
+        aside = directory / entity / f".{uuid.uuid4().hex}"
+        aside.write_bytes(b"".join(value + b"\n" for value in values))
+        aside.rename(directory / entity / f"{time.time_ns()}-{aside.name[1:9]}.json")
+
+    def read(entity: str) -> list[tuple[int, str | None]]:
+        found = sorted(path for path in (directory / entity).iterdir() if not path.name.startswith("."))
+        return [_number(line) for path in found for line in path.read_bytes().splitlines()]
+
+    @contextmanager
+    def away() -> Iterator[None]:
+        elsewhere = directory.with_name("away")
+        directory.rename(elsewhere)
+        try:
+            yield
+        finally:
+            elsewhere.rename(directory)
+
+    return _of_json("FILE", f"'type' = FILE, 'uris' = '{directory}'", write, away=away, read=read)
+
+
+# --- topics ---------------------------------------------------------------------------------------------------------
+def topics(broker: KafkaBroker) -> StoreUnderTest:
+    def write(entity: str, values: Sequence[bytes]) -> None:
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True, "log_level": 0})
+        for number, value in enumerate(values):
+            producer.produce(entity, value, key=str(number))
+        assert producer.flush(60) == 0
+
+    def read(entity: str) -> list[tuple[int, str | None]]:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": broker.bootstrap,
+                "group.id": uuid.uuid4().hex,
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+                "log_level": 0,
+            }
+        )
+        try:
+            partitions = list(consumer.list_topics(entity, timeout=30).topics[entity].partitions)
+            consumer.assign([TopicPartition(entity, partition, 0) for partition in partitions])
+            found, ended = [], 0
+            while ended < len(partitions):
+                message = consumer.poll(30)
+                assert message is not None
+                if message.error() is not None:
+                    ended += 1
+                else:
+                    found.append(_number(message.value() or b""))
+            return found
+        finally:
+            consumer.close()
+
+    return _of_json(
+        "KAFKA",
+        f"'type' = KAFKA, 'uris' = '{broker.bootstrap}'",
+        write,
+        away=lambda: _paused(broker),
+        read=read,
+        entity="'topic.partitions' = 2, 'topic.replicas' = 1",
+    )
+
+
+# --- streams --------------------------------------------------------------------------------------------------------
+def streams(emulator: KinesisEmulator) -> StoreUnderTest:
+    def write(entity: str, values: Sequence[bytes]) -> None:
+        Stream(emulator.client(), entity).put([(str(number), value) for number, value in enumerate(values)])
+
+    def read(entity: str) -> list[tuple[int, str | None]]:
+        return [_number(data) for _, data in Stream(emulator.client(), entity).values()]
+
+    return _of_json(
+        "KINESIS",
+        emulator.properties,
+        write,
+        away=lambda: _paused(emulator),
+        read=read,
+        entity="'topic.shards' = 2",
+        exactly_once=False,
+    )
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------
+def tables(server: LogicalPostgres) -> StoreUnderTest:
+    def make(entity: str) -> None:
+        with server.connect() as connection:
+            connection.execute(f"CREATE TABLE {entity} (n bigint PRIMARY KEY, price numeric(6, 2))")
+
+    def put(entity: str, numbers: Sequence[int]) -> None:
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.executemany(f"INSERT INTO {entity} VALUES (%s, 1.00)", [(number,) for number in numbers])
+
+    def bad(entity: str) -> None:
+        with server.connect() as connection:
+            connection.execute(f"INSERT INTO {entity} VALUES (0, 'NaN')")
+
+    return StoreUnderTest(
+        "POSTGRESQL",
+        f"'type' = POSTGRESQL, 'uris' = '{server.uris}', 'postgres.username' = 'postgres', 'tls.disabled' = true",
+        put=put,
+        bad=bad,
+        make=make,
+        away=server.frozen,
+        declared="",
+        format="",
+        n="after->n",
+        exactly_once=False,
+    )
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(prefix="mvserver-conformance-"))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+        assert not os.path.lexists(made)
