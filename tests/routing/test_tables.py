@@ -160,6 +160,21 @@ def test_a_table_is_not_read_here(filled: Bench) -> None:
         assert error.position == text.index("homes") + 1
 
 
+@pytest.mark.parametrize(
+    ("text", "sqlstate", "message"),
+    [
+        ("CREATE INDEX ON homes (url)", "42809", 'cannot create index on relation "homes"'),
+        ("DROP VIEW homes", "42809", '"homes" is not a view'),
+        ("ALTER VIEW homes RENAME TO others", "42809", '"homes" is not a view'),
+        ("REFRESH MATERIALIZED VIEW homes", "42809", '"homes" is not a materialized view'),
+    ],
+)  # fmt: skip
+def test_a_table_is_no_view(filled: Bench, text: str, sqlstate: str, message: str) -> None:
+    filled.run("CREATE TABLE homes WITH ('store' = w) AS SELECT url FROM clicks")
+    error = filled.error(text)
+    assert (error.sqlstate, error.message) == (sqlstate, message)
+
+
 def test_if_not_exists_passes_over_what_is_there(filled: Bench) -> None:
     text = "CREATE TABLE IF NOT EXISTS homes WITH ('store' = w) AS SELECT url FROM clicks"
     filled.run(text, text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from catalog.model import Index, IndexColumn, Relation
 from mvserver import limits, sqlstates
+from mvserver.compiler.tables import TABLE
 from mvserver.errors import SqlError
 from mvserver.front import Result
 from mvserver.routing import lookup, notices, privileges
@@ -16,7 +17,8 @@ from mvserver.sql.statements.relations import CreateIndex
 FIELDS = None
 TAG = "CREATE INDEX"
 _METHODS = frozenset({"btree", "hash", "gist", "gin", "spgist", "brin"})
-_NOT_FOR = {lookup.STREAM: "foreign tables", lookup.CHANGELOG: "foreign tables", lookup.PLAIN_VIEW: "views"}
+_FOREIGN = "foreign tables"
+_NOT_FOR = {lookup.STREAM: _FOREIGN, lookup.CHANGELOG: _FOREIGN, TABLE: _FOREIGN, lookup.PLAIN_VIEW: "views"}
 
 
 def run(statement: CreateIndex, context: SessionContext, services: Services, work: Work) -> Result:
