@@ -6,10 +6,11 @@ It runs in a thread of the test process, on a free port of the loopback.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from catalog.model import Column, Index, IndexColumn, Query, Relation, Store
@@ -98,11 +99,12 @@ class LiveCatalogSource:
 
 class LiveServer:
     def __init__(self, folder: Path, **session_services: object) -> None:
+        self.folder = folder
         self.catalog = Catalog.open(folder / "catalog.sqlite")
         self.database = Database.open(folder / "views.duckdb")
         self.engine = HandMadeEngine()
         self.files = folder / "files"
-        self.files.mkdir()
+        self.files.mkdir(exist_ok=True)
         values = {"file_roots": (self.files,), "file_poll_interval": 0.05, "kafka_request_timeout": 1.0}
         self.stores = StoreRegistry(
             StoreSettings(values, certificate_folders=(), jar_directory=None, record_bytes_max=16 * 2**20)
@@ -258,3 +260,15 @@ def with_views(server: LiveServer) -> LiveServer:
     server.add_view("typed", TYPED_COLUMNS, ("id",), TYPED_ROWS)
     server.add_view("numbers", (Column("n", "BIGINT"),), ("n",), "SELECT range::BIGINT AS n FROM range(100000)")
     return server
+
+
+@contextlib.contextmanager
+def started_again(server: LiveServer) -> Iterator[LiveServer]:
+    """Another server in the folder of one that runs, and is stopped first."""
+    server.stop()
+    again = LiveServer(server.folder)
+    again.start()
+    try:
+        yield again
+    finally:
+        again.stop()

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from tests.clients.live_server import LiveServer, with_views
+from tests.clients.live_server import LiveServer, started_again, with_views
 from tests.clients.view_world import Connection, ours, outcome, theirs
 
 __all__ = ["ours", "theirs"]
@@ -115,12 +115,5 @@ def test_indexes_are_there_after_a_restart(tmp_path: Path) -> None:
     with psycopg.connect(server.conninfo, autocommit=True) as connection:
         connection.execute("CREATE INDEX i ON visits (visits DESC)")
         before = connection.execute("SELECT * FROM pg_indexes").fetchall()
-    server.stop()
-    (tmp_path / "files").rmdir()
-    server = LiveServer(tmp_path)
-    server.start()
-    try:
-        with psycopg.connect(server.conninfo, autocommit=True) as connection:
-            assert connection.execute("SELECT * FROM pg_indexes").fetchall() == before
-    finally:
-        server.stop()
+    with started_again(server) as again, psycopg.connect(again.conninfo, autocommit=True) as connection:
+        assert connection.execute("SELECT * FROM pg_indexes").fetchall() == before

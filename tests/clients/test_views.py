@@ -13,7 +13,7 @@ import pytest
 
 from mvserver import limits
 from mvserver.streaming.live_relations import live_relations
-from tests.clients.live_server import LiveServer, with_views
+from tests.clients.live_server import LiveServer, started_again, with_views
 from tests.clients.view_world import Connection, ours, outcome, theirs
 
 __all__ = ["ours", "theirs"]
@@ -152,15 +152,8 @@ def test_a_view_is_there_after_a_restart(tmp_path: Path) -> None:
     server.start()
     with psycopg.connect(server.conninfo, autocommit=True) as connection:
         connection.execute("CREATE VIEW pv (a) AS SELECT url, visits FROM visits")
-    server.stop()
-    (tmp_path / "files").rmdir()
-    server = LiveServer(tmp_path)
-    server.start()
-    try:
-        with psycopg.connect(server.conninfo, autocommit=True) as connection:
-            assert connection.execute("SELECT a FROM pv WHERE visits = 10").fetchall() == [("./cart",)]
-    finally:
-        server.stop()
+    with started_again(server) as again, psycopg.connect(again.conninfo, autocommit=True) as connection:
+        assert connection.execute("SELECT a FROM pv WHERE visits = 10").fetchall() == [("./cart",)]
 
 
 def test_the_definition_has_the_names_of_now(ours: Connection) -> None:

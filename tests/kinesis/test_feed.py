@@ -111,6 +111,12 @@ def numbered(keys: int, count: int, first: int = 0) -> list[tuple[str, bytes]]:
     return [(f"k{n % keys}", b"%d:%d" % (n % keys, n)) for n in range(first, first + count)]
 
 
+def put_ten(stream: Stream, consumer: Consumer) -> None:
+    """Records of five keys, and waits until they are read."""
+    stream.put(numbered(5, 10))
+    consumer.until(lambda: len(consumer.values) == 10)
+
+
 def check_once_and_in_order(found: list[bytes], count: int) -> None:
     by_key: dict[bytes, list[int]] = defaultdict(list)
     for value in found:
@@ -179,8 +185,7 @@ def test_split_twice_merged_and_empty_while_it_is_stopped(
     """Parents, some of them without a record, and their children's children, are there when reading goes on."""
     stream = kinesis_stream()
     consumer = consume(stream)
-    stream.put(numbered(5, 10))
-    consumer.until(lambda: len(consumer.values) == 10)
+    put_ten(stream, consumer)
     consumer.close()
     stream.split()
     stream.split(1)
@@ -356,8 +361,7 @@ def test_a_stream_of_which_nobody_takes_anything_is_left_in_peace(
     stream = kinesis_stream()
     faulty = made_faulty(service)
     consumer = consume(stream)
-    stream.put(numbered(5, 10))
-    consumer.until(lambda: len(consumer.values) == 10)
+    put_ten(stream, consumer)
     silent_for(faulty, 1.0)
     stream.put(numbered(5, 10, 10))
     consumer.until(lambda: len(consumer.values) == 20)
@@ -504,8 +508,7 @@ def test_expired_records_are_a_named_error(
 ) -> None:
     stream = kinesis_stream()
     consumer = consume(stream)
-    stream.put(numbered(5, 10))
-    consumer.until(lambda: len(consumer.values) == 10)
+    put_ten(stream, consumer)
     consumer.close()
     faulty = made_faulty(service)
     keeping_nothing(faulty)
@@ -530,8 +533,7 @@ def test_what_expires_while_it_is_read_is_a_named_error(
     stream = kinesis_stream()
     faulty = made_faulty(service)
     consumer = consume(stream)
-    stream.put(numbered(5, 10))
-    consumer.until(lambda: len(consumer.values) == 10)
+    put_ten(stream, consumer)
     faulty.faults["get_shard_iterator"] = without_known_records
     keeping_nothing(faulty)
     consumer.open().note(service.summary(stream.name))
@@ -552,8 +554,7 @@ def test_the_end_of_a_shard_has_a_moment_at_which_it_was_open(
     """Its children have records since it was closed, which may be long before its end is read."""
     stream = kinesis_stream()
     consumer = consume(stream)
-    stream.put(numbered(5, 10))
-    consumer.until(lambda: len(consumer.values) == 10)
+    put_ten(stream, consumer)
     consumer.close()
     stream.split()
     closed_ms = now_ms()
@@ -579,8 +580,7 @@ def test_children_whose_parents_are_listed_no_more(
     """They were promised from the moment on up to which their parents were read."""
     stream = kinesis_stream()
     consumer = consume(stream)
-    stream.put(numbered(5, 10))
-    consumer.until(lambda: len(consumer.values) == 10)
+    put_ten(stream, consumer)
     stream.split()
     consumer.until(lambda: len(marks_of(consumer.position)) == 3 and marks_of(consumer.position)[FIRST].ended)
     consumer.close()
@@ -610,8 +610,7 @@ def test_shards_that_come_and_go_while_nobody_reads(
     alone = stream.client.list_shards(StreamName=stream.name)
     consumer = consume(stream)
     faulty = made_faulty(service)
-    stream.put(numbered(5, 10))
-    consumer.until(lambda: len(consumer.values) == 10)
+    put_ten(stream, consumer)
     stream.split()
     faulty.faults["list_shards"] = lambda true, arguments: alone
     consumer.until(lambda: marks_of(consumer.position)[FIRST].ended)
@@ -656,8 +655,7 @@ def test_earliest_promises_nothing_that_has_expired(
     feed = consumer.open()
     asked = faulty.calls.get("get_records", 0)
     consumer.until(lambda: faulty.calls.get("get_records", 0) > asked + 1)  # it is empty first
-    stream.put(numbered(5, 10))
-    consumer.until(lambda: len(consumer.values) == 10)
+    put_ten(stream, consumer)
     assert feed.failure is None
 
 
@@ -698,8 +696,7 @@ def test_a_stream_that_is_gone_or_made_anew(
 ) -> None:
     stream = kinesis_stream()
     consumer = consume(stream)
-    stream.put(numbered(5, 10))
-    consumer.until(lambda: len(consumer.values) == 10)
+    put_ten(stream, consumer)
     client.drop_entity(stream.name, {})
     with pytest.raises(SqlError) as refused:
         consumer.until(lambda: False)

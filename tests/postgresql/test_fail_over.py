@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 import threading
@@ -69,6 +70,19 @@ def fill_log_behind(connection: psycopg.Connection[Any], lsn: int) -> None:
         connection.execute("INSERT INTO other SELECT repeat('x', 1000) FROM generate_series(1, 100)")
 
 
+@contextlib.contextmanager
+def running(standby: LogicalPostgres, primary: LogicalPostgres, run: Run) -> Iterator[None]:
+    """The standby at the address of the stopped primary, which comes back behind it."""
+    standby.start()
+    try:
+        yield
+        run.reader.forget()
+    finally:
+        run.reader.close()
+        standby.stop("immediate")
+        primary.start()
+
+
 def test_a_standby_stalls_queries_and_its_promotion_lets_them_go_on(
     primary: LogicalPostgres, folder: Path, tmp_path: Path
 ) -> None:
@@ -79,8 +93,7 @@ def test_a_standby_stalls_queries_and_its_promotion_lets_them_go_on(
     before = run.position
     stop_while_it_is_looked_at(primary, run)
     standby = primary.standby(folder / "standby")
-    standby.start()
-    try:
+    with running(standby, primary, run):
         states: list[tuple[str, str]] = []
 
         def is_standby() -> bool:
@@ -110,11 +123,6 @@ def test_a_standby_stalls_queries_and_its_promotion_lets_them_go_on(
             assert run.reader.health.look(before).state == "ok"
             run.catch_up()
             run.same(connection)
-        run.reader.forget()
-    finally:
-        run.reader.close()
-        standby.stop("immediate")
-        primary.start()
 
 
 def test_a_server_that_is_shut_down_does_not_wait_for_its_readers(primary: LogicalPostgres, tmp_path: Path) -> None:
@@ -156,8 +164,7 @@ def test_what_the_new_primary_lacks_is_not_trusted(
     if restarted:
         run.reader.close()
     stop_while_it_is_looked_at(primary, run)
-    standby.start()
-    try:
+    with running(standby, primary, run):
         standby.promote()
         with standby.connect() as connection:
             fill_log_behind(connection, ahead["lsn"])
@@ -189,11 +196,6 @@ def test_what_the_new_primary_lacks_is_not_trusted(
             run.settle()
             run.catch_up()
             run.same(connection)
-        run.reader.forget()
-    finally:
-        run.reader.close()
-        standby.stop("immediate")
-        primary.start()
 
 
 def test_positions_of_two_timelines_are_of_one_log() -> None:

@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +21,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from tests.services.installed import installed
 from tests.services.registries import UNREACHABLE
 
 VERSION = "3.3.3"
@@ -54,35 +54,26 @@ const server = require('kinesalite')(options).listen(Number(process.argv[1]), '1
 """
 
 
-def installed() -> Path:
+def _install(folder: Path) -> None:
+    done = subprocess.run(
+        ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--prefix", str(folder),
+         f"kinesalite@{VERSION}"],
+        check=False, capture_output=True, text=True, timeout=_INSTALL_TIMEOUT_S,
+    )  # fmt: skip
+    if done.returncode != 0 and UNREACHABLE.search(done.stderr):
+        pytest.skip(f"the registry of npm cannot be reached: {done.stderr[-300:]}")
+    assert done.returncode == 0, done.stderr
+    source = folder / "node_modules" / "kinesalite" / "actions" / "getShardIterator.js"
+    text = source.read_text()
+    assert _NO_ANSWER in text
+    source.write_text(text.replace(_NO_ANSWER, _ANSWER))
+
+
+def modules() -> Path:
     """The folder of the emulator's modules."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    cache = Path(base) if base else Path.home() / ".cache"
     if shutil.which("npm") is None:
         pytest.skip("npm is not installed")
-    folder = cache / "mvserver-tests" / f"kinesalite-{VERSION}"
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as made:
-            done = subprocess.run(
-                ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--prefix", made,
-                 f"kinesalite@{VERSION}"],
-                check=False, capture_output=True, text=True, timeout=_INSTALL_TIMEOUT_S,
-            )  # fmt: skip
-            if done.returncode != 0 and UNREACHABLE.search(done.stderr):
-                pytest.skip(f"the registry of npm cannot be reached: {done.stderr[-300:]}")
-            assert done.returncode == 0, done.stderr
-            source = Path(made) / "node_modules" / "kinesalite" / "actions" / "getShardIterator.js"
-            text = source.read_text()
-            assert _NO_ANSWER in text
-            source.write_text(text.replace(_NO_ANSWER, _ANSWER))
-            try:
-                Path(made).rename(folder)
-            except OSError:  # another run was faster
-                assert folder.is_dir()
-            else:
-                Path(made).mkdir()
-    return folder / "node_modules"
+    return installed(f"kinesalite-{VERSION}", _install) / "node_modules"
 
 
 class KinesisEmulator:
@@ -95,7 +86,7 @@ class KinesisEmulator:
     def start(self) -> KinesisEmulator:
         self._process = subprocess.Popen(
             ["node", "-e", _PROGRAM, str(self.port)],
-            stdout=subprocess.PIPE, text=True, env={**os.environ, "NODE_PATH": str(installed())},
+            stdout=subprocess.PIPE, text=True, env={**os.environ, "NODE_PATH": str(modules())},
         )  # fmt: skip
         assert self._process.stdout is not None
         line = self._process.stdout.readline()

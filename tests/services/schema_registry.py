@@ -7,7 +7,6 @@ before it (``tests.schema_registry.proxy``) asks for one.
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import subprocess
@@ -25,6 +24,7 @@ import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from mvserver.demo.jars import JarsError, default_ivy_home, java_command, resolve
+from tests.services.installed import installed
 
 VERSION = "2.6.13.Final"
 _COORDINATE = f"io.apicurio:apicurio-registry-app:{VERSION}"
@@ -40,27 +40,13 @@ _MODULE = f"""<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven
 _START_TIMEOUT_S, _LOOK_S = 300.0, 0.1
 
 
-def installed() -> Path:
-    """The folder of its jars."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    cache = Path(base) if base else Path.home() / ".cache"
-    folder = cache / "mvserver-tests" / f"apicurio-{VERSION}"
-    if not folder.is_dir():
-        try:
-            (archive,) = resolve(_MODULE, (_COORDINATE,), default_ivy_home())
-        except JarsError as error:
-            pytest.skip(str(error))
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as made:
-            with tarfile.open(archive) as packed:
-                packed.extractall(made, filter="data")
-            try:
-                Path(made).rename(folder)
-            except OSError:  # another run was faster
-                assert folder.is_dir()
-            else:
-                Path(made).mkdir()
-    return folder
+def _unpack(folder: Path) -> None:
+    try:
+        (archive,) = resolve(_MODULE, (_COORDINATE,), default_ivy_home())
+    except JarsError as error:
+        pytest.skip(str(error))
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
 
 
 @dataclass(frozen=True)
@@ -78,7 +64,7 @@ class Registry:
 
 
 def _running() -> Iterator[Registry]:
-    folder = installed()
+    folder = installed(f"apicurio-{VERSION}", _unpack)
     (jar,) = folder.glob("apicurio-registry-app-*-runner.jar")
     work = Path(tempfile.mkdtemp(prefix="mvserver-registry-"))
     with socket.socket() as probe:

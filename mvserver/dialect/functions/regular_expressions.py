@@ -90,12 +90,15 @@ def _is_text(node: exp.Expr) -> bool:
     return isinstance(node, exp.Literal) and bool(node.is_string)
 
 
-def _no_global(name: str, every: bool) -> None:
+def _flagged_once(name: str, pattern: exp.Expr, flags: exp.Expr | None) -> exp.Expr:
+    """As :func:`_flagged`, for a function that takes no flag g."""
+    flagged, every = _flagged(name, pattern, flags)
     if every:
         raise SqlError(
             sqlstates.INVALID_PARAMETER_VALUE, f'{name}() does not support the "global" option',
             hint="Use the regexp_matches function instead." if name == "regexp_match" else None,
         )  # fmt: skip
+    return flagged
 
 
 def _groups(pattern: exp.Expr) -> int | None:
@@ -106,8 +109,7 @@ def _groups(pattern: exp.Expr) -> int | None:
 
 
 def _match(text: exp.Expr, pattern: exp.Expr, flags: exp.Expr | None = None) -> exp.Expr:
-    pattern, every = _flagged("regexp_match", pattern, flags)
-    _no_global("regexp_match", every)
+    pattern = _flagged_once("regexp_match", pattern, flags)
     count = _groups(pattern)
     if count is None:
         return _call("_regexp_match", text, pattern)
@@ -148,20 +150,17 @@ def _matches(text: exp.Expr, pattern: exp.Expr, flags: exp.Expr | None = None) -
 
 
 def _split(text: exp.Expr, pattern: exp.Expr, flags: exp.Expr | None = None) -> exp.Expr:
-    pattern, every = _flagged("regexp_split_to_array", pattern, flags)
-    _no_global("regexp_split_to_array", every)
+    pattern = _flagged_once("regexp_split_to_array", pattern, flags)
     return _call("_regexp_split", text, pattern)
 
 
 def _split_rows(text: exp.Expr, pattern: exp.Expr, flags: exp.Expr | None = None) -> exp.Expr:
-    pattern, every = _flagged("regexp_split_to_table", pattern, flags)
-    _no_global("regexp_split_to_table", every)
+    pattern = _flagged_once("regexp_split_to_table", pattern, flags)
     return _call("_unnested", _call("_regexp_split", text, pattern))
 
 
 def _count(text: exp.Expr, pattern: exp.Expr, start: exp.Expr | None = None, flags: exp.Expr | None = None) -> exp.Expr:
-    pattern, every = _flagged("regexp_count", pattern, flags)
-    _no_global("regexp_count", every)
+    pattern = _flagged_once("regexp_count", pattern, flags)
     whole = text if start is None else _call("_regexp_from", text, pattern, start)
     return _call("_regexp_count", whole, pattern)
 
@@ -174,8 +173,7 @@ def _substr(
     flags: exp.Expr | None = None,
     group: exp.Expr | None = None,
 ) -> exp.Expr:
-    pattern, every = _flagged("regexp_substr", pattern, flags)
-    _no_global("regexp_substr", every)
+    pattern = _flagged_once("regexp_substr", pattern, flags)
     whole = text if start is None else _call("_regexp_from", text, pattern, start)
     count = _groups(pattern)
     if group is not None and not (isinstance(group, exp.Literal) and count is not None):
@@ -198,8 +196,7 @@ def _instr(
     flags: exp.Expr | None = None,
     group: exp.Expr | None = None,
 ) -> exp.Expr:
-    pattern, every = _flagged("regexp_instr", pattern, flags)
-    _no_global("regexp_instr", every)
+    pattern = _flagged_once("regexp_instr", pattern, flags)
     if group is not None and group.name != "0":
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
