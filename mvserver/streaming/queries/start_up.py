@@ -62,7 +62,8 @@ class StartUp:
         self._pipeline_services = pipeline_services
 
     def adopt(self, query: Query, row: SubscriberRow | None) -> RunningQuery:
-        """``row``: what the ledger has of it. A query that cannot be set up is recorded with the cause."""
+        """``row``: what the ledger has of it. A query that cannot be set up is recorded with the cause. Damage of the
+        views' file is no query's own: it is raised, so that the file is set aside."""
         running = RunningQuery(query)
         try:
             running.store_versions = self._services.store_versions(query)
@@ -70,12 +71,15 @@ class StartUp:
                 self._adopt_view(running, row)
             else:
                 self._adopt_sink(running)
-        except SqlError as error:
-            _log.warning("query %s cannot be set up: %s", query.id, error)
-            running.broken = str(error)
-        except Exception as error:  # noqa: BLE001 - shown as FAILED; the queries after it are taken up all the same
-            _log.exception("query %s cannot be set up", query.id)
-            running.broken = f"internal error: {error!r}"
+        except Exception as error:  # shown as FAILED; the queries after it are taken up all the same
+            if self._services.writer.damage.notice(error):
+                raise
+            if isinstance(error, SqlError):
+                _log.warning("query %s cannot be set up: %s", query.id, error)
+                running.broken = str(error)
+            else:
+                _log.exception("query %s cannot be set up", query.id)
+                running.broken = f"internal error: {error!r}"
         return running
 
     # --- its rows are kept ------------------------------------------------------------------------------------------
