@@ -244,8 +244,22 @@ def _pauses(result: dict[str, Any]) -> str:
     return f"{groups}\n\n{longest}"
 
 
+def _stores(result: dict[str, Any]) -> str:
+    header = (
+        "type", "relation", "records", "records/s", "client alone", "share", "CPU µs a record", "p50 ms", "p90 ms",
+        "p99 ms", "max ms", "markers",
+    )  # fmt: skip
+    fields = (
+        "type", "relation", "records", "records_per_s", "alone_per_s", "share_of_alone", "cpu_us_a_record", "p50_ms",
+        "p90_ms", "p99_ms", "max_ms", "n",
+    )  # fmt: skip
+    rows = [{**row, "share_of_alone": f"{row['share_of_alone']:.1%}".replace("%", " %")} for row in result["rows"]]
+    return _fields(header, fields, rows)
+
+
 _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "freshness": _freshness,
+    "stores": _stores,
     "stream_joins": _stream_joins,
     "changelog_join": _changelog_join,
     "changelog_group": _changelog_group,

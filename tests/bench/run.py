@@ -17,6 +17,7 @@ from tests.bench.bench import Bench, Settings
 PARTS = (
     "startup",
     "freshness",
+    "stores",
     "stream_joins",
     "changelog_join",
     "changelog_group",
