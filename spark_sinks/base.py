@@ -300,20 +300,26 @@ class SinkProgress(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True)
+class SinkRecords:
+    """Records in the order in which they are written, a list for each of their parts. ``places`` tell each from all
+    others that the query writes, in the same way when it is written again; only some sinks need them."""
+
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    timestamps_ms: Sequence[int | None]
+    places: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not len(self.keys) == len(self.values) == len(self.timestamps_ms) == len(self.places or self.keys):
+            raise ValueError("the parts of records differ in length")
+
+
 class TransactionalSink(SinkProgress, Protocol):
     """A sink of records. It keeps the position in the transaction of the records; or in a :class:`KeptPosition` behind
     them, where its kind does not write exactly once."""
 
-    def write(
-        self,
-        keys: Sequence[bytes | None],
-        values: Sequence[bytes | None],
-        timestamps_ms: Sequence[int | None],
-        position: Position,
-        places: Sequence[str] = (),
-    ) -> None:
-        """``places`` tell each record from all others that the query writes, in the same way when it is written
-        again."""
+    def write(self, records: SinkRecords, position: Position) -> None: ...
 
 
 @dataclass(frozen=True)

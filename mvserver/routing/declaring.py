@@ -193,13 +193,17 @@ def declare(
     work: Work,
 ) -> None:
     """Keeps a relation that was declared with columns; its entity is made where it is not there."""
+
+    def replaced() -> Relation | None:
+        if not statement.or_replace:
+            return None
+        return replacing.redeclared(new, statement.name, schema, context, services)
+
+    replaced()  # refused before its entity is made
+    entity.ensure(context, services, work)
+    check_declared(entity, statement, context, services)
     with services.catalog.transaction():
-        old = None
-        if statement.or_replace:
-            old = replacing.redeclared(new, statement.name, schema, context, services)
-        entity.ensure(context, services, work)
-        check_declared(entity, statement, context, services)
-        replacing.put(new, old, services, work)
+        replacing.put(new, replaced(), services, work)
 
 
 def begin_writing(
@@ -218,8 +222,8 @@ def begin_writing(
     registered_columns.require_registry(entity.store, (new.property("value.format"), new.property("key.format")))
     if not work.rehearsal:
         services.schema_registries.check_written(entity.store, new)
+    entity.ensure(context, services, work)
     with catalog.transaction():
-        entity.ensure(context, services, work)
         sink = catalog.relations.add(new)
         query = continuous.query(kind, statement, planned, sink.id, start, context, services)
         catalog.queries.add(query)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from catalog.model import Relation, SchemaRegistry, Store
 from catalog.store import Catalog
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.compiler.shape import Resolve
+from mvserver.routing.entity_turns import EntityTurns
 from mvserver.serving.api import PullService
 from mvserver.sql.statements.base import Value
 from mvserver.streaming.api import StreamingEngine
@@ -82,3 +83,4 @@ class Services:
     store_config_dir: Path
     spark_start_timeout_s: float = 120.0
     clock: Callable[[], float] = time.time
+    entity_turns: EntityTurns = field(default_factory=EntityTurns)

@@ -51,12 +51,13 @@ def ensure(
 ) -> None:
     """Checks the entity, or makes it as an effect of the statement.
 
-    Called inside the transaction that adds the stream: so no other statement can take up the entity between its making
-    and, should this statement fail, its removal.
+    The statement has the entity's turn until its end: so no other one can take up the entity between its making and,
+    should this one fail, its removal.
     """
     wanted = dict(declaration.entity_properties)
     check_properties(store, wanted, services, properties.position)
     kind, client = services.stores.kind(store.type), services.stores.client(store)
+    take_turn(store, entity, services, work)
     if client.entity_exists(entity):
         _check_equal(store, entity, wanted, properties, services)
         return
@@ -76,15 +77,17 @@ def ensure(
     work.effect(
         f'entity "{entity}" in store "{store.name}"',
         lambda: client.create_entity(entity, wanted),
-        lambda: _remove_unused(store, entity, services),
+        lambda: client.drop_entity(entity, {}),
     )
 
 
-def _remove_unused(store: Store, entity: str, services: Services) -> None:
-    """Another statement may have found the entity and declared a stream over it."""
-    with services.catalog.transaction():
-        if not any(relation.entity == entity for relation in services.catalog.relations.of_store(store.id)):
-            services.stores.client(store).drop_entity(entity, {})
+def take_turn(store: Store, entity: str, services: Services, work: Work) -> None:
+    """Until the end of the work nobody else makes, checks or drops the entity. A rehearsal changes nothing."""
+    if work.rehearsal:
+        return
+    turns = services.entity_turns
+    work.at_end(lambda: turns.end(work))
+    turns.take(store.id, entity, work, in_transaction=services.catalog.in_transaction)
 
 
 def _check_equal(

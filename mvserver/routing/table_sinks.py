@@ -20,6 +20,7 @@ from mvserver.routing import changelog_declaration, changelog_sinks, continuous,
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
+from mvserver.routing.stream_entity import take_turn
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.base import Properties
@@ -43,6 +44,7 @@ class TableUnder:
     def ensure(self, context: SessionContext, services: Services, work: Work) -> None:
         """Checks the table column by column, or makes it as an effect of the statement."""
         shape, client = table_shape(self.columns, self.key), _client(self.store, services)
+        take_turn(self.store, self.name, services, work)
         if client.check_table(self.name, shape, self.properties):
             return
         privileges.require(self.store, Privilege.CREATE, context, services)

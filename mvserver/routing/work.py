@@ -25,6 +25,7 @@ class Work:
         self.rehearsal = rehearsal
         self._undo: list[tuple[str, Action]] = []
         self._after: list[Action] = []
+        self._ends: list[Action] = []
 
     def effect(self, what: str, do: Action, undo: Action) -> None:
         """``what`` names the effect for the warning that is due when it cannot be taken back."""
@@ -32,6 +33,10 @@ class Work:
             return
         do()
         self._undo.append((what, undo))
+
+    def at_end(self, action: Action) -> None:
+        """Runs when the work is durable, or taken back; it does not fail."""
+        self._ends.append(action)
 
     def after_commit(self, action: Action) -> None:
         """Runs once, however often the same bound method is given."""
@@ -47,9 +52,11 @@ class Work:
             except Exception as error:  # noqa: BLE001 - told, and the statement's own error is raised by the caller
                 told = _told(error, f"{what} could not be taken back")
                 context.warning(f"{what} could not be taken back: {told.message}", hint=told.hint)
+        self._end()
 
     def finish(self, context: SessionContext) -> None:
         """After the commit: the change stands, so a failure here is told as a warning and not as the statement's."""
+        self._end()
         for action in self._after:
             try:
                 action()
@@ -60,6 +67,10 @@ class Work:
                     sqlstate=told.sqlstate,
                     hint=told.hint,
                 )
+
+    def _end(self) -> None:
+        while self._ends:
+            self._ends.pop()()
 
 
 def _told(error: Exception, when: str) -> SqlError:

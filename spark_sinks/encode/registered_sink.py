@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from spark_sinks.base import Position, TransactionalSink
+from spark_sinks.base import Position, SinkRecords, TransactionalSink
 from spark_sinks.encode.written import WrittenForm
 from spark_sinks.schema_registry.base import RegistryClient
 
@@ -37,15 +37,9 @@ class RegisteredSink:
     def renew(self, position: Position) -> None:
         self._sink.renew(position)
 
-    def write(
-        self,
-        keys: Sequence[bytes | None],
-        values: Sequence[bytes | None],
-        timestamps_ms: Sequence[int | None],
-        position: Position,
-        places: Sequence[str] = (),
-    ) -> None:
-        self._sink.write(_encoded(keys, self._key), _encoded(values, self._value), timestamps_ms, position, places)
+    def write(self, records: SinkRecords, position: Position) -> None:
+        keys, values = _encoded(records.keys, self._key), _encoded(records.values, self._value)
+        self._sink.write(replace(records, keys=keys, values=values), position)
 
     def close(self) -> None:
         self._sink.close()

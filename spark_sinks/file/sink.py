@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.base import Position
+from spark_sinks.base import Position, SinkRecords
 from spark_sinks.file.files import refuse_outside, sync_directory, write_synced
 
 _NOTE = ".mvserver-{query}.position"
@@ -76,17 +76,10 @@ class FileSink:
             )
         return self._note.position
 
-    def write(
-        self,
-        keys: Sequence[bytes | None],
-        values: Sequence[bytes | None],
-        timestamps_ms: Sequence[int | None],
-        position: Position,
-        places: Sequence[str] = (),
-    ) -> None:
+    def write(self, records: SinkRecords, position: Position) -> None:
         """A file has no keys, and its records have its own time."""
-        lines = [value + b"\n" for value in values if value is not None]
-        if len(lines) != len(values):
+        lines = [value + b"\n" for value in records.values if value is not None]
+        if len(lines) != len(records.values):
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
                 f'a record without a value cannot be written to directory {self._directory} of store "{self._store}"',

@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.base import Position
+from spark_sinks.base import Position, SinkRecords
 from spark_sinks.kafka.admin import Cluster, client_settings
 from spark_sinks.kafka.carried import pack, unpack
 from spark_sinks.kafka.errors import could_not_connect, kafka_error, plain, reported, sentence, unreachable
@@ -117,17 +117,8 @@ class KafkaSink:
             )
         return position
 
-    def write(
-        self,
-        keys: Sequence[bytes | None],
-        values: Sequence[bytes | None],
-        timestamps_ms: Sequence[int | None],
-        position: Position,
-        places: Sequence[str] = (),
-    ) -> None:
+    def write(self, records: SinkRecords, position: Position) -> None:
         """All records and the position, or nothing. A time that is None or before 1970 becomes the time of writing."""
-        if not len(keys) == len(values) == len(timestamps_ms):
-            raise ValueError("keys, values and timestamps differ in length")
         self._reopen()
         producer, deadline = self._writer(), self._deadline()
         notes = pack(position, len(self._partitions))
@@ -137,7 +128,7 @@ class KafkaSink:
             self._refused = None
             producer.begin_transaction()
             self._in_transaction = True
-            self._produce(producer, zip(keys, values, timestamps_ms, strict=True))
+            self._produce(producer, zip(records.keys, records.values, records.timestamps_ms, strict=True))
             self._carry(producer, notes)
         except KafkaException as error:
             raise self._abort(producer, kafka_error(error)) from error
@@ -146,7 +137,7 @@ class KafkaSink:
 
     def renew(self, position: Position) -> None:
         """Commits the position again, so that the brokers do not forget it."""
-        self.write((), (), (), position)
+        self.write(SinkRecords((), (), ()), position)
 
     def close(self) -> None:
         """What is open is aborted where the cluster answers, else by the broker's own time-out."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.base import KeptPosition, Position
+from spark_sinks.base import KeptPosition, Position, SinkRecords
 from spark_sinks.kinesis.api import Service
 from spark_sinks.kinesis.errors import could_not_connect
 from spark_sinks.kinesis.limits import (
@@ -73,19 +73,10 @@ class KinesisSink:
     def renew(self, position: Position) -> None:
         """The ledger forgets nothing."""
 
-    def write(
-        self,
-        keys: Sequence[bytes | None],
-        values: Sequence[bytes | None],
-        timestamps_ms: Sequence[int | None],
-        position: Position,
-        places: Sequence[str] = (),
-    ) -> None:
+    def write(self, records: SinkRecords, position: Position) -> None:
         """Returns when all records are acknowledged and the position is noted. The service gives records their time."""
-        if not len(keys) == len(values) == len(places):
-            raise ValueError("keys, values and places differ in length")
-        records = [self._outgoing(*each) for each in zip(keys, values, places, strict=True)]
-        self._send(records)
+        parts = zip(records.keys, records.values, records.places, strict=True)
+        self._send([self._outgoing(*each) for each in parts])
         self._kept.write(position)
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from mvserver.demo.kafka_broker import KafkaBroker
+from spark_sinks.base import SinkRecords
 from spark_sinks.kafka.options import KafkaOptions
 from spark_sinks.kafka.sink import KafkaSink
 from tests.services.kafka import create_topic
@@ -39,7 +40,9 @@ def main(batches: int) -> None:
             keys = [str(number % 100).encode() for number in range(size)]
 
             def exactly_once(keys: list[bytes] = keys, values: list[bytes] = values) -> None:
-                sink.write(keys, values, [None] * len(values), {"topic_id": "t", "partitions": {"0": 1, "1": 1}})
+                sink.write(
+                    SinkRecords(keys, values, [None] * len(values)), {"topic_id": "t", "partitions": {"0": 1, "1": 1}}
+                )
 
             def at_least_once(keys: list[bytes] = keys, values: list[bytes] = values) -> None:
                 for key, value in zip(keys, values, strict=True):

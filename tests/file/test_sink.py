@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mvserver.errors import SqlError
+from spark_sinks.base import SinkRecords
 from spark_sinks.file.files import visible_files
 from spark_sinks.file.sink import FileSink
 
@@ -32,7 +33,7 @@ def opened(directory: Path, query: str = QUERY) -> FileSink:
 
 def write(sink: FileSink, *numbers: int, at: int) -> None:
     values = [json.dumps({"n": number}).encode() for number in numbers]
-    sink.write([None] * len(values), values, [None] * len(values), {"at": at})
+    sink.write(SinkRecords([None] * len(values), values, [None] * len(values)), {"at": at})
 
 
 def numbers_in(directory: Path) -> list[int]:
@@ -173,7 +174,7 @@ def test_a_note_that_is_damaged_is_named(directory: Path) -> None:
 
 def test_a_record_without_a_value_is_refused(directory: Path) -> None:
     with pytest.raises(SqlError) as caught:
-        opened(directory).write([b"k"], [None], [None], {"at": 1})
+        opened(directory).write(SinkRecords([b"k"], [None], [None]), {"at": 1})
     assert caught.value.sqlstate == "0A000"
 
 

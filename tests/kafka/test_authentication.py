@@ -18,6 +18,7 @@ from mvserver.errors import SqlError
 from mvserver.spark_jvm import start_jvm, submit_command
 from mvserver.streaming.spark.pyspark_state import forget_jvm
 from mvserver.streaming.spark.session import SparkOptions, jvm_settings, start_session
+from spark_sinks.base import SinkRecords
 from spark_sinks.kafka.client import KafkaClient
 from spark_sinks.kafka.jars import CONNECTOR
 from spark_sinks.kafka.options import KafkaOptions
@@ -177,7 +178,7 @@ def test_all_clients_log_in(world: World, log_in_spark: SparkSession, case: str)
     client.insert_record(topic, "inserted", "k", {})
     sink = KafkaSink("k", options, topic, f"q-{uuid.uuid4()}", timeout_s=20)
     sink.open()
-    sink.write([b"k"], [b"written"], [None], {"n": 1})
+    sink.write(SinkRecords([b"k"], [b"written"], [None]), {"n": 1})
     assert sink.committed_position() == {"n": 1}
     sink.close()
     start, end = client.position(topic, "earliest"), client.position(topic, "latest")

@@ -19,7 +19,7 @@ from mvserver.demo.kafka_broker import KafkaBroker
 from mvserver.errors import SqlError
 from mvserver.sql.types import parse_type
 from mvserver.streaming.spark.types import spark_type
-from spark_sinks.base import Position
+from spark_sinks.base import Position, SinkRecords
 from spark_sinks.jars import Connector, Jar, default_ivy_home
 from spark_sinks.kafka.client import KafkaClient
 from spark_sinks.kafka.jars import CONNECTOR
@@ -196,13 +196,13 @@ def test_gaps_of_compaction_and_transactions(
     sink = KafkaSink("k", options(kafka_broker), topic, uuid.uuid4().hex)
     follower = Follower(kafka_spark, reader, start, tmp_path / "c", 1000)
     for number in range(3):
-        sink.write([None], [str(number).encode()], [None], start)
+        sink.write(SinkRecords([None], [str(number).encode()], [None]), start)
     aborted = Producer({"bootstrap.servers": kafka_broker.bootstrap, "transactional.id": topic})
     aborted.init_transactions(10)
     aborted.begin_transaction()
     aborted.produce(topic, "aborted")
     aborted.flush()
-    sink.write([None], [b"3"], [None], start)
+    sink.write(SinkRecords([None], [b"3"], [None]), start)
     follower.until(lambda: len(follower.values) == 3)
     assert offsets_of(follower.position) == {0: 6}  # before the open transaction, though a committed one follows
     aborted.abort_transaction(10)

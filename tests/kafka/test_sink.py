@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from mvserver.demo.kafka_broker import KafkaBroker
 from mvserver.errors import SqlError
+from spark_sinks.base import SinkRecords
 from spark_sinks.kafka.client import KafkaClient
 from spark_sinks.kafka.options import KafkaOptions
 from spark_sinks.kafka.positions import make_position
@@ -74,14 +75,14 @@ def numbered(first: int, last: int) -> list[bytes]:
 
 def write(sink: KafkaSink, first: int, last: int) -> None:
     values = numbered(first, last)
-    sink.write([None] * len(values), values, [None] * len(values), at(last))
+    sink.write(SinkRecords([None] * len(values), values, [None] * len(values)), at(last))
 
 
 def test_records_and_position_are_committed_together(kafka_broker: KafkaBroker, kafka_topic: MakeTopic) -> None:
     topic, query = kafka_topic(2), uuid.uuid4().hex
     sink = sink_on(kafka_broker, topic, query)
     assert sink.committed_position() is None
-    sink.write([b"a", None, b"c"], [b"1", b"2", None], [1_700_000_000_123, None, -5], at(3))
+    sink.write(SinkRecords([b"a", None, b"c"], [b"1", b"2", None], [1_700_000_000_123, None, -5]), at(3))
     assert sink.committed_position() == at(3)
     write(sink, 3, 5)
     sink.close()
@@ -112,7 +113,7 @@ def test_equal_keys_go_where_java_puts_them(kafka_broker: KafkaBroker, kafka_top
     topic = kafka_topic(4)
     sink = sink_on(kafka_broker, topic, uuid.uuid4().hex)
     keys = [b"21", b"foobar", b"a-little-bit-long-string"]
-    sink.write(keys, keys, [None] * 3, at(3))
+    sink.write(SinkRecords(keys, keys, [None] * 3), at(3))
     sink.close()
     client = KafkaClient("k", options(kafka_broker))
     found = client.print_entity(topic, from_beginning=True, limit=3, stopped=lambda: False)
@@ -143,15 +144,15 @@ def test_long_position_is_spread_over_partitions(kafka_broker: KafkaBroker, kafk
     topic, query = kafka_topic(3), uuid.uuid4().hex
     long = make_position("source", {partition: 10**9 + partition * 7919**2 for partition in range(900)})
     sink = sink_on(kafka_broker, topic, query)
-    sink.write([None], [b"x"], [None], long)
+    sink.write(SinkRecords([None], [b"x"], [None]), long)
     assert sink.committed_position() == long
-    sink.write([None], [b"y"], [None], at(1))
+    sink.write(SinkRecords([None], [b"y"], [None]), at(1))
     assert sink.committed_position() == at(1)
     sink.close()
     narrow = kafka_topic(1)
     refusing = sink_on(kafka_broker, narrow, query)
     with pytest.raises(SqlError) as caught:
-        refusing.write([None], [b"x"], [None], long)
+        refusing.write(SinkRecords([None], [b"x"], [None]), long)
     assert caught.value.sqlstate == "54000"
     refusing.close()
     assert committed_values(kafka_broker, narrow, 0) == []
@@ -159,6 +160,7 @@ def test_long_position_is_spread_over_partitions(kafka_broker: KafkaBroker, kafk
 
 CHILD = textwrap.dedent("""
     import sys, time
+    from spark_sinks.base import SinkRecords
     from spark_sinks.kafka.options import KafkaOptions
     from spark_sinks.kafka.sink import KafkaSink
 
@@ -185,7 +187,8 @@ CHILD = textwrap.dedent("""
     sink = Hanging("k", KafkaOptions.from_properties({"uris": bootstrap}), topic, query)
     done = (sink.committed_position() or {"partitions": {"0": 0}})["partitions"]["0"]
     values = [str(number).encode() for number in range(done, done + 100)]
-    sink.write([None] * 100, values, [None] * 100, {"topic_id": "source", "partitions": {"0": done + 100}})
+    records = SinkRecords([None] * 100, values, [None] * 100)
+    sink.write(records, {"topic_id": "source", "partitions": {"0": done + 100}})
 """)
 
 
@@ -236,7 +239,7 @@ def test_writer_that_comes_back_late_writes_nothing(kafka_broker: KafkaBroker, k
     late = sink_on(kafka_broker, topic, query)
     write(late, 0, 2)
     with pytest.raises(SqlError):  # an error that ends its producer
-        late.write([None], [random.Random(1).randbytes(50_000)], [None], at(3))
+        late.write(SinkRecords([None], [random.Random(1).randbytes(50_000)], [None]), at(3))
     heir = sink_on(kafka_broker, topic, query)
     assert heir.committed_position() == at(2)
     write(heir, 2, 4)
@@ -254,7 +257,7 @@ def test_refused_record_aborts_and_the_sink_goes_on(kafka_broker: KafkaBroker, k
     write(sink, 0, 2)
     for size in (200_000, 20_000_000):  # refused by the broker, refused by the client
         with pytest.raises(SqlError) as caught:
-            sink.write([None, None], [b"2", random.Random(size).randbytes(size)], [None, None], at(9))
+            sink.write(SinkRecords([None, None], [b"2", random.Random(size).randbytes(size)], [None, None]), at(9))
         assert caught.value.sqlstate == "54000"
         assert sink.committed_position() == at(2)
     write(sink, 2, 4)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mvserver.errors import SqlError
-from spark_sinks.base import Position
+from spark_sinks.base import Position, SinkRecords
 from spark_sinks.kinesis.sink import KinesisSink
 from tests.kinesis.faulty import made_faulty, options, refusal
 from tests.services.kinesis import KinesisEmulator, Stream
@@ -49,11 +49,13 @@ def opened(kinesis: KinesisEmulator) -> Iterator[Callable[..., KinesisSink]]:
 def write(sink: KinesisSink, first: int, last: int, keys: int = 5) -> None:
     numbers = range(first, last)
     sink.write(
-        [b"k%d" % (n % keys) for n in numbers],
-        [b'{"n": %d}' % n for n in numbers],
-        [None for _ in numbers],
+        SinkRecords(
+            [b"k%d" % (n % keys) for n in numbers],
+            [b'{"n": %d}' % n for n in numbers],
+            [None for _ in numbers],
+            [f"0:{n}" for n in numbers],
+        ),
         {"seq": last},
-        [f"0:{n}" for n in numbers],
     )
 
 
@@ -136,14 +138,16 @@ def test_keys_and_values_that_the_service_does_not_take(
 ) -> None:
     stream = kinesis_stream()
     sink = opened(stream, Kept())
-    sink.write([None, b"", b"\xff\xfe", b"k" * 300], [b"{}"] * 4, [None] * 4, {"seq": 1}, ["a", "b", "c", "d"])
+    sink.write(
+        SinkRecords([None, b"", b"\xff\xfe", b"k" * 300], [b"{}"] * 4, [None] * 4, ["a", "b", "c", "d"]), {"seq": 1}
+    )
     assert [row["_mv_id"] for row in read(stream)] == ["q/a", "q/b", "q/c", "q/d"]
     for value, sqlstate in ((None, "0A000"), (b'{"a": "' + b"x" * 2**20 + b'"}', "54000")):
         with pytest.raises(SqlError) as refused:
-            sink.write([b"k"], [value], [None], {"seq": 2}, ["e"])
+            sink.write(SinkRecords([b"k"], [value], [None], ["e"]), {"seq": 2})
         assert refused.value.sqlstate == sqlstate
     large = b'{"a": "' + b"x" * 900_000 + b'"}'
-    sink.write([b"k"] * 12, [large] * 12, [None] * 12, {"seq": 2}, [str(n) for n in range(12)])
+    sink.write(SinkRecords([b"k"] * 12, [large] * 12, [None] * 12, [str(n) for n in range(12)]), {"seq": 2})
     assert len(read(stream)) == 16
 
 

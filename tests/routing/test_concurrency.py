@@ -54,28 +54,81 @@ def test_one_of_many_wins_and_keeps_its_entity(filled: Bench) -> None:
     assert len(filled.catalog.queries.all()) == 1
 
 
-def test_a_loser_does_not_take_the_winners_topic(filled: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loser makes the topic; before it takes it back, another statement declares a stream over it."""
-    other = parse_one("CREATE STREAM other (x INT) WITH ('store' = k, 'topic' = 's', 'value.format' = json)")
+def test_what_a_loser_takes_back_is_not_taken_up(filled: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loser makes the topic. Another statement would declare a stream over it before it is gone again."""
+    other = "CREATE STREAM other (x INT) WITH ('store' = k, 'topic' = 's', 'value.format' = json)"
+    refused: list[str] = []
+    meanwhile = threading.Thread(target=lambda: refused.append(filled.error(other).sqlstate))
     add = filled.catalog.relations.add
 
     def fail_once(relation: Relation) -> Relation:
         if relation.name == "s":
+            meanwhile.start()
             raise SqlError("53100", "the catalog cannot be written")
         return add(relation)
 
     monkeypatch.setattr(filled.catalog.relations, "add", fail_once)
-    take_back = filled.services.catalog.relations.of_store
-
-    def declared_meanwhile(store_id: str) -> tuple[Relation, ...]:
-        monkeypatch.setattr(filled.catalog.relations, "of_store", take_back)
-        filled.router.execute(other, filled.context)
-        return take_back(store_id)
-
-    monkeypatch.setattr(filled.catalog.relations, "of_store", declared_meanwhile)
     filled.error(f"CREATE STREAM s (x INT) WITH ('store' = k, 'value.format' = json, {TOPIC})")
+    meanwhile.join(30)
+    assert refused == ["22023"]  # the topic is not there, and no partitions are given
+    assert "s" not in filled.kafka().entities
+    assert not {"s", "other"} & {relation.name for relation in filled.catalog.relations.all()}
+
+
+WAITING = {
+    "CREATE STREAM": ("create_entity", f"CREATE STREAM s (x INT) WITH ('store' = k, 'value.format' = json, {TOPIC})"),
+    "CREATE STREAM AS": ("create_entity", "CREATE STREAM s AS SELECT url FROM clicks"),
+    "CREATE CHANGELOG AS": (
+        "create_entity",
+        "CREATE CHANGELOG s AS SELECT url, count(*) AS n FROM clicks GROUP BY url",
+    ),
+    "DROP ENTITY": ("drop_entity", "DROP ENTITY idle IN STORE k"),
+}
+
+
+@pytest.mark.parametrize("name", WAITING)
+def test_a_store_that_does_not_answer_holds_up_no_other_statement(
+    filled: Bench, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    filled.run(f"CREATE ENTITY idle IN STORE k WITH ({TOPIC})")
+    asked, answers = threading.Event(), threading.Event()
+    late, text = WAITING[name]
+
+    def wait(client: MemoryClient, method: str) -> None:
+        if method == late:
+            asked.set()
+            assert answers.wait(60)
+
+    monkeypatch.setattr(MemoryClient, "_may_fail", wait)
+    tags: list[str] = []
+    waiting = threading.Thread(target=lambda: tags.extend(at_the_same_time(filled, [text])))
+    waiting.start()
+    assert asked.wait(30)
+    done: list[str] = []
+    other = threading.Thread(target=lambda: done.extend(at_the_same_time(filled, ["CREATE SCHEMA elsewhere"])))
+    other.start()
+    other.join(20)
+    answered = list(done)
+    answers.set()
+    waiting.join(30)
+    other.join(30)
+    assert answered == ["CREATE SCHEMA"]
+    assert tags == [name.removesuffix(" AS")]
+
+
+def test_a_transaction_gives_up_its_wait_for_an_entity(filled: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has the turn may wait for the catalog, which the transaction holds."""
+    monkeypatch.setattr("mvserver.routing.entity_turns._IN_TRANSACTION_S", 0.2)
+    owner = object()
+    filled.services.entity_turns.take(filled.catalog.stores.get("k").id, "s", owner, in_transaction=False)
+    text = f"CREATE STREAM s (x INT) WITH ('store' = k, 'value.format' = json, {TOPIC})"
+    with pytest.raises(SqlError) as refused:
+        filled.router.execute_all([parse_one(text)], filled.context)
+    assert (refused.value.sqlstate, refused.value.hint) == ("40001", "Run the transaction again.")
+    assert "s" not in filled.kafka().entities
+    filled.services.entity_turns.end(owner)
+    filled.router.execute_all([parse_one(text)], filled.context)
     assert "s" in filled.kafka().entities
-    assert filled.catalog.relations.all()[-1].name == "other"
 
 
 def test_random_definitions_of_several_sessions_leave_a_whole_catalog(filled: Bench) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries.outbox_relay import OutboxRelay, Output
 from mvserver.streaming.queries.outputs import OutputSubscriber, with_outbox
 from mvserver.streaming.queries.record_form import RecordForm
-from spark_sinks.base import Position
+from spark_sinks.base import Position, SinkRecords
 from spark_sinks.duckdb.changes.outbox import Outbox, pending
 from tests.streaming.changelog_states import Changes, target
 
@@ -121,17 +121,10 @@ class Topic:
     def renew(self, position: Position) -> None:
         self.position = position
 
-    def write(
-        self,
-        keys: Sequence[bytes | None],
-        values: Sequence[bytes | None],
-        timestamps_ms: Sequence[int | None],
-        position: Position,
-        places: Any = (),
-    ) -> None:
+    def write(self, records: SinkRecords, position: Position) -> None:
         if self.fails:
             raise self.fails.pop()
-        self.records += zip(keys, values, strict=True)
+        self.records += zip(records.keys, records.values, strict=True)
         self.position = json.loads(json.dumps(position))
         if self.lost:
             raise self.lost.pop()

@@ -12,7 +12,7 @@ from mvserver.sql.types import Kind
 from mvserver.streaming.batch.program import ViewInput
 from mvserver.streaming.batch.record_encoding import RecordEncoder
 from mvserver.streaming.queries.outgoing import AT_ONCE, Pace, outbox_position
-from spark_sinks.base import Position, TransactionalSink
+from spark_sinks.base import Position, SinkRecords, TransactionalSink
 from spark_sinks.decode.columns import text
 from spark_sinks.duckdb.changes.outbox import Pending
 
@@ -64,13 +64,13 @@ class WritingRecords:
         self._sink.close()
 
     def write(self, table: pa.Table, position: Position) -> None:
-        self._sink.write(
+        records = SinkRecords(
             table.column("sink_key").to_pylist(),
             table.column("sink_value").to_pylist(),
             table.column("sink_time").to_pylist(),
-            position,
             _numbered(table.column("sink_place").to_pylist()),
         )
+        self._sink.write(records, position)
 
     def send(self, pending: Pending, incarnation: str) -> None:
         rows = pending.rows.to_pylist()
@@ -79,7 +79,8 @@ class WritingRecords:
             None if deleted else self._encoder.value_of(row) for deleted, row in zip(pending.deleted, rows, strict=True)
         ]
         places = [f"{incarnation}/{number}" for number in pending.numbers]
-        self._sink.write(keys, values, [None] * len(rows), outbox_position(incarnation, pending.last), places)
+        records = SinkRecords(keys, values, [None] * len(rows), places)
+        self._sink.write(records, outbox_position(incarnation, pending.last))
 
 
 def _json_value(name: str, kind: Kind) -> str:
