@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from spark_sinks.databricks.kind import DATABRICKS
 from spark_sinks.file.kind import FILE
 from spark_sinks.iceberg.kind import ICEBERG
 from spark_sinks.kafka.kind import CONFLUENT_KAFKA, KAFKA
@@ -13,12 +14,9 @@ from spark_sinks.kinesis.kind import KINESIS
 from spark_sinks.postgresql.kind import POSTGRESQL
 from spark_sinks.store_kind import EntityProperty, PlannedKind, StoreKind
 
-KINDS: tuple[StoreKind[Any], ...] = (FILE, KAFKA, CONFLUENT_KAFKA, KINESIS, POSTGRESQL, ICEBERG)
+KINDS: tuple[StoreKind[Any], ...] = (FILE, KAFKA, CONFLUENT_KAFKA, KINESIS, POSTGRESQL, ICEBERG, DATABRICKS)
 
-PLANNED = (
-    PlannedKind("SNOWFLAKE"),
-    PlannedKind("DATABRICKS"),
-)
+PLANNED = (PlannedKind("SNOWFLAKE"),)
 
 
 def entity_properties(kinds: Sequence[StoreKind[Any]] = KINDS) -> tuple[EntityProperty, ...]:

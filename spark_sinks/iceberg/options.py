@@ -7,7 +7,6 @@ client.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from spark_sinks.open_folders import LOCAL_SCHEMES, check_location, open_path
 from spark_sinks.store_kind import REGION
 
 USERNAME, PASSWORD = "iceberg.username", "iceberg.password"
@@ -30,7 +30,6 @@ _REST_ONLY = (CREDENTIAL, TOKEN, SCOPE, OAUTH_URI)
 _DATABASE_ONLY = (USERNAME, PASSWORD)
 _S3 = (S3_ENDPOINT, S3_KEY, S3_SECRET, S3_SESSION)
 _ACCEPTED = ("type", "uris", WAREHOUSE, CATALOG, *_DATABASE_ONLY, *_REST_ONLY, *_S3, *REGION)
-_LOCAL = ("", "file")
 _CLOUDS = ("s3", "s3a", "s3n")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _URIS = "It is the catalog: https://host/path, sqlite:///file.db or postgresql://host:port/database."
@@ -84,10 +83,8 @@ class IcebergOptions:
         )
 
     def check_location(self, location: str) -> None:
-        """42501 for a table on this machine that lies under no root: a catalog may name any place."""
-        parts = urlsplit(location)
-        if parts.scheme in _LOCAL and not _is_open(Path(unquote(parts.path)).resolve(), self.roots):
-            raise _closed(location, self.roots)
+        """42501 for a table on this machine that lies under no root."""
+        check_location(location, self.roots)
 
 
 def _rest_client(texts: Mapping[str, str]) -> dict[str, str]:
@@ -127,7 +124,7 @@ def _file(uri: str, texts: Mapping[str, str], roots: Sequence[Path]) -> Path | N
     for key in _DATABASE_ONLY:
         if key in texts:
             raise _wrong(f'property "{key}" does not fit a catalog in a file')
-    return _local(unquote(parts.path[1:]), roots)
+    return open_path(unquote(parts.path[1:]), roots)
 
 
 def _database(uri: str, texts: Mapping[str, str]) -> str:
@@ -153,34 +150,11 @@ def _warehouse(text: str | None, roots: Sequence[Path], *, is_rest: bool) -> str
             )
         return text
     parts = urlsplit(text)
-    if parts.scheme in _LOCAL:
-        return _local(unquote(parts.path), roots).as_uri()
+    if parts.scheme in LOCAL_SCHEMES:
+        return open_path(unquote(parts.path), roots).as_uri()
     if parts.scheme in _CLOUDS and parts.netloc:
         return text
     raise _wrong(f'property "{WAREHOUSE}" is not s3://bucket/path or a folder: {text}')
-
-
-def _local(text: str, roots: Sequence[Path]) -> Path:
-    """A path of this machine; a relative one is under the first root."""
-    if not roots:
-        raise _closed(text, roots)
-    path = (Path(text) if Path(text).is_absolute() else roots[0] / text).resolve()
-    if not _is_open(path, roots):
-        raise _closed(text, roots)
-    return path
-
-
-def _is_open(path: Path, roots: Sequence[Path]) -> bool:
-    return any(path.is_relative_to(root) for root in roots)
-
-
-def _closed(place: str, roots: Sequence[Path]) -> SqlError:
-    return SqlError(
-        sqlstates.INSUFFICIENT_PRIVILEGE,
-        f"{place} is not under a configured root",
-        detail=f"What stores have on this machine lies under {os.pathsep.join(map(str, roots)) or 'no folder'}.",
-        hint="Links are followed before the comparison. The server's setting file_roots can name more directories.",
-    )
 
 
 def _text(key: str, value: object) -> str:
