@@ -31,13 +31,9 @@ from mvserver.sql.statements.base import Statement
 from mvserver.sql.statements.copying import CopyTo
 from mvserver.sql.statements.cursors import DeclareCursor, Fetch
 from mvserver.sql.statements.queries import Pull, PushQuery
-from mvserver.sql.statements.settings import Discard, ExecutePrepared, Prepare
+from mvserver.sql.statements.settings import ExecutePrepared, Prepare
 
 ParameterValue = None | bool | int | float | str | bytes | Decimal | datetime.date | datetime.time | datetime.timedelta
-
-
-_DISCARD_ALL = Discard("all")
-_DISCARD_CHARACTERS_MAX = 32
 
 
 class Dispatcher:
@@ -84,8 +80,6 @@ class Dispatcher:
 
     def run_known(self, text: str, new_clock: Callable[[], StatementClock]) -> Result | Postponed | None:
         """Of a text that is one SELECT without parameters and was planned before, or one that differs in values."""
-        if self._is_reset(text):
-            return self.run(_DISCARD_ALL, new_clock())
         known = self.pulls.known(bare(text))
         if known is None:
             return None
@@ -102,16 +96,7 @@ class Dispatcher:
 
     def is_short_query(self, text: str) -> bool:
         known = self.pulls.known(bare(text))
-        return self.pulls.may_run_at_once(known[0]) if known is not None else self._is_reset(text)
-
-    def _is_reset(self, text: str) -> bool:
-        """What poolers send after each transaction. Where nothing has to be ended for it, no thread is needed."""
-        return (
-            len(text) < _DISCARD_CHARACTERS_MAX
-            and bare(text).upper() == "DISCARD ALL"
-            and self._state.transaction.status == "I"
-            and not self._state.cursors.all()
-        )
+        return known is not None and self.pulls.may_run_at_once(known[0])
 
     def is_short_text(self, text: str, parameter_oids: Sequence[int]) -> bool:
         return self.pulls.may_run_at_once(self.pulls.cached(bare(text), parameter_oids))
