@@ -251,7 +251,7 @@ ROWS: dict[type[Statement], Row] = {
     TerminateQuery: _row(terminate_query),
     RestartQuery: _row(restart_query, irreversible=True),
     DescribeStatement: _row(describe_statement),
-    Explain: _row(explain),
+    Explain: _row(explain, fields_of=explain.fields_of),
     BoundedRead: _row(bounded_read),
     PushQuery: _row(push_query, described=push_query.described),
 }
