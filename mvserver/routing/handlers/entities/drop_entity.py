@@ -31,9 +31,8 @@ def run(statement: DropEntity, context: SessionContext, services: Services, work
         client = services.stores.client(store)
         if not client.entity_exists(statement.name):
             if statement.if_exists:
-                notices.skipped(
+                notices.missing(
                     context,
-                    sqlstates.UNDEFINED_OBJECT,
                     f'entity "{statement.name}" does not exist in store "{store.name}"',
                 )
                 return done(TAG)
