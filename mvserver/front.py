@@ -292,6 +292,15 @@ class LooksUp(Protocol):
     def look_ups(self) -> KeptReads: ...
 
 
+@runtime_checkable
+class Resets(Protocol):
+    """What a session may offer besides: to become as it was at its start in one call, as poolers ask of it often."""
+
+    def reset(self, text: str) -> str | None:
+        """The tag of a simple query of this ``text``, and the statement is over. None where the session is to be asked
+        by its other methods: then nothing has happened."""
+
+
 class Backend(Protocol):
     def open_session(self, startup: Startup) -> ClientSession:
         """Checks role and database; 28000 and 3D000 here."""

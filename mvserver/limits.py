@@ -153,6 +153,7 @@ OPERATIONS_CHECKED_MAX = 500  # of a pull query: whether the types of their oper
 EXPRESSIONS_BOUND_APART_MAX = 200  # one by one, to learn their types or which of them is wrong
 AT_ONCE_S_MAX = 0.002  # a query whose last runs took no longer is answered on the event loop, without a worker
 EVENT_LOOP_HELD_S_MAX = 0.02  # then such a query is interrupted, and begins again on a worker
+RESET_BYTES_MAX = 32  # a longer text is not looked at as a DISCARD ALL
 AT_ONCE_MESSAGES_BYTES_MAX = 16 * 1024  # more bytes of messages are read by a worker
 FEW_ROWS_MAX = 200  # a result of so many rows is fetched whole and answered in one piece
 SHARED_RESULT_BYTES_MAX = 256 * 1024  # of one result that is shared and kept; a larger one is each reader's own

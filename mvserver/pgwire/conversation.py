@@ -12,7 +12,7 @@ from typing import Any
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError, fatal
-from mvserver.front import ClientSession, CopyIn, CopyOut, Field, HearsOfFailures, Result, StopsReading
+from mvserver.front import ClientSession, CopyIn, CopyOut, Field, HearsOfFailures, Resets, Result, StopsReading
 from mvserver.pgwire import messages, replies
 from mvserver.pgwire.actions import Action, BlockingCall, Signal
 from mvserver.pgwire.codec import Frame, violation
@@ -147,6 +147,24 @@ class Conversation:
         close = getattr(running, "close", None)
         if close is not None:
             close()
+
+    # --- resets -----------------------------------------------------------------------------------------------------
+
+    def reset(self, frame: Frame, session: Resets) -> bool:
+        """Whether this is a query that makes the session as it was at its start, and is answered: without waiting."""
+        if frame.kind != messages.QUERY or len(frame.body) > limits.RESET_BYTES_MAX:
+            return False
+        try:
+            tag = session.reset(messages.read_query(frame.body).text)
+        except SqlError:
+            return False  # a text that cannot be read, as its turn will tell
+        if tag is None:
+            return False
+        self._out.add(replies.command_complete(tag))
+        status, reported = self._wrap_up()
+        self._report(reported)
+        self._out.add(replies.ready_for_query(status))
+        return True
 
     # --- simple queries ---------------------------------------------------------------------------------------------
 

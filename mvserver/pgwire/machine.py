@@ -8,13 +8,13 @@ ready, and, after an error in the extended protocol, skipping until Sync. Whatev
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError, fatal
-from mvserver.front import AnswersAtOnce, Backend, ClientSession, LooksUp, Postponed, Startup
+from mvserver.front import AnswersAtOnce, Backend, ClientSession, LooksUp, Postponed, Resets, Startup
 from mvserver.pgwire import at_once, look_ups, messages, replies
 from mvserver.pgwire.actions import Action, BlockingCall, CancelOther, Signal
 from mvserver.pgwire.authentication import Authentication
@@ -97,6 +97,7 @@ class Machine:
         self.session: ClientSession | None = None
         self.hurrying: AnswersAtOnce | None = None  # the same, where it can
         self.looking_up: LooksUp | None = None
+        self.resetting: Resets | None = None
         self._steps = self._run()
 
     # --- the driver's side ------------------------------------------------------------------------------------------
@@ -149,19 +150,25 @@ class Machine:
             return False  # the message is malformed, as its turn will tell
 
     def look_up(self) -> bytes | None:
-        """The whole answer to all that has come, where it is one look-up whose rows are at hand; else None."""
-        session, conversation, frames = self.looking_up, self._conversation, self._frames
-        if session is None or conversation is None or not conversation.at_rest or self._stop is not None:
+        """The whole answer to all that has come, where it is one look-up whose rows are at hand, or a reset of the
+        session; else None."""
+        conversation, frames = self._conversation, self._frames
+        if conversation is None or not conversation.at_rest or self._stop is not None:
             return None
         if frames.buffered > min(limits.AT_ONCE_MESSAGES_BYTES_MAX, self._message_limit):
             return None
         waiting = list(frames.waiting())
         if sum([HEAD_BYTES + len(frame.body) for frame in waiting]) != frames.buffered:
             return None
-        answer = look_ups.answer(waiting, session.look_ups)
+        answer = self._answer_in_one_go(conversation, waiting)
         if answer is not None:
             frames.drop()
         return answer
+
+    def _answer_in_one_go(self, conversation: Conversation, waiting: Sequence[Frame]) -> bytes | None:
+        if self.resetting is not None and len(waiting) == 1 and conversation.reset(waiting[0], self.resetting):
+            return self._out.take()
+        return None if self.looking_up is None else look_ups.answer(waiting, self.looking_up.look_ups)
 
     def take_output(self) -> bytes:
         return self._out.take()
@@ -278,6 +285,8 @@ class Machine:
             self.hurrying = self.session
         if isinstance(self.session, LooksUp):
             self.looking_up = self.session
+        if isinstance(self.session, Resets):
+            self.resetting = self.session
         return self.session
 
     def _serve(self) -> Steps:

@@ -51,6 +51,7 @@ from mvserver.routing.handlers.relations import (
     create_table_as,
     create_view,
     describe_relation,
+    drop_absent,
     drop_index,
     drop_relation,
     insert_into,
@@ -89,6 +90,7 @@ from mvserver.routing.handlers.types import alter_type_add_value, alter_type_ren
 from mvserver.routing.ports import Services
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
+from mvserver.sql.statements.absent import DropAbsent
 from mvserver.sql.statements.base import Statement
 from mvserver.sql.statements.namespaces import (
     CreateDatabase,
@@ -245,13 +247,14 @@ ROWS: dict[type[Statement], Row] = {
     DropRelation: _row(drop_relation),
     ListRelations: _row(list_relations),
     Analyze: _row(analyze),
+    DropAbsent: _row(drop_absent),
     DescribeRelation: _row(describe_relation, fields_of=describe_relation.fields_of),
     ListQueries: _row(list_queries),
     DescribeQuery: _row(describe_query),
     TerminateQuery: _row(terminate_query),
     RestartQuery: _row(restart_query, irreversible=True),
     DescribeStatement: _row(describe_statement),
-    Explain: _row(explain),
+    Explain: _row(explain, fields_of=explain.fields_of),
     BoundedRead: _row(bounded_read),
     PushQuery: _row(push_query, described=push_query.described),
 }

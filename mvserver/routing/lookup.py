@@ -24,6 +24,8 @@ CHANGELOG = "changelog"
 VIEW = "materialized view"
 PLAIN_VIEW = "view"
 
+SYSTEM_SCHEMAS = ("pg_catalog", "information_schema")
+
 
 def store(name: str | None, needed: Privilege, context: SessionContext, services: Services) -> Store:
     """The named store, else the session's; 3D000 where there is neither, 42501 where the role may not do there what it
@@ -56,6 +58,16 @@ def find_type(name: ObjectName, context: SessionContext, services: Services) -> 
     _refuse_place(name.parts, name.position, context, services)
     path = privileges.usable_path(context, services)
     return services.catalog.names.find_type(name.parts, context.database, path, name.position)
+
+
+def missing_schema(name: ObjectName, context: SessionContext, services: Services) -> str | None:
+    """What IF EXISTS tells of a name whose schema is not there."""
+    if len(name.parts) == 1 or name.parts[-2] in SYSTEM_SCHEMAS:
+        return None
+    database = services.catalog.databases.find(name.parts[0] if len(name.parts) == 3 else context.database)
+    if database is not None and services.catalog.schemas.find(database.id, name.parts[-2]) is not None:
+        return None
+    return f'schema "{name.parts[-2]}"'
 
 
 def enum_type(name: ObjectName, context: SessionContext, services: Services) -> EnumType:

@@ -12,8 +12,13 @@ _LINES_MAX = 100
 
 
 def skipped(context: SessionContext, sqlstate: str, message: str) -> None:
-    """For IF EXISTS and IF NOT EXISTS."""
+    """For IF NOT EXISTS."""
     context.notices.append(Notice("NOTICE", sqlstate, f"{message}, skipping"))
+
+
+def missing(context: SessionContext, message: str) -> None:
+    """For IF EXISTS, which has no SQLSTATE of its own."""
+    skipped(context, sqlstates.SUCCESSFUL_COMPLETION, message)
 
 
 def warning(context: SessionContext, message: str) -> None:

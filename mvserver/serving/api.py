@@ -341,6 +341,17 @@ class RowShaper(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True)
+class PlanNode:
+    """A step of a plan with PostgreSQL's name for its kind; ``rows`` is a guess."""
+
+    type: str
+    rows: int | None = None
+    width: int = 0  # of a row in bytes, about; 0 is not known
+    details: tuple[tuple[str, Any], ...] = ()
+    children: tuple[PlanNode, ...] = ()
+
+
 class PullService(Protocol):
     @property
     def gathering(self) -> Gathering: ...
@@ -369,6 +380,9 @@ class PullService(Protocol):
     def explain(
         self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never, costs: bool = True
     ) -> Sequence[str]: ...
+
+    def plan_nodes(self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never) -> PlanNode:
+        """The same as the root of a tree."""
 
     def shaper(self, columns: Sequence[tuple[str, str]]) -> RowShaper:
         """For rows of these names and DuckDB types."""

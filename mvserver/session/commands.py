@@ -187,10 +187,7 @@ class Commands:
         if what == "all":
             if self._state.transaction.in_block:
                 raise SqlError(sqlstates.ACTIVE_SQL_TRANSACTION, "DISCARD ALL cannot run inside a transaction block")
-            self._state.go_home()
-            self._state.prepared.clear()
-            self._state.portals.clear()
-            self._state.cursors.clear()
+            self._state.discard_all()
         return Result(f"DISCARD {what.upper()}")
 
     # --- transactions -----------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import time
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -23,21 +24,19 @@ from mvserver.session.cursors.cursors import Cursor
 from mvserver.session.parameter_types import oid_of_name, type_of_oid
 from mvserver.session.portals import Portal
 from mvserver.session.prepared import PreparedStatement, without_tree
+from mvserver.session.reads.measuring import measured
 from mvserver.session.reads.pulls import PullRunner, bare, constants_of, refuse_changed
 from mvserver.session.reads.pushes import PushRunner
 from mvserver.session.routed import RoutedRunner
 from mvserver.session.state import SessionState
+from mvserver.sql.explain_options import explain_options
 from mvserver.sql.statements.base import Statement
 from mvserver.sql.statements.copying import CopyTo
 from mvserver.sql.statements.cursors import DeclareCursor, Fetch
-from mvserver.sql.statements.queries import Pull, PushQuery
-from mvserver.sql.statements.settings import Discard, ExecutePrepared, Prepare
+from mvserver.sql.statements.queries import Explain, Pull, PushQuery
+from mvserver.sql.statements.settings import ExecutePrepared, Prepare
 
 ParameterValue = None | bool | int | float | str | bytes | Decimal | datetime.date | datetime.time | datetime.timedelta
-
-
-_DISCARD_ALL = Discard("all")
-_DISCARD_CHARACTERS_MAX = 32
 
 
 class Dispatcher:
@@ -67,7 +66,21 @@ class Dispatcher:
             return self._execute(statement, clock)
         if kinds.is_session_statement(statement):
             return self.commands.run(statement, clock)
+        if isinstance(statement, Explain) and explain_options(statement.options).analyze:
+            statement = self._measured(statement, clock)
         return self._routed.run(statement, clock)
+
+    def _measured(self, statement: Explain, clock: StatementClock) -> Explain:
+        """With what was seen of its SELECT; what is none, or does not end by itself, is not run."""
+        query = statement.statement
+        if not isinstance(query, Pull):
+            return statement
+        began = time.perf_counter()
+        plan = self._plan(query, clock)
+        if isinstance(plan, PushQuery):
+            return statement
+        seen = measured(self.pulls, plan, time.perf_counter() - began, clock)
+        return dataclasses.replace(statement, measured=seen)
 
     def _plan(self, query: Pull, clock: StatementClock) -> PullPlan | PushQuery:
         """Of a query that is not prepared, and so has no parameters."""
@@ -84,8 +97,6 @@ class Dispatcher:
 
     def run_known(self, text: str, new_clock: Callable[[], StatementClock]) -> Result | Postponed | None:
         """Of a text that is one SELECT without parameters and was planned before, or one that differs in values."""
-        if self._is_reset(text):
-            return self.run(_DISCARD_ALL, new_clock())
         known = self.pulls.known(bare(text))
         if known is None:
             return None
@@ -102,16 +113,7 @@ class Dispatcher:
 
     def is_short_query(self, text: str) -> bool:
         known = self.pulls.known(bare(text))
-        return self.pulls.may_run_at_once(known[0]) if known is not None else self._is_reset(text)
-
-    def _is_reset(self, text: str) -> bool:
-        """What poolers send after each transaction. Where nothing has to be ended for it, no thread is needed."""
-        return (
-            len(text) < _DISCARD_CHARACTERS_MAX
-            and bare(text).upper() == "DISCARD ALL"
-            and self._state.transaction.status == "I"
-            and not self._state.cursors.all()
-        )
+        return known is not None and self.pulls.may_run_at_once(known[0])
 
     def is_short_text(self, text: str, parameter_oids: Sequence[int]) -> bool:
         return self.pulls.may_run_at_once(self.pulls.cached(bare(text), parameter_oids))

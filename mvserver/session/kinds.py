@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from mvserver.sql.statements.absent import DropAbsent
 from mvserver.sql.statements.base import Kind, Statement
 from mvserver.sql.statements.copying import CopyFrom
 from mvserver.sql.statements.namespaces import CreateDatabase, CreateSchema, DropDatabase, DropSchema
@@ -89,7 +90,7 @@ def takes_effect(statement: Statement) -> bool:
 
 def writes(statement: Statement) -> bool:
     """True where it changes anything that outlives the session."""
-    return takes_effect(statement) or isinstance(statement, CopyFrom)
+    return takes_effect(statement) or isinstance(statement, CopyFrom | DropAbsent)
 
 
 def is_session_statement(statement: Statement) -> bool:
@@ -100,6 +101,8 @@ def command_tag(statement: Statement) -> str:
     """The tag of a statement that waits for COMMIT."""
     if isinstance(statement, DropRelation):
         return f"DROP {statement.kind.upper()}"
+    if isinstance(statement, DropAbsent):
+        return f"DROP {statement.what.upper()}"
     if isinstance(statement, AlterOwner):
         return f"ALTER {(statement.relation_kind or statement.kind).upper()}"
     if isinstance(statement, MoveRelation):

@@ -19,6 +19,7 @@ from mvserver.front import Field, KeptRows, Notice, Postponed, Result, Statement
 from mvserver.observability import loggable_sql, session_id_var
 from mvserver.session.activity import Activity
 from mvserver.session.clock import USER_REQUEST, StatementClock
+from mvserver.session.discarding import DISCARDED_ALL, is_discard_all
 from mvserver.session.dispatch import Dispatcher
 from mvserver.session.idle import IdleWatch
 from mvserver.session.plugins.extensions import ExtensionCalls
@@ -31,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class Session:
-    """Implements ``mvserver.front.ClientSession``, ``AnswersAtOnce``, ``LooksUp`` and ``StopsReading``."""
+    """Implements ``mvserver.front.ClientSession``, ``AnswersAtOnce``, ``LooksUp``, ``Resets`` and ``StopsReading``."""
 
     def __init__(self, session_id: int, state: SessionState, on_close: Callable[[], None] = lambda: None) -> None:
         self.id = session_id
@@ -96,18 +97,38 @@ class Session:
     def is_short_text(self, text: str, parameter_oids: Sequence[int]) -> bool:
         return not self._state.services.extensions and self._dispatch.is_short_text(text, parameter_oids)
 
+    def reset(self, text: str) -> str | None:
+        if not is_discard_all(text) or self._state.services.extensions or not self._lock.acquire(blocking=False):
+            return None
+        try:
+            if not self._answers_unseen() or self._state.cursors.all():
+                return None  # ending a cursor may take its time
+            self._state.discard_all()
+            self._asked(text)
+            return DISCARDED_ALL
+        finally:
+            self._lock.release()
+
+    def _answers_unseen(self) -> bool:
+        """Whether a statement may begin and end without a call of its own."""
+        return self.look_ups.usual and self._terminated is None and not _log.isEnabledFor(logging.DEBUG)
+
+    def _asked(self, text: str) -> None:
+        """A statement that has begun and ended unseen."""
+        self.activity.asked(text)
+        self._idle.rest(in_transaction=False)
+
     def _read_kept(self, read: LookUp, parameters: Sequence[Any], text: str | None) -> KeptRows | None:
         if not self._lock.acquire(blocking=False):
             return None
         try:
-            if not self.look_ups.usual or self._terminated is not None or _log.isEnabledFor(logging.DEBUG):
+            if not self._answers_unseen():
                 return None
             rows = self.look_ups.find(read, parameters)
             if rows is not None:
                 if text is not None:
                     self._state.prepared.discard("")
-                self.activity.asked(read.text if text is None else text)
-                self._idle.rest(in_transaction=False)
+                self._asked(read.text if text is None else text)
             return rows
         finally:
             self._lock.release()

@@ -149,11 +149,23 @@ class SessionState:
         self.publish()
         return True
 
-    def go_home(self) -> None:
-        """DISCARD ALL: names resolve as they did at the start."""
-        self.settings.reset_all()
-        self.go_to(self._home)
-        self.publish()
+    def discard_all(self) -> None:
+        """DISCARD ALL: all is as it was at the start, how names resolve too."""
+        if not self._is_at_home():
+            self.settings.reset_all()
+            self.go_to(self._home)
+            self.publish()
+        self.prepared.clear()
+        self.portals.clear()
+        self.cursors.clear()
+
+    def _is_at_home(self) -> bool:
+        context, home = self.context, self._home
+        return self.settings.is_reset and (context.database, context.schema, context.store) == (
+            home.database,
+            home.schema,
+            home.store,
+        )
 
     def go_to(self, place: NameScope) -> None:
         """Its role counts until the settings are published again: for what COMMIT carries out."""

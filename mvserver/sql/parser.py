@@ -7,6 +7,7 @@ from dataclasses import replace
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql import (
+    absent,
     applications,
     changelogs,
     comments,
@@ -101,5 +102,6 @@ _HEADS = HeadTable(
     session.heads(_nested),
     cursors.heads(_nested),
     copying.HEADS,
+    absent.HEADS,
     unsupported.HEADS,
 )

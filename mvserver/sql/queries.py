@@ -5,6 +5,7 @@ from __future__ import annotations
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql.cursor import Cursor
+from mvserver.sql.explain_options import NAMES, explain_options
 from mvserver.sql.heads import Heads, StatementParser
 from mvserver.sql.lexer import IDENTIFIER, NUMBER, STRING, WORD
 from mvserver.sql.names import NOT_A_NAME, label, object_name
@@ -35,9 +36,6 @@ _DESCRIBABLE = (
     Pull,
 )  # fmt: skip
 _EXPLAINABLE = (*_DESCRIBABLE, ExecutePrepared)
-_EXPLAIN_OPTIONS = frozenset(
-    {"analyze", "verbose", "costs", "settings", "buffers", "wal", "timing", "summary", "format"}
-)
 
 
 def _list(_: Cursor) -> Statement:
@@ -99,6 +97,7 @@ def heads(nested: StatementParser) -> Heads:
         statement = nested(cursor)
         if not isinstance(statement, _EXPLAINABLE):
             raise cursor.syntax_error(token)
+        explain_options(options)  # raises for those that are wrong
         return Explain(statement, tuple(options))
 
     return {
@@ -122,9 +121,9 @@ def _options(cursor: Cursor) -> list[tuple[str, str]]:
     while True:
         token = cursor.current
         name = label(cursor).replace("analyse", "analyze")
-        if name not in _EXPLAIN_OPTIONS:
+        if name not in NAMES:
             raise SqlError(sqlstates.SYNTAX_ERROR, f'unrecognized EXPLAIN option "{name}"', position=token.position)
-        value = "true"
+        value = "" if name == "format" else "true"
         if not cursor.at_operator(",") and not cursor.at_operator(")"):
             if cursor.current.kind not in (WORD, STRING, NUMBER, IDENTIFIER) or cursor.at_any(_QUERY_WORDS):
                 raise cursor.syntax_error()

@@ -67,7 +67,9 @@ def _client(pipe: Connection, port: int, question: Question, protocol: str, seco
         cursor = psycopg.ClientCursor(connection) if protocol == "simple" else connection.cursor()
 
         def once() -> None:
-            cursor.execute(question.text, question.parameters(chance)).fetchall()
+            cursor.execute(question.text, question.parameters(chance))
+            if cursor.description is not None:
+                cursor.fetchall()
 
         for _ in range(_WARM_UP):
             once()

@@ -69,6 +69,7 @@ _SPELLED = {
     "ListSchemaRegistries": "LIST SCHEMA_REGISTRIES",
     "UpdateSchemaRegistry": "UPDATE SCHEMA_REGISTRY",
     "DescribeStatement": "DESCRIBE statement",
+    "DropAbsent": "DROP … IF EXISTS",
     "DropRelation": "DROP RELATION",
     "ExecutePrepared": "EXECUTE name",
     "Pull": "SELECT",

@@ -12,6 +12,7 @@ import pytest
 from mvserver.errors import SqlError
 from mvserver.routing.handler_rows import ROWS
 from mvserver.sql import parse_one
+from mvserver.sql.statements.absent import DropAbsent
 from mvserver.sql.statements.copying import CopyFrom
 from mvserver.sql.statements.namespaces import ListDatabases
 from mvserver.sql.statements.queries import BoundedRead, ListQueries, PushQuery
@@ -149,7 +150,7 @@ CASES = (
 FREE = {
     # they leave out what the role may not see
     ListStores, ListSchemaRegistries, ListDatabases, ListRelations, ListQueries,
-    Analyze,  # changes nothing, and tells only whether a name is there
+    Analyze, DropAbsent,  # change nothing, and tell only whether a name is there
 }  # fmt: skip
 ELSEWHERE = {
     PushQuery,  # by the resolver of names, as CREATE MATERIALIZED VIEW; tests/clients asks it

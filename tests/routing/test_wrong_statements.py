@@ -148,7 +148,7 @@ WRONG = [
     ("RESTART QUERY 'none'", "42704", 'query "none" does not exist'),
     ("REFRESH MATERIALIZED VIEW clicks", "42809", '"clicks" is not a materialized view'),
     ("EXPLAIN ANALYZE CREATE MATERIALIZED VIEW v AS SELECT url FROM clicks", "0A000",
-     "EXPLAIN ANALYZE is not supported"),
+     "EXPLAIN ANALYZE of this statement is not supported"),
 ]  # fmt: skip
 
 
@@ -208,7 +208,9 @@ def test_only_what_makes_relations_or_queries_is_described_and_explained(full: B
     for statement, message in (
         (DescribeStatement(inner), "DESCRIBE of this statement is not supported"),
         (Explain(inner), "EXPLAIN of this statement is not supported"),
-        (Explain(inner, (("format", "json"),)), "EXPLAIN format json is not supported"),
+        (Explain(inner, (("format", "json"),)), "EXPLAIN of this statement is not supported"),
+        (Explain(inner, (("analyze", "true"),)), "EXPLAIN ANALYZE of this statement is not supported"),
+        (Explain(inner, (("format", "xml"),)), "EXPLAIN format xml is not supported"),
         (Explain(inner, (("colour", "on"),)), 'unrecognized EXPLAIN option "colour"'),
     ):
         with pytest.raises(SqlError) as raised:

@@ -9,6 +9,7 @@ import pytest
 
 from mvserver.sql import parse, parse_one
 from mvserver.sql import types as t
+from mvserver.sql.statements.absent import DropAbsent
 from mvserver.sql.statements.base import ColumnDefinition, ObjectName, Properties, RoleSpec, Statement
 from mvserver.sql.statements.copying import CopyFrom, CopyOptions, CopyTo
 from mvserver.sql.statements.cursors import CloseCursor, DeclareCursor, Fetch
@@ -307,6 +308,10 @@ CASES: list[tuple[str, Any]] = [
     ("DROP RELATION v", expect(DropRelation, kind="relation", name=name("v"))),
     ("ANALYZE", expect(Analyze, names=())),
     ("ANALYZE VERBOSE s.v (a, b), w", expect(Analyze, names=(name("s", "v"), name("w")))),
+    ("DROP SEQUENCE IF EXISTS a, s.b CASCADE", expect(DropAbsent, what="sequence", names=(name("a"), name("s", "b")))),
+    ("DROP TRIGGER IF EXISTS t ON v", expect(DropAbsent, what="trigger", names=(name("t"),), on=name("v"))),
+    ("DROP FUNCTION IF EXISTS f, g(OUT int)",
+     expect(DropAbsent, what="function", names=(name("f"), name("g")), arguments=((), ()))),
     ("LIST STREAMS", expect(ListRelations, kinds=("stream",))),
     ("LIST RELATIONS IN SCHEMA d.s", expect(ListRelations, schema=name("d", "s"))),
     ("LIST MATERIALIZED VIEWS", expect(ListRelations, kinds=("materialized view",))),

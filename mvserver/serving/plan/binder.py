@@ -6,11 +6,12 @@ not wait for each other's.
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 from sqlglot import exp
@@ -92,12 +93,26 @@ class DuckBinder:
 
     def explain(self, text: str, live: Collection[str], streams: Sequence[StreamRead]) -> list[str]:
         """DuckDB's physical plan."""
+        return [
+            line for row in self._explained_as("EXPLAIN", text, live, streams) for line in str(row[-1]).splitlines()
+        ]
+
+    def plan_nodes(
+        self, text: str, live: Collection[str], streams: Sequence[StreamRead]
+    ) -> Sequence[Mapping[str, Any]]:
+        """The same as DuckDB's JSON."""
+        (row,) = self._explained_as("EXPLAIN (FORMAT JSON)", text, live, streams)
+        found: Sequence[Mapping[str, Any]] = json.loads(row[-1])
+        return found
+
+    def _explained_as(
+        self, command: str, text: str, live: Collection[str], streams: Sequence[StreamRead]
+    ) -> list[tuple[Any, ...]]:
         self._register(live, streams)
         try:
-            rows = self._cursor.execute(f"EXPLAIN {binding.without_parameters(text)}").fetchall()
+            return self._cursor.execute(f"{command} {binding.without_parameters(text)}").fetchall()
         except duckdb.Error as error:
             raise translate(error) from error
-        return [line for row in rows for line in str(row[-1]).splitlines()]
 
     def _register(self, live: Collection[str], streams: Sequence[StreamRead]) -> None:
         for name in live:

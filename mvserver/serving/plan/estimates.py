@@ -16,5 +16,9 @@ def estimated(plan: PullPlan, lines: Sequence[str]) -> str:
     """By DuckDB's guess of the rows of the result, which stands first among ``lines``."""
     found = next((match for match in map(_ROWS.search, lines) if match is not None), None)
     rows = 1 if found is None else max(1, int(found[1].replace(",", "")))
-    width = sum(field.type_size if field.type_size > 0 else _TEXT_WIDTH for field in plan.fields)
-    return f"(cost=0.00..{rows * _ROW_COST:.2f} rows={rows} width={width})"
+    return f"(cost=0.00..{rows * _ROW_COST:.2f} rows={rows} width={width(plan)})"
+
+
+def width(plan: PullPlan) -> int:
+    """Of a row of its result, in bytes."""
+    return sum(field.type_size if field.type_size > 0 else _TEXT_WIDTH for field in plan.fields)

@@ -27,6 +27,7 @@ from mvserver.pgcatalog.timezones import timezones_table
 from mvserver.serving.api import (
     NOBODY,
     Owner,
+    PlanNode,
     PlanRequest,
     PullPlan,
     PullScope,
@@ -51,10 +52,11 @@ from mvserver.serving.fast.finished_rows import KeptViews
 from mvserver.serving.fast.shared import SharedReads
 from mvserver.serving.fast.templates import can_stand, stands_for, template_of
 from mvserver.serving.plan.binder import DuckBinders
-from mvserver.serving.plan.estimates import estimated
+from mvserver.serving.plan.estimates import estimated, width
 from mvserver.serving.plan.name_resolution import NameResolver
 from mvserver.serving.plan.parameter_types import with_inferred
 from mvserver.serving.plan.plan_cache import PlanCache
+from mvserver.serving.plan.plan_nodes import nodes
 from mvserver.serving.plan.plans import plan_of, plan_of_sleep, signalling
 from mvserver.sql.dialect import parse_pull
 from mvserver.sql.trees import dismantle
@@ -283,7 +285,7 @@ class DuckPullService:
         self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never, costs: bool = True
     ) -> Sequence[str]:
         """DuckDB's physical plan as text, after a line that says which kind of read it is."""
-        text = plan.direct if plan.direct and not plan.runs.replaced else plan.sql
+        text = _evaluated(plan)
         kind = f"Pull query ({plan.kind}) over {len(plan.view_ids)} view(s)"
         head = [
             *(f"Read by Spark, to the present end: {read.select}{_at_most(read)}" for read in plan.streams),
@@ -295,6 +297,23 @@ class DuckPullService:
             lambda binder: binder.explain(text, plan.live_relations, plan.streams), owner, stopped
         )
         return [f"{kind}  {estimated(plan, lines)}" if costs else kind, *head, *lines]
+
+    def plan_nodes(self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never) -> PlanNode:
+        text = _evaluated(plan)
+        details: list[tuple[str, Any]] = [("Pull Query", plan.kind), ("Views", len(plan.view_ids))]
+        if plan.streams:
+            details.append(("Read by Spark", [f"{read.select}{_at_most(read)}" for read in plan.streams]))
+        details.append(("DuckDB", text))
+        if plan.kind == classify.SLEEP:
+            return PlanNode("Result", 1, width(plan), tuple(details))
+        found = self._binders.run(
+            lambda binder: binder.plan_nodes(text, plan.live_relations, plan.streams), owner, stopped
+        )
+        return nodes(found, width(plan), details)
+
+
+def _evaluated(plan: PullPlan) -> str:
+    return plan.direct if plan.direct and not plan.runs.replaced else plan.sql
 
 
 def _at_most(read: StreamRead) -> str:

@@ -33,6 +33,7 @@ class SessionSettings:
         """``fixed`` are values of this session that no client changes, and starting values (lower-case names)."""
         self._reset: dict[str, str] = {**_DEFAULTS, **fixed}
         self._state = SettingsState(dict(self._reset), {})
+        self._start: SettingsState | None = self._state  # of the last ``reset_all``, while RESET has its values
         self._refresh()
 
     def _refresh(self) -> None:
@@ -136,21 +137,28 @@ class SessionSettings:
 
     def fix(self, key: str, text: str) -> None:
         """A value that is the session's own and no client's to change: RESET does not bring back the old one."""
-        self._reset[key] = text
-        self.force(key, text)
+        self._begin_with(key, text)
 
     def start_with(self, name: str, value: str) -> None:
         """A start-up option: what RESET goes back to."""
-        key, text = self.check(name, value)
+        self._begin_with(*self.check(name, value))
+
+    def _begin_with(self, key: str, text: str) -> None:
         self._reset[key] = text
+        self._start = None
         self.force(key, text)
 
     def reset(self, name: str) -> str:
         return self.set(name, None)
 
     def reset_all(self) -> None:
-        self._state = SettingsState(dict(self._reset), {})
+        self._state = self._start = SettingsState(dict(self._reset), {})
         self._refresh()
+
+    @property
+    def is_reset(self) -> bool:
+        """Whether nothing was set since ``reset_all``."""
+        return self._state is self._start
 
     # --- transactions -----------------------------------------------------------------------------------------------
     def state(self) -> SettingsState:

@@ -42,11 +42,23 @@ class DescribeStatement(Statement, kind=Kind.INSPECTION):
 
 
 @dataclass(frozen=True)
+class Measured:
+    """What EXPLAIN ANALYZE has seen of a SELECT."""
+
+    planning_ms: float
+    first_ms: float  # until its first rows
+    total_ms: float
+    rows: int
+
+
+@dataclass(frozen=True)
 class Explain(Statement, kind=Kind.INSPECTION):
-    """PostgreSQL's EXPLAIN; ``statement`` is anything, a pull query included."""
+    """PostgreSQL's EXPLAIN; ``statement`` is anything, a pull query included. The session has run what is
+    ``measured``."""
 
     statement: Statement
     options: tuple[tuple[str, str], ...] = ()
+    measured: Measured | None = None
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,7 @@ GROUPS = Question(
     "SELECT device_id, count(*), sum(n), max(amount_sum) FROM p_user_device GROUP BY device_id",
     nothing,
 )
+RESET = Question("DISCARD ALL", "DISCARD ALL", nothing)
 
 
 ANEW = Question(
@@ -93,7 +94,8 @@ def measure(bench: Bench) -> dict[str, Any]:
         rows = [
             row
             for question, protocols in ((POINT, PROTOCOLS), (PAIR, ("prepared",)), (RANGE, ("prepared",)),
-                                        (GROUPS, ("prepared",)), (ANEW, ("prepared",)))
+                                        (GROUPS, ("prepared",)), (ANEW, ("prepared",)),
+                                        (RESET, ("simple",)))
             for protocol in protocols
             for clients in CLIENTS
             for row in _compared(running, yardstick, question, protocol, clients, seconds)

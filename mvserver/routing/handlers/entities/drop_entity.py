@@ -31,11 +31,7 @@ def run(statement: DropEntity, context: SessionContext, services: Services, work
     client = services.stores.client(store)
     if not client.entity_exists(statement.name):
         if statement.if_exists:
-            notices.skipped(
-                context,
-                sqlstates.UNDEFINED_OBJECT,
-                f'entity "{statement.name}" does not exist in store "{store.name}"',
-            )
+            notices.missing(context, f'entity "{statement.name}" does not exist in store "{store.name}"')
             return done(TAG)
         client.describe_entity(statement.name)  # raises the store's own words for what is not there
     if not work.rehearsal:

@@ -20,7 +20,7 @@ def run(statement: DropDatabase, context: SessionContext, services: Services, wo
     catalog = services.catalog
     with catalog.transaction():
         if statement.if_exists and catalog.databases.find(statement.name) is None:
-            notices.skipped(context, sqlstates.INVALID_CATALOG_NAME, f'database "{statement.name}" does not exist')
+            notices.missing(context, f'database "{statement.name}" does not exist')
             return done(TAG)
         database = catalog.databases.get(statement.name)
         privileges.require_owner(database, context, services)

@@ -26,7 +26,7 @@ def run(statement: DropSchema, context: SessionContext, services: Services, work
         except SqlError as error:
             if not statement.if_exists or error.sqlstate not in _MISSING:
                 raise
-            notices.skipped(context, error.sqlstate, error.message)
+            notices.missing(context, error.message)
             return done(TAG)
         privileges.require_owner(schema, context, services, statement.name.position)
         dependents = catalog.dependencies.of_schema(schema)

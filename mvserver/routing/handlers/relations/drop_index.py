@@ -27,7 +27,8 @@ def run(statement: DropIndex, context: SessionContext, services: Services, work:
                 missing = f'index "{name.parts[-1]}" does not exist'
                 if not statement.if_exists:
                     raise SqlError(sqlstates.UNDEFINED_OBJECT, missing, position=name.position)
-                notices.skipped(context, sqlstates.UNDEFINED_OBJECT, missing)
+                schema = lookup.missing_schema(name, context, services)
+                notices.missing(context, missing if schema is None else f"{schema} does not exist")
                 continue
             view, index = found
             if not privileges.authority(context, services).owns(view):

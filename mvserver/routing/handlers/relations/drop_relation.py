@@ -25,7 +25,10 @@ def run(statement: DropRelation, context: SessionContext, services: Services, wo
             missing = f'{statement.kind} "{statement.name}" does not exist'
             if not statement.if_exists:
                 raise SqlError(sqlstates.UNDEFINED_TABLE, missing, position=statement.name.position)
-            notices.skipped(context, sqlstates.UNDEFINED_TABLE, missing)
+            what = f'{statement.kind} "{statement.name.parts[-1]}"'
+            notices.missing(
+                context, f"{lookup.missing_schema(statement.name, context, services) or what} does not exist"
+            )
             return done(tag)
         _check_kind(statement, relation)
         privileges.require_relation_owner(relation, context, services, statement.name.position)

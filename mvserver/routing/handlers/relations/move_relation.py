@@ -22,7 +22,7 @@ def run(statement: MoveRelation, context: SessionContext, services: Services, wo
     catalog = services.catalog
     with catalog.transaction():
         if statement.if_exists and lookup.find_relation(statement.name, context, services) is None:
-            notices.skipped(context, sqlstates.UNDEFINED_TABLE, f'relation "{statement.name}" does not exist')
+            notices.missing(context, f'relation "{statement.name}" does not exist')
             return done(command_tag(statement))
         relation = lookup.relation(statement.name, context, services)
         _check(relation, statement, context, services)

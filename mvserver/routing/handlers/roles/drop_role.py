@@ -28,7 +28,7 @@ def run(statement: DropRole, context: SessionContext, services: Services, work: 
     with services.catalog.transaction():
         for name in dict.fromkeys(statement.names):
             if statement.if_exists and roles.find(name) is None:
-                notices.skipped(context, sqlstates.UNDEFINED_OBJECT, f'role "{name}" does not exist')
+                notices.missing(context, f'role "{name}" does not exist')
                 continue
             role = roles.get(name)
             _check(role, context, services)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from mvserver import sqlstates
 from mvserver.front import Result
 from mvserver.routing import notices, privileges, schema_registries
 from mvserver.routing.ports import Services
@@ -22,7 +21,7 @@ def run(statement: DropSchemaRegistry, context: SessionContext, services: Servic
     with catalog.transaction():
         if statement.if_exists and catalog.schema_registries.find(statement.name) is None:
             told = f'schema registry "{statement.name}" does not exist'
-            notices.skipped(context, sqlstates.UNDEFINED_OBJECT, told)
+            notices.missing(context, told)
             return done(TAG)
         registry = catalog.schema_registries.get(statement.name)
         privileges.require_owner(registry, context, services)

@@ -21,7 +21,7 @@ def run(statement: DropStore, context: SessionContext, services: Services, work:
     with catalog.transaction():
         store = catalog.stores.find(statement.name)
         if store is None and statement.if_exists:
-            notices.skipped(context, sqlstates.UNDEFINED_OBJECT, f'store "{statement.name}" does not exist')
+            notices.missing(context, f'store "{statement.name}" does not exist')
             return done(TAG)
         store = catalog.stores.get(statement.name)
         privileges.require_owner(store, context, services)

@@ -24,7 +24,8 @@ def run(statement: DropType, context: SessionContext, services: Services, work: 
                 missing = f'type "{name}" does not exist'
                 if not statement.if_exists:
                     raise SqlError(sqlstates.UNDEFINED_OBJECT, missing, position=name.position)
-                notices.skipped(context, sqlstates.UNDEFINED_OBJECT, missing)
+                schema = lookup.missing_schema(name, context, services)
+                notices.missing(context, missing if schema is None else f"{schema} does not exist")
                 continue
             privileges.require_relation_owner(enum, context, services, name.position)
             services.catalog.enums.delete(enum.id)
