@@ -107,6 +107,11 @@ class Load:
         self.server.wait_for(lambda: all(each != pid for each, _ in children(self.server.process.pid)), 30, "a zombie")
         self.server.wait_for(lambda: "RUNNING" not in self.states(), 30, "the end of Spark is not noticed")
 
+    def copied(self) -> str:
+        """How far the query that writes has come."""
+        ((position,),) = self.server.query("SELECT position FROM mv_catalog.queries WHERE sink LIKE '%copied'")
+        return str(position)
+
     def states(self) -> set[str]:
         return {state for state, _ in self.server.states().values()}
 
@@ -192,8 +197,10 @@ def test_ten_kills_of_spark(load: Load, kafka_broker: KafkaBroker, seed: int) ->
         for number in range(KILLS):
             load.wait_running()
             if number % 2 == 0:  # else it may come amid the first batch
-                seen = load.visible()
+                seen, copied = load.visible(), load.copied()
                 load.server.wait_for(lambda seen=seen: load.visible() > seen, 240, "no batch is committed")
+                # also of the query that writes: three ends amid the same small batch would be held against it
+                load.server.wait_for(lambda copied=copied: load.copied() != copied, 240, "no batch is written")
             more = load.clicks.fed + chance.randint(0, 500)
             load.server.wait_for(lambda more=more: load.clicks.fed >= more, 240, "the clicks do not flow")
             load.kill_spark(chance.choice((signal.SIGKILL, signal.SIGTERM)))
