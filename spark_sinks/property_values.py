@@ -34,6 +34,17 @@ def printable(properties: Mapping[str, Any], key: str) -> str | None:
     return value
 
 
+def refuse_unknown(kind: str, properties: Mapping[str, Any], accepted: Sequence[str]) -> None:
+    """22023 for a key that no store of the kind has."""
+    for key in properties:
+        if key not in accepted:
+            raise SqlError(
+                sqlstates.INVALID_PARAMETER_VALUE,
+                f'property "{key}" is not known for a store of type {kind}',
+                hint="Such a store has " + ", ".join(f"'{name}'" for name in accepted if name != "type") + ".",
+            )
+
+
 def conflict(first: str, second: str) -> SqlError:
     return SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'properties "{first}" and "{second}" contradict each other')
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,9 +9,8 @@ from urllib.parse import urlsplit
 from deltalake import CommitProperties, DeltaTable
 from pyarrow.fs import FileSelector, FileType, SubTreeFileSystem
 
-from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.base import Entity, EntityRecord, Position, TableShape
+from spark_sinks.base import Entity, EntityRecord, TableShape
 from spark_sinks.databricks import conditional_puts
 from spark_sinks.databricks.columns import check_columns, registered_columns, schema_of, type_words
 from spark_sinks.databricks.delta import DELTA, EXTERNAL, Storage, path_of, registered, written_location
@@ -20,14 +18,17 @@ from spark_sinks.databricks.features import check_features
 from spark_sinks.databricks.options import check_name
 from spark_sinks.databricks.unity import UnityCatalog
 from spark_sinks.open_folders import LOCAL_SCHEMES
+from spark_sinks.written_tables import WrittenTables, printed
 
 PLACE = "table.data.file.location"
 _LOG = "_delta_log"
 _MADE = "mvserver.made"  # a table's property: its files go with it
 
 
-class DatabricksClient:
+class DatabricksClient(WrittenTables):
     """A :class:`spark_sinks.base.StoreClient` and :class:`spark_sinks.base.TableClient`."""
+
+    kind = "DATABRICKS"
 
     def __init__(self, store: str, catalog: UnityCatalog, storage: Storage) -> None:
         self._store = store
@@ -94,15 +95,8 @@ class DatabricksClient:
     def _printed(
         self, batches: Iterable[Any], limit: int | None, stopped: Callable[[], bool]
     ) -> Iterator[EntityRecord]:
-        number = 0
         with self._storage.reported():
-            for batch in batches:
-                for row in batch.to_pylist():
-                    if stopped() or number == limit:
-                        return
-                    value = json.dumps(row, default=str, ensure_ascii=False).encode()
-                    yield EntityRecord(None, value, f"row:{number}", None)
-                    number += 1
+            yield from printed(batches, limit, stopped)
 
     # --- what queries write to --------------------------------------------------------------------------------------
     def check_table(self, name: str, shape: TableShape, properties: Mapping[str, str]) -> bool:
@@ -153,27 +147,6 @@ class DatabricksClient:
         if urlsplit(location).scheme not in LOCAL_SCHEMES:
             client = conditional_puts.client_of(self._storage.options.s3, self._storage.timeout_s)
             conditional_puts.check(self._store, location, client)
-
-    # --- what such a store does not do ------------------------------------------------------------------------------
-    def check_create_entity(self, name: str, properties: Mapping[str, Any]) -> None:
-        raise self._not_here("CREATE ENTITY", "CREATE TABLE name WITH ('store' = ...) AS SELECT ... makes a table.")
-
-    def create_entity(self, name: str, properties: Mapping[str, Any]) -> None:
-        self.check_create_entity(name, properties)
-
-    def insert_record(self, name: str, value: str | None, key: str | None, properties: Mapping[str, Any]) -> None:
-        raise self._not_here("INSERT INTO ENTITY", "INSERT INTO table SELECT ... writes a query's rows.")
-
-    def write_records(self, writes: Sequence[tuple[str, Iterable[bytes]]]) -> None:
-        raise self._not_here("COPY", "INSERT INTO table SELECT ... writes a query's rows.")
-
-    def position(self, name: str, starting: str) -> Position:
-        raise self._not_here("reading", "Queries write to its tables.")
-
-    def _not_here(self, what: str, hint: str) -> SqlError:
-        return SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED, f"{what} in a store of type DATABRICKS is not supported", hint=hint
-        )
 
     def close(self) -> None:
         self._catalog.close()

@@ -92,18 +92,6 @@ def check_columns(table: DeltaTable, shape: TableShape, entity: str) -> None:
         )
 
 
-def fitted(rows: pa.Table, table: DeltaTable) -> pa.Table:
-    """The rows with all columns of the table, in its types."""
-    schema = pa.schema(table.schema())
-    columns = [
-        rows.column(field.name).cast(field.type)
-        if field.name in rows.column_names
-        else pa.chunked_array([pa.nulls(rows.num_rows, field.type)])
-        for field in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
 def registered_columns(schema: Schema) -> list[dict[str, Any]]:
     """As Unity Catalog's REST API has them."""
     return [

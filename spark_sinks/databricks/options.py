@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.open_folders import LOCAL_SCHEMES, check_location, open_path
+from spark_sinks.property_values import refuse_unknown
 from spark_sinks.store_kind import REGION
 
 TOKEN, WAREHOUSE_ID, WAREHOUSE_PORT = "databricks.app_token", "databricks.warehouse_id", "databricks.warehouse_port"
@@ -53,12 +54,7 @@ class DatabricksOptions:
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any], roots: Sequence[Path]) -> DatabricksOptions:
         """Checks a store's properties; 22023 for what is wrong in them, 42501 for a place that is not open."""
-        for key in properties:
-            if key not in _ACCEPTED:
-                raise _wrong(
-                    f'property "{key}" is not known for a store of type DATABRICKS',
-                    "Such a store has " + ", ".join(f"'{name}'" for name in _ACCEPTED if name != "type") + ".",
-                )
+        refuse_unknown("DATABRICKS", properties, _ACCEPTED)
         texts = {key: _text(key, value) for key, value in properties.items() if key not in UNUSED}
         resolved = tuple(root.resolve() for root in roots)
         if TOKEN not in texts:

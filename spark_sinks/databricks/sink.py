@@ -15,13 +15,14 @@ from deltalake import CommitProperties, Transaction, WriterProperties, write_del
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
-from spark_sinks.databricks.columns import check_columns, fitted
+from spark_sinks.databricks.columns import check_columns
 from spark_sinks.databricks.delta import Storage, registered, written_location
 from spark_sinks.databricks.features import check_features
 from spark_sinks.databricks.options import DatabricksOptions
 from spark_sinks.databricks.unity import UnityCatalog
 from spark_sinks.store_kind import TableTarget
 from spark_sinks.table_writes import another_writer
+from spark_sinks.written_tables import fitted
 
 QUERY, POSITION = "mvserver.query", "mvserver.position"
 _GONE = "mvserver gone"  # no column's name: it has a blank
@@ -67,7 +68,7 @@ class DeltaSink:
                 max_commit_retries=0,
                 app_transactions=[Transaction(self._target.query_id, made)],
             )
-            rows = fitted(rows, self._table)
+            rows = fitted(rows, pa.schema(self._table.schema()))
             if self._target.shape.key and (rows.num_rows or gone.num_rows):
                 self._merge(rows, gone, properties)
                 rows = rows.slice(0, 0)

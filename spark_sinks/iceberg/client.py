@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -13,17 +12,20 @@ from pyiceberg.table import Table
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.base import Entity, EntityRecord, Position, TableShape
+from spark_sinks.base import Entity, EntityRecord, TableShape
 from spark_sinks.iceberg.catalog import load_table, open_catalog, reported
 from spark_sinks.iceberg.columns import check_columns, schema_of, type_words
 from spark_sinks.iceberg.limits import ICEBERG_METADATA_VERSIONS_MAX
 from spark_sinks.iceberg.options import IcebergOptions
 from spark_sinks.iceberg.sink import POSITION
 from spark_sinks.table_options import FILE_BYTES
+from spark_sinks.written_tables import WrittenTables, printed
 
 
-class IcebergClient:
+class IcebergClient(WrittenTables):
     """A :class:`spark_sinks.base.StoreClient` and :class:`spark_sinks.base.TableClient`. Keeps nothing open."""
+
+    kind = "ICEBERG"
 
     def __init__(self, store: str, options: IcebergOptions, *, timeout_s: float) -> None:
         self._store = store
@@ -84,15 +86,8 @@ class IcebergClient:
     def _printed(
         self, batches: Iterable[Any], limit: int | None, stopped: Callable[[], bool]
     ) -> Iterator[EntityRecord]:
-        number = 0
         with reported(self._store):
-            for batch in batches:
-                for row in batch.to_pylist():
-                    if stopped() or number == limit:
-                        return
-                    value = json.dumps(row, default=str, ensure_ascii=False).encode()
-                    yield EntityRecord(None, value, f"row:{number}", None)
-                    number += 1
+            yield from printed(batches, limit, stopped)
 
     # --- what queries write to --------------------------------------------------------------------------------------
     def check_table(self, name: str, shape: TableShape, properties: Mapping[str, str]) -> bool:
@@ -126,27 +121,6 @@ class IcebergClient:
         except SqlError:
             catalog.drop_table(name)
             raise
-
-    # --- what such a store does not do ------------------------------------------------------------------------------
-    def check_create_entity(self, name: str, properties: Mapping[str, Any]) -> None:
-        raise self._not_here("CREATE ENTITY", "CREATE TABLE name WITH ('store' = ...) AS SELECT ... makes a table.")
-
-    def create_entity(self, name: str, properties: Mapping[str, Any]) -> None:
-        self.check_create_entity(name, properties)
-
-    def insert_record(self, name: str, value: str | None, key: str | None, properties: Mapping[str, Any]) -> None:
-        raise self._not_here("INSERT INTO ENTITY", "INSERT INTO table SELECT ... writes a query's rows.")
-
-    def write_records(self, writes: Sequence[tuple[str, Iterable[bytes]]]) -> None:
-        raise self._not_here("COPY", "INSERT INTO table SELECT ... writes a query's rows.")
-
-    def position(self, name: str, starting: str) -> Position:
-        raise self._not_here("reading", "Queries write to its tables.")
-
-    def _not_here(self, what: str, hint: str) -> SqlError:
-        return SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED, f"{what} in a store of type ICEBERG is not supported", hint=hint
-        )
 
     def close(self) -> None:
         """Nothing is open between calls."""

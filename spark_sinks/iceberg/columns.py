@@ -94,18 +94,6 @@ def check_columns(table: Table, shape: TableShape, entity: str) -> None:
         )
 
 
-def fitted(rows: pa.Table, table: Table) -> pa.Table:
-    """The rows with all columns of the table, in its types."""
-    schema = table.schema().as_arrow()
-    columns = [
-        rows.column(field.name).cast(field.type)
-        if field.name in rows.column_names
-        else pa.chunked_array([pa.nulls(rows.num_rows, field.type)])
-        for field in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
 def type_words(table: Table) -> list[tuple[str, str]]:
     """Of each column, for people."""
     return [(f.name, _words(f.field_type) + (" NOT NULL" if f.required else "")) for f in table.schema().fields]

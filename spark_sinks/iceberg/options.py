@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote, urlsplit
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.open_folders import LOCAL_SCHEMES, check_location, open_path
+from spark_sinks.property_values import refuse_unknown
 from spark_sinks.store_kind import REGION
 
 USERNAME, PASSWORD = "iceberg.username", "iceberg.password"
@@ -51,12 +52,7 @@ class IcebergOptions:
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any], roots: Sequence[Path]) -> IcebergOptions:
         """Checks a store's properties; 22023 for what is wrong in them, 42501 for a place that is not open."""
-        for key in properties:
-            if key not in _ACCEPTED:
-                raise _wrong(
-                    f'property "{key}" is not known for a store of type ICEBERG',
-                    "Such a store has " + ", ".join(f"'{name}'" for name in _ACCEPTED if name != "type") + ".",
-                )
+        refuse_unknown("ICEBERG", properties, _ACCEPTED)
         texts = {key: _text(key, value) for key, value in properties.items()}
         resolved = tuple(root.resolve() for root in roots)
         uri = texts.get("uris")

@@ -21,11 +21,12 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
 from spark_sinks.iceberg.catalog import load_table, open_catalog, reported
-from spark_sinks.iceberg.columns import check_columns, fitted
+from spark_sinks.iceberg.columns import check_columns
 from spark_sinks.iceberg.options import IcebergOptions
 from spark_sinks.iceberg.upserts import may_have, without
 from spark_sinks.store_kind import TableTarget
 from spark_sinks.table_writes import another_writer, same_position
+from spark_sinks.written_tables import fitted
 
 QUERY, POSITION = "mvserver.query", "mvserver.position"
 
@@ -82,7 +83,7 @@ class IcebergSink:
         marks = {QUERY: query_id, POSITION: position}
         transaction = _OneAttempt(table)
         keys = pa.concat_tables([rows.select(key), gone]) if key else None
-        rows = fitted(rows, table)
+        rows = fitted(rows, table.schema().as_arrow())
         if keys is None or keys.num_rows == 0 or table.current_snapshot() is None:
             transaction.append(rows, snapshot_properties=marks)
         else:

@@ -17,7 +17,7 @@ from spark_sinks.jars import Connector
 from spark_sinks.kafka.authentication import MECHANISMS, PROPERTIES, Authentication, authentication, named_mechanism
 from spark_sinks.kafka.certificates import CERTIFICATE, KEY, ClientCertificate, certificates
 from spark_sinks.kafka.jars import CONNECTOR
-from spark_sinks.property_values import boolean, conflict, one_of
+from spark_sinks.property_values import boolean, conflict, one_of, refuse_unknown
 from spark_sinks.store_kind import REGION
 
 _CA_FILE = "tls.ca_cert_file"
@@ -63,13 +63,7 @@ class KafkaOptions:
     ) -> KafkaOptions:
         """Checks a store's properties; 22023 for what is wrong in them, 42501 for a file that is not open to stores.
         ``always_verified``: the brokers of this kind are reached by TLS alone, and show who they are."""
-        for key in properties:
-            if key not in _ACCEPTED:
-                raise SqlError(
-                    sqlstates.INVALID_PARAMETER_VALUE,
-                    f'property "{key}" is not known for a store of type {kind}',
-                    hint="Such a store has " + ", ".join(f"'{name}'" for name in _ACCEPTED if name != "type") + ".",
-                )
+        refuse_unknown(kind, properties, _ACCEPTED)
         uris = _uris(properties.get("uris"), kind)
         mechanism = _mechanism(properties)
         tls = _tls(properties, mechanism, default=always_verified)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.property_values import printable
+from spark_sinks.property_values import printable, refuse_unknown
 from spark_sinks.store_kind import REGION
 
 SECRET_KEYS = ("kinesis.secret_access_key", "kinesis.session_token")
@@ -42,13 +42,7 @@ class KinesisOptions:
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> KinesisOptions:
         """Checks a store's properties; 22023 for what is wrong in them, 42501 for credentials that are not its own."""
-        for key in properties:
-            if key not in _ACCEPTED:
-                raise SqlError(
-                    sqlstates.INVALID_PARAMETER_VALUE,
-                    f'property "{key}" is not known for a store of type KINESIS',
-                    hint="Such a store has " + ", ".join(f"'{name}'" for name in _ACCEPTED if name != "type") + ".",
-                )
+        refuse_unknown("KINESIS", properties, _ACCEPTED)
         endpoint, host_region = _endpoint(properties.get("uris"))
         texts = {key: printable(properties, key) for key in ("kinesis.access_key_id", *SECRET_KEYS)}
         access_key_id, secret_access_key, session_token = texts.values()

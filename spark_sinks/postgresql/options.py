@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.property_values import boolean, configured_file, conflict, printable
+from spark_sinks.property_values import boolean, configured_file, conflict, printable, refuse_unknown
 from spark_sinks.store_kind import REGION
 
 _ACCEPTED = (
@@ -49,13 +49,7 @@ class PostgresOptions:
         cls, properties: Mapping[str, Any], *, certificate_folders: Sequence[Path] = ()
     ) -> PostgresOptions:
         """Checks a store's properties; 22023 for what is wrong in them, 42501 for a file that is not open to stores."""
-        for key in properties:
-            if key not in _ACCEPTED:
-                raise SqlError(
-                    sqlstates.INVALID_PARAMETER_VALUE,
-                    f'property "{key}" is not known for a store of type POSTGRESQL',
-                    hint="Such a store has " + ", ".join(f"'{name}'" for name in _ACCEPTED if name != "type") + ".",
-                )
+        refuse_unknown("POSTGRESQL", properties, _ACCEPTED)
         host, port, database = _address(properties.get("uris"))
         password = properties.get("postgres.password")
         ca_file = properties.get("tls.ca_cert_file")
