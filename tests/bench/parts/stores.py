@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, LiteralString
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from mvserver.demo.kafka_broker import KafkaBroker
 from mvserver.demo.server import Server
 from tests.bench.bench import Bench, Client
 from tests.bench.processes import usage
-from tests.bench.stats import latency_summary, rate_after_first
+from tests.bench.stats import latency_summary, percentile, rate_after_first
 from tests.conformance import stores
 from tests.conformance.stores import StoreUnderTest
 from tests.services.kinesis import KinesisEmulator, Stream
@@ -33,6 +33,7 @@ _EVERY_S = 0.1
 _POLL_S = 0.005
 _WAIT_S = 600.0
 _AT_ONCE = 10_000
+_KEYS = 100  # the last of each tenth of a second have one key, and so their order
 _BATCHES = 20  # so that the first one may be left out
 
 
@@ -80,8 +81,8 @@ def _sources(bench: Bench) -> Iterator[Sequence[Source]]:
         many, some, few = (int(records * scale) for records in (2_000_000, 300_000, 100_000))
         yield [
             Source(stores.files(files), folder, "STREAM", many, _read_files(files)),
-            Source(stores.topics(bench.broker), folder, "STREAM", many, _read_topic(bench.broker)),
-            Source(stores.streams(emulator), folder, "STREAM", few, _read_stream(emulator)),
+            Source(_topics(bench.broker), folder, "STREAM", many, _read_topic(bench.broker)),
+            Source(_streams(emulator), folder, "STREAM", few, _read_stream(emulator)),
             Source(_table(postgres), folder, "STREAM", some, _read_slot(postgres)),
             Source(replace(_table(postgres), n="n"), folder, "CHANGELOG", some, _read_slot(postgres)),
         ]
@@ -96,6 +97,30 @@ def _read_files(folder: Path) -> Callable[[str, int], None]:
         assert found == records
 
     return read
+
+
+def _topics(broker: KafkaBroker) -> StoreUnderTest:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True, "log_level": 0})
+
+    def put(entity: str, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            producer.produce(entity, _value(number), key=str(number % _KEYS))
+        assert producer.flush(60) == 0
+
+    return replace(stores.topics(broker), put=put)
+
+
+def _streams(emulator: KinesisEmulator) -> StoreUnderTest:
+    client = emulator.client()
+
+    def put(entity: str, numbers: Sequence[int]) -> None:
+        Stream(client, entity).put([(str(number % _KEYS), _value(number)) for number in numbers])
+
+    return replace(stores.streams(emulator), put=put)
+
+
+def _value(number: int) -> bytes:
+    return json.dumps({"n": number, "price": stores.NOTHING_WRONG}).encode()
 
 
 def _read_topic(broker: KafkaBroker) -> Callable[[str, int], None]:
@@ -132,8 +157,10 @@ def _table(postgres: LogicalPostgres) -> StoreUnderTest:
             connection.execute(f"CREATE PUBLICATION alone_{entity} FOR TABLE {entity}")
             connection.execute(f"SELECT pg_create_logical_replication_slot('alone_{entity}', 'pgoutput')")
 
+    connection = postgres.connect()
+
     def put(entity: str, numbers: Sequence[int]) -> None:
-        with postgres.connect() as connection, connection.cursor().copy(f"COPY {entity} FROM STDIN") as rows:
+        with connection.cursor().copy(f"COPY {entity} FROM STDIN") as rows:
             for number in numbers:
                 rows.write_row((number, "1.00"))
 
@@ -212,13 +239,15 @@ def _ages(server: Server, source: Source, entity: str, warm_up_s: float, seconds
     """Of the last record of each tenth of a second, in ms, from just before it is handed over."""
     batch = int(RATE * _EVERY_S)
     stamps: dict[int, float] = {}
+    late: list[float] = []
     began = time.time()
     ends = began + warm_up_s + seconds
 
     def send() -> None:
         for number in range(int((warm_up_s + seconds) / _EVERY_S)):
             time.sleep(max(0.0, began + number * _EVERY_S - time.time()))  # the load's own pace
-            stamps[(number + 1) * batch - 1] = time.time()
+            stamps[(number + 1) * batch - 1] = now = time.time()
+            late.append(now - began - number * _EVERY_S)
             source.store.put(entity, range(number * batch, (number + 1) * batch))
 
     sender = threading.Thread(target=send)
@@ -233,6 +262,7 @@ def _ages(server: Server, source: Source, entity: str, warm_up_s: float, seconds
             assert now < ends + _WAIT_S, "records do not become visible"
             time.sleep(_POLL_S)  # the client's own interval
     sender.join()
+    assert percentile(late, 0.99) < 1.0, f"the load did not keep its pace: {max(late):.1f} s late"
     return [(seen[n] - stamp) * 1000 for n, stamp in stamps.items() if stamp >= began + warm_up_s]
 
 
