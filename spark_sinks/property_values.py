@@ -34,6 +34,27 @@ def printable(properties: Mapping[str, Any], key: str) -> str | None:
     return value
 
 
+def stripped(key: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'property "{key}" must be a text')
+    return value.strip()
+
+
+def check_keys_of_address(texts: Mapping[str, str], key: str, secret: str, others: Sequence[str]) -> None:
+    """Keys of S3 are given together. With ``others``, which say that it is another service, they are needed (42501)."""
+    if (key in texts) != (secret in texts):
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'property "{key}" and property "{secret}" are given together, or not at all',
+        )
+    if key not in texts and any(other in texts for other in others):
+        raise SqlError(
+            sqlstates.INSUFFICIENT_PRIVILEGE,
+            "the server's own credentials are not used for an address that is not the service's",
+            hint=f"Give '{key}' and '{secret}'.",
+        )
+
+
 def refuse_unknown(kind: str, properties: Mapping[str, Any], accepted: Sequence[str]) -> None:
     """22023 for a key that no store of the kind has."""
     for key in properties:

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.open_folders import LOCAL_SCHEMES, check_location, open_path
-from spark_sinks.property_values import refuse_unknown
+from spark_sinks.property_values import check_keys_of_address, refuse_unknown, stripped
 from spark_sinks.store_kind import REGION
 
 TOKEN, WAREHOUSE_ID, WAREHOUSE_PORT = "databricks.app_token", "databricks.warehouse_id", "databricks.warehouse_port"
@@ -55,7 +55,7 @@ class DatabricksOptions:
     def from_properties(cls, properties: Mapping[str, Any], roots: Sequence[Path]) -> DatabricksOptions:
         """Checks a store's properties; 22023 for what is wrong in them, 42501 for a place that is not open."""
         refuse_unknown("DATABRICKS", properties, _ACCEPTED)
-        texts = {key: _text(key, value) for key, value in properties.items() if key not in UNUSED}
+        texts = {key: stripped(key, value) for key, value in properties.items() if key not in UNUSED}
         resolved = tuple(root.resolve() for root in roots)
         if TOKEN not in texts:
             raise _wrong(f'a store of type DATABRICKS needs the property "{TOKEN}"', "It is an access token.")
@@ -132,22 +132,9 @@ def _location(texts: Mapping[str, str], roots: Sequence[Path]) -> str | None:
 
 
 def _s3(texts: Mapping[str, str]) -> S3Options:
-    if (KEY in texts) != (SECRET in texts):
-        raise _wrong(f'property "{KEY}" and property "{SECRET}" are given together, or not at all')
-    if KEY not in texts and (ENDPOINT in texts or SESSION in texts):
-        raise SqlError(
-            sqlstates.INSUFFICIENT_PRIVILEGE,
-            "the server's own credentials are not used for an address that is not the service's",
-            hint=f"Give '{KEY}' and '{SECRET}'.",
-        )
+    check_keys_of_address(texts, KEY, SECRET, (ENDPOINT, SESSION))
     region = next((texts[key] for key in (CLOUD_REGION, *REGION) if key in texts), None)
     return S3Options(region, texts.get(KEY), texts.get(SECRET), texts.get(SESSION), texts.get(ENDPOINT))
-
-
-def _text(key: str, value: object) -> str:
-    if not isinstance(value, str) or not value.strip() or "\0" in value:
-        raise _wrong(f'property "{key}" must be a text')
-    return value.strip()
 
 
 def _wrong(message: str, hint: str | None = None) -> SqlError:

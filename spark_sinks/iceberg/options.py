@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote, urlsplit
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.open_folders import LOCAL_SCHEMES, check_location, open_path
-from spark_sinks.property_values import refuse_unknown
+from spark_sinks.property_values import check_keys_of_address, refuse_unknown, stripped
 from spark_sinks.store_kind import REGION
 
 USERNAME, PASSWORD = "iceberg.username", "iceberg.password"
@@ -53,7 +53,7 @@ class IcebergOptions:
     def from_properties(cls, properties: Mapping[str, Any], roots: Sequence[Path]) -> IcebergOptions:
         """Checks a store's properties; 22023 for what is wrong in them, 42501 for a place that is not open."""
         refuse_unknown("ICEBERG", properties, _ACCEPTED)
-        texts = {key: _text(key, value) for key, value in properties.items()}
+        texts = {key: stripped(key, value) for key, value in properties.items()}
         resolved = tuple(root.resolve() for root in roots)
         uri = texts.get("uris")
         if uri is None:
@@ -89,14 +89,7 @@ def _rest_client(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _s3_client(texts: Mapping[str, str]) -> dict[str, str]:
-    if (S3_KEY in texts) != (S3_SECRET in texts):
-        raise _wrong(f'property "{S3_KEY}" and property "{S3_SECRET}" are given together, or not at all')
-    if S3_KEY not in texts and (S3_ENDPOINT in texts or S3_SESSION in texts):
-        raise SqlError(
-            sqlstates.INSUFFICIENT_PRIVILEGE,
-            "the server's own credentials are not used for an address that is not the service's",
-            hint=f"Give '{S3_KEY}' and '{S3_SECRET}'.",
-        )
+    check_keys_of_address(texts, S3_KEY, S3_SECRET, (S3_ENDPOINT, S3_SESSION))
     names = {
         S3_ENDPOINT: "s3.endpoint", S3_KEY: "s3.access-key-id", S3_SECRET: "s3.secret-access-key",
         S3_SESSION: "s3.session-token",
@@ -151,12 +144,6 @@ def _warehouse(text: str | None, roots: Sequence[Path], *, is_rest: bool) -> str
     if parts.scheme in _CLOUDS and parts.netloc:
         return text
     raise _wrong(f'property "{WAREHOUSE}" is not s3://bucket/path or a folder: {text}')
-
-
-def _text(key: str, value: object) -> str:
-    if not isinstance(value, str) or not value.strip() or "\0" in value:
-        raise _wrong(f'property "{key}" must be a text')
-    return value.strip()
 
 
 def _wrong(message: str, hint: str | None = None) -> SqlError:

@@ -10,6 +10,7 @@ import pytest
 
 from mvserver.pgwire.machine import Machine
 from mvserver.session.state import SessionState
+from tests.answers_in_one_go import noted
 from tests.clients.client_world import Address
 from tests.clients.live_server import LiveServer
 from tests.wire.client import SYNC, RawClient, bind, execute, kinds, parse, query
@@ -45,17 +46,7 @@ _AFTER = (
 
 @pytest.fixture
 def in_one_go(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    found: list[bytes] = []
-    ordinary = Machine.look_up
-
-    def look_up(machine: Machine) -> bytes | None:
-        answer = ordinary(machine)
-        if answer is not None:
-            found.append(answer)
-        return answer
-
-    monkeypatch.setattr(Machine, "look_up", look_up)
-    return found
+    return noted(monkeypatch)
 
 
 def _asked(server: LiveServer, messages: Sequence[bytes]) -> list[bytes]:

@@ -17,6 +17,7 @@ from spark_sinks.base import TableShape
 from spark_sinks.table_options import TableOptions
 from spark_sinks.table_writes import RetriedTable
 from tests.databricks.places import Workspace, keys_of, table_of
+from tests.table_sinks import Opening
 
 CLICKS = TableShape(pa.schema([("n", pa.int64()), ("Url", pa.string())]))
 COUNTS = TableShape(
@@ -114,45 +115,33 @@ def test_a_commit_beside_that_of_another_program_is_tried_again(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace.client.create_table(NAME, CLICKS, {})
-    opened = []
 
-    def opening() -> Any:
-        sink = workspace.sink(NAME, CLICKS)
-        if not opened:
-            commit = sink._append
+    def beside_another(commit: Any) -> Any:
+        def late(*arguments: Any) -> None:
+            write_deltalake(workspace.table(NAME), click(100), mode="append")
+            commit(*arguments)
 
-            def late(*arguments: Any) -> None:
-                write_deltalake(workspace.table(NAME), click(100), mode="append")
-                commit(*arguments)
+        return late
 
-            monkeypatch.setattr(sink, "_append", late)
-        opened.append(sink)
-        return sink
-
+    opening = Opening(lambda: workspace.sink(NAME, CLICKS), monkeypatch, "_append", beside_another)
     retried = RetriedTable(opening, QUICK, lambda: False)
     retried.committed_position()
     retried.write(click(1), keys_of(CLICKS), {"seq": 1})
-    assert len(opened) == 2
+    assert len(opening.opened) == 2
     assert workspace.rows(NAME) == clicks(1, 100)
 
 
 def test_a_commit_whose_reply_is_lost_is_not_made_again(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     workspace.client.create_table(NAME, CLICKS, {})
-    opened = []
 
-    def opening() -> Any:
-        sink = workspace.sink(NAME, CLICKS)
-        if not opened:
-            write = sink.write
+    def losing_its_reply(write: Any) -> Any:
+        def lost(*arguments: Any) -> None:
+            write(*arguments)
+            raise SqlError("08006", "the reply was lost")
 
-            def lost(*arguments: Any) -> None:
-                write(*arguments)
-                raise SqlError("08006", "the reply was lost")
+        return lost
 
-            monkeypatch.setattr(sink, "write", lost)
-        opened.append(sink)
-        return sink
-
+    opening = Opening(lambda: workspace.sink(NAME, CLICKS), monkeypatch, "write", losing_its_reply)
     retried = RetriedTable(opening, QUICK, lambda: False)
     retried.committed_position()
     retried.write(click(1), keys_of(CLICKS), {"seq": 1})

@@ -18,6 +18,7 @@ from spark_sinks.iceberg.limits import ICEBERG_KEYS_LISTED_MAX
 from spark_sinks.table_options import TableOptions
 from spark_sinks.table_writes import RetriedTable
 from tests.iceberg.places import Lake, keys_of, table_of
+from tests.table_sinks import Opening
 
 CLICKS = TableShape(pa.schema([("n", pa.int64()), ("url", pa.string())]))
 COUNTS = TableShape(
@@ -93,45 +94,33 @@ def test_a_commit_between_the_look_and_the_commit_is_not_written_over(
 
 def test_a_commit_beside_that_of_another_program_is_tried_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.client.create_table("web.clicks", CLICKS, {})
-    opened = []
 
-    def opening() -> Any:
-        sink = lake.sink("web.clicks", CLICKS)
-        if not opened:
-            commit = sink._commit
+    def beside_another(commit: Any) -> Any:
+        def late(*arguments: Any) -> None:
+            lake.catalog().load_table("web.clicks").append(click(100))
+            commit(*arguments)
 
-            def late(*arguments: Any) -> None:
-                lake.catalog().load_table("web.clicks").append(click(100))
-                commit(*arguments)
+        return late
 
-            monkeypatch.setattr(sink, "_commit", late)
-        opened.append(sink)
-        return sink
-
+    opening = Opening(lambda: lake.sink("web.clicks", CLICKS), monkeypatch, "_commit", beside_another)
     retried = RetriedTable(opening, TableOptions.of({"retry.backoff.millis": "10"}), lambda: False)
     retried.committed_position()
     retried.write(click(1), keys_of(CLICKS), {"seq": 1})
-    assert len(opened) == 2
+    assert len(opening.opened) == 2
     assert [row["n"] for row in lake.rows("web.clicks")] == [1, 100]
 
 
 def test_a_commit_whose_reply_is_lost_is_not_made_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.client.create_table("web.clicks", CLICKS, {})
-    opened = []
 
-    def opening() -> Any:
-        sink = lake.sink("web.clicks", CLICKS)
-        if not opened:
-            write = sink.write
+    def losing_its_reply(write: Any) -> Any:
+        def lost(*arguments: Any) -> None:
+            write(*arguments)
+            raise SqlError("08006", "the reply was lost")
 
-            def lost(*arguments: Any) -> None:
-                write(*arguments)
-                raise SqlError("08006", "the reply was lost")
+        return lost
 
-            monkeypatch.setattr(sink, "write", lost)
-        opened.append(sink)
-        return sink
-
+    opening = Opening(lambda: lake.sink("web.clicks", CLICKS), monkeypatch, "write", losing_its_reply)
     retried = RetriedTable(opening, TableOptions.of({"retry.backoff.millis": "10"}), lambda: False)
     retried.committed_position()
     retried.write(click(1), keys_of(CLICKS), {"seq": 1})

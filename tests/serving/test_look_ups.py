@@ -11,6 +11,7 @@ import pytest
 
 from mvserver import limits
 from mvserver.pgwire.machine import Machine
+from tests.answers_in_one_go import noted
 from tests.serving.kept import KeptView, until
 from tests.serving.server import PullServer
 from tests.wire.client import (
@@ -92,17 +93,7 @@ def view(server: PullServer) -> Iterator[KeptView]:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """What has been answered in one go."""
-    found: list[bytes] = []
-    ordinary = Machine.look_up
-
-    def look_up(machine: Machine) -> bytes | None:
-        answer = ordinary(machine)
-        if answer is not None:
-            found.append(answer)
-        return answer
-
-    monkeypatch.setattr(Machine, "look_up", look_up)
-    return found
+    return noted(monkeypatch)
 
 
 def _session(server: PullServer) -> RawClient:

@@ -39,6 +39,22 @@ class Writing(SinkProgress, Protocol):
         """Rows of an outbox."""
 
 
+class OfSink:
+    """The part of a :class:`Writing` that is its sink's."""
+
+    def __init__(self, sink: SinkProgress) -> None:
+        self._progress = sink
+
+    def committed_position(self, *, expected: bool = False) -> Position | None:
+        return self._progress.committed_position(expected=expected)
+
+    def renew(self, position: Position) -> None:
+        self._progress.renew(position)
+
+    def close(self) -> None:
+        self._progress.close()
+
+
 class Form(Protocol):
     """Of one query."""
 

@@ -11,7 +11,7 @@ from mvserver.compiler.plans import Projection
 from mvserver.sql.types import Kind
 from mvserver.streaming.batch.program import ViewInput
 from mvserver.streaming.batch.record_encoding import RecordEncoder
-from mvserver.streaming.queries.outgoing import AT_ONCE, Pace, outbox_position
+from mvserver.streaming.queries.outgoing import AT_ONCE, OfSink, Pace, outbox_position
 from spark_sinks.base import Position, SinkRecords, TransactionalSink
 from spark_sinks.decode.columns import text
 from spark_sinks.duckdb.changes.outbox import Pending
@@ -47,21 +47,13 @@ class RecordForm:
         return WritingRecords(self.open_sink(), self.encoder)
 
 
-class WritingRecords:
+class WritingRecords(OfSink):
     """A :class:`Writing`."""
 
     def __init__(self, sink: TransactionalSink, encoder: RecordEncoder) -> None:
+        super().__init__(sink)
         self._sink = sink
         self._encoder = encoder
-
-    def committed_position(self, *, expected: bool = False) -> Position | None:
-        return self._sink.committed_position(expected=expected)
-
-    def renew(self, position: Position) -> None:
-        self._sink.renew(position)
-
-    def close(self) -> None:
-        self._sink.close()
 
     def write(self, table: pa.Table, position: Position) -> None:
         records = SinkRecords(

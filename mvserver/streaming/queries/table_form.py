@@ -12,7 +12,7 @@ from mvserver import sqlstates
 from mvserver.compiler.plans import Projection
 from mvserver.errors import SqlError
 from mvserver.streaming.batch.program import ViewInput
-from mvserver.streaming.queries.outgoing import Pace, outbox_position
+from mvserver.streaming.queries.outgoing import OfSink, Pace, outbox_position
 from spark_sinks.base import Position, TableShape, TableSink
 from spark_sinks.duckdb.changes.outbox import Pending
 
@@ -34,21 +34,13 @@ class TableForm:
         return WritingRows(self.open_sink(stopped), self.shape)
 
 
-class WritingRows:
+class WritingRows(OfSink):
     """A :class:`Writing`."""
 
     def __init__(self, sink: TableSink, shape: TableShape) -> None:
+        super().__init__(sink)
         self._sink = sink
         self._shape = shape
-
-    def committed_position(self, *, expected: bool = False) -> Position | None:
-        return self._sink.committed_position(expected=expected)
-
-    def renew(self, position: Position) -> None:
-        self._sink.renew(position)
-
-    def close(self) -> None:
-        self._sink.close()
 
     def write(self, table: pa.Table, position: Position) -> None:
         columns = [table.column(_column(at)) for at in range(len(self._shape.schema))]
