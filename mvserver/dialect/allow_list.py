@@ -6,6 +6,8 @@ class. A type is known by its word: those of other dialects are refused here, un
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
 from mvserver import sqlstates
@@ -43,6 +45,9 @@ _GRAMMAR = frozenset({
 })  # fmt: skip
 """What is written otherwise than as a call. A Lambda is an arrow in an argument: see ``jsonb.arrows``."""
 
+_SPELLED: Mapping[type[exp.Expr], str] = {exp.JSONBPathExists: "operator @?", exp.MatchAgainst: "operator @@"}
+"""Operators that are refused, by what the parser calls them."""
+
 DEFAULT_COLLATIONS = frozenset({"default", "c", "posix", "ucs_basic"})
 _WORDS = GRAMMAR_WORDS - table().keys()
 _WORDS_AS_CALLS = frozenset({"all", "any", "some", "row"})
@@ -54,6 +59,8 @@ _OTHERS = frozenset({
     "array_sample", "array_shuffle", "bit_count", "convert", "cosd", "cotd", "acosd", "asind", "atand", "sind",
     "tand", "erf", "get_bit", "set_bit", "set_byte", "sha224", "sha384", "sha512", "hashtext", "jsonb_insert",
     "jsonb_path_exists", "jsonb_path_match", "jsonb_path_query", "jsonb_path_query_array", "jsonb_path_query_first",
+    "jsonb_path_exists_tz", "jsonb_path_match_tz", "jsonb_path_query_tz", "jsonb_path_query_array_tz",
+    "jsonb_path_query_first_tz",
     "jsonb_object", "json_object", "json_populate_record", "is_normalized", "setseed", "to_tsquery", "to_tsvector",
     "ts_rank", "unistr", "xmlagg", "xmlelement", "xpath", "nextval", "currval", "setval", "lastval", "range_agg",
     "lower_inc", "upper_inc", "isempty", "host", "masklen", "network", "query_to_xml", "pg_column_size",
@@ -81,7 +88,7 @@ def check_node(node: exp.Expr) -> bool:
     if called is not None:
         exists = _check_call(node, *called)
     elif type(node) not in _GRAMMAR and not _is_named_argument(node):
-        raise _unsupported(type(node).__name__.upper(), node)
+        raise _unsupported(_SPELLED.get(type(node), type(node).__name__.upper()), node)
     _check_form(node)
     return exists
 

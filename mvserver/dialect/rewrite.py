@@ -91,7 +91,7 @@ def _catalog_vectors(query: PullQuery) -> None:
         return
     for item in tree.expressions:
         shown = _shown(item.unalias())
-        if shown is not None:
+        if shown is not None and item.unalias().name.lower() not in _VECTORS:  # which the wire writes as such
             item.replace(exp.alias_(shown, item.alias_or_name, quoted=True))
 
 

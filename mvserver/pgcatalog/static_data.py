@@ -39,6 +39,8 @@ _PG_OIDS: dict[str, int] = {
     "interval": oids.INTERVAL, "numeric": oids.NUMERIC, "regtype": oids.REGTYPE, "pg_lsn": oids.PG_LSN,
     "bytea": oids.BYTEA, "aclitem": oids.ACLITEM, "anyarray": oids.ANYARRAY,
     "information_schema.cardinal_number": oids.INT4, "information_schema.time_stamp": oids.TIMESTAMPTZ,
+    "information_schema.sql_identifier": oids.NAME, "information_schema.character_data": oids.VARCHAR,
+    "information_schema.yes_or_no": oids.VARCHAR,
 }  # fmt: skip
 _ARRAYS = frozenset({
     "smallint", "text", "oid", "name", '"char"', "real", "aclitem", "double_precision", "boolean", "regtype",

@@ -17,11 +17,13 @@ from mvserver.types import (
     datetime_parameters,
     datetimes,
     floats,
+    inet,
     integers,
     intervals,
     json,
     numeric,
     oids,
+    pg_lsn,
     strings,
     uuids,
 )
@@ -72,6 +74,10 @@ def _of_text(oid: int, typmod: int, form: int) -> Encoder:
     """A column that comes as text already: right for character types, and for the others where text was asked for."""
     if oid == oids.NUMERIC:
         return numeric.of_texts(form)
+    if oid == oids.INET:
+        return inet.encoder(form)
+    if oid == oids.PG_LSN:
+        return pg_lsn.encoder(form)
     if form == BINARY_FORMAT and oid not in strings.OIDS and oid in _HAS_BINARY:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,

@@ -192,6 +192,13 @@ def test_words_of_the_grammar_are_no_functions(world: World, text: str, answer: 
         assert raised.value.message.startswith(f"function {name}")
 
 
+@pytest.mark.parametrize("operator", ["@?", "@@"])
+def test_operators_of_paths_are_refused_by_their_names(world: World, operator: str) -> None:
+    with pytest.raises(SqlError, match=f"operator {re.escape(operator)} is not supported") as raised:
+        world.rows(f"SELECT '{{}}'::jsonb {operator} '$.a'")
+    assert raised.value.sqlstate == "0A000"
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [

@@ -1,6 +1,6 @@
 """A real PgBouncer in transaction mode, which resets a connection to the server after each transaction.
 
-It comes from the packages of the system, unpacked into a folder of the cache: nothing is installed.
+It comes from the packages of the system.
 """
 
 from __future__ import annotations
@@ -15,13 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from mvserver.demo.server import free_port
-from tests.services.installed import installed
+from tests.services.packages import library_path, unpacked
 
 _PACKAGES = ("pgbouncer", "libc-ares2", "libevent-2.1-7")
-_DOWNLOAD_S = 120
 _PORT_FROM = 26432
 _IS_UP = "process up"
 _CONFIGURATION = """
@@ -88,20 +85,5 @@ def _program() -> tuple[str, dict[str, str]]:
     found = shutil.which("pgbouncer")
     if found is not None:
         return found, {}
-    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        pytest.skip("pgbouncer is not installed, and there is no apt-get to get it with")
-    folder = installed("pgbouncer", _unpack)
-    libraries = sorted({str(library.parent) for library in (folder / "usr" / "lib").rglob("*.so*")})
-    return str(folder / "usr" / "sbin" / "pgbouncer"), {"LD_LIBRARY_PATH": ":".join(libraries)}
-
-
-def _unpack(folder: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="mvserver-packages-") as made:
-        done = subprocess.run(
-            ["apt-get", "download", *_PACKAGES],
-            cwd=made, capture_output=True, text=True, timeout=_DOWNLOAD_S, check=False,
-        )  # fmt: skip
-        if done.returncode != 0:
-            pytest.skip(f"the packages of pgbouncer cannot be had: {done.stderr[-300:]}")
-        for package in sorted(Path(made).glob("*.deb")):
-            subprocess.run(["dpkg-deb", "-x", package, folder], check=True, timeout=_DOWNLOAD_S)
+    folder = unpacked("pgbouncer", _PACKAGES)
+    return str(folder / "usr" / "sbin" / "pgbouncer"), {"LD_LIBRARY_PATH": library_path(folder)}

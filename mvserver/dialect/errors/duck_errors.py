@@ -167,6 +167,14 @@ _RULES: tuple[_Rule, ...] = (
         lambda _: SqlError(sqlstates.GROUPING_ERROR, "aggregate function calls cannot be nested"),
     ),
     _rule(
+        r"[Ii]nvalid Type \[(?P<type>.*)\]: Invalid type for BETWEEN",
+        lambda m: SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"two comparisons of a column of type {pg_name(m['type'])} with constants are not supported",
+            hint="Write BETWEEN.",
+        ),
+    ),
+    _rule(
         r"(?:Scalar |Aggregate |Table |Macro )*Function with name \"?(?P<name>[\w.]+)\"? (?:does not exist|is not)",
         lambda m: _undefined_function(m),
     ),

@@ -69,8 +69,6 @@ def adapt_operator(node: exp.Expr) -> exp.Expr | None:
         keys = _constant_keys(node.expression, "?&" if every else "?|")
         tests = [_has_key(node.this, _text(key)) for key in keys]
         return exp.Paren(this=exp.and_(*tests) if every else exp.or_(*tests)) if tests else exp.Boolean(this=every)
-    if isinstance(node, exp.JSONBDeleteAtPath | exp.JSONBPathExists):
-        raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "the operators #- and @? are not supported")
     return None
 
 

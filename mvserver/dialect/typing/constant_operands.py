@@ -1,12 +1,12 @@
 """Texts beside an operator: PostgreSQL reads a constant of unknown type as the other operand's, ``total * '1.5'``.
 
-DuckDB takes it for a text, and refuses it or turns both into floating-point numbers. Beside bytes it reads the text
-in a form of its own.
+DuckDB takes it for a text, and refuses it or turns both into floating-point numbers. Beside bytes and arrays it reads
+the text in a form of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -16,6 +16,7 @@ from mvserver.dialect.functions.casts import check_integer, constant_of
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+_CALLS = (exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif)
 _INTEGERS = {"SMALLINT": "smallint", "INTEGER": "integer", "BIGINT": "bigint"}
 _NUMBERS = ("DECIMAL", "DOUBLE", "FLOAT")
 _TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
@@ -42,16 +43,43 @@ def give_types(tree: exp.Expr, type_of: Callable[[exp.Expr], str]) -> bool:
 
 def _constants(node: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]]:
     """Texts, each with the operand by whose type it is read."""
+    if isinstance(node, _ARITHMETIC):
+        return [pair for pair in _pairs((node.left, node.right)) if not _is_text(pair[1])]
+    return [
+        pair
+        for operands in _alike(node)
+        for pair in _pairs(operands)
+        if _has_own_form(pair[0]) and not _is_text(pair[1])
+    ]
+
+
+def _alike(node: exp.Expr) -> Sequence[Sequence[exp.Expr | None]]:
+    """Operands of one type."""
     if isinstance(node, exp.In):
-        parts = [(item, node.this) for item in node.expressions]
-    elif isinstance(node, exp.Between):
-        parts = [(node.args["low"], node.this), (node.args["high"], node.this)]
-    elif isinstance(node, (*_ARITHMETIC, *_COMPARISONS)):
-        parts = [(node.left, node.right), (node.right, node.left)]
-    else:
-        return []
-    wanted = _is_text if isinstance(node, _ARITHMETIC) else _may_be_bytes
-    return [(constant, other) for constant, other in parts if wanted(constant) and not _is_text(other)]
+        return [(node.this, *node.expressions)]
+    if isinstance(node, exp.Between):
+        return [(node.this, node.args["low"], node.args["high"])]
+    if isinstance(node, (*_COMPARISONS, *_CALLS)):
+        return [(node.this, *(node.expressions or [node.args.get("expression")]))]
+    if isinstance(node, exp.Anonymous) and node.name == "_array_cat":
+        return [node.expressions]
+    if isinstance(node, exp.Case):
+        branches = node.args["ifs"]
+        tested = [(node.this, *(branch.this for branch in branches))] if node.this is not None else []
+        return [*tested, (*(branch.args["true"] for branch in branches), node.args.get("default"))]
+    return []
+
+
+def _pairs(operands: Sequence[exp.Expr | None]) -> list[tuple[exp.Expr, exp.Expr]]:
+    """Each text with the first operand that is none, or with the next one."""
+    given = [operand for operand in operands if operand is not None and not isinstance(operand.unnest(), exp.Null)]
+    found = []
+    for place, constant in enumerate(given):
+        others = [*given[:place], *given[place + 1 :]]
+        typed = next((other for other in others if not _is_text(other)), None)
+        if _is_text(constant) and typed is not None:
+            found.append((constant, typed))
+    return found
 
 
 def _is_text(node: exp.Expr) -> bool:
@@ -59,15 +87,18 @@ def _is_text(node: exp.Expr) -> bool:
     return isinstance(bare, exp.Literal) and bool(bare.is_string)
 
 
-def _may_be_bytes(node: exp.Expr) -> bool:
-    """All other texts are the same bytes in DuckDB."""
-    return _is_text(node) and ("\\" in node.unnest().name or not node.unnest().name.isascii())
+def _has_own_form(constant: exp.Expr) -> bool:
+    """As bytes or as an array. All other texts are the same bytes in DuckDB."""
+    text = constant.unnest().name
+    return "\\" in text or not text.isascii() or text.lstrip().startswith(("{", "["))
 
 
 def _typed(node: exp.Expr, constant: exp.Expr, kind: str) -> exp.Expr | None:
     """None where the operators of the other type say something else, as those of documents and intervals."""
     assert isinstance(constant, exp.Literal)  # noqa: S101 - chosen by type
     if not isinstance(node, _ARITHMETIC):
+        if kind.endswith("[]"):
+            return constant_of(constant, kind)
         return _bytes(constant) if kind == "BLOB" else None
     if kind in _INTEGERS:
         check_integer(constant.name, _INTEGERS[kind])

@@ -30,6 +30,7 @@ _INT4 = (*_SMALL, "INTEGER")
 _BITWISE = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
 _TIMES = ("DATE", "TIMESTAMP")
 _INTEGERS = (*_INT4, "BIGINT")
+_ARRAY_TYPES = (exp.DType.ARRAY, exp.DType.LIST)
 _DIVISORS = frozenset({"gcd", "lcm"})
 _ITEMS_OUT = {"BOOLEAN[]": "_bool_items", "DOUBLE[]": "_float8_items", "FLOAT[]": "_float4_items"}
 
@@ -37,6 +38,9 @@ _ITEMS_OUT = {"BOOLEAN[]": "_bool_items", "DOUBLE[]": "_float8_items", "FLOAT[]"
 def concerns(node: exp.Expr) -> bool:
     if isinstance(node, _COMPARISONS):
         return _is_text(node.left) != _is_text(node.right) or _may_be_document(node.left)
+    if isinstance(node, exp.Between):
+        low = node.args["low"].unnest()
+        return isinstance(low, exp.Array | exp.Column) or (isinstance(low, exp.Cast) and low.to.is_type(*_ARRAY_TYPES))
     if isinstance(node, exp.Anonymous):
         return node.name.lower() in (*_DIVISORS, "log", "array_to_string", "_array_joined", "to_hex")
     if isinstance(node, exp.Bracket):
@@ -50,6 +54,8 @@ def rewritten(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
         return _comparison(node, type_of)
     if isinstance(node, _ARITHMETIC):
         return _arithmetic(node, type_of)
+    if isinstance(node, exp.Between):
+        return _between_arrays(node) if type_of(node.this).endswith("]") else None
     if isinstance(node, exp.Bracket):
         return _subscripted(node, type_of(node.this))
     if isinstance(node, exp.ArrayToString):
@@ -157,6 +163,14 @@ def _comparison(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
             node.set(text.arg_key, exp.cast(array, kind, dialect="duckdb"))
             return node
     return None
+
+
+def _between_arrays(node: exp.Between) -> exp.Expr:
+    """DuckDB makes one filter of two comparisons with constants, and does not run it; it leaves a CASE as it is."""
+    least = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
+    most = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
+    both = exp.And(this=least.copy(), expression=most.copy())
+    return exp.Paren(this=exp.Case(ifs=[exp.If(this=least, true=most)], default=both))
 
 
 _INSTANT = "TIMESTAMP WITH TIME ZONE"

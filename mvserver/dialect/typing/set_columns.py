@@ -77,7 +77,7 @@ def _is_unknown(item: exp.Expr) -> bool:
 
 
 def _give(cursor: duckdb.DuckDBPyConnection, item: exp.Expr, kind: str) -> bool:
-    if kind.startswith(_OWN_READING):
+    if kind.startswith(_OWN_READING) and kind != "VARCHAR[]":
         return False
     found = span(item)
     try:

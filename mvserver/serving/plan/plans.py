@@ -31,6 +31,7 @@ from mvserver.serving.fast.key_reads import key_read
 from mvserver.serving.plan.binder import BoundTree
 from mvserver.serving.plan.name_resolution import Reads
 from mvserver.serving.plan.origins import Origin, origins
+from mvserver.serving.plan.system_types import as_declared
 from mvserver.types import oids
 
 _SYSTEM_PREFIXES = (
@@ -47,6 +48,8 @@ def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
         raise SqlError(sqlstates.TOO_MANY_COLUMNS, f"target lists can have at most {limits.COLUMNS_MAX} entries")
     from_columns = origins(tree, len(outputs))
     outputs = _of_views(_declared(tree, outputs, query.documents), from_columns, reads.expanded)
+    if reads.system:
+        outputs = as_declared(tree, outputs)
     arrow = [duck_types.arrow_type(output.cast or name) for name, output in zip(bound.types, outputs, strict=True)]
     fields = tuple(
         Field(name, output.pg.oid, output.pg.size, output.pg.typmod if keeps else -1, *origin)
