@@ -27,6 +27,7 @@ from mvserver.dialect.functions.checked_functions import (
 from mvserver.dialect.functions.functions import adapt_function
 from mvserver.dialect.functions.json_operators import adapt_operator
 from mvserver.dialect.functions.pattern_arrays import any_pattern
+from mvserver.dialect.marks import UNTYPED
 from mvserver.dialect.parameters import constant_places
 from mvserver.dialect.pull_query import PullQuery
 from mvserver.dialect.typing.operators import SYMBOLS
@@ -177,6 +178,7 @@ def _replace_each(query: PullQuery, kind: type[exp.Expr], replacing: Callable[[e
                 node.replace(replacement)
 
 
+_EACH = ("any", "some", "all")  # the parser takes some of them for functions
 _VECTORS = frozenset({"indkey", "indoption", "indclass", "indcollation", "proargtypes", "tgattr", "partattrs"})
 
 
@@ -246,11 +248,12 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
     if isinstance(node, exp.Collate):
         operand: exp.Expr = node.this
         return operand  # by code point, as all of ``allowed.DEFAULT_COLLATIONS`` are
-    if isinstance(node, exp.Any | exp.All):
-        inner = node.this.this if isinstance(node.this, exp.Paren) else node.this
-        array = array_literal(inner)
+    if isinstance(node, exp.Any | exp.All) or (isinstance(node, exp.Anonymous) and node.name.lower() in _EACH):
+        (whole,) = node.expressions if len(node.expressions) == 1 else [node.this]
+        array = array_literal(whole.unnest()) if isinstance(whole, exp.Expr) else None
         if array is not None:
-            node.set("this", exp.Paren(this=array))
+            array.meta[UNTYPED] = True
+            whole.replace(exp.Paren(this=array))
     if catalog and isinstance(node, exp.EQ | exp.NEQ | exp.Coalesce):
         for part in list(node.iter_expressions()):
             if isinstance(part, exp.Literal) and part.is_string and part.name in ("{}", "{0}"):

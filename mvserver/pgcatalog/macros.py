@@ -258,13 +258,13 @@ MACROS: tuple[str, ...] = tuple(
         "pg_advisory_unlock_all() AS NULL",
         "_enum_name(t) AS regexp_extract(t, 'enum [0-9]+ +(.*?)''[,)]', 1) "
         "|| CASE WHEN t LIKE '%[]' THEN '[]' ELSE '' END",
-        "_type_name(t) AS CASE t WHEN 'VARCHAR' THEN 'text' WHEN 'DOUBLE' THEN 'double precision' "
+        "_duck_type_name(t) AS CASE t WHEN 'VARCHAR' THEN 'text' WHEN 'DOUBLE' THEN 'double precision' "
         "WHEN 'FLOAT' THEN 'real' WHEN 'BLOB' THEN 'bytea' WHEN 'TIMESTAMP' THEN 'timestamp without time zone' "
         "WHEN 'TIME' THEN 'time without time zone' WHEN 'UINTEGER' THEN 'oid' WHEN 'HUGEINT' THEN 'numeric' "
         "WHEN 'TINYINT' THEN 'smallint' WHEN '\"NULL\"' THEN 'unknown' "
         "ELSE CASE WHEN t LIKE 'DECIMAL%' THEN 'numeric' ELSE lower(t) END END",
         "pg_typeof(v) AS CASE WHEN typeof(v) LIKE 'ENUM(%' THEN {system}.fn._enum_name(typeof(v)) "
-        "ELSE {system}.fn._type_name(rtrim(typeof(v), '[]')) "
+        "ELSE {system}.fn._duck_type_name(rtrim(typeof(v), '[]')) "
         "|| CASE WHEN typeof(v) LIKE '%[]' THEN '[]' ELSE '' END END",
         # --- privileges on what is everybody's; the others are in privilege_functions --------------------------------
         *(

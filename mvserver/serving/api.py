@@ -102,14 +102,29 @@ class Comparison:
     parameter: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Members:
+    """A key column (by its place in the key) that is one of some values: constants, parameters (by numbers from 1),
+    and those of the parameter that is an array."""
+
+    column: int
+    constants: tuple[int | str, ...] = ()
+    parameters: tuple[int, ...] = ()
+    array: int = 0
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class KeyRead:
-    """A query of columns of one view, by conditions that all compare its key: one that finished rows can answer."""
+    """A query of columns of one view, by conditions that all compare its key: one that finished rows can answer.
+
+    With ``members`` each column of the key has one value or some: the rows are those of all their combinations.
+    """
 
     view_id: str
     key: tuple[str, ...]
     columns: tuple[str, ...]
     comparisons: tuple[Comparison, ...]
+    members: tuple[Members, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import pytest
 
 from catalog.model import Column
 from mvserver import limits
-from mvserver.serving.api import Comparison
+from mvserver.serving.api import Comparison, Members
 from mvserver.views.finishing import layout_of
 from spark_sinks.duckdb.changes.outbox import Outbox
 from spark_sinks.duckdb.layout import ViewLayout
@@ -83,6 +83,41 @@ def test_queries_of_columns_by_the_key_alone_can_be_answered(view: KeptView) -> 
         assert list(read.comparisons) == [Comparison(*each) for each in comparisons]
 
 
+_MEMBERS = [
+    ("SELECT visits FROM visits WHERE site IN (1, $1) AND url = 'a'", [Members(0, (1,), (1,))]),
+    ("SELECT visits FROM visits WHERE site = ANY($1::bigint[]) AND url IN ($2, 'b')",
+     [Members(0, array=1), Members(1, ("b",), (2,))]),
+    ("SELECT visits FROM visits WHERE url = 'a' AND site IN (-1)", [Members(0, (-1,))]),
+    ("SELECT visits FROM visits WHERE site IN (1, 2)", None),  # a part of the key
+    ("SELECT visits FROM visits WHERE site IN (1, 2) AND site = 1 AND url = 'a'", None),
+    ("SELECT visits FROM visits WHERE site IN (1, 2) AND url > 'a'", None),
+    ("SELECT visits FROM visits WHERE site IN (1, visits) AND url = 'a'", None),
+    ("SELECT visits FROM visits WHERE site NOT IN (1, 2) AND url = 'a'", None),
+    ("SELECT visits FROM visits WHERE site <> ALL($1::bigint[]) AND url = 'a'", None),
+    ("SELECT visits FROM visits WHERE site < ANY($1::bigint[]) AND url = 'a'", None),
+    ("SELECT visits FROM visits WHERE site IN (1.5, 2) AND url = 'a'", None),
+]  # fmt: skip
+
+
+def test_queries_of_some_keys_can_be_answered(view: KeptView) -> None:
+    for text, members in _MEMBERS:
+        read = view.world.plan(text).key_read
+        assert (None if read is None else list(read.members)) == members, text
+
+
+def test_a_list_longer_than_few_rows_goes_to_duckdb(view: KeptView) -> None:
+    view.fed.feed(_records([1], ["a"]))
+    plan = view.keep("SELECT visits FROM visits WHERE site = ANY($1::bigint[]) AND url = $2", ([1], "a"))
+    assert view.found(plan, ([1] * limits.FEW_ROWS_MAX, "a")) == [(1,)]
+    assert view.found(plan, ([1] * (limits.FEW_ROWS_MAX + 1), "a")) is None
+    for value in ([True], ["1"], [1.0], None, [[1]]):
+        assert view.found(plan, (value, "a")) is None
+    assert view.found(plan, ([None, 1, 1], "a")) == [(1,)]
+    assert view.found(plan, ([], "a")) == []
+    numbers = ", ".join(map(str, range(limits.FEW_ROWS_MAX + 1)))
+    assert view.world.plan(f"SELECT visits FROM visits WHERE site IN ({numbers}) AND url = 'a'").key_read is None
+
+
 def test_values_that_python_compares_in_another_way_go_to_duckdb(view: KeptView) -> None:
     view.fed.feed(_records([1], ["a"]))
     plan = view.keep(_POINT, (1, "a"))
@@ -120,6 +155,8 @@ def test_random_look_ups_and_ranges_equal_the_view_between_commits(view: KeptVie
         "SELECT url FROM visits WHERE site > $1 AND site <= $2 AND url = $3",
         "SELECT url FROM visits WHERE site = $1 AND url = $2 AND site = $3",
         "SELECT visits FROM visits WHERE url < $1",
+        "SELECT * FROM visits WHERE site IN ($1, $2, 3) AND url = $3",
+        "SELECT site, total FROM visits WHERE url IN ($1, $2, '') AND site = ANY($3::bigint[])",
     ]  # fmt: skip
     kinds = {"site": lambda: chance.randrange(-8, 64), "url": lambda: chance.choice([u for u in urls if u is not None])}
     view.fed.feed(_records([1], ["a"]))
@@ -137,6 +174,12 @@ def test_random_look_ups_and_ranges_equal_the_view_between_commits(view: KeptVie
             parameters: list[Any] = [None] * len(plan.parameter_oids)
             for comparison in plan.key_read.comparisons:
                 parameters[comparison.parameter - 1] = kinds[("site", "url")[comparison.column]]()
+            for members in plan.key_read.members:
+                value = kinds[("site", "url")[members.column]]
+                for number in members.parameters:
+                    parameters[number - 1] = value()
+                if members.array:
+                    parameters[members.array - 1] = [value() for _ in range(chance.randrange(6))] + [None]
             until(lambda plan=plan, parameters=parameters: not _misses_order(view, plan, parameters))
             found = view.found(plan, parameters)
             expected = view.of_duckdb(plan, parameters)

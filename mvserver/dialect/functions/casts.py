@@ -68,6 +68,7 @@ def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
     if declared and isinstance(cast.this, exp.Literal):
         literal = array_literal(cast.this)
         if literal is not None:
+            _check_elements(literal, cast.to)
             cast.set("this", literal)
     malformed = cast.this.name if declared and isinstance(cast.this, exp.Literal) and cast.this.is_string else None
     adapted = _adapted(cast, facts)
@@ -167,20 +168,38 @@ def _read_constant(cast: exp.Cast, name: str, *, is_array: bool) -> None:
 
 def constant_of(literal: exp.Literal, kind: str) -> exp.Expr:
     """A text that is a value of DuckDB's type ``kind`` because of its place."""
+    if kind.endswith("[]"):
+        array = array_literal(literal)
+        if array is None:
+            raise no_array(literal.name)
+        return array_of(array, kind)
     made = exp.cast(literal.copy(), kind, dialect="duckdb")
     if kind.startswith("DECIMAL"):  # with digits of its own
         digits = plain_number(literal.name) or ""
         whole, _, fraction = digits.lstrip("-").partition(".")
         if digits:
             made.set("to", exp.DataType.build(f"DECIMAL({len(whole + fraction)}, {len(fraction)})", dialect="duckdb"))
-    elif kind.endswith("[]"):
-        array = array_literal(literal)
-        if array is None:
-            raise no_array(literal.name)
-        made.set("this", array)
     else:
         _read_constant(made, _type_text(made.to), is_array=False)
     return made
+
+
+def _check_elements(array: exp.Expr, kind: exp.Expr) -> None:
+    """Of an array of integers: DuckDB would round them."""
+    name = _INTEGERS.get(_type_text(kind.expressions[0])) if kind.expressions else None
+    if name is not None:
+        for item in array.find_all(exp.Literal):
+            check_integer(item.name, name)
+
+
+def array_of(array: exp.Expr, kind: str) -> exp.Expr:
+    """An array of texts, which a constant was, as a value of DuckDB's array type ``kind``."""
+    element = kind.rstrip("[]")
+    if element != "VARCHAR":
+        for item in list(array.find_all(exp.Literal)):
+            item.replace(constant_of(item, element))
+    has_own_digits = element.startswith("DECIMAL") and array.find(exp.Literal) is not None
+    return array if has_own_digits else exp.cast(array, kind, dialect="duckdb")
 
 
 _CHARACTER_OIDS = {"varchar": oids.VARCHAR, "bpchar": oids.BPCHAR, "name": oids.NAME}

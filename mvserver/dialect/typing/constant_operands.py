@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from mvserver import interrupts
+from mvserver.dialect.functions.arrays import compared_array
 from mvserver.dialect.functions.bytea_texts import hexadecimal
-from mvserver.dialect.functions.casts import check_integer, constant_of
+from mvserver.dialect.functions.casts import array_of, check_integer, constant_of
+from mvserver.dialect.marks import UNTYPED
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -23,7 +25,7 @@ _TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
 
 
 def present(tree: exp.Expr) -> bool:
-    return any(_constants(node) for node in interrupts.asking(tree.walk()))
+    return any(_constants(node) or _compared_array(node) for node in interrupts.asking(tree.walk()))
 
 
 def give_types(tree: exp.Expr, type_of: Callable[[exp.Expr], str]) -> bool:
@@ -38,7 +40,19 @@ def give_types(tree: exp.Expr, type_of: Callable[[exp.Expr], str]) -> bool:
             if made is not None:
                 constant.replace(made)
                 changed = True
+        array = _compared_array(node)
+        kind = "" if array is None else type_of(node.this)
+        if array is not None and kind not in ("", "VARCHAR"):
+            array.replace(array_of(array.copy(), f"{kind}[]"))
+            changed = True
     return changed
+
+
+def _compared_array(node: exp.Expr) -> exp.Expr | None:
+    """That of ``x = ANY('{1,2}')``, while nothing has given it a type."""
+    each = node.args.get("expression") if isinstance(node, _COMPARISONS) else None
+    array = compared_array(each) if each is not None else None
+    return array if array is not None and array.meta.get(UNTYPED) else None
 
 
 def _constants(node: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]]:

@@ -13,7 +13,7 @@ from mvserver import interrupts, limits, sqlstates
 from mvserver.dialect.duck_text import written
 from mvserver.dialect.functions import json_operators
 from mvserver.dialect.functions.arrays import array_literal
-from mvserver.dialect.functions.casts import constant_of
+from mvserver.dialect.functions.casts import array_of, constant_of
 from mvserver.errors import SqlError
 
 TypeOf = Callable[[exp.Expr], str]
@@ -160,7 +160,7 @@ def _comparison(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
     if kind.endswith("[]") and _is_text(text):
         array = array_literal(text)
         if array is not None:
-            node.set(text.arg_key, exp.cast(array, kind, dialect="duckdb"))
+            node.set(text.arg_key, array_of(array, kind))
             return node
     return None
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from catalog.model import Relation
+from mvserver import limits
 from mvserver.dialect.functions.arrays import compared_array
 from mvserver.dialect.guard import TABLE_FUNCTIONS, function_name
 
@@ -25,6 +26,7 @@ def kind_of(tree: exp.Expr, views: dict[str, Relation]) -> str:
     equal: set[str] = set()
     ranged: set[str] = set()
     for term in _terms(where.this):
+        ranged |= _one_of_some(term)
         column = _compared_column(term)
         if column is None:
             continue
@@ -62,6 +64,21 @@ def _terms(node: exp.Expr) -> Iterator[exp.Expr]:
         yield node
 
 
+def _one_of_some(term: exp.Expr) -> set[str]:
+    """The column that the term says to be one of a few values known before the query runs."""
+    if isinstance(term, exp.In) and not term.args.get("query") and not term.args.get("unnest"):
+        values = term.expressions
+        few = 0 < len(values) <= limits.FEW_ROWS_MAX
+    elif isinstance(term, exp.EQ) and isinstance(term.right, exp.Any):
+        values = [term.right.this]
+        few = True
+    else:
+        return set()
+    if not few or not isinstance(term.this, exp.Column) or any(v.find(exp.Column, exp.Subquery) for v in values):
+        return set()
+    return {_column_name(term.this)}
+
+
 def _compared_column(term: exp.Expr) -> str | None:
     """The column that the term compares with a value known before the query runs."""
     if isinstance(term, exp.Between):
@@ -80,7 +97,11 @@ def _compared_column(term: exp.Expr) -> str | None:
         return None  # not one value, but as many as the array has
     if any(value.find(exp.Column, exp.Subquery) for value in values):
         return None
-    name = left.this
+    return _column_name(left)
+
+
+def _column_name(column: exp.Column) -> str:
+    name = column.this
     return str(name.this) if name.quoted else str(name.this).lower()
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from itertools import product
+from math import prod
 from typing import Any
 
 from mvserver import limits
 from mvserver.front import KeptRows
-from mvserver.serving.api import KeyRead, PullPlan
+from mvserver.serving.api import KeyRead, Members, PullPlan
 from mvserver.serving.fast.finished_view import FinishedView
 
 _TESTS: dict[str, Callable[[Any, Any], bool]] = {
@@ -17,14 +19,15 @@ _TESTS: dict[str, Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 
 
-def reader(view: FinishedView, plan: PullPlan, read: KeyRead) -> Reader | None:
+def reader(view: FinishedView, plan: PullPlan, read: KeyRead) -> Reader | KeysReader | None:
     """None where the view has not what the plan asks for: it may have been made anew since."""
     if read.key != view.names[: len(view.key_types)] or not set(read.columns) <= set(view.names):
         return None
     columns = tuple(view.names.index(name) for name in read.columns)
     if tuple(view.types[at] for at in columns) != plan.arrow_types:
         return None
-    return Reader(view, columns, plan.arrow_types, read)
+    kind = KeysReader if read.members else Reader
+    return kind(view, columns, plan.arrow_types, read)
 
 
 class Reader:
@@ -96,3 +99,41 @@ class Reader:
             and all(row[column] is not None and test(row[column], values[at]) for at, column, test in self._others)
         ]
         return [key for key, _ in passing], [row for _, row in passing]
+
+
+class KeysReader:
+    """Of the rows of some keys: each column of the key has one value or some."""
+
+    def __init__(self, view: FinishedView, columns: tuple[int, ...], types: tuple[Any, ...], read: KeyRead) -> None:
+        self._view = view
+        self._types = types
+        self._columns = columns
+        one = {c.column: Members(c.column, _given(c.constant), _given(c.parameter or None)) for c in read.comparisons}
+        self._members = [members for _, members in sorted({**one, **{m.column: m for m in read.members}}.items())]
+
+    def find(self, parameters: Sequence[Any]) -> KeptRows | None:
+        """None where DuckDB has to be asked."""
+        view = self._view
+        found = [_values(members, parameters, view.key_types[members.column]) for members in self._members]
+        values = [each for each in found if each is not None]
+        if len(values) < len(found) or prod(map(len, values)) > limits.FEW_ROWS_MAX:
+            return None
+        keys = list(values[0]) if len(values) == 1 else list(product(*values))
+        there = [(key, row) for key in keys if (row := view.rows.get(key)) is not None]
+        return KeptRows([key for key, _ in there], [row for _, row in there], self._columns, self._types, view)
+
+
+def _given(value: Any) -> tuple[Any, ...]:
+    return () if value is None else (value,)
+
+
+def _values(members: Members, parameters: Sequence[Any], kind: type) -> dict[Any, None] | None:
+    """Each once, in their order; a NULL equals nothing. None where one is not of the key's type."""
+    found = [*members.constants, *(parameters[number - 1] for number in members.parameters)]
+    if members.array:
+        array = parameters[members.array - 1]
+        if not isinstance(array, list | tuple) or len(array) > limits.FEW_ROWS_MAX:
+            return None
+        found += array
+    values = [value for value in found if value is not None]
+    return dict.fromkeys(values) if all(type(value) is kind for value in values) else None

@@ -22,7 +22,7 @@ from mvserver.front import Result
 from mvserver.serving.api import KeyRead, PullPlan
 from mvserver.serving.engine.snapshot import whole
 from mvserver.serving.fast.finished_loader import CannotBeKept, Loader, Source
-from mvserver.serving.fast.finished_reader import Reader, reader
+from mvserver.serving.fast.finished_reader import KeysReader, Reader, reader
 from mvserver.serving.fast.finished_view import Budget, FinishedView
 
 _log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class _Kept:
     spoiled: bool = False  # any row may have changed since its loading began
     asked_at: float = 0.0
     answered: int = 0
-    readers: dict[KeyRead, Reader | None] = field(default_factory=dict)
+    readers: dict[KeyRead, Reader | KeysReader | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class KeptViews:
         kept.answered += 1
         return whole(plan, rows)
 
-    def _reader(self, kept: _Kept, view: FinishedView, plan: PullPlan, read: KeyRead) -> Reader | None:
+    def _reader(self, kept: _Kept, view: FinishedView, plan: PullPlan, read: KeyRead) -> Reader | KeysReader | None:
         if len(kept.readers) >= limits.PLAN_CACHE_ENTRIES:
             kept.readers = {}
         made = kept.readers[read] = reader(view, plan, read)

@@ -11,7 +11,11 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from catalog.model import Relation
-from mvserver.serving.api import Comparison, KeyRead
+from mvserver import limits
+from mvserver.dialect.functions.arrays import compared_array
+from mvserver.serving.api import Comparison, KeyRead, Members
+
+_Term = Comparison | Members
 
 _OPERATORS: dict[type[exp.Expr], str] = {exp.EQ: "=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -29,10 +33,20 @@ def key_read(tree: exp.Expr, view: Relation) -> KeyRead | None:
     if alias is None or alias.args.get("columns") or source.this.args.get("joins") or source.this.args.get("sample"):
         return None
     columns = _columns(tree.expressions, [column.name for column in view.columns])
-    comparisons = _comparisons(where.this, view.key_columns)
-    if columns is None or not comparisons:
+    terms = _terms(where.this, view.key_columns)
+    if columns is None or not terms:
         return None
-    return KeyRead(view.id, tuple(view.key_columns), columns, tuple(comparisons))
+    comparisons = tuple(term for term in terms if isinstance(term, Comparison))
+    members = tuple(term for term in terms if isinstance(term, Members))
+    if members and not _are_keys(comparisons, members, len(view.key_columns)):
+        return None
+    return KeyRead(view.id, tuple(view.key_columns), columns, comparisons, members)
+
+
+def _are_keys(comparisons: Sequence[Comparison], members: Sequence[Members], width: int) -> bool:
+    """Whether each column of the key has one value, or is one of some, and that is all."""
+    compared = [*(c.column for c in comparisons), *(m.column for m in members)]
+    return all(c.operator == "=" for c in comparisons) and sorted(compared) == list(range(width))
 
 
 def _columns(items: Sequence[exp.Expr], known: Sequence[str]) -> tuple[str, ...] | None:
@@ -51,17 +65,20 @@ def _columns(items: Sequence[exp.Expr], known: Sequence[str]) -> tuple[str, ...]
     return tuple(found)
 
 
-def _comparisons(node: exp.Expr, key: Sequence[str]) -> list[Comparison] | None:
+def _terms(node: exp.Expr, key: Sequence[str]) -> list[_Term] | None:
     if isinstance(node, exp.Paren):
-        return _comparisons(node.this, key)
+        return _terms(node.this, key)
     if isinstance(node, exp.And):
-        left, right = _comparisons(node.left, key), _comparisons(node.right, key)
+        left, right = _terms(node.left, key), _terms(node.right, key)
         return None if left is None or right is None else left + right
     if isinstance(node, exp.Between) and not node.args.get("symmetric"):
         low = _comparison(node.this, ">=", node.args["low"], key)
         high = _comparison(node.this, "<=", node.args["high"], key)
         return None if low is None or high is None else [low, high]
     operator = _OPERATORS.get(type(node))
+    if isinstance(node, exp.In) or (isinstance(node, exp.EQ) and compared_array(node.right) is not None):
+        members = _members(node, key)
+        return None if members is None else [members]
     if operator is None:
         return None
     left, right = node.args["this"], node.args["expression"]
@@ -70,6 +87,32 @@ def _comparisons(node: exp.Expr, key: Sequence[str]) -> list[Comparison] | None:
     else:
         found = _comparison(right, _MIRRORED[operator], left, key)
     return None if found is None else [found]
+
+
+def _members(node: exp.Expr, key: Sequence[str]) -> Members | None:
+    """Of ``IN`` with values, and of ``= ANY`` of a parameter."""
+    column = node.this
+    if not isinstance(column, exp.Column) or column.name not in key:
+        return None
+    at = list(key).index(column.name)
+    if isinstance(node, exp.In):
+        if not 0 < len(node.expressions) <= limits.FEW_ROWS_MAX:
+            return None
+        found = [_comparison(column, "=", value, key) for value in node.expressions]
+        values = [value for value in found if value is not None]
+        if len(values) < len(found):
+            return None
+        return Members(
+            at,
+            tuple(value.constant for value in values if value.constant is not None),
+            tuple(value.parameter for value in values if value.parameter),
+        )
+    array = node.args["expression"]
+    if not isinstance(node, exp.EQ) or not isinstance(array, exp.Any):
+        return None
+    given = array.this.unnest()
+    given = given.this if isinstance(given, exp.Cast) and given.to.is_type(exp.DType.ARRAY, exp.DType.LIST) else given
+    return Members(at, array=int(given.name)) if isinstance(given, exp.Parameter) and given.name.isdecimal() else None
 
 
 def _comparison(column: exp.Expr, operator: str, value: exp.Expr, key: Sequence[str]) -> Comparison | None:
