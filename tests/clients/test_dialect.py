@@ -468,7 +468,6 @@ ERRORS = (
 
 KNOWN: dict[str, str] = {
     "to_char(ratio, 'FM999999990.00')": "a number too large for its pattern: one more # behind the point",
-    "small = ANY('{3,0}')": "the text needs a cast to an array of numbers",
 }
 """What differs, with the reason; docs/sql/postgresql.md lists for users what matters to them."""
 
