@@ -71,6 +71,7 @@ def test_a_number_of_jsonb_has_no_exponent_and_all_its_digits(world: World, numb
     assert world.value(f"SELECT '{document}'::json ->> 'n'") == number
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("kind", ["json", "jsonb"])
 def test_nested_operators_grow_with_their_text(world: World, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bound: list[int] = []

@@ -53,6 +53,7 @@ def test_too_many_columns_are_not_all_cut() -> None:
         list(reader.feed(b"\t" * 5_000_000 + b"\n"))
 
 
+@pytest.mark.large
 def test_too_many_words() -> None:
     with pytest.raises(SqlError) as raised:
         parse("SELECT " + "a " * (limits.TEXT_TOKENS_MAX + 10))
@@ -67,6 +68,7 @@ def _written(number: Any, chance: random.Random) -> str:
                           (94, 2, 1, 1, 1, 1))[0]  # fmt: skip
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("oid", _ARRAYS)
 def test_arrays_of_any_length_and_spelling(oid: int) -> None:
     seed = random.randrange(2**32)
