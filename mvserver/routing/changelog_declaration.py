@@ -20,7 +20,6 @@ UPSERT = "enable.upsert.mode"
 KEY_FORMAT, KEY_TYPE, KEY_COLUMNS = "key.format", "key.type", "key.columns"
 EXCLUDED = "value.columns.exclude"
 _OWN = (UPSERT, KEY_FORMAT, KEY_TYPE, KEY_COLUMNS, EXCLUDED)
-PRIMITIVES = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.VARCHAR)
 
 Columns = Sequence[tuple[str, SqlType]]
 
@@ -110,7 +109,7 @@ def _format(reader: PropertyReader, types: dict[str, SqlType], kind: StoreKind[A
         )
     if given is None and kind.key_formats:
         return kind.key_formats[0]
-    primitive = len(types) == 1 and next(iter(types.values())).kind in PRIMITIVES
+    primitive = len(types) == 1 and next(iter(types.values())).kind in stream_declaration.WRITTEN_PRIMITIVES
     if given is None:
         return "primitive" if primitive else "json"
     if given == "primitive" and not primitive:
@@ -148,7 +147,7 @@ def _check_type(reader: PropertyReader, format_: str, types: dict[str, SqlType])
 
 
 def _check_columns(reader: PropertyReader, primary_key: Sequence[str]) -> None:
-    given = _names(reader, KEY_COLUMNS)
+    given = reader.names(KEY_COLUMNS)
     if given is not None and set(given) != set(primary_key):
         raise reader.error(
             KEY_COLUMNS,
@@ -159,7 +158,7 @@ def _check_columns(reader: PropertyReader, primary_key: Sequence[str]) -> None:
 
 
 def _excluded(reader: PropertyReader, primary_key: Sequence[str], columns: Columns) -> tuple[str, ...]:
-    given = _names(reader, EXCLUDED) or ()
+    given = reader.names(EXCLUDED) or ()
     for name in given:
         if name not in primary_key:
             raise reader.error(
@@ -170,10 +169,3 @@ def _excluded(reader: PropertyReader, primary_key: Sequence[str], columns: Colum
     if len(given) == len(columns):
         raise reader.error(EXCLUDED, "a record's value needs at least one column")
     return tuple(given)
-
-
-def _names(reader: PropertyReader, key: str) -> list[str] | None:
-    text = reader.text(key)
-    if text is None:
-        return None
-    return list(dict.fromkeys(name for name in (part.strip().strip('"') for part in text.split(",")) if name))

@@ -49,6 +49,13 @@ def plan(statement: CopyFrom, context: SessionContext, services: Services) -> Co
             f"COPY to a stream in a store of type {store.type} is not supported",
             position=statement.name.position,
         )
+    if stream.property("key.columns") is not None:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f'COPY to stream "{stream.name}" is not supported: its records have keys',
+            hint="INSERT INTO ... SELECT writes them with their keys.",
+            position=statement.name.position,
+        )
     value_format = stream.property("value.format") or "json"
     stream_declaration.check_format(value_format, tuple(_RECORDS), f"{store.type} that COPY writes to")
     services.stores.client(store).describe_entity(entity)  # raises when there is none

@@ -48,6 +48,13 @@ class PropertyReader:
             raise self.error(key, f'property "{key}" must be a text')
         return value.strip()
 
+    def names(self, key: str) -> list[str] | None:
+        """Of columns, with commas between them; each once."""
+        text = self.text(key)
+        if text is None:
+            return None
+        return list(dict.fromkeys(name for name in (part.strip().strip('"') for part in text.split(",")) if name))
+
     def choice(self, key: str, allowed: Sequence[str], default: str | None = None) -> str | None:
         """One of ``allowed``, compared without regard to case."""
         value = self.text(key)

@@ -48,6 +48,7 @@ def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Se
     declaration = stream_declaration.read(statement.properties, outputs, services.stores.kinds())
     store = chosen_store(declaration.store, planned, context, services)
     check_sink_store(store, services)
+    stream_declaration.check_key_columns(declaration, services.stores.kind(store.type), statement.properties)
     source_format = planned.source.property("value.format") or "json"
     value_format = declaration.value_format or source_format
     check_written_format(value_format, services.stores.kind(store.type))

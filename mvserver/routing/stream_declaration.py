@@ -16,17 +16,20 @@ from spark_sinks.decode.formats import KEY_FORMATS, NAMES_OF_VALUES, VALUE_FORMA
 from spark_sinks.kinds import entity_properties, planned_entity_properties
 from spark_sinks.store_kind import EntityProperty, StoreKind
 
-_OWN = ("store", "topic", "value.format", "timestamp", "timestamp.format", "key.format", "key.type")
+_KEY_COLUMNS = "key.columns"
+_OWN = ("store", "topic", "value.format", "timestamp", "timestamp.format", "key.format", "key.type", _KEY_COLUMNS)
 _ERRORS = "source.deserialization.error.handling"
 
 _KEY_KINDS = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE, Kind.VARCHAR)
+WRITTEN_PRIMITIVES = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.VARCHAR)
 _EVENT_TIME_KINDS = (Kind.BIGINT, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ)
 _ERROR_HANDLING = ("TERMINATE", "IGNORE", "IGNORE_AND_LOG")
 
 
 @dataclass(frozen=True)
 class StreamDeclaration:
-    """``None`` is what the statement leaves to a default. ``entity_properties`` are of an entity that is to be made."""
+    """``None`` is what the statement leaves to a default. ``entity_properties`` are of an entity that is to be made,
+    ``key_columns`` those that the keys of written records are made of."""
 
     store: str | None
     entity: str | None
@@ -35,6 +38,7 @@ class StreamDeclaration:
     timestamp_format: str | None
     key_format: str | None
     key_type: str | None
+    key_columns: tuple[str, ...]
     entity_properties: Mapping[str, Value]
     error_handling: str | None
 
@@ -50,6 +54,7 @@ class StreamDeclaration:
             ("timestamp.format", self.timestamp_format or "sql"),
             ("key.format", self.key_format),
             ("key.type", self.key_type),
+            (_KEY_COLUMNS, ",".join(self.key_columns) or None),
             (_ERRORS, self.error_handling),
             *self.entity_properties.items(),
         ]
@@ -67,27 +72,27 @@ def read(
     """Checks all that can be told without the store; 22023, 42703, 42804 or 0A000 at the property."""
     reader = PropertyReader(properties, what)
     of_entities = entity_properties(kinds)
+    key = _key(reader, columns)
     declaration = StreamDeclaration(
         store=reader.text("store"),
         entity=reader.text("topic"),
         value_format=_format(reader, "value.format", kinds),
         timestamp=_timestamp(reader, columns),
         timestamp_format=reader.choice("timestamp.format", ("sql", "iso8601")),
-        key_format=key_format(reader),
-        key_type=reader.text("key.type"),
+        key_format=key.format,
+        key_type=key.type,
+        key_columns=key.columns,
         entity_properties=_entity_properties(reader, of_entities),
         error_handling=reader.choice(_ERRORS, _ERROR_HANDLING),
     )
-    for key in ("key.columns", "value.columns.exclude"):
-        reader.refuse(key, "The key of written records cannot be chosen.")
+    reader.refuse("value.columns.exclude", "The value of a stream's record has all columns.")
     for kind, planned in planned_entity_properties(kinds):
         reader.refuse(planned.name, f"There are no stores of type {kind} yet.")
-    for key in ("key.descriptor.name", "value.descriptor.name"):
-        reader.refuse(key, "Each record says itself which message of its schema it is.")
+    for name in ("key.descriptor.name", "value.descriptor.name"):
+        reader.refuse(name, "Each record says itself which message of its schema it is.")
     reader.refuse("postgresql.slot.name", "The server makes a slot for each source, and drops it with its last query.")
     reader.refuse("enable.upsert.mode", "It is a property of changelogs.")
     reader.end(tuple(dict.fromkeys((*_OWN, *(known.name for known in of_entities), _ERRORS, *also_known))))
-    _check_key(declaration, properties)
     return declaration
 
 
@@ -212,23 +217,75 @@ def _timestamp(reader: PropertyReader, columns: Sequence[tuple[str, SqlType]]) -
     return found[0]
 
 
-def _check_key(declaration: StreamDeclaration, properties: Properties) -> None:
-    given, type_text = declaration.key_format, declaration.key_type
+@dataclass(frozen=True)
+class _Key:
+    format: str | None
+    type: str | None
+    columns: tuple[str, ...] = ()
+
+
+def _key(reader: PropertyReader, columns: Sequence[tuple[str, SqlType]]) -> _Key:
+    if reader.has(_KEY_COLUMNS):
+        return _chosen_key(reader, columns)
+    given, type_text = key_format(reader), reader.text("key.type")
     if given is None and type_text is None:
-        return
+        return _Key(None, None)
     if given is None or type_text is None:
         there, missing = ("key.format", "key.type") if type_text is None else ("key.type", "key.format")
-        raise SqlError(
-            sqlstates.INVALID_PARAMETER_VALUE,
-            f'property "{there}" needs the property "{missing}"',
-            position=properties.position(there),
-        )
+        raise reader.error(there, f'property "{there}" needs the property "{missing}"')
     type_ = parse_type(type_text)
     fits = type_.kind in _KEY_KINDS if given == "primitive" else type_.kind is Kind.STRUCT
     if not fits:
-        raise SqlError(
-            sqlstates.DATATYPE_MISMATCH,
+        raise reader.error(
+            "key.type",
             f"key.type {type_} does not fit key.format {given}",
             hint="A primitive key is SMALLINT, INTEGER, BIGINT, DOUBLE or VARCHAR; a json key is STRUCT<...>.",
-            position=properties.position("key.type"),
+            sqlstate=sqlstates.DATATYPE_MISMATCH,
+        )
+    return _Key(given, type_text)
+
+
+def _chosen_key(reader: PropertyReader, columns: Sequence[tuple[str, SqlType]]) -> _Key:
+    """Of columns of the row. Its format is primitive where it is one text or integer, else json."""
+    names = reader.names(_KEY_COLUMNS) or []
+    types = dict(columns)
+    for name in names:
+        if name not in types:
+            raise reader.error(
+                _KEY_COLUMNS,
+                f'column "{name}" named in property "{_KEY_COLUMNS}" does not exist',
+                sqlstate=sqlstates.UNDEFINED_COLUMN,
+            )
+    if not names:
+        raise reader.error(_KEY_COLUMNS, f'property "{_KEY_COLUMNS}" names no column')
+    if reader.has("key.type"):
+        raise reader.error("key.type", f'properties "key.type" and "{_KEY_COLUMNS}" exclude each other')
+    fits = len(names) == 1 and types[names[0]].kind in WRITTEN_PRIMITIVES
+    given = key_format(reader) or ("primitive" if fits else "json")
+    if given not in ("primitive", "json"):
+        raise reader.error(
+            "key.format",
+            f'key.format "{given}" is not supported for the keys of a stream',
+            hint="Formats are primitive and json; those with schemas are for the keys of changelogs.",
+            sqlstate=sqlstates.FEATURE_NOT_SUPPORTED,
+        )
+    if given == "primitive" and not fits:
+        raise reader.error(
+            _KEY_COLUMNS,
+            f'property "{_KEY_COLUMNS}" does not fit key.format primitive',
+            hint="A primitive key is one column of type SMALLINT, INTEGER, BIGINT or VARCHAR; use json.",
+            sqlstate=sqlstates.DATATYPE_MISMATCH,
+        )
+    whole = SqlType(Kind.STRUCT, fields=tuple((name, types[name]) for name in names))
+    return _Key(given, str(types[names[0]] if given == "primitive" else whole), tuple(names))
+
+
+def check_key_columns(declaration: StreamDeclaration, kind: StoreKind[Any], properties: Properties) -> None:
+    """0A000 where records of the store have no key."""
+    if declaration.key_columns and not kind.writes_keys:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f'property "{_KEY_COLUMNS}" is not supported for a store of type {kind.name}',
+            hint="Records of such a store have no key.",
+            position=properties.position(_KEY_COLUMNS),
         )

@@ -87,6 +87,7 @@ KAFKA = StoreKind(
     entity_hint="Such an entity has 'topic.partitions', 'topic.replicas' and 'kafka.topic.' with a topic setting.",
     changelog_properties={f"{CONFIG}cleanup.policy": "compact"},  # a topic keeps the last record of each key
     has_keys=True,
+    writes_keys=True,
     takes_schema_registry=True,
     exactly_once=True,
     connector=CONNECTOR,

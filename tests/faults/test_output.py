@@ -58,7 +58,7 @@ def test_insert_into_writes_between_two_clusters(
         f"CREATE STORE far WITH ('type' = KAFKA, 'uris' = '{own_kafka_broker.bootstrap}')",
         STREAM.format(topic=topic).replace("'s'", "'near'"),
         f"CREATE STREAM doubled (n BIGINT, twice BIGINT) WITH ('store' = 'far', 'topic' = '{sink}', "
-        "'value.format' = 'json')",
+        "'value.format' = 'json', 'key.columns' = 'n')",
         "INSERT INTO doubled SELECT n, n * 2 AS twice FROM clicks WITH ('starting.position' = 'earliest')",
     )
     clicks = Clicks(5, kafka_broker.bootstrap, topic)

@@ -234,3 +234,23 @@ def test_columns_are_kept_with_the_spelling_of_their_declaration(filled: Bench) 
         "spelled": [("orderid", "orderId"), ("unitPrice", None), ("plain", None), ("url", None), ("Url", None)],
         "keyed": [("userid", "userId"), ("age", "AGE")],
     }
+
+
+@pytest.mark.parametrize(
+    ("columns", "given", "format_", "type_"),
+    [
+        ("a VARCHAR, b INT", "'key.columns' = 'a'", "primitive", "VARCHAR"),
+        ("a VARCHAR, b INT", "'key.columns' = 'b, a'", "json", 'STRUCT<"b" INTEGER, "a" VARCHAR>'),
+        ("a VARCHAR, b INT", "'key.columns' = 'b', 'key.format' = json", "json", 'STRUCT<"b" INTEGER>'),
+        ("a DATE, b INT", "'key.columns' = 'a'", "json", 'STRUCT<"a" DATE>'),
+    ],
+)
+def test_the_key_of_written_records_is_made_of_columns(
+    filled: Bench, columns: str, given: str, format_: str, type_: str
+) -> None:
+    filled.run(
+        f"CREATE STREAM keyed ({columns}) WITH ('store' = k, 'topic' = 'clicks', 'value.format' = json, {given})"
+    )
+    (found,) = [r for r in filled.catalog.relations.all() if r.name == "keyed"]
+    assert (found.property("key.format"), found.property("key.type")) == (format_, type_)
+    assert found.property("key.columns") == given.split("'")[3].replace(" ", "")

@@ -102,7 +102,21 @@ WRONG = [
     (f"CREATE STREAM s (a INT) WITH ('store' = f, 'value.format' = json, {TOPIC})", "0A000",
      'property "topic.partitions" is not supported for a store of type FILE'),
     ("CREATE STREAM s (a INT) WITH ('store' = f, 'value.format' = json, 'key.columns' = 'a')", "0A000",
-     'property "key.columns" is not supported'),
+     'property "key.columns" is not supported for a store of type FILE'),
+    (f"CREATE STREAM s (a INT) WITH ('store' = k, 'value.format' = json, 'key.columns' = 'b', {TOPIC})", "42703",
+     'column "b" named in property "key.columns" does not exist'),
+    (f"CREATE STREAM s (a INT) WITH ('store' = k, 'value.format' = json, 'key.columns' = ' , ', {TOPIC})", "22023",
+     'property "key.columns" names no column'),
+    (f"CREATE STREAM s (a INT) WITH ('store' = k, 'value.format' = json, 'key.columns' = a, 'key.type' = 'INT', "
+     f"{TOPIC})", "22023", 'properties "key.type" and "key.columns" exclude each other'),
+    (f"CREATE STREAM s (a INT, b INT) WITH ('store' = k, 'value.format' = json, 'key.columns' = 'a, b', "
+     f"'key.format' = primitive, {TOPIC})", "42804", 'property "key.columns" does not fit key.format primitive'),
+    (f"CREATE STREAM s (a DATE) WITH ('store' = k, 'value.format' = json, 'key.columns' = a, "
+     f"'key.format' = primitive, {TOPIC})", "42804", 'property "key.columns" does not fit key.format primitive'),
+    (f"CREATE STREAM s (a INT) WITH ('store' = k, 'value.format' = json, 'key.columns' = a, 'key.format' = avro, "
+     f"{TOPIC})", "0A000", 'key.format "avro" is not supported for the keys of a stream'),
+    ("CREATE STREAM s WITH ('store' = f, 'key.columns' = 'url') AS SELECT url FROM clicks", "0A000",
+     'property "key.columns" is not supported for a store of type FILE'),
     ("CREATE STREAM s (a INTERVAL) WITH ('store' = f, 'value.format' = json)", "42P16",
      'column "a" cannot have type INTERVAL'),
     # relations
@@ -198,7 +212,7 @@ def test_details_and_hints_say_what_to_do(full: Bench) -> None:
     assert unknown.position == 44
     assert unknown.hint == (
         "Known are 'store', 'topic', 'value.format', 'timestamp', 'timestamp.format', 'key.format', 'key.type', "
-        "'topic.partitions', 'topic.replicas', 'kafka.topic.*', 'topic.shards', "
+        "'key.columns', 'topic.partitions', 'topic.replicas', 'kafka.topic.*', 'topic.shards', "
         "'source.deserialization.error.handling'."
     )
 

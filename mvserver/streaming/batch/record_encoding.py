@@ -16,7 +16,7 @@ from typing import Any
 
 from mvserver.sql.types import Kind, SqlType
 
-_BYTES = {Kind.SMALLINT: 2, Kind.INTEGER: 4, Kind.BIGINT: 8}
+KEY_BYTES = {Kind.SMALLINT: 2, Kind.INTEGER: 4, Kind.BIGINT: 8}
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,9 @@ class RecordEncoder:
         if self.key_format != "primitive":
             return self._object(row, self.key)
         (name,) = self.key
-        size = _BYTES.get(self.columns[name].kind)
+        if row[name] is None:
+            return None
+        size = KEY_BYTES.get(self.columns[name].kind)
         return str(row[name]).encode() if size is None else int(row[name]).to_bytes(size, "big", signed=True)
 
     def value_of(self, row: Mapping[str, Any]) -> bytes:

@@ -88,11 +88,15 @@ def record_form(plan: ContinuousPlan, sink: Relation, open_sink: Callable[[], Tr
     """Of the records of a stream or changelog."""
     encoder = RecordEncoder(
         columns={output.name: output.type for output in plan.outputs},
-        key=sink.key_columns,
+        key=sink.key_columns or _names(sink, "key.columns"),
         key_format=sink.property("key.format") or "json",
-        excluded=tuple(filter(None, (sink.property("value.columns.exclude") or "").split(","))),
+        excluded=_names(sink, "value.columns.exclude"),
     )
     return RecordForm(open_sink, encoder)
+
+
+def _names(sink: Relation, key: str) -> tuple[str, ...]:
+    return tuple(filter(None, (sink.property(key) or "").split(",")))
 
 
 def table_form(table: Relation, open_sink: Callable[[Callable[[], bool]], TableSink]) -> TableForm:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow as pa
 from mvserver.compiler.plans import Projection
 from mvserver.sql.types import Kind
 from mvserver.streaming.batch.program import ViewInput
-from mvserver.streaming.batch.record_encoding import RecordEncoder
+from mvserver.streaming.batch.record_encoding import KEY_BYTES, RecordEncoder
 from mvserver.streaming.queries.outgoing import AT_ONCE, OfSink, Pace, outbox_position
 from spark_sinks.base import Position, SinkRecords, TransactionalSink
 from spark_sinks.decode.columns import text
@@ -31,17 +31,24 @@ class RecordForm:
     pace: Pace = AT_ONCE
 
     def selected(self, view: ViewInput, plan: Projection) -> Sequence[str]:
-        fields = ", ".join(
-            f"{text(output.name)}, {_json_value(name, output.type.kind)}"
-            for output, name in zip(plan.outputs, view.outputs, strict=True)
-        )
-        value = f"cast(to_json(named_struct({fields}), {_JSON_OPTIONS}) as binary)"
+        columns = {
+            output.name: (name, output.type.kind) for output, name in zip(plan.outputs, view.outputs, strict=True)
+        }
         return (
-            "key AS sink_key",
-            f"CASE WHEN {view.flag} THEN {value} END AS sink_value",
+            f"{self._key(view, columns)} AS sink_key",
+            f"CASE WHEN {view.flag} THEN {_object(columns)} END AS sink_value",
             "unix_millis(record_time) AS sink_time",
             "position AS sink_place",
         )
+
+    def _key(self, view: ViewInput, columns: Mapping[str, tuple[str, Kind]]) -> str:
+        """As :class:`RecordEncoder` makes it; a record without columns for it keeps the key that it came with."""
+        names = self.encoder.key
+        if not names:
+            return "key"
+        primitive = self.encoder.key_format == "primitive"
+        chosen = _primitive(*columns[names[0]]) if primitive else _object({name: columns[name] for name in names})
+        return f"CASE WHEN {view.flag} THEN {chosen} END"
 
     def open(self, stopped: Callable[[], bool]) -> WritingRecords:
         return WritingRecords(self.open_sink(), self.encoder)
@@ -73,6 +80,19 @@ class WritingRecords(OfSink):
         places = [f"{incarnation}/{number}" for number in pending.numbers]
         records = SinkRecords(keys, values, [None] * len(rows), places)
         self._sink.write(records, outbox_position(incarnation, pending.last))
+
+
+def _object(columns: Mapping[str, tuple[str, Kind]]) -> str:
+    fields = ", ".join(f"{text(name)}, {_json_value(*column)}" for name, column in columns.items())
+    return f"cast(to_json(named_struct({fields}), {_JSON_OPTIONS}) as binary)"
+
+
+def _primitive(name: str, kind: Kind) -> str:
+    """Text as UTF-8, an integer big-endian: the last bytes of it as a BIGINT."""
+    size = KEY_BYTES.get(kind)
+    if size is None:
+        return f"cast({name} as binary)"
+    return f"unhex(right(lpad(hex(cast({name} as bigint)), 16, '0'), {2 * size}))"
 
 
 def _json_value(name: str, kind: Kind) -> str:

@@ -23,6 +23,7 @@ def run(statement: CreateStream, context: SessionContext, services: Services, wo
     typed = [(c.name, c.type) for c in statement.columns]
     declaration = stream_declaration.read(statement.properties, typed, services.stores.kinds())
     store, value_format = declaring.store_and_format(lookup.STREAM, declaration, context, services)
+    stream_declaration.check_key_columns(declaration, services.stores.kind(store.type), statement.properties)
     schema, name = place
     entity = declaring.EntityUnder(store, declaration.entity or name.lower(), declaration, statement.properties)
     properties = declaration.kept(value_format)

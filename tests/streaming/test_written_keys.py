@@ -1,0 +1,73 @@
+"""The keys of records that queries write: those that Spark makes are those that the rows of an outbox have."""
+
+from __future__ import annotations
+
+import random
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql import Row
+
+from mvserver.compiler.plans import Output
+from mvserver.sql.types import Kind, SqlType, parse_type
+from mvserver.streaming.batch.program import ViewInput
+from mvserver.streaming.batch.record_encoding import RecordEncoder
+from mvserver.streaming.queries.record_form import RecordForm
+
+pytestmark = pytest.mark.spark
+
+_RANGES = {Kind.SMALLINT: 2**15, Kind.INTEGER: 2**31, Kind.BIGINT: 2**63}
+
+
+@pytest.mark.parametrize("type_", ["SMALLINT", "INTEGER", "BIGINT", "VARCHAR"])
+def test_primitive_keys(spark: Any, type_: str) -> None:
+    seed = time.time_ns() % 1_000_000
+    print(f"seed {seed}")
+    chance, kind = random.Random(seed), parse_type(type_)
+    most = _RANGES.get(kind.kind)
+    values: list[Any] = [None, "", "a", "é\U00010000", "null"]
+    if most is not None:
+        values = [None, 0, 1, -1, most - 1, -most, *(chance.randrange(-most, most) for _ in range(50))]
+    encoder = RecordEncoder({"k": kind}, ("k",), "primitive")
+    assert _made(spark, encoder, [{"k": value} for value in values]) == [
+        encoder.key_of({"k": value}) for value in values
+    ]
+    if most is not None:
+        assert encoder.key_of({"k": -2}) == (-2).to_bytes({2**15: 2, 2**31: 4, 2**63: 8}[most], "big", signed=True)
+
+
+def test_keys_of_several_columns(spark: Any) -> None:
+    columns = {"k": parse_type("BIGINT"), "name": parse_type("VARCHAR"), "left": parse_type("VARCHAR")}
+    encoder = RecordEncoder(columns, ("name", "k"), "json")
+    rows = [{"k": 1, "name": 'a"b', "left": "x"}, {"k": None, "name": "é", "left": None}]
+    assert _made(spark, encoder, rows) == [b'{"name":"a\\"b","k":1}', '{"name":"é","k":null}'.encode()]
+    assert [encoder.key_of(row) for row in rows] == _made(spark, encoder, rows)
+
+
+def test_without_columns_for_it_a_record_keeps_its_key(spark: Any) -> None:
+    encoder = RecordEncoder({"k": parse_type("VARCHAR")}, (), "json")
+    assert _made(spark, encoder, [{"k": "a"}]) == [b"came with it"]
+
+
+def _made(spark: Any, encoder: RecordEncoder, rows: list[dict[str, Any]]) -> list[bytes | None]:
+    """As the query selects them, of columns whose names in the frame are others."""
+    fields = ", ".join(f"f_{name} {_spark(kind)}" for name, kind in encoder.columns.items())
+    frame = spark.createDataFrame(
+        [Row(*row.values()) for row in rows], schema=fields
+    ).selectExpr("*", "true AS flag", "cast('came with it' as binary) AS key")  # fmt: skip
+    outputs = tuple(Output(name, kind, None) for name, kind in encoder.columns.items())
+    no_target: Any = None
+    view = ViewInput(no_target, "flag", outputs=tuple(f"f_{name}" for name in encoder.columns))
+    plan: Any = SimpleNamespace(outputs=outputs)
+    (key, *_) = RecordForm(_no_sink, encoder).selected(view, plan)
+    return [None if row[0] is None else bytes(row[0]) for row in frame.selectExpr(key).collect()]
+
+
+def _spark(kind: SqlType) -> str:
+    return "string" if kind.kind is Kind.VARCHAR else kind.kind.name.lower().replace("integer", "int")
+
+
+def _no_sink() -> Any:
+    raise AssertionError
