@@ -147,7 +147,9 @@ class StoreKind(Generic[Options]):
     entity_hint: str = "An entity of such a store has no properties."  # under a property that its entities do not have
     changelog_properties: Mapping[str, str] = field(default_factory=dict)  # of an entity that is made for a changelog
     has_keys: bool = False  # records have a key, by which they are replaced and deleted
-    writes_keys: bool = False  # a sink gives records a key, by which readers get those of one key in their order
+    written_keys: str = (
+        ""  # what the keys are that a sink gives records: "bytes" or "text"; nothing where it gives none
+    )
     key_formats: tuple[str, ...] = ()  # of these keys, the first where none is said; all formats where it is empty
     default_format: str | None = None  # of values, where none is said; None where it must be said
     changelogs_apart: bool = False  # a changelog's records of an entity are others than a stream's

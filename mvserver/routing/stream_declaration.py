@@ -282,7 +282,7 @@ def _chosen_key(reader: PropertyReader, columns: Sequence[tuple[str, SqlType]]) 
 
 def check_key_columns(declaration: StreamDeclaration, kind: StoreKind[Any], properties: Properties) -> None:
     """0A000 where records of the store have no key."""
-    if declaration.key_columns and not kind.writes_keys:
+    if declaration.key_columns and not kind.written_keys:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f'property "{_KEY_COLUMNS}" is not supported for a store of type {kind.name}',

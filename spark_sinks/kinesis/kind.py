@@ -76,7 +76,7 @@ KINESIS = StoreKind(
     written_fields=(IDENTITY,),
     metadata=METADATA_TYPE,
     secret_keys=SECRET_KEYS,
-    writes_keys=True,
+    written_keys="text",
     entity_properties=(
         EntityProperty(SHARDS[0], is_count=True, required=True, shown_as="shards", older_name=SHARDS[1]),
     ),

@@ -25,6 +25,7 @@ KINDS = ("FILE", "KAFKA", "KINESIS", "POSTGRESQL")
 WRITTEN = ("FILE", "KAFKA", "KINESIS")
 """Kinds that a query writes to; the output of others goes to topics."""
 NOTHING_WRONG, WRONG = "1.00", "none"
+Written = tuple[int, str | None]
 _COLUMNS = "(n BIGINT, price DECIMAL(6, 2))"
 
 
@@ -43,12 +44,13 @@ class StoreUnderTest:
     bad: Callable[[str], None]
     away: Callable[[], AbstractContextManager[None]]
     make: Callable[[str], None] | None = None
-    read: Callable[[str], list[tuple[int, str | None]]] | None = None
+    read: Callable[[str], list[Written]] | None = None
     entity: str = ""
     declared: str = _COLUMNS
     format: str = ", 'value.format' = 'json'"
     n: str = "n"
     exactly_once: bool = True
+    keyed: str = ""  # properties of a stream that a query writes to, by which the number is the key
     sent: list[int] = field(default_factory=list)
 
     @property
@@ -68,8 +70,9 @@ def _values(numbers: Sequence[int]) -> list[bytes]:
 _BAD = json.dumps({"n": 0, "price": WRONG}).encode()
 
 
-def _number(value: bytes) -> tuple[int, str | None]:
+def _number(value: bytes, key: bytes | None = None, expected: Callable[[int], bytes] | None = None) -> Written:
     content = json.loads(value)
+    assert expected is None or key == expected(content["n"])
     return content["n"], content.get("_mv_id")
 
 
@@ -82,6 +85,14 @@ def _of_json(kind: str, properties: str, write: Callable[[str, Sequence[bytes]],
         bad=lambda entity: write(entity, [_BAD]),
         **more,
     )
+
+
+def _eight_bytes(number: int) -> bytes:
+    return number.to_bytes(8, "big")
+
+
+def _digits(number: int) -> bytes:
+    return str(number).encode()
 
 
 @contextmanager
@@ -103,7 +114,7 @@ def files(root: Path) -> StoreUnderTest:
         aside.write_bytes(b"".join(value + b"\n" for value in values))
         aside.rename(directory / entity / f"{time.time_ns()}-{aside.name[1:9]}.json")
 
-    def read(entity: str) -> list[tuple[int, str | None]]:
+    def read(entity: str) -> list[Written]:
         found = sorted(path for path in (directory / entity).iterdir() if not path.name.startswith("."))
         return [_number(line) for path in found for line in path.read_bytes().splitlines()]
 
@@ -127,7 +138,7 @@ def topics(broker: KafkaBroker) -> StoreUnderTest:
             producer.produce(entity, value, key=str(number))
         assert producer.flush(60) == 0
 
-    def read(entity: str) -> list[tuple[int, str | None]]:
+    def read(entity: str) -> list[Written]:
         consumer = Consumer(
             {
                 "bootstrap.servers": broker.bootstrap,
@@ -147,7 +158,7 @@ def topics(broker: KafkaBroker) -> StoreUnderTest:
                 if message.error() is not None:
                     ended += 1
                 else:
-                    found.append(_number(message.value() or b""))
+                    found.append(_number(message.value() or b"", message.key(), _eight_bytes))
             return found
         finally:
             consumer.close()
@@ -159,6 +170,7 @@ def topics(broker: KafkaBroker) -> StoreUnderTest:
         away=lambda: _paused(broker),
         read=read,
         entity="'topic.partitions' = 2, 'topic.replicas' = 1",
+        keyed=", 'key.columns' = 'n'",
     )
 
 
@@ -167,8 +179,8 @@ def streams(emulator: KinesisEmulator) -> StoreUnderTest:
     def write(entity: str, values: Sequence[bytes]) -> None:
         Stream(emulator.client(), entity).put([(str(number), value) for number, value in enumerate(values)])
 
-    def read(entity: str) -> list[tuple[int, str | None]]:
-        return [_number(data) for _, data in Stream(emulator.client(), entity).values()]
+    def read(entity: str) -> list[Written]:
+        return [_number(data, key.encode(), _digits) for key, data in Stream(emulator.client(), entity).keyed_values()]
 
     return _of_json(
         "KINESIS",
@@ -177,6 +189,7 @@ def streams(emulator: KinesisEmulator) -> StoreUnderTest:
         away=lambda: _paused(emulator),
         read=read,
         entity="'topic.shards' = 2",
+        keyed=", 'key.columns' = 'n'",
         exactly_once=False,
     )
 

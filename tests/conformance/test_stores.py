@@ -160,7 +160,8 @@ def test_read_from_earliest_and_from_latest(world: World, kind: str) -> None:
     sink = world.stores[kind if kind in WRITTEN else "KAFKA"]
     properties = f", {sink.entity}" if sink.entity and sink is not store else ""
     server.run(
-        f"CREATE STREAM {store.name}_out WITH ('store' = '{sink.name}', 'value.format' = 'json'{properties}) AS "
+        f"CREATE STREAM {store.name}_out "
+        f"WITH ('store' = '{sink.name}', 'value.format' = 'json'{properties}{sink.keyed}) AS "
         f"SELECT {store.n} AS n FROM {entity} WITH ({SOURCE.format('earliest')})"
     )
     world.check(kind)  # a snapshot of a table waits for the transactions that are under way

@@ -183,6 +183,13 @@ class Stream:
 
     def values(self) -> list[tuple[str, bytes]]:
         """Shard and data of all that is there, each shard's in its order."""
+        return [(shard, record["Data"]) for shard, record in self._records()]
+
+    def keyed_values(self) -> list[tuple[str, bytes]]:
+        """Partition key and data of the same."""
+        return [(record["PartitionKey"], record["Data"]) for _, record in self._records()]
+
+    def _records(self) -> list[tuple[str, Any]]:
         found = []
         for shard in self.client.list_shards(StreamName=self.name)["Shards"]:
             iterator = self.client.get_shard_iterator(
@@ -190,7 +197,7 @@ class Stream:
             )["ShardIterator"]
             while iterator is not None:
                 answer = self.client.get_records(ShardIterator=iterator)
-                found.extend((shard["ShardId"], record["Data"]) for record in answer["Records"])
+                found.extend((shard["ShardId"], record) for record in answer["Records"])
                 iterator = answer.get("NextShardIterator") if answer["Records"] else None
         return found
 

@@ -38,6 +38,13 @@ def test_primitive_keys(spark: Any, type_: str) -> None:
         assert encoder.key_of({"k": -2}) == (-2).to_bytes({2**15: 2, 2**31: 4, 2**63: 8}[most], "big", signed=True)
 
 
+def test_integers_are_texts_where_keys_are(spark: Any) -> None:
+    encoder = RecordEncoder({"k": parse_type("BIGINT")}, ("k",), "primitive", text_keys=True)
+    rows = [{"k": value} for value in (None, 0, -12, 2**62)]
+    assert _made(spark, encoder, rows) == [None, b"0", b"-12", str(2**62).encode()]
+    assert [encoder.key_of(row) for row in rows] == _made(spark, encoder, rows)
+
+
 def test_keys_of_several_columns(spark: Any) -> None:
     columns = {"k": parse_type("BIGINT"), "name": parse_type("VARCHAR"), "left": parse_type("VARCHAR")}
     encoder = RecordEncoder(columns, ("name", "k"), "json")

@@ -16,17 +16,18 @@ from typing import Any
 
 from mvserver.sql.types import Kind, SqlType
 
-KEY_BYTES = {Kind.SMALLINT: 2, Kind.INTEGER: 4, Kind.BIGINT: 8}
+_BYTES = {Kind.SMALLINT: 2, Kind.INTEGER: 4, Kind.BIGINT: 8}
 
 
 @dataclass(frozen=True)
 class RecordEncoder:
-    """``excluded`` are key columns that the value does not have."""
+    """``excluded`` are key columns that the value does not have. With ``text_keys`` an integer alone is a text, too."""
 
     columns: Mapping[str, SqlType]
     key: tuple[str, ...]
     key_format: str  # all but "primitive" are made of JSON
     excluded: tuple[str, ...] = ()
+    text_keys: bool = False
 
     def key_of(self, row: Mapping[str, Any]) -> bytes | None:
         if not self.key:
@@ -36,8 +37,13 @@ class RecordEncoder:
         (name,) = self.key
         if row[name] is None:
             return None
-        size = KEY_BYTES.get(self.columns[name].kind)
+        size = self.key_bytes
         return str(row[name]).encode() if size is None else int(row[name]).to_bytes(size, "big", signed=True)
+
+    @property
+    def key_bytes(self) -> int | None:
+        """Of a primitive key that is a number; None where it is a text."""
+        return None if self.text_keys else _BYTES.get(self.columns[self.key[0]].kind)
 
     def value_of(self, row: Mapping[str, Any]) -> bytes:
         return self._object(row, [name for name in self.columns if name not in self.excluded])

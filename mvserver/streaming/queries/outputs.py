@@ -84,13 +84,16 @@ def sending(target: Target) -> Target:
     return replace(target, state=SentRows(target.outbox))
 
 
-def record_form(plan: ContinuousPlan, sink: Relation, open_sink: Callable[[], TransactionalSink]) -> RecordForm:
-    """Of the records of a stream or changelog."""
+def record_form(
+    plan: ContinuousPlan, sink: Relation, open_sink: Callable[[], TransactionalSink], *, text_keys: bool = False
+) -> RecordForm:
+    """Of the records of a stream or changelog. ``text_keys``: the keys that its store takes are texts."""
     encoder = RecordEncoder(
         columns={output.name: output.type for output in plan.outputs},
         key=sink.key_columns or _names(sink, "key.columns"),
         key_format=sink.property("key.format") or "json",
         excluded=_names(sink, "value.columns.exclude"),
+        text_keys=text_keys,
     )
     return RecordForm(open_sink, encoder)
 

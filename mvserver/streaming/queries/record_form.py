@@ -10,7 +10,7 @@ import pyarrow as pa
 from mvserver.compiler.plans import Projection
 from mvserver.sql.types import Kind
 from mvserver.streaming.batch.program import ViewInput
-from mvserver.streaming.batch.record_encoding import KEY_BYTES, RecordEncoder
+from mvserver.streaming.batch.record_encoding import RecordEncoder
 from mvserver.streaming.queries.outgoing import AT_ONCE, OfSink, Pace, outbox_position
 from spark_sinks.base import Position, SinkRecords, TransactionalSink
 from spark_sinks.decode.columns import text
@@ -46,8 +46,10 @@ class RecordForm:
         names = self.encoder.key
         if not names:
             return "key"
-        primitive = self.encoder.key_format == "primitive"
-        chosen = _primitive(*columns[names[0]]) if primitive else _object({name: columns[name] for name in names})
+        if self.encoder.key_format == "primitive":
+            chosen = _primitive(columns[names[0]][0], self.encoder.key_bytes)
+        else:
+            chosen = _object({name: columns[name] for name in names})
         return f"CASE WHEN {view.flag} THEN {chosen} END"
 
     def open(self, stopped: Callable[[], bool]) -> WritingRecords:
@@ -87,11 +89,10 @@ def _object(columns: Mapping[str, tuple[str, Kind]]) -> str:
     return f"cast(to_json(named_struct({fields}), {_JSON_OPTIONS}) as binary)"
 
 
-def _primitive(name: str, kind: Kind) -> str:
-    """Text as UTF-8, an integer big-endian: the last bytes of it as a BIGINT."""
-    size = KEY_BYTES.get(kind)
+def _primitive(name: str, size: int | None) -> str:
+    """Text as UTF-8, an integer of so many bytes big-endian: the last ones of it as a BIGINT."""
     if size is None:
-        return f"cast({name} as binary)"
+        return f"cast(cast({name} as string) as binary)"
     return f"unhex(right(lpad(hex(cast({name} as bigint)), 16, '0'), {2 * size}))"
 
 

@@ -176,7 +176,8 @@ class StartUp:
         if sink.kind == TABLE:
             return table_form(sink, stores.table_sink(store, sink, query.id))
         kept = SinkPosition(self._services.writer, query.id)
-        return record_form(plan, sink, stores.sink(store, sink, query.id, kept))
+        keys = stores.kind(store.type).written_keys
+        return record_form(plan, sink, stores.sink(store, sink, query.id, kept), text_keys=keys == "text")
 
     def _relay(self, query: Query, target: Target) -> OutboxRelay:
         form = self._form(query, target.plan)
