@@ -13,7 +13,7 @@ from mvserver.routing.properties import PropertyReader, text_of
 from mvserver.sql.statements.base import ColumnDefinition, Properties, Value
 from mvserver.sql.types import Kind, SqlType, parse_type
 from spark_sinks.decode.formats import KEY_FORMATS, NAMES_OF_VALUES, VALUE_FORMATS
-from spark_sinks.kinds import entity_properties, planned_entity_properties
+from spark_sinks.kinds import entity_properties
 from spark_sinks.store_kind import EntityProperty, StoreKind
 
 _OWN = ("store", "topic", "value.format", "timestamp", "timestamp.format", "key.format", "key.type")
@@ -80,8 +80,6 @@ def read(
     )
     for key in ("key.columns", "value.columns.exclude"):
         reader.refuse(key, "The key of written records cannot be chosen.")
-    for kind, planned in planned_entity_properties(kinds):
-        reader.refuse(planned.name, f"There are no stores of type {kind} yet.")
     for key in ("key.descriptor.name", "value.descriptor.name"):
         reader.refuse(key, "Each record says itself which message of its schema it is.")
     reader.refuse("postgresql.slot.name", "The server makes a slot for each source, and drops it with its last query.")

@@ -171,7 +171,7 @@ WAREHOUSE = StoreKind(
     tables=Tables(
         client=lambda client: cast(Any, client),
         sink=_nothing,
-        entity=lambda own, name: own.get("table.name", name),
+        entity=lambda options, own, name: own.get("table.name", name),
         properties=("table.name",),
     ),
     creates_entities=False,
@@ -207,6 +207,11 @@ class MemoryStores:
         if "uris" not in properties:
             raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'a store of type {kind} needs the property "uris"')
         return tuple((key, str(value)) for key, value in properties.items())
+
+    def table_entity(self, store: Store, properties: Mapping[str, str], relation: str) -> str:
+        tables = self.kind(store.type).tables
+        assert tables is not None
+        return tables.entity(None, properties, relation)
 
     def client(self, store: Store) -> MemoryClient:
         self.opened.add(store.id)
