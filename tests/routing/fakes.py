@@ -27,6 +27,7 @@ from spark_sinks.kinds import KINDS
 from spark_sinks.schema_registry.base import RegisteredSchema
 from spark_sinks.schema_registry.options import RegistryOptions
 from spark_sinks.store_kind import StoreKind, Tables
+from spark_sinks.table_options import COMMIT_INTERVAL
 from tests.fake_pulls import FakePulls
 
 
@@ -173,6 +174,7 @@ WAREHOUSE = StoreKind(
         sink=_nothing,
         entity=lambda options, own, name: own.get("table.name", name),
         properties=("table.name",),
+        aliases={"buffer.millis": COMMIT_INTERVAL.name},
     ),
     creates_entities=False,
 )

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.faults.live import CATCH_UP_TIMEOUT_S, LiveServer, temporary_server
@@ -128,21 +129,6 @@ def test_tables_are_made_written_and_described(world: World) -> None:
     assert SECRET not in (server.data.parent / f"{server.data.name}.log").read_text(errors="replace")
 
 
-def test_another_query_writes_to_the_same_table(world: World) -> None:
-    ids = "SELECT id FROM mv_catalog.queries"
-    before = set(world.server.query(ids))
-    world.server.run(
-        "INSERT INTO homes SELECT -n - 1 AS n, 0::bigint AS twice FROM clicks WITH ('starting.position' = 'latest')"
-    )
-    world.feed(10)
-    sql = f"SELECT count(*), count(DISTINCT N) FROM {world.database}.WEB.HOMES WHERE N < 0"
-    world.server.wait_for(lambda: world.emulator.query(sql) == [(10, 10)], 120, "the rows do not come")
-    ((query,),) = set(world.server.query(ids)) - before
-    world.server.run(f"TERMINATE QUERY '{query}'")
-    world.emulator.query(f"DELETE FROM {world.database}.WEB.HOMES WHERE N < 0")
-    world.check()
-
-
 def test_each_row_is_written_once_over_a_kill(world: World, seed: int) -> None:
     world.killed(1, seed)
 
@@ -181,6 +167,29 @@ def test_a_line_that_breaks_amid_commits_doubles_nothing(world: World, seed: int
         time.sleep(0.3)  # so that there are several commits
     ended.set()
     breaking.join()
+    world.check()
+
+
+def test_an_updated_store_is_written_to_with_its_new_properties(world: World) -> None:
+    world.server.run("UPDATE STORE snow WITH ('snowflake.password' = 'another', 'snowflake.role_name' = 'SYSADMIN')")
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        world.server.run("UPDATE STORE snow WITH ('snowflake.client.key' = 'a key beside a password')")
+    world.feed(20)
+    world.check()
+
+
+def test_another_query_writes_to_the_same_table(world: World) -> None:
+    ids = "SELECT id FROM mv_catalog.queries"
+    before = set(world.server.query(ids))
+    world.server.run(
+        "INSERT INTO homes SELECT -n - 1 AS n, 0::bigint AS twice FROM clicks WITH ('starting.position' = 'latest')"
+    )
+    world.feed(10)
+    sql = f"SELECT count(*), count(DISTINCT N) FROM {world.database}.WEB.HOMES WHERE N < 0"
+    world.server.wait_for(lambda: world.emulator.query(sql) == [(10, 10)], 120, "the rows do not come")
+    ((query,),) = set(world.server.query(ids)) - before
+    world.server.run(f"TERMINATE QUERY '{query}'")
+    world.emulator.query(f"DELETE FROM {world.database}.WEB.HOMES WHERE N < 0")
     world.check()
 
 

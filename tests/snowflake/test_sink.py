@@ -174,7 +174,7 @@ def test_a_commit_whose_reply_is_lost_is_not_made_again(
     assert account.rows(name, COLUMNS) == clicks(1, 2)
 
 
-@pytest.mark.parametrize("keyed", [False, True], ids=["append", "by key"])
+@pytest.mark.parametrize("keyed", [False, pytest.param(True, marks=pytest.mark.night)], ids=["append", "by key"])
 def test_each_row_is_written_once_over_a_line_that_breaks(account: Account, name: str, keyed: bool) -> None:
     """At any moment: before a statement, behind it, amid a file."""
     gate = Gate(account.emulator.port)
