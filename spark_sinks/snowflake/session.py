@@ -19,7 +19,7 @@ from snowflake.connector.vendored.requests.exceptions import RequestException
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError, words_of
-from spark_sinks.snowflake.limits import SNOWFLAKE_LOCK_WAIT_MAX_S
+from spark_sinks.snowflake.limits import SNOWFLAKE_LOCK_WAIT_MAX_S, SNOWFLAKE_STATEMENT_MAX_S
 from spark_sinks.snowflake.names import TableName, literal, spelled
 from spark_sinks.snowflake.options import KEY, KEY_FILE, PASSPHRASE, SnowflakeOptions
 
@@ -59,12 +59,8 @@ class _GuardedCursor(SnowflakeCursor):
 class Session:
     """For one thread at a time."""
 
-    def __init__(
-        self, store: str, options: SnowflakeOptions, *, timeout_s: float, tag: str = "mvserver", repeats: bool = True
-    ) -> None:
-        """``repeats``: a statement without an answer is sent again by the client. A server may then do it twice."""
+    def __init__(self, store: str, options: SnowflakeOptions, *, timeout_s: float, tag: str = "mvserver") -> None:
         self._store = store
-        self._repeats = repeats
         key = _key(options)  # first: what is wrong with it is no matter of the connection
         _reach(store, options, timeout_s)
         seconds = max(1, round(timeout_s))
@@ -127,7 +123,13 @@ class Session:
     @contextmanager
     def _executed(self, sql: str, values: Sequence[Any], **options: Any) -> Iterator[Any]:
         with self._reported(), self._connection.cursor(_GuardedCursor) as cursor:
-            cursor.execute(sql, values or None, _no_retry=not self._repeats, **options)
+            cursor.execute(
+                sql,
+                values or None,
+                timeout=SNOWFLAKE_STATEMENT_MAX_S,  # else the client cancels what takes longer than an answer may
+                _no_retry=True,  # a statement that had no answer is not sent again: a server may do it twice
+                **options,
+            )
             yield cursor
 
     @contextmanager

@@ -55,7 +55,6 @@ class SnowflakeSink:
             target.options,
             timeout_s=timeout_s,
             tag=f"mvserver query {target.query_id}",
-            repeats=False,
         )
         try:
             self._created = self._created_at()

@@ -152,6 +152,7 @@ def test_a_service_that_is_away_stalls_its_queries_and_no_other(world: World) ->
     )
 
 
+@pytest.mark.night  # by day tests/snowflake/test_sink does it
 def test_a_line_that_breaks_amid_commits_doubles_nothing(world: World, seed: int) -> None:
     """Whether a reply was lost or the commit, the query asks the table."""
     chance, ended = random.Random(seed), threading.Event()

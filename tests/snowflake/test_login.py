@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -31,6 +32,8 @@ class Service:
     def __init__(self) -> None:
         self.logins: list[dict[str, Any]] = []
         self.answers: dict[str, dict[str, Any]] = {}
+        self.asked: list[str] = []
+        self.delay_s = 0.0
         service = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -60,6 +63,8 @@ class Service:
                 "login", {"success": True, "data": {"token": "t", "masterToken": "m", "parameters": []}}
             )
         words = str(body.get("sqlText", ""))
+        self.asked.append(words or path)
+        time.sleep(self.delay_s)
         return next((a for word, a in self.answers.items() if word in words), {"success": True, "data": {}})
 
     def close(self) -> None:
@@ -173,16 +178,25 @@ def test_an_address_that_does_not_answer_is_known_at_once() -> None:
 )
 def test_errors_of_statements(service: Service, code: str, state: str, sqlstate: str) -> None:
     service.answers["DO IT"] = failure(code, "the words of the service", state)
-    session = Session("snow", service.options(**{"snowflake.password": "x"}), timeout_s=3, repeats=False)
+    session = Session("snow", service.options(**{"snowflake.password": "x"}), timeout_s=3)
     with pytest.raises(SqlError) as caught:
         session.run("DO IT")
     assert caught.value.sqlstate == sqlstate
     session.close()
 
 
+def test_a_statement_that_takes_long_is_neither_canceled_nor_sent_again(service: Service) -> None:
+    session = Session("snow", service.options(**{"snowflake.password": "x"}), timeout_s=1)
+    service.answers["DO IT"] = failure("002003", "the words of the service", "42S02")
+    service.delay_s = 2.5
+    with pytest.raises(SqlError, match="42704"):
+        session.run("DO IT")
+    assert service.asked == ["DO IT"]
+
+
 def test_an_odd_answer_is_an_error_of_the_store(service: Service) -> None:
     service.answers["DO IT"] = {"success": True, "data": {"rowtype": 5}}
-    session = Session("snow", service.options(**{"snowflake.password": "x"}), timeout_s=3, repeats=False)
+    session = Session("snow", service.options(**{"snowflake.password": "x"}), timeout_s=3)
     with pytest.raises(SqlError) as caught:
         session.run("DO IT")
     assert caught.value.sqlstate == "58000"
@@ -199,7 +213,7 @@ def test_a_server_does_not_write_to_this_machine(service: Service, tmp_path: Pat
             "stageInfo": {"locationType": place, "location": str(tmp_path / "made"), "creds": {}},
         },
     }  # fmt: skip
-    session = Session("snow", service.options(**{"snowflake.password": "x"}), timeout_s=3, repeats=False)
+    session = Session("snow", service.options(**{"snowflake.password": "x"}), timeout_s=3)
     with pytest.raises(SqlError) as caught:
         session.upload("x.parquet", b"rows", "STAGE/1/")
     assert "is not written to" in (caught.value.detail or "")
