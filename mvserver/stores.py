@@ -127,6 +127,12 @@ class StoreRegistry:
         target = Target(store.name, self._options(store), stream.entity or "", query_id, kept)
         return self._schemas.registering(store, stream, lambda: open_sink(target, self._settings))
 
+    def table_entity(self, store: Store, properties: Mapping[str, str], relation: str) -> str:
+        tables = self.kind(store.type).tables
+        if tables is None:
+            raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"a store of type {store.type} has no tables to write to")
+        return tables.entity(self._options(store), properties, relation)
+
     def table_sink(self, store: Store, table: Relation, query_id: str) -> Callable[[Callable[[], bool]], TableSink]:
         kind = self.kind(store.type)
         require_extra(kind)

@@ -12,22 +12,17 @@ from spark_sinks.iceberg.kind import ICEBERG
 from spark_sinks.kafka.kind import CONFLUENT_KAFKA, KAFKA
 from spark_sinks.kinesis.kind import KINESIS
 from spark_sinks.postgresql.kind import POSTGRESQL
-from spark_sinks.store_kind import EntityProperty, PlannedKind, StoreKind
+from spark_sinks.snowflake.kind import SNOWFLAKE
+from spark_sinks.store_kind import EntityProperty, StoreKind
 
-KINDS: tuple[StoreKind[Any], ...] = (FILE, KAFKA, CONFLUENT_KAFKA, KINESIS, POSTGRESQL, ICEBERG, DATABRICKS)
-
-PLANNED = (PlannedKind("SNOWFLAKE"),)
+KINDS: tuple[StoreKind[Any], ...] = (
+    FILE, KAFKA, CONFLUENT_KAFKA, KINESIS, POSTGRESQL, ICEBERG, DATABRICKS, SNOWFLAKE,
+)  # fmt: skip
 
 
 def entity_properties(kinds: Sequence[StoreKind[Any]] = KINDS) -> tuple[EntityProperty, ...]:
     """Of all kinds, each once."""
     return tuple(dict.fromkeys(known for kind in kinds for known in kind.entity_properties))
-
-
-def planned_entity_properties(kinds: Sequence[StoreKind[Any]] = KINDS) -> Sequence[tuple[str, EntityProperty]]:
-    """Those that no kind has yet, with the planned kind that will."""
-    there = entity_properties(kinds)
-    return [(kind.name, known) for kind in PLANNED for known in kind.entity_properties if known not in there]
 
 
 def secret_keys(kinds: Sequence[StoreKind[Any]] = KINDS) -> frozenset[str]:

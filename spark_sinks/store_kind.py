@@ -112,8 +112,9 @@ class Tables(Generic[Options]):
 
     client: Callable[[StoreClient], TableClient]  # what the kind's client is, too
     sink: Callable[[TableTarget[Options], StoreSettings], TableSink]  # opened
-    entity: Callable[[Mapping[str, str], str], str]  # the table's name, by ``properties`` and the relation's name
+    entity: Callable[[Options, Mapping[str, str], str], str]  # the table's name, by ``properties`` and the relation's
     properties: tuple[str, ...] = ()  # of CREATE TABLE, besides those of all kinds
+    aliases: Mapping[str, str] = field(default_factory=dict)  # other spellings of those of all kinds
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ class StoreKind(Generic[Options]):
 
 def require_extra(kind: StoreKind[Any]) -> None:
     """0A000 where the kind's packages are not installed."""
-    if kind.extra is None or find_spec(kind.extra.module) is not None:
+    if kind.extra is None or _is_installed(kind.extra.module):
         return
     raise SqlError(
         sqlstates.FEATURE_NOT_SUPPORTED,
@@ -191,12 +192,11 @@ def require_extra(kind: StoreKind[Any]) -> None:
     )
 
 
-@dataclass(frozen=True)
-class PlannedKind:
-    """A kind that statements may name already, and are told that there is none yet."""
-
-    name: str
-    entity_properties: tuple[EntityProperty, ...] = ()
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # not even the package that it is in
+        return False
 
 
 def check_entity_properties(

@@ -16,6 +16,7 @@ pytest_plugins = [
     "tests.services.kinesis",
     "tests.services.postgres",
     "tests.services.schema_registry",
+    "tests.services.snowflake",
     "tests.services.spark",
     "tests.services.system_catalog",
 ]

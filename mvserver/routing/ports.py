@@ -38,6 +38,9 @@ class StoreClients(Protocol):
         """The properties of a store without 'type' and 'config_file', as checked text; 22023 for an unknown key or a
         bad value, naming it, 42501 for a place that is not open to stores. No network."""
 
+    def table_entity(self, store: Store, properties: Mapping[str, str], relation: str) -> str:
+        """The name of the table that CREATE TABLE means; 22023 where it says too little."""
+
     def client(self, store: Store) -> StoreClient:
         """By ``store.id`` and ``store.updated_at``: a changed store gets a new client."""
 

@@ -13,7 +13,6 @@ from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
 from mvserver.routing.work import Work
 from mvserver.sql.statements.base import Properties, Value
-from spark_sinks.kinds import PLANNED
 from spark_sinks.store_kind import StoreKind
 
 
@@ -29,13 +28,7 @@ def kind(reader: PropertyReader, services: Services) -> StoreKind[Any]:
         )
     if value.upper() in kinds:
         return kinds[value.upper()]
-    known = any(planned.name == value.upper() for planned in PLANNED)
-    raise reader.error(
-        "type",
-        f"stores of type {value.upper()} are not supported" if known else f'store type "{value}" does not exist',
-        hint=f"Types are {', '.join(kinds)}.",
-        sqlstate=sqlstates.FEATURE_NOT_SUPPORTED if known else None,
-    )
+    raise reader.error("type", f'store type "{value}" does not exist', hint=f"Types are {', '.join(kinds)}.")
 
 
 def checked(

@@ -13,7 +13,7 @@ from mvserver.routing.properties import PropertyReader, text_of
 from mvserver.sql.statements.base import ColumnDefinition, Properties, Value
 from mvserver.sql.types import Kind, SqlType, parse_type
 from spark_sinks.decode.formats import KEY_FORMATS, NAMES_OF_VALUES, VALUE_FORMATS
-from spark_sinks.kinds import entity_properties, planned_entity_properties
+from spark_sinks.kinds import entity_properties
 from spark_sinks.store_kind import EntityProperty, StoreKind
 
 _KEY_COLUMNS = "key.columns"
@@ -86,8 +86,6 @@ def read(
         error_handling=reader.choice(_ERRORS, _ERROR_HANDLING),
     )
     reader.refuse("value.columns.exclude", "The value of a stream's record has all columns.")
-    for kind, planned in planned_entity_properties(kinds):
-        reader.refuse(planned.name, f"There are no stores of type {kind} yet.")
     for name in ("key.descriptor.name", "value.descriptor.name"):
         reader.refuse(name, "Each record says itself which message of its schema it is.")
     reader.refuse("postgresql.slot.name", "The server makes a slot for each source, and drops it with its last query.")

@@ -15,7 +15,7 @@ from mvserver.routing.stream_declaration import StreamDeclaration
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.base import Properties, Value
-from spark_sinks.kinds import PLANNED, entity_properties
+from spark_sinks.kinds import entity_properties
 from spark_sinks.store_kind import EntityProperty, StoreKind, check_entity_properties
 
 
@@ -23,8 +23,7 @@ def check_properties(
     store: Store, given: Iterable[str], services: Services, position: Callable[[str], int | None] = lambda key: None
 ) -> None:
     """Refuses the properties that no entity of the store has."""
-    planned = (known for kind in PLANNED for known in kind.entity_properties)
-    known = (*entity_properties(services.stores.kinds()), *planned)
+    known = entity_properties(services.stores.kinds())
     check_entity_properties(services.stores.kind(store.type), given, known, position)
 
 

@@ -6,6 +6,7 @@ aggregate or of a changelog, are merged by their key.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,9 +79,9 @@ def plan_table(statement: CreateTableAs, context: SessionContext, services: Serv
     kind = services.stores.kind(store.type)
     tables = tables_of(kind, services)
     own = {known: text for known in tables.properties if (text := reader.text(known)) is not None}
-    common = {p.name: str(n) for p in TABLE_PROPERTIES if (n := _number(reader, p)) is not None}
-    reader.end(("store", *tables.properties, *(p.name for p in TABLE_PROPERTIES)))
-    entity = tables.entity(own, name)
+    common = {p.name: str(n) for p in TABLE_PROPERTIES if (n := _number(reader, p, tables.aliases)) is not None}
+    reader.end(("store", *tables.properties, *(p.name for p in TABLE_PROPERTIES), *tables.aliases))
+    entity = services.stores.table_entity(store, own, name)
     continuous.refuse_loop(planned, store, entity, services)
     columns = changelog_declaration.with_key(planned.columns(), key)
     return PlannedTable(schema, name, planned, TableUnder(store, entity, columns, key, {**own, **common}))
@@ -115,10 +116,14 @@ def _client(store: Store, services: Services) -> TableClient:
     return tables_of(services.stores.kind(store.type), services).client(services.stores.client(store))
 
 
-def _number(reader: PropertyReader, known: TableProperty) -> int | None:
-    number = reader.count(known.name)
+def _number(reader: PropertyReader, known: TableProperty, aliases: Mapping[str, str]) -> int | None:
+    spelled = [known.name, *(alias for alias, name in aliases.items() if name == known.name)]
+    given = [key for key in spelled if reader.has(key)]
+    if not given:
+        return None
+    if len(given) > 1:
+        raise reader.error(given[1], f'property "{given[0]}" and property "{given[1]}" are the same')
+    number = reader.count(given[0])
     if number is not None and not known.least <= number <= known.most:
-        raise reader.error(
-            known.name, f'property "{known.name}" must be a whole number from {known.least} to {known.most}'
-        )
+        raise reader.error(given[0], f'property "{given[0]}" must be a whole number from {known.least} to {known.most}')
     return number

@@ -59,7 +59,7 @@ def _sink(target: TableTarget[DatabricksOptions], settings: StoreSettings) -> Ta
         catalog.close()
 
 
-def _entity(properties: Mapping[str, str], relation: str) -> str:
+def _entity(options: DatabricksOptions, properties: Mapping[str, str], relation: str) -> str:
     catalog, schema = properties.get(CATALOG, _DEFAULT_CATALOG), properties.get(SCHEMA, _DEFAULT_SCHEMA)
     return f"{catalog}.{schema}.{properties.get(TABLE, relation)}"
 

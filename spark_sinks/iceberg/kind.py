@@ -46,7 +46,7 @@ def _sink(target: TableTarget[IcebergOptions], settings: StoreSettings) -> Table
     return IcebergSink(target, timeout_s=_timeout_s(settings))
 
 
-def _entity(properties: Mapping[str, str], relation: str) -> str:
+def _entity(options: IcebergOptions, properties: Mapping[str, str], relation: str) -> str:
     return f"{properties.get(NAMESPACE, _DEFAULT_NAMESPACE)}.{properties.get(TABLE, relation)}"
 
 

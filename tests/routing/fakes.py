@@ -27,6 +27,7 @@ from spark_sinks.kinds import KINDS
 from spark_sinks.schema_registry.base import RegisteredSchema
 from spark_sinks.schema_registry.options import RegistryOptions
 from spark_sinks.store_kind import StoreKind, Tables
+from spark_sinks.table_options import COMMIT_INTERVAL
 from tests.fake_pulls import FakePulls
 
 
@@ -171,8 +172,9 @@ WAREHOUSE = StoreKind(
     tables=Tables(
         client=lambda client: cast(Any, client),
         sink=_nothing,
-        entity=lambda own, name: own.get("table.name", name),
+        entity=lambda options, own, name: own.get("table.name", name),
         properties=("table.name",),
+        aliases={"buffer.millis": COMMIT_INTERVAL.name},
     ),
     creates_entities=False,
 )
@@ -207,6 +209,11 @@ class MemoryStores:
         if "uris" not in properties:
             raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'a store of type {kind} needs the property "uris"')
         return tuple((key, str(value)) for key, value in properties.items())
+
+    def table_entity(self, store: Store, properties: Mapping[str, str], relation: str) -> str:
+        tables = self.kind(store.type).tables
+        assert tables is not None
+        return tables.entity(None, properties, relation)
 
     def client(self, store: Store) -> MemoryClient:
         self.opened.add(store.id)

@@ -116,6 +116,12 @@ def test_insert_into_tables(filled: Bench) -> None:
     assert filled.error("INSERT INTO homes SELECT ip FROM clicks").sqlstate == "42703"
 
 
+def test_a_kind_spells_a_property_of_all_tables_in_its_own_way(filled: Bench) -> None:
+    filled.run("CREATE TABLE homes WITH ('store' = w, 'buffer.millis' = 500) AS SELECT url FROM clicks")
+    (table,) = [r for r in filled.catalog.relations.all() if r.name == "homes"]
+    assert dict(table.properties) == {"commit.interval.millis": "500"}
+
+
 @pytest.mark.parametrize(
     ("text", "sqlstate", "message"),
     [
@@ -126,6 +132,11 @@ def test_insert_into_tables(filled: Bench) -> None:
          'property "topic" is not known for a table'),
         ("CREATE TABLE t WITH ('store' = w, 'commit.interval.millis' = 1) AS SELECT url FROM clicks", "22023",
          'property "commit.interval.millis" must be a whole number from 100 to 3600000'),
+        ("CREATE TABLE t WITH ('store' = w, 'buffer.millis' = 1) AS SELECT url FROM clicks", "22023",
+         'property "buffer.millis" must be a whole number from 100 to 3600000'),
+        ("CREATE TABLE t WITH ('store' = w, 'buffer.millis' = 500, 'commit.interval.millis' = 500) AS "
+         "SELECT url FROM clicks", "22023",
+         'property "commit.interval.millis" and property "buffer.millis" are the same'),
         ("CREATE TABLE t WITH ('store' = w, 'retry.attempts' = 'x') AS SELECT url FROM clicks", "22023",
          'property "retry.attempts" must be a whole number of 1 or more'),
         ("CREATE TABLE t WITH ('store' = w, 'state.ttl.millis' = 60000) AS SELECT url FROM clicks", "22023",

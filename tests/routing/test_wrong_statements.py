@@ -17,7 +17,6 @@ WRONG = [
     # stores
     ("CREATE STORE k WITH ('type' = KAFKA, 'uris' = 'x:1')", "42710", 'store "k" already exists'),
     ("CREATE STORE s WITH ('uris' = 'x:1')", "22023", 'a store needs the property "type"'),
-    ("CREATE STORE s WITH ('type' = SNOWFLAKE, 'uris' = 'x')", "0A000", "stores of type SNOWFLAKE are not supported"),
     ("CREATE STORE s WITH ('type' = TAPE, 'uris' = 'x')", "22023", 'store type "TAPE" does not exist'),
     ("CREATE STORE s WITH ('type' = KAFKA)", "22023", 'a store of type KAFKA needs the property "uris"'),
     ("CREATE STORE s WITH ('type' = KAFKA, 'uris' = 'x:1', 'colour' = 'red')", "22023",
