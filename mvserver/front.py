@@ -304,3 +304,14 @@ class Resets(Protocol):
 class Backend(Protocol):
     def open_session(self, startup: Startup) -> ClientSession:
         """Checks role and database; 28000 and 3D000 here."""
+
+
+class ServedViews(Protocol):
+    """Views by their names, for answers that may be kept. Short, from any thread."""
+
+    def is_view(self, database: str, schema: str, name: str) -> bool:
+        """Whether it is a materialized view or a view, and not a relation of another kind."""
+
+    def version(self, database: str, schema: str, name: str) -> str | None:
+        """Of the rows and of all definitions. Two that are equal mean the same rows; no two servers' are. None where it
+        cannot be told now, or where the name is none of a materialized view."""

@@ -28,9 +28,18 @@ ARRAY_DIMENSIONS_MAX = 6  # PostgreSQL's MAXDIM
 PARAMETERS_INFERRED_SINGLY_MAX = 16  # of unknown types in one statement: each is a binding; those of more are guessed
 PARAMETERS_READ_AT_ONCE_BYTES = 64 * 1024  # of larger ones the reading can be stopped
 
+# --- HTTP -----------------------------------------------------------------------------------------------------------
+HTTP_CONNECTIONS_MAX = 1_000
+HTTP_HEADER_BYTES_MAX = 8_190  # of a request's first line, and of each header
+HTTP_KEEP_ALIVE_S = 75.0  # how long a connection may wait for its next request
+HTTP_BODY_S = 60.0  # how long a client may take to send a body
+HTTP_STALLED_S = 120.0  # how long a client may take no byte of an answer: a session waits for it
+HTTP_PREFLIGHT_S = 600  # how long a browser may remember what another origin may ask
+
 # --- log-in ---------------------------------------------------------------------------------------------------------
 SCRAM_ITERATIONS = 4_096  # of a new password: PostgreSQL's, and the least that RFC 7677 allows
 SASL_MESSAGE_BYTES_MAX = 1_024  # PostgreSQL's own bound
+PLAIN_PASSWORD_ITERATIONS_MAX = 100_000  # of a password that the server hashes itself: some 50 ms
 AUTHENTICATION_FAILURES_MAX = 10  # of one role from one address within the window; more are refused unheard
 AUTHENTICATION_FAILURES_OF_ADDRESS_MAX = 100  # of all roles from one address: guessing one password for many roles
 AUTHENTICATION_FAILURE_WINDOW_S = 60.0

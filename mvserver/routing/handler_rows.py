@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.front import Field, Result
+from mvserver.routing.handlers.api_tokens import create_api_token, drop_api_token, list_api_tokens
 from mvserver.routing.handlers.entities import (
     create_entity,
     describe_entity,
@@ -91,6 +92,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.absent import DropAbsent
+from mvserver.sql.statements.api_tokens import CreateApiToken, DropApiToken, ListApiTokens
 from mvserver.sql.statements.base import Statement
 from mvserver.sql.statements.namespaces import (
     CreateDatabase,
@@ -232,6 +234,9 @@ ROWS: dict[type[Statement], Row] = {
     CommentOn: _row(comment_on),
     ReassignOwned: _row(reassign_owned),
     DropOwned: _row(drop_owned),
+    CreateApiToken: _row(create_api_token, irreversible=True),
+    DropApiToken: _row(drop_api_token),
+    ListApiTokens: _row(list_api_tokens),
     CreateStream: _row(create_stream),
     CreateChangelog: _row(create_changelog),
     CreateStreamAs: _row(create_stream_as),

@@ -8,6 +8,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql import (
     absent,
+    api_tokens,
     applications,
     changelogs,
     comments,
@@ -85,6 +86,7 @@ def _statement(cursor: Cursor, *, whole: bool) -> Statement:
 _HEADS = HeadTable(
     stores.HEADS,
     schema_registries.HEADS,
+    api_tokens.HEADS,
     comments.HEADS,
     entities.HEADS,
     namespaces.HEADS,

@@ -111,6 +111,11 @@ class Engine:
         self._isolation.close()  # first: what is given up is no suspect
         self._spark.abandon()
 
+    def problem(self) -> str | None:
+        """Why nothing is computed now; None where Spark is well."""
+        state = self._spark.state
+        return state.problem or state.interruption or ("Spark is starting" if state.starting else None)
+
     # --- StreamingEngine --------------------------------------------------------------------------------------------
     def reconcile(self) -> None:
         self._reconcile()
