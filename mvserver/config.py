@@ -62,6 +62,7 @@ class ServerSettings:
     records_per_trigger: int
     max_record_size: int
     batch_timeout: float
+    history_retention: float
     kafka_poll_interval: float
     source_check_interval: float
     read_while_filling_wait: float
@@ -123,6 +124,8 @@ _OWN = (
         "Largest record that is read from a topic or a file of lines; larger ones are rejected."),
     Row("batch_timeout", read.POSITIVE_DURATION, "60s",
         "How long Spark may evaluate a batch before it is tried with fewer records, and at last by each view alone."),
+    Row("history_retention", read.POSITIVE_DURATION, f"{int(limits.HISTORY_RETENTION_S)}s",
+        "How long the changes of a view that is watched are kept, and go on being kept when nobody watches any more."),
     Row("kafka_poll_interval", read.POSITIVE_DURATION, "100ms", "How often an idle source is asked for new records."),
     Row("source_check_interval", read.POSITIVE_DURATION, "3s", "How often each source's health and end are looked at."),
     Row("read_while_filling_wait", read.DURATION, f"{int(limits.READ_WHILE_FILLING_WAIT_S)}s",

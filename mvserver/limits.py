@@ -192,6 +192,17 @@ BOUNDED_READ_BYTES_MAX = 256 * 1024 * 1024  # rows of one such stream
 BOUNDED_ROUND_RECORDS_MAX = 100_000  # read by Spark at a time; a cancel is seen between two rounds
 PUSH_BUFFER_BYTES_MAX = 64 * 1024 * 1024  # what one more piece may make of them; above, the push query ends
 
+# --- histories of views ----------------------------------------------------------------------------------------------
+HISTORY_RETENTION_S = 60.0  # how long a view's changes are kept, and go on being kept when nobody watches it any more
+HISTORY_ROWS_MAX = 1_000_000  # changes of one view that are kept; above, the oldest go
+HISTORY_BYTES_MAX = 256 * 1024 * 1024  # the same in bytes, as Arrow has them
+HISTORY_TRIMMED_ROWS = 50_000  # changes that are too old are removed in steps of so many
+HISTORY_LOOK_S = 1.0  # between two looks for what is too old, and for views that nobody watches
+HISTORY_TAIL_BYTES_MAX = 4 * 1024 * 1024  # the last changes of a view that is watched, in memory for all who watch it
+HISTORY_PIECE_ROWS = 8_192  # changes read from the log at a time
+HISTORIES_MAX = 64  # views whose changes are kept because somebody watches them
+WATCHES_MAX = 1_000  # readers of histories at the same time
+
 # --- Spark's JVM -----------------------------------------------------------------------------------------------------
 SPARK_JVM_START_S = 300.0  # for the process to be up; on a busy machine a hundred times what it takes alone
 SPARK_START_S = 600.0  # for a whole start, with the session and its warming up; a JVM that takes longer is ended

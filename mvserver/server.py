@@ -346,6 +346,7 @@ class Rooms:
                 data_directory=data,
                 records_per_trigger=settings.records_per_trigger,
                 batch_timeout_s=settings.batch_timeout,
+                history_retention_s=settings.history_retention,
                 reached=failpoints.reached,
                 health_interval_s=settings.source_check_interval,
             )

@@ -8,6 +8,7 @@ told apart by keys that need not be among them; NULL is a key like others.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -45,21 +46,32 @@ class ChangeOutbox(Outbox):
         return self.changed_rows if changed_only else self.rows
 
     def keep(self, cursor: duckdb.DuckDBPyConnection, register: Register, newest: dt.datetime | None) -> None:
-        whole, values = (*self.keys, *self._values), ", ".join(self._values)
-        came = f"(SELECT * FROM {AFTER} AS a ANTI JOIN {BEFORE} AS b ON {same_values('a', 'b', whole)})"
+        values = ", ".join(self._values)
         if self.only_new:
-            statements = self.append_statements(f"SELECT false, {values} FROM {came}")
+            statements = self.append_statements(f"SELECT false, {values} FROM {_came((*self.keys, *self._values))}")
         else:
-            went = f"(SELECT * FROM {BEFORE} AS b ANTI JOIN {AFTER} AS a ON {same_values('a', 'b', whole)})"
-            same = same_values("x", "y", self.keys)
             statements = self.append_statements(
-                f"SELECT {_kind(AFTER, same, OLD_OF_UPDATE, GONE)} AS op, x.* FROM {went} AS x UNION ALL "
-                f"SELECT {_kind(BEFORE, same, UPDATED, NEW)}, x.* FROM {came} AS x",
+                change_query(self.keys, self._values),
                 selected=f"false, op, {values}",
                 order=", ".join([*self.keys, "op DESC"]),
             )
         for statement in statements:
             cursor.execute(statement)
+
+
+def change_query(keys: Sequence[str], values: Sequence[str]) -> str:
+    """What a merge did to the rows of BEFORE: op, the keys and the values of each row that went or came."""
+    whole = (*keys, *values)
+    went = f"(SELECT * FROM {BEFORE} AS b ANTI JOIN {AFTER} AS a ON {same_values('a', 'b', whole)})"
+    same = same_values("x", "y", keys)
+    return (
+        f"SELECT {_kind(AFTER, same, OLD_OF_UPDATE, GONE)} AS op, x.* FROM {went} AS x UNION ALL "
+        f"SELECT {_kind(BEFORE, same, UPDATED, NEW)}, x.* FROM {_came(whole)} AS x"
+    )
+
+
+def _came(whole: Sequence[str]) -> str:
+    return f"(SELECT * FROM {AFTER} AS a ANTI JOIN {BEFORE} AS b ON {same_values('a', 'b', whole)})"
 
 
 def _kind(others: str, same: str, replaced: str, alone: str) -> str:
