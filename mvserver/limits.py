@@ -34,6 +34,21 @@ HTTP_HEADER_BYTES_MAX = 8_190  # of a request's first line, and of each header
 HTTP_KEEP_ALIVE_S = 75.0  # how long a connection may wait for its next request
 HTTP_BODY_S = 60.0  # how long a client may take to send a body
 HTTP_STALLED_S = 120.0  # how long a client may take no byte of an answer: a session waits for it
+HTTP_VIEWS_MAX = 16  # of one stream of changes
+HTTP_SNAPSHOT_BYTES_MAX = 32 * 1024 * 1024  # of a view's rows as JSON at the beginning of a stream, once for all
+HTTP_EPOCH_BYTES_MAX = 16 * 1024 * 1024  # of one epoch's changes as JSON; readers of more begin anew
+HTTP_CHANGES_BYTES_MAX = 8 * 1024 * 1024  # the last changes of a view as JSON, for all who come behind
+HTTP_REPLAYED_BYTES_MAX = 1024 * 1024  # of changes behind a snapshot, before another one is made
+HTTP_PENDING_BYTES_MAX = 4 * 1024 * 1024  # of events that a reader has not taken; one of more begins anew
+HTTP_UNREAD_BYTES_MAX = 256 * 1024  # in a reader's socket, before its events wait
+HTTP_FEED_IDLE_S = 60.0  # how long a view is watched on when its last reader has gone
+HTTP_HEARTBEAT_S = 15.0  # between two signs of life on a stream without events
+HTTP_RETRY_MS = 1_000  # after which a browser comes back
+HTTP_POLL_S = 20.0  # how long a poll waits for a change, unless it says so
+HTTP_POLL_MAX_S = 60.0
+HTTP_POLL_FRESH_S = 5  # how long a cache may give a poll's answer to others
+HTTP_TICKET_S = 60  # how long a ticket lasts at most
+HTTP_REVIEW_S = 1.0  # after a change of definitions: how long a stream may go on that its role may not read any more
 HTTP_PREFLIGHT_S = 600  # how long a browser may remember what another origin may ask
 
 # --- log-in ---------------------------------------------------------------------------------------------------------

@@ -388,7 +388,7 @@ class Rooms:
             spark_start_timeout_s=settings.spark_start_timeout,
         )
         self.served_views = CatalogViews(
-            self.catalog, lambda view_ids: _version(view_ids, directory, self.writer.commits)
+            self.catalog, self.engine, lambda view_ids: _version(view_ids, directory, self.writer.commits)
         )
         large_texts = LargeTexts()
         self.backend = SessionBackend(

@@ -14,6 +14,7 @@ from mvserver.failures import as_sql_error
 from mvserver.front import Backend, ServedViews
 from mvserver.http import openapi
 from mvserver.http.bodies import parsed, read_raw, refuse_unknown, settings_of, text_of
+from mvserver.http.changes import Changes
 from mvserver.http.cors import Origins
 from mvserver.http.credentials import BEARER, BEARER_CHALLENGE, CHALLENGE, Caller, Credentials, is_loopback
 from mvserver.http.etags import etag, matches
@@ -45,15 +46,18 @@ class Neighbours:
 
 
 class Routes:
-    def __init__(self, neighbours: Neighbours, workers: Workers) -> None:
+    def __init__(self, neighbours: Neighbours, workers: Workers, changes: Changes) -> None:
         self._neighbours = neighbours
         self._workers = workers
+        self._changes = changes
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=limits.MESSAGE_BYTES_MAX, middlewares=[self._around])
         app.on_response_prepare.append(self._headers)
         app.router.add_post("/v1/sql", self._sql)
         app.router.add_get("/v1/views/{database}/{schema}/{view}", self._view, allow_head=False)
+        app.router.add_get("/v1/changes", self._watch, allow_head=False)
+        app.router.add_post("/v1/tickets", self._ticket)
         app.router.add_get("/v1/openapi.json", self._openapi, allow_head=False)
         app.router.add_get("/healthz", self._health, allow_head=False)
         app.router.add_get("/readyz", self._ready, allow_head=False)
@@ -89,7 +93,7 @@ class Routes:
             response.headers[name] = f"{value}, {response.headers[name]}" if both else value
 
     def _told(self, request: web.Request, error: SqlError) -> web.Response:
-        of_path = "view" in request.match_info
+        of_path = "view" in request.match_info or "view" in request.query
         if of_path:
             error.position = None  # in a text that the client has not written
         status = status_of(error, OF_PATHS if of_path else None)
@@ -151,6 +155,23 @@ class Routes:
                 return tag if tag and self._neighbours.views.version(database, schema, view) == version else None
 
             return await send(request, supervised, Answer(form, headers, still))
+
+    # --- changes of views -------------------------------------------------------------------------------------------
+
+    async def _watch(self, request: web.Request) -> web.StreamResponse:
+        given = request.query.getall("ticket", [])
+        if not given:
+            return await self._changes.answer(request, await self._login(request), shared=False)
+        views = self._changes.views_of(request)
+        ticket = self._changes.tickets.read(given[0])
+        if len(given) > 1 or not {str(view) for view in views} <= set(ticket.views):
+            raise SqlError(sqlstates.INSUFFICIENT_PRIVILEGE, "the ticket is of other views")
+        caller = _caller(request)
+        return await self._changes.answer(request, Login(ticket.role, caller.peer, caller.local), shared=True)
+
+    async def _ticket(self, request: web.Request) -> web.StreamResponse:
+        login = await self._login(request)
+        return await self._changes.ticket(login, await read_raw(request))
 
     # --- the server itself ------------------------------------------------------------------------------------------
 

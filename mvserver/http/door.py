@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from mvserver import sqlstates
+from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.http.status import body_of
 
@@ -35,6 +35,12 @@ class Door:
         if visit is not None:
             visit.asked()
 
+    async def drained(self, transport: asyncio.BaseTransport) -> None:
+        """Returns when the client has taken what was written, or has gone. TimeoutError where it does not for long."""
+        visit = self._open.get(transport)
+        if visit is not None:
+            await visit.drained()
+
     def entered(self, visit: Visit, transport: asyncio.BaseTransport) -> asyncio.TimerHandle | None:
         """None where there is no room."""
         if len(self._open) >= self._most:
@@ -55,6 +61,7 @@ class Visit(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._refused = False
+        self._drained: asyncio.Future[None] | None = None  # while the client does not take what was written
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")  # noqa: S101 - a stream's
@@ -76,14 +83,17 @@ class Visit(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         if not self._refused:
+            self._drained = self._drained or asyncio.get_running_loop().create_future()
             self._inner.pause_writing()
 
     def resume_writing(self) -> None:
         if not self._refused:
+            self._taken()
             self._inner.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.asked()
+        self._taken()
         if self._transport is not None:
             self._door.left(self._transport)
         if not self._refused:
@@ -93,6 +103,16 @@ class Visit(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    async def drained(self) -> None:
+        if self._drained is not None:
+            async with asyncio.timeout(limits.HTTP_STALLED_S):
+                await asyncio.shield(self._drained)
+
+    def _taken(self) -> None:
+        drained, self._drained = self._drained, None
+        if drained is not None and not drained.done():
+            drained.set_result(None)
 
     def too_slow(self) -> None:
         self._timer = None

@@ -16,6 +16,7 @@ from mvserver import limits
 from mvserver.auth.password_check import PasswordCheck
 from mvserver.front import Backend, ServedViews
 from mvserver.http.app import Neighbours, Routes
+from mvserver.http.changes import Changes
 from mvserver.http.cors import Origins
 from mvserver.http.credentials import Credentials, TokenSource, is_loopback
 from mvserver.http.door import Door
@@ -54,6 +55,7 @@ class HttpServer:
         self._threads: Executor = ThreadPoolExecutor(workers, thread_name_prefix="http")
         self._cancels: Executor = ThreadPoolExecutor(limits.CANCEL_THREADS, thread_name_prefix="http-cancel")
         self._workers = Workers(self._threads, self._cancels)
+        self._changes = Changes(backend, views, self._workers, self._door)
         self._stopping = False
         neighbours = Neighbours(
             backend,
@@ -65,7 +67,7 @@ class HttpServer:
             stopping=lambda: self._stopping,
         )
         self._runner = web.AppRunner(
-            Routes(neighbours, self._workers).application(),
+            Routes(neighbours, self._workers, self._changes).application(),
             access_log=None,
             handler_cancellation=True,
             keepalive_timeout=limits.HTTP_KEEP_ALIVE_S,
@@ -75,6 +77,7 @@ class HttpServer:
             shutdown_timeout=limits.SHUTDOWN_GRACE_S,
         )
         self._listener: asyncio.Server | None = None
+        self._tending: asyncio.Task[None] | None = None
 
     @property
     def port(self) -> int:
@@ -107,6 +110,7 @@ class HttpServer:
             reuse_address=True,
             ssl=self._tls,
         )
+        self._tending = loop.create_task(self._changes.tend())
         if self._tls is None and not all(map(is_loopback, addresses)):
             _LOG.warning("HTTP on %s without TLS: passwords can be read on the way", self._host)
 
@@ -115,6 +119,9 @@ class HttpServer:
         self._stopping = True
         if self._listener is not None:
             self._listener.close()
+        if self._tending is not None:
+            self._tending.cancel()
+        self._changes.stop()
         ends = time.monotonic() + drain_s
         while self._workers.at_work and time.monotonic() < ends:
             await asyncio.sleep(_LOOK_EVERY_S)

@@ -10,6 +10,7 @@ import pytest
 from mvserver.sql import parse, parse_one
 from mvserver.sql import types as t
 from mvserver.sql.statements.absent import DropAbsent
+from mvserver.sql.statements.api_tokens import CreateApiToken, DropApiToken, ListApiTokens
 from mvserver.sql.statements.base import ColumnDefinition, ObjectName, Properties, RoleSpec, Statement
 from mvserver.sql.statements.copying import CopyFrom, CopyOptions, CopyTo
 from mvserver.sql.statements.cursors import CloseCursor, DeclareCursor, Fetch
@@ -180,6 +181,10 @@ CASES: list[tuple[str, Any]] = [
     ("DROP SCHEMA_REGISTRY IF EXISTS s", expect(DropSchemaRegistry, name="s", if_exists=True)),
     ("DESCRIBE SCHEMA_REGISTRY s", expect(DescribeSchemaRegistry, name="s")),
     ("LIST SCHEMA_REGISTRIES", expect(ListSchemaRegistries)),
+    ("CREATE API_TOKEN t", expect(CreateApiToken, name="t")),
+    ("CREATE API_TOKEN t VALID UNTIL '2030-01-01'", expect(CreateApiToken, name="t", valid_until="2030-01-01")),
+    ("DROP API_TOKEN IF EXISTS t", expect(DropApiToken, name="t", if_exists=True)),
+    ("LIST API_TOKENS", expect(ListApiTokens)),
     ("SHOW SCHEMA_REGISTRIES", expect(ListSchemaRegistries)),
     ("LIST STORES", expect(ListStores)),
     ("SHOW STORES", expect(ListStores)),
