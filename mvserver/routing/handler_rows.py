@@ -60,6 +60,7 @@ from mvserver.routing.handlers.relations import (
     move_relation,
     push_query,
     refresh_materialized_view,
+    subscribe,
 )
 from mvserver.routing.handlers.roles import (
     alter_role,
@@ -119,6 +120,7 @@ from mvserver.sql.statements.queries import (
     ListQueries,
     PushQuery,
     RestartQuery,
+    Subscribe,
     TerminateQuery,
 )
 from mvserver.sql.statements.relations import (
@@ -262,6 +264,7 @@ ROWS: dict[type[Statement], Row] = {
     Explain: _row(explain, fields_of=explain.fields_of),
     BoundedRead: _row(bounded_read),
     PushQuery: _row(push_query, described=push_query.described),
+    Subscribe: _row(subscribe, described=subscribe.described),
 }
 
 

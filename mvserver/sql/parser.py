@@ -27,6 +27,7 @@ from mvserver.sql import (
     schema_registries,
     session,
     stores,
+    subscribe,
     tables,
     unsupported,
     views,
@@ -104,6 +105,7 @@ _HEADS = HeadTable(
     session.heads(_nested),
     cursors.heads(_nested),
     copying.HEADS,
+    subscribe.HEADS,
     absent.HEADS,
     unsupported.HEADS,
 )
