@@ -5,6 +5,7 @@ Each call sees one committed state of DuckDB by a cursor of its own, so that no 
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -104,8 +105,9 @@ class SnapshotRows:
         return next(self._batches)
 
     def interrupt(self) -> None:
-        """From any thread."""
-        self._cursor.interrupt()
+        """From any thread, also when all rows were read."""
+        with contextlib.suppress(duckdb.ConnectionException):  # which is closed then
+            self._cursor.interrupt()
 
     def close(self) -> None:
         self._cursor.close()
