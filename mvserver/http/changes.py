@@ -20,7 +20,7 @@ from mvserver.http.feeds import BEGIN_ANEW, Feed, Feeds, ViewName
 from mvserver.http.parameters import Number
 from mvserver.http.statement import Login, Request, StatementRun
 from mvserver.http.status import RequestError
-from mvserver.http.streams import EventStream, Positions, events_behind, read_position
+from mvserver.http.streams import EventStream, Positions, events_behind, read_position, rows_and_later
 from mvserver.http.tickets import Tickets
 from mvserver.http.work import Workers
 from mvserver.quoting import quoted
@@ -85,7 +85,10 @@ class Changes:
         for view in views:
             await self._fields(login, view)
         text, seconds = self.tickets.issue(login.role, [str(view) for view in views])
-        return web.json_response({"ticket": text, "expires_in": seconds}, headers={"Cache-Control": "no-store"})
+        return web.Response(
+            body=json.dumps({"ticket": text, "expires_in": seconds}).encode() + b"\n",
+            headers={"Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store"},
+        )
 
     async def _fields(self, login: Login, view: ViewName) -> Sequence[Field]:
         """The columns of a view that the role may read; what hinders it is raised."""
@@ -247,7 +250,7 @@ async def _collected(
         token = tokens.get(feed.view)
         events: Sequence[Event]
         if token is None:
-            events = [await feed.snapshot()]
+            events = await rows_and_later(feed)
         else:
             positions[feed.view] = token
             try:
@@ -256,7 +259,7 @@ async def _collected(
                 if error.sqlstate not in BEGIN_ANEW:
                     raise
                 found.append((RESET, reset_body(str(feed.view), error)))
-                events = [await feed.snapshot()]
+                events = await rows_and_later(feed)
         found += [(event.kind, event.body) for event in events]
         if events:
             positions[feed.view] = events[-1].token

@@ -62,6 +62,18 @@ async def events_behind(feed: Feed, token: str) -> Sequence[Event]:
     return [*earlier, *later]
 
 
+async def rows_and_later(feed: Feed) -> Sequence[Event]:
+    """A snapshot and the events behind it, up to the newest that the feed has."""
+    for _ in range(_ATTEMPTS):
+        snapshot = await feed.snapshot()
+        if feed.error is not None:
+            break
+        behind = feed.after(snapshot.epoch)
+        if behind is not None:
+            return [snapshot, *behind]
+    raise feed.error or _MOVED_ON
+
+
 class EventStream:
     """Implements ``feeds.Listener``."""
 
@@ -178,16 +190,8 @@ class EventStream:
         if reason is not None:
             self._positions.forget(view)
             self._write(chunk(RESET, reset_body(str(view), reason), None))
-        for _ in range(_ATTEMPTS):
-            snapshot = await feed.snapshot()
-            if feed.error is not None:
-                break
-            behind = feed.after(snapshot.epoch)
-            if behind is not None:
-                self._join(feed, [snapshot, *behind])
-                await self._drained()
-                return
-        raise feed.error or _MOVED_ON
+        self._join(feed, await rows_and_later(feed))
+        await self._drained()
 
     async def _go_on(self, feed: Feed, token: str) -> None:
         self._positions[feed.view] = token
