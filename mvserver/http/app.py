@@ -26,6 +26,7 @@ from mvserver.http.work import Answer, Workers, send
 
 _LOG = logging.getLogger(__name__)
 _ALWAYS = {"X-Content-Type-Options": "nosniff", "Server": "mvserver"}
+_BEGUN = "begun"  # of a request: the answer whose head was sent
 _JSON = "application/json; charset=utf-8"
 _SQL_FIELDS = ("statement", "parameters", "database", "schema", "role", "settings")
 
@@ -80,13 +81,28 @@ class Routes:
             if "Allow" in error.headers:
                 response.headers["Allow"] = error.headers["Allow"]
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets it as JSON
+            begun = request.get(_BEGUN)
+            if begun is not None:
+                return self._cut(request, begun, error)
             response = self._told(request, as_sql_error(error))
         if self._neighbours.stopping() and not response.prepared:
             response.force_close()
         return response
 
+    @staticmethod
+    def _cut(request: web.Request, begun: web.StreamResponse, error: Exception) -> web.StreamResponse:
+        """An answer whose head is sent already: nobody must take a part of it for the whole."""
+        if request.transport is not None:
+            request.transport.abort()
+        if isinstance(error, (ConnectionError, TimeoutError)):
+            _LOG.info("a client did not take an answer to its end: %s", type(error).__name__)
+        else:
+            _LOG.info("an answer was cut off: %s", as_sql_error(error).sqlstate)
+        return begun
+
     async def _headers(self, request: web.Request, response: web.StreamResponse) -> None:
         """Right before they are sent."""
+        request[_BEGUN] = response
         response.headers.update(_ALWAYS)
         for name, value in self._neighbours.origins.headers(request.headers.get("Origin")).items():
             both = name == "Vary" and name in response.headers

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from mvserver import limits
 from mvserver.http.formats import ARROW, JSON, NDJSON
 from mvserver.http.view_query import COLUMNS, COMPARISONS, LIMIT, OFFSET, ORDER
 
@@ -92,7 +93,85 @@ _VIEW: _Object = {
     },
 }
 
+_EVENTS = ("snapshot", "change", "reset", "end")
+
+_CHANGES: _Object = {
+    "summary": "What becomes of materialized views",
+    "description": "With Accept: text/event-stream a stream of server-sent events; else a poll that waits for a change.",
+    "operationId": "watchViews",
+    "security": [*_SECURITY, {"ticket": []}],
+    "parameters": [
+        {
+            "name": "view",
+            "in": "query",
+            "required": True,
+            "schema": {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": limits.HTTP_VIEWS_MAX},
+            "explode": True,
+            "description": "name, schema.name or database.schema.name",
+        },
+        _in_query("since", _TEXT, "the id of an event, or next of a poll: what is behind it"),
+        _in_query("wait", {"type": "number", "maximum": limits.HTTP_POLL_MAX_S}, "seconds that a poll may wait"),
+        {"name": "Last-Event-ID", "in": "header", "required": False, "schema": _TEXT},
+    ],
+    "responses": {
+        "200": {
+            "description": "events",
+            "content": {
+                "text/event-stream": {"schema": {"type": "string", "description": f"events {', '.join(_EVENTS)}"}},
+                JSON: {"schema": _reference("Changes")},
+            },
+        },
+        **_failures(_404="there is no such materialized view", _406="no such format", _409="the view is being made"),
+    },
+}
+
+_TICKET: _Object = {
+    "summary": "A ticket for the address of a stream",
+    "operationId": "makeTicket",
+    "security": _SECURITY,
+    "requestBody": {
+        "required": True,
+        "content": {
+            JSON: {
+                "schema": {
+                    "type": "object",
+                    "required": ["views"],
+                    "properties": {"views": {"type": "array", "items": _TEXT, "minItems": 1}},
+                }
+            }
+        },
+    },
+    "responses": {
+        "200": {
+            "description": "the ticket, and for how many seconds it may be used",
+            "content": {
+                JSON: {
+                    "schema": {
+                        "type": "object",
+                        "properties": {"ticket": _TEXT, "expires_in": {"type": "integer"}},
+                    }
+                }
+            },
+        },
+        **_failures(_415="the body is no JSON"),
+    },
+}
+
 _SCHEMAS: _Object = {
+    "Changes": {
+        "type": "object",
+        "required": ["next", "events"],
+        "properties": {
+            "next": {"type": "string", "description": "since of the next poll"},
+            "events": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {"event": {"enum": list(_EVENTS)}, "data": {"type": "object"}},
+                },
+            },
+        },
+    },
     "Statement": {
         "type": "object",
         "required": ["statement"],
@@ -147,6 +226,8 @@ def document() -> bytes:
     paths = {
         "/v1/sql": {"post": _SQL},
         "/v1/views/{database}/{schema}/{view}": {"get": _VIEW},
+        "/v1/changes": {"get": _CHANGES},
+        "/v1/tickets": {"post": _TICKET},
         "/v1/openapi.json": {"get": _state("This document", "describe", ("200", "the document"))},
         "/healthz": {"get": _state("Whether the server answers", "health", ("200", "it does"))},
         "/readyz": {
@@ -162,6 +243,7 @@ def document() -> bytes:
             "securitySchemes": {
                 "basic": {"type": "http", "scheme": "basic"},
                 "token": {"type": "http", "scheme": "bearer"},
+                "ticket": {"type": "apiKey", "in": "query", "name": "ticket"},
             },
         },
     }

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from mvserver import limits
-from mvserver.errors import SqlError
 from mvserver.http.formats import JSON, Format
 from mvserver.http.statement import Piece, StatementRun
 
@@ -125,8 +124,8 @@ class Answer:
 
 
 async def send(request: web.Request, supervised: Supervised, answer: Answer) -> web.StreamResponse:
-    """Begins a prepared statement and sends its result. An error before the first byte is raised; after it the
-    connection is cut, so that nobody takes a part for the whole."""
+    """Begins a prepared statement and sends its result. Whatever goes wrong is raised, also behind the
+    first byte."""
     run, form = supervised.run, answer.form
     await supervised.step(run.begin, form)
     etag = answer.etag()
@@ -138,23 +137,14 @@ async def send(request: web.Request, supervised: Supervised, answer: Answer) -> 
         return web.Response(body=piece.data, headers={**headers, "Content-Type": form.content_type, COMMAND: piece.tag})
     response = web.StreamResponse(headers={**headers, "Content-Type": form.content_type})
     await response.prepare(request)
-    try:
-        while True:
-            if piece.data:
-                async with asyncio.timeout(limits.HTTP_STALLED_S):
-                    await response.write(piece.data)
-            if piece.last:
-                break
-            piece = await supervised.step(_piece, run, False)
-        await response.write_eof()
-    except Exception as error:
-        if not isinstance(error, SqlError):
-            _LOG.info("a result was not sent to its end: %s", type(error).__name__)
-        else:
-            _LOG.info("a statement failed while its result was sent: %s", error.sqlstate)
-        if request.transport is not None:
-            request.transport.abort()
-        raise
+    while True:
+        if piece.data:
+            async with asyncio.timeout(limits.HTTP_STALLED_S):
+                await response.write(piece.data)
+        if piece.last:
+            break
+        piece = await supervised.step(_piece, run, False)
+    await response.write_eof()
     return response
 
 

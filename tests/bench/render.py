@@ -244,6 +244,19 @@ def _pauses(result: dict[str, Any]) -> str:
     return f"{groups}\n\n{longest}"
 
 
+def _web(result: dict[str, Any]) -> str:
+    busy, idle = result["busy"], result["idle"]
+    header = ("readers of one view", "epochs/s", "p50 ms", "p90 ms", "p99 ms", "longest ms", "cores", "missed")
+    row = [
+        busy[name] for name in ("readers", "epochs_per_s", "p50_ms", "p90_ms", "p99_ms", "max_ms", "cores", "missed")
+    ]
+    waiting = (
+        f"{idle['readers']:,} readers that only wait take {idle['readers_mib']:,} MiB "
+        f"beside the {idle['server_mib']:,} MiB of the front end; {idle['lost']} connections were lost."
+    )
+    return f"{table(header, [row])}\n\n{waiting}"
+
+
 def _stores(result: dict[str, Any]) -> str:
     header = (
         "type", "relation", "records", "records/s", "client alone", "share", "CPU µs a record", "p50 ms", "p90 ms",
@@ -271,6 +284,7 @@ _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "view_cost": _view_cost,
     "pull": _pull,
     "pauses": _pauses,
+    "web": _web,
     "startup": _startup,
     "cpu": _cpu,
     "memory": _memory,

@@ -28,6 +28,7 @@ PARTS = (
     "pull",
     "read_paths",
     "pauses",
+    "web",
     "cpu",
     "memory",
     "join_memory",
