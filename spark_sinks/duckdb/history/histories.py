@@ -46,6 +46,7 @@ class Histories:
         self._open: Mapping[str, History] = MappingProxyType({})
         self._staged: list[Callable[[], None]] = []  # of the transaction that is open: when it is made
         cursor.execute(log.SCHEMA)
+        ((self._database,),) = cursor.execute("SELECT current_database()").fetchall()
 
     @property
     def open_ones(self) -> Mapping[str, History]:
@@ -98,10 +99,10 @@ class Histories:
         self._cursor.execute(f"{view.rows} LIMIT 0").fetchall()
         now, incarnation = dt.datetime.now(dt.UTC), new_incarnation()
         self._drop(view.query_id, view.view_id, view.state_table)
-        *tables, row = log.create_statements(view, incarnation)
-        for statement in tables:
-            self._cursor.execute(statement)
+        table, row = log.create_statements(view, incarnation)
+        self._cursor.execute(table)
         self._cursor.execute(row, [now])
+        self._relate(view, incarnation)
         made = History(view, Extent(incarnation, 1, 0, 0, 0, 0, now, now), bounds, always=always)
         self._staged.append(lambda: self._put(made))
 
@@ -110,7 +111,8 @@ class Histories:
         Its text may be another one than before, its columns are the same."""
         known = self._open.get(view.query_id)
         if known is not None and known.view.state_table == view.state_table:
-            known.view = view
+            self._relate(view, known.extent.incarnation)
+            self._staged.append(lambda: known.reword(view))
             return
         rows = self._cursor.execute(
             f'SELECT {_EXTENT} FROM "_ledger".view_histories WHERE query_id = $1 AND state_table = $2',
@@ -118,9 +120,14 @@ class Histories:
         ).fetchall()
         if rows and self._fits(view):
             found = History(view, Extent(*rows[0]), bounds, always=always)
+            self._relate(view, found.extent.incarnation)
             self._staged.append(lambda: self._put(found))
         elif always:
             self.begin_one(view, bounds, always=True)
+
+    def _relate(self, view: LoggedView, incarnation: str) -> None:
+        for statement in log.relation_statements(view, incarnation, self._database):
+            self._cursor.execute(statement)
 
     def _fits(self, view: LoggedView) -> bool:
         """Whether the log is there, and has the view's columns."""
