@@ -349,9 +349,9 @@ CASES: list[tuple[str, Any]] = [
     ("TERMINATE QUERY \"Q-1\"", expect(TerminateQuery, id="Q-1")),
     ("RESTART QUERY 'q1' SKIP REJECTED", expect(RestartQuery, id="q1", skip_rejected=True)),
     ("RESTART QUERY q1", expect(RestartQuery, id="q1")),
-    ("SUBSCRIBE TO s.v", expect(Subscribe, name=ObjectName(("s", "v")), snapshot=False, since=None)),
-    ("SUBSCRIBE v WITH (SNAPSHOT)", expect(Subscribe, name=ObjectName(("v",)), snapshot=True, since=None)),
-    ("SUBSCRIBE TO v WITH (SINCE 'a-1', SNAPSHOT false)", expect(Subscribe, name=ObjectName(("v",)), snapshot=False, since="a-1")),
+    ("SUBSCRIBE TO s.v", expect(Subscribe, name=name("s", "v"), snapshot=False, since=None)),
+    ("SUBSCRIBE v WITH (SNAPSHOT)", expect(Subscribe, name=name("v"), snapshot=True, since=None)),
+    ("SUBSCRIBE TO v WITH (SINCE 'a', SNAPSHOT false)", expect(Subscribe, name=name("v"), snapshot=False, since="a")),
     # session
     ("SET application_name = 'x y'", expect(Set, name="application_name", value="x y")),
     ("SET LOCAL statement_timeout TO 500", expect(Set, name="statement_timeout", value="500", local=True)),

@@ -260,10 +260,11 @@ def test_a_slow_reader_is_told_from_where_it_may_go_on(watched: Watched, monkeyp
     assert str(watched.views.statuses()[0].kept.oldest) in (error.detail or "")
 
 
-def test_a_commit_that_changes_more_than_is_kept(watched: Watched) -> None:
+@pytest.mark.parametrize("bounds", [Bounds(3600.0, rows=10), Bounds(3600.0, bytes=300)])
+def test_a_commit_that_changes_more_than_is_kept(watched: Watched, bounds: Bounds) -> None:
     watch = watched.watch()
     (history,) = watched.writer.histories.open_ones.values()
-    history.bounds = Bounds(3600.0, rows=10)
+    history.bounds = bounds
     watched.fed.feed([{"k": f"k{i}"} for i in range(11)])
     assert (history.extent.rows, history.extent.last_seq) == (0, 11)
     assert error_of(watch.take).sqlstate == "72000"
@@ -293,9 +294,11 @@ def test_what_is_too_old_goes_by_and_by(watched: Watched, monkeypatch: pytest.Mo
     watch.close()
 
 
-def test_a_history_ends_when_nobody_has_watched_for_a_while(tmp_path: Path) -> None:
+def test_a_history_ends_when_nobody_has_watched_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "HISTORY_LOOK_S", 0.0)  # it is too old as well
     watched = Watched(tmp_path, *VIEWS, retention_s=0.2)
     watch = watched.watch()
+    watched.fed.feed([{"k": "a"}])
     token = watch.token
     watched.views.tend()
     assert len(watched.writer.histories.open_ones) == 1
@@ -342,13 +345,21 @@ def test_a_view_with_the_property_has_a_history_from_its_beginning(watched: Watc
     assert history.extent.rows == 1
 
 
-def test_a_view_that_is_dropped_ends_its_readers(watched: Watched) -> None:
+def test_a_view_that_is_dropped_ends_its_readers(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "HISTORY_LOOK_S", 0.0)
     watch = watched.watch()
+    watched.fed.feed([{"k": "a"}])
+    watch.take()
+    (history,) = watched.writer.histories.open_ones.values()
+    history.bounds = Bounds(0.0)
     own = watched.targets[0]
     with watched.writer.transaction():
         watched.writer.drop_state(own.state.tables, own.view_id)
     assert watch.wait(0.0)
     assert error_of(watch.take).sqlstate == "72000"
+    watched.fed = Fed(watched.database, watched.writer, *watched.targets[1:])
+    watched.fed._batch = 1
+    watched.fed.feed([{"k": "a"}])
     assert error_of(lambda: watched.watch(since=watch.token)).sqlstate == "72000"
     with watched.writer.read_cursor() as cursor:
         assert cursor.execute('SELECT count(*) FROM "_ledger".view_histories').fetchall() == [(0,)]
@@ -376,7 +387,10 @@ def _failing(at: str) -> Any:
 
 
 def test_interrupts_and_shutdown_end_the_wait(watched: Watched) -> None:
-    first, second = watched.watch(), watched.watch()
+    first, second, third = watched.watch(snapshot=True), watched.watch(), watched.watch(snapshot=True)
+    third.interrupt()
+    assert error_of(lambda: list(third.snapshot())).sqlstate == "57014"
+    list(first.snapshot())
     first.interrupt()
     assert error_of(first.take).sqlstate == "57014"
     watched.views.end_all(SqlError("57P01", "terminating connection due to administrator command"))

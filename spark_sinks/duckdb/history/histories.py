@@ -45,6 +45,7 @@ class Histories:
         self._cursor = cursor
         self._open: Mapping[str, History] = MappingProxyType({})
         self._staged: list[Callable[[], None]] = []  # of the transaction that is open: when it is made
+        self._dropped: set[str] = set()  # by that transaction: by the id of their query
         cursor.execute(log.SCHEMA)
         ((self._database,),) = cursor.execute("SELECT current_database()").fetchall()
 
@@ -55,14 +56,14 @@ class Histories:
 
     # --- whom the writer asks -----------------------------------------------------------------------------------------
     def of(self, query_id: str) -> History | None:
-        return self._open.get(query_id)
+        return None if query_id in self._dropped else self._open.get(query_id)
 
     def keeper(self, query_id: str, keeper: Keeper | None) -> Keeper | None:
         """Who is told what a merge of the query does; ``keeper`` is its own."""
         if not self._open:
             return keeper
         if keeper is None:
-            return self._open.get(query_id)
+            return self.of(query_id)
         if isinstance(keeper, GroupLog) and keeper.along is not None:
             along = keeper.along
             return replace(keeper, along=replace(along, keeper=self.keeper(along.query_id, along.keeper)))
@@ -70,15 +71,15 @@ class Histories:
 
     # --- transactions of the writer -----------------------------------------------------------------------------------
     def begin(self) -> None:
-        self._staged.clear()
+        self._forget()
         now = dt.datetime.now(dt.UTC)
         for history in self._open.values():
             history.begin(now)
 
     def finish(self) -> None:
         """Before the COMMIT."""
-        for history in self._open.values():
-            if history.ended is None:
+        for query_id, history in self._open.items():
+            if query_id not in self._dropped:
                 history.finish(self._cursor)
 
     def committed(self) -> None:
@@ -86,10 +87,14 @@ class Histories:
             history.committed()
         for done in self._staged:
             done()
+        self._forget()
+
+    def _forget(self) -> None:
         self._staged.clear()
+        self._dropped.clear()
 
     def rolled_back(self) -> None:
-        self._staged.clear()
+        self._forget()
         for history in self._open.values():
             history.rolled_back()
 
@@ -158,6 +163,7 @@ class Histories:
                 self._staged.append(lambda ended=known: self._take(ended, REBUILT))  # type: ignore[misc]
 
     def _drop(self, query_id: str, view_id: str, state_table: str) -> None:
+        self._dropped.add(query_id)
         for statement in log.drop_statements(query_id, view_id, state_table):
             self._cursor.execute(statement)
 

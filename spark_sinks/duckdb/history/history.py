@@ -103,7 +103,8 @@ class History:
     def _append(self, cursor: duckdb.DuckDBPyConnection, register: Register, rows: pa.Table) -> None:
         if rows.num_rows == 0:
             return
-        if self._left_out or self._new_rows + rows.num_rows > self.bounds.rows:
+        too_many = self._new_rows + rows.num_rows > self.bounds.rows
+        if self._left_out or too_many or self._new_bytes + rows.nbytes > self.bounds.bytes:
             self._left_out = True
             self._new.clear()
             self._new_rows += rows.num_rows
