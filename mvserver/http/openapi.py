@@ -97,7 +97,7 @@ _EVENTS = ("snapshot", "change", "reset", "end")
 
 _CHANGES: _Object = {
     "summary": "What becomes of materialized views",
-    "description": "With Accept: text/event-stream a stream of server-sent events; else a poll that waits for a change.",
+    "description": "With Accept: text/event-stream server-sent events; else a poll that waits for a change.",
     "operationId": "watchViews",
     "security": [*_SECURITY, {"ticket": []}],
     "parameters": [

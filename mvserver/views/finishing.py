@@ -123,8 +123,10 @@ def logged_view(target: Target) -> LoggedView:
     columns = tuple((output.name, lower_duckdb.duckdb_type(output.type)) for output in plan.outputs)
     if isinstance(state, AppendState):
         rows = f"SELECT {', '.join(f'c{i}' for i in range(len(columns)))} FROM {qualified(state.table)}"
-        return LoggedView(target.query_id, target.view_id, state.table, columns, (), rows, rows)
-    keys, rows, changed = _told_apart(target)
+        return LoggedView(target.query_id, target.view_id, state.table, columns, (), rows, rows, appended=True)
+    names, rows, changed = _told_apart(target)
+    types = dict(state.stored_columns if isinstance(state, KeyedRows) else target.groups.stored_columns)
+    keys = tuple((name, types[name]) for name in names)
     return LoggedView(target.query_id, target.view_id, state.table, columns, keys, rows, changed)
 
 

@@ -237,6 +237,19 @@ def _join_memory(result: dict[str, Any]) -> str:
     return f"{result['rows_of_an_hour']:,} rows are within the hour.\n\n{rows}"
 
 
+def _watching(result: dict[str, Any]) -> str:
+    costs = [
+        (row["view"], row["keys"], row["burst_ms"], row["watched_ms"], _percent(row["share"])) for row in result["rows"]
+    ]
+    header = ("view", "keys", f"{result['burst_events']:,} events visible after ms", "watched", "more")
+    reads = _fields(
+        ("read", "rows", "present ms", "past ms", "ratio"),
+        ("read", "rows", "present_ms", "past_ms", "ratio"),
+        result["reads"],
+    )
+    return table(header, costs) + "\n\n" + reads
+
+
 def _pauses(result: dict[str, Any]) -> str:
     header = ("in", "sent", "median ms", "longest ms", f"above {result['promised_ms']:g} ms")
     groups = _fields(header, ("message", "sent", "median_ms", "longest_ms", "over"), result["rows"])
@@ -282,6 +295,7 @@ _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "nexmark": _nexmark,
     "read_paths": _read_paths,
     "view_cost": _view_cost,
+    "watching": _watching,
     "pull": _pull,
     "pauses": _pauses,
     "web": _web,

@@ -23,6 +23,7 @@ PARTS = (
     "changelog_group",
     "view_cost",
     "tenth_view",
+    "watching",
     "backlog",
     "nexmark",
     "pull",

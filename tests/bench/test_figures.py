@@ -166,6 +166,11 @@ SAMPLES: dict[str, dict[str, object]] = {
             | {"p99_ms_with": 2.0, "p99_ms_without": 4.0, "cpu_us_with": 110, "cpu_us_without": 230}
         ]
     },
+    "watching": {
+        "burst_events": 5_000,
+        "rows": [{"view": "few", "keys": 200, "burst_ms": 180.4, "watched_ms": 190.1, "share": 0.0538}],
+        "reads": [{"read": "look-up", "rows": 1, "present_ms": 1.2, "past_ms": 2.4, "ratio": 2.0}],
+    },
     "view_cost": {
         "burst_events": 20_000,
         "tenth_share": 0.08,

@@ -427,7 +427,8 @@ def test_the_openapi_document_is_one(http: httpx2.Client) -> None:
     document = http.get("/v1/openapi.json", auth=None).json()
     validate(document)
     assert set(document["paths"]) == {
-        "/v1/sql", "/v1/views/{database}/{schema}/{view}", "/v1/changes", "/v1/tickets", "/v1/openapi.json", "/healthz", "/readyz",
+        "/v1/sql", "/v1/views/{database}/{schema}/{view}", "/v1/changes", "/v1/tickets", "/v1/openapi.json",
+        "/healthz", "/readyz",
     }  # fmt: skip
 
 

@@ -279,3 +279,40 @@ def test_a_time_out_and_a_drop_end_it(world: World) -> None:
         watched = other.execute("SELECT view, watchers, always, oldest_token FROM mv_catalog.watched_views").fetchall()
         assert ("postgres.public.many", 0, False) in [row[:3] for row in watched]
         other.execute("DROP MATERIALIZED VIEW short")
+
+
+def test_a_history_that_is_always_kept(world: World) -> None:
+    def token() -> str:
+        found = "SELECT latest_token FROM mv_catalog.watched_views WHERE view = 'postgres.public.always' AND always"
+        ((text,),) = connection.execute(found).fetchall()
+        return str(text)
+
+    def subscribe(since: str) -> str | None:
+        cursor = connection.cursor()
+        try:
+            return str(next(cursor.stream(f"SUBSCRIBE TO always WITH (SINCE '{since}')".encode()))[3])
+        except psycopg.Error as error:
+            return error.sqlstate
+
+    with world.program.connect() as connection:
+        connection.execute(
+            "CREATE MATERIALIZED VIEW always WITH ('history.millis' = 3600000) AS SELECT count(*) AS c FROM clicks"
+        )
+        wait_for(world.caught_up, "the view")
+        first = token()
+        assert connection.execute('SELECT count(*) FROM "always$changes"').fetchall() != [(0,)]
+    world.kill()
+    world.start()
+    with world.program.connect() as connection:
+        assert token() == first
+        world.feed(1)
+        wait_for(world.caught_up, "another row")
+        assert connection.execute(f"SELECT c FROM always AS OF '{first}'".encode()).fetchall() == [(world.fed - 1,)]
+        connection.execute("SET statement_timeout = '20s'")
+        assert subscribe(first) == "-U"
+        connection.execute("REFRESH MATERIALIZED VIEW always")
+        wait_for(world.caught_up, "the view anew")
+        assert subscribe(first) == "72000"
+        assert token().split("-")[0] != first.split("-")[0]
+        connection.execute("DROP MATERIALIZED VIEW always")
+        assert connection.execute("SELECT count(*) FROM mv_catalog.watched_views WHERE always").fetchall() == [(0,)]

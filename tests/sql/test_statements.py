@@ -41,6 +41,7 @@ from mvserver.sql.statements.queries import (
     Pull,
     PushQuery,
     RestartQuery,
+    Subscribe,
     TerminateQuery,
 )
 from mvserver.sql.statements.relations import (
@@ -353,6 +354,9 @@ CASES: list[tuple[str, Any]] = [
     ("TERMINATE QUERY \"Q-1\"", expect(TerminateQuery, id="Q-1")),
     ("RESTART QUERY 'q1' SKIP REJECTED", expect(RestartQuery, id="q1", skip_rejected=True)),
     ("RESTART QUERY q1", expect(RestartQuery, id="q1")),
+    ("SUBSCRIBE TO s.v", expect(Subscribe, name=name("s", "v"), snapshot=False, since=None)),
+    ("SUBSCRIBE v WITH (SNAPSHOT)", expect(Subscribe, name=name("v"), snapshot=True, since=None)),
+    ("SUBSCRIBE TO v WITH (SINCE 'a', SNAPSHOT false)", expect(Subscribe, name=name("v"), snapshot=False, since="a")),
     # session
     ("SET application_name = 'x y'", expect(Set, name="application_name", value="x y")),
     ("SET LOCAL statement_timeout TO 500", expect(Set, name="statement_timeout", value="500", local=True)),

@@ -21,6 +21,7 @@ from catalog.model import Query
 from mvserver import limits
 from mvserver.compiler.compile import compile_select
 from mvserver.errors import SqlError
+from mvserver.serving.engine.database import Database
 from mvserver.sql.dialect import parse_select
 from mvserver.streaming.watching.view_watch import ViewWatch
 from mvserver.streaming.watching.watched_views import WatchedViews
@@ -29,6 +30,8 @@ from mvserver.views.finishing import layout_of
 from mvserver.views.targets import build_target
 from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, TableMerge, ViewMerge
 from spark_sinks.duckdb.history.history import Bounds
+from spark_sinks.duckdb.history.log import as_of_name
+from spark_sinks.duckdb.history.tokens import Token
 from spark_sinks.duckdb.joins.join_sides import Batch
 from spark_sinks.duckdb.ledger.ledger import LedgerEntry
 from spark_sinks.duckdb.record_columns import PARTITION
@@ -80,6 +83,7 @@ class Copy:
     def __init__(self) -> None:
         self.rows: Counter[tuple[Any, ...]] = Counter()
         self.token: str | None = None
+        self.moments: dict[str, Counter[tuple[Any, ...]]] = {}
 
     def take_snapshot(self, watch: ViewWatch) -> None:
         for batch in watch.snapshot():
@@ -104,6 +108,19 @@ class Copy:
 
     def equals(self, rows: Iterable[tuple[Any, ...]]) -> None:
         assert self.rows == Counter(rows)
+        if self.token is not None:
+            self.moments[self.token] = Counter(rows)
+
+    def has_its_past(self, database: Database, view_id: str) -> None:
+        """The view as of each moment at which the copy was compared with it."""
+        assert self.moments
+        with database.cursor() as cursor:
+            for token, rows in self.moments.items():
+                place = Token.read(token)
+                found = cursor.execute(
+                    f'SELECT * FROM "_changes".{as_of_name(view_id)}(NULL, $1, $2)', [place.incarnation, place.seq]
+                ).fetchall()
+                assert Counter(found) == rows, token
 
 
 def _tuples(rows: Iterable[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -131,6 +148,7 @@ def test_a_copy_equals_the_view(watched: Watched, number: int) -> None:
             copy.equals(watched.fed.rows(number))
     copy.take(watch)
     copy.equals(watched.fed.rows(number))
+    copy.has_its_past(watched.database, watched.targets[number].view_id)
     watch.close()
 
 
@@ -242,10 +260,11 @@ def test_a_slow_reader_is_told_from_where_it_may_go_on(watched: Watched, monkeyp
     assert str(watched.views.statuses()[0].kept.oldest) in (error.detail or "")
 
 
-def test_a_commit_that_changes_more_than_is_kept(watched: Watched) -> None:
+@pytest.mark.parametrize("bounds", [Bounds(3600.0, rows=10), Bounds(3600.0, bytes=300)])
+def test_a_commit_that_changes_more_than_is_kept(watched: Watched, bounds: Bounds) -> None:
     watch = watched.watch()
     (history,) = watched.writer.histories.open_ones.values()
-    history.bounds = Bounds(3600.0, rows=10)
+    history.bounds = bounds
     watched.fed.feed([{"k": f"k{i}"} for i in range(11)])
     assert (history.extent.rows, history.extent.last_seq) == (0, 11)
     assert error_of(watch.take).sqlstate == "72000"
@@ -275,9 +294,11 @@ def test_what_is_too_old_goes_by_and_by(watched: Watched, monkeypatch: pytest.Mo
     watch.close()
 
 
-def test_a_history_ends_when_nobody_has_watched_for_a_while(tmp_path: Path) -> None:
+def test_a_history_ends_when_nobody_has_watched_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "HISTORY_LOOK_S", 0.0)  # it is too old as well
     watched = Watched(tmp_path, *VIEWS, retention_s=0.2)
     watch = watched.watch()
+    watched.fed.feed([{"k": "a"}])
     token = watch.token
     watched.views.tend()
     assert len(watched.writer.histories.open_ones) == 1
@@ -324,13 +345,21 @@ def test_a_view_with_the_property_has_a_history_from_its_beginning(watched: Watc
     assert history.extent.rows == 1
 
 
-def test_a_view_that_is_dropped_ends_its_readers(watched: Watched) -> None:
+def test_a_view_that_is_dropped_ends_its_readers(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "HISTORY_LOOK_S", 0.0)
     watch = watched.watch()
+    watched.fed.feed([{"k": "a"}])
+    watch.take()
+    (history,) = watched.writer.histories.open_ones.values()
+    history.bounds = Bounds(0.0)
     own = watched.targets[0]
     with watched.writer.transaction():
         watched.writer.drop_state(own.state.tables, own.view_id)
     assert watch.wait(0.0)
     assert error_of(watch.take).sqlstate == "72000"
+    watched.fed = Fed(watched.database, watched.writer, *watched.targets[1:])
+    watched.fed._batch = 1
+    watched.fed.feed([{"k": "a"}])
     assert error_of(lambda: watched.watch(since=watch.token)).sqlstate == "72000"
     with watched.writer.read_cursor() as cursor:
         assert cursor.execute('SELECT count(*) FROM "_ledger".view_histories').fetchall() == [(0,)]
@@ -358,7 +387,10 @@ def _failing(at: str) -> Any:
 
 
 def test_interrupts_and_shutdown_end_the_wait(watched: Watched) -> None:
-    first, second = watched.watch(), watched.watch()
+    first, second, third = watched.watch(snapshot=True), watched.watch(), watched.watch(snapshot=True)
+    third.interrupt()
+    assert error_of(lambda: list(third.snapshot())).sqlstate == "57014"
+    list(first.snapshot())
     first.interrupt()
     assert error_of(first.take).sqlstate == "57014"
     watched.views.end_all(SqlError("57P01", "terminating connection due to administrator command"))
@@ -392,6 +424,8 @@ def test_rows_of_changelogs_are_replaced_and_go(tmp_path: Path) -> None:
         for number, (copy, watch) in enumerate(copies):
             copy.take(watch)
             copy.equals(changes.rows(number))
+    for (copy, _), each in zip(copies, targets, strict=True):
+        copy.has_its_past(changes._database, each.view_id)
     changes.close()
 
 
@@ -409,7 +443,7 @@ def test_groups_of_groups_change_in_the_transaction_of_the_inner_ones(tmp_path: 
             fed.feed(random_rows(rng, rng.choice((1, 3, 10))))
             copy.take(watch)
             copy.equals(fed.rows())
-        assert copy.token is not None
+        copy.has_its_past(database, VIEW_ID)
 
 
 def test_rows_that_are_only_added_and_go_for_their_age(tmp_path: Path) -> None:
@@ -436,6 +470,7 @@ def test_rows_that_are_only_added_and_go_for_their_age(tmp_path: Path) -> None:
             with database.cursor() as cursor:
                 copy.equals(cursor.execute(f'SELECT * FROM "_views"."{plain.view_id}"').fetchall())
         assert sum(copy.rows.values()) == 1
+        copy.has_its_past(database, plain.view_id)
 
 
 def test_windows_that_close_and_that_go_are_changes_too(tmp_path: Path) -> None:
@@ -468,6 +503,7 @@ def _windows(tmp_path: Path, seed: int) -> None:
                 copy.take(watch)
                 with world.database.cursor() as cursor:
                     copy.equals(cursor.execute(f'SELECT * FROM "_views"."{each.view_id}"').fetchall())
-        assert all(copy.token is not None for copy, _, _ in copies)
+        for copy, _, each in copies:
+            copy.has_its_past(world.database, each.view_id)
     finally:
         world.close()

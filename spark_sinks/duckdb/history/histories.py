@@ -45,7 +45,9 @@ class Histories:
         self._cursor = cursor
         self._open: Mapping[str, History] = MappingProxyType({})
         self._staged: list[Callable[[], None]] = []  # of the transaction that is open: when it is made
+        self._dropped: set[str] = set()  # by that transaction: by the id of their query
         cursor.execute(log.SCHEMA)
+        ((self._database,),) = cursor.execute("SELECT current_database()").fetchall()
 
     @property
     def open_ones(self) -> Mapping[str, History]:
@@ -54,14 +56,14 @@ class Histories:
 
     # --- whom the writer asks -----------------------------------------------------------------------------------------
     def of(self, query_id: str) -> History | None:
-        return self._open.get(query_id)
+        return None if query_id in self._dropped else self._open.get(query_id)
 
     def keeper(self, query_id: str, keeper: Keeper | None) -> Keeper | None:
         """Who is told what a merge of the query does; ``keeper`` is its own."""
         if not self._open:
             return keeper
         if keeper is None:
-            return self._open.get(query_id)
+            return self.of(query_id)
         if isinstance(keeper, GroupLog) and keeper.along is not None:
             along = keeper.along
             return replace(keeper, along=replace(along, keeper=self.keeper(along.query_id, along.keeper)))
@@ -69,15 +71,15 @@ class Histories:
 
     # --- transactions of the writer -----------------------------------------------------------------------------------
     def begin(self) -> None:
-        self._staged.clear()
+        self._forget()
         now = dt.datetime.now(dt.UTC)
         for history in self._open.values():
             history.begin(now)
 
     def finish(self) -> None:
         """Before the COMMIT."""
-        for history in self._open.values():
-            if history.ended is None:
+        for query_id, history in self._open.items():
+            if query_id not in self._dropped:
                 history.finish(self._cursor)
 
     def committed(self) -> None:
@@ -85,10 +87,14 @@ class Histories:
             history.committed()
         for done in self._staged:
             done()
+        self._forget()
+
+    def _forget(self) -> None:
         self._staged.clear()
+        self._dropped.clear()
 
     def rolled_back(self) -> None:
-        self._staged.clear()
+        self._forget()
         for history in self._open.values():
             history.rolled_back()
 
@@ -98,10 +104,10 @@ class Histories:
         self._cursor.execute(f"{view.rows} LIMIT 0").fetchall()
         now, incarnation = dt.datetime.now(dt.UTC), new_incarnation()
         self._drop(view.query_id, view.view_id, view.state_table)
-        *tables, row = log.create_statements(view, incarnation)
-        for statement in tables:
-            self._cursor.execute(statement)
+        table, row = log.create_statements(view, incarnation)
+        self._cursor.execute(table)
         self._cursor.execute(row, [now])
+        self._relate(view, incarnation)
         made = History(view, Extent(incarnation, 1, 0, 0, 0, 0, now, now), bounds, always=always)
         self._staged.append(lambda: self._put(made))
 
@@ -110,7 +116,8 @@ class Histories:
         Its text may be another one than before, its columns are the same."""
         known = self._open.get(view.query_id)
         if known is not None and known.view.state_table == view.state_table:
-            known.view = view
+            self._relate(view, known.extent.incarnation)
+            self._staged.append(lambda: known.reword(view))
             return
         rows = self._cursor.execute(
             f'SELECT {_EXTENT} FROM "_ledger".view_histories WHERE query_id = $1 AND state_table = $2',
@@ -118,9 +125,14 @@ class Histories:
         ).fetchall()
         if rows and self._fits(view):
             found = History(view, Extent(*rows[0]), bounds, always=always)
+            self._relate(view, found.extent.incarnation)
             self._staged.append(lambda: self._put(found))
         elif always:
             self.begin_one(view, bounds, always=True)
+
+    def _relate(self, view: LoggedView, incarnation: str) -> None:
+        for statement in log.relation_statements(view, incarnation, self._database):
+            self._cursor.execute(statement)
 
     def _fits(self, view: LoggedView) -> bool:
         """Whether the log is there, and has the view's columns."""
@@ -151,6 +163,7 @@ class Histories:
                 self._staged.append(lambda ended=known: self._take(ended, REBUILT))  # type: ignore[misc]
 
     def _drop(self, query_id: str, view_id: str, state_table: str) -> None:
+        self._dropped.add(query_id)
         for statement in log.drop_statements(query_id, view_id, state_table):
             self._cursor.execute(statement)
 

@@ -90,12 +90,10 @@ class History:
 
     def keep(self, cursor: duckdb.DuckDBPyConnection, register: Register, newest: dt.datetime | None) -> None:
         """What a merge did to the rows that it touches."""
-        query = change_query(self.view.keys, self.view.values)
-        order = ", ".join([*self.view.keys, "op DESC"])
-        values = ", ".join(self.view.values)
-        self._append(
-            cursor, register, cursor.sql(f"SELECT op, {values} FROM ({query}) ORDER BY {order}").to_arrow_table()
-        )
+        keys = self.view.key_names
+        query = change_query(keys, self.view.values)
+        order = ", ".join([*keys, "op DESC"])
+        self._append(cursor, register, cursor.sql(f"{query} ORDER BY {order}").to_arrow_table())
 
     def keep_rows(self, cursor: duckdb.DuckDBPyConnection, register: Register, query: str, *, gone: bool) -> None:
         """Rows that came, or went, as they are; of a view whose rows do not replace each other."""
@@ -105,7 +103,8 @@ class History:
     def _append(self, cursor: duckdb.DuckDBPyConnection, register: Register, rows: pa.Table) -> None:
         if rows.num_rows == 0:
             return
-        if self._left_out or self._new_rows + rows.num_rows > self.bounds.rows:
+        too_many = self._new_rows + rows.num_rows > self.bounds.rows
+        if self._left_out or too_many or self._new_bytes + rows.nbytes > self.bounds.bytes:
             self._left_out = True
             self._new.clear()
             self._new_rows += rows.num_rows
@@ -118,7 +117,7 @@ class History:
         register(_ROWS, rows.append_column("_seq", numbers))
         cursor.execute(
             f"INSERT INTO {qualified(self.view.table)} "
-            f"SELECT $1, _seq, $2, $3, op, {', '.join(self.view.values)} FROM {_ROWS}",
+            f"SELECT $1, _seq, $2, $3, op, {', '.join((*self.view.key_names, *self.view.values))} FROM {_ROWS}",
             [self.extent.last_epoch + 1, self._now, self.extent.last_size + self._new_bytes],
         )
 
@@ -228,6 +227,10 @@ class History:
         self._new_rows = self._new_bytes = 0
         self._trimmed = None
 
+    def reword(self, view: LoggedView) -> None:
+        """The same view in the words of another version."""
+        self.view = view
+
     def end(self, error: SqlError) -> None:
         """It is kept no more."""
         with self._condition:
@@ -240,7 +243,8 @@ class History:
         self._tail_bytes = 0
 
     def _named(self, rows: pa.Table) -> pa.Table:
-        return rows.rename_columns([KIND, *(name for name, _ in self.view.columns)]).combine_chunks()
+        shown = rows.select(["op", *self.view.values])
+        return shown.rename_columns([KIND, *(name for name, _ in self.view.columns)]).combine_chunks()
 
     # --- readers ------------------------------------------------------------------------------------------------------
     def join(self) -> bool:

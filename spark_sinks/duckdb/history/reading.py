@@ -5,8 +5,8 @@ Each call sees one committed state of DuckDB by a cursor of its own, so that no 
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -53,6 +53,7 @@ def changes_behind(
     cursor: duckdb.DuckDBPyConnection, view: LoggedView, token: Token, most: int = limits.HISTORY_PIECE_ROWS
 ) -> Sequence[EpochChanges]:
     """At most so many rows; the last epoch may have more. Raises HistoryLostError."""
+    cursor.execute("SET TimeZone = 'UTC'")
     cursor.execute("BEGIN TRANSACTION")
     try:
         found = kept(cursor, view.query_id)
@@ -85,6 +86,8 @@ class SnapshotRows:
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection, view: LoggedView) -> None:
         self._cursor = cursor
+        self._closing = threading.Lock()
+        self._closed = False
         cursor.execute("SET TimeZone = 'UTC'")
         cursor.execute("BEGIN TRANSACTION")
         try:
@@ -94,6 +97,9 @@ class SnapshotRows:
             self.place = found
             rows = cursor.sql(f"SELECT * FROM {qualified_view(view.view_id)}")
             self._batches = iter(rows.to_arrow_reader(limits.HISTORY_PIECE_ROWS))
+        except duckdb.CatalogException:  # the view is just being made anew
+            self.close()
+            raise HistoryLostError from None
         except BaseException:
             self.close()
             raise
@@ -105,12 +111,16 @@ class SnapshotRows:
         return next(self._batches)
 
     def interrupt(self) -> None:
-        """From any thread, also when all rows were read."""
-        with contextlib.suppress(duckdb.ConnectionException):  # which is closed then
-            self._cursor.interrupt()
+        """From any thread."""
+        with self._closing:
+            if not self._closed:
+                self._cursor.interrupt()
 
     def close(self) -> None:
-        self._cursor.close()
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._cursor.close()
 
 
 def _utc(moment: dt.datetime) -> dt.datetime:

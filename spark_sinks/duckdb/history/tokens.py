@@ -40,5 +40,9 @@ class Token:
         return Token(found[1], int(found[2], 16))
 
 
+def is_token(text: str) -> bool:
+    return _TEXT.fullmatch(text.strip()) is not None
+
+
 def new_incarnation() -> str:
     return uuid.uuid4().hex[:16]
