@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
@@ -96,9 +95,11 @@ class Supervised:
 
     async def clean_up(self) -> None:
         await self.stop()
-        if self._step is not None:
-            with contextlib.suppress(Exception):  # whoever waited for it was told, or has gone
-                await asyncio.wait([self._step])
+        step = self._step
+        if step is not None:
+            await asyncio.wait([step])
+            if not step.cancelled():
+                step.exception()  # whoever waited for it was told, or has gone
         try:
             await self._workers.begin(self._close)
         except Exception:  # noqa: BLE001 - logged; there is no client to tell

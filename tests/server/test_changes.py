@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import socket
 import threading
 import time
 from collections import Counter
@@ -260,7 +261,9 @@ def test_a_reader_that_takes_nothing_begins_anew(server: Program, root: psycopg.
     root.execute("CREATE MATERIALIZED VIEW wide AS SELECT lpad(page, 100, '.') AS page, ms FROM visits")
     visits = Visits(data_of(server), 3)
     (before,) = root.execute("SELECT visits FROM whole").fetchone()  # type: ignore[misc]
-    with client(server) as http, client(server) as idle:
+    # a window of 64 kB: what it does not hold, the server has to
+    narrow = httpx2.HTTPTransport(socket_options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)])
+    with client(server) as http, client(server, transport=narrow) as idle:
         shown(http, "wide")
         with idle.stream("GET", "/v1/changes?view=wide", headers=STREAM) as answer:
             lines = answer.iter_lines()
