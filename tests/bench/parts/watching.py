@@ -27,9 +27,9 @@ _VIEWS = (
     View("many", ("user_id", "plan"), ("sum(amount) AS amount_sum",)),
 )
 _BURST = 5_000
-_PHASES = 4  # of each kind
-_BURSTS = 8
-_WARM_UP_BURSTS = 10
+_PHASES = 3  # of each kind
+_BURSTS = 6
+_WARM_UP_BURSTS = 6
 _READS = 30
 _PAUSE_S = 0.3
 _UNWATCHED_S = 120.0
