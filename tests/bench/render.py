@@ -247,7 +247,12 @@ def _watching(result: dict[str, Any]) -> str:
         ("read", "rows", "present_ms", "past_ms", "ratio"),
         result["reads"],
     )
-    return table(header, costs) + "\n\n" + reads
+    commits = _fields(
+        ("groups", "changes of a commit", "processor time ms", "watched"),
+        ("groups", "changes", "cpu_ms", "watched_cpu_ms"),
+        result["commits"],
+    )
+    return "\n\n".join((table(header, costs), commits, reads))
 
 
 def _pauses(result: dict[str, Any]) -> str:

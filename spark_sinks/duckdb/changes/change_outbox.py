@@ -60,20 +60,24 @@ class ChangeOutbox(Outbox):
 
 
 def change_query(keys: Sequence[str], values: Sequence[str]) -> str:
-    """What a merge did to the rows of BEFORE: op, the keys and the values of each row that went or came."""
-    whole = (*keys, *values)
-    went = f"(SELECT * FROM {BEFORE} AS b ANTI JOIN {AFTER} AS a ON {same_values('a', 'b', whole)})"
-    same = same_values("x", "y", keys)
+    """What a merge did to the rows of BEFORE: op, the keys and the values of each row that went or came. A key is that
+    of one row at most; without keys there is one row."""
+    whole, same = (*keys, *values), same_values("b", "a", keys) if keys else "b._there = a._there"
+    there = f"(SELECT *, true AS _there FROM {BEFORE}) AS b FULL JOIN (SELECT *, true AS _there FROM {AFTER}) AS a"
+    kinds = (
+        f"CASE WHEN b._there IS NULL THEN ['{NEW}'] WHEN a._there IS NULL THEN ['{GONE}'] "
+        f"ELSE ['{OLD_OF_UPDATE}', '{UPDATED}'] END"
+    )
+    shown = ", ".join(
+        f"CASE WHEN op IN ('{NEW}', '{UPDATED}') THEN a_{name} ELSE b_{name} END AS {name}" for name in whole
+    )
+    both = ", ".join(f"b.{name} AS b_{name}, a.{name} AS a_{name}" for name in whole)
+    differs = " OR ".join(f"b.{name} IS DISTINCT FROM a.{name}" for name in values) or "false"
     return (
-        f"SELECT {_kind(AFTER, same, OLD_OF_UPDATE, GONE)} AS op, x.* FROM {went} AS x UNION ALL "
-        f"SELECT {_kind(BEFORE, same, UPDATED, NEW)}, x.* FROM {_came(whole)} AS x"
+        f"SELECT op, {shown} FROM (SELECT unnest({kinds}) AS op, {both} FROM {there} ON {same} "
+        f"WHERE b._there IS NULL OR a._there IS NULL OR {differs})"
     )
 
 
 def _came(whole: Sequence[str]) -> str:
     return f"(SELECT * FROM {AFTER} AS a ANTI JOIN {BEFORE} AS b ON {same_values('a', 'b', whole)})"
-
-
-def _kind(others: str, same: str, replaced: str, alone: str) -> str:
-    """Of a row x: whether a row of its key is among the others."""
-    return f"CASE WHEN EXISTS (SELECT 1 FROM {others} AS y WHERE {same}) THEN '{replaced}' ELSE '{alone}' END"

@@ -118,10 +118,13 @@ def _relation(name: str) -> str:
     return f'"_changes".{quoted(name)}'
 
 
-def _later(view: LoggedView, database: str) -> str:
-    """``asked`` says whether the place is kept, and raises where it is not; ``later`` are the changes behind it, by
-    whole epochs. A macro's names mean what they mean to who calls it, so they are written out."""
-    log, ledger = f"{database}.{qualified(view.table)}", f'{database}."_ledger".view_histories'
+def _log(view: LoggedView, database: str) -> str:
+    """A macro's names mean what they mean to who calls it, so they are written out."""
+    return f"{database}.{qualified(view.table)}"
+
+
+def _asked(view: LoggedView, database: str) -> str:
+    """Whether the place is kept; it raises where it is not."""
     oldest = "' ' || since::VARCHAR || ' ' || incarnation || '-' || printf('%x', first_seq - 1)"
     cases = [
         ("incarnation <> _mv_incarnation", OTHER),
@@ -129,28 +132,39 @@ def _later(view: LoggedView, database: str) -> str:
         ("_mv_seq > last_seq OR _mv_at > get_current_timestamp()", AHEAD),
     ]
     refused = " ".join(f"WHEN {when} THEN error('{REFUSED}{kind}' || {oldest})" for when, kind in cases)
-    whole = f"coalesce((SELECT _epoch FROM {log} WHERE _seq <= _mv_seq ORDER BY _seq DESC LIMIT 1), 0)"
     return (
-        f"WITH asked AS MATERIALIZED (SELECT CASE {refused} ELSE true END AS kept FROM {ledger} "
-        f"WHERE query_id = '{view.query_id}'), later AS MATERIALIZED (SELECT * FROM {log} WHERE _at > _mv_at "
-        f"OR (_mv_seq IS NOT NULL AND _epoch > {whole}))"
+        f'WITH asked AS MATERIALIZED (SELECT CASE {refused} ELSE true END AS kept FROM {database}."_ledger".'
+        f"view_histories WHERE query_id = '{view.query_id}')"
     )
+
+
+def _later(view: LoggedView, database: str) -> str:
+    """The condition of changes behind the place, by whole epochs."""
+    log = _log(view, database)
+    whole = f"coalesce((SELECT _epoch FROM {log} WHERE _seq <= _mv_seq ORDER BY _seq DESC LIMIT 1), 0)"
+    return f"(_at > _mv_at OR (_mv_seq IS NOT NULL AND _epoch > {whole}))"
 
 
 _KEPT = "(SELECT kept FROM asked)"  # in each part, so that it is always asked
 
 
+def _never(view: LoggedView) -> str:
+    """No rows; but it asks, also where the other parts have nothing to read."""
+    nulls = ", ".join(f"CAST(NULL AS {kind})" for _, kind in view.columns)
+    return f"SELECT {nulls} FROM asked WHERE NOT kept"
+
+
 def _keyed_as_of(view: LoggedView, database: str) -> str:
     """The rows whose keys have not changed since, and of the others what they were before their first change."""
-    keys, values = view.key_names, ", ".join(view.values)
-    partition = f"PARTITION BY {', '.join(keys)} " if keys else ""
-    first = f"SELECT * FROM later QUALIFY row_number() OVER ({partition}ORDER BY _seq) = 1"
+    keys, values, later = view.key_names, ", ".join(view.values), _later(view, database)
+    grouped = f" GROUP BY {', '.join(keys)}" if keys else " HAVING count(*) > 0"
+    first = f"SELECT {', '.join([*keys, 'min(_seq) AS _first'])} FROM {_log(view, database)} WHERE {later}{grouped}"
     rows = f"{database}.{_relation(_rows_name(view.view_id))}"
     return (
-        f"{_later(view, database)}, first AS MATERIALIZED ({first}) SELECT {view.shown} FROM ("
+        f"{_asked(view, database)}, first AS MATERIALIZED ({first}) SELECT {view.shown} FROM ("
         f"SELECT {values} FROM {rows} AS r ANTI JOIN first AS f ON {same_values('r', 'f', keys)} WHERE {_KEPT} "
-        f"UNION ALL SELECT {values} FROM first WHERE _op IN ('{OLD_OF_UPDATE}', '{GONE}') AND {_KEPT} "
-        f"UNION ALL SELECT {values} FROM {rows} WHERE NOT {_KEPT})"
+        f"UNION ALL SELECT {values} FROM {_log(view, database)} AS l SEMI JOIN first AS f ON l._seq = f._first "
+        f"WHERE _op IN ('{OLD_OF_UPDATE}', '{GONE}') AND {_KEPT} UNION ALL {_never(view)})"
     )
 
 
@@ -158,16 +172,18 @@ def _appended_as_of(view: LoggedView, database: str) -> str:
     """The rows less those that came since, with those that went."""
     values = ", ".join(view.values)
     rows = f"{database}.{_relation(_rows_name(view.view_id))}"
-    changed = f"SELECT {values}, sum(CASE WHEN _op = '{NEW}' THEN -1 ELSE 1 END)::BIGINT AS w FROM later GROUP BY ALL"
+    changed = (
+        f"SELECT {values}, sum(CASE WHEN _op = '{NEW}' THEN -1 ELSE 1 END)::BIGINT AS w "
+        f"FROM {_log(view, database)} WHERE {_later(view, database)} GROUP BY ALL"
+    )
     same = same_values("r", "f", view.values)
     there = ", ".join(f"f.{value}" for value in view.values)
     of_changed = f"SELECT {values}, count(*) AS n FROM {rows} AS r SEMI JOIN changed AS f ON {same} GROUP BY ALL"
     return (
-        f"{_later(view, database)}, changed AS MATERIALIZED ({changed}) SELECT {view.shown} FROM ("
+        f"{_asked(view, database)}, changed AS MATERIALIZED ({changed}) SELECT {view.shown} FROM ("
         f"SELECT {values} FROM {rows} AS r ANTI JOIN changed AS f ON {same} WHERE {_KEPT} "
         f"UNION ALL SELECT {values} FROM (SELECT {there}, unnest(range(f.w + coalesce(r.n, 0))) AS i FROM changed AS f "
-        f"LEFT JOIN ({of_changed}) AS r ON {same} WHERE {_KEPT}) "
-        f"UNION ALL SELECT {values} FROM {rows} WHERE NOT {_KEPT})"
+        f"LEFT JOIN ({of_changed}) AS r ON {same} WHERE {_KEPT}) UNION ALL {_never(view)})"
     )
 
 

@@ -9,34 +9,89 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
 
+from mvserver.streaming.watching.watched_views import WatchedViews
+from spark_sinks.duckdb.history.histories import UNWATCHED
 from tests.bench.bench import Bench, Client, Running
 from tests.bench.load import preload
 from tests.bench.stats import median
 from tests.bench.viewsets import View
 from tests.bench.workload import WIDE
+from tests.streaming.states import Fed, target, writer_in
 
 _VIEWS = (
     View("few", ("url",), ("sum(amount) AS amount_sum",)),
     View("many", ("user_id", "plan"), ("sum(amount) AS amount_sum",)),
 )
 _BURST = 5_000
-_PHASES = 4  # of each kind
-_BURSTS = 8
-_WARM_UP_BURSTS = 10
+_GROUPS = (200, 45_000)
+_PHASES = 3  # of each kind
+_BURSTS = 6
+_WARM_UP_BURSTS = 6
 _READS = 30
 _PAUSE_S = 0.3
 _UNWATCHED_S = 120.0
 
 
 def measure(bench: Bench) -> dict[str, Any]:
-    return {"burst_events": _BURST, "rows": [_cost(bench, view) for view in _VIEWS], "reads": _reads(bench)}
+    return {
+        "burst_events": _BURST,
+        "rows": [_cost(bench, view) for view in _VIEWS],
+        "commits": commits(bench.folder),
+        "reads": _reads(bench),
+    }
+
+
+def commits(folder: Path) -> list[dict[str, Any]]:
+    """Processor time of a commit alone, which other programs on the machine change least: by the number of groups."""
+    return [_committed(folder / f"commits-{groups}", groups) for groups in _GROUPS]
+
+
+def _committed(folder: Path, groups: int) -> dict[str, Any]:
+    folder.mkdir()
+    chance = random.Random(groups)
+    view = target("SELECT k, count(*) AS n, sum(i) AS s, avg(l) AS a FROM events GROUP BY k")
+    times: dict[bool, list[float]] = {False: [], True: []}
+    changed = 0
+    with writer_in(folder) as (database, writer):
+        fed = Fed(database, writer, view)
+        views = WatchedViews(writer, 3600.0, {view.view_id: view}.get, lambda view_id: view_id)
+
+        def feed() -> float:
+            rows = [{"k": f"k{chance.randrange(groups)}", "i": chance.randrange(9), "l": 3} for _ in range(_BURST)]
+            fed.prepare(rows)
+            began = time.process_time()
+            fed.commit()
+            return time.process_time() - began
+
+        for _ in range(_WARM_UP_BURSTS):
+            feed()
+        for _ in range(_PHASES):
+            times[False] += [feed() for _ in range(_BURSTS)]
+            watch = views.open(view.view_id, since=None, snapshot=False)
+            times[True] += [feed() for _ in range(_BURSTS)]
+            history = writer.histories.of(view.query_id)
+            assert history is not None
+            changed = history.extent.rows // _BURSTS
+            watch.close()
+            with writer.transaction():
+                writer.histories.end_one(history, UNWATCHED)
+    found = {
+        "groups": groups,
+        "changes": changed,
+        "cpu_ms": round(median(times[False]) * 1000, 1),
+        "watched_cpu_ms": round(median(times[True]) * 1000, 1),
+    }
+    print(f"    {found}")
+    return found
 
 
 def _cost(bench: Bench, view: View) -> dict[str, Any]:
