@@ -41,7 +41,7 @@ lint: venv
 	$(BIN)/lint-imports
 
 # The tests of single rooms. Each module's tests run in one process: what they share is made once.
-ROOMS := $(addprefix tests/,bench catalog compiler databricks demo dialect docs file iceberg kafka pgcatalog routing schema_registry session snowflake sql wire) $(wildcard tests/test_*.py)
+ROOMS := $(addprefix tests/,bench catalog compiler databricks demo dialect docs file http iceberg kafka pgcatalog routing schema_registry session snowflake sql wire) $(wildcard tests/test_*.py)
 fast: venv
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not (spark or kafka or kinesis or postgres or registry or snowflake or large or night)" $(ROOMS)
 

@@ -237,6 +237,17 @@ class Query:
 
 
 @dataclass(frozen=True)
+class ApiToken:
+    """``digest`` is of the token, which is kept nowhere; ``role`` is the oid of the role that it acts as."""
+
+    name: str
+    digest: str
+    role: int
+    created_at: float
+    valid_until: float | None = None  # seconds since the epoch
+
+
+@dataclass(frozen=True)
 class Comment:
     """``kind`` is database, schema, store, relation, type or role; ``column_number`` counts from 1, and is 0 for the
     object itself."""

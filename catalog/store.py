@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from catalog import counters, integrity, migrations
+from catalog.api_tokens import ApiTokens
 from catalog.comments import Comments
 from catalog.connection import CatalogConnection
 from catalog.databases import Databases
@@ -49,6 +50,7 @@ class Catalog:
         self.roles = Roles(connection)
         self.default_privileges = DefaultPrivileges(connection, self.roles)
         self.schemas = Schemas(connection, self.default_privileges)
+        self.api_tokens = ApiTokens(connection)
         self.memberships = Memberships(connection)
         self.databases = Databases(connection, self.schemas, self.roles)
         self.stores = stores(connection)

@@ -41,6 +41,9 @@ class ServerSettings:
     tls: str
     tls_certificate: Path | None
     tls_key: Path | None
+    http_port: int | None
+    http_cors_origins: tuple[str, ...]
+    http_max_connections: int
     log_level: str
     spark_master: str
     spark_driver_memory: int
@@ -59,6 +62,7 @@ class ServerSettings:
     records_per_trigger: int
     max_record_size: int
     batch_timeout: float
+    history_retention: float
     kafka_poll_interval: float
     source_check_interval: float
     read_while_filling_wait: float
@@ -88,6 +92,12 @@ _OWN = (
         "Whether connections are encrypted: off, on where the client asks for it, or required."),
     Row("tls_certificate", read.OPTIONAL_PATH, "", "The server's certificate in PEM, with its chain after it."),
     Row("tls_key", read.OPTIONAL_PATH, "", "The certificate's private key in PEM, without a passphrase."),
+    Row("http_port", read.OPTIONAL_PORT, "",
+        "Port of the HTTP front end, on the same address; none where it is empty, and 0 takes a free one."),
+    Row("http_cors_origins", read.ORIGINS, "",
+        "Origins whose pages may read answers over HTTP, separated by commas, or *; none where it is empty."),
+    Row("http_max_connections", read.COUNT, str(limits.HTTP_CONNECTIONS_MAX),
+        "HTTP connections at the same time; further ones get the status 503."),
     Row("log_level", read.LOG_LEVEL, "info", "What is logged to standard error: debug, info, warning or error."),
     Row("spark_master", read.TEXT, "local[*]", "Where Spark runs: local[*], or the address of a cluster."),
     Row("spark_driver_memory", read.SIZE, "2GB", "Heap of Spark's driver, which is a child of the server."),
@@ -114,6 +124,8 @@ _OWN = (
         "Largest record that is read from a topic or a file of lines; larger ones are rejected."),
     Row("batch_timeout", read.POSITIVE_DURATION, "60s",
         "How long Spark may evaluate a batch before it is tried with fewer records, and at last by each view alone."),
+    Row("history_retention", read.POSITIVE_DURATION, f"{int(limits.HISTORY_RETENTION_S)}s",
+        "How long the changes of a view that is watched are kept, and go on being kept when nobody watches any more."),
     Row("kafka_poll_interval", read.POSITIVE_DURATION, "100ms", "How often an idle source is asked for new records."),
     Row("source_check_interval", read.POSITIVE_DURATION, "3s", "How often each source's health and end are looked at."),
     Row("read_while_filling_wait", read.DURATION, f"{int(limits.READ_WHILE_FILLING_WAIT_S)}s",

@@ -18,7 +18,7 @@ _PORT_MAX = 65_535
 _LEAST_INTERVAL_S = 0.001
 _IMPORT = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 
-
+_ORIGIN = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+")
 _RECORD_BYTES_MIN = 1024
 _RECORD_BYTES_MAX = 256 * 1024 * 1024  # Spark's memory holds a record several times
 
@@ -137,6 +137,20 @@ def _optional_path(raw: object) -> Path | None:
     return None if raw == "" else _path(raw).resolve()
 
 
+def _optional_port(raw: object) -> int | None:
+    """None for the empty text."""
+    return None if raw == "" else _integer(raw, 0, _PORT_MAX)
+
+
+def _origins(raw: object) -> tuple[str, ...]:
+    parts = raw if isinstance(raw, list) else [part for part in str(raw).split(",") if part.strip()]
+    found = tuple(_text(part) for part in parts)
+    for origin in found:
+        if origin != "*" and not _ORIGIN.fullmatch(origin):
+            raise ValueError(f"{origin!r} is not an origin such as https://example.org, nor *")
+    return found
+
+
 def choice(*words: str) -> ValueType:
     def read(raw: object) -> str:
         # a bare on or off is a word here, and TOML's true and false mean the same
@@ -168,6 +182,8 @@ PATH = ValueType("path", lambda raw: _path(raw).resolve())
 OPTIONAL_PATH = ValueType("path", _optional_path)
 PATHS = ValueType("paths", _paths)
 PORT = ValueType("port", lambda raw: _integer(raw, 0, _PORT_MAX))
+OPTIONAL_PORT = ValueType("port", _optional_port)
+ORIGINS = ValueType("origins", _origins)
 COUNT = ValueType("whole number", lambda raw: _integer(raw, 1))
 COUNT_OR_ZERO = ValueType("whole number", lambda raw: _integer(raw, 0))
 

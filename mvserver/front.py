@@ -7,6 +7,7 @@ a time per session, except ``cancel``, which may come from any thread at any mom
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -304,3 +305,75 @@ class Resets(Protocol):
 class Backend(Protocol):
     def open_session(self, startup: Startup) -> ClientSession:
         """Checks role and database; 28000 and 3D000 here."""
+
+
+class ViewChanges(Protocol):
+    """What one commit did to the rows of a view. ``rows`` is an Arrow table: the kind of each change (``+I``, ``-U``,
+    ``+U``, ``-D``) and the view's columns."""
+
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def at(self) -> dt.datetime: ...
+    @property
+    def rows(self) -> Any: ...
+    @property
+    def complete(self) -> bool:
+        """False where more rows of the same epoch follow in the next one."""
+
+    @property
+    def last_token(self) -> str: ...
+
+
+class SnapshotPlace(Protocol):
+    @property
+    def latest_epoch(self) -> int: ...
+    @property
+    def latest_at(self) -> dt.datetime: ...
+
+
+class ViewReader(Protocol):
+    """One reader of a view's changes. One thread reads; ``interrupt`` may come from any. Nothing waits for a reader."""
+
+    @property
+    def token(self) -> str:
+        """Behind all that was taken; with a snapshot, only once that is read to its end."""
+
+    @property
+    def place(self) -> SnapshotPlace | None:
+        """The moment of the snapshot; None without one."""
+
+    def snapshot(self) -> Iterator[pa.RecordBatch]:
+        """The rows at the beginning; to be read once, first, and to the end. Empty without one."""
+
+    def wait(self, seconds: float | None) -> bool:
+        """Whether ``take`` need not wait: now, or within this time."""
+
+    def take(self) -> Sequence[ViewChanges]:
+        """The next epochs, in order and without a hole; waits for one. 72000 where they are gone or the view is."""
+
+    def interrupt(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class ServedViews(Protocol):
+    """Views by their names, for answers that may be kept. Short, from any thread."""
+
+    def is_view(self, database: str, schema: str, name: str) -> bool:
+        """Whether it is a materialized view or a view, and not a relation of another kind."""
+
+    def version(self, database: str, schema: str, name: str) -> str | None:
+        """Of the rows and of all definitions. Two that are equal mean the same rows; no two servers' are. None where it
+        cannot be told now, or where the name is none of a materialized view."""
+
+    def generation(self) -> int:
+        """Another number whenever a definition or privilege has changed."""
+
+    def key(self, database: str, schema: str, name: str) -> Sequence[str]:
+        """The columns that tell the rows of a materialized view apart; none where nothing does."""
+
+    def watch(self, database: str, schema: str, name: str, since: str | None, *, snapshot: bool) -> ViewReader:
+        """A reader of a materialized view's changes behind a token, or from now on with or without the rows that are
+        there. 42809 for another relation, 22023 for what is no token, 72000 where the changes are not kept. May
+        block."""

@@ -28,9 +28,33 @@ ARRAY_DIMENSIONS_MAX = 6  # PostgreSQL's MAXDIM
 PARAMETERS_INFERRED_SINGLY_MAX = 16  # of unknown types in one statement: each is a binding; those of more are guessed
 PARAMETERS_READ_AT_ONCE_BYTES = 64 * 1024  # of larger ones the reading can be stopped
 
+# --- HTTP -----------------------------------------------------------------------------------------------------------
+HTTP_CONNECTIONS_MAX = 1_000
+HTTP_HEADER_BYTES_MAX = 8_190  # of a request's first line, and of each header
+HTTP_KEEP_ALIVE_S = 75.0  # how long a connection may wait for its next request
+HTTP_BODY_S = 60.0  # how long a client may take to send a body
+HTTP_STALLED_S = 120.0  # how long a client may take no byte of an answer: a session waits for it
+HTTP_VIEWS_MAX = 16  # of one stream of changes
+HTTP_SNAPSHOT_BYTES_MAX = 32 * 1024 * 1024  # of a view's rows as JSON at the beginning of a stream, once for all
+HTTP_EPOCH_BYTES_MAX = 16 * 1024 * 1024  # of one epoch's changes as JSON; readers of more begin anew
+HTTP_CHANGES_BYTES_MAX = 8 * 1024 * 1024  # the last changes of a view as JSON, for all who come behind
+HTTP_REPLAYED_BYTES_MAX = 1024 * 1024  # of changes behind a snapshot, before another one is made
+HTTP_PENDING_BYTES_MAX = 4 * 1024 * 1024  # of events that a reader has not taken; one of more begins anew
+HTTP_UNREAD_BYTES_MAX = 256 * 1024  # in a reader's socket, before its events wait
+HTTP_FEED_IDLE_S = 60.0  # how long a view is watched on when its last reader has gone
+HTTP_HEARTBEAT_S = 15.0  # between two signs of life on a stream without events
+HTTP_RETRY_MS = 1_000  # after which a browser comes back
+HTTP_POLL_S = 20.0  # how long a poll waits for a change, unless it says so
+HTTP_POLL_MAX_S = 60.0
+HTTP_POLL_FRESH_S = 5  # how long a cache may give a poll's answer to others
+HTTP_TICKET_S = 60  # how long a ticket lasts at most
+HTTP_REVIEW_S = 1.0  # after a change of definitions: how long a stream may go on that its role may not read any more
+HTTP_PREFLIGHT_S = 600  # how long a browser may remember what another origin may ask
+
 # --- log-in ---------------------------------------------------------------------------------------------------------
 SCRAM_ITERATIONS = 4_096  # of a new password: PostgreSQL's, and the least that RFC 7677 allows
 SASL_MESSAGE_BYTES_MAX = 1_024  # PostgreSQL's own bound
+PLAIN_PASSWORD_ITERATIONS_MAX = 100_000  # of a password that the server hashes itself: some 50 ms
 AUTHENTICATION_FAILURES_MAX = 10  # of one role from one address within the window; more are refused unheard
 AUTHENTICATION_FAILURES_OF_ADDRESS_MAX = 100  # of all roles from one address: guessing one password for many roles
 AUTHENTICATION_FAILURE_WINDOW_S = 60.0
@@ -182,6 +206,17 @@ BOUNDED_READS_MAX = 2  # streams read to their present end at the same time: eac
 BOUNDED_READ_BYTES_MAX = 256 * 1024 * 1024  # rows of one such stream
 BOUNDED_ROUND_RECORDS_MAX = 100_000  # read by Spark at a time; a cancel is seen between two rounds
 PUSH_BUFFER_BYTES_MAX = 64 * 1024 * 1024  # what one more piece may make of them; above, the push query ends
+
+# --- histories of views ----------------------------------------------------------------------------------------------
+HISTORY_RETENTION_S = 60.0  # how long a view's changes are kept, and go on being kept when nobody watches it any more
+HISTORY_ROWS_MAX = 1_000_000  # changes of one view that are kept; above, the oldest go
+HISTORY_BYTES_MAX = 256 * 1024 * 1024  # the same in bytes, as Arrow has them
+HISTORY_TRIMMED_ROWS = 50_000  # changes that are too old are removed in steps of so many
+HISTORY_LOOK_S = 1.0  # between two looks for what is too old, and for views that nobody watches
+HISTORY_TAIL_BYTES_MAX = 4 * 1024 * 1024  # the last changes of a view that is watched, in memory for all who watch it
+HISTORY_PIECE_ROWS = 8_192  # changes read from the log at a time
+HISTORIES_MAX = 64  # views whose changes are kept because somebody watches them
+WATCHES_MAX = 1_000  # readers of histories at the same time
 
 # --- Spark's JVM -----------------------------------------------------------------------------------------------------
 SPARK_JVM_START_S = 300.0  # for the process to be up; on a busy machine a hundred times what it takes alone

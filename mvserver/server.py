@@ -19,13 +19,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from catalog.model import Query
 from catalog.store import Catalog
 from mvserver import config, first_password, limits, masking, sqlstates
 from mvserver.auth.password_check import PasswordCheck
-from mvserver.auth.password_source import CatalogPasswords
+from mvserver.auth.password_source import CatalogPasswords, CatalogTokens
 from mvserver.collector import Collector
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.explain import explain
@@ -36,7 +36,7 @@ from mvserver.errors import SqlError
 from mvserver.failpoints import Failpoints
 from mvserver.observability import set_up_logging
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
-from mvserver.pgwire.authentication import Authentication, PasswordAuthentication
+from mvserver.pgwire.authentication import PasswordAuthentication
 from mvserver.pgwire.server import PgWireServer
 from mvserver.pgwire.tls import Tls
 from mvserver.pgwire.tls import load as load_tls
@@ -45,6 +45,7 @@ from mvserver.private_files import keep_private
 from mvserver.routing import lookup, ports
 from mvserver.routing.router import Router
 from mvserver.schema_registries import SchemaRegistryClients
+from mvserver.served_views import CatalogViews
 from mvserver.serving.api import Version
 from mvserver.serving.engine import data_identity
 from mvserver.serving.engine.database import FILE_NAME as VIEWS_FILE
@@ -74,6 +75,9 @@ from spark_sinks.duckdb.ledger.damage import user_error
 from spark_sinks.duckdb.writer import Writer
 from spark_sinks.kinds import KINDS, class_path, secret_keys, spark_settings
 from spark_sinks.store_kind import StoreKind, StoreSettings
+
+if TYPE_CHECKING:
+    from mvserver.http.server import HttpServer
 
 _log = logging.getLogger(__name__)
 
@@ -120,12 +124,13 @@ def _new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 async def _serve(rooms: Rooms, settings: config.ServerSettings, tls: Tls | None) -> int:
+    check = _password_check(rooms.catalog, settings)
     # A thread for each connection that has work: statements may wait for Spark, a view or a client for long.
     wire = PgWireServer(
         rooms.backend,
         settings.host,
         settings.port,
-        authentication=_authentication(rooms.catalog, settings),
+        authentication=None if check is None else PasswordAuthentication(check),
         authentication_timeout_s=settings.authentication_timeout,
         connections_max=settings.max_connections,
         tls=tls,
@@ -133,18 +138,16 @@ async def _serve(rooms: Rooms, settings: config.ServerSettings, tls: Tls | None)
     try:
         await wire.start()
     except OSError as error:
-        raise SqlError(
-            sqlstates.CONFIG_FILE_ERROR,
-            f"cannot listen on {settings.host}:{settings.port}",
-            detail=f"{os.strerror(error.errno) if error.errno else error}.",
-            hint="Is another server running there? If not, wait a few seconds and retry, or choose another --port.",
-        ) from error
+        raise _cannot_listen(settings.host, settings.port, "--port", error) from error
+    http = await _http(rooms, settings, tls, check)
     loop = asyncio.get_running_loop()
     damage = rooms.database.damage
     ending = Ending(lambda: damage.reason is not None)
     damage.subscribe(lambda reason: _stop_soon(loop, ending.begun))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.on_signal, number)
+    if http is not None:
+        print(f"HTTP on {settings.host}:{http.port}", flush=True)  # noqa: T201 - the same
     print(f"mvserver ready on {settings.host}:{wire.port}", flush=True)  # noqa: T201 - the promised line
     threading.Thread(target=rooms.start_engine, name="engine-start", daemon=True).start()
     await ending.begun.wait()
@@ -153,9 +156,9 @@ async def _serve(rooms: Rooms, settings: config.ServerSettings, tls: Tls | None)
     rooms.engine.end_push_queries(
         SqlError(sqlstates.ADMIN_SHUTDOWN, "terminating connection due to administrator command")
     )
-    await wire.shutdown(
-        min(settings.shutdown_timeout, limits.START_ANEW_DRAIN_S) if anew else settings.shutdown_timeout
-    )
+    drain_s = min(settings.shutdown_timeout, limits.START_ANEW_DRAIN_S) if anew else settings.shutdown_timeout
+    fronts = [wire.shutdown(drain_s), *([] if http is None else [http.shutdown(drain_s)])]
+    await asyncio.gather(*fronts)
     try:
         await asyncio.wait_for(loop.run_in_executor(None, rooms.engine.stop), limits.ENGINE_STOP_S)
     except TimeoutError:
@@ -219,13 +222,58 @@ async def _wait_for_left_work(rooms: Rooms, ending: Ending) -> None:
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
-def _authentication(catalog: Catalog, settings: config.ServerSettings) -> Authentication | None:
-    """None for trust, which the wire keeps to loopback."""
+def _password_check(catalog: Catalog, settings: config.ServerSettings) -> PasswordCheck | None:
+    """None for trust, which front ends keep to loopback."""
     if settings.authentication == "trust":
         return None
     first_password.require(catalog)
     source = CatalogPasswords(catalog)
-    return PasswordAuthentication(PasswordCheck(source, secret=source.secret(), md5=settings.authentication == "md5"))
+    return PasswordCheck(source, secret=source.secret(), md5=settings.authentication == "md5")
+
+
+async def _http(
+    rooms: Rooms, settings: config.ServerSettings, tls: Tls | None, check: PasswordCheck | None
+) -> HttpServer | None:
+    """The HTTP front end, which listens; None where the settings have no port for it."""
+    if settings.http_port is None:
+        return None
+    try:
+        from mvserver.http.server import HttpServer
+    except ModuleNotFoundError as error:
+        raise SqlError(
+            sqlstates.CONFIG_FILE_ERROR,
+            "the setting http_port needs packages that are not installed",
+            detail=f'There is no package "{error.name}".',
+            hint="Run pip install 'mvserver[web]', or leave http_port empty.",
+        ) from error
+    http = HttpServer(
+        rooms.backend,
+        rooms.served_views,
+        CatalogTokens(rooms.catalog),
+        settings.host,
+        settings.http_port,
+        check=check,
+        problem=rooms.engine.problem,
+        tls=None if tls is None else tls.context,
+        origins=settings.http_cors_origins,
+        workers=settings.max_connections,
+        connections_max=settings.http_max_connections,
+        first_request_s=settings.authentication_timeout,
+    )
+    try:
+        await http.start()
+    except OSError as error:
+        raise _cannot_listen(settings.host, settings.http_port, "--http-port", error) from error
+    return http
+
+
+def _cannot_listen(host: str, port: int, flag: str, error: OSError) -> SqlError:
+    return SqlError(
+        sqlstates.CONFIG_FILE_ERROR,
+        f"cannot listen on {host}:{port}",
+        detail=f"{os.strerror(error.errno) if error.errno else error}.",
+        hint=f"Is another server running there? If not, wait a few seconds and retry, or choose another {flag}.",
+    )
 
 
 def _tls(settings: config.ServerSettings) -> Tls | None:
@@ -298,6 +346,7 @@ class Rooms:
                 data_directory=data,
                 records_per_trigger=settings.records_per_trigger,
                 batch_timeout_s=settings.batch_timeout,
+                history_retention_s=settings.history_retention,
                 reached=failpoints.reached,
                 health_interval_s=settings.source_check_interval,
             )
@@ -337,6 +386,9 @@ class Rooms:
             explain_plan=explain,
             store_config_dir=settings.store_config_dir,
             spark_start_timeout_s=settings.spark_start_timeout,
+        )
+        self.served_views = CatalogViews(
+            self.catalog, self.engine, lambda view_ids: _version(view_ids, directory, self.writer.commits)
         )
         large_texts = LargeTexts()
         self.backend = SessionBackend(

@@ -12,6 +12,7 @@ from tests import lock_order
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
 
 pytest_plugins = [
+    "tests.services.chromium",
     "tests.services.kafka",
     "tests.services.kinesis",
     "tests.services.postgres",

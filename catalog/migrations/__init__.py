@@ -18,6 +18,7 @@ from catalog.migrations import (
     m0005_enums,
     m0006_views,
     m0007_schema_registries,
+    m0008_api_tokens,
 )
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -32,6 +33,7 @@ STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m0005_enums.apply,
     m0006_views.apply,
     m0007_schema_registries.apply,
+    m0008_api_tokens.apply,
 )
 
 VERSION = len(STEPS)

@@ -1,4 +1,4 @@
-"""The catalog as a source of passwords: the verifiers of roles, and a secret that outlives restarts."""
+"""The catalog as a source of passwords and tokens: the verifiers of roles, and a secret that outlives restarts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import secrets
 import time
 
 from catalog.store import Catalog
+from mvserver.auth import api_tokens
 
 _SECRET = "authentication_secret"  # noqa: S105 - a setting's name
 _SECRET_BYTES = 32
@@ -32,3 +33,19 @@ class CatalogPasswords:
                 kept = secrets.token_hex(_SECRET_BYTES)
                 self._catalog.settings.set(_SECRET, kept)
         return bytes.fromhex(kept)
+
+
+class CatalogTokens:
+    """Implements ``mvserver.http.credentials.TokenSource``."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def role_of(self, token: str) -> str | None:
+        if not api_tokens.may_be_one(token):
+            return None
+        found = self._catalog.api_tokens.by_digest(api_tokens.digest(token))
+        if found is None or (found.valid_until is not None and found.valid_until <= time.time()):
+            return None
+        role = self._catalog.roles.by_oid(found.role)
+        return None if role is None else role.name

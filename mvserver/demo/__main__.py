@@ -14,6 +14,7 @@ from mvserver.demo import clicks
 from mvserver.demo.check import verdict
 from mvserver.demo.feeder import CLICKS_PER_FILE, FILES_PER_S, Feeder
 from mvserver.demo.folder import NotOursError, fresh_folder
+from mvserver.demo.page import PageServer
 from mvserver.demo.server import HOST, Server, ServerError, free_port
 from mvserver.demo.stopping import Stop
 from mvserver.demo.terminal import (
@@ -30,6 +31,8 @@ from mvserver.java import NoJavaError, find_java
 
 DATABASE = "clickstream_db"
 STORE = "demo_files"
+HTTP_PORT, PAGE_PORT = 8080, 8000  # where they are free
+PAGE_VIEWS = ("url_visit_count",)
 CATCH_UP_TIMEOUT_S = 60.0
 REJECTED = "SELECT relation, reason, position, raw FROM mv_catalog.rejected_rows ORDER BY rejected_at DESC LIMIT 1;"
 REJECTED_COUNT = "SELECT count(*) FROM mv_catalog.rejected_rows;"
@@ -44,15 +47,20 @@ def main() -> int:
         print(problem, file=sys.stderr)
         return 2
     stop = Stop()
-    port = free_port()
-    server = Server(folder / "data", folder / "server.log", port=port)
+    port, http_port, page_port = free_port(), free_port(HTTP_PORT), free_port(PAGE_PORT)
+    page = PageServer(
+        HOST, page_port, f"http://{HOST}:{http_port}", [f"{DATABASE}.public.{view}" for view in PAGE_VIEWS]
+    )
+    web = ("--http-port", str(http_port), "--http-cors-origins", page.address)
+    server = Server(folder / "data", folder / "server.log", port=port, arguments=web)
     print(f"starting mvserver with {java}; its log is {server.log}")
     tell_port(port)
     try:
         began = time.monotonic()
+        page.start()
         with server:
             print(f"mvserver ready on {HOST}:{server.port} after {time.monotonic() - began:.1f} s")
-            return _show(server, seconds, stop)
+            return _show(server, page, seconds, stop)
     except ServerError as error:
         print(error, file=sys.stderr)
     except psycopg.Error as error:
@@ -61,11 +69,12 @@ def main() -> int:
     except KeyboardInterrupt:
         print("stopped")
     finally:
+        page.stop()
         server.stop()
     return 1
 
 
-def _show(server: Server, seconds: float | None, stop: Stop) -> int:
+def _show(server: Server, page: PageServer, seconds: float | None, stop: Stop) -> int:
     topic = server.data_directory / "files" / "clicks"
     topic.mkdir(parents=True, exist_ok=True)
     with server.connect() as connection:
@@ -82,6 +91,7 @@ def _show(server: Server, seconds: float | None, stop: Stop) -> int:
         watch = FreshnessWatch(server, DATABASE, feeder)
         print(f"\nfeeding {FILES_PER_S * CLICKS_PER_FILE} clicks a second in {FILES_PER_S} files a second to {topic}")
         print(psql_command(server, DATABASE))
+        print(f"visits by page, live in a browser: {page.address}")
         feeder.start()
         watch.start()
         try:

@@ -12,12 +12,12 @@ from typing import Any
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError, fatal
+from mvserver.failures import as_sql_error
 from mvserver.front import ClientSession, CopyIn, CopyOut, Field, HearsOfFailures, Resets, Result, StopsReading
 from mvserver.pgwire import messages, replies
 from mvserver.pgwire.actions import Action, BlockingCall, Signal
 from mvserver.pgwire.codec import Frame, violation
 from mvserver.pgwire.copy_out import copy_framer
-from mvserver.pgwire.failures import as_sql_error
 from mvserver.pgwire.outbox import Outbox
 from mvserver.pgwire.parameters import read_all
 from mvserver.pgwire.rows import all_formats, check_formats, row_framer

@@ -14,13 +14,13 @@ from typing import Any
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError, fatal
+from mvserver.failures import as_sql_error
 from mvserver.front import AnswersAtOnce, Backend, ClientSession, LooksUp, Postponed, Resets, Startup
 from mvserver.pgwire import at_once, look_ups, messages, replies
 from mvserver.pgwire.actions import Action, BlockingCall, CancelOther, Signal
 from mvserver.pgwire.authentication import Authentication
 from mvserver.pgwire.codec import HEAD_BYTES, Frame, FrameReader
 from mvserver.pgwire.conversation import Conversation
-from mvserver.pgwire.failures import as_sql_error
 from mvserver.pgwire.outbox import Outbox
 
 Steps = Generator[Action, Any, None]

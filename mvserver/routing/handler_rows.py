@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.front import Field, Result
+from mvserver.routing.handlers.api_tokens import create_api_token, drop_api_token, list_api_tokens
 from mvserver.routing.handlers.entities import (
     create_entity,
     describe_entity,
@@ -59,6 +60,7 @@ from mvserver.routing.handlers.relations import (
     move_relation,
     push_query,
     refresh_materialized_view,
+    subscribe,
 )
 from mvserver.routing.handlers.roles import (
     alter_role,
@@ -91,6 +93,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.absent import DropAbsent
+from mvserver.sql.statements.api_tokens import CreateApiToken, DropApiToken, ListApiTokens
 from mvserver.sql.statements.base import Statement
 from mvserver.sql.statements.namespaces import (
     CreateDatabase,
@@ -117,6 +120,7 @@ from mvserver.sql.statements.queries import (
     ListQueries,
     PushQuery,
     RestartQuery,
+    Subscribe,
     TerminateQuery,
 )
 from mvserver.sql.statements.relations import (
@@ -232,6 +236,9 @@ ROWS: dict[type[Statement], Row] = {
     CommentOn: _row(comment_on),
     ReassignOwned: _row(reassign_owned),
     DropOwned: _row(drop_owned),
+    CreateApiToken: _row(create_api_token, irreversible=True),
+    DropApiToken: _row(drop_api_token),
+    ListApiTokens: _row(list_api_tokens),
     CreateStream: _row(create_stream),
     CreateChangelog: _row(create_changelog),
     CreateStreamAs: _row(create_stream_as),
@@ -257,6 +264,7 @@ ROWS: dict[type[Statement], Row] = {
     Explain: _row(explain, fields_of=explain.fields_of),
     BoundedRead: _row(bounded_read),
     PushQuery: _row(push_query, described=push_query.described),
+    Subscribe: _row(subscribe, described=subscribe.described),
 }
 
 

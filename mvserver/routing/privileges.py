@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from catalog.acl import Privilege
 from catalog.authority import Authority
-from catalog.model import Database, EnumType, Query, Relation, Role, Store
+from catalog.model import ApiToken, Database, EnumType, Query, Relation, Role, Store
 from catalog.privileges import Thing
 from catalog.refusals import denied, denied_for, no_connect, not_owner, word
 from mvserver import sqlstates
@@ -111,6 +111,12 @@ def require_member(role: Role, context: SessionContext, services: Services, acti
             f"permission denied to {action} objects",
             detail=f'Only roles with privileges of role "{role.name}" may {action} objects owned by it.',
         )
+
+
+def require_token_owner(token: ApiToken, context: SessionContext, services: Services) -> None:
+    role = services.catalog.roles.by_oid(token.role)
+    if role is None or not authority(context, services).is_member(role):
+        raise not_owner(f"API token {token.name}", None)
 
 
 def require_query_owner(query: Query, context: SessionContext, services: Services) -> None:

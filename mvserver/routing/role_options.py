@@ -24,7 +24,7 @@ def changes(options: RoleOptions, name: str, context: SessionContext) -> Mapping
         "create_database": options.create_database,
         "create_store": options.create_store,
         "connection_limit": options.connection_limit,
-        "valid_until": None if options.valid_until is None else _moment(options.valid_until),
+        "valid_until": None if options.valid_until is None else moment_of(options.valid_until),
     }
     found: dict[str, Any] = {field: value for field, value in said.items() if value is not None}
     if options.sets_password:
@@ -45,7 +45,7 @@ def _verifier(options: RoleOptions, role: str, context: SessionContext) -> str |
     return passwords.stored(options.password, role, context.settings.get("password_encryption", passwords.SCRAM))
 
 
-def _moment(text: str) -> float:
+def moment_of(text: str) -> float:
     """Seconds since the epoch of PostgreSQL's timestamptz text; UTC where it has no zone."""
     word = text.strip().lower()
     if word in ("infinity", "-infinity"):

@@ -8,6 +8,7 @@ from catalog.model import Relation, Schema
 from mvserver import sqlstates
 from mvserver.compiler.changelogs import result_key
 from mvserver.compiler.derived import views
+from mvserver.compiler.source_properties import millis
 from mvserver.compiler.view_properties import VIEW_PROPERTIES, with_view_properties
 from mvserver.errors import SqlError
 from mvserver.routing import continuous, lookup, retention
@@ -16,7 +17,9 @@ from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
 from mvserver.routing.replacing import replaced
 from mvserver.session.context import SessionContext
+from mvserver.sql.statements.base import Properties
 from mvserver.sql.statements.relations import CreateMaterializedView
+from mvserver.streaming.api import HISTORY
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class PlannedView:
     name: str
     query: PlannedQuery
     replaces: Relation | None = None
+    history_ms: int | None = None  # how long its changes are kept; None: while somebody watches
 
     def key_columns(self) -> tuple[str, ...]:
         """The output columns that together tell rows apart; none in append mode, or where a group key is left out."""
@@ -42,7 +46,8 @@ def plan_view(statement: CreateMaterializedView, context: SessionContext, servic
         services.catalog.relations.check_new(schema.id, name)
     properties = PropertyReader(statement.properties, "a materialized view")
     kept = retention.read(properties, statement.properties)
-    properties.end(VIEW_PROPERTIES)
+    history_ms = _history(properties, statement.properties)
+    properties.end((*VIEW_PROPERTIES, HISTORY))
     planned = continuous.plan(statement.select, context, services, default_starting=continuous.EARLIEST)
     planned = replace(planned, plan=with_view_properties(planned.plan, kept))
     if replaces is not None and any(replaces.id in scan.views for scan in views(planned.plan.scan)):
@@ -51,7 +56,20 @@ def plan_view(statement: CreateMaterializedView, context: SessionContext, servic
             f'materialized view "{name}" cannot be replaced by a query that reads it',
             position=statement.name.position,
         )
-    return PlannedView(schema, name, planned, replaces)
+    return PlannedView(schema, name, planned, replaces, history_ms)
+
+
+def _history(properties: PropertyReader, given: Properties) -> int | None:
+    properties.take(HISTORY)
+    found = millis(given, HISTORY)
+    if found == 0:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'property "{HISTORY}" must be at least 1',
+            hint="Without the property a view's changes are kept while somebody watches it.",
+            position=given.position(HISTORY),
+        )
+    return found
 
 
 def replaced_view(

@@ -30,6 +30,7 @@ class PullScope:
     role: str
     time_zone: str = "UTC"
     reads_streams: bool = False  # a stream is read to its present end, and not as it flows
+    as_of: str = ""  # views are read as they were then; empty: as they are
     session_role: str = ""  # who has logged in, where SET ROLE has made ``role`` another
     # A plan that looks at these two is not cached, so that sessions which differ in them only share their plans.
     settings: tuple[tuple[str, str], ...] = field(default=(), compare=False)  # lower-case names: for current_setting
@@ -158,6 +159,7 @@ class PullPlan:
     steady: bool = False  # equal texts have equal answers, to whomever, until a view that they read is changed
     constants: tuple[int, ...] = ()  # parameters without whose values there is no plan: this one only describes
     named: tuple[NamedSource, ...] = field(default=(), compare=False)  # what the names in its text mean
+    of_the_past: bool = False  # a view's history, or a view as it was
     sleep_s: float | None = None  # pg_sleep's constant argument, where ``kind`` is "sleep"
 
     @cached_property

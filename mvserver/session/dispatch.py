@@ -33,7 +33,7 @@ from mvserver.sql.explain_options import explain_options
 from mvserver.sql.statements.base import Statement
 from mvserver.sql.statements.copying import CopyTo
 from mvserver.sql.statements.cursors import DeclareCursor, Fetch
-from mvserver.sql.statements.queries import Explain, Pull, PushQuery
+from mvserver.sql.statements.queries import Explain, Pull, PushQuery, Subscribe
 from mvserver.sql.statements.settings import ExecutePrepared, Prepare
 
 ParameterValue = None | bool | int | float | str | bytes | Decimal | datetime.date | datetime.time | datetime.timedelta
@@ -56,6 +56,8 @@ class Dispatcher:
         if isinstance(statement, Pull):
             plan = self._plan(statement, clock)
             return self.pulls.run(plan, (), clock) if isinstance(plan, PullPlan) else self.pushes.run(plan, clock)
+        if isinstance(statement, Subscribe):
+            return self.pushes.run(statement, clock)
         if isinstance(statement, DeclareCursor):
             return self._cursors.declare(statement, self._plan(statement.query, clock), (), clock)
         if isinstance(statement, CopyTo):
@@ -77,13 +79,15 @@ class Dispatcher:
             return statement
         began = time.perf_counter()
         plan = self._plan(query, clock)
-        if isinstance(plan, PushQuery):
+        if not isinstance(plan, PullPlan):
             return statement
         seen = measured(self.pulls, plan, time.perf_counter() - began, clock)
         return dataclasses.replace(statement, measured=seen)
 
-    def _plan(self, query: Pull, clock: StatementClock) -> PullPlan | PushQuery:
+    def _plan(self, query: Pull | Subscribe, clock: StatementClock) -> PullPlan | PushQuery | Subscribe:
         """Of a query that is not prepared, and so has no parameters."""
+        if isinstance(query, Subscribe):
+            return query
         try:
             with clock.working():
                 plan = self.pulls.plan(query)

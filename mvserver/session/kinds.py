@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from mvserver.sql.statements.absent import DropAbsent
+from mvserver.sql.statements.api_tokens import CreateApiToken, DropApiToken
 from mvserver.sql.statements.base import Kind, Statement
 from mvserver.sql.statements.copying import CopyFrom
 from mvserver.sql.statements.namespaces import CreateDatabase, CreateSchema, DropDatabase, DropSchema
@@ -50,6 +51,8 @@ _TAGS: dict[type[Statement], str] = {
     CreateEntity: "CREATE ENTITY",
     DropEntity: "DROP ENTITY",
     InsertIntoEntity: "INSERT 0 1",
+    CreateApiToken: "CREATE API_TOKEN",
+    DropApiToken: "DROP API_TOKEN",
     CreateDatabase: "CREATE DATABASE",
     DropDatabase: "DROP DATABASE",
     CreateSchema: "CREATE SCHEMA",

@@ -116,6 +116,7 @@ class SessionState:
                 search_path=self.settings.search_path(),
                 role=self.context.role,
                 reads_streams=settings["mv.stream_reads"] == "bounded",
+                as_of=settings["mv.as_of"],
                 session_role=self.context.session_role,
                 time_zone=settings["timezone"],
                 settings=tuple((name, value) for name, value in settings.items() if DEFAULTS.get(name) != value),

@@ -15,7 +15,8 @@ from mvserver.sql.pull import query_statement
 from mvserver.sql.split import StatementTokens
 from mvserver.sql.statements.base import ObjectName, Statement
 from mvserver.sql.statements.copying import CopyFrom, CopyOptions, CopyTo
-from mvserver.sql.statements.queries import Pull
+from mvserver.sql.statements.queries import Pull, Subscribe
+from mvserver.sql.subscribe import subscribe
 
 _FORMATS = frozenset({"text", "csv", "binary"})
 _NAMES = frozenset(
@@ -38,7 +39,7 @@ def _copy(cursor: Cursor) -> Statement:
     binary = cursor.previous if cursor.accept_word("binary") else None
     columns: tuple[Token, ...] = ()
     table: ObjectName | None = None
-    query: Pull | None = None
+    query: Pull | Subscribe | None = None
     if cursor.at_operator("("):
         query = _query(cursor)
         cursor.expect_word("to")
@@ -90,8 +91,8 @@ def _destination(cursor: Cursor, is_from: bool) -> None:
 
 
 # --- what is copied -------------------------------------------------------------------------------------------------
-def _query(cursor: Cursor) -> Pull:
-    """``( select )``, up to its closing bracket."""
+def _query(cursor: Cursor) -> Pull | Subscribe:
+    """``( select )`` or ``( subscribe )``, up to its closing bracket."""
     cursor.expect_operator("(")
     tokens: list[Token] = []
     depth = 0
@@ -105,9 +106,19 @@ def _query(cursor: Cursor) -> Pull:
         raise cursor.syntax_error()
     cursor.advance()
     inner = StatementTokens(cursor.source, [*tokens, Token(END, end.text, end.start, end.end)])
+    if tokens[0].text == "subscribe":
+        return _subscribe(Cursor(inner, 1))
     if tokens[0].text not in ("select", "with", "values", "table", "("):
         raise cursor.syntax_error(tokens[0])
     return query_statement(inner)
+
+
+def _subscribe(cursor: Cursor) -> Subscribe:
+    """Behind its first word."""
+    statement = subscribe(cursor)
+    cursor.expect_end()
+    assert isinstance(statement, Subscribe)  # noqa: S101 - just read
+    return statement
 
 
 def _columns(cursor: Cursor) -> tuple[Token, ...]:

@@ -12,9 +12,9 @@ from mvserver.sql.lexer import END, NUMBER
 from mvserver.sql.names import identifier
 from mvserver.sql.statements.base import Statement
 from mvserver.sql.statements.cursors import CloseCursor, DeclareCursor, Fetch
-from mvserver.sql.statements.queries import Pull
+from mvserver.sql.statements.queries import Pull, Subscribe
 
-_QUERY_WORDS = frozenset({"select", "with", "values", "table", "("})
+_QUERY_WORDS = frozenset({"select", "with", "values", "table", "(", "subscribe"})
 _OPTIONS = frozenset({"binary", "insensitive", "asensitive", "scroll", "no"})
 _SINGLE = {
     "next": ("forward", 1),
@@ -50,7 +50,7 @@ def _declare(nested: StatementParser) -> Callable[[Cursor], Statement]:
         cursor.expect_word("for")
         token = cursor.current
         query = nested(cursor) if token.text in _QUERY_WORDS else None
-        if not isinstance(query, Pull):
+        if not isinstance(query, Pull | Subscribe):
             raise cursor.syntax_error(token)
         return DeclareCursor(name, query, "scroll" in options, hold, "binary" in options)
 

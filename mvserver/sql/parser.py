@@ -8,6 +8,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql import (
     absent,
+    api_tokens,
     applications,
     changelogs,
     comments,
@@ -26,6 +27,7 @@ from mvserver.sql import (
     schema_registries,
     session,
     stores,
+    subscribe,
     tables,
     unsupported,
     views,
@@ -85,6 +87,7 @@ def _statement(cursor: Cursor, *, whole: bool) -> Statement:
 _HEADS = HeadTable(
     stores.HEADS,
     schema_registries.HEADS,
+    api_tokens.HEADS,
     comments.HEADS,
     entities.HEADS,
     namespaces.HEADS,
@@ -102,6 +105,7 @@ _HEADS = HeadTable(
     session.heads(_nested),
     cursors.heads(_nested),
     copying.HEADS,
+    subscribe.HEADS,
     absent.HEADS,
     unsupported.HEADS,
 )

@@ -57,6 +57,8 @@ CALLED = "called"
 own, and the offset of the name."""
 WORD = "word"
 """In the ``meta`` of a type: the word that it was written with."""
+AS_OF = "as of"
+"""In the ``meta`` of a table: the time or the token as of which it is read."""
 BARE = "bare"
 """In the ``meta`` of an array that was written in brackets alone."""
 _AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
@@ -628,6 +630,9 @@ class PullParser(PostgresParser):
             )
         if isinstance(table, exp.Table):
             table.set("only", None)  # no relation has children
+            version = table.args.pop("version", None)
+            if version is not None:
+                table.meta[AS_OF] = version.expression.name
         if (
             isinstance(table, exp.Table)
             and self._curr.token_type == TokenType.WITH
@@ -640,6 +645,17 @@ class PullParser(PostgresParser):
         if isinstance(table, exp.Table):
             self._refuse_within()
         return table
+
+    def _parse_version(self) -> exp.Version | None:
+        """``AS OF 'time or token'`` behind a table's name, before its alias."""
+        at, tokens = self._index, self._tokens
+        if self._curr.text.lower() != "as" or self._next is None or self._next.text.lower() != "of":
+            return None
+        if at + 2 >= self._tokens_size or tokens[at + 2].token_type != TokenType.STRING:
+            return None  # an alias
+        self._advance(2)
+        place = self._parse_primary()
+        return exp.Version(this="TIMESTAMP", kind="AS OF", expression=place)
 
     def _refuse_within(self) -> None:
         """After a table without an alias, the word was taken for one."""

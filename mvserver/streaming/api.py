@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from catalog.model import Store
 from mvserver.compiler.plans import ContinuousPlan, Projection
 from mvserver.errors import SqlError
+
+HISTORY = "history.millis"
+"""The property of a view's query by which its changes are kept whether somebody watches or not."""
 
 
 class PipelineState(enum.Enum):
@@ -108,6 +112,70 @@ class LiveRows(Protocol):
         """Ends the query and frees all it holds; safe to call again."""
 
 
+class EpochChanges(Protocol):
+    """What one commit did to the rows of a view. ``rows`` is an Arrow table: the kind of each change (``mv_op``:
+    ``+I``, ``-U``, ``+U``, ``-D``) and the view's columns. All readers of the commit are given the same object."""
+
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def at(self) -> dt.datetime: ...
+    @property
+    def rows(self) -> Any: ...
+    @property
+    def complete(self) -> bool:
+        """False where more rows of the same epoch follow in the next one: epochs of many rows come in pieces."""
+
+    @property
+    def last_token(self) -> str: ...
+
+    def token(self, index: int) -> str:
+        """Of a row: whoever has it, and all rows before it, resumes behind it."""
+
+    def once(self, form: object, make: Callable[[Any], Any]) -> Any:
+        """What ``make`` gives of this object, made once for all readers that ask for the same (hashable) form."""
+
+
+class SnapshotPlace(Protocol):
+    """The moment of a snapshot."""
+
+    @property
+    def latest_epoch(self) -> int: ...
+    @property
+    def latest_at(self) -> dt.datetime: ...
+
+
+class ViewWatch(Protocol):
+    """One reader of a view's history. One thread reads; ``interrupt`` may come from any. Nothing waits for a reader."""
+
+    @property
+    def columns(self) -> Sequence[tuple[str, str]]:
+        """The view's, with their DuckDB types."""
+
+    @property
+    def token(self) -> str:
+        """Behind all that was taken; with a snapshot, only once that is read to its end."""
+
+    @property
+    def place(self) -> SnapshotPlace | None:
+        """Of the snapshot; None without one."""
+
+    def snapshot(self) -> Iterator[Any]:
+        """The rows at the beginning as Arrow batches; to be read once, first, and to the end. Empty without one."""
+
+    def wait(self, seconds: float | None) -> bool:
+        """Whether ``take`` need not wait: now, or within this time (None: as long as it takes)."""
+
+    def take(self) -> Sequence[EpochChanges]:
+        """The next epochs, in order and without a hole; waits for one. 72000 where they are gone or the view is."""
+
+    def interrupt(self) -> None:
+        """Whoever waits, or is about to, does so no longer (57014)."""
+
+    def close(self) -> None:
+        """Frees all that it holds; safe to call again."""
+
+
 class StreamingEngine(Protocol):
     """Handlers write the catalog first, then call :meth:`reconcile`."""
 
@@ -141,6 +209,11 @@ class StreamingEngine(Protocol):
 
     def subscribe(self, plan: ContinuousPlan, start_position: str) -> LiveRows:
         """A push query: the rows of a projection from a resolved position on. 53400 where there are too many."""
+
+    def watch(self, view_id: str, *, since: str | None = None, snapshot: bool = False) -> ViewWatch:
+        """A reader of a view's history, which is kept from now on if it was not: behind the token ``since``, or from
+        now on, with or without the rows that are there. 22023 for what is no token, 72000 where the changes behind it
+        are not kept, 53400 where there are too many readers, 55000 for a view that is being made."""
 
     def read_bounded(self, plan: Projection, rows_max: int | None, stopped: Callable[[], bool]) -> Any:
         """A projection's rows from its starting position to the source's present end, or the first ``rows_max``, as an

@@ -34,6 +34,7 @@ from mvserver.streaming.queries.engine_services import EngineServices
 from mvserver.streaming.queries.freshness import KeptView, SourceEnds
 from mvserver.streaming.queries.held_histories import HeldHistories
 from mvserver.streaming.queries.orphan_clean_up import OrphanCleanUp
+from mvserver.streaming.queries.outputs import MATERIALIZED_VIEW
 from mvserver.streaming.queries.running import RunningQuery, group_applications, pipeline_statuses
 from mvserver.streaming.queries.source_pipelines import SourcePipelines
 from mvserver.streaming.queries.start_up import StartUp
@@ -43,6 +44,9 @@ from mvserver.streaming.spark.guard import Guarded
 from mvserver.streaming.spark.isolation import Isolation
 from mvserver.streaming.spark.session import SparkGate
 from mvserver.streaming.spark.supervisor import SparkSupervisor
+from mvserver.streaming.watching.view_watch import ViewWatch
+from mvserver.streaming.watching.watched_views import HistoryStatus, WatchedViews
+from mvserver.views.targets import Target
 
 
 class Engine:
@@ -79,7 +83,13 @@ class Engine:
             services, pipeline_services, pipelines, self._pushes, self._histories, self._ended
         )
         derived = DerivedSources(pipeline_services, pipelines, self._sources.of_scan)
-        self._start_up = StartUp(services, pipeline_services, self._sources, derived, self._histories)
+        self._watched = WatchedViews(
+            services.writer,
+            services.history_retention_s,
+            self._target_of_view,
+            lambda view_id: services.relation(view_id).name,
+        )
+        self._start_up = StartUp(services, pipeline_services, self._sources, derived, self._histories, self._watched)
         self._orphan_clean_up = OrphanCleanUp(services, self._sources, self._histories, self._ended)
         self._push_states = PushStates(self._queries.turn, services, self._sources, derived, self._orphan_clean_up)
 
@@ -87,10 +97,12 @@ class Engine:
     def start(self) -> None:
         """Takes up what the catalog says; Spark starts in the background."""
         self._spark.start()
+        self._watched.start()
         self.reconcile()
 
     def stop(self) -> None:
         """No new batches, what was evaluated is committed, Spark ends."""
+        self._watched.stop()
         self._histories.stop()
         with self._queries.changing():
             pipelines, running = self._sources.all(), self._queries.all()
@@ -110,6 +122,11 @@ class Engine:
         """Where ``stop`` takes too long: nothing is to live on behind the server."""
         self._isolation.close()  # first: what is given up is no suspect
         self._spark.abandon()
+
+    def problem(self) -> str | None:
+        """Why nothing is computed now; None where Spark is well."""
+        state = self._spark.state
+        return state.problem or state.interruption or ("Spark is starting" if state.starting else None)
 
     # --- StreamingEngine --------------------------------------------------------------------------------------------
     def reconcile(self) -> None:
@@ -221,6 +238,13 @@ class Engine:
     def end_push_queries(self, error: SqlError) -> None:
         self._pushes.end_all(error)
         self._push_states.end_all(error)
+        self._watched.end_all(error)
+
+    def watch(self, view_id: str, *, since: str | None = None, snapshot: bool = False) -> ViewWatch:
+        return self._watched.open(view_id, since=since, snapshot=snapshot)
+
+    def histories(self) -> Sequence[HistoryStatus]:
+        return self._watched.statuses()
 
     def wait_until_ready(self, timeout_s: float) -> None:
         self._spark.wait(timeout_s)
@@ -278,6 +302,12 @@ class Engine:
 
     def _of_view(self, view_id: str) -> RunningQuery | None:
         return self._queries.find(lambda each: each.query.sink_id == view_id)
+
+    def _target_of_view(self, view_id: str) -> Target | None:
+        known = self._of_view(view_id)
+        if known is None or known.subscriber is None or known.query.kind != MATERIALIZED_VIEW:
+            return None
+        return known.subscriber.target
 
     def _kept(self, view_id: str) -> KeptView | None:
         known = self._of_view(view_id)

@@ -141,6 +141,20 @@ _REJECTED = pa.schema(
         ("rejected_at", _TIME),
     ]
 )
+_WATCHED = pa.schema(
+    [
+        ("view", _TEXT),
+        ("watchers", _COUNT),
+        ("always", _FLAG),
+        ("retention_seconds", _REAL),
+        ("changes", _COUNT),
+        ("bytes", _COUNT),
+        ("oldest_at", _TIME),
+        ("oldest_token", _TEXT),
+        ("last_change_at", _TIME),
+        ("latest_token", _TEXT),
+    ]
+)
 _FINISHED = pa.schema([("view", _TEXT), ("state", _TEXT), ("rows", _COUNT), ("bytes", _COUNT), ("answered", _COUNT)])
 
 
@@ -187,6 +201,7 @@ def live_relations(catalog: Catalog, engine: Engine, writer: Writer) -> Mapping[
         "ledger": (_LEDGER, partial(_ledger, catalog, engine, writer)),
         "rejected_rows": (_REJECTED, partial(_rejected_rows, catalog, writer)),
         "late_rows": (_LATE, partial(_late_rows, catalog, writer)),
+        "watched_views": (_WATCHED, partial(_watched_views, catalog, engine)),
     }
     return {name: partial(_table, schema, made) for name, (schema, made) in rows.items()}
 
@@ -351,6 +366,24 @@ def _rejected_rows(catalog: Catalog, writer: Writer) -> Iterator[_Row]:
             "raw": raw,
             "raw_bytes": raw_bytes,
             "rejected_at": rejected_at,
+        }
+
+
+def _watched_views(catalog: Catalog, engine: Engine) -> Iterator[_Row]:
+    for status in engine.histories():
+        kept = status.kept
+        yield {
+            **_of(catalog, status.view_id),
+            "view": _name(catalog, status.view_id),
+            "watchers": status.watchers,
+            "always": status.always,
+            "retention_seconds": status.seconds,
+            "changes": status.rows,
+            "bytes": status.bytes,
+            "oldest_at": kept.since,
+            "oldest_token": str(kept.oldest),
+            "last_change_at": kept.latest_at if kept.latest_epoch else None,
+            "latest_token": str(kept.latest),
         }
 
 

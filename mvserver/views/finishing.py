@@ -17,6 +17,7 @@ from spark_sinks.duckdb.changes.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.changes.group_logs import GroupLog
 from spark_sinks.duckdb.changes.logs import Log
 from spark_sinks.duckdb.changes.sent_rows import SentRows
+from spark_sinks.duckdb.history.log import LoggedView
 from spark_sinks.duckdb.layout import Finishing, NamedText, ViewLayout
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state.state import AppendState, StateMeasure, average_exact, source_text, variance
@@ -99,17 +100,10 @@ def group_log(target: Target, log: Log, window_end: int | None) -> GroupLog:
 
 def change_outbox(target: Target) -> ChangeOutbox:
     """The outbox of a push query, whose rows are told apart by their keys."""
-    plan, names = target.plan, [f"c{i}" for i in range(len(target.plan.outputs))]
-    columns = tuple((name, lower_duckdb.duckdb_type(o.type)) for name, o in zip(names, plan.outputs, strict=True))
-    if isinstance(plan, Projection):
-        assert isinstance(target.state, KeyedRows)  # noqa: S101 - over a changelog
-        keys, only_new = target.state.identity, False
-        rows = f"SELECT {', '.join([*keys, *names])} FROM {qualified(target.state.table)}"
-        changed = f"{rows} AS k{_changed(target.state.source_keys)}"
-    else:
-        keys, only_new = target.groups.identity, plan.emit_final
-        texts = [*keys, *(f"{text} AS {name}" for text, name in zip(_outputs(plan), names, strict=True))]
-        rows, changed = _groups(plan, target, texts), _groups(plan, target, texts, _changed(keys))
+    plan = target.plan
+    columns = tuple((f"c{i}", lower_duckdb.duckdb_type(output.type)) for i, output in enumerate(plan.outputs))
+    keys, rows, changed = _told_apart(target)
+    only_new = isinstance(plan, Aggregation) and plan.emit_final
     return ChangeOutbox(
         target.query_id,
         target.view_id,
@@ -121,6 +115,33 @@ def change_outbox(target: Target) -> ChangeOutbox:
         changed_rows=changed,
         only_new=only_new,
     )
+
+
+def logged_view(target: Target) -> LoggedView:
+    """A materialized view, for its history."""
+    plan, state = target.plan, target.state
+    columns = tuple((output.name, lower_duckdb.duckdb_type(output.type)) for output in plan.outputs)
+    if isinstance(state, AppendState):
+        rows = f"SELECT {', '.join(f'c{i}' for i in range(len(columns)))} FROM {qualified(state.table)}"
+        return LoggedView(target.query_id, target.view_id, state.table, columns, (), rows, rows, appended=True)
+    names, rows, changed = _told_apart(target)
+    types = dict(state.stored_columns if isinstance(state, KeyedRows) else target.groups.stored_columns)
+    keys = tuple((name, types[name]) for name in names)
+    return LoggedView(target.query_id, target.view_id, state.table, columns, keys, rows, changed)
+
+
+def _told_apart(target: Target) -> tuple[tuple[str, ...], str, str]:
+    """The keys that tell the rows apart, and queries of these and the columns c0, c1 ...: of all rows, and of those
+    whose keys a batch has touched."""
+    plan, names = target.plan, [f"c{i}" for i in range(len(target.plan.outputs))]
+    if isinstance(plan, Projection):
+        assert isinstance(target.state, KeyedRows)  # noqa: S101 - over a changelog
+        keys = target.state.identity
+        rows = f"SELECT {', '.join([*keys, *names])} FROM {qualified(target.state.table)}"
+        return keys, rows, f"{rows} AS k{_changed(target.state.source_keys)}"
+    keys = target.groups.identity
+    texts = [*keys, *(f"{text} AS {name}" for text, name in zip(_outputs(plan), names, strict=True))]
+    return keys, _groups(plan, target, texts), _groups(plan, target, texts, _changed(keys))
 
 
 def _changed(keys: Sequence[str]) -> str:

@@ -25,6 +25,7 @@ class ViewMerge:
     roll_ups: tuple[RollUp, ...] = ()  # upsert mode; of keys with a NULL, where there are such, the second
     values: tuple[str, ...] = ()  # what takes in the values of each value table of the state, before the roll-ups
     statements: tuple[str, ...] = ()  # of a state that takes rows as they are: they take in all that there is
+    added: str | None = None  # query of the rows that a view shows besides, behind these statements
     changes: str | None = None  # query of the last change of each primary key, over a changelog
     keeper: Keeper | None = None  # of what the merge changes
     keys: str | None = None  # query of the group keys of the batch; None: any may change

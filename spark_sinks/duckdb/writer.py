@@ -25,11 +25,13 @@ from spark_sinks.duckdb import batch_table
 from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, TableMerge, ViewMerge
 from spark_sinks.duckdb.batch_table import BATCH
 from spark_sinks.duckdb.changes import logs
-from spark_sinks.duckdb.changes.capture import Keeper, capture, shows_closed, take_changes, turned_keys
+from spark_sinks.duckdb.changes.capture import Keeper, as_g, capture, shows_closed, take_changes, turned_keys
 from spark_sinks.duckdb.changes.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.changes.changes import ChangeNotes, StateWatch, Unwatched
 from spark_sinks.duckdb.changes.group_logs import GroupLog
 from spark_sinks.duckdb.changes.outbox import Outbox, forget_statement
+from spark_sinks.duckdb.history.histories import Histories
+from spark_sinks.duckdb.history.history import History
 from spark_sinks.duckdb.layout import ViewLayout, ViewLayouts
 from spark_sinks.duckdb.ledger import inspection
 from spark_sinks.duckdb.ledger.commits import Commits
@@ -39,7 +41,7 @@ from spark_sinks.duckdb.ledger.write_ahead_log import WriteAheadLog
 from spark_sinks.duckdb.names import qualified, qualified_view, rows_of
 from spark_sinks.duckdb.state import sessions, windows
 from spark_sinks.duckdb.state.shared_states import Arrangement, SharedMerge, SharedStates
-from spark_sinks.duckdb.state.state import State, UpsertState, create_statements, watermark_rule
+from spark_sinks.duckdb.state.state import State, UpsertState, create_statements, source_text, watermark_rule
 from spark_sinks.duckdb.state.value_tables import new_values_relation
 from spark_sinks.duckdb.state.window_batches import take_in
 from spark_sinks.duckdb.statements import Statements
@@ -90,6 +92,7 @@ class Writer:
         with self.commit_lock:
             create_tables(self._cursor)
         self.ledger = Ledger(self._cursor)
+        self.histories = Histories(self._cursor)
         self._shared = SharedStates(self._cursor)
         self._log = WriteAheadLog(self._cursor, self.damage)
 
@@ -121,14 +124,17 @@ class Writer:
     def _begin(self) -> None:
         self._notes.begin()
         self._new_layouts.clear()
+        self.histories.begin()
         self._cursor.execute("BEGIN TRANSACTION")
 
     def _commit(self, query_ids: Collection[str] | None) -> None:
         """``query_ids``: whose rows it may change; None where it may be those of any."""
+        self.histories.finish()
         self.watch.changing(self._notes.taken)
         try:
             with self.commits.making(query_ids):
                 self._cursor.execute("COMMIT")
+            self.histories.committed()
             if self._new_layouts:
                 self.layouts.change(self._new_layouts)  # before the watch is told: who it wakes asks for them
         finally:
@@ -175,6 +181,7 @@ class Writer:
         self._cursor.execute(logs.forget_statement())
 
     def _drop_tables(self, tables: Sequence[str]) -> None:
+        self.histories.drop_of(tables)
         for table in filter(self._shared.is_shared, tables):
             self._shared.drop(table)
         for table in tables:
@@ -318,10 +325,14 @@ class Writer:
         if merge.table.num_rows == 0:
             return
         copied = batch_table.show(self._cursor, self._register, merge.table, len(merge.views))
-        arrangement = self._shared.arranged(merge.views) if together else Arrangement((), merge.views)
+        watched = tuple(view for view in merge.views if self.histories.of(view.query_id) is not None)
+        others = merge.views
+        if watched:
+            others = tuple(view for view in merge.views if self.histories.of(view.query_id) is None)
+        arrangement = self._shared.arranged(others) if together else Arrangement((), others)
         for shared in arrangement.shared:
             self._merge_together(shared)
-        for view in arrangement.apart:
+        for view in (*arrangement.apart, *watched):
             with self._on_behalf_of(view.query_id):
                 self._merge_and_keep(view, merge.newest)
         self._unregister()
@@ -343,10 +354,11 @@ class Writer:
 
     def _merge_and_keep(self, view: ViewMerge, newest: dt.datetime | None) -> None:
         state, changed = view.state, view.keys
+        keeper = self.histories.keeper(view.query_id, view.keeper)
         if view.changes is not None:
             assert isinstance(state, (KeyedRows, RetractedState))  # noqa: S101 - a changelog's
             note = partial(self._note, view)
-            take_changes(self._cursor, self._register, state, view.changes, view.keeper, newest, note)
+            take_changes(self._cursor, self._register, state, view.changes, keeper, newest, note)
             return
         if view.judging is not None and isinstance(state, UpsertState) and state.windowing is not None:
             grown = take_in(
@@ -354,10 +366,13 @@ class Writer:
             )
             changed = grown or changed
         self._note(view, view.keys)
-        if view.keeper is None or (view.judging is not None and shows_closed(view.state)):
+        if view.added is not None and isinstance(keeper, History):
             self._merge_view(view)
-            return
-        capture(self._cursor, self._register, view.keeper, changed, partial(self._merge_view, view), newest)
+            keeper.keep_rows(self._cursor, self._register, view.added, gone=False)
+        elif keeper is None or (view.judging is not None and shows_closed(view.state)):
+            self._merge_view(view)
+        else:
+            capture(self._cursor, self._register, keeper, changed, partial(self._merge_view, view), newest)
 
     def _note(self, view: ViewMerge, keys: str | None) -> None:
         """Before the merge: what it will change. ``keys``: query of the keys (g0 ...) of the rows."""
@@ -415,7 +430,6 @@ class Writer:
         self._out_of_memory.pop(query_id, None)
 
     def _move_watermark(self, advance: Advance) -> bool:
-        """What is removed for its age is not taken back from where the query wrote it: it was right."""
         query_id, rule = advance.standing.query_id, watermark_rule(advance.state)
         passage = None if rule is None else windows.passage(self._cursor, advance.standing, rule)
         if rule is None or passage is None:
@@ -423,20 +437,39 @@ class Writer:
         self._notes.rows(advance.state.table)  # some are shown, hidden or removed
         self._note_others(advance.keeper)
         if passage.moves:
+            keeper = self.histories.keeper(query_id, advance.keeper)
             move = partial(windows.move, self._cursor, query_id, passage.after)
             shown = turned_keys(advance.state, passage)
-            if advance.keeper is None or shown is None:
+            if keeper is None or shown is None:
                 move()
             else:
-                capture(self._cursor, self._register, advance.keeper, shown, move)
+                capture(self._cursor, self._register, keeper, shown, move)
                 self._unregister()
         for statement in rule.moved if passage.moves else ():
             self._cursor.execute(statement)
         if rule.removal is not None:
-            windows.remove(self._cursor, rule.removal, passage.after)
+            self._remove(advance, rule.removal, passage.after)
             if isinstance(advance.keeper, GroupLog):
                 advance.keeper.settle(self._cursor, passage.after - rule.removal.retention_us)
         return passage.moves
+
+    def _remove(self, advance: Advance, removal: windows.Removal, mark: int) -> None:
+        """What is too old. A history is told; it stays where the query wrote it, since it was right."""
+        remove = partial(windows.remove, self._cursor, removal, mark)
+        history = self.histories.of(advance.standing.query_id)
+        if history is None:
+            remove()
+            return
+        leaving = removal.condition(mark)
+        if isinstance(advance.state, UpsertState):
+            keys = f"SELECT DISTINCT {as_g(advance.state.identity)} FROM {source_text(advance.state)} WHERE {leaving}"
+            if self._cursor.execute(f"SELECT 1 FROM ({keys}) LIMIT 1").fetchall():
+                capture(self._cursor, self._register, history, keys, remove)
+        else:
+            rows = f"SELECT * FROM {qualified(advance.state.table)} WHERE {leaving}"
+            history.keep_rows(self._cursor, self._register, rows, gone=True)
+            remove()
+        self._unregister()
 
     def advance(self, advance: Advance) -> bool:
         """Partitions became idle, and no batch will say so; whether that moved the view's watermark. Raises MergeError
@@ -463,6 +496,7 @@ class Writer:
             if not self.damage.notice(error):
                 raise
         self._shared.forget()
+        self.histories.rolled_back()
         self._unregister()  # not before: an aborted transaction takes no statement but ROLLBACK
 
     def _register(self, name: str, table: pa.Table) -> None:

@@ -237,11 +237,42 @@ def _join_memory(result: dict[str, Any]) -> str:
     return f"{result['rows_of_an_hour']:,} rows are within the hour.\n\n{rows}"
 
 
+def _watching(result: dict[str, Any]) -> str:
+    costs = [
+        (row["view"], row["keys"], row["burst_ms"], row["watched_ms"], _percent(row["share"])) for row in result["rows"]
+    ]
+    header = ("view", "keys", f"{result['burst_events']:,} events visible after ms", "watched", "more")
+    reads = _fields(
+        ("read", "rows", "present ms", "past ms", "ratio"),
+        ("read", "rows", "present_ms", "past_ms", "ratio"),
+        result["reads"],
+    )
+    commits = _fields(
+        ("groups", "changes of a commit", "processor time ms", "watched"),
+        ("groups", "changes", "cpu_ms", "watched_cpu_ms"),
+        result["commits"],
+    )
+    return "\n\n".join((table(header, costs), commits, reads))
+
+
 def _pauses(result: dict[str, Any]) -> str:
     header = ("in", "sent", "median ms", "longest ms", f"above {result['promised_ms']:g} ms")
     groups = _fields(header, ("message", "sent", "median_ms", "longest_ms", "over"), result["rows"])
     longest = _fields(("in", "text", "longest pause ms"), ("message", "text", "pause_ms"), result["longest"])
     return f"{groups}\n\n{longest}"
+
+
+def _web(result: dict[str, Any]) -> str:
+    busy, idle = result["busy"], result["idle"]
+    header = ("readers of one view", "epochs/s", "p50 ms", "p90 ms", "p99 ms", "longest ms", "cores", "missed")
+    row = [
+        busy[name] for name in ("readers", "epochs_per_s", "p50_ms", "p90_ms", "p99_ms", "max_ms", "cores", "missed")
+    ]
+    waiting = (
+        f"{idle['readers']:,} readers that only wait take {idle['readers_mib']:,} MiB "
+        f"beside the {idle['server_mib']:,} MiB of the front end; {idle['lost']} connections were lost."
+    )
+    return f"{table(header, [row])}\n\n{waiting}"
 
 
 def _stores(result: dict[str, Any]) -> str:
@@ -269,8 +300,10 @@ _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "nexmark": _nexmark,
     "read_paths": _read_paths,
     "view_cost": _view_cost,
+    "watching": _watching,
     "pull": _pull,
     "pauses": _pauses,
+    "web": _web,
     "startup": _startup,
     "cpu": _cpu,
     "memory": _memory,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import machine, processes, render, results, scan_only
+from tests.bench import event_readers, machine, processes, render, results, scan_only
 from tests.bench.load import Marker
 from tests.bench.markers import ages_ms
 from tests.bench.parts import backlog, pauses
@@ -49,6 +49,20 @@ def test_ages_and_lost_markers() -> None:
 
 def test_what_a_view_adds() -> None:
     assert shares({1: 0.1, 10: 0.19, 100: 0.64}) == {"tenth_share": 0.1, "hundredth_share": 0.05}
+
+
+def test_what_readers_of_events_have_got() -> None:
+    def event(second: int) -> bytes:
+        body = f'{{"view":"v","epoch":{second},"at":"1970-01-01T00:00:{second:02d}.000000+00:00","changes":[]}}'
+        return b"2a\r\nid: x\nevent: change\ndata: " + body.encode() + b"\n\n\r\n"
+
+    early, first, second, last = event(9), event(10), event(11), event(29)
+    pieces = [(10.5, 1, early + first), (11.25, 1, second[:20]), (11.5, 1, second[20:]), (10.25, 2, first),
+              (29.0, 1, last), (29.5, 2, b"x\r\nevent: reset\ndata: {}\n\n\r\n"), (29.6, 2, b"")]  # fmt: skip
+    found = event_readers.summary(pieces, readers=2, began=10.0, seconds=20.0)
+    assert found["missed"] == 1  # of second 11 by reader 2; the last may be on its way
+    assert found["told"] == {"reset": 1, "lost": 1}
+    assert (found["n"], found["max_ms"]) == (4, 500.0)
 
 
 def test_the_scan_rate_leaves_out_the_first_batch() -> None:
@@ -151,6 +165,12 @@ SAMPLES: dict[str, dict[str, object]] = {
             | {"per_s_with": 9_000.0, "per_s_without": 4_500.0, "p50_ms_with": 0.8, "p50_ms_without": 1.7}
             | {"p99_ms_with": 2.0, "p99_ms_without": 4.0, "cpu_us_with": 110, "cpu_us_without": 230}
         ]
+    },
+    "watching": {
+        "burst_events": 5_000,
+        "rows": [{"view": "few", "keys": 200, "burst_ms": 180.4, "watched_ms": 190.1, "share": 0.0538}],
+        "commits": [{"groups": 200, "changes": 400, "cpu_ms": 8.5, "watched_cpu_ms": 33.0}],
+        "reads": [{"read": "look-up", "rows": 1, "present_ms": 1.2, "past_ms": 2.4, "ratio": 2.0}],
     },
     "view_cost": {
         "burst_events": 20_000,

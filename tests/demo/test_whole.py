@@ -50,6 +50,7 @@ def test_the_clicks_demo_ends_with_equal_views(tmp_path: Path) -> None:
     assert "User_9 on mobile: " in output
     assert "psql -h 127.0.0.1 -p " in output
     assert "rejected by " in output
+    assert "visits by page, live in a browser: http://127.0.0.1:" in output
     assert "FAIL" not in output
 
 

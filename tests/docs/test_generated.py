@@ -57,6 +57,9 @@ def _commands() -> list[str]:
 
 
 _SPELLED = {
+    "CreateApiToken": "CREATE API_TOKEN",
+    "DropApiToken": "DROP API_TOKEN",
+    "ListApiTokens": "LIST API_TOKENS",
     "BoundedRead": "SELECT",
     "CloseCursor": "CLOSE name",
     "CopyFrom": "COPY stream",

@@ -15,7 +15,7 @@ from mvserver.sql import parse_one
 from mvserver.sql.statements.absent import DropAbsent
 from mvserver.sql.statements.copying import CopyFrom
 from mvserver.sql.statements.namespaces import ListDatabases
-from mvserver.sql.statements.queries import BoundedRead, ListQueries, PushQuery
+from mvserver.sql.statements.queries import BoundedRead, ListQueries, PushQuery, Subscribe
 from mvserver.sql.statements.relations import Analyze, CreateView, ListRelations
 from mvserver.sql.statements.schema_registries import ListSchemaRegistries
 from mvserver.sql.statements.stores import ListStores
@@ -155,6 +155,7 @@ FREE = {
 ELSEWHERE = {
     PushQuery,  # by the resolver of names, as CREATE MATERIALIZED VIEW; tests/clients asks it
     BoundedRead,
+    Subscribe,  # tests/server
     CopyFrom,
     CreateView,  # tests/clients
 }

@@ -10,6 +10,7 @@ import pytest
 from mvserver.sql import parse, parse_one
 from mvserver.sql import types as t
 from mvserver.sql.statements.absent import DropAbsent
+from mvserver.sql.statements.api_tokens import CreateApiToken, DropApiToken, ListApiTokens
 from mvserver.sql.statements.base import ColumnDefinition, ObjectName, Properties, RoleSpec, Statement
 from mvserver.sql.statements.copying import CopyFrom, CopyOptions, CopyTo
 from mvserver.sql.statements.cursors import CloseCursor, DeclareCursor, Fetch
@@ -40,6 +41,7 @@ from mvserver.sql.statements.queries import (
     Pull,
     PushQuery,
     RestartQuery,
+    Subscribe,
     TerminateQuery,
 )
 from mvserver.sql.statements.relations import (
@@ -180,6 +182,10 @@ CASES: list[tuple[str, Any]] = [
     ("DROP SCHEMA_REGISTRY IF EXISTS s", expect(DropSchemaRegistry, name="s", if_exists=True)),
     ("DESCRIBE SCHEMA_REGISTRY s", expect(DescribeSchemaRegistry, name="s")),
     ("LIST SCHEMA_REGISTRIES", expect(ListSchemaRegistries)),
+    ("CREATE API_TOKEN t", expect(CreateApiToken, name="t")),
+    ("CREATE API_TOKEN t VALID UNTIL '2030-01-01'", expect(CreateApiToken, name="t", valid_until="2030-01-01")),
+    ("DROP API_TOKEN IF EXISTS t", expect(DropApiToken, name="t", if_exists=True)),
+    ("LIST API_TOKENS", expect(ListApiTokens)),
     ("SHOW SCHEMA_REGISTRIES", expect(ListSchemaRegistries)),
     ("LIST STORES", expect(ListStores)),
     ("SHOW STORES", expect(ListStores)),
@@ -348,6 +354,9 @@ CASES: list[tuple[str, Any]] = [
     ("TERMINATE QUERY \"Q-1\"", expect(TerminateQuery, id="Q-1")),
     ("RESTART QUERY 'q1' SKIP REJECTED", expect(RestartQuery, id="q1", skip_rejected=True)),
     ("RESTART QUERY q1", expect(RestartQuery, id="q1")),
+    ("SUBSCRIBE TO s.v", expect(Subscribe, name=name("s", "v"), snapshot=False, since=None)),
+    ("SUBSCRIBE v WITH (SNAPSHOT)", expect(Subscribe, name=name("v"), snapshot=True, since=None)),
+    ("SUBSCRIBE TO v WITH (SINCE 'a', SNAPSHOT false)", expect(Subscribe, name=name("v"), snapshot=False, since="a")),
     # session
     ("SET application_name = 'x y'", expect(Set, name="application_name", value="x y")),
     ("SET LOCAL statement_timeout TO 500", expect(Set, name="statement_timeout", value="500", local=True)),

@@ -77,9 +77,17 @@ class Fed:
                 writer.create_state(each.state, layout_of(each), each.outbox)
 
     def feed(self, rows: Sequence[dict[str, Any]], *, partial: bool = False) -> None:
+        self.prepare(rows, partial=partial)
+        self.commit()
+
+    def prepare(self, rows: Sequence[dict[str, Any]], *, partial: bool = False) -> None:
+        """The next batch as it comes from Spark."""
         table = _table(rows)
-        merges = tuple(self._merge(table, each, partial) for each in self._targets)
-        assert self._writer.commit(BatchCommit(self._entry(len(rows)), merges))
+        self._prepared = tuple(self._merge(table, each, partial) for each in self._targets), len(rows)
+
+    def commit(self) -> None:
+        merges, records = self._prepared
+        assert self._writer.commit(BatchCommit(self._entry(records), merges))
 
     def _entry(self, records: int) -> LedgerEntry:
         number, self._batch = self._batch, self._batch + 1

@@ -18,6 +18,9 @@ from mvserver.serving.fast.finished_rows import FinishedStatus
 from mvserver.streaming.api import Backfill, PipelineState, PipelineStatus, QueryState, QueryStatus
 from mvserver.streaming.live_relations import finished_relation, live_relations
 from mvserver.streaming.queries.status import sink_pipeline_status
+from mvserver.streaming.watching.watched_views import HistoryStatus
+from spark_sinks.duckdb.history.reading import Kept
+from spark_sinks.duckdb.history.tokens import Token
 from spark_sinks.duckdb.writer import Writer
 from tests.streaming.states import Fed, target, writer_in
 
@@ -32,12 +35,16 @@ class Engine:
     def __init__(self) -> None:
         self.known: list[QueryStatus] = []
         self.reading: list[PipelineStatus] = []
+        self.kept_histories: list[HistoryStatus] = []
 
     def statuses(self) -> list[QueryStatus]:
         return self.known
 
     def pipelines(self) -> list[PipelineStatus]:
         return self.reading
+
+    def histories(self) -> list[HistoryStatus]:
+        return self.kept_histories
 
 
 class World:
@@ -92,7 +99,7 @@ def test_every_relation_has_its_columns_where_there_is_nothing_to_say(tmp_path: 
     relations = live_relations(world.catalog, world.engine, world.writer)  # type: ignore[arg-type]
     assert set(relations) == {
         "queries", "views", "backfills", "pipelines", "dependencies", "ledger", "rejected_rows",
-        "late_rows", "schema_registries",
+        "late_rows", "schema_registries", "watched_views",
     }  # fmt: skip
     for name in set(relations) - {"dependencies"}:
         assert relations[name]().num_rows == 0
@@ -260,3 +267,16 @@ def test_views_that_are_kept_finished_have_their_names_and_are_for_those_who_see
     found.clear()
     assert relation().num_rows == 0
     assert relation().schema.names[:5] == ["view", "state", "rows", "bytes", "answered"]
+
+
+def test_watched_views_tell_how_far_back_they_go(world: World) -> None:
+    view = world.view("watched", filled=True)
+    since, last = (dt.datetime(2026, 1, 1, hour, tzinfo=dt.UTC) for hour in (1, 2))
+    kept = Kept(Token("0" * 16, 3), since, Token("0" * 16, 9), 4, last)
+    world.engine.kept_histories = [HistoryStatus(view, True, 2, 6, 700, 60.0, kept)]
+    (row,) = world.rows("watched_views")
+    assert {name: value for name, value in row.items() if not name.startswith("_")} == {
+        "view": "postgres.public.watched", "watchers": 2, "always": True, "retention_seconds": 60.0, "changes": 6,
+        "bytes": 700, "oldest_at": since, "oldest_token": f"{'0' * 16}-3", "last_change_at": last,
+        "latest_token": f"{'0' * 16}-9",
+    }  # fmt: skip

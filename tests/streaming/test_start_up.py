@@ -21,7 +21,7 @@ def start_up(error: Exception, damage: DamageWatch) -> StartUp:
 
     services = SimpleNamespace(store_versions=store_versions, writer=SimpleNamespace(damage=damage))
     none = cast("Any", None)
-    return StartUp(cast("Any", services), none, none, none, none)
+    return StartUp(cast("Any", services), none, none, none, none, none)
 
 
 @pytest.mark.parametrize("error", [duckdb.Error(CORRUPT), DamagedViewsError(CORRUPT)])

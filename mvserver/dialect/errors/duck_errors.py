@@ -15,6 +15,7 @@ from mvserver.dialect.allow_list import undefined_name
 from mvserver.dialect.functions.from_text import SEPARATOR
 from mvserver.dialect.functions.long_texts import too_large
 from mvserver.errors import SqlError
+from spark_sinks.duckdb.history.log import AHEAD, OTHER, REFUSED, TOO_OLD
 from spark_sinks.duckdb.ledger import damage
 
 _PREFIX = re.compile(r"^(?:Invalid Error: )?(?P<kind>[A-Za-z][A-Za-z ]*?) ?(?:Error|error|ERROR): (?P<body>.*)$", re.S)
@@ -34,6 +35,21 @@ def _undefined_function(match: re.Match[str]) -> SqlError:
         sqlstates.UNDEFINED_FUNCTION,
         f"function {undefined_name(match['name'])} does not exist",
         hint="No function matches the given name and argument types. You might need to add explicit type casts.",
+    )
+
+
+_PAST = {
+    TOO_OLD: (sqlstates.SNAPSHOT_TOO_OLD, "the history of a materialized view does not go back so far"),
+    OTHER: (sqlstates.SNAPSHOT_TOO_OLD, "the token is of no history that the materialized view has now"),
+    AHEAD: (sqlstates.INVALID_PARAMETER_VALUE, "a materialized view cannot be read as of what is to come"),
+}
+
+
+def _not_kept(match: re.Match[str]) -> SqlError:
+    """A view AS OF a place that its history has not."""
+    sqlstate, message = _PAST[match["kind"]]
+    return SqlError(
+        sqlstate, message, detail=f"Its history is kept from {match['since']} on, behind token {match['token']}."
     )
 
 
@@ -115,6 +131,7 @@ _JSON_KINDS = {"[": "array", "{": "object", '"': "string"}
 _JSON_TARGETS = {"numerical": "integer", "decimal": "numeric", "boolean": "boolean"}
 
 _RULES: tuple[_Rule, ...] = (
+    _rule(rf"{REFUSED}(?P<kind>{'|'.join(_PAST)}) (?P<since>.*?) (?P<token>[0-9a-f]+-[0-9a-f]+)", _not_kept),
     _rule(r"Division by zero", lambda _: SqlError(sqlstates.DIVISION_BY_ZERO, "division by zero")),
     _rule(
         r'Referenced column "(?P<name>.*?)" (?:was )?not found',

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 import sqlglot
 from sqlglot import exp
@@ -30,8 +31,11 @@ from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG
 from mvserver.pgcatalog.system import LIVE_SCHEMA, SystemCatalog
 from mvserver.serving.api import PullScope, ReadsStream, StreamRead
 from mvserver.serving.engine.database import VIEW_SCHEMA
+from mvserver.serving.plan import histories
+from mvserver.serving.plan.histories import ViewChanges
 from mvserver.serving.plan.streams import StreamTables
 from mvserver.sql.dialect import parse_pull
+from mvserver.sql.pull_parser import AS_OF
 
 _SUPERUSERS_ONLY = frozenset({"pg_authid", "pg_shadow"})
 _KEPT = frozenset({"materialized view", "view"})
@@ -47,6 +51,7 @@ class Reads:
     live: set[str] = field(default_factory=set)
     streams: list[StreamRead] = field(default_factory=list)
     named: list[NamedSource] = field(default_factory=list)  # the names in the query's own text
+    of_the_past: bool = False  # a view's history, or a view as it was
     expanded: list[Relation] = field(default_factory=list)  # views that became sub-queries, each as often as it did
 
 
@@ -88,13 +93,18 @@ class NameResolver:
         if not isinstance(table.this, exp.Identifier):
             return
         parts = [_fold(part) for part in table.parts if isinstance(part, exp.Identifier)]
+        as_of = table.meta.pop(AS_OF, None)
         if len(parts) == 1 and parts[0] in text.ctes:
+            if as_of is not None:
+                raise histories.refused(parts[0], _position(table))
             return
         if len(parts) > 3:
             raise SqlError(
                 sqlstates.SYNTAX_ERROR, f"improper qualified name (too many dotted names): {'.'.join(parts)}"
             )
         found, columns_then = self._meant(table, parts, text)
+        if as_of is not None and not _has_history(found):
+            raise histories.refused(parts[-1], _position(table))
         alias = table.args.get("alias")
         if alias is None or alias.this is None:
             columns = alias.args.get("columns") if alias is not None else None
@@ -105,6 +115,19 @@ class NameResolver:
         if isinstance(found, Relation) and found.kind != "materialized view":
             rows = self._streams.query(table, found, self._path(found), alias.this.name)
             _put(table, exp.Subquery(this=rows, alias=alias))
+            return
+        if isinstance(found, ViewChanges):
+            self.reads.views.setdefault(found.view.id, found.view)
+            self.reads.of_the_past = True
+            histories.read_changes(table, found, self._database_name)
+            table.set("alias", alias)
+            return
+        if isinstance(found, Relation) and (as_of or self._scope.as_of):
+            self.reads.views.setdefault(found.id, found)
+            self.reads.of_the_past = True
+            rows = histories.rows_as_of(found, as_of or self._scope.as_of, self._database_name, alias)
+            rows.meta[RELATION] = found
+            _put(table, rows)
             return
         if isinstance(found, Relation):
             self.reads.views.setdefault(found.id, found)
@@ -127,11 +150,15 @@ class NameResolver:
         rows.meta[SYSTEM_RELATION] = found
         _put(table, rows)
 
-    def _meant(self, table: exp.Table, parts: list[str], text: _Text) -> tuple[Relation | tuple[str, str], int]:
+    def _meant(
+        self, table: exp.Table, parts: list[str], text: _Text
+    ) -> tuple[Relation | ViewChanges | tuple[str, str], int]:
         """What the name means, and how many of its columns the text knows."""
         if text.sources is None:
             found = self._find(parts, _position(table))
             start, end = _span(table)
+            if isinstance(found, ViewChanges):
+                return found, 0
             if isinstance(found, Relation):
                 named = NamedSource(start, end, len(found.columns), relation_id=found.id)
             else:
@@ -179,7 +206,28 @@ class NameResolver:
         schema = self._snapshot.schemas_by_id[relation.schema_id]
         return self._snapshot.databases_by_id[schema.database_id].name, schema.name, relation.name
 
-    def _find(self, parts: list[str], position: int | None) -> Relation | tuple[str, str]:
+    def _find(self, parts: list[str], position: int | None) -> Relation | ViewChanges | tuple[str, str]:
+        try:
+            return self._named(parts, position)
+        except SqlError as error:
+            view = histories.view_name(parts[-1])
+            if view is None or error.sqlstate != sqlstates.UNDEFINED_TABLE:
+                raise
+            found = self._view_named([*parts[:-1], view], position)
+            if found is None:
+                raise
+            return ViewChanges(found)
+
+    def _view_named(self, parts: list[str], position: int | None) -> Relation | None:
+        try:
+            found = self._named(parts, position)
+        except SqlError as error:
+            if error.sqlstate != sqlstates.UNDEFINED_TABLE:
+                raise
+            return None
+        return found if _has_history(found) else None
+
+    def _named(self, parts: list[str], position: int | None) -> Relation | tuple[str, str]:
         name = parts[-1]
         if len(parts) == 3:
             return self._in_schema(parts[0], parts[1], name, ".".join(parts), position)
@@ -235,6 +283,10 @@ class NameResolver:
     def _database_oid(self) -> int:
         database = self._snapshot.databases_by_name.get(self._scope.database)
         return database.oid if database else 0
+
+
+def _has_history(found: object) -> TypeGuard[Relation]:
+    return isinstance(found, Relation) and found.kind == "materialized view"
 
 
 def _put(table: exp.Table, query: exp.Subquery) -> None:

@@ -72,6 +72,7 @@ def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
         reads_system=bool(reads.system) or _uses_system_functions(tree),
         live_relations=tuple(sorted(reads.live)),
         streams=tuple(reads.streams),
+        of_the_past=reads.of_the_past,
         named=tuple(reads.named),
         arrow_types=tuple(arrow) if None not in arrow else (),
         plain_types=few_rows.plain_types(arrow) if None not in arrow else (),

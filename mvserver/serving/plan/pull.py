@@ -237,7 +237,7 @@ class DuckPullService:
         tree = resolver_root.this.pop()
         reads = resolver.reads
         refuse_if_stopped(stopped)
-        kind = classify.OTHER if reads.expanded else classify.kind_of(request.select, reads.views)
+        kind = classify.OTHER if reads.expanded or reads.of_the_past else classify.kind_of(request.select, reads.views)
         oids = with_inferred(tree, oids)
         samples = constant_places.find(tree, oids)
         if samples and request.text is not None:

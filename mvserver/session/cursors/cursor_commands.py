@@ -24,7 +24,7 @@ from mvserver.session.results import DiscardOnClose
 from mvserver.session.state import SessionState
 from mvserver.sql.statements.copying import CopyTo
 from mvserver.sql.statements.cursors import CloseCursor, DeclareCursor, Fetch
-from mvserver.sql.statements.queries import Pull, PushQuery
+from mvserver.sql.statements.queries import Pull, PushQuery, Subscribe
 
 
 class CursorCommands:
@@ -36,7 +36,7 @@ class CursorCommands:
     def declare(
         self,
         statement: DeclareCursor,
-        plan: PullPlan | PushQuery,
+        plan: PullPlan | PushQuery | Subscribe,
         parameters: Sequence[Any],
         clock: StatementClock,
     ) -> Result:
@@ -64,7 +64,7 @@ class CursorCommands:
     def _rows(
         self,
         statement: DeclareCursor,
-        plan: PullPlan | PushQuery,
+        plan: PullPlan | PushQuery | Subscribe,
         parameters: Sequence[Any],
         clock: StatementClock,
     ) -> tuple[tuple[Field, ...], CursorRows]:
@@ -161,7 +161,7 @@ class CursorCommands:
         self._pushes.end_transaction()
 
     # --- COPY -------------------------------------------------------------------------------------------------------
-    def copy(self, statement: CopyTo, plan: PullPlan | PushQuery, clock: StatementClock) -> Result:
+    def copy(self, statement: CopyTo, plan: PullPlan | PushQuery | Subscribe, clock: StatementClock) -> Result:
         if isinstance(plan, PullPlan):
             result = self._pulls.run(plan, (), clock)
         else:

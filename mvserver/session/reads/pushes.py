@@ -1,4 +1,4 @@
-"""Push queries of a session: the rows of a stream as they come, to a result, a cursor or a COPY.
+"""Push queries of a session, and SUBSCRIBE: rows as they come, to a result, a cursor or a COPY.
 
 They wait under the statement's clock, so that a cancel and ``statement_timeout`` end the wait. Their rows are read from
 no snapshot: a transaction only bounds their life.
@@ -21,7 +21,7 @@ from mvserver.session.held_memory import HeldShare
 from mvserver.session.results import DiscardOnClose, WatchedBatches
 from mvserver.session.state import SessionState
 from mvserver.sql.push import push_query
-from mvserver.sql.statements.queries import Pull, PushQuery
+from mvserver.sql.statements.queries import Pull, PushQuery, Subscribe
 
 _BUFFERED = "rows are sent as they come, but many clients show them only at the end, which a push query may not have"
 _LIVE_HINT = "\\set FETCH_COUNT 1 has psql show each row; else use DECLARE and FETCH, COPY ... TO STDOUT, or LIMIT."
@@ -78,14 +78,14 @@ class PushRunner:
     def fields(self, query: PushQuery) -> tuple[Field, ...]:
         return self._state.services.router.fields(query, self._state.context) or ()
 
-    def run(self, query: PushQuery, clock: StatementClock) -> Result:
+    def run(self, query: PushQuery | Subscribe, clock: StatementClock) -> Result:
         """A result whose rows end by LIMIT or by the client; its notice is for clients that wait for the end."""
         result, watched = self.open(query, clock)
-        if query.limit is None:
+        if isinstance(query, Subscribe) or query.limit is None:
             self._state.context.notice(_BUFFERED, hint=_LIVE_HINT)
         return dataclasses.replace(result, batches=DiscardOnClose(watched))
 
-    def open(self, query: PushQuery, clock: StatementClock) -> tuple[Result, WatchedPush]:
+    def open(self, query: PushQuery | Subscribe, clock: StatementClock) -> tuple[Result, WatchedPush]:
         with clock.working():
             result = self._state.services.router.execute(query, self._state.context)
 

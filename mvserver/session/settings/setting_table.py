@@ -93,6 +93,8 @@ _ROWS: tuple[Setting, ...] = (
     Setting("mv.stream_reads", "live",
             "Sets what a SELECT from a stream reads: live (its rows as they come) or bounded (what it has now).",
             check.choice("live", "bounded")),
+    Setting("mv.as_of", "",
+            "Sets the time, or the token, at which a SELECT reads materialized views; empty is now.", check.as_of),
     Setting("mv.fetch_timeout", "0",
             "Sets how long FETCH waits for the first row of a push query's cursor; 0 is as long as it takes.",
             check.duration),

@@ -7,6 +7,7 @@ otherwise).
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import re
 import zoneinfo
@@ -25,6 +26,7 @@ _DURATION = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*")
 _QUANTITY = re.compile(r"\s*(-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*(.*?)\s*")
 _UNIT_BYTES = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 _UNIT_MS = {"us": 0.001, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_TOKEN = re.compile(r"[0-9a-f]{16}-[0-9a-f]{1,15}")
 _INT_MAX = 2_147_483_647
 _TOO_LARGE = "Value exceeds integer range."
 _OFFSET = re.compile(r"(?:gmt|utc)?\s*([+-]?)(\d{1,2})(?::?00)?", re.IGNORECASE)
@@ -202,6 +204,18 @@ def freshness(name: str, value: str) -> str:
     if not milliseconds(word):
         raise invalid(name, value, 'Available values: any, latest, and durations such as "500ms" or "2s".')
     return duration(name, word)
+
+
+def as_of(name: str, value: str) -> str:
+    """A time or a resume token; empty for neither."""
+    place = value.strip()
+    if not place or _TOKEN.fullmatch(place):
+        return place
+    try:
+        dt.datetime.fromisoformat(place)
+    except ValueError as error:
+        raise invalid(name, value, "It is a time, as in '2026-01-31 12:00:00+00', or a resume token.") from error
+    return place
 
 
 def isolation(name: str, value: str) -> str:

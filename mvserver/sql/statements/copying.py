@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mvserver.sql.statements.base import Kind, ObjectName, Statement
-from mvserver.sql.statements.queries import Pull
+from mvserver.sql.statements.queries import Pull, Subscribe
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class CopyOptions:
 
 @dataclass(frozen=True)
 class CopyTo(Statement, kind=Kind.SESSION):
-    """``COPY relation [(columns)] TO STDOUT`` and ``COPY (query) TO STDOUT``."""
+    """``COPY relation [(columns)] TO STDOUT`` and ``COPY (query) TO STDOUT``, where a query may be a SUBSCRIBE."""
 
-    query: Pull
+    query: Pull | Subscribe
     options: CopyOptions = CopyOptions()
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mvserver.sql.statements.base import Kind, Statement
-from mvserver.sql.statements.queries import Pull
+from mvserver.sql.statements.queries import Pull, Subscribe
 
 
 @dataclass(frozen=True)
 class DeclareCursor(Statement, kind=Kind.SESSION):
     name: str
-    query: Pull
+    query: Pull | Subscribe
     scroll: bool = False
     hold: bool = False
     binary: bool = False

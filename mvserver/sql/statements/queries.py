@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from mvserver.errors import SqlError
 from mvserver.sql.lexer import PARAMETER, tokenize
-from mvserver.sql.statements.base import Kind, Statement
+from mvserver.sql.statements.base import Kind, ObjectName, Statement
 
 NO_TREE = exp.Select()
 
@@ -86,6 +86,15 @@ class PushQuery(Statement, kind=Kind.PUSH):
 
     select: exp.Expression
     limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Subscribe(Statement, kind=Kind.PUSH):
+    """The changes of a view as they come: behind its rows (``snapshot``), behind a token, or from now on."""
+
+    name: ObjectName
+    snapshot: bool = False
+    since: str | None = None
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,8 @@ def evaluated_rows(
         elif view.judging is not None:
             views.append(_judged(view, view.judging, null_keys=_has_nulls(table, view)))
         elif statements := view.take_statements(_RELATION):
-            views.append(ViewMerge(view.target.query_id, view.target.state, statements=statements))
+            added = view.added_rows(_RELATION)
+            views.append(ViewMerge(view.target.query_id, view.target.state, statements=statements, added=added))
         else:
             views.append(rolled_up(view, null_keys=_has_nulls(table, view)))
     return replace(_evaluated(table, tuple(views), rejected, reader), deliveries=tuple(deliveries))

@@ -143,11 +143,16 @@ class ViewInput:
     def take_statements(self, relation: str) -> tuple[str, ...]:
         """What a state that takes rows does with a batch; none of any other."""
         taker = self.target.row_taker
-        if taker is None:
-            return ()
+        return () if taker is None else tuple(taker.take_statements(self._taken(relation)))
+
+    def added_rows(self, relation: str) -> str | None:
+        """Query of the rows that the view shows besides, behind a batch; None of a state that is no view's."""
+        state = self.target.state
+        return state.added_rows(self._taken(relation)) if isinstance(state, AppendState) else None
+
+    def _taken(self, relation: str) -> Batch:
         taken, query_id = self.known or self.flag, query_of(self.target.query_id)
-        batch = Batch(relation, taken, self.flag, self.outputs, query_id, self.primary_key, self.event, self.mark)
-        return tuple(taker.take_statements(batch))
+        return Batch(relation, taken, self.flag, self.outputs, query_id, self.primary_key, self.event, self.mark)
 
 
 @dataclass(frozen=True)

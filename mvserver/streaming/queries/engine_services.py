@@ -55,6 +55,7 @@ class EngineServices:
     reached: Callable[[str], None] = lambda step: None
     health_interval_s: float = HEALTH_INTERVAL_S
     batch_timeout_s: float = limits.BATCH_TIMEOUT_S
+    history_retention_s: float = limits.HISTORY_RETENTION_S
 
     @property
     def work_directory(self) -> Path:

@@ -36,6 +36,7 @@ from mvserver.streaming.queries.outputs import (
 )
 from mvserver.streaming.queries.running import RunningQuery
 from mvserver.streaming.queries.source_pipelines import SourcePipelines
+from mvserver.streaming.watching.watched_views import WatchedViews
 from mvserver.views.finishing import layout_of
 from mvserver.views.targets import Target, build_target
 from spark_sinks.duckdb.ledger.ledger import SubscriberRow
@@ -54,8 +55,10 @@ class StartUp:
         sources: SourcePipelines,
         derived: DerivedSources,
         histories: HeldHistories,
+        watched: WatchedViews,
     ) -> None:
         self._services = services
+        self._watched = watched
         self._histories = histories
         self._sources = sources
         self._derived = derived
@@ -101,6 +104,8 @@ class StartUp:
             subscriber = known_subscriber(row, target, running.relay)
         else:
             subscriber = self._new(query, target, pipeline, fresh=fresh, relay=running.relay)
+        if running.relay is None:
+            self._watched.take_up(query, target)
         subscriber.terminated = query.desired_state == "terminated"
         running.pipeline, running.subscriber = pipeline, subscriber
         pipeline.add(subscriber)
@@ -138,6 +143,8 @@ class StartUp:
             target = with_outbox(target) if keeps_rows(query, sink) else sending(target)
             running.relay = self._relay(query, target)
         made, subscriber = self._derived.attach(query, target, rows, relay=running.relay, rebuilt=rebuilt)
+        if running.relay is None:
+            self._watched.take_up(query, target)
         subscriber.terminated = running.query.desired_state == "terminated"
         running.derived, running.pipeline, running.subscriber = made, made.pipelines[0], subscriber
         made.pipelines[0].add(subscriber)
@@ -221,6 +228,7 @@ class StartUp:
             writer.create_state(target.state, layout_of(target))
             writer.drop_state(old.state.tables, None)
             ledger.add_subscriber(query_id, version, pipeline.id, position, note)
+            self._watched.take_up_within(query, target)
         subscriber = Subscriber(target, version, position, target.plan.scan.error_handling, note=note)
         known.query, known.subscriber = query, subscriber
         pipeline.add(subscriber)

@@ -61,11 +61,11 @@ def _changed_keys(state: ChangelogState) -> str | None:
     """Query of the keys (g0 ...) whose rows CHANGES may change, before they are merged; None: they are not known. Where
     a source row gives several rows, the source's keys: all of its rows may change."""
     if isinstance(state, KeyedRows):
-        return f"SELECT {_as_g(state.source_keys)} FROM {CHANGES}" if state.source_keys else None
+        return f"SELECT {as_g(state.source_keys)} FROM {CHANGES}" if state.source_keys else None
     if not state.group_columns:
         return None
     same = " AND ".join(f"r.{key} = c.{key}" for key in state.rows.source_identity)
-    keys = _as_g(state.group_columns)
+    keys = as_g(state.group_columns)
     old = f"(SELECT r.* FROM {qualified(state.rows.table)} AS r SEMI JOIN {CHANGES} AS c ON {same})"
     return f"SELECT {keys} FROM {state.grouped(CHANGES)} WHERE passes UNION SELECT {keys} FROM {state.grouped(old)}"
 
@@ -81,7 +81,7 @@ def turned_keys(state: State, passage: Passage) -> str | None:
         return None
     if not state.windowing.final and not state.windowing.latest:
         return None
-    return f"SELECT {_as_g(state.identity)} FROM {source_text(state)} WHERE {turning(state.windowing, passage)}"
+    return f"SELECT {as_g(state.identity)} FROM {source_text(state)} WHERE {turning(state.windowing, passage)}"
 
 
 def capture(
@@ -103,5 +103,6 @@ def capture(
     keeper.keep(cursor, register, newest)
 
 
-def _as_g(names: Sequence[str]) -> str:
+def as_g(names: Sequence[str]) -> str:
+    """Keys under the names that CHANGED_KEYS has for them."""
     return ", ".join(f"{name} AS g{i}" for i, name in enumerate(names))

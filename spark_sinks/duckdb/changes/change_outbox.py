@@ -8,6 +8,7 @@ told apart by keys that need not be among them; NULL is a key like others.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -45,16 +46,12 @@ class ChangeOutbox(Outbox):
         return self.changed_rows if changed_only else self.rows
 
     def keep(self, cursor: duckdb.DuckDBPyConnection, register: Register, newest: dt.datetime | None) -> None:
-        whole, values = (*self.keys, *self._values), ", ".join(self._values)
-        came = f"(SELECT * FROM {AFTER} AS a ANTI JOIN {BEFORE} AS b ON {same_values('a', 'b', whole)})"
+        values = ", ".join(self._values)
         if self.only_new:
-            statements = self.append_statements(f"SELECT false, {values} FROM {came}")
+            statements = self.append_statements(f"SELECT false, {values} FROM {_came((*self.keys, *self._values))}")
         else:
-            went = f"(SELECT * FROM {BEFORE} AS b ANTI JOIN {AFTER} AS a ON {same_values('a', 'b', whole)})"
-            same = same_values("x", "y", self.keys)
             statements = self.append_statements(
-                f"SELECT {_kind(AFTER, same, OLD_OF_UPDATE, GONE)} AS op, x.* FROM {went} AS x UNION ALL "
-                f"SELECT {_kind(BEFORE, same, UPDATED, NEW)}, x.* FROM {came} AS x",
+                change_query(self.keys, self._values),
                 selected=f"false, op, {values}",
                 order=", ".join([*self.keys, "op DESC"]),
             )
@@ -62,6 +59,25 @@ class ChangeOutbox(Outbox):
             cursor.execute(statement)
 
 
-def _kind(others: str, same: str, replaced: str, alone: str) -> str:
-    """Of a row x: whether a row of its key is among the others."""
-    return f"CASE WHEN EXISTS (SELECT 1 FROM {others} AS y WHERE {same}) THEN '{replaced}' ELSE '{alone}' END"
+def change_query(keys: Sequence[str], values: Sequence[str]) -> str:
+    """What a merge did to the rows of BEFORE: op, the keys and the values of each row that went or came. A key is that
+    of one row at most; without keys there is one row."""
+    whole, same = (*keys, *values), same_values("b", "a", keys) if keys else "b._there = a._there"
+    there = f"(SELECT *, true AS _there FROM {BEFORE}) AS b FULL JOIN (SELECT *, true AS _there FROM {AFTER}) AS a"
+    kinds = (
+        f"CASE WHEN b._there IS NULL THEN ['{NEW}'] WHEN a._there IS NULL THEN ['{GONE}'] "
+        f"ELSE ['{OLD_OF_UPDATE}', '{UPDATED}'] END"
+    )
+    shown = ", ".join(
+        f"CASE WHEN op IN ('{NEW}', '{UPDATED}') THEN a_{name} ELSE b_{name} END AS {name}" for name in whole
+    )
+    both = ", ".join(f"b.{name} AS b_{name}, a.{name} AS a_{name}" for name in whole)
+    differs = " OR ".join(f"b.{name} IS DISTINCT FROM a.{name}" for name in values) or "false"
+    return (
+        f"SELECT op, {shown} FROM (SELECT unnest({kinds}) AS op, {both} FROM {there} ON {same} "
+        f"WHERE b._there IS NULL OR a._there IS NULL OR {differs})"
+    )
+
+
+def _came(whole: Sequence[str]) -> str:
+    return f"(SELECT * FROM {AFTER} AS a ANTI JOIN {BEFORE} AS b ON {same_values('a', 'b', whole)})"

@@ -11,7 +11,7 @@ import duckdb
 from spark_sinks.duckdb.names import is_of_view, qualified, qualified_view
 from spark_sinks.duckdb.state import shared_states
 from spark_sinks.duckdb.state.shared_states import SHARED
-from spark_sinks.duckdb.state.state import NULLS
+from spark_sinks.duckdb.state.state import HISTORY, NULLS
 
 LEDGER_ROWS_SHOWN_MAX = 10_000  # the newest; each pipeline keeps some hundreds
 
@@ -35,7 +35,8 @@ def view_sizes(cursor: duckdb.DuckDBPyConnection) -> Mapping[str, ViewSize]:
         sizes = {}
         for view in _names(cursor, "SELECT view_name FROM duckdb_views() WHERE schema_name = '_views'"):
             ((rows,),) = cursor.execute(f"SELECT count(*) FROM {qualified_view(view)}").fetchall()
-            blocks = set[int]().union(*(_blocks(cursor, table) for table in tables if is_of_view(table, view)))
+            own = [table for table in tables if is_of_view(table, view) and not table.endswith(HISTORY)]
+            blocks = set[int]().union(*(_blocks(cursor, table) for table in own))
             for state, place in shared.items():
                 if is_of_view(state, view):
                     blocks |= _blocks(cursor, place.table, place.prefix)

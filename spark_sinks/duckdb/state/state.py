@@ -27,6 +27,7 @@ JOIN = "_join"  # of the tables of a join that a view reads, before their own wo
 ROWS = "_rows"  # that of the contributions of a changelog's rows
 SETTLED = "_settled"  # that of what contributions gave which are kept no more
 OUTBOX = "_outbox"  # that of what is to be written elsewhere
+HISTORY = "_history"  # that of what became of the rows that a view shows
 
 
 class Measure(enum.Enum):
@@ -132,9 +133,14 @@ class AppendState:
 
     def take_statements(self, batch: Batch) -> list[str]:
         """The last of the batch's columns is the event time, where rows age."""
-        insert = f"INSERT INTO {qualified(self.table)} SELECT {', '.join(batch.columns)} FROM {batch.relation}"
+        rows = f"SELECT {', '.join(batch.columns)} FROM {batch.relation} WHERE {batch.passing}"
         carried = [] if batch.event is None else [carry_statement(batch.query_id, batch.event, batch.relation)]
-        return [f"{insert} WHERE {batch.passing}", *carried]
+        return [f"INSERT INTO {qualified(self.table)} {rows}", *carried]
+
+    def added_rows(self, batch: Batch) -> str:
+        """Query of the rows that the view shows besides, behind a batch: c0, c1 ..."""
+        columns = ", ".join(f"{column} AS c{i}" for i, column in enumerate(batch.columns[: len(self.types)]))
+        return f"SELECT {columns} FROM {batch.relation} WHERE {batch.passing}"
 
 
 def watermark_rule(state: State) -> WatermarkRule | None:
@@ -170,7 +176,9 @@ State = UpsertState | AppendState | OtherState
 def main_table(table: str) -> str:
     """The state table that a table of a state belongs to: itself, or the one that it stands beside."""
     beside = table.split(JOIN, 1)[0].split(value_tables.SUFFIX, 1)[0]
-    return beside.removesuffix(NULLS).removesuffix(ROWS).removesuffix(OUTBOX).removesuffix(SETTLED)
+    for suffix in (NULLS, ROWS, OUTBOX, SETTLED, HISTORY):
+        beside = beside.removesuffix(suffix)
+    return beside
 
 
 def create_statements(state: State) -> list[str]:

@@ -85,6 +85,10 @@ class Removal:
     time_us: str
     retention_us: int
 
+    def condition(self, mark: int) -> str:
+        """Of what a watermark removes."""
+        return f"{self.time_us} <= {mark - self.retention_us}"
+
 
 @dataclass(frozen=True)
 class WatermarkRule:
@@ -262,7 +266,7 @@ def move(cursor: duckdb.DuckDBPyConnection, query_id: str, mark: int) -> None:
 def remove(cursor: duckdb.DuckDBPyConnection, removal: Removal, mark: int) -> None:
     """What is older than the view keeps it."""
     for table in removal.tables:
-        cursor.execute(f"DELETE FROM {qualified(table)} WHERE {removal.time_us} <= $1", [mark - removal.retention_us])
+        cursor.execute(f"DELETE FROM {qualified(table)} WHERE {removal.condition(mark)}")
 
 
 def _low(cursor: duckdb.DuckDBPyConnection, log: Log, seq: int) -> int | None:

@@ -18,6 +18,7 @@ from mvserver.routing.views import PlannedView, plan_view, replaced_view
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.relations import CreateMaterializedView
+from mvserver.streaming.api import HISTORY
 
 FIELDS = None
 TAG = "CREATE MATERIALIZED VIEW"
@@ -49,7 +50,10 @@ def run(statement: CreateMaterializedView, context: SessionContext, services: Se
         else:
             view, version = _redefined(planned, view, statement, context, services)
         query = continuous.query("materialized_view", statement, planned.query, view.id, start, context, services)
-        catalog.queries.add(replace(query, owner=view.owner, definition_version=version))
+        kept = () if planned.history_ms is None else ((HISTORY, str(planned.history_ms)),)
+        catalog.queries.add(
+            replace(query, owner=view.owner, definition_version=version, properties=(*query.properties, *kept))
+        )
     work.after_commit(services.engine.reconcile)
     if planned.query.plan.scan.starting_position == continuous.EARLIEST:
         context.notice(

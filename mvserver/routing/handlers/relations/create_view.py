@@ -91,6 +91,12 @@ def _plan(statement: CreateView, snapshot: CatalogSnapshot, context: SessionCont
         ) from error
     if plan.parameter_oids:
         raise SqlError(sqlstates.UNDEFINED_PARAMETER, "there is no parameter $1")
+    if plan.of_the_past:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "a view cannot read the past of a materialized view",
+            hint="Read it in a SELECT of its own; RESET mv.as_of reads views as they are.",
+        )
     if plan.sets or plan.signals or plan.sleep_s is not None:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,

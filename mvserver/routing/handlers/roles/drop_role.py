@@ -33,6 +33,7 @@ def run(statement: DropRole, context: SessionContext, services: Services, work: 
             role = roles.get(name)
             _check(role, context, services)
             services.catalog.memberships.delete_of(role.oid)
+            services.catalog.api_tokens.delete_of(role.oid)
             roles.delete(role.id)
     return done(TAG)
 

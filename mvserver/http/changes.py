@@ -1,0 +1,298 @@
+"""``GET /v1/changes``: server-sent events, or a poll that waits; and the tickets that may stand in its address."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Mapping, Sequence
+
+from aiohttp import web
+
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+from mvserver.front import Backend, Field, ServedViews
+from mvserver.http.bodies import parsed, refuse_unknown
+from mvserver.http.door import Door
+from mvserver.http.events import RESET, Event, reset_body
+from mvserver.http.feeds import BEGIN_ANEW, Feed, Feeds, ViewName
+from mvserver.http.parameters import Number
+from mvserver.http.statement import Login, Request, StatementRun
+from mvserver.http.status import RequestError
+from mvserver.http.streams import EventStream, Positions, events_behind, read_position, rows_and_later
+from mvserver.http.tickets import Tickets
+from mvserver.http.work import Workers
+from mvserver.quoting import quoted
+
+_LOG = logging.getLogger(__name__)
+
+STREAM = "text/event-stream"
+_PARAMETERS = frozenset({"view", "since", "wait", "ticket"})
+_PART = r'(?:"(?:[^"]|"")+"|[^".]+)'
+_NAME = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
+_KNOWN_MAX = 10_000  # pairs of role and view that may be read, remembered until a definition changes
+_BEATS_AT_ONCE = 500  # streams that get a sign of life before others have their turn
+_LOOK_S = limits.HTTP_REVIEW_S
+
+
+class Changes:
+    def __init__(self, backend: Backend, views: ServedViews, workers: Workers, door: Door) -> None:
+        self._backend = backend
+        self._views = views
+        self._workers = workers
+        self._door = door
+        self._feeds = Feeds(views)
+        self._streams: set[EventStream] = set()
+        self._known: dict[tuple[str, ViewName], Sequence[Field]] = {}
+        self._generation = -1
+        self._stopping = False
+        self.tickets = Tickets()
+
+    @property
+    def streams(self) -> int:
+        return len(self._streams)
+
+    # --- requests ---------------------------------------------------------------------------------------------------
+
+    def views_of(self, request: web.Request) -> list[ViewName]:
+        return _names(request.query.getall("view", []))
+
+    async def answer(self, request: web.Request, login: Login, *, shared: bool) -> web.StreamResponse:
+        """``shared``: whoever has the address may have the answer."""
+        unknown = sorted(set(request.query) - _PARAMETERS)
+        if unknown:
+            raise RequestError(400, f'unknown query parameter "{unknown[0][:100]}"')
+        views = self.views_of(request)
+        readable = {view: await self._fields(login, view) for view in views}
+        accepted = request.headers.get("Accept", "*/*")
+        position = request.headers.get("Last-Event-ID") or request.query.get("since")
+        if STREAM in accepted:
+            return await self._stream(request, login, readable, position)
+        if "application/json" in accepted or "*/*" in accepted or "application/*" in accepted:
+            return await self._poll(request, readable, position, shared=shared)
+        raise RequestError(406, "nothing of what is accepted can be had", hint=f"Accept {STREAM} or application/json.")
+
+    async def ticket(self, login: Login, raw: bytes) -> web.Response:
+        body = parsed(raw)
+        refuse_unknown(body, ("views",))
+        given = body.get("views")
+        if not isinstance(given, list) or not all(
+            isinstance(each, str) and not isinstance(each, Number) for each in given
+        ):
+            raise RequestError(400, 'field "views" must be an array of names')
+        views = _names(given)
+        for view in views:
+            await self._fields(login, view)
+        text, seconds = self.tickets.issue(login.role, [str(view) for view in views])
+        return web.Response(
+            body=json.dumps({"ticket": text, "expires_in": seconds}).encode() + b"\n",
+            headers={"Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store"},
+        )
+
+    async def _fields(self, login: Login, view: ViewName) -> Sequence[Field]:
+        """The columns of a view that the role may read; what hinders it is raised."""
+        generation = self._views.generation()
+        if generation != self._generation or len(self._known) > _KNOWN_MAX:
+            self._known, self._generation = {}, generation
+        known = self._known
+        found = known.get((login.role, view))
+        if found is None:
+            text = f"SELECT * FROM {quoted(view.schema)}.{quoted(view.name)}"
+            run = StatementRun(self._backend, login, Request(text, database=view.database))
+            async with self._workers.supervise(run) as supervised:
+                await supervised.step(run.prepare)
+            found = known[(login.role, view)] = run.fields or ()
+        return found
+
+    # --- events -----------------------------------------------------------------------------------------------------
+
+    async def _stream(
+        self,
+        request: web.Request,
+        login: Login,
+        readable: Mapping[ViewName, Sequence[Field]],
+        position: str | None,
+    ) -> web.StreamResponse:
+        if request.version < (1, 1):
+            raise RequestError(505, "events need HTTP/1.1")
+        for view, fields in readable.items():
+            try:
+                await self._feeds.get(view, fields)
+            except SqlError as error:
+                if error.sqlstate != sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
+                    raise  # a view that is only being made is waited for
+        headers = {"Content-Type": STREAM, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        response = web.StreamResponse(headers=headers)
+        await response.prepare(request)
+        stream = EventStream(self._feeds, self._door, login.role, readable)
+        self._streams.add(stream)
+        if self._stopping:
+            stream.close()
+        try:
+            await stream.run(request, response, read_position(position, list(readable)))
+        finally:
+            self._streams.discard(stream)
+        return response
+
+    # --- polls ------------------------------------------------------------------------------------------------------
+
+    async def _poll(
+        self,
+        request: web.Request,
+        readable: Mapping[ViewName, Sequence[Field]],
+        position: str | None,
+        *,
+        shared: bool,
+    ) -> web.Response:
+        wait_s = _wait_of(request)
+        feeds = [await self._feeds.get(view, fields) for view, fields in readable.items()]
+        tokens = read_position(position, list(readable))
+        found, positions = await _collected(feeds, tokens)
+        if not found and wait_s:
+            waiting = _Waiting()
+            for feed in feeds:
+                feed.add(waiting)
+            try:
+                if not self._stopping and all(not feed.behind(tokens[feed.view]) for feed in feeds):
+                    await waiting.until(wait_s)
+            finally:
+                for feed in feeds:
+                    feed.remove(waiting)
+            feeds = [await self._feeds.get(view, fields) for view, fields in readable.items()]
+            found, positions = await _collected(feeds, tokens)
+        fresh = limits.HTTP_POLL_FRESH_S if found else 0
+        headers = {
+            "Content-Type": "application/json; charset=utf-8",
+            "Cache-Control": f"{'public' if shared else 'private'}, max-age={fresh}",
+            "Vary": "Accept" if shared else "Accept, Authorization",
+        }
+        events = b",\n".join(b'{"event":"%b","data":%b}' % each for each in found)
+        body = b'{"next":%b,"events":[\n%b]}\n' % (json.dumps(positions.text).encode(), events)
+        return web.Response(body=body, headers=headers)
+
+    # --- now and then -----------------------------------------------------------------------------------------------
+
+    async def tend(self) -> None:
+        """Until it is cancelled: signs of life, an end for those that may not read any more, and for idle feeds."""
+        reviewed = self._views.generation()
+        beaten = 0.0
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            self._feeds.tend()
+            generation = self._views.generation()
+            if generation != reviewed:
+                await self._review()
+                reviewed = generation
+            beaten += _LOOK_S
+            if beaten >= limits.HTTP_HEARTBEAT_S:
+                beaten = 0.0
+                for at, stream in enumerate(list(self._streams)):
+                    stream.beat()
+                    if at % _BEATS_AT_ONCE == _BEATS_AT_ONCE - 1:
+                        await asyncio.sleep(0)
+
+    async def _review(self) -> None:
+        refused: dict[tuple[str, ViewName], SqlError | None] = {}
+        for stream in list(self._streams):
+            for view in stream.views:
+                asked = (stream.role, view)
+                if asked not in refused:
+                    refused[asked] = await self._refusal(*asked)
+                error = refused[asked]
+                if error is not None:
+                    stream.end(error)
+
+    async def _refusal(self, role: str, view: ViewName) -> SqlError | None:
+        try:
+            await self._fields(Login(role, "", local=True), view)
+        except SqlError as error:
+            # who is too busy to look says nothing of what the role may do
+            return None if error.sqlstate.startswith(("53", "57")) else error
+        except Exception:  # noqa: BLE001 - logged; the next change of a definition looks again
+            _LOG.exception("the privileges of a stream could not be looked at")
+        return None
+
+    def stop(self) -> None:
+        self._stopping = True
+        for stream in list(self._streams):
+            stream.close()
+        self._feeds.stop()
+
+
+class _Waiting:
+    """A poll that waits; implements ``feeds.Listener``."""
+
+    def __init__(self) -> None:
+        self._news = asyncio.Event()
+
+    def heard(self, feed: Feed, event: Event) -> None:
+        self._news.set()
+
+    def ended(self, feed: Feed, error: SqlError) -> None:
+        self._news.set()
+
+    async def until(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+        except TimeoutError:
+            return
+
+
+async def _collected(
+    feeds: Sequence[Feed], tokens: Mapping[ViewName, str]
+) -> tuple[list[tuple[bytes, bytes]], Positions]:
+    """The events behind the tokens, or the rows where there is no token or it is too old; and where they lead."""
+    found: list[tuple[bytes, bytes]] = []
+    positions = Positions([feed.view for feed in feeds])
+    for feed in feeds:
+        token = tokens.get(feed.view)
+        events: Sequence[Event]
+        if token is None:
+            events = await rows_and_later(feed)
+        else:
+            positions[feed.view] = token
+            try:
+                events = await events_behind(feed, token)
+            except SqlError as error:
+                if error.sqlstate not in BEGIN_ANEW:
+                    raise
+                found.append((RESET, reset_body(str(feed.view), error)))
+                events = await rows_and_later(feed)
+        found += [(event.kind, event.body) for event in events]
+        if events:
+            positions[feed.view] = events[-1].token
+    return found, positions
+
+
+def _wait_of(request: web.Request) -> float:
+    text = request.query.get("wait", str(limits.HTTP_POLL_S))
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= limits.HTTP_POLL_MAX_S:
+        raise RequestError(400, f'query parameter "wait" must be seconds between 0 and {limits.HTTP_POLL_MAX_S:g}')
+    return seconds
+
+
+def _names(given: Sequence[str]) -> list[ViewName]:
+    if not given:
+        raise RequestError(
+            400, "no view is named", hint="Write view=name, view=schema.name or view=database.schema.name."
+        )
+    if len(given) > limits.HTTP_VIEWS_MAX:
+        raise RequestError(400, f"{len(given)} views are named; {limits.HTTP_VIEWS_MAX} are allowed")
+    found = [_name(text) for text in given]
+    if len(set(found)) < len(found):
+        raise RequestError(400, "a view is named twice")
+    return found
+
+
+def _name(text: str) -> ViewName:
+    if _NAME.fullmatch(text) is None or "\0" in text:
+        raise RequestError(400, f'"{text[:100]}" is no name of a view')
+    parts = [part[1:-1].replace('""', '"') if part.startswith('"') else part for part in re.findall(_PART, text)]
+    place = [*("postgres", "public")[: 3 - len(parts)], *parts]
+    return ViewName(*place)

@@ -1,0 +1,76 @@
+"""Tickets: what may stand in the address of a stream, since a browser's EventSource cannot send a header.
+
+A ticket names a role and views, is signed, and lasts a minute at most. Those that are asked for in the same half minute
+for the same role and views are the same text, so that a cache sees one address for many readers.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError, fatal
+
+_KEY_BYTES = 32
+_SIGNATURE_BYTES = 32
+_LENGTH_MAX = 8_000
+
+
+@dataclass(frozen=True)
+class Ticket:
+    role: str
+    views: tuple[str, ...]
+    ends: int  # seconds since the epoch
+
+
+class Tickets:
+    """Signed with a key of this server's life: after a restart they are refused."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._key = secrets.token_bytes(_KEY_BYTES)
+
+    def issue(self, role: str, views: Sequence[str]) -> tuple[str, int]:
+        """The text, and for how many seconds it lasts."""
+        now = int(self._clock())
+        half = limits.HTTP_TICKET_S // 2
+        ends = (now // half) * half + limits.HTTP_TICKET_S
+        content = json.dumps([role, sorted(set(views)), ends], ensure_ascii=False, separators=(",", ":")).encode()
+        return _text(self._signature(content) + content), ends - now
+
+    def read(self, text: str) -> Ticket:
+        """28000 for one that is not ours, or whose time is over."""
+        try:
+            raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        except (binascii.Error, ValueError):
+            raise _refused() from None
+        signature, content = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
+        if len(text) > _LENGTH_MAX or not hmac.compare_digest(signature, self._signature(content)):
+            raise _refused()
+        role, views, ends = json.loads(content)
+        if ends <= self._clock():
+            raise _refused()
+        return Ticket(role, tuple(views), ends)
+
+    def _signature(self, content: bytes) -> bytes:
+        return hmac.digest(self._key, content, hashlib.sha256)
+
+
+def _text(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode("ascii").rstrip("=")
+
+
+def _refused() -> SqlError:
+    return fatal(
+        sqlstates.INVALID_AUTHORIZATION_SPECIFICATION,
+        "the ticket is not valid",
+        hint="Ask for another with POST /v1/tickets; one lasts a minute.",
+    )

@@ -1,0 +1,205 @@
+"""The tables of a view's history: what each commit did to the rows that the view shows.
+
+A change is one row: its number, the epoch (the number of the commit that changed the view), the time, the kind, and the
+view's columns. A row that is replaced comes twice, as it was (``-U``) and as it is (``+U``). The log stands beside the
+state that it belongs to, under a name that begins with that of the state, and goes with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mvserver.quoting import quoted
+from spark_sinks.duckdb.changes.change_outbox import GONE, NEW, OLD_OF_UPDATE
+from spark_sinks.duckdb.changes.logs import same_values
+from spark_sinks.duckdb.history.epochs import KIND
+from spark_sinks.duckdb.layout import NamedText
+from spark_sinks.duckdb.names import qualified
+from spark_sinks.duckdb.state.state import HISTORY
+
+SCHEMA = """
+CREATE SCHEMA IF NOT EXISTS "_changes";
+CREATE TABLE IF NOT EXISTS "_ledger".view_histories (
+    query_id VARCHAR PRIMARY KEY, view_id VARCHAR NOT NULL, state_table VARCHAR NOT NULL, incarnation VARCHAR NOT NULL,
+    first_seq BIGINT NOT NULL, last_seq BIGINT NOT NULL, last_epoch BIGINT NOT NULL, first_size BIGINT NOT NULL,
+    last_size BIGINT NOT NULL, since TIMESTAMPTZ NOT NULL, last_at TIMESTAMPTZ NOT NULL);
+"""
+
+TOKEN, EPOCH, TIME = "mv_token", "mv_epoch", "mv_time"
+CHANGE_COLUMNS: tuple[NamedText, ...] = (
+    (TOKEN, "VARCHAR"),
+    (EPOCH, "BIGINT"),
+    (TIME, "TIMESTAMPTZ"),
+    (KIND, "VARCHAR"),
+)
+"""What comes before a view's own columns where its changes are shown."""
+
+
+REFUSED = "view history: "
+"""What an error begins with that AS OF raises in DuckDB; behind it the kind, the time and the token of the oldest."""
+TOO_OLD, OTHER, AHEAD = "too old", "other incarnation", "ahead"
+
+
+@dataclass(frozen=True)
+class LoggedView:
+    """A view whose changes are kept. ``columns`` are the user's names and DuckDB types. ``rows`` is a query of the rows
+    as the state has them, ``keys`` (by which they are told apart, with their types) and then c0, c1 ...;
+    ``changed_rows`` gives those whose keys a batch has touched. A view that is ``appended`` has no keys: its rows do
+    not replace each other."""
+
+    query_id: str
+    view_id: str
+    state_table: str
+    columns: tuple[NamedText, ...]
+    keys: tuple[NamedText, ...]
+    rows: str
+    changed_rows: str
+    appended: bool = False
+
+    @property
+    def table(self) -> str:
+        return f"{self.state_table}{HISTORY}"
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        return tuple(f"c{i}" for i in range(len(self.columns)))
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.keys)
+
+    @property
+    def shown(self) -> str:
+        """The values under the user's names."""
+        return ", ".join(f"{c} AS {quoted(name)}" for c, (name, _) in zip(self.values, self.columns, strict=True))
+
+
+def changes_name(view_id: str) -> str:
+    """In the schema ``_changes``: the history as a relation, the columns that come before the view's own, and these."""
+    return f"{view_id}$changes"
+
+
+def as_of_name(view_id: str) -> str:
+    """In the schema ``_changes``: a table macro of the view's rows at a time, or behind a token."""
+    return f"as_of_{view_id.replace('-', '_')}"  # of letters that need no quotes: it is called
+
+
+def _rows_name(view_id: str) -> str:
+    return f"{view_id}$rows"
+
+
+def create_statements(view: LoggedView, incarnation: str) -> list[str]:
+    """The last one takes the time of the beginning."""
+    values = tuple(zip(view.values, (kind for _, kind in view.columns), strict=True))
+    columns = ", ".join(f"{name} {kind}" for name, kind in (*view.keys, *values))
+    return [
+        f"CREATE TABLE {qualified(view.table)} (_epoch BIGINT, _seq BIGINT, _at TIMESTAMPTZ, _size BIGINT, "
+        f"_op VARCHAR, {columns})",
+        f"INSERT OR REPLACE INTO \"_ledger\".view_histories VALUES ('{view.query_id}', '{view.view_id}', "
+        f"'{view.state_table}', '{incarnation}', 1, 0, 0, 0, 0, $1, $1)",
+    ]
+
+
+def relation_statements(view: LoggedView, incarnation: str, database: str) -> list[str]:
+    """What reads the log as relations: the changes, and the view at a time. The text depends on the view's, and so on
+    the version of the server."""
+    token = f"'{incarnation}-' || printf('%x', _seq)"
+    before = f"{token} AS {TOKEN}, _epoch AS {EPOCH}, _at AS {TIME}, _op AS {KIND}"
+    return [
+        f"CREATE OR REPLACE VIEW {_relation(changes_name(view.view_id))} AS "
+        f"SELECT {before}, {view.shown} FROM {qualified(view.table)}",
+        f"CREATE OR REPLACE VIEW {_relation(_rows_name(view.view_id))} AS {view.rows}",
+        f"CREATE OR REPLACE MACRO {_relation(as_of_name(view.view_id))}(_mv_at, _mv_incarnation, _mv_seq) AS TABLE "
+        + (_appended_as_of if view.appended else _keyed_as_of)(view, quoted(database)),
+    ]
+
+
+def _relation(name: str) -> str:
+    return f'"_changes".{quoted(name)}'
+
+
+def _log(view: LoggedView, database: str) -> str:
+    """A macro's names mean what they mean to who calls it, so they are written out."""
+    return f"{database}.{qualified(view.table)}"
+
+
+def _asked(view: LoggedView, database: str) -> str:
+    """Whether the place is kept; it raises where it is not."""
+    oldest = "' ' || since::VARCHAR || ' ' || incarnation || '-' || printf('%x', first_seq - 1)"
+    cases = [
+        ("incarnation <> _mv_incarnation", OTHER),
+        ("since > _mv_at OR _mv_seq < first_seq - 1", TOO_OLD),
+        ("_mv_seq > last_seq OR _mv_at > get_current_timestamp()", AHEAD),
+    ]
+    refused = " ".join(f"WHEN {when} THEN error('{REFUSED}{kind}' || {oldest})" for when, kind in cases)
+    return (
+        f'WITH asked AS MATERIALIZED (SELECT CASE {refused} ELSE true END AS kept FROM {database}."_ledger".'
+        f"view_histories WHERE query_id = '{view.query_id}')"
+    )
+
+
+def _later(view: LoggedView, database: str) -> str:
+    """The condition of changes behind the place, by whole epochs."""
+    log = _log(view, database)
+    whole = f"coalesce((SELECT _epoch FROM {log} WHERE _seq <= _mv_seq ORDER BY _seq DESC LIMIT 1), 0)"
+    return f"(_at > _mv_at OR (_mv_seq IS NOT NULL AND _epoch > {whole}))"
+
+
+_KEPT = "(SELECT kept FROM asked)"  # in each part, so that it is always asked
+
+
+def _never(view: LoggedView) -> str:
+    """No rows; but it asks, also where the other parts have nothing to read."""
+    nulls = ", ".join(f"CAST(NULL AS {kind})" for _, kind in view.columns)
+    return f"SELECT {nulls} FROM asked WHERE NOT kept"
+
+
+def _keyed_as_of(view: LoggedView, database: str) -> str:
+    """The rows whose keys have not changed since, and of the others what they were before their first change."""
+    keys, values, later = view.key_names, ", ".join(view.values), _later(view, database)
+    grouped = f" GROUP BY {', '.join(keys)}" if keys else " HAVING count(*) > 0"
+    first = f"SELECT {', '.join([*keys, 'min(_seq) AS _first'])} FROM {_log(view, database)} WHERE {later}{grouped}"
+    rows = f"{database}.{_relation(_rows_name(view.view_id))}"
+    return (
+        f"{_asked(view, database)}, first AS MATERIALIZED ({first}) SELECT {view.shown} FROM ("
+        f"SELECT {values} FROM {rows} AS r ANTI JOIN first AS f ON {same_values('r', 'f', keys)} WHERE {_KEPT} "
+        f"UNION ALL SELECT {values} FROM {_log(view, database)} AS l SEMI JOIN first AS f ON l._seq = f._first "
+        f"WHERE _op IN ('{OLD_OF_UPDATE}', '{GONE}') AND {_KEPT} UNION ALL {_never(view)})"
+    )
+
+
+def _appended_as_of(view: LoggedView, database: str) -> str:
+    """The rows less those that came since, with those that went."""
+    values = ", ".join(view.values)
+    rows = f"{database}.{_relation(_rows_name(view.view_id))}"
+    changed = (
+        f"SELECT {values}, sum(CASE WHEN _op = '{NEW}' THEN -1 ELSE 1 END)::BIGINT AS w "
+        f"FROM {_log(view, database)} WHERE {_later(view, database)} GROUP BY ALL"
+    )
+    same = same_values("r", "f", view.values)
+    there = ", ".join(f"f.{value}" for value in view.values)
+    of_changed = f"SELECT {values}, count(*) AS n FROM {rows} AS r SEMI JOIN changed AS f ON {same} GROUP BY ALL"
+    return (
+        f"{_asked(view, database)}, changed AS MATERIALIZED ({changed}) SELECT {view.shown} FROM ("
+        f"SELECT {values} FROM {rows} AS r ANTI JOIN changed AS f ON {same} WHERE {_KEPT} "
+        f"UNION ALL SELECT {values} FROM (SELECT {there}, unnest(range(f.w + coalesce(r.n, 0))) AS i FROM changed AS f "
+        f"LEFT JOIN ({of_changed}) AS r ON {same} WHERE {_KEPT}) UNION ALL {_never(view)})"
+    )
+
+
+def drop_statements(query_id: str, view_id: str, state_table: str) -> list[str]:
+    return [
+        f"DROP MACRO TABLE IF EXISTS {_relation(as_of_name(view_id))}",
+        f"DROP VIEW IF EXISTS {_relation(changes_name(view_id))}",
+        f"DROP VIEW IF EXISTS {_relation(_rows_name(view_id))}",
+        f"DROP TABLE IF EXISTS {qualified(state_table + HISTORY)}",
+        f"DELETE FROM \"_ledger\".view_histories WHERE query_id = '{query_id}'",
+    ]
+
+
+def read_statement(view: LoggedView) -> str:
+    """The changes behind number $1, at most $2; under the names that readers know."""
+    return (
+        f"SELECT _epoch, _seq, _at, _op AS {KIND}, {view.shown} FROM {qualified(view.table)} "
+        "WHERE _seq > $1 ORDER BY _seq LIMIT $2"
+    )

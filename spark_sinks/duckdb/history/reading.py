@@ -1,0 +1,127 @@
+"""Reading a history: its rows at a moment and their place in it, and the changes behind a place.
+
+Each call sees one committed state of DuckDB by a cursor of its own, so that no commit waits for a reader.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from mvserver import limits
+from spark_sinks.duckdb.history.epochs import EpochChanges
+from spark_sinks.duckdb.history.log import LoggedView, read_statement
+from spark_sinks.duckdb.history.tokens import Token
+from spark_sinks.duckdb.names import qualified_view
+
+_PLACES = ("_epoch", "_seq", "_at")
+
+
+class HistoryLostError(Exception):
+    """The changes behind a place are kept no more, or never were."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept: the changes behind ``oldest``, of commits after ``since``."""
+
+    oldest: Token
+    since: dt.datetime
+    latest: Token
+    latest_epoch: int
+    latest_at: dt.datetime
+
+
+def kept(cursor: duckdb.DuckDBPyConnection, query_id: str) -> Kept | None:
+    rows = cursor.execute(
+        "SELECT incarnation, first_seq, since, last_seq, last_epoch, last_at "
+        'FROM "_ledger".view_histories WHERE query_id = $1',
+        [query_id],
+    ).fetchall()
+    if not rows:
+        return None
+    incarnation, first, since, last, epoch, at = rows[0]
+    return Kept(Token(incarnation, first - 1), _utc(since), Token(incarnation, last), epoch, _utc(at))
+
+
+def changes_behind(
+    cursor: duckdb.DuckDBPyConnection, view: LoggedView, token: Token, most: int = limits.HISTORY_PIECE_ROWS
+) -> Sequence[EpochChanges]:
+    """At most so many rows; the last epoch may have more. Raises HistoryLostError."""
+    cursor.execute("SET TimeZone = 'UTC'")
+    cursor.execute("BEGIN TRANSACTION")
+    try:
+        found = kept(cursor, view.query_id)
+        if found is None or found.oldest.incarnation != token.incarnation or token.seq < found.oldest.seq:
+            raise HistoryLostError
+        rows = cursor.sql(read_statement(view), params=[token.seq, most + 1]).to_arrow_table()
+    finally:
+        cursor.execute("ROLLBACK")  # nothing was written
+    return list(_epochs(token.incarnation, rows, most))
+
+
+def _epochs(incarnation: str, rows: pa.Table, most: int) -> Iterator[EpochChanges]:
+    """The rows by epoch; the one more that was read says whether the last epoch goes on."""
+    numbers = rows.column("_epoch").to_pylist()
+    shown = rows.drop_columns(list(_PLACES))
+    start, count = 0, min(len(numbers), most)
+    while start < count:
+        end = start
+        while end < count and numbers[end] == numbers[start]:
+            end += 1
+        complete = end == len(numbers) or numbers[end] != numbers[start]
+        at, seq = rows.column("_at")[start].as_py(), rows.column("_seq")[start].as_py()
+        piece = shown.slice(start, end - start).combine_chunks()
+        yield EpochChanges(incarnation, numbers[start], _utc(at), seq, piece, complete)
+        start = end
+
+
+class SnapshotRows:
+    """The rows that a view has at a moment, and the place of that moment in its history. ``close`` ends it."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, view: LoggedView) -> None:
+        self._cursor = cursor
+        self._closing = threading.Lock()
+        self._closed = False
+        cursor.execute("SET TimeZone = 'UTC'")
+        cursor.execute("BEGIN TRANSACTION")
+        try:
+            found = kept(cursor, view.query_id)
+            if found is None:
+                raise HistoryLostError
+            self.place = found
+            rows = cursor.sql(f"SELECT * FROM {qualified_view(view.view_id)}")
+            self._batches = iter(rows.to_arrow_reader(limits.HISTORY_PIECE_ROWS))
+        except duckdb.CatalogException:  # the view is just being made anew
+            self.close()
+            raise HistoryLostError from None
+        except BaseException:
+            self.close()
+            raise
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        return next(self._batches)
+
+    def interrupt(self) -> None:
+        """From any thread."""
+        with self._closing:
+            if not self._closed:
+                self._cursor.interrupt()
+
+    def close(self) -> None:
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._cursor.close()
+
+
+def _utc(moment: dt.datetime) -> dt.datetime:
+    return moment.astimezone(dt.UTC)

@@ -1,0 +1,145 @@
+"""The past of views in pull queries. The oracle is what the view showed when it was that time."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mvserver.errors import SqlError
+from mvserver.streaming.watching.watched_views import WatchedViews
+from spark_sinks.duckdb.history.history import Bounds, History
+from tests.serving.kept import KeptView
+from tests.serving.world import SCOPE, VISITS_ID, World
+
+CHANGES = 'SELECT mv_token, mv_epoch, mv_time, mv_op, site, url, visits, total FROM "visits$changes"'
+
+
+class Past:
+    """A view that is watched, and what it showed behind each commit."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.kept = KeptView(world)
+        self.target = replace(self.kept.target, view_id=VISITS_ID)
+        views = {VISITS_ID: self.kept.target}
+        self.views = WatchedViews(self.kept.writer, 3600.0, views.get, lambda view_id: "visits")
+        self.watch = self.views.open(VISITS_ID, since=None, snapshot=False)
+        self.shown: list[tuple[dt.datetime, str, Counter[Any]]] = []
+
+    @property
+    def history(self) -> History:
+        (found,) = self.kept.writer.histories.open_ones.values()
+        return found
+
+    def feed(self, rows: list[dict[str, Any]]) -> None:
+        self.kept.fed.feed(rows)
+        extent = self.history.extent
+        token = f"{extent.incarnation}-{extent.last_seq:x}"
+        self.shown.append((extent.last_at, token, Counter(self.world.rows("SELECT * FROM visits"))))
+
+
+@pytest.fixture
+def past(tmp_path: Path) -> Iterator[Past]:
+    world = World(tmp_path)
+    made = Past(world)
+    yield made
+    made.watch.close()
+    made.kept.close()
+    world.close()
+
+
+def fed(past: Past, commits: int = 8) -> Past:
+    chance = random.Random(5)
+    for _ in range(commits):
+        past.feed([{"l": chance.choice([1, 2, None]), "k": chance.choice("ab"), "n": None} for _ in range(3)])
+    return past
+
+
+def test_a_view_as_of_each_time_and_token(past: Past) -> None:
+    for at, token, rows in fed(past).shown:
+        assert Counter(past.world.rows(f"SELECT * FROM visits AS OF '{at.isoformat()}'")) == rows
+        assert Counter(past.world.rows(f"SELECT v.* FROM public.visits AS OF '{token}' AS v")) == rows
+        scope = replace(SCOPE, as_of=token)
+        assert Counter(past.world.rows("SELECT * FROM visits", scope=scope)) == rows
+        total = sum(row[2] * count for row, count in rows.items())
+        assert past.world.value(f"SELECT sum(visits) FROM visits AS OF '{token}'") == total
+    beginning = f"{past.history.extent.incarnation}-0"
+    assert past.world.rows(f"SELECT * FROM visits AS OF '{beginning}'") == []
+
+
+def test_two_moments_in_one_query(past: Past) -> None:
+    (_, first, _), *_, (_, last, _) = fed(past).shown
+    rows = past.world.rows(
+        f"SELECT a.url, b.visits - a.visits FROM visits AS OF '{first}' a JOIN visits AS OF '{last}' b "
+        "ON a.site = b.site AND a.url = b.url"
+    )
+    then, now = ({row[:2]: row[2] for row in each} for each in (past.shown[0][2], past.shown[-1][2]))
+    assert Counter(rows) == Counter((key[1], now[key] - then[key]) for key in then if key[0] is not None)
+
+
+def test_a_look_up_of_the_past(past: Past) -> None:
+    at, _, rows = fed(past).shown[2]
+    found = past.world.rows(f"SELECT visits FROM visits AS OF '{at.isoformat()}' WHERE site = 1 AND url = 'a'")
+    assert found == [(row[2],) for row in rows if row[:2] == (1, "a")]
+
+
+def test_its_changes_are_a_relation(past: Past) -> None:
+    rows = fed(past).world.rows(f"{CHANGES} ORDER BY mv_epoch, mv_token")
+    copy: Counter[Any] = Counter()
+    for token, epoch, at, kind, *row in rows:
+        copy[tuple(row)] += 1 if kind in ("+I", "+U") else -1
+        assert at == past.shown[epoch - 1][0]
+        assert token.startswith(past.history.extent.incarnation)
+    assert +copy == past.shown[-1][2]
+    assert rows[-1][0] == past.shown[-1][1]
+    assert past.world.value("SELECT count(*) FROM \"visits$changes\" WHERE mv_op = '+I'") > 0
+
+
+def error_of(call: Any) -> SqlError:
+    with pytest.raises(SqlError) as caught:
+        call()
+    return caught.value
+
+
+def test_what_is_not_kept(past: Past) -> None:
+    world = fed(past).world
+    at, token, _ = past.shown[0]
+    past.history.bounds = Bounds(3600.0, rows=2)
+    past.feed([{"l": 1, "k": "a"}])
+    for place in (at.isoformat(), token):
+        for text in ("SELECT * FROM visits AS OF '{}'", "SELECT count(*) FROM visits AS OF '{}' LIMIT 1"):
+            error = error_of(lambda t=text, p=place: world.rows(t.format(p)))
+            assert error.sqlstate == "72000", place
+            assert str(past.views.statuses()[0].kept.oldest) in (error.detail or "")
+    assert error_of(lambda: world.rows(f"SELECT * FROM visits AS OF '{'0' * 16}-1'")).sqlstate == "72000"
+    assert error_of(lambda: world.rows("SELECT * FROM visits AS OF '2999-01-01'")).sqlstate == "22023"
+    assert error_of(lambda: world.rows("SELECT * FROM visits AS OF 'soon'")).sqlstate == "22007"
+    assert error_of(lambda: world.rows("SELECT * FROM all_types AS OF '2020-01-01'")).sqlstate == "55000"
+    assert error_of(lambda: world.rows('SELECT * FROM "all_types$changes"')).message == (
+        'the history of materialized view "all_types" is not kept'
+    )
+    assert error_of(lambda: world.rows("SELECT * FROM pg_class AS OF '2020-01-01'")).sqlstate == "0A000"
+    assert error_of(lambda: world.rows("WITH x AS (SELECT 1) SELECT * FROM x AS OF '2020-01-01'")).sqlstate == "0A000"
+    assert error_of(lambda: world.rows('SELECT * FROM "none$changes"')).message == (
+        'relation "none$changes" does not exist'
+    )
+
+
+def test_an_empty_history_of_an_empty_view_is_asked_too(past: Past) -> None:
+    early = (past.history.extent.since - dt.timedelta(seconds=1)).isoformat()
+    for text in ("SELECT * FROM visits AS OF '{}'", "SELECT * FROM visits AS OF '{}' LIMIT 1"):
+        assert error_of(lambda t=text: past.world.rows(t.format(early))).sqlstate == "72000"
+
+
+def test_nobody_reads_it_without_the_privilege(past: Past) -> None:
+    bob = replace(SCOPE, role="bob")
+    for text in (CHANGES, "SELECT * FROM visits AS OF '2020-01-01'"):
+        denied = error_of(lambda: past.world.rows("SELECT * FROM visits", scope=bob))
+        assert error_of(lambda t=text: past.world.rows(t, scope=bob)).sqlstate == denied.sqlstate
