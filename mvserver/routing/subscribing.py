@@ -20,7 +20,7 @@ from mvserver.session.settings.setting_values import milliseconds
 from mvserver.session.slices import Slices
 from mvserver.sql.types import parse_type
 from mvserver.streaming.api import EpochChanges, QueryState, SnapshotPlace, ViewWatch
-from spark_sinks.duckdb.history.log import CHANGE_COLUMNS
+from spark_sinks.duckdb.history.log import CHANGE_COLUMNS, refuse_taken
 
 _NAMES = tuple(name for name, _ in CHANGE_COLUMNS)
 _NEW = "+I"  # a row of a snapshot
@@ -29,14 +29,7 @@ _FORM = "subscribe"
 
 def columns(view: Relation) -> Sequence[tuple[str, str]]:
     """Names and DuckDB types; 42701 where the view has a column of a name that is needed before its own."""
-    taken = next((column.name for column in view.columns if column.name in _NAMES), None)
-    if taken is not None:
-        raise SqlError(
-            sqlstates.DUPLICATE_COLUMN,
-            f'column "{taken}" specified more than once',
-            detail="The changes of a view have columns of their own before those of the view: " + ", ".join(_NAMES),
-            hint="Give the column of the view another name.",
-        )
+    refuse_taken(column.name for column in view.columns)
     return [*CHANGE_COLUMNS, *((column.name, duckdb_type(parse_type(column.type))) for column in view.columns)]
 
 

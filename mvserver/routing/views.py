@@ -20,6 +20,7 @@ from mvserver.session.context import SessionContext
 from mvserver.sql.statements.base import Properties
 from mvserver.sql.statements.relations import CreateMaterializedView
 from mvserver.streaming.api import HISTORY
+from spark_sinks.duckdb.history.log import refuse_taken
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ def plan_view(statement: CreateMaterializedView, context: SessionContext, servic
     properties.end((*VIEW_PROPERTIES, HISTORY))
     planned = continuous.plan(statement.select, context, services, default_starting=continuous.EARLIEST)
     planned = replace(planned, plan=with_view_properties(planned.plan, kept))
+    if history_ms is not None:
+        refuse_taken(output.name for output in planned.plan.outputs)
     if replaces is not None and any(replaces.id in scan.views for scan in views(planned.plan.scan)):
         raise SqlError(
             sqlstates.INVALID_OBJECT_DEFINITION,

@@ -13,6 +13,7 @@ from mvserver.errors import SqlError
 from mvserver.routing.handler_rows import ROWS
 from mvserver.sql import parse_one
 from mvserver.sql.statements.absent import DropAbsent
+from mvserver.sql.statements.api_tokens import CreateApiToken, ListApiTokens
 from mvserver.sql.statements.copying import CopyFrom
 from mvserver.sql.statements.namespaces import ListDatabases
 from mvserver.sql.statements.queries import BoundedRead, ListQueries, PushQuery, Subscribe
@@ -144,12 +145,14 @@ CASES = (
     case("ALTER DEFAULT PRIVILEGES FOR ROLE team GRANT SELECT ON TABLES TO anna",
          "permission denied to change default privileges", "GRANT team TO anna"),
     case("REASSIGN OWNED BY team TO anna", "permission denied to reassign objects", "GRANT team TO anna"),
+    case("DROP API_TOKEN spare", "must be owner of API token spare", "ALTER ROLE anna SUPERUSER"),
     case("DROP OWNED BY team", "permission denied to drop objects", "GRANT team TO anna"),
 )  # fmt: skip
 
 FREE = {
     # they leave out what the role may not see
-    ListStores, ListSchemaRegistries, ListDatabases, ListRelations, ListQueries,
+    ListStores, ListSchemaRegistries, ListApiTokens, ListDatabases, ListRelations, ListQueries,
+    CreateApiToken,  # of the role that makes it
     Analyze, DropAbsent,  # change nothing, and tell only whether a name is there
 }  # fmt: skip
 ELSEWHERE = {
@@ -180,6 +183,7 @@ def world(bench: Bench) -> Bench:
         "CREATE SCHEMA hidden",
         "CREATE TYPE mood AS ENUM ('a')",
         "CREATE INDEX noted ON v (url)",
+        "CREATE API_TOKEN spare",
         "CREATE STREAM hidden.copies (url VARCHAR) WITH ('store' = k, 'topic' = 'copies', 'value.format' = 'json')",
     )
     return bench

@@ -256,6 +256,7 @@ def test_tickets_are_of_a_role_and_views(server: Program, root: psycopg.Connecti
     root.execute("DROP ROLE looker")
 
 
+@pytest.mark.night
 def test_a_reader_that_takes_nothing_begins_anew(server: Program, root: psycopg.Connection[Any]) -> None:
     """Its events are not kept for ever, others go on, and when it reads again it comes to the rows as they are."""
     root.execute("CREATE MATERIALIZED VIEW wide AS SELECT lpad(page, 100, '.') AS page, ms FROM visits")

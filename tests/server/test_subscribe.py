@@ -247,6 +247,10 @@ def test_what_is_refused(world: World) -> None:
             (f"SUBSCRIBE TO many WITH (SINCE '{'0' * 16}-1')", "72000"),
             ("SUBSCRIBE TO many WITH (SNAPSHOT, SINCE 'x')", "42601"),
             ("SUBSCRIBE TO (SELECT 1)", "0A000"),
+            ("CREATE MATERIALIZED VIEW x WITH ('history.millis' = 1) AS SELECT n AS mv_op FROM clicks", "42701"),
+            ("CREATE MATERIALIZED VIEW x WITH ('history.millis' = 0) AS SELECT n FROM clicks", "22023"),
+            ("CREATE VIEW x AS SELECT * FROM many AS OF '2020-01-01'", "0A000"),
+            ('CREATE VIEW x AS SELECT * FROM "many$changes"', "0A000"),
             ("DECLARE c CURSOR WITH HOLD FOR SUBSCRIBE TO many", "0A000"),
         ):
             with pytest.raises(psycopg.Error) as caught:

@@ -215,6 +215,12 @@ def error_of(call: Any) -> SqlError:
     return caught.value
 
 
+def test_names_that_a_history_needs_itself(tmp_path: Path) -> None:
+    watched = Watched(tmp_path, "SELECT k AS mv_op, count(*) AS n FROM events GROUP BY k")
+    assert error_of(watched.watch).sqlstate == "42701"
+    watched.close()
+
+
 def test_tokens_that_are_refused(watched: Watched) -> None:
     assert error_of(lambda: watched.watch(since="nonsense")).sqlstate == "22023"
     unknown = error_of(lambda: watched.watch(since=f"{'0' * 16}-1"))

@@ -18,6 +18,7 @@ from mvserver.views.targets import Target
 from spark_sinks.duckdb.history import reading
 from spark_sinks.duckdb.history.histories import UNWATCHED
 from spark_sinks.duckdb.history.history import Bounds, History
+from spark_sinks.duckdb.history.log import refuse_taken
 from spark_sinks.duckdb.history.reading import Kept
 from spark_sinks.duckdb.history.tokens import Token
 from spark_sinks.duckdb.writer import Writer
@@ -171,6 +172,7 @@ class WatchedViews:
     def _begun(self, target: Target) -> History | None:
         """None where the view is being rebuilt."""
         histories = self._writer.histories
+        refuse_taken(output.name for output in target.plan.outputs)
         if sum(not history.always for history in histories.open_ones.values()) >= limits.HISTORIES_MAX:
             raise refusals.too_many_histories()
         try:

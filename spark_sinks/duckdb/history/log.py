@@ -7,8 +7,11 @@ state that it belongs to, under a name that begins with that of the state, and g
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from mvserver import sqlstates
+from mvserver.errors import SqlError
 from mvserver.quoting import quoted
 from spark_sinks.duckdb.changes.change_outbox import GONE, NEW, OLD_OF_UPDATE
 from spark_sinks.duckdb.changes.logs import same_values
@@ -38,6 +41,19 @@ CHANGE_COLUMNS: tuple[NamedText, ...] = (
 REFUSED = "view history: "
 """What an error begins with that AS OF raises in DuckDB; behind it the kind, the time and the token of the oldest."""
 TOO_OLD, OTHER, AHEAD = "too old", "other incarnation", "ahead"
+
+
+def refuse_taken(names: Iterable[str]) -> None:
+    """42701 where a view has a column of a name that its history needs."""
+    needed = [name for name, _ in CHANGE_COLUMNS]
+    taken = next((name for name in names if name in needed), None)
+    if taken is not None:
+        raise SqlError(
+            sqlstates.DUPLICATE_COLUMN,
+            f'column "{taken}" specified more than once',
+            detail=f"The changes of a view have columns of their own before those of the view: {', '.join(needed)}.",
+            hint="Give the column of the view another name.",
+        )
 
 
 @dataclass(frozen=True)
