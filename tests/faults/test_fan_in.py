@@ -94,13 +94,13 @@ class Sources:
 
 def of_topic(bootstrap: str, topic: str) -> Rows:
     """Of each key the last record."""
-    found: dict[int, tuple[Any, ...] | None] = {}
+    found: dict[bytes, tuple[Any, ...] | None] = {}
     for key, value in _records(bootstrap, topic):
         found[key] = None if value is None else (value["id"], value["city"], value["clicks"], value["taps"])
     return sorted(row for row in found.values() if row is not None)
 
 
-def _records(bootstrap: str, topic: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
+def _records(bootstrap: str, topic: str) -> Iterator[tuple[bytes, dict[str, Any] | None]]:
     """Keys and values of what is committed."""
     consumer = Consumer(
         {
@@ -122,7 +122,7 @@ def _records(bootstrap: str, topic: str) -> Iterator[tuple[int, dict[str, Any] |
                 left -= 1
                 continue
             value = message.value()
-            yield json.loads(message.key())["id"], None if value is None else json.loads(value)
+            yield message.key(), None if value is None else json.loads(value)
     finally:
         consumer.close()
 
