@@ -10,6 +10,7 @@ each of them asks for the mark that the transaction has set, and the mark is loo
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import uuid
 from collections.abc import Iterator
@@ -157,7 +158,8 @@ class SnowflakeSink:
         found = found_table(self._session, self._name)
         if found is None:
             raise no_entity(self._target.store, self._target.entity)
-        return str(found["created_on"])
+        moment: dt.datetime = found["created_on"]
+        return moment.astimezone(dt.UTC).isoformat()
 
     def _checked_columns(self) -> dict[str, Found]:
         columns = described(described_table(self._session, self._name))

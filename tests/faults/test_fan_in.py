@@ -18,7 +18,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 
@@ -94,28 +94,35 @@ class Sources:
 
 def of_topic(bootstrap: str, topic: str) -> Rows:
     """Of each key the last record."""
-    found: dict[int, tuple[Any, ...] | None] = {}
-    for value, key in ((v, k) for k, v in _records(bootstrap, topic)):
+    found: dict[bytes, tuple[Any, ...] | None] = {}
+    for key, value in _records(bootstrap, topic):
         found[key] = None if value is None else (value["id"], value["city"], value["clicks"], value["taps"])
     return sorted(row for row in found.values() if row is not None)
 
 
-def _records(bootstrap: str, topic: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    from confluent_kafka import Consumer, TopicPartition
-
+def _records(bootstrap: str, topic: str) -> Iterator[tuple[bytes, dict[str, Any] | None]]:
+    """Keys and values of what is committed."""
     consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": uuid.uuid4().hex, "isolation.level": "read_committed"}
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": uuid.uuid4().hex,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+        }
     )
     try:
-        for partition in consumer.list_topics(topic, timeout=60).topics[topic].partitions:
-            place = TopicPartition(topic, partition, 0)
-            _, end = consumer.get_watermark_offsets(place, timeout=60)
-            consumer.assign([place])
-            while consumer.position([place])[0].offset < end:
-                message = consumer.poll(1)
-                if message is not None and message.error() is None:
-                    value = message.value()
-                    yield json.loads(message.key())["id"], None if value is None else json.loads(value)
+        partitions = consumer.list_topics(topic, timeout=60).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+        left = len(partitions)
+        while left:
+            message = consumer.poll(60)
+            assert message is not None, "the broker does not answer"
+            if message.error() is not None:
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                left -= 1
+                continue
+            value = message.value()
+            yield message.key(), None if value is None else json.loads(value)
     finally:
         consumer.close()
 
@@ -161,7 +168,7 @@ def test_three_sources_are_joined_into_four_sinks(
     snowflake: SnowflakeEmulator,
 ) -> None:
     name = f"f{uuid.uuid4().hex[:8]}"
-    topic, out = create_topic(kafka_broker, name, 2), f"{name}-out"
+    topic, out = create_topic(kafka_broker, name, 2), create_topic(kafka_broker, f"{name}-out", 2)
     stream, database = kinesis_stream(2), made_database(snowflake)
     with logical_postgres.connect() as connection:
         connection.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, city TEXT)")
@@ -174,7 +181,7 @@ def test_three_sources_are_joined_into_four_sinks(
             f"CREATE STORE broker WITH ('type' = KAFKA, 'uris' = '{kafka_broker.bootstrap}')",
             f"CREATE STORE shards WITH ({kinesis.properties})",
             f"CREATE STORE tables WITH ('type' = POSTGRESQL, 'uris' = '{logical_postgres.uris}', "
-            "'postgres.username' = 'postgres', 'postgres.password' = 'x')",
+            "'postgres.username' = 'postgres', 'tls.disabled' = TRUE)",
             "CREATE STORE lake WITH ('type' = ICEBERG, 'uris' = 'sqlite:///catalog.db', 'iceberg.warehouse' = 'lake')",
             f"CREATE STORE bricks WITH ('type' = DATABRICKS, 'uris' = '{unity.address}', "
             f"'databricks.app_token' = '{TOKEN}', 'databricks.location' = 'bricks')",
@@ -198,7 +205,9 @@ def test_three_sources_are_joined_into_four_sinks(
             "snowflake": lambda: of_snowflake(snowflake, database),
             "kafka": lambda: of_topic(kafka_broker.bootstrap, out),
         }
-        sources.feed()
+        for _ in range(5):
+            sources.feed()
+        assert sources.joined()
         check(server, sinks, sources.joined())
         chance = random.Random(SEED)
         for _ in range(KILLS):
