@@ -16,13 +16,14 @@ from mvserver.http import openapi
 from mvserver.http.bodies import parsed, read_raw, refuse_unknown, settings_of, text_of
 from mvserver.http.changes import Changes
 from mvserver.http.cors import Origins
-from mvserver.http.credentials import BEARER, BEARER_CHALLENGE, CHALLENGE, Caller, Credentials, is_loopback
+from mvserver.http.credentials import BEARER, BEARER_CHALLENGE, CHALLENGE, Caller, Credentials
 from mvserver.http.etags import etag, matches
 from mvserver.http.formats import negotiate
 from mvserver.http.statement import Login, Request, StatementRun
 from mvserver.http.status import OF_PATHS, UNAUTHORIZED, UNAVAILABLE, RequestError, body_of, status_of
 from mvserver.http.view_query import build
 from mvserver.http.work import Answer, Workers, send
+from mvserver.listening import is_loopback
 
 _LOG = logging.getLogger(__name__)
 _ALWAYS = {"X-Content-Type-Options": "nosniff", "Server": "mvserver"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import ipaddress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,6 +11,7 @@ from mvserver import sqlstates
 from mvserver.auth.password_check import PasswordCheck
 from mvserver.auth.plain_password import check_plain
 from mvserver.errors import SqlError, fatal
+from mvserver.listening import is_loopback
 
 BASIC, BEARER = "basic", "bearer"
 CHALLENGE = 'Basic realm="mvserver", charset="UTF-8", Bearer realm="mvserver"'
@@ -98,10 +98,3 @@ def _basic(value: str) -> tuple[str, str]:
 
 def _unknown(message: str, hint: str | None) -> SqlError:
     return fatal(sqlstates.INVALID_AUTHORIZATION_SPECIFICATION, message, hint=hint)
-
-
-def is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-    except ValueError:
-        return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import ssl
 import time
 from collections.abc import Callable, Sequence
@@ -18,9 +17,10 @@ from mvserver.front import Backend, ServedViews
 from mvserver.http.app import Neighbours, Routes
 from mvserver.http.changes import Changes
 from mvserver.http.cors import Origins
-from mvserver.http.credentials import Credentials, TokenSource, is_loopback
+from mvserver.http.credentials import Credentials, TokenSource
 from mvserver.http.door import Door
 from mvserver.http.work import Workers
+from mvserver.listening import addresses_of, is_loopback, port_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -82,9 +82,7 @@ class HttpServer:
     @property
     def port(self) -> int:
         """The port that is listened on; the one that was asked for until ``start`` has run."""
-        if self._listener is not None and self._listener.sockets:
-            return int(self._listener.sockets[0].getsockname()[1])
-        return self._port
+        return port_of(self._listener, self._port)
 
     @property
     def connections(self) -> int:
@@ -97,8 +95,7 @@ class HttpServer:
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        addresses = await addresses_of(self._host, self._port)
         await self._runner.setup()
         server = self._runner.server
         assert server is not None  # noqa: S101 - it has just been set up

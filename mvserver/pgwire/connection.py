@@ -8,7 +8,6 @@ of messages costs one hand-over. While the client does not take its output no jo
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import socket
 import time
@@ -21,6 +20,7 @@ from typing import Protocol, cast
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError, fatal
 from mvserver.front import AnswersAtOnce, EndsByItself, Postponed
+from mvserver.listening import is_loopback
 from mvserver.pgwire import replies
 from mvserver.pgwire.actions import Action, BlockingCall, CancelOther, Signal
 from mvserver.pgwire.machine import Machine, State
@@ -442,7 +442,4 @@ def _peer(transport: asyncio.Transport) -> tuple[str, bool]:
     if sock is not None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # so that clients that vanished are found out
     address = str(name[0]) if name else ""
-    try:
-        return address, ipaddress.ip_address(address.partition("%")[0]).is_loopback
-    except ValueError:
-        return address, False
+    return address, is_loopback(address)

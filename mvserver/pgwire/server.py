@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
-import socket
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError, fatal
 from mvserver.front import Backend
+from mvserver.listening import addresses_of, is_loopback, port_of
 from mvserver.pgwire.authentication import Authentication, TrustLoopback
 from mvserver.pgwire.cancel import CancelKeys
 from mvserver.pgwire.connection import Connection
@@ -67,9 +66,7 @@ class PgWireServer:
     @property
     def port(self) -> int:
         """The port that is listened on; the one that was asked for until ``start`` has run."""
-        if self._listener is not None and self._listener.sockets:
-            return int(self._listener.sockets[0].getsockname()[1])
-        return self._port
+        return port_of(self._listener, self._port)
 
     @property
     def connections(self) -> int:
@@ -78,14 +75,14 @@ class PgWireServer:
     async def start(self) -> None:
         """Listens. Refused where clients from elsewhere could come in without being asked who they are."""
         loop = asyncio.get_running_loop()
-        addresses = await _resolve(loop, self._host, self._port)
-        if self._authentication is None and not all(_is_loopback(address) for address in addresses):
+        addresses = await addresses_of(self._host, self._port)
+        if self._authentication is None and not all(is_loopback(address) for address in addresses):
             raise SqlError(
                 sqlstates.CONFIG_FILE_ERROR,
                 f'cannot listen on "{self._host}" without authentication',
                 hint="Listen on 127.0.0.1, or configure authentication.",
             )
-        if self.tls is None and not all(_is_loopback(address) for address in addresses):
+        if self.tls is None and not all(is_loopback(address) for address in addresses):
             _LOG.warning("listening on %s without TLS: what clients send and get can be read on the way", self._host)
         # one port for all addresses, also where the system chooses it
         self._listener = await loop.create_server(
@@ -182,17 +179,3 @@ class PgWireServer:
             done()
         else:
             target.cancel(done)
-
-
-async def _resolve(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[str]:
-    try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except OSError as error:
-        raise SqlError(
-            sqlstates.CONFIG_FILE_ERROR, f'could not translate host name "{host}" to address', detail=str(error)
-        ) from error
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
-
-
-def _is_loopback(address: str) -> bool:
-    return ipaddress.ip_address(address.partition("%")[0]).is_loopback

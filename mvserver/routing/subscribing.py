@@ -13,13 +13,14 @@ from catalog.model import Relation
 from mvserver import sqlstates
 from mvserver.compiler.lower_duckdb import duckdb_type
 from mvserver.errors import SqlError
+from mvserver.front import SnapshotPlace
 from mvserver.routing.ports import Services
 from mvserver.serving.api import RowShaper
 from mvserver.session.context import SessionContext
 from mvserver.session.settings.setting_values import milliseconds
 from mvserver.session.slices import Slices
 from mvserver.sql.types import parse_type
-from mvserver.streaming.api import EpochChanges, QueryState, SnapshotPlace, ViewWatch
+from mvserver.streaming.api import EpochChanges, QueryState, ViewWatch
 from spark_sinks.duckdb.history.log import CHANGE_COLUMNS, refuse_taken
 
 _NAMES = tuple(name for name, _ in CHANGE_COLUMNS)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import enum
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from catalog.model import Store
 from mvserver.compiler.plans import ContinuousPlan, Projection
 from mvserver.errors import SqlError
+from mvserver.front import ViewChanges, ViewReader
 
 HISTORY = "history.millis"
 """The property of a view's query by which its changes are kept whether somebody watches or not."""
@@ -112,22 +112,8 @@ class LiveRows(Protocol):
         """Ends the query and frees all it holds; safe to call again."""
 
 
-class EpochChanges(Protocol):
-    """What one commit did to the rows of a view. ``rows`` is an Arrow table: the kind of each change (``mv_op``:
-    ``+I``, ``-U``, ``+U``, ``-D``) and the view's columns. All readers of the commit are given the same object."""
-
-    @property
-    def epoch(self) -> int: ...
-    @property
-    def at(self) -> dt.datetime: ...
-    @property
-    def rows(self) -> Any: ...
-    @property
-    def complete(self) -> bool:
-        """False where more rows of the same epoch follow in the next one: epochs of many rows come in pieces."""
-
-    @property
-    def last_token(self) -> str: ...
+class EpochChanges(ViewChanges, Protocol):
+    """All readers of the commit are given the same object. The kinds of changes are the column ``mv_op``."""
 
     def token(self, index: int) -> str:
         """Of a row: whoever has it, and all rows before it, resumes behind it."""
@@ -136,44 +122,14 @@ class EpochChanges(Protocol):
         """What ``make`` gives of this object, made once for all readers that ask for the same (hashable) form."""
 
 
-class SnapshotPlace(Protocol):
-    """The moment of a snapshot."""
-
-    @property
-    def latest_epoch(self) -> int: ...
-    @property
-    def latest_at(self) -> dt.datetime: ...
-
-
-class ViewWatch(Protocol):
-    """One reader of a view's history. One thread reads; ``interrupt`` may come from any. Nothing waits for a reader."""
+class ViewWatch(ViewReader, Protocol):
+    """One reader of a view's history."""
 
     @property
     def columns(self) -> Sequence[tuple[str, str]]:
         """The view's, with their DuckDB types."""
 
-    @property
-    def token(self) -> str:
-        """Behind all that was taken; with a snapshot, only once that is read to its end."""
-
-    @property
-    def place(self) -> SnapshotPlace | None:
-        """Of the snapshot; None without one."""
-
-    def snapshot(self) -> Iterator[Any]:
-        """The rows at the beginning as Arrow batches; to be read once, first, and to the end. Empty without one."""
-
-    def wait(self, seconds: float | None) -> bool:
-        """Whether ``take`` need not wait: now, or within this time (None: as long as it takes)."""
-
-    def take(self) -> Sequence[EpochChanges]:
-        """The next epochs, in order and without a hole; waits for one. 72000 where they are gone or the view is."""
-
-    def interrupt(self) -> None:
-        """Whoever waits, or is about to, does so no longer (57014)."""
-
-    def close(self) -> None:
-        """Frees all that it holds; safe to call again."""
+    def take(self) -> Sequence[EpochChanges]: ...
 
 
 class StreamingEngine(Protocol):

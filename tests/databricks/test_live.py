@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import time
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -14,49 +10,29 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.databricks.unity_server import TOKEN, UnityServer, serving
-from tests.faults.live import CATCH_UP_TIMEOUT_S, LiveServer, temporary_server
+from tests.faults.live import LiveServer, temporary_server
+from tests.table_sinks import FollowedClicks
 
 pytestmark = pytest.mark.spark
 
 QUICK = "'store' = bricks, 'commit.interval.millis' = 200"
 
 
-@dataclass
-class World:
-    """A server whose tables follow a directory."""
-
-    server: LiveServer
-    unity: UnityServer
-    fed: int = 0
-
-    def feed(self, records: int) -> None:
-        folder = self.server.data / "files" / "clicks"
-        lines = [json.dumps({"n": n, "url": f"./{n % 7}"}) for n in range(self.fed, self.fed + records)]
-        hidden = folder / f".{self.fed}"
-        hidden.write_text("\n".join(lines) + "\n")
-        hidden.rename(folder / f"{self.fed}.json")
-        self.fed += records
+class World(FollowedClicks):
+    def __init__(self, server: LiveServer, unity: UnityServer) -> None:
+        super().__init__(server)
+        self.unity = unity
 
     def rows(self, entity: str, columns: str) -> list[tuple[Any, ...]]:
         table = DeltaTable(self.unity.tables[entity]["storage_location"])
         files = table.file_uris()
         return duckdb.sql(f"SELECT {columns} FROM read_parquet({files}) ORDER BY ALL").fetchall() if files else []
 
-    def check(self) -> None:
-        """Both tables are what the records say."""
-        counts = sorted(Counter(f"./{n % 7}" for n in range(self.fed)).items())
-        homes = len([n for n in range(self.fed) if n % 7 == 0])
-        wanted = [(homes, homes, 2 * sum(range(0, self.fed, 7)))], counts
-        deadline, found = time.monotonic() + CATCH_UP_TIMEOUT_S, None
-        while time.monotonic() < deadline:
-            found = (
-                self.rows("main.web.homes", "count(*), count(DISTINCT n), sum(twice)::bigint"),
-                self.rows("main.default.counts", "url, c"),
-            )
-            if found == wanted:
-                return
-            time.sleep(0.2)
-        raise AssertionError(f"{found}, not {wanted}; {self.server.states()}; {self.server.log_tail()}")
+    def found(self) -> Any:
+        return (
+            self.rows("main.web.homes", "count(*), count(DISTINCT n), sum(twice)::bigint"),
+            self.rows("main.default.counts", "url, c"),
+        )
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from spark_sinks.base import TableShape
 from spark_sinks.table_options import TableOptions
 from spark_sinks.table_writes import RetriedTable
 from tests.databricks.places import Workspace, keys_of, table_of
-from tests.table_sinks import Opening
+from tests.table_sinks import Opening, random_commits
 
 CLICKS = TableShape(pa.schema([("n", pa.int64()), ("Url", pa.string())]))
 COUNTS = TableShape(
@@ -194,20 +194,10 @@ def test_any_row_of_upserts_is_the_dictionary_of_them(workspace: Workspace, keys
     workspace.client.create_table("main.web.numbers", shape, {})
     sink = workspace.sink("main.web.numbers", shape)
     sink.committed_position()
-    noon = dt.datetime(2024, 5, 17, 12, tzinfo=dt.UTC)
-    truth: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for seq in range(6):
-        rows, gone = [], []
-        for at in chance.sample(range(keys * 2), keys):
-            key = {"k": Decimal(at // 2).scaleb(-2), "t": noon + dt.timedelta(seconds=at % 2), "x": bytes([at % 3])}
-            if chance.random() < 0.3:
-                gone.append(key)
-                truth.pop(tuple(key.values()), None)
-            else:
-                row = truth[tuple(key.values())] = {**key, "tags": ["a", None], "v": chance.random()}
-                rows.append(row)
+    commits, truth = random_commits(chance, keys, 6, {"tags": ["a", None]})
+    for seq, (rows, gone) in enumerate(commits):
         sink.write(table_of(shape, rows), keys_of(shape, gone), {"seq": seq})
-    assert workspace.rows("main.web.numbers") == sorted(truth.values(), key=repr)
+    assert workspace.rows("main.web.numbers") == truth
 
 
 def test_every_type_comes_back_as_it_was(workspace: Workspace) -> None:

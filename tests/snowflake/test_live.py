@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 import pytest
 
-from tests.faults.live import CATCH_UP_TIMEOUT_S, LiveServer, temporary_server
+from tests.faults.live import LiveServer, temporary_server
 from tests.services.snowflake import SnowflakeEmulator, made_database
 from tests.snowflake.gate import Gate
+from tests.table_sinks import FollowedClicks
 
 pytestmark = [pytest.mark.spark, pytest.mark.snowflake]
 
@@ -26,41 +24,17 @@ SECRET = "pa55-of-the-account"
 SHORT = {"MVSERVER_SNOWFLAKE_REQUEST_TIMEOUT": "3s"}
 
 
-@dataclass
-class World:
-    """A server whose tables follow a directory; ``gate`` is its way to the emulator."""
+class World(FollowedClicks):
+    """``gate`` is the server's way to the emulator."""
 
-    server: LiveServer
-    emulator: SnowflakeEmulator
-    gate: Gate
-    database: str
-    fed: int = 0
-
-    def feed(self, records: int) -> None:
-        folder = self.server.data / "files" / "clicks"
-        lines = [json.dumps({"n": n, "url": f"./{n % 7}"}) for n in range(self.fed, self.fed + records)]
-        hidden = folder / f".{self.fed}"
-        hidden.write_text("\n".join(lines) + "\n")
-        hidden.rename(folder / f"{self.fed}.json")
-        self.fed += records
+    def __init__(self, server: LiveServer, emulator: SnowflakeEmulator, gate: Gate, database: str) -> None:
+        super().__init__(server)
+        self.emulator, self.gate, self.database = emulator, gate, database
 
     def found(self) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
         homes = self.emulator.query(f"SELECT count(*), count(DISTINCT N), sum(TWICE) FROM {self.database}.WEB.HOMES")
         counts = self.emulator.query(f"SELECT URL, C FROM {self.database}.PUBLIC.COUNTS")
         return homes, sorted(counts)
-
-    def check(self) -> None:
-        """Both tables are what the records say."""
-        counts = sorted(Counter(f"./{n % 7}" for n in range(self.fed)).items())
-        homes = len([n for n in range(self.fed) if n % 7 == 0])
-        wanted = [(homes, homes, 2 * sum(range(0, self.fed, 7)))], counts
-        deadline, found = time.monotonic() + CATCH_UP_TIMEOUT_S, None
-        while time.monotonic() < deadline:
-            found = self.found()
-            if found == wanted:
-                return
-            time.sleep(0.2)
-        raise AssertionError(f"{found}, not {wanted}; {self.server.states()}; {self.server.log_tail()}")
 
     def killed(self, kills: int, seed: int) -> None:
         chance = random.Random(seed)

@@ -21,7 +21,7 @@ from spark_sinks.table_options import TableOptions
 from spark_sinks.table_writes import RetriedTable
 from tests.snowflake.gate import Gate
 from tests.snowflake.places import Account, keys_of, table_of
-from tests.table_sinks import Opening
+from tests.table_sinks import Opening, random_commits
 
 pytestmark = pytest.mark.snowflake
 
@@ -321,21 +321,11 @@ def test_any_row_of_upserts_is_the_dictionary_of_them(account: Account, keys: in
     account.client.create_table(name, shape, {})
     sink = account.sink(name, shape)
     sink.committed_position()
-    noon = dt.datetime(2024, 5, 17, 12, tzinfo=dt.UTC)
-    truth: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for seq in range(5):
-        rows, gone = [], []
-        for at in chance.sample(range(keys * 2), keys):
-            key = {"k": Decimal(at // 2).scaleb(-2), "t": noon + dt.timedelta(seconds=at % 2), "x": bytes([at % 3])}
-            if chance.random() < 0.3:
-                gone.append(key)
-                truth.pop(tuple(key.values()), None)
-            else:
-                row = truth[tuple(key.values())] = {**key, "v": chance.random()}
-                rows.append(row)
+    commits, truth = random_commits(chance, keys, 5, {})
+    for seq, (rows, gone) in enumerate(commits):
         sink.write(table_of(shape, rows), keys_of(shape, gone), {"seq": seq})
     found = [(k, t.replace(tzinfo=dt.UTC), bytes(x), v) for k, t, x, v in account.rows(name, "K, T, X, V")]
-    assert sorted(found, key=repr) == sorted((tuple(row.values()) for row in truth.values()), key=repr)
+    assert sorted(found, key=repr) == sorted((tuple(row.values()) for row in truth), key=repr)
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
