@@ -79,6 +79,7 @@ class CatalogConnection:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = FULL")  # an acknowledged statement survives a power cut
                 connection.execute("PRAGMA foreign_keys = ON")
+                connection.execute("PRAGMA secure_delete = ON")  # a password that is gone is not in a free page
                 problems = connection.execute("PRAGMA integrity_check(1)").fetchall()
                 if problems == [("ok",)] and not is_whole(lambda sql: connection.execute(sql).fetchall()):
                     problems = [("a row is not as it was written",)]

@@ -32,6 +32,7 @@ from catalog.queries import Queries
 from catalog.relations import Relations
 from catalog.roles import Roles
 from catalog.schemas import Schemas
+from catalog.sealing import KEY_FILE, Sealer
 from catalog.settings import CatalogSettings
 from catalog.systems import schema_registries, stores
 
@@ -45,7 +46,7 @@ class _RollBackError(Exception):
 
 
 class Catalog:
-    def __init__(self, connection: CatalogConnection) -> None:
+    def __init__(self, connection: CatalogConnection, sealer: Sealer) -> None:
         self._connection = connection
         self.roles = Roles(connection)
         self.default_privileges = DefaultPrivileges(connection, self.roles)
@@ -53,8 +54,8 @@ class Catalog:
         self.api_tokens = ApiTokens(connection)
         self.memberships = Memberships(connection)
         self.databases = Databases(connection, self.schemas, self.roles)
-        self.stores = stores(connection)
-        self.schema_registries = schema_registries(connection)
+        self.stores = stores(connection, sealer)
+        self.schema_registries = schema_registries(connection, sealer)
         self.relations = Relations(connection, self.default_privileges)
         self.enums = Enums(connection)
         self.queries = Queries(connection)
@@ -73,11 +74,18 @@ class Catalog:
         self._listeners_lock = threading.Lock()
 
     @classmethod
-    def open(cls, path: Path) -> Catalog:
-        """Opens or makes the file, brings its tables to this version; refuses a newer, foreign or damaged one."""
+    def open(cls, path: Path, key_file: Path | None = None) -> Catalog:
+        """Opens or makes the file, brings its tables to this version; refuses a newer, foreign or damaged one.
+        ``key_file`` seals the properties of stores; it lies beside the catalog where it is not given."""
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = CatalogConnection(path, migrations.migrate, integrity.is_whole)
-        return cls(connection)
+        return cls(connection, Sealer(key_file or path.with_name(KEY_FILE)))
+
+    def seal_all(self) -> None:
+        """At a start: what an older server has left in the clear is sealed. F0000 without the right key."""
+        with self.transaction():
+            self.stores.seal_all()
+            self.schema_registries.seal_all()
 
     @property
     def path(self) -> Path:

@@ -11,6 +11,7 @@ from catalog.connection import CatalogConnection, Row
 from catalog.counters import next_oid
 from catalog.identifiers import check_identifier
 from catalog.model import SchemaRegistry, Store
+from catalog.sealing import Sealer, is_sealed
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 
@@ -18,13 +19,16 @@ System = TypeVar("System", Store, SchemaRegistry)
 
 
 class Systems(Generic[System]):
-    """Other systems that the server reaches by their properties: a table for each sort of them."""
+    """Other systems that the server reaches by their properties, which are sealed: a table for each sort of them."""
 
-    def __init__(self, connection: CatalogConnection, table: str, word: str, made: Callable[[Row], System]) -> None:
+    def __init__(
+        self, connection: CatalogConnection, sealer: Sealer, table: str, word: str, made: Callable[[Row], System]
+    ) -> None:
         self._connection = connection
+        self._sealer = sealer
         self._table = table
         self._word = word
-        self._made: Callable[[Row], System] = made
+        self._of_row: Callable[[Row], System] = made
         self._select = f"SELECT id, oid, name, type, properties, owner, created_at, updated_at, acl FROM {table}"
 
     def all(self) -> tuple[System, ...]:
@@ -61,7 +65,7 @@ class Systems(Generic[System]):
                 stored.oid,
                 stored.name,
                 stored.type,
-                records.pairs_text(stored.properties),
+                self._sealed(stored.id, stored.properties),
                 stored.owner,
                 stored.created_at,
                 stored.updated_at,
@@ -72,21 +76,36 @@ class Systems(Generic[System]):
     def update(self, id_: str, properties: Sequence[tuple[str, str]], updated_at: float) -> None:
         self._connection.write(
             f"UPDATE {self._table} SET properties = ?, updated_at = ? WHERE id = ?",
-            (records.pairs_text(properties), updated_at, id_),
+            (self._sealed(id_, properties), updated_at, id_),
         )
+
+    def seal_all(self) -> None:
+        """Those that an older server has left in the clear; looks whether the others can be opened."""
+        for id_, text in self._connection.read(f"SELECT id, properties FROM {self._table}"):
+            if is_sealed(text):
+                self._sealer.opened(text, self._row(id_))
+            else:
+                sealed = self._sealer.sealed(text, self._row(id_))
+                self._connection.write(f"UPDATE {self._table} SET properties = ? WHERE id = ?", (sealed, id_))
 
     def delete(self, id_: str) -> None:
         """Nothing may depend on it."""
         self._connection.write(f"DELETE FROM {self._table} WHERE id = ?", (id_,))
 
+    def _made(self, row: Row) -> System:
+        properties = records.pairs(self._sealer.opened(row[4], self._row(row[0])))
+        return self._of_row((*row[:4], properties, *row[5:8], records.acl(row[8])))
 
-def stores(connection: CatalogConnection) -> Systems[Store]:
-    return Systems(connection, "stores", "store", lambda row: Store(*_fields(row)))
+    def _sealed(self, id_: str, properties: Sequence[tuple[str, str]]) -> str:
+        return self._sealer.sealed(records.pairs_text(properties), self._row(id_))
+
+    def _row(self, id_: str) -> str:
+        return f"{self._table}/{id_}"
 
 
-def schema_registries(connection: CatalogConnection) -> Systems[SchemaRegistry]:
-    return Systems(connection, "schema_registries", "schema registry", lambda row: SchemaRegistry(*_fields(row)))
+def stores(connection: CatalogConnection, sealer: Sealer) -> Systems[Store]:
+    return Systems(connection, sealer, "stores", "store", lambda row: Store(*row))
 
 
-def _fields(row: Row) -> Row:
-    return (*row[:4], records.pairs(row[4]), *row[5:8], records.acl(row[8]))
+def schema_registries(connection: CatalogConnection, sealer: Sealer) -> Systems[SchemaRegistry]:
+    return Systems(connection, sealer, "schema_registries", "schema registry", lambda row: SchemaRegistry(*row))

@@ -44,6 +44,7 @@ class ServerSettings:
     http_port: int | None
     http_cors_origins: tuple[str, ...]
     http_max_connections: int
+    secrets_key_file: Path
     log_level: str
     spark_master: str
     spark_driver_memory: int
@@ -98,6 +99,8 @@ _OWN = (
         "Origins whose pages may read answers over HTTP, separated by commas, or *; none where it is empty."),
     Row("http_max_connections", read.COUNT, str(limits.HTTP_CONNECTIONS_MAX),
         "HTTP connections at the same time; further ones get the status 503."),
+    Row("secrets_key_file", read.PATH, "{data_dir}/secrets.key",
+        "The key by which properties of stores are sealed in the catalog. It is made where there is none."),
     Row("log_level", read.LOG_LEVEL, "info", "What is logged to standard error: debug, info, warning or error."),
     Row("spark_master", read.TEXT, "local[*]", "Where Spark runs: local[*], or the address of a cluster."),
     Row("spark_driver_memory", read.SIZE, "2GB", "Heap of Spark's driver, which is a child of the server."),

@@ -298,8 +298,9 @@ class Rooms:
         data = settings.data_dir
         for folder in (data / "files", settings.store_config_dir, settings.jar_dir):
             folder.mkdir(parents=True, exist_ok=True)
-        self.catalog = Catalog.open(data / "catalog.db")
+        self.catalog = Catalog.open(data / "catalog.db", settings.secrets_key_file)
         self._close.callback(self.catalog.close)
+        self.catalog.seal_all()
         self.database = Database.open(
             data / VIEWS_FILE,
             memory_limit=f"{settings.duckdb_memory_limit}B",

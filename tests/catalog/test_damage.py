@@ -14,13 +14,14 @@ from catalog.store import Catalog
 from mvserver.errors import SqlError
 from tests.catalog.objects import query, relation, store
 
+KEY = "key-of-damaged-catalogs"  # beside their folders, and whole
 _REFUSALS = {"XX001", "F0000", "58030"}
 
 
 @pytest.fixture(scope="module")
 def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("whole") / "catalog.db"
-    catalog = Catalog.open(path)
+    catalog = Catalog.open(path, tmp_path_factory.getbasetemp() / KEY)
     with catalog.transaction():
         kept = catalog.stores.add(store("k", uris="k:9092", password="secret"))
         source = catalog.relations.add(relation(catalog, "clicks", store_id=kept.id))
@@ -32,7 +33,7 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def _read(path: Path) -> list[Any]:
-    catalog = Catalog.open(path)
+    catalog = Catalog.open(path, path.parents[1] / KEY)
     try:
         return [
             part.all()

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import psycopg
@@ -175,8 +176,9 @@ def test_pg_stat_activity_shows_the_sessions_by_the_number_that_clients_know(ser
             "SELECT pid, usename, datname, client_addr, state, query, backend_start <= now(), datid > 0 "
             "FROM pg_stat_activity WHERE application_name = 'one'"
         ).fetchall()
+        here = IPv4Address("127.0.0.1")
         assert rows == [
-            (one.info.backend_pid, "postgres", "postgres", "127.0.0.1", "idle", "SELECT 'last of one'", True, True)
+            (one.info.backend_pid, "postgres", "postgres", here, "idle", "SELECT 'last of one'", True, True)
         ]
         own = two.execute("SELECT state FROM pg_catalog.pg_stat_activity WHERE pid = pg_backend_pid()").fetchone()
         assert own == ("active",)
