@@ -209,7 +209,7 @@ def test_a_poll_waits_and_goes_on(server: Program, root: psycopg.Connection[Any]
         assert {each["event"] for each in changed["events"]} == {"change"}
         assert changed["next"] != position
         again = http.get(f"/v1/changes?view=whole&view=by_page&since={position}&wait=0").json()
-        assert again["events"][: len(changed["events"])] == changed["events"]
+        assert all(each in again["events"] for each in changed["events"])  # a view may have been heard of before others
         lost = http.get("/v1/changes?view=whole&since=0123456789abcdef-1").json()
         assert [each["event"] for each in lost["events"]][:2] == ["reset", "snapshot"]
 
