@@ -320,7 +320,7 @@ def test_a_key_that_others_may_read(certificate: Certificate, tmp_path: Path) ->
 def test_a_server_that_others_reach_in_clear_says_so_in_its_log(
     certificate: Certificate, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mvserver.pgwire.server._is_loopback", lambda address: False)
+    monkeypatch.setattr("mvserver.pgwire.server.is_loopback", lambda address: False)
     authentication = PasswordAuthentication(PasswordCheck(Kept(), secret=b"x"))
     with Running(tls=loaded(certificate), authentication=authentication):
         assert caplog.text == ""
