@@ -178,6 +178,10 @@ class Relation:
     def property(self, key: str, default: str | None = None) -> str | None:
         return next((value for name, value in self.properties if name == key), default)
 
+    def columns_of(self, key: str) -> tuple[str, ...]:
+        """Those that a property names."""
+        return tuple(filter(None, (self.property(key) or "").split(",")))
+
     def reads(self, other_id: str) -> bool:
         """Whether the relation is a view whose text names the other one."""
         return self.select is not None and any(source.relation_id == other_id for source in self.select.sources)

@@ -107,7 +107,7 @@ def _registered(client: RegistryClient, subject: str, made: Callable[[str | None
 
 def _written_parts(sink: Relation) -> Iterator[tuple[str, Callable[[str | None], WrittenForm]]]:
     """The subject of each part of a relation's records that has a schema, and the maker of how it is written."""
-    excluded = (sink.property("value.columns.exclude") or "").split(",")
+    excluded = sink.columns_of("value.columns.exclude")
     columns = [DecodeColumn(c.name, spark_type(parse_type(c.type)), c.type, c.not_null) for c in sink.columns]
     of_value = [column for column in columns if column.name not in excluded]
     of_key = [column for name in sink.key_columns for column in columns if column.name == name]

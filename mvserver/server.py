@@ -19,13 +19,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from catalog.model import Query
 from catalog.store import Catalog
-from mvserver import config, first_password, limits, masking, sqlstates
-from mvserver.auth.password_check import PasswordCheck
-from mvserver.auth.password_source import CatalogPasswords, CatalogTokens
+from mvserver import config, first_password, front_ends, limits, masking, sqlstates
 from mvserver.collector import Collector
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.explain import explain
@@ -36,10 +34,7 @@ from mvserver.errors import SqlError
 from mvserver.failpoints import Failpoints
 from mvserver.observability import set_up_logging
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
-from mvserver.pgwire.authentication import PasswordAuthentication
-from mvserver.pgwire.server import PgWireServer
 from mvserver.pgwire.tls import Tls
-from mvserver.pgwire.tls import load as load_tls
 from mvserver.plugins import load_extensions, load_rewriter
 from mvserver.private_files import keep_private
 from mvserver.routing import lookup, ports
@@ -76,9 +71,6 @@ from spark_sinks.duckdb.writer import Writer
 from spark_sinks.kinds import KINDS, class_path, secret_keys, spark_settings
 from spark_sinks.store_kind import StoreKind, StoreSettings
 
-if TYPE_CHECKING:
-    from mvserver.http.server import HttpServer
-
 _log = logging.getLogger(__name__)
 
 _LOOK_EVERY_S = 0.05
@@ -94,7 +86,7 @@ def run(settings: config.ServerSettings) -> int:
     # Statements wait for each other's turn of the interpreter; a short turn keeps look-ups fast beside long ones.
     sys.setswitchinterval(0.001)
     password = first_password.take()
-    tls = _tls(settings)
+    tls = front_ends.tls_of(settings)
     keep_private(settings.data_dir, settings.data_dir / "files")
     with _locked(settings.data_dir), _open_rooms(settings) as rooms:
         first_password.provide(rooms.catalog, password, settings.password_encryption)
@@ -124,22 +116,11 @@ def _new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 async def _serve(rooms: Rooms, settings: config.ServerSettings, tls: Tls | None) -> int:
-    check = _password_check(rooms.catalog, settings)
-    # A thread for each connection that has work: statements may wait for Spark, a view or a client for long.
-    wire = PgWireServer(
-        rooms.backend,
-        settings.host,
-        settings.port,
-        authentication=None if check is None else PasswordAuthentication(check),
-        authentication_timeout_s=settings.authentication_timeout,
-        connections_max=settings.max_connections,
-        tls=tls,
+    check = front_ends.password_check(rooms.catalog, settings)
+    wire = await front_ends.start_wire(rooms.backend, settings, tls, check)
+    http = await front_ends.start_http(
+        rooms.backend, rooms.served_views, rooms.catalog, rooms.engine.problem, settings, tls, check
     )
-    try:
-        await wire.start()
-    except OSError as error:
-        raise _cannot_listen(settings.host, settings.port, "--port", error) from error
-    http = await _http(rooms, settings, tls, check)
     loop = asyncio.get_running_loop()
     damage = rooms.database.damage
     ending = Ending(lambda: damage.reason is not None)
@@ -220,66 +201,6 @@ async def _wait_for_left_work(rooms: Rooms, ending: Ending) -> None:
             _log.warning("%d canceled statements did not end; they are given up", rooms.pulls.left)
             end_at_once(ending.code)
         await asyncio.sleep(_LOOK_EVERY_S)
-
-
-def _password_check(catalog: Catalog, settings: config.ServerSettings) -> PasswordCheck | None:
-    """None for trust, which front ends keep to loopback."""
-    if settings.authentication == "trust":
-        return None
-    first_password.require(catalog)
-    source = CatalogPasswords(catalog)
-    return PasswordCheck(source, secret=source.secret(), md5=settings.authentication == "md5")
-
-
-async def _http(
-    rooms: Rooms, settings: config.ServerSettings, tls: Tls | None, check: PasswordCheck | None
-) -> HttpServer | None:
-    """The HTTP front end, which listens; None where the settings have no port for it."""
-    if settings.http_port is None:
-        return None
-    try:
-        from mvserver.http.server import HttpServer
-    except ModuleNotFoundError as error:
-        raise SqlError(
-            sqlstates.CONFIG_FILE_ERROR,
-            "the setting http_port needs packages that are not installed",
-            detail=f'There is no package "{error.name}".',
-            hint="Run pip install 'mvserver[web]', or leave http_port empty.",
-        ) from error
-    http = HttpServer(
-        rooms.backend,
-        rooms.served_views,
-        CatalogTokens(rooms.catalog),
-        settings.host,
-        settings.http_port,
-        check=check,
-        problem=rooms.engine.problem,
-        tls=None if tls is None else tls.context,
-        origins=settings.http_cors_origins,
-        workers=settings.max_connections,
-        connections_max=settings.http_max_connections,
-        first_request_s=settings.authentication_timeout,
-    )
-    try:
-        await http.start()
-    except OSError as error:
-        raise _cannot_listen(settings.host, settings.http_port, "--http-port", error) from error
-    return http
-
-
-def _cannot_listen(host: str, port: int, flag: str, error: OSError) -> SqlError:
-    return SqlError(
-        sqlstates.CONFIG_FILE_ERROR,
-        f"cannot listen on {host}:{port}",
-        detail=f"{os.strerror(error.errno) if error.errno else error}.",
-        hint=f"Is another server running there? If not, wait a few seconds and retry, or choose another {flag}.",
-    )
-
-
-def _tls(settings: config.ServerSettings) -> Tls | None:
-    if settings.tls == "off" or settings.tls_certificate is None or settings.tls_key is None:
-        return None
-    return load_tls(settings.tls_certificate, settings.tls_key, required=settings.tls == "required")
 
 
 class Rooms:

@@ -19,7 +19,7 @@ from mvserver.compiler.capabilities.refused import needs_constant, refusal
 from mvserver.compiler.casts import check_cast
 from mvserver.compiler.coercion import coerce, common_type, common_type_of
 from mvserver.compiler.expressions import Case, Cast, Expression, FieldAccess, Literal
-from mvserver.compiler.intervals import parse_interval, unit_of
+from mvserver.compiler.intervals import parse_interval
 from mvserver.compiler.literals import is_unknown, number_literal, typed_literal
 from mvserver.compiler.row_functions import ROW_FUNCTIONS
 from mvserver.compiler.scope import Scope, field
@@ -29,6 +29,7 @@ from mvserver.errors import SqlError
 from mvserver.sql import types as t
 from mvserver.sql.nodes import position_of
 from mvserver.sql.types import Kind, SqlType
+from mvserver.types.intervals import unit_of
 
 Aggregator = Callable[[AggregateText], Expression]
 """An aggregate call → what stands for it."""

@@ -178,7 +178,6 @@ def _replace_each(query: PullQuery, kind: type[exp.Expr], replacing: Callable[[e
                 node.replace(replacement)
 
 
-_EACH = ("any", "some", "all")  # the parser takes some of them for functions
 _VECTORS = frozenset({"indkey", "indoption", "indclass", "indcollation", "proargtypes", "tgattr", "partattrs"})
 
 
@@ -248,12 +247,11 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
     if isinstance(node, exp.Collate):
         operand: exp.Expr = node.this
         return operand  # by code point, as all of ``allowed.DEFAULT_COLLATIONS`` are
-    if isinstance(node, exp.Any | exp.All) or (isinstance(node, exp.Anonymous) and node.name.lower() in _EACH):
-        (whole,) = node.expressions if len(node.expressions) == 1 else [node.this]
-        array = array_literal(whole.unnest()) if isinstance(whole, exp.Expr) else None
-        if array is not None:
-            array.meta[UNTYPED] = True
-            whole.replace(exp.Paren(this=array))
+    compared = compared_array(node)
+    array = None if compared is None else array_literal(compared)
+    if compared is not None and array is not None:
+        array.meta[UNTYPED] = True
+        compared.replace(exp.Paren(this=array))
     if catalog and isinstance(node, exp.EQ | exp.NEQ | exp.Coalesce):
         for part in list(node.iter_expressions()):
             if isinstance(part, exp.Literal) and part.is_string and part.name in ("{}", "{0}"):

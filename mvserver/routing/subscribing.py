@@ -17,10 +17,10 @@ from mvserver.front import SnapshotPlace
 from mvserver.routing.ports import Services
 from mvserver.serving.api import RowShaper
 from mvserver.session.context import SessionContext
+from mvserver.session.reads.filling import until_filled
 from mvserver.session.settings.setting_values import milliseconds
-from mvserver.session.slices import Slices
 from mvserver.sql.types import parse_type
-from mvserver.streaming.api import EpochChanges, QueryState, ViewWatch
+from mvserver.streaming.api import EpochChanges, HistoryReader, QueryState
 from spark_sinks.duckdb.history.log import CHANGE_COLUMNS, refuse_taken
 
 _NAMES = tuple(name for name, _ in CHANGE_COLUMNS)
@@ -36,19 +36,20 @@ def columns(view: Relation) -> Sequence[tuple[str, str]]:
 
 def wait_filled(view: Relation, context: SessionContext, services: Services) -> None:
     """As before a SELECT: 55000 where the view is not filled in time, or will not be."""
-    services.engine.refuse_empty([view.id])
-    amount = milliseconds(context.settings.get("mv.filling_timeout", "0"))
-    for slice_s, last in Slices(amount / 1000 if amount else None):
+
+    def wait(seconds: float) -> None:
         if context.cancelled():
             raise SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to user request")
-        try:
-            services.engine.wait_while_filling([view.id], slice_s)
-        except SqlError as error:
-            waits = error.sqlstate == sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE and not last
-            if not waits or _has_failed(view, services):
-                raise
-        else:
-            return
+        services.engine.wait_while_filling([view.id], seconds)
+
+    services.engine.refuse_empty([view.id])
+    amount = milliseconds(context.settings.get("mv.filling_timeout", "0"))
+    until_filled(
+        wait,
+        amount / 1000 if amount else None,
+        lambda: not _has_failed(view, services),
+        "mv.filling_timeout is how long to wait.",
+    )
 
 
 def _has_failed(view: Relation, services: Services) -> bool:
@@ -59,7 +60,7 @@ def _has_failed(view: Relation, services: Services) -> bool:
 class SubscribedRows:
     """The rows as the session reads them, shaped for the wire. Closing it closes the watch."""
 
-    def __init__(self, watch: ViewWatch, shaper: RowShaper) -> None:
+    def __init__(self, watch: HistoryReader, shaper: RowShaper) -> None:
         self._watch = watch
         self._shaper = shaper
         self._first = self._snapshot()

@@ -122,7 +122,7 @@ class EpochChanges(ViewChanges, Protocol):
         """What ``make`` gives of this object, made once for all readers that ask for the same (hashable) form."""
 
 
-class ViewWatch(ViewReader, Protocol):
+class HistoryReader(ViewReader, Protocol):
     """One reader of a view's history."""
 
     @property
@@ -166,7 +166,7 @@ class StreamingEngine(Protocol):
     def subscribe(self, plan: ContinuousPlan, start_position: str) -> LiveRows:
         """A push query: the rows of a projection from a resolved position on. 53400 where there are too many."""
 
-    def watch(self, view_id: str, *, since: str | None = None, snapshot: bool = False) -> ViewWatch:
+    def watch(self, view_id: str, *, since: str | None = None, snapshot: bool = False) -> HistoryReader:
         """A reader of a view's history, which is kept from now on if it was not: behind the token ``since``, or from
         now on, with or without the rows that are there. 22023 for what is no token, 72000 where the changes behind it
         are not kept, 53400 where there are too many readers, 55000 for a view that is being made."""

@@ -44,7 +44,7 @@ from mvserver.streaming.spark.guard import Guarded
 from mvserver.streaming.spark.isolation import Isolation
 from mvserver.streaming.spark.session import SparkGate
 from mvserver.streaming.spark.supervisor import SparkSupervisor
-from mvserver.streaming.watching.view_watch import ViewWatch
+from mvserver.streaming.watching.history_reader import HistoryReader
 from mvserver.streaming.watching.watched_views import HistoryStatus, WatchedViews
 from mvserver.views.targets import Target
 
@@ -240,7 +240,7 @@ class Engine:
         self._push_states.end_all(error)
         self._watched.end_all(error)
 
-    def watch(self, view_id: str, *, since: str | None = None, snapshot: bool = False) -> ViewWatch:
+    def watch(self, view_id: str, *, since: str | None = None, snapshot: bool = False) -> HistoryReader:
         return self._watched.open(view_id, since=since, snapshot=snapshot)
 
     def histories(self) -> Sequence[HistoryStatus]:

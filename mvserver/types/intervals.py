@@ -26,6 +26,12 @@ class Parts(NamedTuple):
     days: int
     microseconds: int
 
+    def plus(self, other: Parts) -> Parts:
+        return Parts(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def negated(self) -> Parts:
+        return Parts(*(-value for value in self))
+
 
 def encoder(form: int, arrow: Any) -> Encoder:
     if form == BINARY_FORMAT:
@@ -75,6 +81,7 @@ _MICROSECONDS = {
     "m": 60_000_000, "second": 1_000_000, "sec": 1_000_000, "s": 1_000_000, "millisecond": 1_000, "msec": 1_000,
     "ms": 1_000, "microsecond": 1, "usec": 1, "us": 1,
 }  # fmt: skip
+_MONTH_DAYS = 30  # of a fraction
 _IRREGULAR = {"centuries": "century", "millennia": "millennium", "us": "us", "ms": "ms", "s": "s"}
 _NUMBER = r"([+-]?)([0-9]{1,18})(?:\.([0-9]{0,9}))?"
 _TOKEN = re.compile(
@@ -84,6 +91,13 @@ _TOKEN = re.compile(
 _ISO_PART = re.compile(_NUMBER + r"([YMWDHS])", re.ASCII)
 _ISO_DATE = {"Y": "year", "M": "month", "W": "week", "D": "day"}
 _ISO_TIME = {"H": "hour", "M": "minute", "S": "second"}
+
+
+def unit_of(word: str) -> str | None:
+    """The singular unit that a word names."""
+    lowered = word.lower()
+    unit = _IRREGULAR.get(lowered, lowered.removesuffix("s"))
+    return unit if unit in _MONTHS or unit in _DAYS or unit in _MICROSECONDS else None
 
 
 def parse(text: str) -> Parts:
@@ -133,38 +147,50 @@ def _words(text: str) -> Parts | None:
         part = _clock(match) if match[2] is not None else _unit(match[6], match[7], match[8], unit)
         if part is None:
             return None
-        total = Parts(*(a + b for a, b in zip(total, part, strict=True)))
-    return Parts(*(-value for value in total)) if ago else total
+        total = total.plus(part)
+    return total.negated() if ago else total
 
 
 def _clock(match: re.Match[str]) -> Parts | None:
     hours, minutes, seconds = int(match[2]), int(match[3]), int(match[4] or 0)
     if minutes > 59 or seconds > 59:
         return None
-    count = (hours * 3600 + minutes * 60 + seconds) * 1_000_000 + _fraction(match[5] or "", 1_000_000)
+    count = (hours * 3600 + minutes * 60 + seconds) * 1_000_000 + round(_fraction(match[5]) * 1_000_000)
     return Parts(0, 0, -count if match[1] == "-" else count)
 
 
-def _unit(sign: str, whole: str, fraction: str | None, unit: str) -> Parts | None:
-    word = unit.lower()
-    word = _IRREGULAR.get(word, word.removesuffix("s"))
-    digits = fraction or ""
+def _unit(sign: str, whole: str, digits: str | None, unit: str) -> Parts | None:
+    """A fraction is handed down: of years to whole months, of months and weeks to days, of days to their time."""
+    word = unit_of(unit)
+    if word is None:
+        return None
+    count, fraction = int(whole), _fraction(digits)
     if word in _MICROSECONDS:
         size = _MICROSECONDS[word]
-        parts = Parts(0, 0, int(whole) * size + _fraction(digits, size))
+        parts = Parts(0, 0, count * size + _microseconds(fraction * size))
     elif word in _DAYS:
         size = _DAYS[word]
-        parts = Parts(0, int(whole) * size, _fraction(digits, size * DAY_US))
-    elif word in _MONTHS:
-        size = _MONTHS[word]
-        parts = Parts(int(whole) * size + _fraction(digits, size), 0, 0)
+        parts = Parts(0, count * size, 0).plus(_days(fraction * size))
+    elif _MONTHS[word] == 1:
+        parts = Parts(count, 0, 0).plus(_days(fraction * _MONTH_DAYS))
     else:
-        return None
-    return Parts(*(-value for value in parts)) if sign == "-" else parts
+        size = _MONTHS[word]
+        parts = Parts(count * size + round(fraction * size), 0, 0)
+    return parts.negated() if sign == "-" else parts
 
 
-def _fraction(digits: str, of: int) -> int:
-    return (int(digits) * of + 10 ** len(digits) // 2) // 10 ** len(digits) if digits else 0
+def _fraction(digits: str | None) -> float:
+    """As PostgreSQL has it, a floating-point number: it says how a half is rounded."""
+    return float(f"0.{digits}") if digits else 0.0
+
+
+def _days(count: float) -> Parts:
+    return Parts(0, int(count), _microseconds((count - int(count)) * DAY_US))
+
+
+def _microseconds(count: float) -> int:
+    whole = int(count)
+    return whole + (count - whole > 0.5)
 
 
 def _iso(text: str) -> Parts | None:
@@ -182,7 +208,7 @@ def _iso(text: str) -> Parts | None:
             part = _unit(match[1], match[2], match[3], units[match[4]])
             if part is None:
                 return None
-            total = Parts(*(a + b for a, b in zip(total, part, strict=True)))
+            total = total.plus(part)
     return None if separator and not time else total
 
 

@@ -21,9 +21,10 @@ from catalog.model import Query
 from mvserver import limits
 from mvserver.compiler.compile import compile_select
 from mvserver.errors import SqlError
+from mvserver.resume_tokens import Token
 from mvserver.serving.engine.database import Database
 from mvserver.sql.dialect import parse_select
-from mvserver.streaming.watching.view_watch import ViewWatch
+from mvserver.streaming.watching.history_reader import HistoryReader
 from mvserver.streaming.watching.watched_views import WatchedViews
 from mvserver.views.feeds import nodes
 from mvserver.views.finishing import layout_of
@@ -31,7 +32,6 @@ from mvserver.views.targets import build_target
 from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, TableMerge, ViewMerge
 from spark_sinks.duckdb.history.history import Bounds
 from spark_sinks.duckdb.history.log import as_of_name
-from spark_sinks.duckdb.history.tokens import Token
 from spark_sinks.duckdb.joins.join_sides import Batch
 from spark_sinks.duckdb.ledger.ledger import LedgerEntry
 from spark_sinks.duckdb.record_columns import PARTITION
@@ -63,7 +63,7 @@ class Watched:
         by_view = {each.view_id: each for each in self.targets}
         self.views = WatchedViews(self.writer, retention_s, by_view.get, lambda view_id: "v")
 
-    def watch(self, number: int = 0, *, since: str | None = None, snapshot: bool = False) -> ViewWatch:
+    def watch(self, number: int = 0, *, since: str | None = None, snapshot: bool = False) -> HistoryReader:
         return self.views.open(self.targets[number].view_id, since=since, snapshot=snapshot)
 
     def close(self) -> None:
@@ -85,12 +85,12 @@ class Copy:
         self.token: str | None = None
         self.moments: dict[str, Counter[tuple[Any, ...]]] = {}
 
-    def take_snapshot(self, watch: ViewWatch) -> None:
+    def take_snapshot(self, watch: HistoryReader) -> None:
         for batch in watch.snapshot():
             self.rows.update(_tuples(batch.to_pylist()))
         self.token = watch.token
 
-    def take(self, watch: ViewWatch) -> None:
+    def take(self, watch: HistoryReader) -> None:
         """All that is there."""
         while watch.wait(0.0):
             for epoch in watch.take():

@@ -13,6 +13,7 @@ import pytest
 
 from catalog.model import Query, Relation, Store
 from catalog.store import Catalog
+from mvserver.resume_tokens import Token
 from mvserver.serving.engine.database import Database
 from mvserver.serving.fast.finished_rows import FinishedStatus
 from mvserver.streaming.api import Backfill, PipelineState, PipelineStatus, QueryState, QueryStatus
@@ -20,7 +21,6 @@ from mvserver.streaming.live_relations import finished_relation, live_relations
 from mvserver.streaming.queries.status import sink_pipeline_status
 from mvserver.streaming.watching.watched_views import HistoryStatus
 from spark_sinks.duckdb.history.reading import Kept
-from spark_sinks.duckdb.history.tokens import Token
 from spark_sinks.duckdb.writer import Writer
 from tests.streaming.states import Fed, target, writer_in
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -44,12 +44,29 @@ PARAMETER_CASTS: dict[int, str] = {
 }  # fmt: skip
 
 
+_INSIDE: dict[int, int] = {
+    **dict.fromkeys(
+        (oids.VARCHAR, oids.BPCHAR, oids.NAME, oids.CHAR, oids.PG_NODE_TREE, oids.INET, oids.PG_LSN), oids.TEXT
+    ),
+    **dict.fromkeys((oids.ARRAY_OF[oids.NAME], oids.ARRAY_OF[oids.CHAR], oids.ARRAY_OF[oids.ACLITEM]),
+                    oids.ARRAY_OF[oids.TEXT]),
+    oids.JSONB: oids.JSON, oids.XID: oids.OID,
+    oids.INT2VECTOR: oids.ARRAY_OF[oids.INT2], oids.OIDVECTOR: oids.ARRAY_OF[oids.OID],
+}  # fmt: skip
+"""What has a type of its own to a client, and inside a query another one's values."""
+
+
 @dataclass(frozen=True)
 class OutputType:
     """``cast`` is the DuckDB type that the column must be cast to first, None where it is right as it is."""
 
     pg: PgType
     cast: str | None = None
+
+    def shown_as(self, declared: PgType) -> OutputType:
+        """As of the type that its column is declared with, where that has the same values; else as it is."""
+        same = declared.oid == self.pg.oid or _INSIDE.get(declared.oid) == self.pg.oid
+        return replace(self, pg=declared) if same else self
 
 
 def output_type(duck: str) -> OutputType:

@@ -12,15 +12,15 @@ from sqlglot import exp
 from catalog.model import Relation
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.resume_tokens import Token, is_token
 from spark_sinks.duckdb.history.log import as_of_name, changes_name
-from spark_sinks.duckdb.history.tokens import Token, is_token
 
 _SUFFIX = "$changes"
 _SCHEMA = "_changes"
 
 
 @dataclass(frozen=True)
-class ViewChanges:
+class NamedChanges:
     """What ``"v$changes"`` names."""
 
     view: Relation
@@ -40,7 +40,7 @@ def refused(name: str, position: int | None) -> SqlError:
     )
 
 
-def read_changes(table: exp.Table, changes: ViewChanges, database: str) -> None:
+def read_changes(table: exp.Table, changes: NamedChanges, database: str) -> None:
     """The table becomes the relation of the changes."""
     table.set("this", exp.to_identifier(changes_name(changes.view.id), quoted=True))
     table.set("db", exp.to_identifier(_SCHEMA, quoted=True))

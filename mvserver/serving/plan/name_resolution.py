@@ -32,7 +32,7 @@ from mvserver.pgcatalog.system import LIVE_SCHEMA, SystemCatalog
 from mvserver.serving.api import PullScope, ReadsStream, StreamRead
 from mvserver.serving.engine.database import VIEW_SCHEMA
 from mvserver.serving.plan import histories
-from mvserver.serving.plan.histories import ViewChanges
+from mvserver.serving.plan.histories import NamedChanges
 from mvserver.serving.plan.streams import StreamTables
 from mvserver.sql.dialect import parse_pull
 from mvserver.sql.pull_parser import AS_OF
@@ -116,7 +116,7 @@ class NameResolver:
             rows = self._streams.query(table, found, self._path(found), alias.this.name)
             _put(table, exp.Subquery(this=rows, alias=alias))
             return
-        if isinstance(found, ViewChanges):
+        if isinstance(found, NamedChanges):
             self.reads.views.setdefault(found.view.id, found.view)
             self.reads.of_the_past = True
             histories.read_changes(table, found, self._database_name)
@@ -152,12 +152,12 @@ class NameResolver:
 
     def _meant(
         self, table: exp.Table, parts: list[str], text: _Text
-    ) -> tuple[Relation | ViewChanges | tuple[str, str], int]:
+    ) -> tuple[Relation | NamedChanges | tuple[str, str], int]:
         """What the name means, and how many of its columns the text knows."""
         if text.sources is None:
             found = self._find(parts, _position(table))
             start, end = _span(table)
-            if isinstance(found, ViewChanges):
+            if isinstance(found, NamedChanges):
                 return found, 0
             if isinstance(found, Relation):
                 named = NamedSource(start, end, len(found.columns), relation_id=found.id)
@@ -206,7 +206,7 @@ class NameResolver:
         schema = self._snapshot.schemas_by_id[relation.schema_id]
         return self._snapshot.databases_by_id[schema.database_id].name, schema.name, relation.name
 
-    def _find(self, parts: list[str], position: int | None) -> Relation | ViewChanges | tuple[str, str]:
+    def _find(self, parts: list[str], position: int | None) -> Relation | NamedChanges | tuple[str, str]:
         try:
             return self._named(parts, position)
         except SqlError as error:
@@ -216,7 +216,7 @@ class NameResolver:
             found = self._view_named([*parts[:-1], view], position)
             if found is None:
                 raise
-            return ViewChanges(found)
+            return NamedChanges(found)
 
     def _view_named(self, parts: list[str], position: int | None) -> Relation | None:
         try:

@@ -12,8 +12,9 @@ from catalog.model import Relation
 from mvserver import interrupts, limits, sqlstates
 from mvserver.dialect import binding
 from mvserver.dialect.binding import Bound
+from mvserver.dialect.derived_columns import item_of, sources_of
 from mvserver.dialect.duck_text import written
-from mvserver.dialect.functions import casts, jsonb
+from mvserver.dialect.functions import casts
 from mvserver.dialect.functions.volatile import changes
 from mvserver.dialect.pull_query import PullQuery
 from mvserver.dialect.signals import Signal
@@ -151,10 +152,10 @@ def _is_declared(item: exp.Expr, depth: int) -> bool:
     if not isinstance(item, exp.Column):
         return bool(item.meta.get(casts.DECLARED) or casts.SHOWN_AS in item.meta)
     select = item.find_ancestor(exp.Select)
-    for source in jsonb.sources_of(select) if select is not None else ():
+    for source in sources_of(select) if select is not None else ():
         if select is None or (item.table and item.table != source.alias_or_name):
             continue
-        inner = jsonb.item_of(source, item.name, select)
+        inner = item_of(source, item.name, select)
         if inner is not None:
             return _is_declared(inner.unalias(), depth + 1)
     return True
@@ -192,16 +193,7 @@ def _of_views(outputs: list[OutputType], from_columns: Sequence[Origin], views: 
 
 
 def _of_view(output: OutputType, view: Relation, number: int) -> OutputType:
-    declared = pgtypes.of_column(view, view.columns[number - 1])
-    same = declared.oid == output.pg.oid or (declared.oid, output.pg.oid) in _SHOWN_OTHERWISE
-    return replace(output, pg=declared) if same else output
-
-
-_SHOWN_OTHERWISE = frozenset({
-    (oids.JSONB, oids.JSON), (oids.VARCHAR, oids.TEXT), (oids.BPCHAR, oids.TEXT), (oids.NAME, oids.TEXT),
-    (oids.CHAR, oids.TEXT),
-})  # fmt: skip
-"""What has a type of its own to a client, and inside a query another one's values."""
+    return output.shown_as(pgtypes.of_column(view, view.columns[number - 1]))
 
 
 def _names(tree: exp.Expr, bound: Bound) -> Sequence[str]:

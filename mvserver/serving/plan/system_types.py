@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from sqlglot import exp
 
-from mvserver.dialect.functions import jsonb
+from mvserver.dialect.derived_columns import item_of, sources_of
 from mvserver.dialect.marks import SYSTEM_RELATION
 from mvserver.dialect.typing.duck_types import OutputType
 from mvserver.pgcatalog.pgtypes import PgType
@@ -18,18 +17,6 @@ _DEPTH_MAX = 20  # of sub-queries through which a column is followed
 _DOMAINS: Mapping[str, PgType] = {  # those whose type has a modifier
     "information_schema.yes_or_no": PgType(oids.VARCHAR, 3 + 4),
     "information_schema.time_stamp": PgType(oids.TIMESTAMPTZ, 2),
-}
-
-_OF_TEXT = frozenset({oids.NAME, oids.CHAR, oids.VARCHAR, oids.PG_NODE_TREE, oids.INET, oids.PG_LSN})
-_OF_TEXTS = frozenset({oids.ARRAY_OF[oids.NAME], oids.ARRAY_OF[oids.CHAR], oids.ARRAY_OF[oids.ACLITEM]})
-_INSIDE: Mapping[int, int] = {  # what a column of a type is inside
-    **dict.fromkeys(_OF_TEXT, oids.TEXT),
-    **dict.fromkeys(_OF_TEXTS, oids.ARRAY_OF[oids.TEXT]),
-    oids.INT2VECTOR: oids.ARRAY_OF[oids.INT2],
-    oids.OIDVECTOR: oids.ARRAY_OF[oids.OID],
-    oids.XID: oids.OID,
-    oids.TIMESTAMPTZ: oids.TIMESTAMPTZ,
-    oids.NUMERIC: oids.NUMERIC,
 }
 
 
@@ -44,8 +31,7 @@ def as_declared(tree: exp.Expr, outputs: Sequence[OutputType]) -> list[OutputTyp
 def _shown(output: OutputType, column: StaticColumn | None) -> OutputType:
     if column is None:
         return output
-    shown = _DOMAINS.get(column.pg_type) or PgType(column.pg_oid)
-    return replace(output, pg=shown) if _INSIDE.get(shown.oid) == output.pg.oid else output
+    return output.shown_as(_DOMAINS.get(column.pg_type) or PgType(column.pg_oid))
 
 
 def _columns(select: exp.Select, count: int, depth: int = 0) -> Sequence[StaticColumn | None]:
@@ -59,7 +45,7 @@ def _columns(select: exp.Select, count: int, depth: int = 0) -> Sequence[StaticC
             found.append(_column(bare, select, depth))
             continue
         named = bare.table if isinstance(bare, exp.Column) else ""
-        for source in jsonb.sources_of(select):
+        for source in sources_of(select):
             if not named or named == source.alias_or_name:
                 known = _relation(source)
                 inner = known.columns if known is not None else _columns_within(source, count, depth + 1)
@@ -78,7 +64,7 @@ def _column(item: exp.Expr, select: exp.Select, depth: int) -> StaticColumn | No
     """The column of the catalog behind an expression, through sub-queries and ``WITH``."""
     if not isinstance(item, exp.Column) or depth > _DEPTH_MAX:
         return None
-    sources = jsonb.sources_of(select)
+    sources = sources_of(select)
     named = [source for source in sources if source.alias_or_name == item.table] if item.table else sources
     hits = [hit for hit in (_of_source(source, item.name, select, depth) for source in named) if hit is not None]
     return hits[0] if len(hits) == 1 or (hits and len({hit.pg_type for hit in hits}) == 1) else None
@@ -88,7 +74,7 @@ def _of_source(source: exp.Expr, name: str, select: exp.Select, depth: int) -> S
     known = _relation(source)
     if known is not None:
         return next((column for column in known.columns if column.name == name), None)
-    inner = jsonb.item_of(source, name, select)
+    inner = item_of(source, name, select)
     within = None if inner is None else inner.find_ancestor(exp.Select)
     return None if inner is None or within is None else _column(inner.unalias(), within, depth + 1)
 

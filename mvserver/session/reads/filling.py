@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
@@ -50,20 +50,16 @@ class ViewWatch:
 
     # --- waiting ----------------------------------------------------------------------------------------------------
     def _wait(self, view_ids: Sequence[str], clock: StatementClock) -> None:
-        for slice_s, last in Slices(self._state.settings.seconds("mv.filling_timeout")):
-            try:
-                with clock.working():
-                    self._state.services.views.wait_while_filling(view_ids, slice_s)
-            except SqlError as error:
-                if error.sqlstate != sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE or not self._may_still_fill(view_ids):
-                    raise
-                if last:
-                    error.hint = error.hint or (
-                        "SET mv.read_while_filling = on reads what is there; mv.filling_timeout is how long to wait."
-                    )
-                    raise
-            else:
-                return
+        def wait(seconds: float) -> None:
+            with clock.working():
+                self._state.services.views.wait_while_filling(view_ids, seconds)
+
+        until_filled(
+            wait,
+            self._state.settings.seconds("mv.filling_timeout"),
+            lambda: self._may_still_fill(view_ids),
+            "SET mv.read_while_filling = on reads what is there; mv.filling_timeout is how long to wait.",
+        )
 
     def _may_still_fill(self, view_ids: Sequence[str]) -> bool:
         """False when one of them never will: its query has failed."""
@@ -109,3 +105,21 @@ class ViewWatch:
             if error.sqlstate == sqlstates.UNDEFINED_OBJECT:  # it is just being made or dropped
                 return None
             raise
+
+
+def until_filled(
+    wait: Callable[[float], None], limit_s: float | None, may_still_fill: Callable[[], bool], hint: str
+) -> None:
+    """``wait`` waits for some seconds, and raises 55000 where views are not filled then. So does this, with the
+    ``hint``, after ``limit_s`` (None: never), or where they will not be."""
+    for slice_s, last in Slices(limit_s):
+        try:
+            wait(slice_s)
+        except SqlError as error:
+            if error.sqlstate != sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE or not may_still_fill():
+                raise
+            if last:
+                error.hint = error.hint or hint
+                raise
+        else:
+            return

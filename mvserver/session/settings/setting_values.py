@@ -17,6 +17,7 @@ from functools import cache, lru_cache
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.quoting import quoted
+from mvserver.resume_tokens import is_token
 
 Checker = Callable[[str, str], str]
 
@@ -26,7 +27,6 @@ _DURATION = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*")
 _QUANTITY = re.compile(r"\s*(-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*(.*?)\s*")
 _UNIT_BYTES = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 _UNIT_MS = {"us": 0.001, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-_TOKEN = re.compile(r"[0-9a-f]{16}-[0-9a-f]{1,15}")
 _INT_MAX = 2_147_483_647
 _TOO_LARGE = "Value exceeds integer range."
 _OFFSET = re.compile(r"(?:gmt|utc)?\s*([+-]?)(\d{1,2})(?::?00)?", re.IGNORECASE)
@@ -209,7 +209,7 @@ def freshness(name: str, value: str) -> str:
 def as_of(name: str, value: str) -> str:
     """A time or a resume token; empty for neither."""
     place = value.strip()
-    if not place or _TOKEN.fullmatch(place):
+    if not place or is_token(place):
         return place
     try:
         dt.datetime.fromisoformat(place)

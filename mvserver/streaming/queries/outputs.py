@@ -90,16 +90,12 @@ def record_form(
     """Of the records of a stream or changelog. ``text_keys``: the keys that its store takes are texts."""
     encoder = RecordEncoder(
         columns={output.name: output.type for output in plan.outputs},
-        key=sink.key_columns or _names(sink, "key.columns"),
+        key=sink.key_columns or sink.columns_of("key.columns"),
         key_format=sink.property("key.format") or "json",
-        excluded=_names(sink, "value.columns.exclude"),
+        excluded=sink.columns_of("value.columns.exclude"),
         text_keys=text_keys,
     )
     return RecordForm(open_sink, encoder)
-
-
-def _names(sink: Relation, key: str) -> tuple[str, ...]:
-    return tuple(filter(None, (sink.property(key) or "").split(",")))
 
 
 def table_form(table: Relation, open_sink: Callable[[Callable[[], bool]], TableSink]) -> TableForm:

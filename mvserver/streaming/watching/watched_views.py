@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from catalog.model import Query
 from mvserver import limits
 from mvserver.errors import SqlError
+from mvserver.resume_tokens import Token
 from mvserver.streaming.api import HISTORY
 from mvserver.streaming.watching import refusals
-from mvserver.streaming.watching.view_watch import ViewWatch
+from mvserver.streaming.watching.history_reader import HistoryReader
 from mvserver.views.finishing import logged_view
 from mvserver.views.targets import Target
 from spark_sinks.duckdb.history import reading
@@ -20,7 +21,6 @@ from spark_sinks.duckdb.history.histories import UNWATCHED
 from spark_sinks.duckdb.history.history import Bounds, History
 from spark_sinks.duckdb.history.log import refuse_taken
 from spark_sinks.duckdb.history.reading import Kept
-from spark_sinks.duckdb.history.tokens import Token
 from spark_sinks.duckdb.writer import Writer
 
 _log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class WatchedViews:
         self._retention_s = retention_s
         self._target_of = target_of
         self._name_of = name_of
-        self._watches: set[ViewWatch] = set()
+        self._watches: set[HistoryReader] = set()
         self._refusing: SqlError | None = None
         self._lock = threading.Lock()  # of the set of watches
         self._stopping = threading.Event()
@@ -109,7 +109,7 @@ class WatchedViews:
         self._writer.histories.take_up(logged_view(target), Bounds(seconds), always=millis is not None)
 
     # --- readers ------------------------------------------------------------------------------------------------------
-    def open(self, view_id: str, *, since: str | None, snapshot: bool) -> ViewWatch:
+    def open(self, view_id: str, *, since: str | None, snapshot: bool) -> HistoryReader:
         """A reader behind the token ``since``; without one, from now on, with or without the rows that are there.
         22023 for what is no token, 72000 where its changes are not kept, 53400 where there are too many readers."""
         token = None if since is None else Token.read(since)
@@ -122,7 +122,7 @@ class WatchedViews:
         history = self._joined(view_id, name, begin=token is None)
         try:
             seq = None if snapshot and token is None else self._begin(history, name, token)
-            watch = ViewWatch(name, history, self._writer, seq, lambda: self._left(watch, history))
+            watch = HistoryReader(name, history, self._writer, seq, lambda: self._left(watch, history))
         except BaseException:
             history.leave()
             raise
@@ -133,7 +133,7 @@ class WatchedViews:
             watch.stop(refusing)
         return watch
 
-    def _left(self, watch: ViewWatch, history: History) -> None:
+    def _left(self, watch: HistoryReader, history: History) -> None:
         with self._lock:
             self._watches.discard(watch)
         history.leave()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_sinks.duckdb.history.tokens import Token
+from mvserver.resume_tokens import Token
 
 KIND = "mv_op"  # the column with the kind of a change, before the view's own
 

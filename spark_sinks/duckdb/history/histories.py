@@ -15,12 +15,12 @@ import duckdb
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.resume_tokens import new_incarnation
 from spark_sinks.duckdb.changes.capture import Keeper
 from spark_sinks.duckdb.changes.group_logs import GroupLog
 from spark_sinks.duckdb.history import log
 from spark_sinks.duckdb.history.history import Bounds, Extent, History
 from spark_sinks.duckdb.history.log import LoggedView
-from spark_sinks.duckdb.history.tokens import new_incarnation
 from spark_sinks.duckdb.state.state import HISTORY
 
 _EXTENT = "incarnation, first_seq, last_seq, last_epoch, first_size, last_size, since, last_at"

@@ -14,9 +14,9 @@ import duckdb
 import pyarrow as pa
 
 from mvserver import limits
+from mvserver.resume_tokens import Token
 from spark_sinks.duckdb.history.epochs import EpochChanges
 from spark_sinks.duckdb.history.log import LoggedView, read_statement
-from spark_sinks.duckdb.history.tokens import Token
 from spark_sinks.duckdb.names import qualified_view
 
 _PLACES = ("_epoch", "_seq", "_at")

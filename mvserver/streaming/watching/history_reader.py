@@ -14,17 +14,17 @@ import pyarrow as pa
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.resume_tokens import Token
 from mvserver.streaming.watching.refusals import too_old
 from spark_sinks.duckdb.history import reading
 from spark_sinks.duckdb.history.epochs import EpochChanges
 from spark_sinks.duckdb.history.history import History
 from spark_sinks.duckdb.history.reading import HistoryLostError, SnapshotRows
-from spark_sinks.duckdb.history.tokens import Token
 from spark_sinks.duckdb.writer import Writer
 
 
-class ViewWatch:
-    """Implements ``streaming.api.ViewWatch``. One thread takes; ``interrupt`` may come from any."""
+class HistoryReader:
+    """Implements ``streaming.api.HistoryReader``. One thread takes; ``interrupt`` may come from any."""
 
     def __init__(
         self, view: str, history: History, writer: Writer, seq: int | None, on_close: Callable[[], None]
