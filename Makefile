@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help venv demo demo-kafka test test-night test-oracle corpus check lint fast format bench clean
+.PHONY: help venv demo demo-kafka demo-stores test test-night test-oracle corpus check lint fast format bench clean
 
 help:
 	@echo "make demo [DEMO_SECONDS=30]   three views over live clicks; needs Java 17 or newer, nothing else"
 	@echo "make demo-kafka               a year of flights through a real Apache Kafka"
+	@echo "make demo-stores              Kinesis, Kafka and PostgreSQL joined, out to Delta and Iceberg; needs npm, too"
 	@echo "make venv                     only the virtual environment"
 	@echo "make check                    ruff, mypy, import-linter, and the tests of single rooms (a minute)"
 	@echo "make test                     the whole suite; make test-night the longer tiers"
@@ -31,6 +32,9 @@ demo: venv
 
 demo-kafka: venv
 	@$(BIN)/python -m mvserver.demo.flights
+
+demo-stores: venv
+	@$(BIN)/python -W ignore::RuntimeWarning -m tests.stores_demo
 
 check: lint fast
 

@@ -46,6 +46,7 @@ class ObjectKind(enum.Enum):
     DATABASE = "database"
     STORE = "store"
     SCHEMA_REGISTRY = "schema registry"
+    DESCRIPTOR_SOURCE = "descriptor source"
     TYPE = "type"
 
 
@@ -62,6 +63,7 @@ ALL: Mapping[ObjectKind, Privileges] = {
     # USAGE reads what is in the store, INSERT writes records to it, CREATE makes and removes its entities.
     ObjectKind.STORE: frozenset({Privilege.USAGE, Privilege.INSERT, Privilege.CREATE}),
     ObjectKind.SCHEMA_REGISTRY: frozenset({Privilege.USAGE}),
+    ObjectKind.DESCRIPTOR_SOURCE: frozenset({Privilege.USAGE}),
     ObjectKind.TYPE: frozenset({Privilege.USAGE}),
 }  # fmt: skip
 
@@ -71,6 +73,7 @@ OF_PUBLIC: Mapping[ObjectKind, Privileges] = {
     ObjectKind.DATABASE: frozenset({Privilege.TEMPORARY, Privilege.CONNECT}),
     ObjectKind.STORE: NOTHING,
     ObjectKind.SCHEMA_REGISTRY: NOTHING,
+    ObjectKind.DESCRIPTOR_SOURCE: NOTHING,
     ObjectKind.TYPE: frozenset({Privilege.USAGE}),
 }
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from catalog import acl
 from catalog.acl import PUBLIC, Acl, ObjectKind, Privilege, Privileges
-from catalog.model import Database, EnumType, Membership, Relation, Schema, SchemaRegistry, Store
+from catalog.model import Database, DescriptorSource, EnumType, Membership, Relation, Schema, SchemaRegistry, Store
 
 _KINDS: dict[type, ObjectKind] = {
     Database: ObjectKind.DATABASE,
@@ -16,6 +16,7 @@ _KINDS: dict[type, ObjectKind] = {
     Relation: ObjectKind.RELATION,
     Store: ObjectKind.STORE,
     SchemaRegistry: ObjectKind.SCHEMA_REGISTRY,
+    DescriptorSource: ObjectKind.DESCRIPTOR_SOURCE,
     EnumType: ObjectKind.TYPE,
 }
 
@@ -30,9 +31,12 @@ class KnownRole(Protocol):
     @property
     def superuser(self) -> bool: ...
 
+    @property
+    def bypass_row_security(self) -> bool: ...
+
 
 class Owned(Protocol):
-    """A database, schema, relation, store, schema registry or type."""
+    """A database, schema, relation, store, schema registry, descriptor source or type."""
 
     @property
     def owner(self) -> str: ...
@@ -47,12 +51,14 @@ def kind_of(thing: Owned) -> ObjectKind:
 
 @dataclass(frozen=True)
 class Authority:
-    """``oids`` has PUBLIC in it; a role that is not there (any more) has nothing else."""
+    """``oids`` has PUBLIC in it; a role that is not there (any more) has nothing else. Whether it bypasses row security
+    is its own attribute, which no membership gives."""
 
     oid: int
     superuser: bool
     oids: frozenset[int]
     names: frozenset[str]
+    bypasses_row_security: bool = False
 
     @classmethod
     def of(cls, name: str, roles: Iterable[KnownRole], memberships: Iterable[Membership]) -> Authority:
@@ -70,7 +76,13 @@ class Authority:
                     found.add(role)
                     front.append(role)
         names = frozenset(by_oid[oid].name for oid in found if oid in by_oid)
-        return cls(own.oid, superuser=own.superuser, oids=frozenset({*found, PUBLIC}), names=names)
+        return cls(
+            own.oid,
+            superuser=own.superuser,
+            oids=frozenset({*found, PUBLIC}),
+            names=names,
+            bypasses_row_security=own.superuser or own.bypass_row_security,
+        )
 
     def owns(self, thing: Owned) -> bool:
         return self.superuser or thing.owner in self.names

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from catalog.connection import CatalogConnection
 from catalog.enums import Enums
-from catalog.model import Database, EnumType, Query, Relation, Schema, SchemaRegistry, Store
+from catalog.model import Database, DescriptorSource, EnumType, Query, Relation, Schema, SchemaRegistry, Store
 from catalog.names import Names
 from catalog.queries import Queries
 from catalog.relations import Relations
@@ -21,6 +21,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 
 REGISTRY_OF_STORE = "schema_registry.name"  # the property of a store that names its schema registry
+DESCRIPTORS = ("value.descriptor.name", "key.descriptor.name")  # properties of a relation: "source.message"
 _DETAIL_LINES_MAX = 100  # PostgreSQL's own bound of reported dependents
 
 
@@ -98,6 +99,15 @@ class Dependencies:
     def of_schema_registry(self, registry: SchemaRegistry) -> tuple[Store, ...]:
         """The stores that name it."""
         return tuple(each for each in self._stores.all() if each.property(REGISTRY_OF_STORE) == registry.name)
+
+    def of_descriptor_source(self, source: DescriptorSource) -> tuple[Relation, ...]:
+        """The relations whose records have schemas of it."""
+        found = []
+        for relation in self._relations.all():
+            names = [(relation.property(key) or "").partition(".")[0] for key in DESCRIPTORS]
+            if source.name in names:
+                found.append(relation)
+        return tuple(found)
 
     def drop(self, relations: Iterable[Relation], queries: Iterable[Query] = ()) -> None:
         """Removes relations, the queries that fill them or are given, and nothing else; inside a transaction."""

@@ -21,6 +21,7 @@ class Role:
     connection_limit: int = -1  # -1: none
     valid_until: float | None = None  # of its password; seconds since the epoch, infinite ones too
     settings: tuple[tuple[str, str], ...] = ()  # with which its sessions begin
+    bypass_row_security: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,24 @@ class SchemaRegistry:
     oid: int
     name: str
     type: str  # CONFLUENT or CONFLUENT_CLOUD
+    properties: tuple[tuple[str, str], ...]
+    owner: str
+    created_at: float
+    updated_at: float
+    acl: Acl | None = None
+
+    def property(self, key: str, default: str | None = None) -> str | None:
+        return next((value for name, value in self.properties if name == key), default)
+
+
+@dataclass(frozen=True)
+class DescriptorSource:
+    """Schemas of records from a file. ``properties`` are its name, the names of its messages, and its content."""
+
+    id: str
+    oid: int
+    name: str
+    type: str  # AVRO or PROTOBUF
     properties: tuple[tuple[str, str], ...]
     owner: str
     created_at: float
@@ -174,6 +193,8 @@ class Relation:
     acl: Acl | None = None
     select: StoredSelect | None = None  # of a view
     indexes: tuple[Index, ...] = ()  # of a materialized view, in the order of their names
+    row_security: bool = False
+    row_security_forced: bool = False  # on its owner too
 
     def property(self, key: str, default: str | None = None) -> str | None:
         return next((value for name, value in self.properties if name == key), default)
@@ -249,6 +270,20 @@ class ApiToken:
     role: int
     created_at: float
     valid_until: float | None = None  # seconds since the epoch
+
+
+@dataclass(frozen=True)
+class Policy:
+    """CREATE POLICY: which rows of a relation some roles may see. ``condition`` is as it was written; ``roles`` are
+    oids, 0 is PUBLIC; ``command`` is SELECT or ALL."""
+
+    oid: int
+    name: str
+    relation_oid: int
+    condition: str
+    roles: tuple[int, ...] = (0,)
+    restrictive: bool = False
+    command: str = "ALL"
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from catalog.connection import CatalogConnection
 from catalog.databases import Databases
 from catalog.enums import Enums
 from catalog.memberships import Memberships
-from catalog.model import Database, EnumType, Relation, Role, Schema, SchemaRegistry, Store
+from catalog.model import Database, DescriptorSource, EnumType, Relation, Role, Schema, SchemaRegistry, Store
 from catalog.relations import Relations
 from catalog.roles import Roles
 from catalog.schemas import Schemas
 from catalog.systems import Systems
 
-Thing = Database | Schema | Relation | Store | SchemaRegistry | EnumType
+Thing = Database | Schema | Relation | Store | SchemaRegistry | DescriptorSource | EnumType
 
 _TABLES = {
     ObjectKind.DATABASE: "databases",
@@ -26,6 +26,7 @@ _TABLES = {
     ObjectKind.RELATION: "relations",
     ObjectKind.STORE: "stores",
     ObjectKind.SCHEMA_REGISTRY: "schema_registries",
+    ObjectKind.DESCRIPTOR_SOURCE: "descriptor_sources",
     ObjectKind.TYPE: "enum_types",
 }
 
@@ -40,6 +41,7 @@ class Privileges:
     relations: Relations
     stores: Systems[Store]
     schema_registries: Systems[SchemaRegistry]
+    descriptor_sources: Systems[DescriptorSource]
     enums: Enums
 
     def authority(self, role: str) -> Authority:
@@ -51,7 +53,7 @@ class Privileges:
         """Everything that has an owner and a list, in the order in which it was made."""
         with self.connection.snapshot():
             found: list[Thing] = [*self.databases.all(), *self.schemas.all(), *self.stores.all(), *self.relations.all()]
-            found += [*self.schema_registries.all(), *self.enums.all()]
+            found += [*self.schema_registries.all(), *self.descriptor_sources.all(), *self.enums.all()]
         return tuple(sorted(found, key=lambda thing: thing.oid))
 
     def acl(self, thing: Owned) -> Acl:

@@ -16,7 +16,7 @@ from mvserver.errors import SqlError
 
 _SELECT = (
     "SELECT id, oid, schema_id, name, kind, columns, properties, definition, owner, created_at, store_id, entity, "
-    "key_columns, row_type_oid, acl, stored_select, indexes FROM relations"
+    "key_columns, row_type_oid, acl, stored_select, indexes, row_security, row_security_forced FROM relations"
 )
 
 
@@ -116,6 +116,12 @@ class Relations:
             (records.columns_text(view.columns), view.definition, records.select_text(view.select), view.id),
         )
 
+    def set_row_security(self, relation: Relation, *, enabled: bool, forced: bool) -> None:
+        self._connection.write(
+            "UPDATE relations SET row_security = ?, row_security_forced = ? WHERE id = ?",
+            (enabled, forced, relation.id),
+        )
+
     def move(self, relation: Relation, schema_id: str, name: str) -> None:
         """Another name or schema."""
         self.check_new(schema_id, name)
@@ -166,4 +172,6 @@ def _relation(row: Row) -> Relation:
         acl=records.acl(row[14]),
         select=records.select(row[15]),
         indexes=records.indexes(row[16]),
+        row_security=bool(row[17]),
+        row_security_forced=bool(row[18]),
     )

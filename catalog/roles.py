@@ -18,7 +18,7 @@ BOOTSTRAP_OID = 10  # the role that every server begins with, as in PostgreSQL
 
 _SELECT = (
     "SELECT id, oid, name, superuser, created_at, can_login, password, create_database, create_store, "
-    "connection_limit, valid_until, settings FROM roles"
+    "connection_limit, valid_until, settings, bypass_row_security FROM roles"
 )
 _OWNING = ("databases", "schemas", "stores", "relations", "enum_types", "queries")
 _OWNED = (
@@ -82,7 +82,7 @@ class Roles:
         """Everything but its name, which other rows refer to."""
         self._connection.write(
             "UPDATE roles SET superuser = ?, can_login = ?, password = ?, create_database = ?, create_store = ?, "
-            "connection_limit = ?, valid_until = ?, settings = ? WHERE id = ?",
+            "connection_limit = ?, valid_until = ?, settings = ?, bypass_row_security = ? WHERE id = ?",
             (
                 role.superuser,
                 role.can_login,
@@ -92,6 +92,7 @@ class Roles:
                 role.connection_limit,
                 role.valid_until,
                 records.pairs_text(role.settings),
+                role.bypass_row_security,
                 role.id,
             ),
         )
@@ -128,4 +129,5 @@ def _role(row: Row) -> Role:
         connection_limit=row[9],
         valid_until=row[10],
         settings=records.pairs(row[11]),
+        bypass_row_security=bool(row[12]),
     )

@@ -27,6 +27,7 @@ from catalog.dependencies import Dependencies
 from catalog.enums import Enums
 from catalog.memberships import Memberships
 from catalog.names import Names
+from catalog.policies import Policies
 from catalog.privileges import Privileges
 from catalog.queries import Queries
 from catalog.relations import Relations
@@ -34,7 +35,7 @@ from catalog.roles import Roles
 from catalog.schemas import Schemas
 from catalog.sealing import KEY_FILE, Sealer
 from catalog.settings import CatalogSettings
-from catalog.systems import schema_registries, stores
+from catalog.systems import descriptor_sources, schema_registries, stores
 
 Listener = Callable[[int], None]
 
@@ -56,7 +57,9 @@ class Catalog:
         self.databases = Databases(connection, self.schemas, self.roles)
         self.stores = stores(connection, sealer)
         self.schema_registries = schema_registries(connection, sealer)
+        self.descriptor_sources = descriptor_sources(connection, sealer)
         self.relations = Relations(connection, self.default_privileges)
+        self.policies = Policies(connection)
         self.enums = Enums(connection)
         self.queries = Queries(connection)
         self.settings = CatalogSettings(connection)
@@ -67,7 +70,7 @@ class Catalog:
         )
         self.privileges = Privileges(
             connection, self.roles, self.memberships, self.databases, self.schemas, self.relations, self.stores,
-            self.schema_registries, self.enums,
+            self.schema_registries, self.descriptor_sources, self.enums,
         )  # fmt: skip
         self._generation = counters.generation(connection)
         self._listeners: list[Listener] = []
@@ -86,6 +89,7 @@ class Catalog:
         with self.transaction():
             self.stores.seal_all()
             self.schema_registries.seal_all()
+            self.descriptor_sources.seal_all()
 
     @property
     def path(self) -> Path:

@@ -1,4 +1,4 @@
-"""Stores and schema registries as rows. Their names are the server's, not a database's."""
+"""Stores, schema registries and descriptor sources as rows. Their names are the server's, not a database's."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from catalog import records
 from catalog.connection import CatalogConnection, Row
 from catalog.counters import next_oid
 from catalog.identifiers import check_identifier
-from catalog.model import SchemaRegistry, Store
+from catalog.model import DescriptorSource, SchemaRegistry, Store
 from catalog.sealing import Sealer, is_sealed
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 
-System = TypeVar("System", Store, SchemaRegistry)
+System = TypeVar("System", Store, SchemaRegistry, DescriptorSource)
 
 
 class Systems(Generic[System]):
-    """Other systems that the server reaches by their properties, which are sealed: a table for each sort of them."""
+    """What the server knows by its properties, which are sealed, systems that it reaches above all: a table for each
+    sort of them."""
 
     def __init__(
         self, connection: CatalogConnection, sealer: Sealer, table: str, word: str, made: Callable[[Row], System]
@@ -109,3 +110,7 @@ def stores(connection: CatalogConnection, sealer: Sealer) -> Systems[Store]:
 
 def schema_registries(connection: CatalogConnection, sealer: Sealer) -> Systems[SchemaRegistry]:
     return Systems(connection, sealer, "schema_registries", "schema registry", lambda row: SchemaRegistry(*row))
+
+
+def descriptor_sources(connection: CatalogConnection, sealer: Sealer) -> Systems[DescriptorSource]:
+    return Systems(connection, sealer, "descriptor_sources", "descriptor source", lambda row: DescriptorSource(*row))

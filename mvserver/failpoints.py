@@ -2,7 +2,7 @@
 
 An action is ``kill`` (SIGKILL to this process) or ``raise``; ``:n`` lets the point be reached n - 1 times before.
 Points: before begin, after rows, after ledger, after commit, after spark, before spark commit, before sink, after sink,
-before forget.
+before forget, live rows.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from mvserver.errors import SqlError
+from mvserver.visible_rows import VisibleRows
 
 
 @dataclass(frozen=True)
@@ -373,7 +374,22 @@ class ServedViews(Protocol):
     def key(self, database: str, schema: str, name: str) -> Sequence[str]:
         """The columns that tell the rows of a materialized view apart; none where nothing does."""
 
-    def watch(self, database: str, schema: str, name: str, since: str | None, *, snapshot: bool) -> ViewReader:
+    def visible_rows(
+        self, database: str, schema: str, name: str, role: str, claims: Sequence[tuple[str, str]]
+    ) -> VisibleRows | None:
+        """Which rows of a materialized view its policies let the role see, with these claims as settings; None for all.
+        May compute for some milliseconds."""
+
+    def watch(
+        self,
+        database: str,
+        schema: str,
+        name: str,
+        since: str | None,
+        *,
+        snapshot: bool,
+        visible: VisibleRows | None = None,
+    ) -> ViewReader:
         """A reader of a materialized view's changes behind a token, or from now on with or without the rows that are
-        there. 42809 for another relation, 22023 for what is no token, 72000 where the changes are not kept. May
-        block."""
+        there; of the ``visible`` rows, where these are not all. 42809 for another relation, 22023 for what is no token,
+        72000 where the changes are not kept. May block."""

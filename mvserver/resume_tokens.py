@@ -13,18 +13,20 @@ from dataclasses import dataclass
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 
-_TEXT = re.compile(r"([0-9a-f]{16})-([0-9a-f]{1,15})")
+_TEXT = re.compile(r"([0-9a-f]{16})-([0-9a-f]{1,15})(?:-([0-9a-f]{12}))?")
 
 
 @dataclass(frozen=True)
 class Token:
-    """All changes up to number ``seq`` are known to its holder; 0 is before the first."""
+    """All changes up to number ``seq`` are known to its holder; 0 is before the first. ``mark`` says of which rows,
+    where policies hide the others; it is empty for all."""
 
     incarnation: str
     seq: int
+    mark: str = ""
 
     def __str__(self) -> str:
-        return f"{self.incarnation}-{self.seq:x}"
+        return f"{self.incarnation}-{self.seq:x}" + (f"-{self.mark}" if self.mark else "")
 
     @staticmethod
     def read(text: str) -> Token:
@@ -37,7 +39,7 @@ class Token:
                 detail=f'"{text[:60]}" is none.',
                 hint="Tokens come in the column mv_token of SUBSCRIBE and of a view's history.",
             )
-        return Token(found[1], int(found[2], 16))
+        return Token(found[1], int(found[2], 16), found[3] or "")
 
 
 def is_token(text: str) -> bool:

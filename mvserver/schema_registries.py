@@ -15,10 +15,9 @@ from mvserver.errors import SqlError
 from mvserver.routing.properties import text_of
 from mvserver.routing.registered_columns import subject_of
 from mvserver.sql.statements.base import Value
-from mvserver.sql.types import parse_type
-from mvserver.streaming.spark.types import spark_type
+from mvserver.streaming.spark.types import decode_column
 from spark_sinks.base import TransactionalSink
-from spark_sinks.decode import DecodeColumn, format_of
+from spark_sinks.decode import format_of
 from spark_sinks.encode.registered_sink import RegisteredForm, RegisteredSink
 from spark_sinks.encode.written import WrittenForm
 from spark_sinks.schema_registry.base import RegistryClient
@@ -108,10 +107,11 @@ def _registered(client: RegistryClient, subject: str, made: Callable[[str | None
 def _written_parts(sink: Relation) -> Iterator[tuple[str, Callable[[str | None], WrittenForm]]]:
     """The subject of each part of a relation's records that has a schema, and the maker of how it is written."""
     excluded = sink.columns_of("value.columns.exclude")
-    columns = [DecodeColumn(c.name, spark_type(parse_type(c.type)), c.type, c.not_null) for c in sink.columns]
+    columns = [decode_column(c.name, c.type, c.not_null) for c in sink.columns]
     of_value = [column for column in columns if column.name not in excluded]
-    of_key = [column for name in sink.key_columns for column in columns if column.name == name]
-    formats = (sink.property("value.format") or "json", sink.property("key.format") if sink.key_columns else None)
+    key = sink.key_columns or sink.columns_of("key.columns")
+    of_key = [column for name in key for column in columns if column.name == name]
+    formats = (sink.property("value.format") or "json", sink.property("key.format") if key else None)
     for format_, part, is_key in ((formats[0], of_value, False), (formats[1], of_key, True)):
         make = None if format_ is None else format_of(format_).written
         if make is not None:

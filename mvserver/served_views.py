@@ -11,12 +11,20 @@ from catalog.store import Catalog
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.front import ViewReader
+from mvserver.serving.api import PullScope
+from mvserver.visible_rows import VisibleRows
 
 _VIEWS = ("materialized view", "view")
 
 
 class Watches(Protocol):
-    def watch(self, view_id: str, *, since: str | None = None, snapshot: bool = False) -> ViewReader: ...
+    def watch(
+        self, view_id: str, *, since: str | None = None, snapshot: bool = False, visible: VisibleRows | None = None
+    ) -> ViewReader: ...
+
+
+class Policies(Protocol):
+    def visible_rows(self, view_id: str, scope: PullScope) -> VisibleRows | None: ...
 
 
 class CatalogViews:
@@ -24,9 +32,14 @@ class CatalogViews:
     one of them is changed."""
 
     def __init__(
-        self, catalog: Catalog, watches: Watches, rows: Callable[[Sequence[str]], Sequence[int] | None]
+        self,
+        catalog: Catalog,
+        watches: Watches,
+        rows: Callable[[Sequence[str]], Sequence[int] | None],
+        policies: Policies,
     ) -> None:
         self._catalog = catalog
+        self._policies = policies
         self._watches = watches
         self._rows = rows
         self._life = secrets.token_hex(8)  # the rows' version begins anew with each start
@@ -50,7 +63,25 @@ class CatalogViews:
         found = self._find(database, schema, name)
         return () if found is None else found.key_columns
 
-    def watch(self, database: str, schema: str, name: str, since: str | None, *, snapshot: bool) -> ViewReader:
+    def visible_rows(
+        self, database: str, schema: str, name: str, role: str, claims: Sequence[tuple[str, str]]
+    ) -> VisibleRows | None:
+        found = self._find(database, schema, name)
+        if found is None or found.kind != _VIEWS[0]:
+            return None
+        scope = PullScope(database, (), role, claims=tuple(claims), settings=tuple(claims))
+        return self._policies.visible_rows(found.id, scope)
+
+    def watch(
+        self,
+        database: str,
+        schema: str,
+        name: str,
+        since: str | None,
+        *,
+        snapshot: bool,
+        visible: VisibleRows | None = None,
+    ) -> ViewReader:
         found = self._find(database, schema, name)
         if found is None:
             raise SqlError(sqlstates.UNDEFINED_TABLE, f'relation "{schema}.{name}" does not exist')
@@ -60,7 +91,7 @@ class CatalogViews:
                 f'"{name}" is not a materialized view',
                 hint="Only materialized views have changes that can be watched.",
             )
-        return self._watches.watch(found.id, since=since, snapshot=snapshot)
+        return self._watches.watch(found.id, since=since, snapshot=snapshot, visible=visible)
 
     def _find(self, database: str, schema: str, name: str) -> Relation | None:
         return self._catalog.names.find_relation((database, schema, name), database, ())

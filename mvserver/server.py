@@ -263,6 +263,7 @@ class Rooms:
                     command=jvm_command,
                     stores=spark_settings(kinds),
                     class_path=lambda: class_path(settings.jar_dir, kinds),
+                    live_slots=limits.LIVE_SLOTS if settings.live_lane == "auto" else 0,
                 ),
                 supervision=Supervision(settings.spark_restarts, settings.spark_answer_timeout),
                 data_directory=data,
@@ -310,7 +311,7 @@ class Rooms:
             spark_start_timeout_s=settings.spark_start_timeout,
         )
         self.served_views = CatalogViews(
-            self.catalog, self.engine, lambda view_ids: _version(view_ids, directory, self.writer.commits)
+            self.catalog, self.engine, lambda view_ids: _version(view_ids, directory, self.writer.commits), pulls
         )
         large_texts = LargeTexts()
         self.backend = SessionBackend(

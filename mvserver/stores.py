@@ -19,10 +19,11 @@ from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
 from mvserver.routing.properties import text_of
 from mvserver.sql.statements.base import Value
-from mvserver.streaming.spark.types import spark_schema
+from mvserver.streaming.spark.types import decode_column, spark_schema
 from mvserver.table_shapes import table_shape
 from spark_sinks.base import KeptPosition, SourceReader, StoreClient, TableSink, TransactionalSink
 from spark_sinks.decode import format_of
+from spark_sinks.encode.encoded_sink import EncodedSink
 from spark_sinks.kinds import KINDS
 from spark_sinks.schema_registry.book import SchemaBook
 from spark_sinks.store_kind import Source, StoreKind, StoreSettings, TableTarget, Target, require_extra
@@ -98,10 +99,12 @@ class StoreRegistry:
         self._clients.forget(store_id)
 
     def reader(self, store: Store, stream: Relation, plan: ContinuousPlan, work: Path) -> SourceReader:
-        schema = spark_schema(plan.scan.columns) if format_of(plan.scan.value_format).typed_by_spark else None
+        format_ = plan.scan.value_format
+        schema = spark_schema(plan.scan.value_columns) if format_of(format_).typed_by_spark else None
         is_changelog = stream.kind == CHANGELOG
         book = self._schemas.book(store)
-        source = Source(store.name, self._options(store), stream.entity or "", work, schema, is_changelog, book)
+        entity, options = stream.entity or "", self._options(store)
+        source = Source(store.name, options, entity, work, schema, format_, is_changelog, book)
         return self._reader(store, source)
 
     def held_reader(self, store: Store, entity: str, work: Path) -> SourceReader:
@@ -125,7 +128,19 @@ class StoreRegistry:
                 hint=f"Use a store of type {' or '.join(k.name for k in self.kinds() if k.sink is not None)}.",
             )
         target = Target(store.name, self._options(store), stream.entity or "", query_id, kept)
-        return self._schemas.registering(store, stream, lambda: open_sink(target, self._settings))
+        make = format_of(stream.property("value.format") or "json").encoder
+        if make is None:
+            return self._schemas.registering(store, stream, lambda: open_sink(target, self._settings))
+        excluded = stream.columns_of("value.columns.exclude")
+        of_value = [decode_column(c.name, c.type, c.not_null) for c in stream.columns if c.name not in excluded]
+        encode = make(of_value, stream.property("value.delimiter") or ",")
+        return lambda: EncodedSink(open_sink(target, self._settings), encode)
+
+    def forget_output(self, store: Store, stream: Relation, query_id: str, kept: KeptPosition) -> Callable[[], None]:
+        """What takes away that which a query has left beside its records, once it is dropped."""
+        forget = self.kind(store.type).forget
+        target = Target(store.name, self._options(store), stream.entity or "", query_id, kept)
+        return (lambda: None) if forget is None else lambda: forget(target, self._settings)
 
     def table_entity(self, store: Store, properties: Mapping[str, str], relation: str) -> str:
         tables = self.kind(store.type).tables

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from spark_sinks.schema_registry.book import SchemaBook
 
 Position = Mapping[str, Any]
+KeyedRecord = tuple[bytes | None, bytes]
+"""A key, and a value."""
 METADATA = "metadata"  # a column of what a SourceReader reads
 
 
@@ -89,6 +91,13 @@ class StoreClient(Protocol):
         kind starts at moments."""
 
     def close(self) -> None: ...
+
+
+class KeyedCopies(Protocol):
+    """Of a client whose entities take records with keys."""
+
+    def write_keyed_records(self, writes: Sequence[tuple[str, Iterable[KeyedRecord]]]) -> None:
+        """As ``write_records``."""
 
 
 class KnownColumns(Protocol):
@@ -220,6 +229,24 @@ class LoggedRows(Protocol):
         expressions."""
 
 
+class LiveReading(Protocol):
+    """How Spark reads a source by tasks that go on, one for each partition, so that a record is taken as it comes."""
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the source is not to be read so, by its store's word; None where it is."""
+
+    def stream(self, spark: SparkSession, start: Position) -> AbstractContextManager[DataFrame]:
+        """A frame for the real-time trigger, to be used inside the ``with`` alone. Raises the named error where the
+        source cannot be read from ``start`` on."""
+
+    def position(self, start: Position, places: Mapping[str, int]) -> Position:
+        """Where a reader stands whose next places of the partitions of ``start`` are these."""
+
+    def passed(self, start: Position, end: Position) -> Position:
+        """As far as from ``start`` to ``end`` no partition has a record: asks the source, at most a moment."""
+
+
 class SourceReader(Protocol):
     """One entity as Spark reads it. The frames have the raw columns ``key binary``, ``value binary``, ``position
     string`` (for people: "partition:offset" or file name), ``record_time timestamp`` (the record's own time) and
@@ -243,6 +270,10 @@ class SourceReader(Protocol):
     @property
     def held(self) -> HeldHistory | None:
         """None for a source that keeps its history by itself."""
+
+    @property
+    def live(self) -> LiveReading | None:
+        """None for a source that is read in batches alone."""
 
     @property
     def schemas(self) -> SchemaBook | None:
@@ -303,15 +334,19 @@ class SinkProgress(Protocol):
 @dataclass(frozen=True)
 class SinkRecords:
     """Records in the order in which they are written, a list for each of their parts. ``places`` tell each from all
-    others that the query writes, in the same way when it is written again; only some sinks need them."""
+    others that the query writes, in the same way when it is written again; only some sinks need them. ``folders`` are
+    those below the entity that they are written to, where it has some."""
 
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
     timestamps_ms: Sequence[int | None]
     places: Sequence[str] = ()
+    folders: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        if not len(self.keys) == len(self.values) == len(self.timestamps_ms) == len(self.places or self.keys):
+        count = len(self.keys)
+        others = (self.values, self.timestamps_ms, self.places or self.keys, self.folders or self.keys)
+        if any(len(other) != count for other in others):
             raise ValueError("the parts of records differ in length")
 
 

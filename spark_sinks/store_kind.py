@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from spark_sinks.base import (
         KeptPosition,
+        KeyedCopies,
         KnownColumns,
         SourceReader,
         StoreClient,
@@ -78,6 +79,7 @@ class Source(Generic[Options]):
     entity: str
     work: Path  # a folder of the reader's own
     schema: StructType | None  # of records that Spark types itself; None for those that the server decodes
+    format: str = ""  # of values
     changelog: bool = False  # whether it reads rows by their keys
     schemas: SchemaBook | None = None  # of a store that names a schema registry
 
@@ -135,6 +137,7 @@ class StoreKind(Generic[Options]):
     client: Callable[[str, Options, StoreSettings], StoreClient]  # the first is the store's name
     reader: Callable[[Source[Options], StoreSettings], SourceReader] | None = None  # None where nothing is read of it
     formats: tuple[str, ...] = ()  # value formats that it is read in
+    described_formats: tuple[str, ...] = ()  # the same where a relation says by which descriptor
     metadata: str | None = None  # the type of what it knows of a record besides key and value, a struct
     tables: Tables[Options] | None = None
     extra: Extra | None = None
@@ -159,9 +162,13 @@ class StoreKind(Generic[Options]):
     exactly_once: bool = False  # a sink's transaction can hold where its reading stands, so nothing is written twice
     sink_exactly_once: bool = True  # a sink has transactions; else a record may be written again after a failure
     starts_at_moments: bool = False  # a client gives positions by moments, too
+    reads_live: bool = False  # its readers have a live reading
     takes_schema_registry: bool = False  # a store may name one, by which its records are read and written
     creates_entities: bool = True
     takes_copies: bool = True  # COPY FROM can write to it
+    keyed_copies: Callable[[StoreClient], KeyedCopies] | None = None  # of a client, the same for records with keys
+    partitions: bool = False  # columns may be in the names of folders
+    forget: Callable[[Target[Options], StoreSettings], None] | None = None  # what a query that is dropped left there
     connector: Connector | None = None  # jars that Spark needs
     spark_settings: tuple[tuple[str, str], ...] = ()  # of the session, for what its jars do
     settings: tuple[Row, ...] = ()  # of the server

@@ -13,6 +13,7 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:Reserved
 
 pytest_plugins = [
     "tests.services.chromium",
+    "tests.services.axe",
     "tests.services.kafka",
     "tests.services.kinesis",
     "tests.services.postgres",

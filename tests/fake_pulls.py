@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from catalog.model import Relation
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.front import Field, Result
@@ -126,6 +127,12 @@ class FakePulls:
         oids = tuple(parameter_oids[i] if i < len(parameter_oids) and parameter_oids[i] else 25 for i in range(count))
         fields = tuple(Field(name or "?column?", 23) for name in select.named_selects)
         return PullPlan(text, fields, oids, tuple(tables), catalog_only=not tables)
+
+    def check_policy(self, view: Relation, condition: str) -> None:
+        """Whatever it is."""
+
+    def visible_rows(self, view_id: str, scope: PullScope) -> None:
+        return None
 
     def explain(
         self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never, costs: bool = True

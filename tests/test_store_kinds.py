@@ -58,6 +58,8 @@ def test_secret_keys_are_those_of_all_kinds() -> None:
         "postgres.password",
         "aws.secret_access_key",
         "aws.session_token",
+        "azure.account_key",
+        "azure.sas_token",
         "databricks.app_token",
         "iceberg.password",
         "iceberg.credential",

@@ -19,6 +19,8 @@ from catalog.migrations import (
     m0006_views,
     m0007_schema_registries,
     m0008_api_tokens,
+    m0009_descriptor_sources,
+    m0010_policies,
 )
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -34,6 +36,8 @@ STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m0006_views.apply,
     m0007_schema_registries.apply,
     m0008_api_tokens.apply,
+    m0009_descriptor_sources.apply,
+    m0010_policies.apply,
 )
 
 VERSION = len(STEPS)

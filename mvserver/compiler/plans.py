@@ -44,6 +44,18 @@ class ErrorHandling(enum.Enum):
 
 
 @dataclass(frozen=True)
+class RecordSchema:
+    """What all records of a relation were written by, where they do not say so themselves. ``places`` are those of a
+    message in a schema of Protobuf."""
+
+    name: str  # source.message
+    kind: str  # AVRO or PROTOBUF
+    text: str
+    references: tuple[tuple[str, str], ...] = ()
+    places: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Scan:
     """The scanned relation as this query reads it.
 
@@ -54,8 +66,8 @@ class Scan:
 
     A changelog has a ``primary_key``: of its records the last one of a key counts, and one without a value deletes.
     ``key_format`` is how a record's key carries it, None where records have no key; ``key_only`` are the columns that
-    are there alone and not in the value. A derived scan may be a changelog, too: its primary key are its first columns,
-    which may hold NULLs.
+    are there alone and not in the value. ``partition_columns`` are in the names of folders. A derived scan may be a
+    changelog, too: its primary key are its first columns, which may hold NULLs.
     """
 
     relation_id: str
@@ -70,6 +82,7 @@ class Scan:
     primary_key: tuple[str, ...] = ()
     key_format: str | None = None  # "primitive", "json"
     key_only: tuple[str, ...] = ()
+    partition_columns: tuple[str, ...] = ()
     window: Window | None = None
     watermark_delay_ms: int = 0
     idle_timeout_ms: int | None = None  # None: a partition without records holds the watermark back for ever
@@ -77,6 +90,15 @@ class Scan:
     derived: Derived | None = None  # what makes its rows, where no store has them
     unnests: tuple[Unnest, ...] = ()  # each makes several rows of what the one before gives
     metadata: SqlType | None = None  # what rowmetadata() gives of a record
+    value_schema: RecordSchema | None = None
+    key_schema: RecordSchema | None = None
+    value_delimiter: str | None = None  # of the format "delimited"
+    value_checked: bool = False  # against the schema that a record was written with
+
+    @property
+    def value_columns(self) -> tuple[ScanColumn, ...]:
+        """Those that are not in the names of folders."""
+        return tuple(column for column in self.columns if column.name not in self.partition_columns)
 
 
 class Aggregate(enum.Enum):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from mvserver.compiler.plans import ErrorHandling, ScanColumn
+from mvserver.compiler.plans import ErrorHandling, RecordSchema, ScanColumn
 from mvserver.sql.types import SqlType
 
 
@@ -36,7 +36,12 @@ class RelationShape:
     key_format: str | None = None
     view: ViewDefinition | None = None  # of a materialized view that other views may be made over
     key_only: tuple[str, ...] = ()  # key columns that records' values do not have
+    partition_columns: tuple[str, ...] = ()  # in the names of folders
     metadata: SqlType | None = None  # of its records, a struct; None where they have none
+    value_schema: RecordSchema | None = None  # of all its records, where they do not say it themselves
+    key_schema: RecordSchema | None = None
+    value_delimiter: str | None = None
+    value_checked: bool = False
 
 
 Resolve = Callable[[tuple[str, ...], int | None], RelationShape]

@@ -69,7 +69,12 @@ def scan_of(relation: RelationShape, table: exp.Expression, default_starting: st
         primary_key=relation.primary_key,
         key_format=relation.key_format,
         key_only=relation.key_only,
+        partition_columns=relation.partition_columns,
         metadata=relation.metadata,
+        value_schema=relation.value_schema,
+        key_schema=relation.key_schema,
+        value_delimiter=relation.value_delimiter,
+        value_checked=relation.value_checked,
         watermark_delay_ms=millis(properties, WATERMARK_DELAY) or 0,
         idle_timeout_ms=millis(properties, IDLE_TIMEOUT) or None,
     )

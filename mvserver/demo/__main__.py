@@ -92,6 +92,7 @@ def _show(server: Server, page: PageServer, seconds: float | None, stop: Stop) -
         print(f"\nfeeding {FILES_PER_S * CLICKS_PER_FILE} clicks a second in {FILES_PER_S} files a second to {topic}")
         print(psql_command(server, DATABASE))
         print(f"visits by page, live in a browser: {page.address}")
+        print(f"the console, for role postgres without a password: {page.server}/console")
         feeder.start()
         watch.start()
         try:

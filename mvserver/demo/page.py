@@ -25,6 +25,11 @@ class PageServer:
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     @property
+    def server(self) -> str:
+        """The address of the server's HTTP front end."""
+        return str(self._server.mvserver[0])  # type: ignore[attr-defined]
+
+    @property
     def address(self) -> str:
         host, port = self._server.server_address[:2]
         return f"http://{host!s}:{port}"

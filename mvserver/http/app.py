@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -15,13 +15,17 @@ from mvserver.front import Backend, ServedViews
 from mvserver.http import openapi
 from mvserver.http.bodies import parsed, read_raw, refuse_unknown, settings_of, text_of
 from mvserver.http.changes import Changes
+from mvserver.http.console_page import ConsolePage
 from mvserver.http.cors import Origins
 from mvserver.http.credentials import BEARER, BEARER_CHALLENGE, CHALLENGE, Caller, Credentials
 from mvserver.http.etags import etag, matches
 from mvserver.http.formats import negotiate
+from mvserver.http.mcp import tools
+from mvserver.http.mcp.endpoint import McpEndpoint
 from mvserver.http.statement import Login, Request, StatementRun
 from mvserver.http.status import OF_PATHS, UNAUTHORIZED, UNAVAILABLE, RequestError, body_of, status_of
 from mvserver.http.view_query import build
+from mvserver.http.view_schemas import readable_views
 from mvserver.http.work import Answer, Workers, send
 from mvserver.listening import is_loopback
 
@@ -52,15 +56,20 @@ class Routes:
         self._neighbours = neighbours
         self._workers = workers
         self._changes = changes
+        self._mcp = McpEndpoint(lambda: tools.server(neighbours.backend, workers))
+        self._console = ConsolePage()
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=limits.MESSAGE_BYTES_MAX, middlewares=[self._around])
         app.on_response_prepare.append(self._headers)
         app.router.add_post("/v1/sql", self._sql)
-        app.router.add_get("/v1/views/{database}/{schema}/{view}", self._view, allow_head=False)
+        app.router.add_get("/v1/views/{database:[^/]+}/{schema:[^/]+}/{view:[^/]+}", self._view, allow_head=False)
         app.router.add_get("/v1/changes", self._watch, allow_head=False)
         app.router.add_post("/v1/tickets", self._ticket)
+        app.router.add_route("*", "/mcp", self._assistant)
         app.router.add_get("/v1/openapi.json", self._openapi, allow_head=False)
+        app.router.add_get("/console", self._console.index, allow_head=False)
+        app.router.add_get("/console/{file:.+}", self._console.file, allow_head=False)
         app.router.add_get("/healthz", self._health, allow_head=False)
         app.router.add_get("/readyz", self._ready, allow_head=False)
         return app
@@ -143,12 +152,13 @@ class Routes:
 
     async def _view(self, request: web.Request) -> web.StreamResponse:
         form = negotiate(request.headers.get("Accept"), bare=True)
-        login = await self._login(request)
+        given = request.query.getall("ticket", [])
+        login = await self._login(request) if not given else self._of_ticket(request, given, [_path_name(request)])
         place = tuple(request.match_info[part] for part in ("database", "schema", "view"))
         if any("\0" in part for part in place):
             raise RequestError(400, "a name has a zero byte")
         database, schema, view = place
-        query = build(schema, view, list(request.query.items()))
+        query = build(schema, view, [(name, value) for name, value in request.query.items() if name != "ticket"])
         wanted = Request(query.text, query.parameters, database=database)
         run = StatementRun(self._neighbours.backend, login, wanted)
         async with self._workers.supervise(run) as supervised:
@@ -163,7 +173,7 @@ class Routes:
             tag = None
             headers = {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
             if version is not None:
-                tag = etag(version, [login.role, query, form, run.zone, run.fields])
+                tag = etag(version, [login.role, login.claims, query, form, run.zone, run.fields])
                 if matches(request.headers.get("If-None-Match"), tag):
                     return web.Response(status=304, headers={**headers, "ETag": tag})
 
@@ -180,20 +190,37 @@ class Routes:
         if not given:
             return await self._changes.answer(request, await self._login(request), shared=False)
         views = self._changes.views_of(request)
+        login = self._of_ticket(request, given, [str(view) for view in views])
+        return await self._changes.answer(request, login, shared=True)
+
+    def _of_ticket(self, request: web.Request, given: Sequence[str], views: Sequence[str]) -> Login:
         ticket = self._changes.tickets.read(given[0])
-        if len(given) > 1 or not {str(view) for view in views} <= set(ticket.views):
+        if len(given) > 1 or not set(views) <= set(ticket.views):
             raise SqlError(sqlstates.INSUFFICIENT_PRIVILEGE, "the ticket is of other views")
         caller = _caller(request)
-        return await self._changes.answer(request, Login(ticket.role, caller.peer, caller.local), shared=True)
+        return Login(ticket.role, caller.peer, caller.local, claims=ticket.claims)
 
     async def _ticket(self, request: web.Request) -> web.StreamResponse:
         login = await self._login(request)
         return await self._changes.ticket(login, await read_raw(request))
 
+    # --- assistants -------------------------------------------------------------------------------------------------
+
+    async def _assistant(self, request: web.Request) -> web.StreamResponse:
+        return await self._mcp.answer(request, await self._login(request))
+
+    async def stop(self) -> None:
+        await self._mcp.stop()
+
     # --- the server itself ------------------------------------------------------------------------------------------
 
     async def _openapi(self, request: web.Request) -> web.StreamResponse:
-        return web.Response(body=openapi.document(), headers={"Content-Type": _JSON})
+        headers = {"Content-Type": _JSON, "Cache-Control": "private, no-cache", "Vary": "Authorization"}
+        if "Authorization" not in request.headers:
+            return web.Response(body=openapi.document(), headers=headers)
+        views = await readable_views(self._workers, self._neighbours.backend, await self._login(request))
+        body = await self._workers.call(openapi.document_for, views)
+        return web.Response(body=body, headers=headers)
 
     async def _health(self, request: web.Request) -> web.StreamResponse:
         return web.json_response({"status": "ok"}, headers={"Cache-Control": "no-store"})
@@ -209,6 +236,10 @@ class Routes:
 def _of_aiohttp(error: web.HTTPException) -> RequestError:
     words = {404: "there is nothing at this path", 405: "the method is not allowed at this path"}
     return RequestError(error.status, words.get(error.status, error.reason.lower()), hint="See /v1/openapi.json.")
+
+
+def _path_name(request: web.Request) -> str:
+    return ".".join(request.match_info[part] for part in ("database", "schema", "view"))
 
 
 def _caller(request: web.Request) -> Caller:

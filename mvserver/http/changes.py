@@ -7,16 +7,18 @@ import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from aiohttp import web
 
+from mvserver import claims as claim_names
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.front import Backend, Field, ServedViews
+from mvserver.front import Backend, ServedViews
 from mvserver.http.bodies import parsed, refuse_unknown
 from mvserver.http.door import Door
 from mvserver.http.events import RESET, Event, reset_body
-from mvserver.http.feeds import BEGIN_ANEW, Feed, Feeds, ViewName
+from mvserver.http.feeds import BEGIN_ANEW, Feed, Feeds, Readable, ViewName
 from mvserver.http.parameters import Number
 from mvserver.http.statement import Login, Request, StatementRun
 from mvserver.http.status import RequestError
@@ -34,6 +36,7 @@ _NAME = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
 _KNOWN_MAX = 10_000  # pairs of role and view that may be read, remembered until a definition changes
 _BEATS_AT_ONCE = 500  # streams that get a sign of life before others have their turn
 _LOOK_S = limits.HTTP_REVIEW_S
+_Reader = tuple[str, tuple[tuple[str, str], ...]]  # a role and its claims
 
 
 class Changes:
@@ -44,7 +47,7 @@ class Changes:
         self._door = door
         self._feeds = Feeds(views)
         self._streams: set[EventStream] = set()
-        self._known: dict[tuple[str, ViewName], Sequence[Field]] = {}
+        self._known: dict[tuple[_Reader, ViewName], Readable] = {}
         self._generation = -1
         self._stopping = False
         self.tickets = Tickets()
@@ -64,7 +67,7 @@ class Changes:
         if unknown:
             raise RequestError(400, f'unknown query parameter "{unknown[0][:100]}"')
         views = self.views_of(request)
-        readable = {view: await self._fields(login, view) for view in views}
+        readable = {view: await self._readable(login, view) for view in views}
         accepted = request.headers.get("Accept", "*/*")
         position = request.headers.get("Last-Event-ID") or request.query.get("since")
         if STREAM in accepted:
@@ -75,7 +78,8 @@ class Changes:
 
     async def ticket(self, login: Login, raw: bytes) -> web.Response:
         body = parsed(raw)
-        refuse_unknown(body, ("views",))
+        refuse_unknown(body, ("views", "claims"))
+        claims = _claims(body.get("claims"))
         given = body.get("views")
         if not isinstance(given, list) or not all(
             isinstance(each, str) and not isinstance(each, Number) for each in given
@@ -83,26 +87,31 @@ class Changes:
             raise RequestError(400, 'field "views" must be an array of names')
         views = _names(given)
         for view in views:
-            await self._fields(login, view)
-        text, seconds = self.tickets.issue(login.role, [str(view) for view in views])
+            await self._readable(login, view)
+        text, seconds = self.tickets.issue(login.role, [str(view) for view in views], claims)
         return web.Response(
             body=json.dumps({"ticket": text, "expires_in": seconds}).encode() + b"\n",
             headers={"Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store"},
         )
 
-    async def _fields(self, login: Login, view: ViewName) -> Sequence[Field]:
-        """The columns of a view that the role may read; what hinders it is raised."""
+    async def _readable(self, login: Login, view: ViewName) -> Readable:
+        """What the role may read of a view; what hinders it is raised."""
         generation = self._views.generation()
         if generation != self._generation or len(self._known) > _KNOWN_MAX:
             self._known, self._generation = {}, generation
         known = self._known
-        found = known.get((login.role, view))
+        asked = ((login.role, login.claims), view)
+        found = known.get(asked)
         if found is None:
             text = f"SELECT * FROM {quoted(view.schema)}.{quoted(view.name)}"
             run = StatementRun(self._backend, login, Request(text, database=view.database))
             async with self._workers.supervise(run) as supervised:
                 await supervised.step(run.prepare)
-            found = known[(login.role, view)] = run.fields or ()
+                fields = run.fields or ()
+            visible = await self._workers.call(
+                self._views.visible_rows, view.database, view.schema, view.name, login.role, login.claims
+            )
+            found = known[asked] = Readable(tuple(fields), visible)
         return found
 
     # --- events -----------------------------------------------------------------------------------------------------
@@ -111,21 +120,21 @@ class Changes:
         self,
         request: web.Request,
         login: Login,
-        readable: Mapping[ViewName, Sequence[Field]],
+        readable: Mapping[ViewName, Readable],
         position: str | None,
     ) -> web.StreamResponse:
         if request.version < (1, 1):
             raise RequestError(505, "events need HTTP/1.1")
-        for view, fields in readable.items():
+        for view, what in readable.items():
             try:
-                await self._feeds.get(view, fields)
+                await self._feeds.get(view, what)
             except SqlError as error:
                 if error.sqlstate != sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
                     raise  # a view that is only being made is waited for
         headers = {"Content-Type": STREAM, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         response = web.StreamResponse(headers=headers)
         await response.prepare(request)
-        stream = EventStream(self._feeds, self._door, login.role, readable)
+        stream = EventStream(self._feeds, self._door, login, readable)
         self._streams.add(stream)
         if self._stopping:
             stream.close()
@@ -140,13 +149,13 @@ class Changes:
     async def _poll(
         self,
         request: web.Request,
-        readable: Mapping[ViewName, Sequence[Field]],
+        readable: Mapping[ViewName, Readable],
         position: str | None,
         *,
         shared: bool,
     ) -> web.Response:
         wait_s = _wait_of(request)
-        feeds = [await self._feeds.get(view, fields) for view, fields in readable.items()]
+        feeds = [await self._feeds.get(view, what) for view, what in readable.items()]
         tokens = read_position(position, list(readable))
         found, positions = await _collected(feeds, tokens)
         if not found and wait_s:
@@ -159,7 +168,7 @@ class Changes:
             finally:
                 for feed in feeds:
                     feed.remove(waiting)
-            feeds = [await self._feeds.get(view, fields) for view, fields in readable.items()]
+            feeds = [await self._feeds.get(view, what) for view, what in readable.items()]
             found, positions = await _collected(feeds, tokens)
         fresh = limits.HTTP_POLL_FRESH_S if found else 0
         headers = {
@@ -193,19 +202,23 @@ class Changes:
                         await asyncio.sleep(0)
 
     async def _review(self) -> None:
-        refused: dict[tuple[str, ViewName], SqlError | None] = {}
+        """Ends the streams of those that may not read any more, and shows the others which rows they may see now."""
+        found: dict[tuple[_Reader, ViewName], Readable | SqlError | None] = {}
         for stream in list(self._streams):
-            for view in stream.views:
-                asked = (stream.role, view)
-                if asked not in refused:
-                    refused[asked] = await self._refusal(*asked)
-                error = refused[asked]
-                if error is not None:
-                    stream.end(error)
+            for view, before in list(stream.views.items()):
+                asked = ((stream.login.role, stream.login.claims), view)
+                if asked not in found:
+                    found[asked] = await self._now(stream.login, view)
+                now = found[asked]
+                if isinstance(now, SqlError):
+                    stream.end(now)
+                elif now is not None and now.visible != before.visible:
+                    stream.show(view, now)
 
-    async def _refusal(self, role: str, view: ViewName) -> SqlError | None:
+    async def _now(self, login: Login, view: ViewName) -> Readable | SqlError | None:
+        """None where it cannot be said."""
         try:
-            await self._fields(Login(role, "", local=True), view)
+            return await self._readable(replace(login, peer="", local=True), view)
         except SqlError as error:
             # who is too busy to look says nothing of what the role may do
             return None if error.sqlstate.startswith(("53", "57")) else error
@@ -275,6 +288,22 @@ def _wait_of(request: web.Request) -> float:
     if not 0 <= seconds <= limits.HTTP_POLL_MAX_S:
         raise RequestError(400, f'query parameter "wait" must be seconds between 0 and {limits.HTTP_POLL_MAX_S:g}')
     return seconds
+
+
+def _claims(given: object) -> tuple[tuple[str, str], ...]:
+    """As settings. Their values are texts: policies read them so."""
+    if given is None:
+        return ()
+    if not isinstance(given, dict) or len(given) > limits.HTTP_CLAIMS_MAX:
+        raise RequestError(400, f'field "claims" must be an object of at most {limits.HTTP_CLAIMS_MAX} texts')
+    for name, value in given.items():
+        if not claim_names.is_name(name.lower()):
+            raise RequestError(400, f'"{name[:100]}" is no name of a claim')
+        if not isinstance(value, str) or isinstance(value, Number) or "\0" in value:
+            raise RequestError(400, f'claim "{name[:100]}" must be a text')
+        if len(value.encode()) > limits.HTTP_CLAIM_BYTES_MAX:
+            raise RequestError(400, f'claim "{name[:100]}" is longer than {limits.HTTP_CLAIM_BYTES_MAX} bytes')
+    return tuple(sorted((claim_names.PREFIX + name.lower(), value) for name, value in given.items()))
 
 
 def _names(given: Sequence[str]) -> list[ViewName]:

@@ -17,7 +17,9 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.failures import as_sql_error
 from mvserver.front import Field, ServedViews, ViewReader
+from mvserver.http.coalescing import Coalescer
 from mvserver.http.events import Encoder, Event
+from mvserver.visible_rows import VisibleRows
 
 _LOG = logging.getLogger(__name__)
 
@@ -38,6 +40,14 @@ class ViewName:
         return f"{self.database}.{self.schema}.{self.name}"
 
 
+@dataclass(frozen=True)
+class Readable:
+    """What somebody may read of a view: its columns, and which rows, None for all."""
+
+    fields: tuple[Field, ...]
+    visible: VisibleRows | None = None
+
+
 class Listener(Protocol):
     """Both are called on the event loop."""
 
@@ -49,10 +59,12 @@ class Listener(Protocol):
 class Feed:
     """``events`` are the last epochs without a gap, behind epoch ``floor``."""
 
-    def __init__(self, view: ViewName, views: ServedViews, fields: Sequence[Field]) -> None:
+    def __init__(self, view: ViewName, views: ServedViews, readable: Readable) -> None:
         self.view = view
         self._views = views
-        self._encoder = Encoder(str(view), fields, views.key(view.database, view.schema, view.name))
+        self._visible = readable.visible
+        self.key = views.key(view.database, view.schema, view.name)
+        self._encoder = Encoder(str(view), readable.fields, self.key)
         self._loop = asyncio.get_running_loop()
         self._listeners: set[Listener] = set()
         self._events: deque[Event] = deque()
@@ -168,7 +180,7 @@ class Feed:
 
     def _open(self, since: str | None, *, snapshot: bool) -> ViewReader:
         view = self.view
-        return self._views.watch(view.database, view.schema, view.name, since, snapshot=snapshot)
+        return self._views.watch(view.database, view.schema, view.name, since, snapshot=snapshot, visible=self._visible)
 
     def _watch(self) -> None:
         try:
@@ -222,24 +234,29 @@ class Feed:
             reader.close()
 
     def read_behind(self, token: str, epoch: int) -> list[Event]:
-        """The events behind a token that is no longer at hand, as far as there are some, at least up to ``epoch``.
-        72000 where they are gone."""
+        """The events behind a token that is no longer at hand, as far as there are some, at least up to ``epoch``;
+        as one, where they are many. 72000 where they are gone."""
         reader = self._open(token, snapshot=False)
         try:
             found: list[Event] = []
             size = 0
+            one: Coalescer | None = None
             if not reader.wait(0):
                 return found
             for event in self._epochs(reader, lambda: not reader.wait(0)):
-                found.append(event)
                 size += len(event.body)
-                if size > limits.HTTP_CHANGES_BYTES_MAX:
-                    raise SqlError(
-                        sqlstates.SNAPSHOT_TOO_OLD, "the changes since then are more than the rows are worth"
-                    )
+                if one is not None:
+                    one.add(event)
+                else:
+                    found.append(event)
+                    if size > limits.HTTP_CHANGES_BYTES_MAX:
+                        one = Coalescer(self.key)
+                        for each in found:
+                            one.add(each)
+                        found.clear()
                 if event.epoch >= epoch and not reader.wait(0):
                     break
-            return found
+            return found if one is None else [one.event()]
         finally:
             reader.close()
 
@@ -267,28 +284,29 @@ class Feed:
 
 
 class Feeds:
-    """The feeds that are open, by view."""
+    """The feeds that are open, by view and by which rows of it are seen."""
 
     def __init__(self, views: ServedViews) -> None:
         self._views = views
-        self._open: dict[ViewName, Feed] = {}
+        self._open: dict[tuple[ViewName, VisibleRows | None], Feed] = {}
 
-    async def get(self, view: ViewName, fields: Sequence[Field]) -> Feed:
+    async def get(self, view: ViewName, readable: Readable) -> Feed:
         """The view's, which has begun; raises what hinders it."""
-        known = self._open.get(view)
+        key = (view, readable.visible)
+        known = self._open.get(key)
         if known is None or known.error is not None:
-            known = self._open[view] = Feed(view, self._views, fields)
+            known = self._open[key] = Feed(view, self._views, readable)
         await known.begun()
         return known
 
     def tend(self) -> None:
         """Ends those that nobody listens to; to be called now and then."""
         now = asyncio.get_running_loop().time()
-        for view, feed in list(self._open.items()):
+        for key, feed in list(self._open.items()):
             idle = feed.idle_since is not None and now - feed.idle_since > limits.HTTP_FEED_IDLE_S
             if idle or feed.error is not None:
                 feed.stop()
-                del self._open[view]
+                del self._open[key]
 
     def stop(self) -> None:
         for feed in self._open.values():

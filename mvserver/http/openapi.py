@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from mvserver import limits
 from mvserver.http.formats import ARROW, JSON, NDJSON
 from mvserver.http.view_query import COLUMNS, COMPARISONS, LIMIT, OFFSET, ORDER
+from mvserver.http.view_schemas import ViewShape, paths_of
 
 _Object = Mapping[str, Any]
 
@@ -223,12 +224,33 @@ def _state(summary: str, operation: str, *statuses: tuple[str, str]) -> _Object:
 
 @functools.cache
 def document() -> bytes:
+    """What holds for everybody."""
+    return _document(())
+
+
+def document_for(views: Sequence[ViewShape]) -> bytes:
+    """The same, and the rows of these views."""
+    return _document(views)
+
+
+def _document(views: Sequence[ViewShape]) -> bytes:
     paths = {
         "/v1/sql": {"post": _SQL},
         "/v1/views/{database}/{schema}/{view}": {"get": _VIEW},
+        **paths_of(views, _VIEW),
         "/v1/changes": {"get": _CHANGES},
         "/v1/tickets": {"post": _TICKET},
-        "/v1/openapi.json": {"get": _state("This document", "describe", ("200", "the document"))},
+        "/v1/openapi.json": {
+            "get": {
+                **_state(
+                    "This document, for a caller who is known with the views that it may read",
+                    "describe",
+                    ("200", "the document"),
+                ),
+                "security": [{}, *_SECURITY],
+            }
+        },
+        "/console": {"get": _state("A page for people", "console", ("200", "the page"))},
         "/healthz": {"get": _state("Whether the server answers", "health", ("200", "it does"))},
         "/readyz": {
             "get": _state("Whether views follow their sources", "ready", ("200", "they do"), ("503", "Spark is not up"))

@@ -66,8 +66,9 @@ class HttpServer:
             asked=lambda request: self._door.asked(request.transport),
             stopping=lambda: self._stopping,
         )
+        self._routes = Routes(neighbours, self._workers, self._changes)
         self._runner = web.AppRunner(
-            Routes(neighbours, self._workers, self._changes).application(),
+            self._routes.application(),
             access_log=None,
             handler_cancellation=True,
             keepalive_timeout=limits.HTTP_KEEP_ALIVE_S,
@@ -123,6 +124,7 @@ class HttpServer:
         while self._workers.at_work and time.monotonic() < ends:
             await asyncio.sleep(_LOOK_EVERY_S)
         await self._workers.end_all()
+        await self._routes.stop()
         await self._runner.cleanup()
         self._threads.shutdown(wait=False)
         self._cancels.shutdown(wait=False)

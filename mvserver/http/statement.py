@@ -45,6 +45,7 @@ class Login:
     peer: str
     local: bool
     cipher: tuple[str, str, int] | None = None
+    claims: tuple[tuple[str, str], ...] = ()  # as settings of the session; those of a ticket
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,11 @@ class StatementRun:
                 hint="Accept application/x-ndjson: each row is sent as a line when it comes.",
             )
         self._batches = iter(result.batches)
+
+    @property
+    def live(self) -> bool:
+        """Whether its rows come as they happen."""
+        return self._result is not None and self._result.live is not None
 
     def piece(self, *, first: bool) -> Piece:
         """The next part of the body, of about the size that the wire has. With rows that come as they happen, those
@@ -167,7 +173,7 @@ class StatementRun:
 
     def _open(self) -> ClientSession:
         request, login = self._request, self._login
-        settings = {"application_name": "http", **request.settings}
+        settings = {"application_name": "http", **request.settings, **dict(login.claims)}
         if request.schema is not None:
             settings["search_path"] = quoted(request.schema)
         startup = Startup(login.role, request.database, settings, login.peer, login.local, cipher=login.cipher)

@@ -1,4 +1,4 @@
-"""A stream of events to one client. What it does not take waits; a client that is too far behind begins anew."""
+"""A stream of events to one client. What it does not take waits, and becomes one event where that is too much."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from aiohttp import web
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
-from mvserver.front import Field
+from mvserver.http.coalescing import coalesced
 from mvserver.http.door import Door
 from mvserver.http.events import END, HEARTBEAT, RESET, Event, chunk, end_body, reset_body
-from mvserver.http.feeds import BEGIN_ANEW, Feed, Feeds, ViewName
+from mvserver.http.feeds import BEGIN_ANEW, Feed, Feeds, Readable, ViewName
+from mvserver.http.statement import Login
 
 _LOG = logging.getLogger(__name__)
 
 _AGAIN_S = 0.5  # after which a view that is being rebuilt is asked for again
 _ATTEMPTS = 5  # to begin behind a snapshot, where changes come faster than it is made
-_TOO_FAR = SqlError(sqlstates.SNAPSHOT_TOO_OLD, "the client has not taken its events for too long")
 _MOVED_ON = SqlError(sqlstates.SNAPSHOT_TOO_OLD, "the changes since then are not kept any more")
+_OTHER_ROWS = SqlError(sqlstates.SNAPSHOT_TOO_OLD, "the rows that may be seen are others now")
 _BEING_MADE = frozenset({sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE})
 
 
@@ -30,6 +31,12 @@ class Positions:
 
     def __init__(self, views: Sequence[ViewName]) -> None:
         self._tokens: dict[ViewName, str | None] = dict.fromkeys(views)
+
+    def __getitem__(self, view: ViewName) -> str:
+        """Of a view that has begun."""
+        token = self._tokens[view]
+        assert token is not None  # noqa: S101 - as the docstring says
+        return token
 
     def __setitem__(self, view: ViewName, token: str) -> None:
         self._tokens[view] = token
@@ -62,6 +69,18 @@ async def events_behind(feed: Feed, token: str) -> Sequence[Event]:
     return [*earlier, *later]
 
 
+async def events_as_one(feed: Feed, token: str) -> Sequence[Event]:
+    """The same as one event, and those that came while it was made."""
+    found = await events_behind(feed, token)
+    if len(found) < 2:
+        return found
+    one = await asyncio.to_thread(coalesced, feed.key, found)
+    later = feed.after(one.epoch)
+    if later is None:
+        raise _MOVED_ON
+    return [one, *later]
+
+
 async def rows_and_later(feed: Feed) -> Sequence[Event]:
     """A snapshot and the events behind it, up to the newest that the feed has."""
     for _ in range(_ATTEMPTS):
@@ -77,17 +96,18 @@ async def rows_and_later(feed: Feed) -> Sequence[Event]:
 class EventStream:
     """Implements ``feeds.Listener``."""
 
-    def __init__(self, feeds: Feeds, door: Door, role: str, views: Mapping[ViewName, Sequence[Field]]) -> None:
+    def __init__(self, feeds: Feeds, door: Door, login: Login, views: Mapping[ViewName, Readable]) -> None:
         self._feeds = feeds
         self._door = door
-        self.role = role
-        self.views = views
+        self.login = login
+        self.views = dict(views)
         self._positions = Positions(list(views))
         self._alone = len(views) == 1
         self._listening: dict[ViewName, Feed] = {}
-        self._pending: deque[bytes] = deque()
+        self._pending: deque[tuple[ViewName, Event]] = deque()
         self._pending_bytes = 0
         self._holding = True  # events wait: the beginning is under way, or the client does not take them
+        self._behind: set[ViewName] = set()  # to go on with all as one event behind what the client has
         self._again: dict[ViewName, SqlError] = {}  # to begin anew, and why
         self._end: SqlError | None = None
         self._closing = False
@@ -124,25 +144,21 @@ class EventStream:
     # --- what feeds and the server tell -----------------------------------------------------------------------------
 
     def heard(self, feed: Feed, event: Event) -> None:
-        self._positions[feed.view] = event.token
-        data = event.chunk if self._alone else event.with_id(self._positions.text)
         if not self._holding:
-            self._write(data)
+            self._write(self._framed(feed.view, event))
             transport = self._transport
             if transport is not None and transport.get_write_buffer_size() > limits.HTTP_UNREAD_BYTES_MAX:
                 self._holding = True
                 self._wake.set()
             return
-        self._pending.append(data)
-        self._pending_bytes += len(data)
+        self._pending.append((feed.view, event))
+        self._pending_bytes += len(event.body)
         if self._pending_bytes > limits.HTTP_PENDING_BYTES_MAX:
             self._pending.clear()
             self._pending_bytes = 0
             for listened in self._listening.values():
                 listened.remove(self)
-            for view in self._listening:
-                self._positions.forget(view)  # or an id would be ahead of what the client has
-                self._again[view] = _TOO_FAR
+            self._behind |= self._listening.keys()
             self._listening = {}
 
     def ended(self, feed: Feed, error: SqlError) -> None:
@@ -152,12 +168,23 @@ class EventStream:
     def _failed(self, view: ViewName, error: SqlError) -> None:
         if error.sqlstate in BEGIN_ANEW:
             self._positions.forget(view)
+            self._behind.discard(view)
+            self._pending = deque(each for each in self._pending if each[0] != view)
+            self._pending_bytes = sum(len(event.body) for _, event in self._pending)
             self._again[view] = error
             self._wake.set()
         elif error.sqlstate == sqlstates.ADMIN_SHUTDOWN:
             self.close()
         else:
             self.end(error)
+
+    def show(self, view: ViewName, readable: Readable) -> None:
+        """From now on other rows of the view: it begins anew with these."""
+        self.views[view] = readable
+        feed = self._listening.pop(view, None)
+        if feed is not None:
+            feed.remove(self)
+        self._failed(view, _OTHER_ROWS)
 
     def end(self, error: SqlError) -> None:
         """The client is told why, and not to come back."""
@@ -178,6 +205,9 @@ class EventStream:
     async def _begin(self, view: ViewName, token: str | None, reason: SqlError | None = None) -> None:
         """The rows, or the events behind a token; then whatever comes."""
         feed = await self._feed(view)
+        before = self._listening.pop(view, None)
+        if before is not None:  # of other rows, which it was begun with meanwhile
+            before.remove(self)
         if token is not None:
             try:
                 await self._go_on(feed, token)
@@ -204,8 +234,7 @@ class EventStream:
             raise feed.error
         self._flush()  # what other views have told meanwhile comes first, as the ids say
         for event in events:
-            self._positions[feed.view] = event.token
-            self._write(event.chunk if self._alone else event.with_id(self._positions.text))
+            self._write(self._framed(feed.view, event))
         self._listening[feed.view] = feed
         feed.add(self)
 
@@ -230,14 +259,30 @@ class EventStream:
                 except SqlError as error:
                     self._failed(view, error)
                     await asyncio.sleep(_AGAIN_S)
+            elif self._behind:
+                await self._come_up(self._behind.pop())
             elif self._pending:
                 self._flush()
             else:
                 self._holding = False
                 return
 
+    async def _come_up(self, view: ViewName) -> None:
+        """To a client that takes its events again."""
+        token = self._positions[view]
+        try:
+            feed = await self._feed(view)
+            self._join(feed, await events_as_one(feed, token))
+        except SqlError as error:
+            self._failed(view, error)
+
+    def _framed(self, view: ViewName, event: Event) -> bytes:
+        """As it is written next: its id says where the client is behind it."""
+        self._positions[view] = event.token
+        return event.chunk if self._alone else event.with_id(self._positions.text)
+
     def _flush(self) -> None:
-        waiting = b"".join(self._pending)
+        waiting = b"".join([self._framed(view, event) for view, event in self._pending])
         self._pending.clear()
         self._pending_bytes = 0
         if waiting:

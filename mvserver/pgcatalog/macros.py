@@ -254,7 +254,6 @@ MACROS: tuple[str, ...] = tuple(
         "pg_index_column_has_property(o, n, p) AS p IN ('asc', 'nulls_last', 'orderable')",
         "pg_indexam_has_property(o, p) AS true",
         "pg_sequence_last_value(o) AS CAST(NULL AS BIGINT)",
-        "row_security_active(o) AS false",
         "pg_advisory_unlock_all() AS NULL",
         "_enum_name(t) AS regexp_extract(t, 'enum [0-9]+ +(.*?)''[,)]', 1) "
         "|| CASE WHEN t LIKE '%[]' THEN '[]' ELSE '' END",

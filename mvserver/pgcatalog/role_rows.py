@@ -34,7 +34,7 @@ def roles(snapshot: CatalogSnapshot) -> Iterator[Row]:
             "rolcanlogin": role.can_login, "rolconnlimit": role.connection_limit, "rolpassword": "********",
             "rolvaliduntil": moment(role.valid_until),
             "rolconfig": [f"{name}={value}" for name, value in role.settings] or None,
-            "rolreplication": role.superuser, "rolbypassrls": role.superuser,
+            "rolreplication": role.superuser, "rolbypassrls": role.bypass_row_security or role.superuser,
         }  # fmt: skip
 
 

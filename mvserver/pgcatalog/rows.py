@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from catalog.model import Index, IndexColumn, Relation, StoredSelect
-from mvserver.pgcatalog import enum_rows, pgtypes, privilege_functions, role_rows, static_data
+from mvserver.pgcatalog import enum_rows, pgtypes, policy_rows, privilege_functions, role_rows, static_data
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, row_type_oid, rule_oid
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, INFORMATION_SCHEMA_OID, PG_CATALOG, PG_CATALOG_OID
 from mvserver.quoting import quoted
@@ -122,6 +122,7 @@ def _pg_class(snapshot: CatalogSnapshot) -> Iterator[Row]:
             "relkind": kind, "relnatts": len(relation.columns), "relreplident": "n" if kind == "v" else "d",
             "relhasindex": bool(relation.indexes), "relam": HEAP_AM if kind == "m" else 0,
             "relhasrules": kind in ("m", "v"),
+            "relrowsecurity": relation.row_security, "relforcerowsecurity": relation.row_security_forced,
             "relacl": role_rows.acl_texts(snapshot, relation.acl),
         }  # fmt: skip
         for index in relation.indexes:
@@ -412,6 +413,7 @@ LIVING: dict[str, Callable[[CatalogSnapshot], Iterator[Row]]] = {
     "pg_foreign_server": _pg_foreign_server, "pg_foreign_table": _pg_foreign_table, "pg_roles": role_rows.roles,
     "pg_authid": role_rows.authid, "pg_user": role_rows.users, "pg_matviews": _pg_matviews, "pg_indexes": _pg_indexes,
     "pg_views": _pg_views, "pg_rewrite": _pg_rewrite, "pg_depend": _pg_depend,
+    "pg_policy": policy_rows.policy, "pg_policies": policy_rows.policies,
     "pg_description": _pg_description, "pg_shdescription": _pg_shdescription,
     "pg_auth_members": role_rows.members, "pg_db_role_setting": role_rows.settings,
     "pg_default_acl": role_rows.default_privileges, "_definitions": _definitions, "_states": _states,

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from catalog import row_security
 from mvserver import sqlstates
+from mvserver.claims import is_claim
 from mvserver.errors import SqlError
 from mvserver.pgcatalog import static_data
 from mvserver.pgcatalog.privilege_functions import check_words, class_of, is_privilege_function, kind_of_function
@@ -33,7 +35,8 @@ _SYSTEM_NAMESPACES = {
 
 @dataclass
 class SessionFacts:
-    """``volatile``: a value was used that a cached plan must not keep; ``sets`` collects set_config."""
+    """``volatile``: a value was used that a cached plan must not keep; ``sets`` collects set_config. Claims are part of
+    what a plan is kept by."""
 
     snapshot: CatalogSnapshot
     database: str
@@ -69,8 +72,8 @@ class SessionFacts:
         return [PG_CATALOG, *path] if implicit and PG_CATALOG not in path else path
 
     def setting(self, name: str) -> str | None:
-        self.volatile = True
         lowered = name.lower()
+        self.volatile = self.volatile or not is_claim(lowered)
         if lowered in self.settings:
             return self.settings[lowered]
         return DEFAULTS.get(lowered)
@@ -138,6 +141,8 @@ def replace_function(name: str, arguments: list[exp.Expr], facts: SessionFacts) 
         return _of_named_relation(name, arguments, facts)
     if name in _TELLING and arguments and facts.viewer is not None:
         return _call(name, seen(arguments[0], facts), *arguments[1:])
+    if name == "row_security_active" and arguments:
+        return _row_security_active(arguments[0], facts)
     if name == "to_regclass" and arguments:
         literal = _literal(arguments[0])
         if literal is not None:
@@ -234,6 +239,16 @@ def _set_config(arguments: list[exp.Expr], facts: SessionFacts) -> exp.Expr:
     facts.volatile = True
     facts.sets = (*facts.sets, (name, value, bool(local.this)))
     return _text(value)
+
+
+def _row_security_active(relation: exp.Expr, facts: SessionFacts) -> exp.Expr:
+    literal = _literal(relation)
+    number = relation if literal is None else _known_oid("regclass", literal, facts, seen_only=False)
+    own = facts.snapshot.authority(facts.role)
+    secured = [each.oid for each in facts.snapshot.relations if row_security.concerns(each, own)]
+    if not secured:
+        return exp.false()
+    return exp.Paren(this=exp.In(this=number, expressions=[exp.Literal.number(oid) for oid in secured]))
 
 
 def _oid(value: int) -> exp.Expr:

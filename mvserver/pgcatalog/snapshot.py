@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
+from catalog import row_security
 from catalog.acl import Privilege
 from catalog.authority import Authority
 from catalog.model import (
@@ -14,6 +15,7 @@ from catalog.model import (
     DefaultPrivilege,
     EnumType,
     Membership,
+    Policy,
     Relation,
     Schema,
     SchemaRegistry,
@@ -49,6 +51,7 @@ class Role:
     connection_limit: int = -1
     valid_until: float | None = None
     settings: tuple[tuple[str, str], ...] = ()
+    bypass_row_security: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ class CatalogSnapshot:
     default_privileges: tuple[DefaultPrivilege, ...] = ()
     comments: tuple[Comment, ...] = ()
     enums: tuple[EnumType, ...] = ()
+    policies: tuple[Policy, ...] = ()
 
     @classmethod
     def of(cls, catalog: Catalog) -> CatalogSnapshot:
@@ -80,7 +84,7 @@ class CatalogSnapshot:
                 roles=tuple(
                     Role(
                         r.oid, r.name, r.superuser, r.can_login, r.create_database, r.connection_limit, r.valid_until,
-                        r.settings,
+                        r.settings, r.bypass_row_security,
                     )
                     for r in catalog.roles.all()
                 ),
@@ -88,6 +92,7 @@ class CatalogSnapshot:
                 default_privileges=catalog.default_privileges.all(),
                 comments=catalog.comments.all(),
                 enums=catalog.enums.all(),
+                policies=catalog.policies.all(),
             )  # fmt: skip
 
     @cached_property
@@ -175,6 +180,7 @@ class CatalogSnapshot:
         known = self._viewers.get(role)
         if known is None:
             seen = [relation for relation in self.relations if self.sees_relation(role, relation)]
+            secured = frozenset(relation.oid for relation in seen if row_security.concerns(relation, own))
             things: tuple[Database | Schema | Store | SchemaRegistry, ...]
             things = (*self.databases, *self.schemas, *self.stores, *self.schema_registries)
             others = [thing.oid for thing in things if own.sees(thing)]
@@ -182,7 +188,12 @@ class CatalogSnapshot:
             known = self._viewers[role] = Viewer(
                 seen=frozenset((*others, *(relation.oid for relation in seen))),
                 known=frozenset((*others, *(oid for relation in seen for oid in oids_of(relation)))),
-                read=frozenset(relation.oid for relation in seen if own.holds(relation, Privilege.SELECT)),
+                read=frozenset(
+                    relation.oid
+                    for relation in seen
+                    if own.holds(relation, Privilege.SELECT) and relation.oid not in secured
+                ),
+                secured=secured,
                 roles=own.names,
             )
         return known

@@ -24,15 +24,29 @@ _OWN_SESSIONS_ONLY = frozenset(
 )  # fmt: skip
 
 
+_COUNTS = frozenset({"rows", "bytes", "late_rows", "changes", "oldest_token", "latest_token"})
+"""Columns of mv_catalog that tell how many rows a view has, or had."""
+
+
 @dataclass(frozen=True)
 class Viewer:
     """``seen`` and ``read`` are oids; ``known`` are those seen and what belongs to them (indexes, row types); ``roles``
-    are the names of the roles that the viewer is or is a member of."""
+    are the names of the roles that the viewer is or is a member of. Of ``secured`` relations policies hide rows from
+    the viewer, and so how many there are."""
 
     seen: frozenset[int]
     read: frozenset[int]
     known: frozenset[int]
     roles: frozenset[str]
+    secured: frozenset[int] = frozenset()
+
+    def uncounted(self, columns: Iterable[str]) -> str:
+        """The part of a SELECT * that leaves out the counts of relations whose rows are hidden; empty where none is."""
+        counts = [f'"{column}"' for column in columns if column in _COUNTS]
+        if not counts or not self.secured:
+            return ""
+        hidden = f"{SEEN} IN ({_list(self.secured)})"
+        return f" REPLACE ({', '.join(f'CASE WHEN {hidden} THEN NULL ELSE {each} END AS {each}' for each in counts)})"
 
     def condition(self, columns: Iterable[str]) -> str | None:
         """Of a WHERE clause over a relation that has these columns."""

@@ -19,7 +19,8 @@ from spark_sinks.store_kind import StoreKind
 UPSERT = "enable.upsert.mode"
 KEY_FORMAT, KEY_TYPE, KEY_COLUMNS = "key.format", "key.type", "key.columns"
 EXCLUDED = "value.columns.exclude"
-_OWN = (UPSERT, KEY_FORMAT, KEY_TYPE, KEY_COLUMNS, EXCLUDED)
+KEY_DESCRIPTOR = "key.descriptor.name"
+_OWN = (UPSERT, KEY_FORMAT, KEY_TYPE, KEY_COLUMNS, EXCLUDED, KEY_DESCRIPTOR)
 
 Columns = Sequence[tuple[str, SqlType]]
 
@@ -30,6 +31,7 @@ class RecordKey:
 
     format: str
     excluded: tuple[str, ...] = ()
+    descriptor: str | None = None  # the schema of all keys: "source.message"
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def record_key(
     format_ = _format(reader, types, kind)
     _check_type(reader, format_, types)
     _check_columns(reader, primary_key)
-    return RecordKey(format_, _excluded(reader, primary_key, columns))
+    return RecordKey(format_, _excluded(reader, primary_key, columns), reader.text(KEY_DESCRIPTOR))
 
 
 def kept(declaration: StreamDeclaration, value_format: str, key: RecordKey | None) -> tuple[tuple[str, str], ...]:
@@ -79,7 +81,8 @@ def kept(declaration: StreamDeclaration, value_format: str, key: RecordKey | Non
     if key is None:
         return pairs
     excluded = ((EXCLUDED, ",".join(key.excluded)),) if key.excluded else ()
-    return (*pairs, (KEY_FORMAT, key.format), *excluded)
+    descriptor = ((KEY_DESCRIPTOR, key.descriptor),) if key.descriptor is not None else ()
+    return (*pairs, (KEY_FORMAT, key.format), *excluded, *descriptor)
 
 
 def with_key(columns: Sequence[Column], primary_key: Sequence[str]) -> tuple[Column, ...]:

@@ -12,7 +12,7 @@ from mvserver.compiler.plans import Aggregation
 from mvserver.compiler.tables import TABLE
 from mvserver.compiler.view_properties import VIEW_PROPERTIES, with_view_properties
 from mvserver.errors import SqlError
-from mvserver.routing import changelog_declaration, continuous, lookup, retention, sinks
+from mvserver.routing import changelog_declaration, continuous, lookup, retention, sinks, stream_declaration
 from mvserver.routing.changelog_declaration import ChangelogDeclaration, RecordKey
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
@@ -62,6 +62,12 @@ def plan_changelog(statement: CreateChangelogAs, context: SessionContext, servic
     kind = services.stores.kind(store.type)
     sinks.check_written_format(value_format, kind)
     record_key = changelog_declaration.record_key(declaration, outputs, key, kind)
+    of_value = [each for each in outputs if record_key is None or each[0] not in record_key.excluded]
+    stream_declaration.check_written_columns(
+        value_format, of_value, declaration.stream.value_delimiter, checked=declaration.stream.value_checked
+    )
+    for descriptor in (declaration.stream.value_descriptor, None if record_key is None else record_key.descriptor):
+        sinks.refuse_descriptor(descriptor, statement.name.position)
     entity = declaration.stream.entity or name.lower()
     continuous.refuse_loop(planned, store, entity, services)
     topic = sinks.from_source(declaration.compacted(kind), planned, store, entity, services)

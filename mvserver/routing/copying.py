@@ -24,10 +24,12 @@ from mvserver.routing.record_values import ValueForm, value_form
 from mvserver.session.context import SessionContext
 from mvserver.session.copies import CopyTarget, too_much
 from mvserver.sql.statements.copying import CopyFrom, CopyOptions
-from mvserver.sql.types import parse_type
+from mvserver.sql.types import Kind, parse_type
 from mvserver.types.registry import decode_parameter
 
 _LENGTH = struct.Struct("!I")
+_NO_KEY = 2**32 - 1  # in the place of a key's length
+_INTEGER_BYTES = {Kind.SMALLINT: 2, Kind.INTEGER: 4, Kind.BIGINT: 8}
 _QUOTE, _CSV_SPECIAL = '"', frozenset('",')
 
 
@@ -49,11 +51,19 @@ def plan(statement: CopyFrom, context: SessionContext, services: Services) -> Co
             f"COPY to a stream in a store of type {store.type} is not supported",
             position=statement.name.position,
         )
-    if stream.property("key.columns") is not None:
+    key_format = stream.property("key.format")
+    if stream.columns_of("key.columns") and key_format not in ("json", "primitive"):
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
-            f'COPY to stream "{stream.name}" is not supported: its records have keys',
+            f'COPY to stream "{stream.name}" is not supported: its keys have the format {key_format}',
             hint="INSERT INTO ... SELECT writes them with their keys.",
+            position=statement.name.position,
+        )
+    if stream.property("partition.columns") is not None:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f'COPY to stream "{stream.name}" is not supported: columns of it are in the names of folders',
+            hint="INSERT INTO ... SELECT writes to such folders.",
             position=statement.name.position,
         )
     value_format = stream.property("value.format") or "json"
@@ -76,7 +86,11 @@ def plan(statement: CopyFrom, context: SessionContext, services: Services) -> Co
 def write(targets: Sequence[CopyTarget], services: Services, check: Callable[[], None]) -> None:
     """The records of COPYs into one store, as one write. ``check`` raises when the statement is to stop."""
     store = targets[0].store
-    services.stores.client(store).write_records([(target.entity, target.records(check)) for target in targets])
+    client, keyed_copies = services.stores.client(store), services.stores.kind(store.type).keyed_copies
+    if keyed_copies is not None and any(target.keyed for target in targets):
+        keyed_copies(client).write_keyed_records([(target.entity, target.records(check)) for target in targets])
+        return
+    client.write_records([(target.entity, (value for _, value in target.records(check))) for target in targets])
 
 
 def _check_columns(names: Iterable[str], stream: Relation) -> None:
@@ -142,6 +156,7 @@ class CopyRecords:
         by_name = {field.name: field for field in self._fields}
         self._oids = tuple(by_name[name].form.oid for name in names)
         self._record = _RECORDS[value_format](self._fields)
+        self._key = _key_of(stream, self._fields)
         self._kept = tempfile.SpooledTemporaryFile(max_size=limits.COPY_MEMORY_BYTES)  # noqa: SIM115 - close() does
 
     def feed(self, data: bytes) -> None:
@@ -155,11 +170,20 @@ class CopyRecords:
         text = self._reader.shown if shown else None
         return f"COPY {self._stream}, {self._reader.place}" + ("" if text is None else f': "{text}"')
 
-    def records(self, check: Callable[[], None]) -> Iterator[bytes]:
+    @property
+    def keyed(self) -> bool:
+        return self._key is not None
+
+    def records(self, check: Callable[[], None]) -> Iterator[tuple[bytes | None, bytes]]:
         self._kept.seek(0)
         while head := self._kept.read(_LENGTH.size):
             check()
-            yield self._kept.read(_LENGTH.unpack(head)[0])
+            key = None
+            if self._key is not None:
+                (size,) = _LENGTH.unpack(head)
+                key = None if size == _NO_KEY else self._kept.read(size)
+                head = self._kept.read(_LENGTH.size)
+            yield key, self._kept.read(_LENGTH.unpack(head)[0])
 
     def close(self) -> None:
         self._kept.close()
@@ -167,14 +191,18 @@ class CopyRecords:
     def _keep(self, rows: Iterator[Row]) -> None:
         """One piece for all rows of a message: what is kept is written rarely."""
         pieces: list[bytes] = []
+        number = 0
         try:
             for row in rows:
-                record = self._encoded(row)
+                key, record = self._encoded(row)
+                if self._key is not None:
+                    pieces += (_LENGTH.pack(_NO_KEY if key is None else len(key)), key or b"")
                 pieces += (_LENGTH.pack(len(record)), record)
+                number += 1
         except SqlError as error:
             error.context = error.context or self.place()
             raise
-        self.rows += len(pieces) // 2
+        self.rows += number
         self.size += sum(map(len, pieces))
         if self.size > limits.COPY_BYTES_MAX:
             raise too_much()
@@ -184,7 +212,7 @@ class CopyRecords:
             state = sqlstates.DISK_FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else sqlstates.IO_ERROR
             raise SqlError(state, "the records of a COPY could not be kept aside", detail=f"{error}.") from error
 
-    def _encoded(self, row: Row) -> bytes:
+    def _encoded(self, row: Row) -> tuple[bytes | None, bytes]:
         form = 1 if self.binary else 0
         values: list[Any] = []
         try:
@@ -204,7 +232,8 @@ class CopyRecords:
                 texts.append(self._record.value(field.form, value))
             except SqlError as error:
                 raise self._at_column(error, field.at or 0, row) from error
-        return self._record.of(texts)
+        key = None if self._key is None else self._key(values)
+        return key, self._record.of(texts)
 
     def _at_column(self, error: SqlError, at: int, row: Row) -> SqlError:
         place = f"{self.place(shown=False)}, column {self._names[at]}"
@@ -227,6 +256,35 @@ class CopyRecords:
         for field in self._fields:
             raw = None if field.at is None else row[field.at]
             yield "null" if raw is None else shortened(raw.decode("utf-8", "replace"))
+
+
+# --- keys -----------------------------------------------------------------------------------------------------------
+def _key_of(stream: Relation, fields: Sequence[_Field]) -> Callable[[Sequence[Any]], bytes | None] | None:
+    """What makes a record's key of the values of a row, as queries make it; None where the stream says nothing of
+    keys."""
+    names = stream.columns_of("key.columns")
+    if not names:
+        return None
+    chosen = [field for name in names for field in fields if field.name == name]
+    if stream.property("key.format") == "primitive":
+        (field,) = chosen
+        size = _INTEGER_BYTES.get(next(parse_type(c.type).kind for c in stream.columns if c.name == field.name))
+
+        def primitive(values: Sequence[Any]) -> bytes | None:
+            value = None if field.at is None else values[field.at]
+            if value is None:
+                return None
+            text = field.form.plain(value)
+            return text.encode() if size is None else int(text).to_bytes(size, "big", signed=True)
+
+        return primitive
+    whole = _json_record(chosen)
+
+    def of_columns(values: Sequence[Any]) -> bytes:
+        given = [(field, None if field.at is None else values[field.at]) for field in chosen]
+        return whole.of([None if value is None else whole.value(field.form, value) for field, value in given])
+
+    return of_columns
 
 
 # --- records --------------------------------------------------------------------------------------------------------

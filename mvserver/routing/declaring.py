@@ -13,6 +13,8 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.routing import (
     continuous,
+    descriptor_sources,
+    inferring,
     lookup,
     notices,
     registered_columns,
@@ -20,12 +22,13 @@ from mvserver.routing import (
     stream_declaration,
     stream_entity,
 )
+from mvserver.routing.changelog_declaration import RecordKey
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
 from mvserver.routing.stream_declaration import StreamDeclaration
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements.base import ColumnDefinition, Properties, Value
+from mvserver.sql.statements.base import ColumnDefinition, Properties
 from mvserver.sql.statements.relations import (
     CreateChangelog,
     CreateChangelogAs,
@@ -67,45 +70,46 @@ def stream_with_columns(statement: CreateStream, context: SessionContext, servic
     """With the columns that the entity has, where the statement leaves them out. 0A000 where entities have none."""
     if statement.columns:
         return statement
-    return replace(statement, columns=_definitions(_inferred(statement, "STREAM", context, services)))
+    return replace(statement, columns=_definitions(inferring.stream(statement, context, services)))
 
 
 def changelog_with_columns(statement: CreateChangelog, context: SessionContext, services: Services) -> CreateChangelog:
     """The same, with the entity's key."""
     if statement.columns:
         return statement
-    found = _inferred(statement, "CHANGELOG", context, services)
-    return replace(statement, columns=_definitions(found), primary_key=tuple(c.name for c in found if c.key))
+    found = inferring.changelog(statement, context, services)
+    return replace(
+        statement,
+        columns=_definitions(found.columns),
+        primary_key=found.primary_key,
+        properties=Properties((*statement.properties.items_, *found.properties)),
+    )
 
 
 def _definitions(found: Sequence[DeclaredColumn]) -> tuple[ColumnDefinition, ...]:
     return tuple(ColumnDefinition(c.name, parse_type(c.type), c.not_null, c.spelling) for c in found)
 
 
-def _inferred(
-    statement: CreateStream | CreateChangelog, what: str, context: SessionContext, services: Services
-) -> Sequence[DeclaredColumn]:
-    given = dict(statement.properties)
-    store = lookup.store(_text(given.get("store")), Privilege.USAGE, context, services)
-    entity = _text(given.get("topic")) or statement.name.parts[-1].lower()
-    format_ = (_text(given.get("value.format")) or "").lower()
-    kind = services.stores.kind(store.type)
-    if kind.takes_schema_registry and format_ in kind.formats and registered_columns.has(format_) and what == "STREAM":
-        return registered_columns.of_entity(store, entity, format_, services)
-    known_columns = kind.known_columns
-    if known_columns is None:
-        columns = "column type, ..." + (", PRIMARY KEY (column)" if what == "CHANGELOG" else "")
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            f"CREATE {what} without columns is not supported for a store of type {store.type}",
-            hint=f"Declare the columns: CREATE {what} name ({columns}) WITH (...).",
-            position=statement.name.position,
-        )
-    return known_columns(services.stores.client(store)).columns(entity, changelog=what == "CHANGELOG")
+def with_descriptor(
+    declaration: StreamDeclaration, given: Properties, context: SessionContext, services: Services
+) -> StreamDeclaration:
+    """With the full name of the descriptor of its values, if it names one."""
+    name, format_ = declaration.value_descriptor, declaration.value_format
+    if name is None:
+        return declaration
+    full = descriptor_sources.checked(name, format_, descriptor_sources.VALUE, given, context, services)
+    return replace(declaration, value_descriptor=full)
 
 
-def _text(value: Value) -> str | None:
-    return value.strip() if isinstance(value, str) and value.strip() else None
+def key_with_descriptor(
+    key: RecordKey | None, given: Properties, store: Store, context: SessionContext, services: Services
+) -> RecordKey | None:
+    """The same of a changelog's keys; else their format must be one of the store."""
+    if key is None or key.descriptor is None:
+        registered_columns.require_registry(store, (None if key is None else key.format,))
+        return key
+    full = descriptor_sources.checked(key.descriptor, key.format, descriptor_sources.KEY, given, context, services)
+    return replace(key, descriptor=full)
 
 
 def check_declared(
@@ -148,8 +152,9 @@ def store_and_format(
             detail="Queries write to its tables, and do not read them.",
             hint="CREATE TABLE name WITH ('store' = ...) AS SELECT ... writes a query's result there.",
         )
-    format_ = stream_declaration.required_format(declaration.value_format, store_kind, kind)
-    registered_columns.require_registry(store, (format_, declaration.key_format))
+    described = declaration.value_descriptor is not None
+    format_ = stream_declaration.required_format(declaration.value_format, store_kind, kind, described=described)
+    registered_columns.require_registry(store, (None if described else format_, declaration.key_format))
     return store, format_
 
 

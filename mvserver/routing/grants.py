@@ -26,6 +26,7 @@ _KINDS = {
     "database": ObjectKind.DATABASE,
     "store": ObjectKind.STORE,
     "schema_registry": ObjectKind.SCHEMA_REGISTRY,
+    "descriptor_source": ObjectKind.DESCRIPTOR_SOURCE,
 }
 _WORDS: Mapping[str, Privilege] = {each.name.lower(): each for each in Privilege} | {"temp": Privilege.TEMPORARY}
 _ALIASES: Mapping[tuple[ObjectKind, str], Privilege] = {
@@ -89,6 +90,8 @@ def find(kind: str, name: ObjectName, relation_kind: str | None, context: Sessio
         return catalog.stores.get(name.parts[0])
     if kind == "schema_registry":
         return catalog.schema_registries.get(name.parts[0])
+    if kind == "descriptor_source":
+        return catalog.descriptor_sources.get(name.parts[0])
     if kind == "schema":
         return catalog.names.schema(name.parts, context.database, name.position)[1]
     if kind == "type":

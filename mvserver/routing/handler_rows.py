@@ -13,6 +13,12 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.front import Field, Result
 from mvserver.routing.handlers.api_tokens import create_api_token, drop_api_token, list_api_tokens
+from mvserver.routing.handlers.descriptor_sources import (
+    create_descriptor_source,
+    drop_descriptor_source,
+    list_descriptor_sources,
+    list_descriptors,
+)
 from mvserver.routing.handlers.entities import (
     create_entity,
     describe_entity,
@@ -30,6 +36,7 @@ from mvserver.routing.handlers.namespaces import (
     list_schemas,
     use,
 )
+from mvserver.routing.handlers.policies import alter_policy, create_policy, drop_policy, set_row_security
 from mvserver.routing.handlers.privileges import alter_default_privileges, alter_owner, grant, revoke
 from mvserver.routing.handlers.queries import (
     describe_query,
@@ -95,6 +102,12 @@ from mvserver.session.context import SessionContext
 from mvserver.sql.statements.absent import DropAbsent
 from mvserver.sql.statements.api_tokens import CreateApiToken, DropApiToken, ListApiTokens
 from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.descriptor_sources import (
+    CreateDescriptorSource,
+    DropDescriptorSource,
+    ListDescriptors,
+    ListDescriptorSources,
+)
 from mvserver.sql.statements.namespaces import (
     CreateDatabase,
     CreateSchema,
@@ -104,6 +117,7 @@ from mvserver.sql.statements.namespaces import (
     ListSchemas,
     Use,
 )
+from mvserver.sql.statements.policies import AlterPolicy, CreatePolicy, DropPolicy, SetRowSecurity
 from mvserver.sql.statements.privileges import (
     AlterDefaultPrivileges,
     AlterOwner,
@@ -205,6 +219,10 @@ ROWS: dict[type[Statement], Row] = {
     DropSchemaRegistry: _row(drop_schema_registry),
     DescribeSchemaRegistry: _row(describe_schema_registry),
     ListSchemaRegistries: _row(list_schema_registries),
+    CreateDescriptorSource: _row(create_descriptor_source),
+    DropDescriptorSource: _row(drop_descriptor_source),
+    ListDescriptorSources: _row(list_descriptor_sources),
+    ListDescriptors: _row(list_descriptors),
     ListEntities: _row(list_entities),
     DescribeEntity: _row(describe_entity),
     CreateEntity: _row(create_entity),
@@ -236,6 +254,10 @@ ROWS: dict[type[Statement], Row] = {
     CommentOn: _row(comment_on),
     ReassignOwned: _row(reassign_owned),
     DropOwned: _row(drop_owned),
+    CreatePolicy: _row(create_policy),
+    AlterPolicy: _row(alter_policy),
+    DropPolicy: _row(drop_policy),
+    SetRowSecurity: _row(set_row_security),
     CreateApiToken: _row(create_api_token, irreversible=True),
     DropApiToken: _row(drop_api_token),
     ListApiTokens: _row(list_api_tokens),

@@ -12,7 +12,7 @@ from mvserver.compiler.shape import RelationShape, Resolve, ViewDefinition
 from mvserver.compiler.source_properties import STATE_TTL
 from mvserver.compiler.view_properties import kept_properties
 from mvserver.errors import SqlError
-from mvserver.routing import notices, privileges
+from mvserver.routing import descriptor_sources, notices, privileges
 from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext
 from mvserver.sql.dialect import parse_select
@@ -113,6 +113,7 @@ def resolver(context: SessionContext, services: Services) -> Resolve:
     def resolve(parts: tuple[str, ...], position: int | None) -> RelationShape:
         found = relation(ObjectName(parts, position), context, services)
         privileges.require(found, Privilege.SELECT, context, services, position)
+        privileges.require_all_rows(found, context.role, services, position)
         if found.kind == PLAIN_VIEW:
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
@@ -156,8 +157,13 @@ def shape(found: Relation, services: Services) -> RelationShape:
         primary_key=found.key_columns,
         key_format=found.property("key.format") if found.kind == CHANGELOG else None,
         key_only=tuple(filter(None, (found.property("value.columns.exclude") or "").split(","))),
+        partition_columns=found.columns_of("partition.columns"),
         view=_definition(found, services) if found.kind == VIEW else None,
         metadata=_metadata(found, services),
+        value_schema=descriptor_sources.schema(found, descriptor_sources.VALUE, services),
+        key_schema=descriptor_sources.schema(found, descriptor_sources.KEY, services),
+        value_delimiter=found.property("value.delimiter"),
+        value_checked=found.property("value.schema.validation") == "true",
     )
 
 

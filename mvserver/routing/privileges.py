@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from catalog import row_security
 from catalog.acl import Privilege
 from catalog.authority import Authority
 from catalog.model import ApiToken, Database, EnumType, Query, Relation, Role, Store
@@ -82,6 +83,18 @@ def require_write(
         raise error
 
 
+def require_all_rows(relation: Relation, role: str, services: Services, position: int | None = None) -> None:
+    """0A000 where policies hide rows from the role: a continuous query keeps what it reads, for other readers."""
+    if row_security.concerns(relation, services.catalog.privileges.authority(role)):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f'a continuous query cannot read {relation.kind} "{relation.name}" through row security',
+            detail=f'Its policies decide which rows role "{role}" sees.',
+            hint="Read it as its owner or as a role with BYPASSRLS, or read what it reads.",
+            position=position,
+        )
+
+
 def require_sight(thing: Thing, context: SessionContext, services: Services, position: int | None = None) -> None:
     """Any privilege: for what only tells of the object."""
     if not authority(context, services).sees(thing):
@@ -139,6 +152,8 @@ def require_sources_of(query: Query, services: Services) -> None:
             error = denied(source, None)
             error.detail = f'The query runs as its owner, role "{query.owner}".'
             raise error
+        if source is not None:
+            require_all_rows(source, query.owner, services)
 
 
 def require_place(parts: Sequence[str], context: SessionContext, services: Services, position: int | None) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from catalog.dependencies import REGISTRY_OF_STORE
-from catalog.model import Store
+from catalog.model import SchemaRegistry, Store
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.routing import schema_registries
 from mvserver.routing.ports import Services
 from spark_sinks.base import DeclaredColumn
 from spark_sinks.decode import format_of
+from spark_sinks.decode.formats import FORMATS
+from spark_sinks.schema_registry.base import RegisteredSchema
 
 
 def has(format_: str) -> bool:
@@ -26,16 +28,45 @@ def subject_of(entity: str, *, key: bool = False) -> str:
 def of_entity(store: Store, entity: str, format_: str, services: Services) -> Sequence[DeclaredColumn]:
     """42704 where nothing is registered for the entity's values."""
     require_registry(store, (format_,))
-    registry, known = schema_registries.of_store(store, services), format_of(format_)
-    assert registry is not None and known.columns is not None  # noqa: S101, PT018 - just asked
     subject = subject_of(entity)
-    found = services.schema_registries.client(registry).latest(subject)
+    registry, found = _latest(store, subject, services)
     if found is None:
         raise SqlError(
             sqlstates.UNDEFINED_OBJECT,
             f'subject "{subject}" does not exist in schema registry "{registry.name}"',
             hint="Declare the columns, or register a schema.",
         )
+    return _columns(found, subject, format_)
+
+
+def key_of_entity(
+    store: Store, entity: str, format_: str | None, services: Services
+) -> tuple[str, Sequence[DeclaredColumn]] | None:
+    """The format of the entity's keys, and their fields; None where nothing is registered for them, or the format
+    that is given has no schemas."""
+    if store.property(REGISTRY_OF_STORE) is None or (format_ is not None and not has(format_)):
+        return None
+    subject = subject_of(entity, key=True)
+    _, found = _latest(store, subject, services)
+    if found is None:
+        return None
+    of_kind = next((each.name for each in FORMATS if each.of_keys and each.registered == found.kind), None)
+    wanted = format_ or of_kind
+    if wanted is None:
+        return None
+    require_registry(store, (wanted,))
+    return wanted, _columns(found, subject, wanted)
+
+
+def _latest(store: Store, subject: str, services: Services) -> tuple[SchemaRegistry, RegisteredSchema | None]:
+    registry = schema_registries.of_store(store, services)
+    assert registry is not None  # noqa: S101 - just asked
+    return registry, services.schema_registries.client(registry).latest(subject)
+
+
+def _columns(found: RegisteredSchema, subject: str, format_: str) -> Sequence[DeclaredColumn]:
+    known = format_of(format_)
+    assert known.columns is not None  # noqa: S101 - just asked
     if found.kind != known.registered:
         raise SqlError(
             sqlstates.DATATYPE_MISMATCH,

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.acl import Privilege
+from catalog.dependencies import DESCRIPTORS
 from catalog.model import Relation, Schema, Store
 from mvserver import sqlstates
 from mvserver.compiler.changelogs import over_changelog
 from mvserver.compiler.plans import Aggregation
 from mvserver.compiler.tables import TABLE
 from mvserver.errors import SqlError
-from mvserver.routing import continuous, lookup, privileges, stream_declaration, stream_entity
+from mvserver.routing import continuous, descriptor_sources, lookup, privileges, stream_declaration, stream_entity
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
 from mvserver.routing.stream_declaration import StreamDeclaration
@@ -46,17 +47,37 @@ def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Se
     )
     outputs = [(output.name, output.type) for output in planned.plan.outputs]
     declaration = stream_declaration.read(statement.properties, outputs, services.stores.kinds())
+    refuse_descriptor(declaration.value_descriptor, statement.properties.position(descriptor_sources.VALUE))
     store = chosen_store(declaration.store, planned, context, services)
     check_sink_store(store, services)
     stream_declaration.check_key_columns(declaration, services.stores.kind(store.type), statement.properties)
     source_format = planned.source.property("value.format") or "json"
     value_format = declaration.value_format or source_format
     check_written_format(value_format, services.stores.kind(store.type))
-    _check_names(planned, services.stores.kind(store.type))
+    kind = services.stores.kind(store.type)
+    if declaration.value_delimiter is None and value_format == source_format:
+        declaration = replace(declaration, value_delimiter=planned.source.property("value.delimiter"))
+    stream_declaration.check_written_columns(
+        value_format, outputs, declaration.value_delimiter, checked=declaration.value_checked
+    )
+    stream_declaration.check_value(declaration, value_format, outputs, kind, statement.properties)
+    _check_names(planned, kind)
     entity = declaration.entity or name.lower()
     continuous.refuse_loop(planned, store, entity, services)
     declaration = from_source(declaration, planned, store, entity, services)
     return PlannedStream(schema, name, planned, store, entity, value_format, declaration)
+
+
+def refuse_descriptor(descriptor: str | None, position: int | None = None) -> None:
+    """0A000 for records that a query would have to write by a descriptor."""
+    if descriptor is not None:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "queries do not write records by a descriptor",
+            detail=f"The records would be written by {descriptor}.",
+            hint="Write to an entity of a store that names a schema registry, or in the format json.",
+            position=position,
+        )
 
 
 def chosen_store(given: str | None, planned: PlannedQuery, context: SessionContext, services: Services) -> Store:
@@ -97,8 +118,14 @@ def insert_target(statement: InsertInto, context: SessionContext, services: Serv
     privileges.require_write(sink, store, statement.name.position, context, services)
     if sink.kind == TABLE:
         return sink
+    for key in DESCRIPTORS:
+        refuse_descriptor(sink.property(key), statement.name.position)
     check_sink_store(store, services, keyed=sink.kind == lookup.CHANGELOG)
-    check_written_format(sink.property("value.format") or "json", services.stores.kind(store.type))
+    value_format = sink.property("value.format") or "json"
+    check_written_format(value_format, services.stores.kind(store.type))
+    excluded = sink.columns_of("value.columns.exclude")
+    of_value = [(column.name, parse_type(column.type)) for column in sink.columns if column.name not in excluded]
+    stream_declaration.check_written_columns(value_format, of_value, sink.property("value.delimiter"))
     return sink
 
 

@@ -12,16 +12,35 @@ from mvserver.errors import SqlError
 from mvserver.routing.properties import PropertyReader, text_of
 from mvserver.sql.statements.base import ColumnDefinition, Properties, Value
 from mvserver.sql.types import Kind, SqlType, parse_type
-from spark_sinks.decode.formats import KEY_FORMATS, NAMES_OF_VALUES, VALUE_FORMATS
+from spark_sinks.base import DeclaredColumn
+from spark_sinks.decode.checked_records import require_checker
+from spark_sinks.decode.formats import KEY_FORMATS, NAMES_OF_VALUES, VALUE_FORMATS, format_of
 from spark_sinks.kinds import entity_properties
 from spark_sinks.store_kind import EntityProperty, StoreKind
 
-_KEY_COLUMNS = "key.columns"
-_OWN = ("store", "topic", "value.format", "timestamp", "timestamp.format", "key.format", "key.type", _KEY_COLUMNS)
+PARTITION_COLUMNS = "partition.columns"
+_KEY_COLUMNS, _DESCRIPTOR, _DELIMITER = "key.columns", "value.descriptor.name", "value.delimiter"
+_VALIDATION = "value.schema.validation"
+_OWN = (
+    "store",
+    "topic",
+    "value.format",
+    "timestamp",
+    "timestamp.format",
+    "key.format",
+    "key.type",
+    _KEY_COLUMNS,
+    PARTITION_COLUMNS,
+    _DESCRIPTOR,
+    _DELIMITER,
+    _VALIDATION,
+)
 _ERRORS = "source.deserialization.error.handling"
 
 _KEY_KINDS = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE, Kind.VARCHAR)
 WRITTEN_PRIMITIVES = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.VARCHAR)
+_DELIMITERS = {"tab": "\t", "space": " "}
+_NO_DELIMITERS = frozenset('"\\\r\n')
 _EVENT_TIME_KINDS = (Kind.BIGINT, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ)
 _ERROR_HANDLING = ("TERMINATE", "IGNORE", "IGNORE_AND_LOG")
 
@@ -29,7 +48,8 @@ _ERROR_HANDLING = ("TERMINATE", "IGNORE", "IGNORE_AND_LOG")
 @dataclass(frozen=True)
 class StreamDeclaration:
     """``None`` is what the statement leaves to a default. ``entity_properties`` are of an entity that is to be made,
-    ``key_columns`` those that the keys of written records are made of."""
+    ``key_columns`` those that the keys of written records are made of, ``partition_columns`` those that are in
+    names of folders."""
 
     store: str | None
     entity: str | None
@@ -39,8 +59,12 @@ class StreamDeclaration:
     key_format: str | None
     key_type: str | None
     key_columns: tuple[str, ...]
+    partition_columns: tuple[str, ...]
     entity_properties: Mapping[str, Value]
     error_handling: str | None
+    value_descriptor: str | None = None  # the schema of all records: "source.message"
+    value_delimiter: str | None = None  # of the format "delimited"
+    value_checked: bool = False  # against the schema that a record was written with
 
     def with_defaults(self, defaults: Mapping[str, Value], kind: StoreKind[Any]) -> StreamDeclaration:
         """The same, with entity properties that the statement left out."""
@@ -55,7 +79,11 @@ class StreamDeclaration:
             ("key.format", self.key_format),
             ("key.type", self.key_type),
             (_KEY_COLUMNS, ",".join(self.key_columns) or None),
+            (PARTITION_COLUMNS, ",".join(self.partition_columns) or None),
             (_ERRORS, self.error_handling),
+            (_DESCRIPTOR, self.value_descriptor),
+            (_DELIMITER, self.value_delimiter),
+            (_VALIDATION, self.value_checked or None),
             *self.entity_properties.items(),
         ]
         return tuple((key, text_of(value)) for key, value in pairs if value is not None)
@@ -82,12 +110,15 @@ def read(
         key_format=key.format,
         key_type=key.type,
         key_columns=key.columns,
+        partition_columns=_partition_columns(reader, columns),
         entity_properties=_entity_properties(reader, of_entities),
         error_handling=reader.choice(_ERRORS, _ERROR_HANDLING),
+        value_descriptor=reader.text(_DESCRIPTOR),
+        value_delimiter=_delimiter(reader),
+        value_checked=_checked(reader),
     )
     reader.refuse("value.columns.exclude", "The value of a stream's record has all columns.")
-    for name in ("key.descriptor.name", "value.descriptor.name"):
-        reader.refuse(name, "Each record says itself which message of its schema it is.")
+    reader.refuse("key.descriptor.name", "It is a property of changelogs.")
     reader.refuse("postgresql.slot.name", "The server makes a slot for each source, and drops it with its last query.")
     reader.refuse("enable.upsert.mode", "It is a property of changelogs.")
     reader.end(tuple(dict.fromkeys((*_OWN, *(known.name for known in of_entities), _ERRORS, *also_known))))
@@ -128,9 +159,13 @@ def _check_fields(column: str, kind: SqlType) -> None:
             _check_fields(column, part)
 
 
-def required_format(given: str | None, kind: StoreKind[Any], relation: str) -> str:
-    """Of a relation that is declared: it must say how its records are written, in a format that its store has."""
+def required_format(given: str | None, kind: StoreKind[Any], relation: str, *, described: bool = False) -> str:
+    """Of a relation that is declared: it must say how its records are written, in a format that its store has.
+    ``described``: it names the descriptor of its records."""
     given = given or kind.default_format
+    if given is not None and described:
+        check_format(given, kind.described_formats, kind.name)
+        return given
     if given is None:
         raise SqlError(
             sqlstates.INVALID_PARAMETER_VALUE,
@@ -146,7 +181,7 @@ def check_format(value_format: str, allowed: Sequence[str], kind: str) -> None:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f'value.format "{value_format}" is not supported in a store of type {kind}',
-            hint=f"Formats are {', '.join(allowed)}.",
+            hint=f"Formats are {', '.join(allowed)}." if allowed else "Such a store has no records with descriptors.",
         )
 
 
@@ -188,6 +223,62 @@ def _format(reader: PropertyReader, key: str, kinds: Sequence[StoreKind[Any]]) -
             sqlstate=sqlstates.FEATURE_NOT_SUPPORTED,
         )
     return value
+
+
+def _checked(reader: PropertyReader) -> bool:
+    given = reader.flag(_VALIDATION)
+    if given:
+        require_checker()
+    return given
+
+
+def _delimiter(reader: PropertyReader) -> str | None:
+    """One character, as it stands or by its name."""
+    if not reader.has(_DELIMITER):
+        return None
+    given = str(reader.take(_DELIMITER))
+    found = _DELIMITERS.get(given.lower(), given)
+    if len(found) != 1 or found in _NO_DELIMITERS or not found.isascii():
+        raise reader.error(
+            _DELIMITER,
+            f'property "{_DELIMITER}" cannot be "{given}"',
+            hint="It is one character of ASCII, TAB or SPACE, and neither a quote, a line's end nor a backslash.",
+        )
+    return found
+
+
+def check_value_columns(
+    value_format: str, columns: Sequence[tuple[str, SqlType]], delimiter: str | None, *, checked: bool = False
+) -> None:
+    """Of the columns that values have: 42804 where the format cannot have them, 22023 for a property without use."""
+    if delimiter is not None and value_format != "delimited":
+        raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'property "{_DELIMITER}" is of value.format delimited alone')
+    if checked and value_format != "json_schema":
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'property "{_VALIDATION}" is of value.format json_schema alone',
+            hint="Records of avro and protobuf cannot be read but by their schemas.",
+        )
+    if value_format == "primitive" and (len(columns) != 1 or columns[0][1].kind not in _KEY_KINDS):
+        raise SqlError(
+            sqlstates.DATATYPE_MISMATCH,
+            "the columns do not fit value.format primitive",
+            hint="Such a value is one column of type SMALLINT, INTEGER, BIGINT, DOUBLE or VARCHAR.",
+        )
+
+
+def check_written_columns(
+    value_format: str, columns: Sequence[tuple[str, SqlType]], delimiter: str | None, *, checked: bool = False
+) -> None:
+    """The same of a relation that a query writes to; 0A000 for what is read and not written."""
+    check_value_columns(value_format, columns, delimiter, checked=checked)
+    for name, type_ in columns:
+        if value_format in ("csv", "delimited") and type_.is_nested:
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f'column "{name}" of type {type_} cannot be written in the format {value_format}',
+                hint="Write the format json, or cast the column to VARCHAR.",
+            )
 
 
 def key_format(reader: PropertyReader) -> str | None:
@@ -260,13 +351,6 @@ def _chosen_key(reader: PropertyReader, columns: Sequence[tuple[str, SqlType]]) 
         raise reader.error("key.type", f'properties "key.type" and "{_KEY_COLUMNS}" exclude each other')
     fits = len(names) == 1 and types[names[0]].kind in WRITTEN_PRIMITIVES
     given = key_format(reader) or ("primitive" if fits else "json")
-    if given not in ("primitive", "json"):
-        raise reader.error(
-            "key.format",
-            f'key.format "{given}" is not supported for the keys of a stream',
-            hint="Formats are primitive and json; those with schemas are for the keys of changelogs.",
-            sqlstate=sqlstates.FEATURE_NOT_SUPPORTED,
-        )
     if given == "primitive" and not fits:
         raise reader.error(
             _KEY_COLUMNS,
@@ -276,6 +360,53 @@ def _chosen_key(reader: PropertyReader, columns: Sequence[tuple[str, SqlType]]) 
         )
     whole = SqlType(Kind.STRUCT, fields=tuple((name, types[name]) for name in names))
     return _Key(given, str(types[names[0]] if given == "primitive" else whole), tuple(names))
+
+
+def _partition_columns(reader: PropertyReader, columns: Sequence[tuple[str, SqlType]]) -> tuple[str, ...]:
+    types, found = dict(columns), []
+    for given in reader.names(PARTITION_COLUMNS) or ():
+        name = given if given in types else given.lower()
+        if name not in types:
+            raise reader.error(
+                PARTITION_COLUMNS,
+                f'column "{given}" named in property "{PARTITION_COLUMNS}" does not exist',
+                sqlstate=sqlstates.UNDEFINED_COLUMN,
+            )
+        if not types[name].is_plain or "," in name:
+            raise reader.error(
+                PARTITION_COLUMNS,
+                f'column "{name}" of type {types[name]} cannot be in the name of a folder',
+                sqlstate=sqlstates.DATATYPE_MISMATCH,
+            )
+        found.append(name)
+    if columns and len(set(found)) == len(types):
+        raise reader.error(
+            PARTITION_COLUMNS,
+            f'property "{PARTITION_COLUMNS}" names all columns',
+            hint="A record has at least one column of its own.",
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def check_value(
+    declaration: StreamDeclaration,
+    value_format: str,
+    columns: Sequence[tuple[str, SqlType]],
+    kind: StoreKind[Any],
+    properties: Properties,
+) -> None:
+    """0A000 where entities of the store have no folders, or the format cannot have the columns."""
+    if declaration.partition_columns and not kind.partitions:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f'property "{PARTITION_COLUMNS}" is not supported for a store of type {kind.name}',
+            hint="Entities of such a store have no folders.",
+            position=properties.position(PARTITION_COLUMNS),
+        )
+    check = format_of(value_format).check
+    if check is not None:
+        in_value = [(name, type_) for name, type_ in columns if name not in declaration.partition_columns]
+        check([DeclaredColumn(name, str(type_)) for name, type_ in in_value])
 
 
 def check_key_columns(declaration: StreamDeclaration, kind: StoreKind[Any], properties: Properties) -> None:

@@ -116,9 +116,14 @@ class SubscribedRows:
 
 def changed_rows(epoch: EpochChanges) -> pa.RecordBatch:
     """The rows of an epoch with the columns that come before the view's own."""
-    batch = epoch.rows.combine_chunks().to_batches()[0]
+    batch = _one_batch(epoch.rows)
     tokens = [epoch.token(index) for index in range(batch.num_rows)]
     return _with_places(batch.select(batch.schema.names[1:]), tokens, batch.column(0), epoch.epoch, epoch.at)
+
+
+def _one_batch(rows: pa.Table) -> pa.RecordBatch:
+    batches = rows.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], rows.schema)
 
 
 def _of_snapshot(batch: pa.RecordBatch, place: SnapshotPlace, token: str | None) -> pa.RecordBatch:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from catalog.model import NamedSource
+from catalog.model import NamedSource, Relation
 from mvserver import limits, sqlstates
 from mvserver.dialect.signals import Signal
 from mvserver.errors import SqlError
@@ -19,6 +19,7 @@ from mvserver.front import Field, PlainRows, Result
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.sql.statements.queries import Pull
 from mvserver.types.oids import NUMERIC
+from mvserver.visible_rows import VisibleRows
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class PullScope:
     reads_streams: bool = False  # a stream is read to its present end, and not as it flows
     as_of: str = ""  # views are read as they were then; empty: as they are
     session_role: str = ""  # who has logged in, where SET ROLE has made ``role`` another
+    row_security: bool = True  # False: a query that policies would take rows from is an error
+    claims: tuple[tuple[str, str], ...] = ()  # those of the settings that policies read
     # A plan that looks at these two is not cached, so that sessions which differ in them only share their plans.
     settings: tuple[tuple[str, str], ...] = field(default=(), compare=False)  # lower-case names: for current_setting
     backend_pid: int = field(default=0, compare=False)
@@ -160,6 +163,7 @@ class PullPlan:
     constants: tuple[int, ...] = ()  # parameters without whose values there is no plan: this one only describes
     named: tuple[NamedSource, ...] = field(default=(), compare=False)  # what the names in its text mean
     of_the_past: bool = False  # a view's history, or a view as it was
+    secured: bool = False  # policies decide which rows it sees
     sleep_s: float | None = None  # pg_sleep's constant argument, where ``kind`` is "sleep"
 
     @cached_property
@@ -400,6 +404,13 @@ class PullService(Protocol):
 
     def plan_nodes(self, plan: PullPlan, *, owner: Owner = NOBODY, stopped: Callable[[], bool] = never) -> PlanNode:
         """The same as the root of a tree."""
+
+    def check_policy(self, view: Relation, condition: str) -> None:
+        """SqlError where the text is none of a row policy of the view."""
+
+    def visible_rows(self, view_id: str, scope: PullScope) -> VisibleRows | None:
+        """Which rows of a materialized view its policies let the session see; None for all. 42501 where policies hide
+        some and ``scope`` has row security off."""
 
     def shaper(self, columns: Sequence[tuple[str, str]]) -> RowShaper:
         """For rows of these names and DuckDB types."""

@@ -34,8 +34,12 @@ class CopyTarget(Protocol):
     def place(self, *, shown: bool = True) -> str:
         """As PostgreSQL's errors say where they are."""
 
-    def records(self, check: Callable[[], None]) -> Iterator[bytes]:
-        """The encoded records in their order; ``check`` raises when the statement is to stop."""
+    @property
+    def keyed(self) -> bool:
+        """Whether its records have keys."""
+
+    def records(self, check: Callable[[], None]) -> Iterator[tuple[bytes | None, bytes]]:
+        """Keys and values of the encoded records in their order; ``check`` raises when the statement is to stop."""
 
     def close(self) -> None: ...
 

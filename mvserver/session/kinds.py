@@ -8,7 +8,9 @@ from mvserver.sql.statements.absent import DropAbsent
 from mvserver.sql.statements.api_tokens import CreateApiToken, DropApiToken
 from mvserver.sql.statements.base import Kind, Statement
 from mvserver.sql.statements.copying import CopyFrom
+from mvserver.sql.statements.descriptor_sources import CreateDescriptorSource, DropDescriptorSource
 from mvserver.sql.statements.namespaces import CreateDatabase, CreateSchema, DropDatabase, DropSchema
+from mvserver.sql.statements.policies import AlterPolicy, CreatePolicy, DropPolicy, SetRowSecurity
 from mvserver.sql.statements.privileges import AlterOwner
 from mvserver.sql.statements.queries import RestartQuery, TerminateQuery
 from mvserver.sql.statements.relations import (
@@ -48,11 +50,16 @@ _TAGS: dict[type[Statement], str] = {
     CreateSchemaRegistry: "CREATE SCHEMA_REGISTRY",
     UpdateSchemaRegistry: "UPDATE SCHEMA_REGISTRY",
     DropSchemaRegistry: "DROP SCHEMA_REGISTRY",
+    CreateDescriptorSource: "CREATE DESCRIPTOR_SOURCE",
+    DropDescriptorSource: "DROP DESCRIPTOR_SOURCE",
     CreateEntity: "CREATE ENTITY",
     DropEntity: "DROP ENTITY",
     InsertIntoEntity: "INSERT 0 1",
     CreateApiToken: "CREATE API_TOKEN",
     DropApiToken: "DROP API_TOKEN",
+    CreatePolicy: "CREATE POLICY",
+    AlterPolicy: "ALTER POLICY",
+    DropPolicy: "DROP POLICY",
     CreateDatabase: "CREATE DATABASE",
     DropDatabase: "DROP DATABASE",
     CreateSchema: "CREATE SCHEMA",
@@ -106,6 +113,8 @@ def command_tag(statement: Statement) -> str:
         return f"DROP {statement.kind.upper()}"
     if isinstance(statement, DropAbsent):
         return f"DROP {statement.what.upper()}"
+    if isinstance(statement, SetRowSecurity):
+        return f"ALTER {(statement.relation_kind or 'table').upper()}"
     if isinstance(statement, AlterOwner):
         return f"ALTER {(statement.relation_kind or statement.kind).upper()}"
     if isinstance(statement, MoveRelation):

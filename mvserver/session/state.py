@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from catalog.model import Role
 from mvserver import sqlstates
+from mvserver.claims import is_claim
 from mvserver.errors import SqlError
 from mvserver.front import Startup
 from mvserver.pgcatalog.settings_table import DEFAULTS
@@ -118,6 +119,8 @@ class SessionState:
                 reads_streams=settings["mv.stream_reads"] == "bounded",
                 as_of=settings["mv.as_of"],
                 session_role=self.context.session_role,
+                row_security=settings["row_security"] == "on",
+                claims=tuple(sorted((name, value) for name, value in settings.items() if is_claim(name))),
                 time_zone=settings["timezone"],
                 settings=tuple((name, value) for name, value in settings.items() if DEFAULTS.get(name) != value),
                 backend_pid=self.startup.process or self.session_id,

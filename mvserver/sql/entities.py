@@ -43,11 +43,11 @@ def _in_store(cursor: Cursor) -> str | None:
 
 
 def _list(cursor: Cursor) -> Statement:
+    path = None
     if cursor.at_word("in") and not cursor.at_word("in", "store"):
-        raise cursor.not_supported(
-            "listing a path of entities is not supported", hint="Use LIST ENTITIES IN STORE name."
-        )
-    return ListEntities(_in_store(cursor))
+        cursor.advance()
+        path = _name(cursor)
+    return ListEntities(_in_store(cursor), path)
 
 
 def _describe(cursor: Cursor) -> Statement:

@@ -6,6 +6,7 @@ from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads, StatementParser
 from mvserver.sql.lexer import IDENTIFIER, WORD
 from mvserver.sql.names import cascade, identifier, if_exists, listed, object_name
+from mvserver.sql.policies import row_security
 from mvserver.sql.queries import query_id
 from mvserver.sql.roles import role_name, role_spec
 from mvserver.sql.statements.base import ObjectName, RoleSpec, Statement
@@ -14,7 +15,7 @@ from mvserver.sql.statements.relations import MoveRelation
 from mvserver.sql.statements.roles import GrantRole, RevokeRole
 
 _RELATION = "relation"
-_PARTS = {"relation": 3, "schema": 2, "database": 1, "store": 1, "schema_registry": 1}
+_PARTS = {"relation": 3, "schema": 2, "database": 1, "store": 1, "schema_registry": 1, "descriptor_source": 1}
 _KINDS: tuple[tuple[tuple[str, ...], str, str | None], ...] = (
     (("table",), _RELATION, None),
     (("relation",), _RELATION, None),
@@ -28,6 +29,7 @@ _KINDS: tuple[tuple[tuple[str, ...], str, str | None], ...] = (
     (("store",), "store", None),
     (("foreign", "server"), "store", None),
     (("schema_registry",), "schema_registry", None),
+    (("descriptor_source",), "descriptor_source", None),
 )
 """The words of a kind of object, what it is, and for a relation of which kind it must be."""
 
@@ -42,7 +44,7 @@ _ALL_IN_SCHEMA: tuple[tuple[tuple[str, ...], str | None], ...] = (
 _REFUSED_KINDS = frozenset(
     {
         "sequence", "sequences", "function", "functions", "procedure", "procedures", "routine", "routines", "language",
-        "type", "domain", "tablespace", "parameter", "large", "foreign", "descriptor_source", "function_source",
+        "type", "domain", "tablespace", "parameter", "large", "foreign", "function_source",
         "compute_pool", "secret",
     }
 )  # fmt: skip
@@ -188,10 +190,13 @@ def _alter_owner(what: str, kind: str, relation_kind: str | None) -> StatementPa
             return MoveRelation(name, relation_kind, schema=object_name(cursor, parts_max=2), if_exists=guarded)
         if guarded:
             raise cursor.not_supported(f"ALTER {what} IF EXISTS is not supported", token=first)
+        secured = row_security(cursor, name, relation_kind) if kind == _RELATION else None
+        if secured is not None:
+            return secured
         if not cursor.at_word("owner"):
             updated = kind in ("store", "schema_registry")
             hint = f"Use UPDATE {what} name WITH (...)." if updated else "Drop the object and create it anew."
-            supported = "OWNER TO, RENAME TO and SET SCHEMA" if kind == _RELATION else "OWNER TO"
+            supported = "OWNER TO, RENAME TO, SET SCHEMA and ROW LEVEL SECURITY" if kind == _RELATION else "OWNER TO"
             raise cursor.not_supported(f"ALTER {what} is supported with {supported} only", hint=hint)
         cursor.advance()
         cursor.expect_word("to")

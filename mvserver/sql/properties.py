@@ -5,7 +5,8 @@ from __future__ import annotations
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql.cursor import Cursor
-from mvserver.sql.lexer import IDENTIFIER, NUMBER, OPERATOR, STRING, WORD
+from mvserver.sql.lexer import IDENTIFIER, NUMBER, OPERATOR, STRING, WORD, Token
+from mvserver.sql.names import identifier
 from mvserver.sql.statements.base import Properties, Property, Value
 
 
@@ -58,7 +59,11 @@ def property_list(cursor: Cursor) -> Properties:
 
 def _value(cursor: Cursor) -> Value:
     token = cursor.current
-    if token.kind is STRING or token.kind is IDENTIFIER:
+    if token.kind is STRING:
+        return cursor.advance().text
+    if token.kind in (WORD, IDENTIFIER) and _is_dot(cursor.peek()):
+        return _dotted(cursor)
+    if token.kind is IDENTIFIER:
         return cursor.advance().text
     if token.kind is WORD:
         cursor.advance()
@@ -75,6 +80,18 @@ def _value(cursor: Cursor) -> Value:
         raise cursor.syntax_error()
     cursor.advance()
     return _number(("-" if negative else "") + number.text, number.position)
+
+
+def _is_dot(token: Token) -> bool:
+    return token.kind is OPERATOR and token.text == "."
+
+
+def _dotted(cursor: Cursor) -> str:
+    """``source."Message"``: a name of several parts."""
+    parts = [identifier(cursor)]
+    while cursor.accept_operator("."):
+        parts.append(cursor.advance().text if cursor.current.kind is IDENTIFIER else cursor.raw(cursor.advance()))
+    return ".".join(parts)
 
 
 def _number(text: str, position: int) -> int | float:

@@ -18,14 +18,13 @@ from mvserver.sql.statements.settings import Set
 
 _SPECIAL = frozenset({"current_user", "current_role", "session_user"})
 _AFTER_A_ROLE = frozenset({"with", "granted", "cascade", "restrict", "to", "set", "reset"})
-_TRUE_OF_ALL = frozenset({"inherit", "nocreaterole", "noreplication", "nobypassrls"})
+_TRUE_OF_ALL = frozenset({"inherit", "nocreaterole", "noreplication"})
 """What createuser and pg_dumpall say of a role that has no special rights, and what is so for each that is none."""
 
 _REFUSED = {
     "createrole": "Superusers manage roles.",
     "noinherit": "A member has the privileges of its roles without asking for them.",
     "replication": "There is nothing to replicate by this protocol.",
-    "bypassrls": "There is no row security.",
     "sysid": None,
 }
 
@@ -196,6 +195,8 @@ _MEMBERS: dict[str, Callable[[Cursor, RoleOptions], RoleOptions]] = {
 
 _OPTIONS: dict[str, Callable[[Cursor, RoleOptions], RoleOptions]] = {
     "superuser": lambda _, options: replace(options, superuser=True),
+    "bypassrls": lambda _, options: replace(options, bypass_row_security=True),
+    "nobypassrls": lambda _, options: replace(options, bypass_row_security=False),
     "nosuperuser": lambda _, options: replace(options, superuser=False),
     "login": lambda _, options: replace(options, login=True),
     "nologin": lambda _, options: replace(options, login=False),

@@ -176,6 +176,11 @@ class SqlType:
         return self.is_exact or self.is_approximate
 
     @property
+    def is_plain(self) -> bool:
+        """Whether a value is one text: neither nested nor bytes."""
+        return not self.is_nested and self.kind is not Kind.VARBINARY
+
+    @property
     def is_nested(self) -> bool:
         return self.kind in (Kind.ARRAY, Kind.MAP, Kind.STRUCT)
 

@@ -13,7 +13,6 @@ _WRITE = "Views change with their sources. Use INSERT INTO ENTITY name VALUE ('.
 _STREAM = "Use CREATE STREAM name (columns) WITH (...) to declare a source."
 _DROP_CREATE = "Drop the object and create it anew."
 _GROUPS = "Use CREATE ROLE, GRANT role TO role and DROP ROLE."
-_DESCRIPTORS = "Use a schema registry: CREATE SCHEMA_REGISTRY name WITH (...)."
 _FUNCTIONS = "Use the built-in functions."
 _POOL = "One server runs all queries; there is no compute pool to manage."
 _SECURITY = "Access is decided by roles: see CREATE ROLE and GRANT."
@@ -38,7 +37,6 @@ _REFUSED: dict[str, str | None] = {
     "create extension": None,
     "create trigger": None,
     "create rule": None,
-    "create policy": None,
     "create publication": None,
     "create subscription": None,
     "create server": "Use CREATE STORE.",
@@ -50,7 +48,6 @@ _REFUSED: dict[str, str | None] = {
     "create collation": None,
     "create statistics": None,
     "create event": None,
-    "create descriptor_source": _DESCRIPTORS,
     "create compute_pool": _POOL,
     "create secret": "Give the values in the store's properties or in its config_file.",
     "create security": _SECURITY,
@@ -59,13 +56,10 @@ _REFUSED: dict[str, str | None] = {
     "create application": "Put the statements between BEGIN APPLICATION name and END APPLICATION.",
     "drop group": _GROUPS,
     "drop function_source": _FUNCTIONS,
-    "drop descriptor_source": None,
     "drop compute_pool": _POOL,
     "drop secret": None,
     "drop security": _SECURITY,
     "drop metrics": None,
-    "list descriptors": None,
-    "list descriptor_sources": None,
     "list functions": None,
     "list function_sources": None,
     "list compute_pools": _POOL,

@@ -11,6 +11,7 @@ from catalog.model import Store
 from mvserver.compiler.plans import ContinuousPlan, Projection
 from mvserver.errors import SqlError
 from mvserver.front import ViewChanges, ViewReader
+from mvserver.visible_rows import VisibleRows
 
 HISTORY = "history.millis"
 """The property of a view's query by which its changes are kept whether somebody watches or not."""
@@ -68,6 +69,8 @@ class QueryStatus:
     epoch: int = 0
     filled_share: float | None = None  # 0..1 while FILLING
     filled: bool = False  # a view that has had its source's whole history once
+    lane: str = "batch"  # by which its source is read: live or batch
+    lane_reason: str | None = None  # why not live
     backfill: Backfill | None = None  # of a view that is not filled, when it is known how much there is to read
 
 
@@ -84,6 +87,8 @@ class PipelineStatus:
     latest_position: str | None  # JSON
     records_per_s: float
     error: str | None = None
+    lane: str = "batch"  # live or batch
+    lane_reason: str | None = None  # why not live
 
 
 class PresentEnds(Protocol):
@@ -166,14 +171,20 @@ class StreamingEngine(Protocol):
     def subscribe(self, plan: ContinuousPlan, start_position: str) -> LiveRows:
         """A push query: the rows of a projection from a resolved position on. 53400 where there are too many."""
 
-    def watch(self, view_id: str, *, since: str | None = None, snapshot: bool = False) -> HistoryReader:
+    def watch(
+        self, view_id: str, *, since: str | None = None, snapshot: bool = False, visible: VisibleRows | None = None
+    ) -> HistoryReader:
         """A reader of a view's history, which is kept from now on if it was not: behind the token ``since``, or from
-        now on, with or without the rows that are there. 22023 for what is no token, 72000 where the changes behind it
-        are not kept, 53400 where there are too many readers, 55000 for a view that is being made."""
+        now on, with or without the rows that are there; of the ``visible`` rows, where these are not all. 22023 for
+        what is no token, 72000 where the changes behind it are not kept, 53400 where there are too many readers, 55000
+        for a view that is being made."""
 
     def read_bounded(self, plan: Projection, rows_max: int | None, stopped: Callable[[], bool]) -> Any:
         """A projection's rows from its starting position to the source's present end, or the first ``rows_max``, as an
         Arrow table; 53400 where they are too many. ``stopped`` is asked again and again."""
+
+    def planned_lane(self, plan: ContinuousPlan) -> Sequence[str]:
+        """Lines of EXPLAIN: by which lane each source of a query is read; none where there are no live lanes."""
 
     def check_plan(self, plan: object) -> None:
         """Analyse the lowered plan with Spark without running it; raises SqlError. Needs Spark to be up."""

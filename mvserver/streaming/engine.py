@@ -13,17 +13,19 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
 
 from catalog.model import Store
 from mvserver import limits, sqlstates
-from mvserver.compiler.plans import ContinuousPlan, Projection
+from mvserver.compiler.plans import ContinuousPlan, Projection, Scan
 from mvserver.errors import SqlError
 from mvserver.streaming.api import LiveRows, PipelineStatus, PresentEnds, QueryState, QueryStatus
 from mvserver.streaming.batch.plan_check import check_plan
+from mvserver.streaming.live.choice import BATCHES_ONLY, lasting_obstacle
+from mvserver.streaming.live.lanes import NO_LANES, LiveLanes
 from mvserver.streaming.pipeline.held_history import EndedReaders
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.push.bounded import BoundedReads
@@ -42,11 +44,12 @@ from mvserver.streaming.queries.status import ViewName, refuse_empty, unavailabl
 from mvserver.streaming.running_queries import RunningQueries
 from mvserver.streaming.spark.guard import Guarded
 from mvserver.streaming.spark.isolation import Isolation
-from mvserver.streaming.spark.session import SparkGate
+from mvserver.streaming.spark.session import SparkGate, local_slots
 from mvserver.streaming.spark.supervisor import SparkSupervisor
 from mvserver.streaming.watching.history_reader import HistoryReader
 from mvserver.streaming.watching.watched_views import HistoryStatus, WatchedViews
 from mvserver.views.targets import Target
+from mvserver.visible_rows import VisibleRows
 
 
 class Engine:
@@ -74,7 +77,9 @@ class Engine:
             reached=services.reached,
             health_interval_s=services.health_interval_s,
             batch_timeout_s=services.batch_timeout_s,
+            live=_live_lanes(services),
         )
+        self._live = pipeline_services.live
         pipelines: dict[str, Pipeline] = {}
         self._pushes = PushQueries(self._queries.turn, services.catalog, services.writer, work, pipelines)
         self._histories = HeldHistories(services)
@@ -240,8 +245,10 @@ class Engine:
         self._push_states.end_all(error)
         self._watched.end_all(error)
 
-    def watch(self, view_id: str, *, since: str | None = None, snapshot: bool = False) -> HistoryReader:
-        return self._watched.open(view_id, since=since, snapshot=snapshot)
+    def watch(
+        self, view_id: str, *, since: str | None = None, snapshot: bool = False, visible: VisibleRows | None = None
+    ) -> HistoryReader:
+        return self._watched.open(view_id, since=since, snapshot=snapshot, visible=visible)
 
     def histories(self) -> Sequence[HistoryStatus]:
         return self._watched.statuses()
@@ -292,6 +299,21 @@ class Engine:
         with self._guard.noticing(session):
             check_plan(session, plan)
 
+    def planned_lane(self, plan: ContinuousPlan) -> Sequence[str]:
+        if self._live is NO_LANES:
+            return ()
+        lanes = {scan.relation: self._lane_of(plan, scan) for scan in _read_by(plan)}
+        return [f"  Lane of {relation}: {lane}" for relation, lane in lanes.items()]
+
+    def _lane_of(self, plan: ContinuousPlan, scan: Scan) -> str:
+        store, stream = self._services.stored(scan.relation_id)
+        obstacle: str | None = BATCHES_ONLY
+        if self._services.stores.kind(store.type).reads_live:
+            reader = self._services.stores.reader(store, stream, plan, self._services.work_directory)
+            obstacle = lasting_obstacle(reader, self._live, [scan])
+            reader.close()
+        return "live, once it has caught up" if obstacle is None else f"batch ({obstacle})"
+
     # --- look-ups ---------------------------------------------------------------------------------------------------
     def _known(self, query_id: str) -> RunningQuery:
         """In the turn of a statement."""
@@ -327,3 +349,21 @@ class Engine:
 
 def _unknown(query_id: str) -> SqlError:
     return SqlError(sqlstates.UNDEFINED_OBJECT, f'query "{query_id}" does not exist')
+
+
+def _read_by(plan: ContinuousPlan) -> Iterator[Scan]:
+    """What stores have of it."""
+    if plan.scan.derived is None:
+        yield plan.scan
+        return
+    for side in plan.scan.derived.sides:
+        yield from _read_by(side.plan)
+
+
+def _live_lanes(services: EngineServices) -> LiveLanes:
+    if not services.spark.live_slots:
+        return NO_LANES
+    cores = local_slots(services.spark.master)
+    if cores is None:
+        return LiveLanes(0, refusal="Spark's tasks are on other machines")
+    return LiveLanes(services.spark.live_slots, cores=cores)

@@ -107,6 +107,8 @@ _PIPELINES = pa.schema(
         ("position", _TEXT),
         ("latest_position", _TEXT),
         ("rows_in_per_second", _REAL),
+        ("lane", _TEXT),
+        ("lane_reason", _TEXT),
     ]
 )
 _SCHEMA_REGISTRIES = pa.schema(
@@ -298,6 +300,8 @@ def _pipelines(catalog: Catalog, engine: Engine) -> Iterator[_Row]:
             "position": status.position,
             "latest_position": status.latest_position,
             "rows_in_per_second": status.records_per_s,
+            "lane": status.lane,
+            "lane_reason": status.lane_reason,
         }
 
 

@@ -7,7 +7,12 @@ parse is evaluated once and the slow path only for the records that need it.
 
 from __future__ import annotations
 
-from spark_sinks.decode.columns import DecodeColumn, Decoded, RecordFunction, parquet_column
+from spark_sinks.decode.checked_records import decode_checked
+from spark_sinks.decode.columns import CheckFunction, DecodeColumn, Decoded, RecordFunction, parquet_column
+from spark_sinks.decode.described_records import columns_of_descriptor, decode_described
 from spark_sinks.decode.formats import decode, format_of, needs_schemas
 
-__all__ = ["DecodeColumn", "Decoded", "RecordFunction", "decode", "format_of", "needs_schemas", "parquet_column"]
+__all__ = [
+    "CheckFunction", "DecodeColumn", "Decoded", "RecordFunction", "columns_of_descriptor", "decode", "decode_checked",
+    "decode_described", "format_of", "needs_schemas", "parquet_column",
+]  # fmt: skip

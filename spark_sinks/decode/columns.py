@@ -44,6 +44,15 @@ class RecordFunction:
 
 
 @dataclass(frozen=True)
+class CheckFunction:
+    """A function of Spark, in Python, that compares records with their schemas: NULL, or why a record is not of its
+    own. ``schemas`` is JSON."""
+
+    name: str
+    schemas: str
+
+
+@dataclass(frozen=True)
 class Decoded:
     """What to select, in order, and what then to refer to.
 
@@ -59,7 +68,7 @@ class Decoded:
     columns: tuple[tuple[str, str], ...]
     good: str
     reason: str | None
-    functions: tuple[RecordFunction, ...] = ()
+    functions: tuple[RecordFunction | CheckFunction, ...] = ()
 
 
 def quoted(name: str) -> str:

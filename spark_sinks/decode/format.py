@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from spark_sinks.base import DeclaredColumn
 from spark_sinks.decode.columns import DecodeColumn, Decoded
-from spark_sinks.encode.written import MakeForm
+from spark_sinks.encode.written import Encode, MakeForm
 from spark_sinks.schema_registry.base import KnownSchemas, RegisteredSchema
 
 Decoder = Callable[[Sequence[DecodeColumn], str, str], Decoded]
@@ -16,6 +16,10 @@ Decoder = Callable[[Sequence[DecodeColumn], str, str], Decoded]
 
 SchemaDecoder = Callable[[Sequence[DecodeColumn], str, str, KnownSchemas], Decoded]
 """The same by the schemas that have been fetched so far; records ask for those that are missing."""
+
+
+MakeEncoder = Callable[[Sequence[DecodeColumn], str], Encode]
+"""Of the columns of a value, and the delimiter of its fields."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +34,10 @@ class Format:
     by_schema: SchemaDecoder | None = None
     registered: str | None = None
     columns: Callable[[RegisteredSchema], Sequence[DeclaredColumn]] | None = None  # of records of a schema
-    written: MakeForm | None = None  # how queries write it, where that takes more than JSON
+    written: MakeForm | None = None  # how queries write it by a schema
+    encoder: MakeEncoder | None = None  # the same without one, where it is not JSON
     required: Callable[[], None] | None = None  # raises 0A000 where something is not installed
+    check: Callable[[Sequence[DeclaredColumn]], None] | None = None  # raises 0A000 for columns that it cannot have
     typed_by_spark: bool = False  # records come as typed columns, and not as bytes
     of_values: bool = True
     of_keys: bool = False

@@ -6,17 +6,19 @@ from collections.abc import Iterable, Sequence
 
 from spark_sinks.decode.avro_format import AVRO
 from spark_sinks.decode.columns import DecodeColumn, Decoded
-from spark_sinks.decode.csv_format import CSV
+from spark_sinks.decode.csv_format import COMMA, CSV, DELIMITED, decode_csv
 from spark_sinks.decode.format import Format
 from spark_sinks.decode.json_format import JSON
 from spark_sinks.decode.json_schema_format import JSON_SCHEMA
+from spark_sinks.decode.orc_format import ORC
 from spark_sinks.decode.parquet_format import PARQUET
 from spark_sinks.decode.primitive_format import PRIMITIVE
 from spark_sinks.decode.protobuf_format import PROTOBUF
 from spark_sinks.decode.rows_format import ROWS
+from spark_sinks.decode.text_format import TEXT
 from spark_sinks.schema_registry.base import NO_SCHEMAS, KnownSchemas
 
-FORMATS = (PRIMITIVE, JSON, CSV, PARQUET, AVRO, PROTOBUF, JSON_SCHEMA, ROWS)
+FORMATS = (PRIMITIVE, JSON, CSV, DELIMITED, PARQUET, ORC, TEXT, AVRO, PROTOBUF, JSON_SCHEMA, ROWS)
 
 _BY_NAME = {format_.name: format_ for format_ in FORMATS}
 
@@ -38,10 +40,14 @@ def decode(
     *,
     trial: bool = False,
     schemas: KnownSchemas = NO_SCHEMAS,
+    delimiter: str | None = None,
 ) -> Decoded:
     """The stages for one relation's values or keys, which are in the frame's column ``value``; ``prefix`` keeps its
-    columns apart from those of other relations. With ``trial``, a cheaper decoder where the format has one."""
+    columns apart from those of other relations. With ``trial``, a cheaper decoder where the format has one.
+    ``delimiter`` is that of the format ``delimited``."""
     format_ = format_of(name)
+    if format_ is DELIMITED:
+        return decode_csv(columns, value, prefix, delimiter or COMMA)
     if format_.by_schema is not None:
         return format_.by_schema(columns, value, prefix, schemas)
     decoder = format_.trial if trial and format_.trial is not None else format_.decoder

@@ -6,6 +6,7 @@ type's default where a record leaves it out, as everywhere in Protobuf; any othe
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -41,12 +42,27 @@ def columns_of(schema: RegisteredSchema) -> Sequence[DeclaredColumn]:
         files = descriptor_set(schema).file
     except UnusableError as error:
         raise refused(f"the schema cannot be used: {error}") from error
+    if not files[-1].message_type:
+        raise refused("the schema has no message")
+    return _columns(files, files[-1].message_type[0])
+
+
+def columns_of_message(descriptors: str, places: Sequence[int]) -> Sequence[DeclaredColumn]:
+    """Of the message at these places of the last file of a FileDescriptorSet in base64."""
+    from google.protobuf import descriptor_pb2
+
+    files = descriptor_pb2.FileDescriptorSet.FromString(base64.b64decode(descriptors)).file
+    message = files[-1].message_type[places[0]]
+    for place in places[1:]:
+        message = message.nested_type[place]
+    return _columns(files, message)
+
+
+def _columns(files: Any, message: Any) -> Sequence[DeclaredColumn]:
     messages: dict[str, Any] = {}
     for file in files:
         _collect(file.message_type, f".{file.package}" if file.package else "", messages)
-    if not files[-1].message_type:
-        raise refused("the schema has no message")
-    fields = files[-1].message_type[0].field
+    fields = message.field
     return check_names([column(field.name, _type(field, messages, field.name, 0)) for field in fields])
 
 

@@ -4,33 +4,39 @@ from __future__ import annotations
 
 import errno
 import os
-import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.base import Entity, EntityRecord, Position
+from spark_sinks.file.entity_files import DirectoryFiles
 from spark_sinks.file.files import (
-    VisibleFile,
-    open_text,
+    is_partition,
     outside,
-    read_line,
-    record_too_long,
     refuse_outside,
     sync_directory,
     visible_files,
     write_all_visible,
     write_visible,
 )
-from spark_sinks.file.limits import FILE_NAME_BYTES_MAX, FILE_RECORD_BYTES_MAX
 from spark_sinks.file.options import FileOptions, is_under
+from spark_sinks.file.printing import follow
+from spark_sinks.file.records import (
+    check_entity_name,
+    deletes_files,
+    entity_exists_already,
+    inserted_line,
+    lines_of,
+    new_file_name,
+    no_entity,
+    not_empty,
+    unknown_start,
+)
 
 _POLL_S = 0.1
-_STOP_CHECK_LINES = 512
 
 
 class FileClient:
@@ -90,7 +96,7 @@ class FileClient:
         directory = self._path(name)
         self.check()
         if os.path.lexists(directory):
-            raise SqlError(sqlstates.DUPLICATE_OBJECT, f'entity "{name}" already exists in store "{self._store}"')
+            raise entity_exists_already(name, self._store)
         if not os.access(self._options.directory, os.W_OK):
             raise SqlError(
                 sqlstates.INSUFFICIENT_PRIVILEGE,
@@ -104,13 +110,11 @@ class FileClient:
             try:
                 self._path(name).mkdir()
             except FileExistsError as error:
-                raise SqlError(
-                    sqlstates.DUPLICATE_OBJECT, f'entity "{name}" already exists in store "{self._store}"'
-                ) from error
+                raise entity_exists_already(name, self._store) from error
             sync_directory(self._options.directory)
 
     def drop_entity(self, name: str, properties: Mapping[str, Any]) -> None:
-        delete_files = _delete_files(properties)
+        delete = deletes_files(properties)
         link = self._options.directory / name
         directory = self._existing(name)
         if link.is_symlink():
@@ -120,27 +124,14 @@ class FileClient:
                 hint="Remove the link in the file system.",
             )
         with self._reported():
-            with os.scandir(directory) as found:
-                entries = list(found)
-            if entries and not delete_files:
-                raise SqlError(
-                    sqlstates.DEPENDENT_OBJECTS_STILL_EXIST,
-                    f'cannot drop entity "{name}" because it is not empty',
-                    detail=f"It holds {_counted(len(entries), 'file')}.",
-                    hint="Use DROP ENTITY ... WITH ('delete.files' = true) to delete the files too.",
-                )
-            folders = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-            if folders:
-                raise SqlError(
-                    sqlstates.DEPENDENT_OBJECTS_STILL_EXIST,
-                    f'cannot drop entity "{name}" because it holds directories',
-                    detail=f'The first of them is "{folders[0]}".',
-                    hint="An entity holds files only; remove the directories in the file system.",
-                )
-            for entry in entries:
-                os.unlink(entry.path)  # of a link the link alone, never what it points to
+            files, folders = _content(directory, name)
+            if (files or folders) and not delete:
+                raise not_empty(name, len(files))
+            for path in files:
+                path.unlink(missing_ok=True)  # of a link the link alone, never what it points to
             try:
-                directory.rmdir()
+                for folder in (*reversed(folders), directory):
+                    folder.rmdir()
             except OSError as error:
                 if error.errno != errno.ENOTEMPTY:
                     raise
@@ -153,47 +144,26 @@ class FileClient:
     def print_entity(
         self, name: str, *, from_beginning: bool, limit: int | None, stopped: Callable[[], bool]
     ) -> Iterator[EntityRecord]:
-        directory = self._existing(name)
+        files = DirectoryFiles(self._existing(name), self._options.root)
         with self._reported():
-            seen = set() if from_beginning else {file.name for file in visible_files(directory, self._options.root)}
-        return self._follow(directory, seen, limit, stopped)
+            seen = set() if from_beginning else {file.name for file in files.look()}
+        return self._followed(follow(files, seen, limit, stopped, _POLL_S))
+
+    def _followed(self, records: Iterator[EntityRecord]) -> Iterator[EntityRecord]:
+        with self._reported():
+            yield from records
 
     def insert_record(self, name: str, value: str | None, key: str | None, properties: Mapping[str, Any]) -> None:
-        if value is None:
-            raise SqlError(
-                sqlstates.FEATURE_NOT_SUPPORTED,
-                "records of a store of type FILE have a value",
-                hint="A record without a value deletes a key; records of such a store have none.",
-            )
-        if key is not None:
-            raise SqlError(
-                sqlstates.FEATURE_NOT_SUPPORTED,
-                "records of a store of type FILE have no key",
-                hint="Give the value alone.",
-            )
-        for unknown in properties:
-            raise SqlError(
-                sqlstates.INVALID_PARAMETER_VALUE,
-                f'property "{unknown}" is not known for INSERT INTO ENTITY in a store of type FILE',
-            )
-        if "\n" in value or "\r" in value:
-            raise SqlError(
-                sqlstates.INVALID_PARAMETER_VALUE,
-                "the value contains a line break",
-                detail="In a store of type FILE each line of a file is a record.",
-            )
+        line = inserted_line(value, key, properties)
         directory = self._existing(name)
-        content = value.encode() + b"\n"
-        if len(content) > FILE_RECORD_BYTES_MAX:
-            raise record_too_long("the value")
         with self._reported():
-            write_visible(directory, _file_name(), content)
+            write_visible(directory, new_file_name(), line)
 
     def write_records(self, writes: Sequence[tuple[str, Iterable[bytes]]]) -> None:
         """One file for each entity, a record a line."""
         directories = [(self._existing(name), records) for name, records in writes]
         with self._reported():
-            write_all_visible([(directory, _file_name(), _lines(records)) for directory, records in directories])
+            write_all_visible([(directory, new_file_name(), lines_of(records)) for directory, records in directories])
 
     def position(self, name: str, starting: str) -> Position:
         directory = self._existing(name)
@@ -202,11 +172,7 @@ class FileClient:
         if starting == "latest":
             with self._reported():
                 return {"before": sorted(file.name for file in visible_files(directory, self._options.root))}
-        raise SqlError(
-            sqlstates.INVALID_PARAMETER_VALUE,
-            f'unrecognized starting position "{starting}"',
-            hint="It is earliest or latest.",
-        )
+        raise unknown_start(starting)
 
     def close(self) -> None:
         """Nothing is open between calls."""
@@ -214,19 +180,7 @@ class FileClient:
     # --- names and places ------------------------------------------------------------------------------------------
     def _path(self, name: str) -> Path:
         """The entity's directory, which need not exist, links not followed."""
-        if not name or name.startswith(".") or any(mark in name for mark in ("/", "\\", "\0")):
-            raise SqlError(
-                sqlstates.INVALID_NAME,
-                f'invalid entity name "{name}"',
-                detail="In a store of type FILE an entity is a directory: its name has no path separator and does not "
-                "begin with a dot.",
-            )
-        if len(name.encode()) > FILE_NAME_BYTES_MAX:
-            raise SqlError(
-                sqlstates.INVALID_NAME,
-                "entity name is too long",
-                detail=f"A directory's name has at most {FILE_NAME_BYTES_MAX} bytes.",
-            )
+        check_entity_name(name)
         return self._options.directory / name
 
     def _existing(self, name: str) -> Path:
@@ -234,7 +188,7 @@ class FileClient:
         directory = self._path(name)
         self.check()
         if not directory.is_dir():
-            raise SqlError(sqlstates.UNDEFINED_OBJECT, f'entity "{name}" does not exist in store "{self._store}"')
+            raise no_entity(name, self._store)
         refuse_outside(directory, self._options.root)
         return directory.resolve()
 
@@ -249,66 +203,25 @@ class FileClient:
                 state, f'store "{self._store}" reports an error of the file system', detail=f"{error}."
             ) from error
 
-    # --- following -------------------------------------------------------------------------------------------------
-    def _follow(
-        self, directory: Path, seen: set[str], limit: int | None, stopped: Callable[[], bool]
-    ) -> Iterator[EntityRecord]:
-        sent = 0
-        while not stopped() and (limit is None or sent < limit):
-            with self._reported():
-                fresh = [file for file in visible_files(directory, self._options.root) if file.name not in seen]
-            for file in fresh:
-                seen.add(file.name)
-                for record in self._records(directory / file.name, file):
-                    yield record
-                    sent += 1
-                    if sent == limit or (sent % _STOP_CHECK_LINES == 0 and stopped()):
-                        return
-                if stopped():
-                    return
-            if not fresh:
-                time.sleep(_POLL_S)
 
-    def _records(self, path: Path, file: VisibleFile) -> Iterator[EntityRecord]:
-        refuse_outside(path, self._options.root)
-        with self._reported(), suppress(FileNotFoundError), open_text(path) as content:
-            number = 0
-            while line := read_line(content, file.name):
-                number += 1
-                if len(line) > FILE_RECORD_BYTES_MAX:
-                    raise record_too_long(f'line {number} of file "{file.name}"')
-                value = line.removesuffix(b"\n").removesuffix(b"\r")
-                yield EntityRecord(None, value, f"{file.name}:{number}", file.mtime_ns // 1_000_000)
-
-
-def _file_name() -> str:
-    """Files of one writer are read in the order of their names."""
-    return f"{time.time_ns():020d}-{uuid.uuid4().hex}.txt"
-
-
-def _lines(records: Iterable[bytes]) -> Iterator[bytes]:
-    for record in records:
-        if len(record) >= FILE_RECORD_BYTES_MAX:
-            raise record_too_long("a record")
-        yield record + b"\n"
-
-
-def _delete_files(properties: Mapping[str, Any]) -> bool:
-    for key in properties:
-        if key != "delete.files":
-            raise SqlError(
-                sqlstates.INVALID_PARAMETER_VALUE,
-                f'property "{key}" is not known for DROP ENTITY in a store of type FILE',
-                hint="It has 'delete.files' = true or false.",
-            )
-    value = properties.get("delete.files", False)
-    text = str(value).lower()
-    if text not in ("true", "false"):
-        raise SqlError(
-            sqlstates.INVALID_PARAMETER_VALUE, f'property "delete.files" must be true or false, not "{value}"'
-        )
-    return text == "true"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def _content(directory: Path, name: str) -> tuple[list[Path], list[Path]]:
+    """All files of an entity and its folders, a folder before those in it. 2BP01 for a folder that is not its own."""
+    files: list[Path] = []
+    folders: list[Path] = []
+    left = [directory]
+    while left:
+        with os.scandir(left.pop()) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if not entry.is_dir(follow_symlinks=False):
+                    files.append(Path(entry.path))
+                    continue
+                if not is_partition(entry.name):
+                    raise SqlError(
+                        sqlstates.DEPENDENT_OBJECTS_STILL_EXIST,
+                        f'cannot drop entity "{name}" because it holds directories',
+                        detail=f'The first of them is "{entry.name}".',
+                        hint="An entity holds files, and folders named key=value; remove others in the file system.",
+                    )
+                folders.append(Path(entry.path))
+                left.append(Path(entry.path))
+    return files, folders

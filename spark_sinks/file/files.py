@@ -1,7 +1,8 @@
 """The files of a FILE store: which of them are complete, how they are read line by line, how one is added.
 
 Files are immutable and appear whole, by a rename. A name that begins with ``.`` or ``_`` belongs to a writer that is
-not done, and no reader looks at it; :func:`visible_files` is that rule's only place.
+not done, and no reader looks at it. Folders that are called ``key=value`` belong to the entity, others do not;
+:func:`visible_files` is these rules' only place, with :func:`is_visible` for names of objects.
 """
 
 from __future__ import annotations
@@ -22,38 +23,87 @@ from spark_sinks.file.limits import FILE_RECORD_BYTES_MAX
 from spark_sinks.file.options import is_under
 
 _COMPRESSED = (".bz2", ".deflate", ".lz4", ".snappy", ".xz", ".zst")
+_TYPED = {".parquet": ("Parquet", b"PAR1"), ".orc": ("ORC", b"ORC")}  # how such files begin
+_HIDDEN = (".", "_")
 
 
 @dataclass(frozen=True)
 class VisibleFile:
-    """A complete file: what the ledger tells files apart by."""
+    """A complete file: what the ledger tells files apart by. ``name`` has the folders below the entity that it is in;
+    ``version`` is what a service for objects calls a content, and empty for files of this machine."""
 
     name: str
     size: int
     mtime_ns: int
+    version: str = ""
+
+    def is_content_of(self, other: VisibleFile) -> bool:
+        """Whether what was read as ``other`` is this file's content still."""
+        return (self.size, self.version) == (other.size, other.version) if other.version else self == other
+
+
+def is_partition(folder: str) -> bool:
+    """Whether a folder below an entity belongs to it."""
+    return not folder.startswith(".") and folder.find("=") > 0
+
+
+def is_visible(name: str) -> bool:
+    """Whether a name with its folders, below an entity, is that of a complete file."""
+    *folders, last = name.split("/")
+    return bool(last) and not last.startswith(_HIDDEN) and all(map(is_partition, folders))
+
+
+def oldest_first(files: Iterable[VisibleFile]) -> list[VisibleFile]:
+    """Those of one moment by name."""
+    return sorted(files, key=lambda file: (file.mtime_ns, file.name))
 
 
 def visible_files(directory: Path, root: Path, known: Container[str] = ()) -> list[VisibleFile]:
-    """The complete files of an entity, oldest first, those of one moment by name.
+    """The complete files of an entity, oldest first.
 
     Names in ``known`` are left out without a look at the file: a directory of many files is read often. Where the
-    directory or a file of it is a link that leads out of ``root``, which is resolved, nothing is read: 42501.
+    directory or a file of it is a link that leads out of ``root``, which is resolved, nothing is read: 42501. A link
+    to a folder is not followed.
     """
+    return visible_with_folders(directory, root, known)[0]
+
+
+def visible_with_folders(
+    directory: Path, root: Path, known: Container[str] = ()
+) -> tuple[list[VisibleFile], Sequence[Path]]:
+    """The folders that were looked into, too, the entity's own first."""
     refuse_outside(directory, root)
-    found = []
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            if entry.name.startswith((".", "_")) or entry.name in known:
-                continue
-            try:
-                status = entry.stat()
-            except FileNotFoundError:  # removed since the directory was read, or a link to nowhere
-                continue
-            if entry.is_symlink():
-                refuse_outside(Path(entry.path), root)
-            if stat.S_ISREG(status.st_mode):
-                found.append(VisibleFile(entry.name, status.st_size, status.st_mtime_ns))
-    return sorted(found, key=lambda file: (file.mtime_ns, file.name))
+    found: list[VisibleFile] = []
+    folders, looked = [("", directory)], []
+    while folders:
+        prefix, folder = folders.pop()
+        looked.append(folder)
+        try:
+            entries = os.scandir(folder)
+        except FileNotFoundError:
+            if folder == directory:
+                raise
+            continue  # removed since the one above was read
+        with entries:
+            for entry in entries:
+                name = prefix + entry.name
+                if is_partition(entry.name) and entry.is_dir(follow_symlinks=False):
+                    folders.append((f"{name}/", Path(entry.path)))
+                elif not entry.name.startswith(_HIDDEN) and name not in known:
+                    file = _file(entry, name, root)
+                    if file is not None:
+                        found.append(file)
+    return oldest_first(found), looked
+
+
+def _file(entry: os.DirEntry[str], name: str, root: Path) -> VisibleFile | None:
+    try:
+        status = entry.stat()
+    except FileNotFoundError:  # removed since the directory was read, or a link to nowhere
+        return None
+    if entry.is_symlink():
+        refuse_outside(Path(entry.path), root)
+    return VisibleFile(name, status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
 
 
 def refuse_outside(path: Path, root: Path) -> None:
@@ -78,11 +128,13 @@ def open_text(path: Path) -> BufferedIOBase:
             hint="PRINT ENTITY shows text files, plain or compressed by gzip.",
         )
     file = path.open("rb")
-    if path.suffix == ".parquet" or file.peek(4)[:4] == b"PAR1":
+    begin = file.peek(4)[:4]
+    typed = [name for suffix, (name, magic) in _TYPED.items() if path.suffix == suffix or begin.startswith(magic)]
+    if typed:
         file.close()
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
-            f'file "{path.name}" cannot be printed because it is in Parquet format',
+            f'file "{path.name}" cannot be printed because it is in {typed[0]} format',
             hint="Declare a stream over the entity and create a view of it.",
         )
     if path.suffix == ".gz":

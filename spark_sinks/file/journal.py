@@ -50,7 +50,7 @@ class FileJournal:
 
     def append(self, files: Sequence[VisibleFile]) -> None:
         """Durable on return; without effect where it fails."""
-        text = "".join(json.dumps([f.name, f.size, f.mtime_ns], separators=(",", ":")) + "\n" for f in files)
+        text = "".join(json.dumps(_kept(f), separators=(",", ":")) + "\n" for f in files)
         length = self._path.stat().st_size if self._path.exists() else 0
         try:
             with self._path.open("a", encoding="utf-8") as file:
@@ -97,5 +97,9 @@ class FileJournal:
             with self._path.open("r+b") as file:
                 file.truncate(len(whole))
         for line in whole.splitlines():
-            name, size, mtime_ns = json.loads(line)
-            self._add(VisibleFile(name, size, mtime_ns))
+            self._add(VisibleFile(*json.loads(line)))
+
+
+def _kept(file: VisibleFile) -> Sequence[str | int]:
+    parts = (file.name, file.size, file.mtime_ns)
+    return (*parts, file.version) if file.version else parts

@@ -1,4 +1,4 @@
-"""The kind FILE: directories of immutable files under a folder that the server's configuration opens to stores."""
+"""The kind FILE: directories of immutable files, under a folder that the configuration opens to stores or in S3."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Any
 from mvserver import config_values as read
 from mvserver.config_values import Row
 from spark_sinks.file.metadata import METADATA_TYPE
+from spark_sinks.file.objects.options import AZURE, SECRET_KEYS, ObjectOptions, object_options, service_of
 from spark_sinks.file.options import FileOptions
 from spark_sinks.store_kind import Source, StoreKind, StoreSettings, Target
 
 if TYPE_CHECKING:
     from spark_sinks.base import SourceReader, StoreClient, TransactionalSink
+    from spark_sinks.file.entity_files import EntityFiles
+    from spark_sinks.file.objects.base import ObjectStore
+    from spark_sinks.file.objects.sink import ObjectSink
+    from spark_sinks.file.sink import FileSink
 
 _ROOTS = Row(
     "file_roots", read.PATHS, "{data_dir}/files",
@@ -23,39 +28,107 @@ _POLL_INTERVAL = Row(
     "file_poll_interval", read.POSITIVE_DURATION, "50ms", "How often a directory is looked at for new files.",
     after="batch_timeout",
 )  # fmt: skip
+_OBJECT_POLL_INTERVAL = Row(
+    "object_poll_interval", read.POSITIVE_DURATION, "1s",
+    "How often the objects of an entity in S3 or Azure are listed.", after="file_poll_interval",
+)  # fmt: skip
+_REQUEST_TIMEOUT = Row(
+    "object_request_timeout", read.POSITIVE_DURATION, "10s",
+    "When S3 or Azure counts as not answering a store of type FILE.", after="object_poll_interval",
+)  # fmt: skip
+_BYTES_MAX = Row(
+    "object_bytes_max", read.SIZE, "4GB",
+    "How large an object of a store of type FILE may be. A batch's objects are brought to this machine.",
+    after="object_request_timeout",
+)  # fmt: skip
 
 
-def _options(properties: Mapping[str, Any], settings: StoreSettings) -> FileOptions:
-    return FileOptions.from_properties(properties, settings.values[_ROOTS.name])
+Place = FileOptions | ObjectOptions
 
 
-def _client(store: str, options: FileOptions, settings: StoreSettings) -> StoreClient:
+def _options(properties: Mapping[str, Any], settings: StoreSettings) -> Place:
+    service = service_of(properties.get("uris"))
+    if service is None:
+        return FileOptions.from_properties(properties, settings.values[_ROOTS.name])
+    return object_options(service, properties)
+
+
+def _objects(store: str, options: ObjectOptions, settings: StoreSettings) -> ObjectStore:
+    timeout_s = float(settings.values[_REQUEST_TIMEOUT.name])
+    if options.service is AZURE:
+        from spark_sinks.file.objects.azure import AzureObjects
+
+        return AzureObjects(store, options, timeout_s)
+    from spark_sinks.file.objects.s3 import S3Objects
+
+    return S3Objects(store, options, timeout_s)
+
+
+def _client(store: str, options: Place, settings: StoreSettings) -> StoreClient:
+    if isinstance(options, ObjectOptions):
+        from spark_sinks.file.objects.client import ObjectClient
+
+        objects = _objects(store, options, settings)
+        return ObjectClient(store, options, objects, settings.values[_BYTES_MAX.name])
     from spark_sinks.file.client import FileClient
 
     return FileClient(store, options)
 
 
-def _reader(source: Source[FileOptions], settings: StoreSettings) -> SourceReader:
+def _reader(source: Source[Place], settings: StoreSettings) -> SourceReader:
+    from spark_sinks.file.entity_files import DirectoryFiles
     from spark_sinks.file.source import FileReader
 
+    options, poll = source.options, _POLL_INTERVAL
+    files: EntityFiles
+    if isinstance(options, ObjectOptions):
+        from spark_sinks.file.objects.files import ObjectFiles
+
+        prefix, place = options.below(source.entity)
+        objects = _objects(source.store, options, settings)
+        files = ObjectFiles(objects, prefix, place, settings.values[_BYTES_MAX.name])
+        poll = _OBJECT_POLL_INTERVAL
+    else:
+        files = DirectoryFiles(options.directory / source.entity, options.root)
     return FileReader(
-        source.options.directory / source.entity,
+        files,
         source.work,
         source.schema,
-        root=source.options.root,
-        files_max=source.options.files_max,
-        poll_s=settings.values[_POLL_INTERVAL.name],
+        files_max=options.files_max,
+        poll_s=settings.values[poll.name],
         record_bytes_max=settings.record_bytes_max,
+        format=source.format,
     )
 
 
-def _sink(target: Target[FileOptions], settings: StoreSettings) -> TransactionalSink:
+def _unopened(target: Target[Place], settings: StoreSettings) -> FileSink | ObjectSink:
+    options = target.options
+    if isinstance(options, ObjectOptions):
+        from spark_sinks.file.objects.sink import ObjectSink
+
+        prefix, place = options.below(target.entity)
+        return ObjectSink(target.store, _objects(target.store, options, settings), prefix, place, target.query_id)
     from spark_sinks.file.sink import FileSink
 
-    directory = target.options.directory / target.entity
-    sink = FileSink(target.store, directory, target.options.root, target.query_id)
-    sink.open()
+    return FileSink(target.store, options.directory / target.entity, options.root, target.query_id)
+
+
+def _sink(target: Target[Place], settings: StoreSettings) -> TransactionalSink:
+    sink = _unopened(target, settings)
+    try:
+        sink.open()
+    except BaseException:
+        sink.close()
+        raise
     return sink
+
+
+def _forget(target: Target[Place], settings: StoreSettings) -> None:
+    sink = _unopened(target, settings)
+    try:
+        sink.forget()
+    finally:
+        sink.close()
 
 
 FILE = StoreKind(
@@ -64,10 +137,13 @@ FILE = StoreKind(
     client=_client,
     reader=_reader,
     sink=_sink,
+    forget=_forget,
     written_formats=("json",),
     exactly_once=True,
-    formats=("json", "csv", "parquet"),
+    formats=("json", "csv", "text", "parquet", "orc"),
+    partitions=True,
     metadata=METADATA_TYPE,
     entity_hint="An entity of such a store is a directory; it has no partitions, replicas or topic settings.",
-    settings=(_ROOTS, _POLL_INTERVAL),
+    settings=(_ROOTS, _POLL_INTERVAL, _OBJECT_POLL_INTERVAL, _REQUEST_TIMEOUT, _BYTES_MAX),
+    secret_keys=SECRET_KEYS,
 )

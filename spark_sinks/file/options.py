@@ -18,8 +18,8 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.store_kind import REGION
 
-_FILES_MAX = "max.files.per.batch"
-_ACCEPTED = ("type", "uris", *REGION, _FILES_MAX)  # a directory is here, whatever its region is said to be
+FILES_MAX = "max.files.per.batch"
+_ACCEPTED = ("type", "uris", *REGION, FILES_MAX)  # a directory is here, whatever its region is said to be
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class FileOptions:
             )
         directory, root = _resolve(_path(uris), roots)
         region = next((str(properties[key]) for key in REGION if properties.get(key) is not None), None)
-        return cls(directory, root, region, _files_max(properties.get(_FILES_MAX)))
+        return cls(directory, root, region, files_max(properties))
 
 
 def is_under(path: Path, root: Path) -> bool:
@@ -60,13 +60,15 @@ def is_under(path: Path, root: Path) -> bool:
     return path.resolve().is_relative_to(root)
 
 
-def _files_max(value: object) -> int | None:
+def files_max(properties: Mapping[str, Any]) -> int | None:
+    """The property; 22023 for what is none."""
+    value = properties.get(FILES_MAX)
     if value is None:
         return None
     text = str(value)
     if isinstance(value, bool) or not text.isascii() or not text.isdigit() or int(text) < 1:
         raise SqlError(
-            sqlstates.INVALID_PARAMETER_VALUE, f'property "{_FILES_MAX}" must be a number of 1 or more, not "{value}"'
+            sqlstates.INVALID_PARAMETER_VALUE, f'property "{FILES_MAX}" must be a number of 1 or more, not "{value}"'
         )
     return int(text)
 
@@ -84,12 +86,6 @@ def _path(uris: object) -> Path:
                 hint="Write file:///path, or the path alone.",
             )
         return Path(unquote(parts.path))
-    if "://" in text:
-        raise SqlError(
-            sqlstates.INVALID_PARAMETER_VALUE,
-            f"a store of type FILE cannot be at {text}",
-            hint='Its property "uris" is a directory of the server\'s machine.',
-        )
     return Path(text)
 
 

@@ -1,13 +1,11 @@
-"""Arithmetic on the positions of a directory: ``{"seq": n}``, the number of files of the journal that are read.
+"""Arithmetic on the positions of files: ``{"seq": n}``, the number of files of the journal that are read.
 
 ``"without": [names]`` is there while files that were there at CREATE are still to be left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from urllib.parse import unquote
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from spark_sinks.base import Position
 from spark_sinks.file.files import VisibleFile
@@ -29,12 +27,12 @@ def first_files(files: Iterable[VisibleFile], bytes_max: int, files_max: int | N
 
 
 class FilePositions:
-    """:class:`spark_sinks.base.Positions` of one directory."""
+    """:class:`spark_sinks.base.Positions` of one entity. ``is_there``: whether there is a file of a name."""
 
     counts_records = False
 
-    def __init__(self, directory: Path, journal: FileJournal, files_max: int | None = None) -> None:
-        self._directory = directory
+    def __init__(self, is_there: Callable[[str], bool], journal: FileJournal, files_max: int | None = None) -> None:
+        self._is_there = is_there
         self._journal = journal
         self._files_max = files_max
 
@@ -68,13 +66,13 @@ class FilePositions:
 
     def segment_ranks(self, segments: Sequence[str]) -> Sequence[int]:
         """Files in the order of the journal."""
-        return [self._journal.number(unquote(segment)) for segment in segments]  # Spark gives names as in a URL
+        return [self._journal.number(segment) for segment in segments]
 
     def _with_seq(self, start: Position, seq: int) -> Position:
         read = {entry.name for entry in self._journal.between(int(start["seq"]), seq)}
         left_out = [
             name
             for name in start.get("without", ())
-            if name not in read and (name in self._journal.names or (self._directory / name).exists())
+            if name not in read and (name in self._journal.names or self._is_there(name))
         ]
         return {"seq": seq, "without": left_out} if left_out else {"seq": seq}

@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition as Place
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.base import Entity, EntityRecord, Position
+from spark_sinks.base import Entity, EntityRecord, KeyedRecord, Position
 from spark_sinks.kafka.admin import Cluster, Topic, client_settings, valid_topic_name
 from spark_sinks.kafka.errors import could_not_connect, entity_exists, kafka_error, reported
 from spark_sinks.kafka.limits import KAFKA_TIMEOUT_S
@@ -130,6 +130,9 @@ class KafkaClient:
             raise could_not_connect(self._store, "The record was not acknowledged in time")
 
     def write_records(self, writes: Sequence[tuple[str, Iterable[bytes]]]) -> None:
+        self.write_keyed_records([(name, ((None, value) for value in values)) for name, values in writes])
+
+    def write_keyed_records(self, writes: Sequence[tuple[str, Iterable[KeyedRecord]]]) -> None:
         RecordWriter(self._store, self._options, self._cluster, timeout_s=self._timeout_s).write(writes)
 
     def position(self, name: str, starting: str) -> Position:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mvserver import config_values as read
 from mvserver.config_values import Row
@@ -16,7 +16,7 @@ from spark_sinks.kafka.properties import CONFIG, PARTITIONS, REPLICAS
 from spark_sinks.store_kind import EntityProperty, Source, StoreKind, StoreSettings, Target
 
 if TYPE_CHECKING:
-    from spark_sinks.base import SourceReader, StoreClient, TransactionalSink
+    from spark_sinks.base import KeyedCopies, SourceReader, StoreClient, TransactionalSink
 
 _REQUEST_TIMEOUT = Row(
     "kafka_request_timeout", read.POSITIVE_DURATION, "10s", "When a Kafka broker counts as not answering.",
@@ -75,8 +75,9 @@ KAFKA = StoreKind(
     client=_client,
     reader=_reader,
     sink=_sink,
-    formats=("json", "csv", "avro", "protobuf", "json_schema"),
-    written_formats=("json", "avro", "protobuf", "json_schema"),
+    formats=("json", "csv", "delimited", "primitive", "avro", "protobuf", "json_schema"),
+    described_formats=("avro", "protobuf"),
+    written_formats=("json", "csv", "delimited", "primitive", "avro", "protobuf", "json_schema"),
     metadata=METADATA_TYPE,
     secret_keys=SECRET_KEYS,
     entity_properties=(
@@ -87,8 +88,10 @@ KAFKA = StoreKind(
     entity_hint="Such an entity has 'topic.partitions', 'topic.replicas' and 'kafka.topic.' with a topic setting.",
     changelog_properties={f"{CONFIG}cleanup.policy": "compact"},  # a topic keeps the last record of each key
     has_keys=True,
+    reads_live=True,
     written_keys="bytes",
     takes_schema_registry=True,
+    keyed_copies=lambda client: cast("KeyedCopies", client),
     exactly_once=True,
     connector=CONNECTOR,
     spark_settings=(

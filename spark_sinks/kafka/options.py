@@ -20,6 +20,7 @@ from spark_sinks.kafka.jars import CONNECTOR
 from spark_sinks.property_values import boolean, conflict, one_of, refuse_unknown
 from spark_sinks.store_kind import REGION
 
+LIVE_LANE = "live_lane"
 _CA_FILE = "tls.ca_cert_file"
 _ACCEPTED = (
     "type",
@@ -32,6 +33,7 @@ _ACCEPTED = (
     _CA_FILE,
     CERTIFICATE,
     KEY,
+    LIVE_LANE,
 )
 _TLS_PROPERTIES = (_CA_FILE, "tls.verify_server_hostname", CERTIFICATE, KEY)
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -51,6 +53,7 @@ class KafkaOptions:
     client_certificate: ClientCertificate | None = None
     authentication: Authentication | None = None
     region: str | None = None
+    live_lane: bool = True
 
     @classmethod
     def from_properties(
@@ -85,6 +88,7 @@ class KafkaOptions:
                 mechanism, properties, uris, tls=tls, verified=verified, folders=certificate_folders
             ),
             region=next((str(properties[key]) for key in REGION if properties.get(key) is not None), None),
+            live_lane=one_of(LIVE_LANE, str(properties.get(LIVE_LANE, "auto")).lower(), ("auto", "off")) == "auto",
         )
 
     @property

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from spark_sinks.base import KeyedRecord
 from spark_sinks.kafka.admin import Cluster, client_settings
 from spark_sinks.kafka.errors import could_not_connect, kafka_error, reported, sentence
 from spark_sinks.kafka.limits import KAFKA_RECORD_BYTES_MAX, KAFKA_TRANSACTION_TIMEOUT_S
@@ -33,7 +34,7 @@ class RecordWriter:
         self._timeout_s = timeout_s
         self._refused: tuple[str | None, KafkaError] | None = None
 
-    def write(self, writes: Sequence[tuple[str, Iterable[bytes]]]) -> None:
+    def write(self, writes: Sequence[tuple[str, Iterable[KeyedRecord]]]) -> None:
         for topic, _ in writes:
             self._cluster.topic(topic)  # a producer would make the topic where brokers allow it
         producer = Producer(
@@ -55,8 +56,8 @@ class RecordWriter:
         except KafkaException as error:
             raise self._reported(None, kafka_error(error)) from error
         try:
-            for topic, values in writes:
-                self._produce(producer, topic, values)
+            for topic, records in writes:
+                self._produce(producer, topic, records)
         except BaseException as error:
             self._abort(producer)
             if isinstance(error, KafkaException):
@@ -64,13 +65,13 @@ class RecordWriter:
             raise
         self._commit(producer)
 
-    def _produce(self, producer: Producer, topic: str, values: Iterable[bytes]) -> None:
+    def _produce(self, producer: Producer, topic: str, records: Iterable[KeyedRecord]) -> None:
         def delivered(error: KafkaError | None, message: Message) -> None:
             if error is not None and self._refused is None:
                 self._refused = (topic, error)
 
-        for value in values:
-            arguments: dict[str, Any] = {"value": value, "on_delivery": delivered}
+        for key, value in records:
+            arguments: dict[str, Any] = {"key": key, "value": value, "on_delivery": delivered}
             deadline = time.monotonic() + self._timeout_s
             while True:
                 try:

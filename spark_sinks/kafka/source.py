@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from spark_sinks.kafka.failures import explain
 from spark_sinks.kafka.health import examine, topic_gone, topic_recreated
 from spark_sinks.kafka.jars import CONNECTOR
 from spark_sinks.kafka.limits import KAFKA_RECORD_BYTES_MAX, KAFKA_RECORDS_WORTH_SPLITTING, KAFKA_TIMEOUT_S
+from spark_sinks.kafka.live import LiveTopic
 from spark_sinks.kafka.metadata import METADATA_EXPRESSION
 from spark_sinks.kafka.offset_log import batch_end_offsets
 from spark_sinks.kafka.options import KafkaOptions
@@ -105,6 +106,7 @@ class KafkaReader:
         # The connector keeps consumers, and what they have fetched ahead, for each group; with one of its own for each
         # batch it would fill the memory with those of the batches before.
         self._batch_group = f"mvserver-{uuid.uuid4()}"
+        self.live = LiveTopic(topic, options, self._live_frame)
 
     @contextmanager
     def stream(self, spark: SparkSession, start: Position, *, records_per_trigger: int) -> Iterator[DataFrame]:
@@ -125,6 +127,18 @@ class KafkaReader:
             # A limit a task, not a number of tasks: a backlog is spread over the cores, a live batch stays whole.
             options["maxRecordsPerPartition"] = str(max(1, -(-records_per_trigger // cores)))
         yield _columns(spark.readStream.format("kafka").options(**options).load(), self._record_bytes_max)
+
+    def _live_frame(self, spark: SparkSession, start: Position, more: Mapping[str, str]) -> DataFrame:
+        self._add_jars(spark)
+        if self.schemas is not None:
+            self.schemas.catch_up()
+        options = {
+            **self._common(),
+            **more,
+            "subscribe": self._topic,
+            "startingOffsets": positions.connector_offsets(self._topic, self.health.readable(start)),
+        }
+        return _columns(spark.readStream.format("kafka").options(**options).load(), self._record_bytes_max)
 
     def batch(self, spark: SparkSession, start: Position, end: Position) -> DataFrame:
         self._add_jars(spark)
@@ -177,6 +191,7 @@ class KafkaReader:
 
     def close(self) -> None:
         self._cluster.close()
+        self.live.close()
 
     def _add_jars(self, spark: SparkSession) -> None:
         for connector in self._options.connectors:

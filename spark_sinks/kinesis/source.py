@@ -35,7 +35,7 @@ _ROUNDS_KEPT = 2  # ranges that were read for their end and are to be evaluated
 class KinesisReader:
     """A :class:`spark_sinks.base.SourceReader` over one stream, and its own rounds."""
 
-    logged = held = schemas = None
+    logged = held = schemas = live = None
 
     def __init__(
         self,

@@ -55,7 +55,7 @@ _PAUSE_S = 0.1
 class PostgresReader:
     """A :class:`spark_sinks.base.SourceReader` over one table, and what keeps its history (``held``)."""
 
-    logged = schemas = None
+    logged = schemas = live = None
 
     def __init__(
         self,

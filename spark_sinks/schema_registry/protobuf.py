@@ -71,15 +71,22 @@ def descriptor_set(schema: RegisteredSchema) -> Any:
     found = _decoded(schema.text)
     if found is None:
         return descriptor_pb2.FileDescriptorSet.FromString(_compiled(schema))
-    known = {file.name: file for file in _well_known()}
+    known = {file.name: file for file in well_known_files()}
     for name, text in schema.references:
         inner = _decoded(text)
         if inner is None:
             raise UnusableError(f"the schema {name} that it refers to is no descriptor")
         inner.name = name
         known[name] = inner
+    return set_for(found, known)
+
+
+def set_for(file: Any, known: dict[str, Any]) -> Any:
+    """A FileDescriptorSet: all that the file imports, by their names in ``known``, then itself."""
+    from google.protobuf import descriptor_pb2
+
     whole = descriptor_pb2.FileDescriptorSet()
-    _add(found, known, whole, set())
+    _add(file, known, whole, set())
     return whole
 
 
@@ -105,7 +112,7 @@ def _decoded(text: str) -> Any | None:
         return None
 
 
-def _well_known() -> Iterable[Any]:
+def well_known_files() -> Iterable[Any]:
     from google.protobuf import descriptor_pb2
 
     for name in _WELL_KNOWN:
@@ -137,6 +144,7 @@ def _compiled(schema: RegisteredSchema) -> bytes:
         except subprocess.TimeoutExpired as error:
             raise UnusableError("it is not compiled in time") from error
         if told.returncode != 0 or not out.is_file():
-            lines = [line for line in told.stderr.splitlines() if line.strip()] or ["protoc does not take it"]
-            raise UnusableError(lines[0].removeprefix(f"{_MAIN}:"))
+            lines = [line for line in told.stderr.splitlines() if line.strip()]
+            told_of = [line for line in lines if f"{_MAIN}:" in line] or [*lines, "protoc does not take it"]
+            raise UnusableError(told_of[0].rpartition(f"{_MAIN}:")[2])
         return out.read_bytes()

@@ -102,7 +102,12 @@ class Views:
     def key(self, database: str, schema: str, name: str) -> Sequence[str]:
         return ("page",)
 
-    def watch(self, database: str, schema: str, name: str, since: str | None, *, snapshot: bool) -> ViewReader:
+    def visible_rows(self, *asked: object) -> None:
+        return None
+
+    def watch(
+        self, database: str, schema: str, name: str, since: str | None, *, snapshot: bool, visible: object = None
+    ) -> ViewReader:
         return Changing(self._rate, self._began)
 
 

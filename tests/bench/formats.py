@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mvserver.streaming.spark.java_functions import register
+from mvserver.streaming.spark.record_functions import register
 from spark_sinks.decode import decode
 from spark_sinks.encode.avro_form import avro_form
 from spark_sinks.encode.protobuf_form import protobuf_form

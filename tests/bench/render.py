@@ -88,6 +88,12 @@ def _freshness(result: dict[str, Any]) -> str:
     return table(header, [[row[name] for name in fields] for row in result["rows"]])
 
 
+def _lanes(result: dict[str, Any]) -> str:
+    header = ("views", "events/s", "lane", "p50 ms", "p90 ms", "p99 ms", "max ms", "cores", "markers")
+    fields = ("views", "events_per_s", "lane", "p50_ms", "p90_ms", "p99_ms", "max_ms", "cores", "n")
+    return _fields(header, fields, result["rows"])
+
+
 def _stream_joins(result: dict[str, Any]) -> str:
     header = ("join", "events/s a side", "joined rows", "p50 ms", "p90 ms", "p99 ms", "max ms", "markers")
     return _fields(
@@ -290,6 +296,7 @@ def _stores(result: dict[str, Any]) -> str:
 
 _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "freshness": _freshness,
+    "lanes": _lanes,
     "stores": _stores,
     "stream_joins": _stream_joins,
     "changelog_join": _changelog_join,

@@ -17,6 +17,7 @@ from tests.bench.bench import Bench, Settings
 PARTS = (
     "startup",
     "freshness",
+    "lanes",
     "stores",
     "stream_joins",
     "changelog_join",

@@ -93,6 +93,12 @@ SAMPLES: dict[str, dict[str, object]] = {
             | latency_summary([100.0, 120.5])
         ]
     },
+    "lanes": {
+        "rows": [
+            {"lane": "live", "at_the_end": "live", "views": 3, "events_per_s": 1_000, "cores": 0.61}
+            | latency_summary([40.0])
+        ]
+    },
     "stores": {
         "records_per_s": 1_000,
         "rows": [

@@ -16,13 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from moto.server import ThreadedMotoServer
 
 from mvserver.demo.kafka_broker import KafkaBroker
+from tests.faults.live import free_port
+from tests.file.services import Service
 from tests.services.kinesis import KinesisEmulator, Stream
 from tests.services.postgres import LogicalPostgres
 
-KINDS = ("FILE", "KAFKA", "KINESIS", "POSTGRESQL")
-WRITTEN = ("FILE", "KAFKA", "KINESIS")
+KINDS = ("FILE", "S3", "KAFKA", "KINESIS", "POSTGRESQL")
+WRITTEN = ("FILE", "S3", "KAFKA", "KINESIS")
+OF_FILES = ("FILE", "S3")
+"""Stores of type FILE: in a directory, and in S3."""
 """Kinds that a query writes to; the output of others goes to topics."""
 NOTHING_WRONG, WRONG = "1.00", "none"
 Written = tuple[int, str | None]
@@ -128,6 +133,40 @@ def files(root: Path) -> StoreUnderTest:
             elsewhere.rename(directory)
 
     return _of_json("FILE", f"'type' = FILE, 'uris' = '{directory}'", write, away=away, read=read)
+
+
+# --- objects --------------------------------------------------------------------------------------------------------
+def objects() -> tuple[StoreUnderTest, Callable[[], None]]:
+    """And what ends the service."""
+    port = free_port()
+
+    def started() -> ThreadedMotoServer:
+        server = ThreadedMotoServer(ip_address="127.0.0.1", port=port)
+        server.start()
+        return server
+
+    running = [started()]
+    bucket = Service("s3", f"http://127.0.0.1:{port}").place()
+
+    def write(entity: str, values: Sequence[bytes]) -> None:
+        name = f"{time.time_ns()}-{uuid.uuid4().hex[:8]}.json"
+        bucket.put(f"lake/in/{entity}/{name}", b"".join(value + b"\n" for value in values))
+
+    def read(entity: str) -> list[Written]:
+        found = sorted(bucket.contents(f"lake/in/{entity}/").items())
+        return [_number(line) for key, content in found if "/." not in key for line in content.splitlines()]
+
+    @contextmanager
+    def away() -> Iterator[None]:
+        """What it has stays in this process."""
+        running.pop().stop()
+        try:
+            yield
+        finally:
+            running.append(started())
+
+    made = _of_json("S3", bucket.statement, write, away=away, read=read)
+    return made, lambda: running.pop().stop()
 
 
 # --- topics ---------------------------------------------------------------------------------------------------------

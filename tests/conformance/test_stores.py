@@ -19,7 +19,7 @@ import pytest
 
 from mvserver.demo.kafka_broker import KafkaBroker
 from tests.conformance import stores
-from tests.conformance.stores import KINDS, WRITTEN, StoreUnderTest
+from tests.conformance.stores import KINDS, OF_FILES, WRITTEN, StoreUnderTest
 from tests.faults.live import LiveServer
 from tests.services.kinesis import KinesisEmulator
 from tests.services.postgres import LogicalPostgres
@@ -78,9 +78,11 @@ def world() -> Iterator[World]:
     with stores.folder() as folder:
         broker, emulator, postgres = KafkaBroker(folder / "kafka"), KinesisEmulator(), _postgres(folder)
         server = LiveServer(folder / "data")
+        in_s3, end_s3 = stores.objects()
         try:
             made = [
                 stores.files(folder / "files"),
+                in_s3,
                 stores.topics(broker.start()),
                 stores.streams(emulator.start()),
                 stores.tables(postgres),
@@ -95,6 +97,7 @@ def world() -> Iterator[World]:
             broker.stop()
             emulator.stop()
             postgres.stop("immediate")
+            end_s3()
 
 
 def _postgres(folder: Path) -> LogicalPostgres:
@@ -131,7 +134,7 @@ def test_entities_come_and_go(world: World, kind: str) -> None:
         server.run(f"INSERT INTO ENTITY {in_store} VALUE ('{{\"n\": 7}}')")
         printed = server.query(f"PRINT ENTITY {in_store} WITH ('from_beginning') LIMIT 1")
         assert printed[0][1] == '{"n": 7}'
-        files = " WITH ('delete.files' = TRUE)" if kind == "FILE" else ""
+        files = " WITH ('delete.files' = TRUE)" if kind in OF_FILES else ""
         server.run(f"DROP ENTITY {in_store}{files}")
         assert entity not in [row[0] for row in server.query(f"LIST ENTITIES IN STORE {store.name}")]
     else:
@@ -281,7 +284,7 @@ def test_nothing_is_left_of_what_is_dropped(world: World, kind: str) -> None:
         f"DROP STREAM {store.name}_in",
     )
     if kind in WRITTEN:
-        files = " WITH ('delete.files' = TRUE)" if kind == "FILE" else ""
+        files = " WITH ('delete.files' = TRUE)" if kind in OF_FILES else ""
         for entity in (f"{store.name}_in", f"{store.name}_out"):
             server.run(f"DROP ENTITY {entity} IN STORE {store.name}{files}")
     server.run(f"DROP STORE {store.name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -51,6 +52,7 @@ def test_the_clicks_demo_ends_with_equal_views(tmp_path: Path) -> None:
     assert "psql -h 127.0.0.1 -p " in output
     assert "rejected by " in output
     assert "visits by page, live in a browser: http://127.0.0.1:" in output
+    assert re.search(r"the console, .*: http://127\.0\.0\.1:\d+/console\n", output)
     assert "FAIL" not in output
 
 
@@ -88,3 +90,20 @@ def test_the_flights_demo_ends_with_equal_views(tmp_path: Path) -> None:
     assert process.returncode == 0, output
     assert "EWR 120,835, JFK 111,279, LGA 104,662: as known" in output
     assert "of 3 views compared, 0 wrong" in output
+
+
+@pytest.mark.night
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.kinesis
+@pytest.mark.postgres
+def test_the_demo_of_stores_ends_with_equal_results(tmp_path: Path) -> None:
+    process = demo("tests.stores_demo", tmp_path / "demo")
+    output = finished(process)
+    assert process.returncode == 0, output
+    assert output.count("of 6 views compared, 0 wrong") == 2
+    assert "topic pageviews_enriched, by a consumer of Kafka: 6,000 rows, all equal" in output
+    assert "view users_now, by SELECT: 200 rows, all equal" in output
+    assert "PASS: " in output.splitlines()[-1]
+    assert "FAIL" not in output
+    assert "Traceback" not in output

@@ -22,6 +22,7 @@ RUN = [page for page in PAGES if blocks(page)]
 @pytest.fixture(scope="module")
 def docs_server() -> Iterator[LiveServer]:
     with temporary_server() as live:
+        shutil.copytree(Path(__file__).with_name("store-config"), live.data / "store-config")
         yield live.start()
 
 
@@ -54,6 +55,8 @@ def _drop_all(connection: psycopg.Connection[Any]) -> None:
             for topic in names(f'LIST ENTITIES IN STORE "{name}"'):
                 connection.execute(f'DROP ENTITY IF EXISTS "{topic}" IN STORE "{name}"')
         connection.execute(f'DROP STORE "{name}"')
+    for name in names("LIST DESCRIPTOR_SOURCES"):
+        connection.execute(f'DROP DESCRIPTOR_SOURCE "{name}"')
     for name in names("LIST SCHEMA_REGISTRIES"):
         connection.execute(f'DROP SCHEMA_REGISTRY "{name}"')
 

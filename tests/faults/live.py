@@ -141,9 +141,9 @@ class LiveServer:
         if self._process is not None and self._process.poll() is None:
             self.kill()
 
-    def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+    def connect(self, user: str = "postgres") -> psycopg.Connection[tuple[Any, ...]]:
         return psycopg.connect(
-            host="127.0.0.1", port=self.port, user="postgres", dbname="postgres", autocommit=True, connect_timeout=5
+            host="127.0.0.1", port=self.port, user=user, dbname="postgres", autocommit=True, connect_timeout=5
         )
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:

@@ -301,8 +301,9 @@ def test_files_that_cannot_be_printed(
 
 
 def test_a_line_that_is_too_long_is_refused(root: Path, client: StoreClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_sinks.file.client.FILE_RECORD_BYTES_MAX", 10)
+    monkeypatch.setattr("spark_sinks.file.records.FILE_RECORD_BYTES_MAX", 10)
     monkeypatch.setattr("spark_sinks.file.files.FILE_RECORD_BYTES_MAX", 10)
+    monkeypatch.setattr("spark_sinks.file.printing.FILE_RECORD_BYTES_MAX", 10)
     client.create_entity("clicks", {})
     write_visible(root / "clicks", "a.json", b"short\n" + b"x" * 20 + b"\n")
     error = refused(lambda: printed(client, "clicks", 2))

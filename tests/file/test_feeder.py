@@ -16,7 +16,8 @@ from unittest.mock import MagicMock
 import pytest
 
 from mvserver.errors import SqlError
-from spark_sinks.file import source
+from spark_sinks.file import readable as readable_files
+from spark_sinks.file.entity_files import DirectoryFiles
 from spark_sinks.file.files import VisibleFile, visible_files
 from spark_sinks.file.journal import FileJournal
 from spark_sinks.file.positions import BYTES_PER_RECORD, first_files
@@ -28,7 +29,7 @@ FOUND_WITHIN_S = 10.0
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[FileReader]:
     (tmp_path / "clicks").mkdir()
-    made = FileReader(tmp_path / "clicks", tmp_path / "work", None, poll_s=0.005)
+    made = FileReader(DirectoryFiles(tmp_path / "clicks"), tmp_path / "work", None, poll_s=0.005)
     yield made
     made.close()
 
@@ -244,13 +245,13 @@ def test_a_file_that_is_not_whole_is_named_and_not_looked_through_again_at_once(
     tmp_path: Path, reader: FileReader, streams: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[str] = []
-    copy = source.bounded_copy
+    copy = readable_files.bounded_copy
 
     def counted(path: Path, *others: Any) -> bool:
         looked.append(path.name)
         return copy(path, *others)
 
-    monkeypatch.setattr(source, "bounded_copy", counted)
+    monkeypatch.setattr(readable_files, "bounded_copy", counted)
     add(tmp_path, "a.gz")  # which it is not
     streams.enter_context(reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0))
     until(lambda: reader.health.look({"seq": 0}).state == "stalled")
@@ -270,9 +271,9 @@ def test_a_file_that_is_not_whole_is_named_and_not_looked_through_again_at_once(
 def test_nobody_waits_for_a_copy_that_another_thread_makes(tmp_path: Path, reader: FileReader) -> None:
     add(tmp_path, "a.json")
     (tmp_path / "work" / "inbox").mkdir()
-    file = VisibleFile("a.json", 3, 1)
+    (file,) = reader._files.look()
     reader._waiting[file.name] = file
-    with reader._copying:  # of a batch, say
+    with reader._readable.copying:  # of a batch, say
         thread = threading.Thread(target=reader._show, args=({file: tmp_path / "clicks" / "a.json"},))
         thread.start()
         thread.join(FOUND_WITHIN_S)
@@ -285,14 +286,14 @@ def test_a_batch_whose_files_are_being_copied_can_be_given_up(
 ) -> None:
     (tmp_path / "clicks" / "a.gz").write_bytes(gzip.compress(b"{}\n"))
     reader._journal.append(visible_files(tmp_path / "clicks", tmp_path))
-    copying, copy = threading.Event(), source.bounded_copy
+    copying, copy = threading.Event(), readable_files.bounded_copy
 
     def long(path: Path, target: Path, most: int, stopped: Callable[[], bool]) -> bool:
         copying.set()
         until(stopped)
         return False
 
-    monkeypatch.setattr(source, "bounded_copy", long)
+    monkeypatch.setattr(readable_files, "bounded_copy", long)
     found: list[SqlError] = []
 
     def batch() -> None:
@@ -307,17 +308,17 @@ def test_a_batch_whose_files_are_being_copied_can_be_given_up(
     thread.join(FOUND_WITHIN_S)
     assert [error.sqlstate for error in found] == ["57014"]
     reader.close()
-    monkeypatch.setattr(source, "bounded_copy", copy)
+    monkeypatch.setattr(readable_files, "bounded_copy", copy)
     spark = MagicMock()
     reader.batch(spark, {"seq": 0}, {"seq": 1})
-    spark.read.text.assert_called_once_with([str(tmp_path / "clicks" / "a.gz")])
+    spark.read.option.return_value.text.assert_called_once_with([str(tmp_path / "clicks" / "a.gz")])
 
 
 def test_a_feeder_that_ends_leaves_its_cause(
     tmp_path: Path, reader: FileReader, streams: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(tmp_path, "a.json")
-    monkeypatch.setattr(source, "visible_files", lambda *_: 1 / 0)
+    monkeypatch.setattr(reader._files, "look", lambda *_: 1 / 0)
     streams.enter_context(reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0))
     until(lambda: reader._problem is not None)
     health = reader.health.look({"seq": 0})
@@ -339,10 +340,10 @@ def test_a_fresh_start_that_is_made_again_leaves_the_same_files_out(tmp_path: Pa
     for name in ("a.json", "b.json"):
         (directory / name).write_text("{}\n")
     before = {"before": ["a.json", "b.json"]}
-    first = FileReader(directory, tmp_path / "work", None)
+    first = FileReader(DirectoryFiles(directory), tmp_path / "work", None)
     assert first.adopt(before, fresh=True) == {"seq": 2}
     (directory / "c.json").write_text("{}\n")
-    again = FileReader(directory, tmp_path / "work", None)
+    again = FileReader(DirectoryFiles(directory), tmp_path / "work", None)
     assert again.adopt(before, fresh=True) == {"seq": 2}
     assert again.positions.distance({"seq": 2}, again.health.look({"seq": 2}).latest or {}) == 1
 
@@ -351,7 +352,7 @@ def test_a_batch_has_no_more_files_than_it_may(tmp_path: Path, streams: ExitStac
     (tmp_path / "clicks").mkdir()
     for number in range(5):
         add(tmp_path, f"{number}.json")
-    reader = FileReader(tmp_path / "clicks", tmp_path / "work", None, files_max=2, poll_s=0.005)
+    reader = FileReader(DirectoryFiles(tmp_path / "clicks"), tmp_path / "work", None, files_max=2, poll_s=0.005)
     streams.callback(reader.close)
     streams.enter_context(reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=1000))
     names = []

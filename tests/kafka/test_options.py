@@ -297,3 +297,14 @@ def test_certificates_only_from_the_configured_folder(tmp_path: Path) -> None:
     assert refused({"uris": "a:1", "tls.ca_cert_file": "ca.pem"}).sqlstate == "42501"
     assert refused({"uris": "a:1", "tls.ca_cert_file": "empty.pem"}, certificate_folders=[folder]).sqlstate == "F0000"
     assert refused({"uris": "a:1", "tls.ca_cert_file": "ca.pem", "tls.disabled": True}, certificate_folders=[folder])
+
+
+@pytest.mark.parametrize(("given", "live"), [({}, True), ({"live_lane": "auto"}, True), ({"live_lane": "OFF"}, False)])
+def test_a_store_says_whether_its_topics_may_be_read_live(given: dict[str, str], live: bool) -> None:
+    assert KafkaOptions.from_properties({"uris": "localhost:9092", **given}).live_lane is live
+
+
+def test_other_words_for_the_lane_are_refused() -> None:
+    with pytest.raises(SqlError) as caught:
+        KafkaOptions.from_properties({"uris": "localhost:9092", "live_lane": "always"})
+    assert caught.value.sqlstate == "22023"

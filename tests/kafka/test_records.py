@@ -71,6 +71,21 @@ def test_all_topics_or_none(kafka_broker: KafkaBroker, kafka_topic: MakeTopic, c
     assert len(committed(kafka_broker, client, one, 5_000)) == len(values)
 
 
+def test_records_with_keys(kafka_broker: KafkaBroker, kafka_topic: MakeTopic, client: KafkaClient) -> None:
+    """Beside those without, in one transaction; a key has its partition."""
+    keyed, bare = kafka_topic(4), kafka_topic()
+    records = [(b"k%d" % (at % 7), b"%d" % at) for at in range(200)]
+    client.write_keyed_records([(keyed, [*records, (None, b"none")]), (bare, [(None, b"x")])])
+    found = list(client.print_entity(keyed, from_beginning=True, limit=201, stopped=lambda: False))
+    assert sorted((each.key or b"", each.value) for each in found) == sorted([*records, (b"", b"none")])
+    places = {(each.key, each.position.partition(":")[0]) for each in found if each.key is not None}
+    assert len(places) == 7
+    for key, place in places:
+        mine = [each.value for each in found if each.key == key and each.position.startswith(f"{place}:")]
+        assert mine == [value for other, value in records if other == key]
+    assert committed(kafka_broker, client, bare, 1) == [b"x"]
+
+
 def test_a_record_that_the_topic_does_not_take(
     kafka_broker: KafkaBroker, kafka_topic: MakeTopic, client: KafkaClient
 ) -> None:

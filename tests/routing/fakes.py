@@ -39,6 +39,9 @@ class FakeEngine:
         self.fails: dict[str, Exception] = {}
         self.known: dict[str, QueryStatus] = {}
 
+    def planned_lane(self, plan: ContinuousPlan) -> Sequence[str]:
+        return ()
+
     def _call(self, name: str, *arguments: Any) -> None:
         self.calls.append((name, *arguments))
         if name in self.fails:

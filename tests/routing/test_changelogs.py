@@ -75,7 +75,7 @@ def test_in_a_store_of_files_records_have_no_key(filled: Bench) -> None:
     [
         ("CREATE CHANGELOG c (a INTEGER PRIMARY KEY) WITH ('store' = k)",
          "22023", 'a changelog needs the property "value.format"',
-         "Formats are json, csv, avro, protobuf, json_schema."),
+         "Formats are json, csv, delimited, primitive, avro, protobuf, json_schema."),
         (with_properties("'enable.upsert.mode' = 'false'"),
          "0A000", "a changelog whose records say themselves what they change is not supported",
          "Leave the property out: the last record of a key counts, and one without a value deletes."),

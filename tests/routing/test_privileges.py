@@ -15,6 +15,7 @@ from mvserver.sql import parse_one
 from mvserver.sql.statements.absent import DropAbsent
 from mvserver.sql.statements.api_tokens import CreateApiToken, ListApiTokens
 from mvserver.sql.statements.copying import CopyFrom
+from mvserver.sql.statements.descriptor_sources import ListDescriptors, ListDescriptorSources
 from mvserver.sql.statements.namespaces import ListDatabases
 from mvserver.sql.statements.queries import BoundedRead, ListQueries, PushQuery, Subscribe
 from mvserver.sql.statements.relations import Analyze, CreateView, ListRelations
@@ -59,6 +60,12 @@ CASES = (
     case("DROP SCHEMA_REGISTRY sr", "must be owner of schema registry sr", OWN.format("SCHEMA_REGISTRY sr")),
     case("DESCRIBE SCHEMA_REGISTRY sr", "permission denied for schema registry sr",
          "GRANT USAGE ON SCHEMA_REGISTRY sr TO anna"),
+    case("CREATE DESCRIPTOR_SOURCE mine WITH ('file' = 'a.avsc')", "permission denied to create descriptor source",
+         "ALTER ROLE anna CREATESTORE"),
+    case("DROP DESCRIPTOR_SOURCE ds", "must be owner of descriptor source ds", OWN.format("DESCRIPTOR_SOURCE ds")),
+    case("CREATE STREAM mine (a INTEGER) WITH ('store' = k, 'topic' = 'clicks', 'value.format' = 'avro', "
+         "'value.descriptor.name' = ds)", "permission denied for schema public", CREATE,
+         "GRANT USAGE ON STORE k TO anna", "GRANT USAGE ON DESCRIPTOR_SOURCE ds TO anna"),
     case("USE STORE k", "permission denied for store k", "GRANT USAGE ON STORE k TO anna"),
     case("LIST ENTITIES IN STORE k", "permission denied for store k", "GRANT USAGE ON STORE k TO anna"),
     case("DESCRIBE ENTITY clicks IN STORE k", "permission denied for store k", "GRANT USAGE ON STORE k TO anna"),
@@ -146,12 +153,20 @@ CASES = (
          "permission denied to change default privileges", "GRANT team TO anna"),
     case("REASSIGN OWNED BY team TO anna", "permission denied to reassign objects", "GRANT team TO anna"),
     case("DROP API_TOKEN spare", "must be owner of API token spare", "ALTER ROLE anna SUPERUSER"),
+    case("CREATE POLICY p ON v USING (true)", "must be owner of materialized view v",
+         OWN.format("MATERIALIZED VIEW v")),
+    case("ALTER POLICY spare ON v RENAME TO p", "must be owner of materialized view v",
+         OWN.format("MATERIALIZED VIEW v")),
+    case("DROP POLICY spare ON v", "must be owner of materialized view v", OWN.format("MATERIALIZED VIEW v")),
+    case("ALTER MATERIALIZED VIEW v DISABLE ROW LEVEL SECURITY", "must be owner of materialized view v",
+         OWN.format("MATERIALIZED VIEW v")),
     case("DROP OWNED BY team", "permission denied to drop objects", "GRANT team TO anna"),
 )  # fmt: skip
 
 FREE = {
     # they leave out what the role may not see
-    ListStores, ListSchemaRegistries, ListApiTokens, ListDatabases, ListRelations, ListQueries,
+    ListStores, ListSchemaRegistries, ListDescriptors, ListDescriptorSources, ListApiTokens, ListDatabases,
+    ListRelations, ListQueries,
     CreateApiToken,  # of the role that makes it
     Analyze, DropAbsent,  # change nothing, and tell only whether a name is there
 }  # fmt: skip
@@ -166,11 +181,14 @@ ELSEWHERE = {
 
 @pytest.fixture
 def world(bench: Bench) -> Bench:
+    schema = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
+    (bench.config_folder / "a.avsc").write_text(schema)
     bench.run(
         *SETUP,
         "CREATE ENTITY spare IN STORE k",
         "CREATE STREAM copies (url VARCHAR) WITH ('store' = k, 'topic' = 'copies', 'value.format' = 'json', "
         "'topic.partitions' = 1, 'topic.replicas' = 1)",
+        "CREATE DESCRIPTOR_SOURCE ds WITH ('file' = 'a.avsc')",
         "CREATE SCHEMA_REGISTRY sr WITH ('type' = CONFLUENT, 'uris' = 'http://x')",
         "CREATE STORE spare WITH ('type' = WAREHOUSE, 'uris' = 'spare')",
         VIEW,
@@ -184,6 +202,7 @@ def world(bench: Bench) -> Bench:
         "CREATE TYPE mood AS ENUM ('a')",
         "CREATE INDEX noted ON v (url)",
         "CREATE API_TOKEN spare",
+        "CREATE POLICY spare ON v USING (true)",
         "CREATE STREAM hidden.copies (url VARCHAR) WITH ('store' = k, 'topic' = 'copies', 'value.format' = 'json')",
     )
     return bench

@@ -113,7 +113,7 @@ WRONG = [
     (f"CREATE STREAM s (a DATE) WITH ('store' = k, 'value.format' = json, 'key.columns' = a, "
      f"'key.format' = primitive, {TOPIC})", "42804", 'property "key.columns" does not fit key.format primitive'),
     (f"CREATE STREAM s (a INT) WITH ('store' = k, 'value.format' = json, 'key.columns' = a, 'key.format' = avro, "
-     f"{TOPIC})", "0A000", 'key.format "avro" is not supported for the keys of a stream'),
+     f"{TOPIC})", "55000", 'store "k" names no schema registry, which the format avro needs'),
     ("CREATE STREAM s WITH ('store' = f, 'key.columns' = 'url') AS SELECT url FROM clicks", "0A000",
      'property "key.columns" is not supported for a store of type FILE'),
     ("CREATE STREAM s (a INTERVAL) WITH ('store' = f, 'value.format' = json)", "42P16",
@@ -143,8 +143,14 @@ WRONG = [
      "the result of GROUP BY or of an aggregate is a changelog, not a stream"),
     ("CREATE STREAM s WITH ('store' = f, 'value.format' = csv) AS SELECT url FROM clicks", "0A000",
      'value.format "csv" is not supported in a store of type FILE that a query writes to'),
-    ("CREATE STREAM s WITH ('store' = k, 'value.format' = csv) AS SELECT url FROM clicks", "0A000",
-     'value.format "csv" is not supported in a store of type KAFKA that a query writes to'),
+    ("CREATE STREAM s WITH ('store' = k, 'value.format' = csv) AS SELECT ARRAY[url] AS a FROM clicks", "0A000",
+     'column "a" of type ARRAY<VARCHAR> cannot be written in the format csv'),
+    ("CREATE STREAM s WITH ('store' = k, 'value.format' = primitive) AS SELECT url, event_time FROM clicks", "42804",
+     "the columns do not fit value.format primitive"),
+    ("CREATE STREAM s WITH ('store' = k, 'value.delimiter' = 'ab') AS SELECT url FROM clicks", "22023",
+     'property "value.delimiter" cannot be "ab"'),
+    ("CREATE STREAM s WITH ('store' = k, 'value.delimiter' = ';') AS SELECT url FROM clicks", "22023",
+     'property "value.delimiter" is of value.format delimited alone'),
     ("CREATE STREAM clicks WITH ('store' = k) AS SELECT url FROM clicks", "42P07",
      'relation "clicks" already exists'),
     ("INSERT INTO none SELECT url FROM clicks", "42P01", 'relation "none" does not exist'),
@@ -211,7 +217,8 @@ def test_details_and_hints_say_what_to_do(full: Bench) -> None:
     assert unknown.position == 44
     assert unknown.hint == (
         "Known are 'store', 'topic', 'value.format', 'timestamp', 'timestamp.format', 'key.format', 'key.type', "
-        "'key.columns', 'topic.partitions', 'topic.replicas', 'kafka.topic.*', 'topic.shards', "
+        "'key.columns', 'partition.columns', 'value.descriptor.name', 'value.delimiter', 'value.schema.validation', "
+        "'topic.partitions', 'topic.replicas', 'kafka.topic.*', 'topic.shards', "
         "'source.deserialization.error.handling'."
     )
 

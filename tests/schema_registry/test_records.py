@@ -117,6 +117,42 @@ def test_changelogs_have_keys_of_avro(world: World) -> None:
     world.server.wait_equal("SELECT id, name FROM names", {(1,): "anna"})
 
 
+def test_changelogs_without_columns(world: World) -> None:
+    """The primary key is what the keys' schema has, also where values do not have it; or what the statement names."""
+    topic = world.topic()
+    key, value = of_fields(("Id", "long"), name="Key"), of_fields(("name", "string"), name="Value")
+    key_id, value_id = world.register(topic, key, part="key"), world.register(topic, value)
+    for number, name in ((1, "ann"), (2, "ben"), (1, "anna")):
+        world.send(topic, record(value, {"name": name}, value_id), key=record(key, {"Id": number}, key_id))
+    bare = world.topic()
+    whole = of_fields(("id", "long"), ("name", "string"), name="Whole")
+    world.send(bare, record(whole, {"id": 3, "name": "cid"}, world.register(bare, whole)), key=b"\0" * 7 + b"\3")
+    world.server.run(
+        f"CREATE CHANGELOG inferred WITH ('store' = 'k', 'topic' = '{topic}', 'value.format' = 'avro')",
+        "CREATE MATERIALIZED VIEW inferred_names AS SELECT id, name FROM inferred",
+        f"CREATE CHANGELOG named WITH ('store' = 'k', 'topic' = '{bare}', 'value.format' = 'avro', "
+        "'key.columns' = 'id')",
+        "CREATE MATERIALIZED VIEW named_names AS SELECT id, name FROM named",
+    )
+    columns = world.server.query("DESCRIBE RELATION COLUMNS inferred")
+    assert [row[1:] for row in columns] == [("id", "BIGINT", False, True), ("name", "VARCHAR", True, False)]
+    world.server.wait_equal("SELECT id, name FROM inferred_names", {(1,): "anna", (2,): "ben"})
+    world.server.wait_equal("SELECT id, name FROM named_names", {(3,): "cid"})
+    world.send(topic, None, key=record(key, {"Id": 2}, key_id))
+    world.send(bare, None, key=b"\0" * 7 + b"\3")
+    world.server.wait_equal("SELECT id, name FROM inferred_names", {(1,): "anna"})
+    world.server.wait_for(lambda: world.server.query("SELECT * FROM named_names") == [], 60, "not deleted")
+    wrong = f"CREATE CHANGELOG wrong WITH ('store' = 'k', 'topic' = '{bare}', 'value.format' = 'avro'"
+    with pytest.raises(psycopg.Error) as caught:
+        world.server.run(f"{wrong})")
+    assert (caught.value.sqlstate, caught.value.diag.message_primary) == (
+        "42P16",
+        "the primary key of the changelog is not known",
+    )
+    with pytest.raises(psycopg.errors.UndefinedColumn):
+        world.server.run(f"{wrong}, 'key.columns' = 'nope')")
+
+
 def test_json_with_a_schema(world: World) -> None:
     topic = world.topic()
     schema = {
@@ -133,6 +169,36 @@ def test_json_with_a_schema(world: World) -> None:
     world.server.wait_equal("SELECT userid, n FROM by_user", {(7,): 1, (None,): 1})
     rejected = "SELECT reason FROM mv_catalog.rejected_rows WHERE relation LIKE '%visits'"
     assert world.server.query(rejected) == [("the value does not begin with the id of a schema",)]
+
+
+def test_json_is_compared_with_its_schema(world: World) -> None:
+    """Where the relation says so. A schema that comes later is asked for."""
+    topic = world.topic()
+    ids = [
+        world.register(topic, {"type": "object", "properties": {"userId": {"type": "integer", **more}}}, kind="JSON")
+        for more in ({"minimum": 1}, {"minimum": 0})
+    ]
+    heads = [b"\0" + id_.to_bytes(4, "big") for id_ in ids]
+    world.send(topic, *(heads[0] + text for text in (b'{"userId": 7}', b'{"userId": 0}', b"{}")))
+    world.server.run(
+        f"CREATE STREAM strict WITH ('store' = 'k', 'topic' = '{topic}', 'value.format' = 'json_schema', "
+        "'value.schema.validation' = TRUE)",
+        "CREATE MATERIALIZED VIEW strictly AS SELECT userid, count(*) AS n FROM strict GROUP BY userid",
+    )
+    world.server.wait_equal("SELECT userid, n FROM strictly", {(7,): 1, (None,): 1})
+    world.send(topic, *(heads[1] + text for text in (b'{"userId": -1}', b'{"userId": "8"}', b'{"userId": 0}')))
+    world.server.wait_equal("SELECT userid, n FROM strictly", {(7,): 1, (None,): 1, (0,): 1})
+    rejected = "SELECT position, reason FROM mv_catalog.rejected_rows WHERE relation LIKE '%strict' ORDER BY position"
+    assert world.server.query(rejected) == [
+        ("0:1", f"the value is not of schema {ids[0]}, at $.userId: 0 is less than the minimum of 1"),
+        ("0:3", f"the value is not of schema {ids[1]}, at $.userId: -1 is less than the minimum of 0"),
+        ("0:4", f"the value is not of schema {ids[1]}, at $.userId: '8' is not of type 'integer'"),
+    ]
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="json_schema alone"):
+        world.server.run(
+            f"CREATE STREAM odd (a INTEGER) WITH ('store' = 'k', 'topic' = '{topic}', 'value.format' = 'json', "
+            "'value.schema.validation' = TRUE)"
+        )
 
 
 PROTO = """syntax = "proto3";
@@ -238,16 +304,41 @@ def test_what_queries_write_has_schemas_too(world: World) -> None:
         )
 
 
+def test_streams_are_written_with_keys_of_a_schema(world: World) -> None:
+    source, sink = world.topic(), world.topic()
+    first = world.register(source, FIRST)
+    world.server.run(
+        f"CREATE STREAM keyless WITH ('store' = 'k', 'topic' = '{source}', 'value.format' = 'avro')",
+        f"CREATE STREAM keyed WITH ('store' = 'k', 'topic' = '{sink}', 'value.format' = 'json', 'key.format' = 'avro', "
+        "'key.columns' = 'item, orderid') AS SELECT orderid, item FROM keyless WITH ('starting.position' = 'earliest')",
+        f"CREATE CHANGELOG keyed_rows (item VARCHAR, orderid BIGINT, PRIMARY KEY (item, orderid)) WITH ('store' = 'k', "
+        f"'topic' = '{sink}', 'value.format' = 'json', 'key.format' = 'avro')",
+        "CREATE MATERIALIZED VIEW keyed_view AS SELECT item, orderid FROM keyed_rows",
+    )
+    world.send(source, record(FIRST, {"orderId": 7, "item": "tea"}, first))
+    world.server.wait_for(lambda: world.server.query("SELECT * FROM keyed_view") == [("tea", 7)], 120, "not there")
+    deserialize = AvroDeserializer(world.registry.client)
+    ((key, value),) = records_of(world.broker, sink, 1)
+    assert deserialize(key, SerializationContext(sink, MessageField.KEY)) == {"item": "tea", "orderid": 7}
+    assert json.loads(value) == {"orderid": 7, "item": "tea"}
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="its keys have the format avro"):
+        world.server.run("COPY keyed FROM STDIN")
+
+
 def values_of(broker: KafkaBroker, topic: str, count: int) -> list[bytes]:
+    return [value for _, value in records_of(broker, topic, count)]
+
+
+def records_of(broker: KafkaBroker, topic: str, count: int) -> list[tuple[bytes, bytes]]:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": uuid.uuid4().hex,
                          "auto.offset.reset": "earliest"})  # fmt: skip
     consumer.subscribe([topic])
-    found: list[bytes] = []
+    found: list[tuple[bytes, bytes]] = []
     deadline = time.monotonic() + 90
     while len(found) < count and time.monotonic() < deadline:
         message = consumer.poll(0.5)
         if message is not None and message.error() is None:
-            found.append(message.value() or b"")
+            found.append((message.key() or b"", message.value() or b""))
     consumer.close()
     return found
 

@@ -10,6 +10,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from mvserver.demo.page import PAGE, PageServer
 from tests.server.program import Program
 from tests.server.test_http import client, http_port, wait_for
 from tests.services.chromium import Chromium
+from tests.services.nginx import nginx
 
 pytestmark = pytest.mark.spark
 
@@ -270,9 +273,9 @@ def test_a_reader_that_takes_nothing_begins_anew(server: Program, root: psycopg.
             lines = answer.iter_lines()
             while next(lines) != "event: snapshot":
                 pass
-            for _ in range(5):
-                visits.write(20_000)  # some 14 MB of events
-            settled(root, before + 100_000)
+            for number in range(1, 11):
+                visits.write(20_000)  # some 3 MB of rows, none of which takes another one back
+                settled(root, before + 20_000 * number)
             other = Reader(server, "whole")
             agrees(other, http, "whole")
             other.close()
@@ -291,10 +294,72 @@ def test_a_reader_that_takes_nothing_begins_anew(server: Program, root: psycopg.
                     rows.update(json.dumps(change["row"]) for change in data.get("changes", ()))
                     if rows == expected:
                         break
-        assert kinds["reset"] >= 1
+        assert kinds["reset"] >= 1, kinds
         assert kinds["snapshot"] == kinds["reset"]
         assert rows == expected
     root.execute("DROP MATERIALIZED VIEW wide")
+
+
+def test_a_reader_that_stops_reading_gets_the_epochs_as_one(server: Program, root: psycopg.Connection[Any]) -> None:
+    """Two views in one stream: the rows are those of a select, no snapshot is sent again, and its last id holds."""
+    root.execute("CREATE STREAM texts (k INTEGER, text VARCHAR) WITH ('store' = 'local', 'value.format' = 'json')")
+    root.execute("CREATE MATERIALIZED VIEW fat AS SELECT k, count(*) AS n, max(text) AS text FROM texts GROUP BY k")
+    root.execute("CREATE MATERIALIZED VIEW sum AS SELECT count(*) AS n FROM texts")
+    folder = data_of(server) / "files" / "texts"
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def write(number: int) -> None:
+        """Some 1.2 MB of changes, always of the same hundred rows."""
+        lines = "".join(json.dumps({"k": k, "text": "é" * 3_000}) + "\n" for k in range(100))
+        (folder / f".{number}.json").write_text(lines)
+        (folder / f".{number}.json").rename(folder / f"{number}.json")
+        wait_for(lambda: root.execute("SELECT n FROM sum").fetchone() == (100 * number,))
+
+    narrow = httpx2.HTTPTransport(socket_options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)])
+    views = ("fat", "sum")
+    with client(server) as http, client(server, transport=narrow) as idle:
+        shown(http, "fat")
+        with idle.stream("GET", "/v1/changes?view=fat&view=sum", headers=STREAM) as answer:
+            lines = answer.iter_lines()
+            while next(lines) != "event: snapshot":
+                pass
+            for number in range(1, 13):
+                write(number)
+            rows: dict[str, Counter[str]] = {}
+            kinds: Counter[str] = Counter()
+            epochs: list[int] = []
+            kind, position = "snapshot", ""
+            expected = {f"postgres.public.{view}": shown(http, view) for view in views}
+            for line in lines:
+                name, _, value = line.partition(": ")
+                if name == "id":
+                    position = value
+                elif name == "event":
+                    kind = value
+                elif name == "data":
+                    kinds[kind] += 1
+                    data = json.loads(value)
+                    held = rows.setdefault(data["view"], Counter())
+                    if kind == "snapshot":
+                        held.update(json.dumps(row) for row in data["rows"])
+                    for change in data.get("changes", ()):
+                        held[json.dumps(change["row"])] += 1 if change["op"] in ("+I", "+U") else -1
+                        assert held[json.dumps(change["row"])] >= 0
+                    if data["view"].endswith("fat"):
+                        epochs.append(data["epoch"])
+                    if {view: +held for view, held in rows.items()} == expected:
+                        break
+        assert (kinds["snapshot"], kinds["reset"]) == (2, 0), kinds
+        assert epochs == sorted(set(epochs))
+        assert max(later - earlier for earlier, later in pairwise(epochs)) > 3, epochs  # one in the place of many
+        again = Reader(server, *views, position=position)
+        again.rows.update({view: Counter(held) for view, held in rows.items()})
+        write(13)
+        agrees(again, http, *views)
+        assert again.kinds["snapshot"] == again.kinds["reset"] == 0
+        again.close()
+    for view in views:
+        root.execute(f"DROP MATERIALIZED VIEW {view}")
 
 
 def test_a_refresh_is_a_reset_and_a_drop_the_end(server: Program, root: psycopg.Connection[Any]) -> None:
@@ -335,6 +400,47 @@ def test_a_reader_goes_on_behind_a_restart(tmp_path: Path) -> None:
         agrees(again, http, "by_page")
         assert again.kinds["snapshot"] == again.kinds["reset"] == 0, again.events
         again.close()
+
+
+def _until_a_change(address: str, kinds: list[str]) -> None:
+    with httpx2.stream("GET", address, headers=STREAM, timeout=GENEROUS_S, trust_env=False) as answer:
+        assert answer.status_code == 200, answer.read()
+        for line in answer.iter_lines():
+            if line.startswith("event: "):
+                kinds.append(line.removeprefix("event: "))
+                if kinds[-1] == "change":
+                    return
+
+
+def test_a_proxy_asks_once_for_many(server: Program, root: psycopg.Connection[Any], tmp_path: Path) -> None:
+    """Behind nginx, as docs/web.md configures it: polls with a ticket are one request, private ones are not shared,
+    streams pass as they come."""
+    visits = Visits(data_of(server), 11)
+    log = tmp_path / "access.log"
+    with client(server) as http, nginx(tmp_path, http_port(server)) as port:
+        ticket = http.post("/v1/tickets", json={"views": ["whole"]}).json()["ticket"]
+        position = http.get("/v1/changes?view=whole").json()["next"]
+        proxy = f"http://127.0.0.1:{port}"
+        shared = f"{proxy}/v1/changes?view=whole&wait=60&since={position}&ticket={ticket}"
+        with httpx2.Client(timeout=GENEROUS_S, trust_env=False) as many, ThreadPoolExecutor(20) as threads:
+            streamed: list[str] = []
+            stream = threads.submit(_until_a_change, f"{proxy}/v1/changes?view=whole&ticket={ticket}", streamed)
+            polls = [threads.submit(many.get, shared) for _ in range(12)]
+            own = [threads.submit(many.get, shared.rpartition("&")[0], auth=("postgres", "")) for _ in range(2)]
+            wait_for(lambda: "snapshot" in streamed)
+            visits.write(1)
+            answers = [each.result() for each in polls]
+            assert len({answer.text for answer in answers}) == 1
+            assert [each["event"] for each in answers[0].json()["events"]] == ["change"]
+            assert all(each.result().json()["events"] for each in own)
+            stream.result()
+        asked = [line.split() for line in log.read_text().splitlines()]
+        assert Counter(kind for kind, path in asked if "wait=60" in path and "ticket" in path) == {"MISS": 1, "HIT": 11}
+        assert {kind for kind, path in asked if "wait=60" in path and "ticket" not in path} == {"MISS"}
+        assert (
+            http.get(f"{proxy}/v1/views/postgres/public/whole").json()
+            == http.get("/v1/views/postgres/public/whole").json()
+        )
 
 
 def test_the_example_page_in_a_browser(server: Program, root: psycopg.Connection[Any], chromium: Chromium) -> None:

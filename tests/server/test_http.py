@@ -427,9 +427,55 @@ def test_the_openapi_document_is_one(http: httpx2.Client) -> None:
     document = http.get("/v1/openapi.json", auth=None).json()
     validate(document)
     assert set(document["paths"]) == {
-        "/v1/sql", "/v1/views/{database}/{schema}/{view}", "/v1/changes", "/v1/tickets", "/v1/openapi.json",
+        "/v1/sql", "/v1/views/{database}/{schema}/{view}", "/v1/changes", "/v1/tickets", "/v1/openapi.json", "/console",
         "/healthz", "/readyz",
     }  # fmt: skip
+
+
+def test_the_openapi_document_has_the_views_that_may_be_read(
+    http: httpx2.Client, server: Program, root: psycopg.Connection[Any]
+) -> None:
+    root.execute('CREATE DATABASE "o/p"')
+    root.execute("CREATE ROLE describer LOGIN")
+    root.execute(
+        'CREATE VIEW "a/{b}" AS SELECT 1::bigint AS "limit", ARRAY[1.5] AS list, now() AS at, \'{}\'::jsonb AS doc'
+    )
+    root.execute('GRANT SELECT ON "a/{b}" TO describer')
+    try:
+        document = http.get("/v1/openapi.json").json()
+        validate(document)
+        path = "/v1/views/postgres/public/a%2F%7Bb%7D"
+        own = document["paths"][path]["get"]
+        row = own["responses"]["200"]["content"]["application/json"]["schema"]["items"]
+        assert {name: each.get("type") for name, each in row["properties"].items()} == {
+            "limit": ["integer", "string", "null"], "list": ["array", "null"], "at": ["string", "null"], "doc": None,
+        }  # fmt: skip
+        assert '"limit"' in {each["name"] for each in own["parameters"]}
+        (found,) = http.get(path).json()
+        assert set(found) == set(row["properties"])
+        columns = {name: each["items"] for name, each in _rows_by_path(document).items()}
+        assert set(columns) > {path, "/v1/views/postgres/public/minutes"}
+        for address in columns:
+            for shown in http.get(address, params={"limit": 3}).json():
+                assert set(shown) == set(columns[address]["properties"]), address
+        with client(server, user="describer") as other:
+            assert set(_rows_by_path(other.get("/v1/openapi.json").json())) == {path}
+        wrong = http.get("/v1/openapi.json", auth=None, headers={"Authorization": "Bearer nope"})
+        assert wrong.status_code == 401
+        assert _rows_by_path(http.get("/v1/openapi.json", auth=None).json()) == {}
+    finally:
+        root.execute('DROP VIEW "a/{b}"')
+        root.execute("DROP ROLE describer")
+        root.execute('DROP DATABASE "o/p"')
+
+
+def _rows_by_path(document: Any) -> dict[str, Any]:
+    """The schemas of the rows of each view that is named."""
+    return {
+        path: each["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+        for path, each in document["paths"].items()
+        if path.startswith("/v1/views/") and "{database}" not in path
+    }
 
 
 def test_health_and_readiness(http: httpx2.Client) -> None:
@@ -519,3 +565,29 @@ def test_a_port_that_is_taken_and_packages_that_are_missing(
     assert f"cannot listen on 127.0.0.1:{http_port(server)}" in told
     monkeypatch.setitem(sys.modules, "mvserver.http.server", None)
     assert "pip install 'mvserver[web]'" in refusal(monkeypatch, tmp_path, "--http-port", "0")
+
+
+# --- the console ------------------------------------------------------------------------------------------------------
+
+
+def test_the_consoles_files(http: httpx2.Client) -> None:
+    page = http.get("/console", auth=None)
+    assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    policy = dict(part.split(" ", 1) for part in page.headers["content-security-policy"].split("; "))
+    assert policy["default-src"] == policy["frame-ancestors"] == policy["form-action"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
+    assert page.headers["referrer-policy"] == "no-referrer"
+    assert "<style" not in page.text
+    assert "onclick" not in page.text
+    asked = re.findall(r'(?:src|href)="(console/[^"]+)"', page.text)
+    assert len(asked) == 5
+    assert len(re.findall("<script", page.text)) == len([each for each in asked if each.endswith(".js")])
+    for path in asked:
+        found = http.get(f"/{path}", auth=None)
+        assert found.status_code == 200, path
+        again = http.get(f"/{path}", auth=None, headers={"If-None-Match": found.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+    scripts = http.get("/console/main.js", auth=None)
+    assert scripts.headers["content-type"] == "text/javascript; charset=utf-8"
+    for path in ("nosuch.js", "__init__.py", "..%2fapp.py", "pages/../../app.py", "vendor/README.md", ""):
+        assert http.get(f"/console/{path}", auth=None).status_code == 404, path

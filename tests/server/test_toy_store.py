@@ -78,7 +78,7 @@ class ToyClient:
 class ToyReader:
     positions = LogPositions()  # of numbered records
     record_order = RecordOrder("'0'", "cast(position as bigint)")
-    logged = held = schemas = None
+    logged = held = schemas = live = None
     opened = closed = 0
 
     def __init__(self, source: Source[ToyOptions], settings: StoreSettings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import shutil
 import subprocess
@@ -84,11 +85,37 @@ class Chromium:
 
     def wait_for(self, expression: str, seconds: float = START_S) -> None:
         deadline = time.monotonic() + seconds
-        while not self.evaluate(expression):
+        while not self.evaluate(f"Boolean({expression})"):
             assert time.monotonic() < deadline, (
                 f"{expression} did not come true: {self.evaluate('document.body.innerText')}"
             )
             time.sleep(0.05)
+
+    def look(self, width: int, *, dark: bool = False, height: int = 900) -> None:
+        """How wide the page is, and which colours its user prefers."""
+        self._run(
+            self._ask(
+                "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
+            )
+        )
+        colours = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._run(self._ask("Emulation.setEmulatedMedia", features=[colours]))
+
+    def screenshot(self, path: Path) -> None:
+        found = self._run(self._ask("Page.captureScreenshot", format="png", captureBeyondViewport=True))
+        path.write_bytes(base64.b64decode(found["data"]))
+
+    def press(self, key: str, modifiers: int = 0) -> None:
+        """A key as a person presses it; 2 among ``modifiers`` is Ctrl, 8 is Shift."""
+        codes = {"Tab": 9, "Enter": 13, " ": 32}
+        text = {"Enter": "\r", " ": " "}.get(key, "") if not modifiers else ""
+        given: dict[str, Any] = {"key": key, "windowsVirtualKeyCode": codes[key], "modifiers": modifiers}
+        self._run(self._ask("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **given))
+        self._run(self._ask("Input.dispatchKeyEvent", type="keyUp", **given))
+
+    def write(self, text: str) -> None:
+        """Typed where the focus is."""
+        self._run(self._ask("Input.insertText", text=text))
 
     def close(self) -> None:
         self._process.kill()

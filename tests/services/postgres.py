@@ -134,7 +134,8 @@ def _children(parent: int) -> list[int]:
 
 
 @contextmanager
-def _logical_postgres() -> Iterator[LogicalPostgres]:
+def running_postgres() -> Iterator[LogicalPostgres]:
+    """One that logs changes, in a folder that is removed at the end."""
     folder = Path(tempfile.mkdtemp(prefix="mvserver-logical-"))
     folder.chmod(0o755)
     server = LogicalPostgres(folder)
@@ -147,12 +148,12 @@ def _logical_postgres() -> Iterator[LogicalPostgres]:
 
 @pytest.fixture(scope="session")
 def logical_postgres() -> Iterator[LogicalPostgres]:
-    with _logical_postgres() as server:
+    with running_postgres() as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def own_postgres() -> Iterator[LogicalPostgres]:
     """One that a module may freeze, or fill."""
-    with _logical_postgres() as server:
+    with running_postgres() as server:
         yield server

@@ -14,6 +14,12 @@ from mvserver.sql.statements.api_tokens import CreateApiToken, DropApiToken, Lis
 from mvserver.sql.statements.base import ColumnDefinition, ObjectName, Properties, RoleSpec, Statement
 from mvserver.sql.statements.copying import CopyFrom, CopyOptions, CopyTo
 from mvserver.sql.statements.cursors import CloseCursor, DeclareCursor, Fetch
+from mvserver.sql.statements.descriptor_sources import (
+    CreateDescriptorSource,
+    DropDescriptorSource,
+    ListDescriptors,
+    ListDescriptorSources,
+)
 from mvserver.sql.statements.namespaces import (
     CreateDatabase,
     CreateSchema,
@@ -23,6 +29,7 @@ from mvserver.sql.statements.namespaces import (
     ListSchemas,
     Use,
 )
+from mvserver.sql.statements.policies import AlterPolicy, CreatePolicy, DropPolicy, SetRowSecurity
 from mvserver.sql.statements.privileges import (
     AlterDefaultPrivileges,
     AlterOwner,
@@ -186,13 +193,38 @@ CASES: list[tuple[str, Any]] = [
     ("CREATE API_TOKEN t VALID UNTIL '2030-01-01'", expect(CreateApiToken, name="t", valid_until="2030-01-01")),
     ("DROP API_TOKEN IF EXISTS t", expect(DropApiToken, name="t", if_exists=True)),
     ("LIST API_TOKENS", expect(ListApiTokens)),
+    ("CREATE POLICY p ON a.v USING ((x = 1) -- of ')'\n AND y IN ('a)', (b)))",
+     expect(CreatePolicy, name="p", on=ObjectName(("a", "v")),
+            condition="(x = 1) -- of ')'\n AND y IN ('a)', (b))", to=(RoleSpec(special="public"),))),
+    ("CREATE POLICY p ON v AS RESTRICTIVE FOR SELECT TO anna, CURRENT_USER USING (true)",
+     expect(CreatePolicy, name="p", on=ObjectName(("v",)), restrictive=True, command="SELECT", condition="true",
+            to=(RoleSpec("anna"), RoleSpec(special="current")))),
+    ("ALTER POLICY p ON v RENAME TO q",
+     expect(AlterPolicy, name="p", on=ObjectName(("v",)), new_name="q", to=None, condition=None)),
+    ("ALTER POLICY p ON v TO PUBLIC USING (x)",
+     expect(AlterPolicy, name="p", on=ObjectName(("v",)), to=(RoleSpec(special="public"),), condition="x")),
+    ("DROP POLICY IF EXISTS p ON v CASCADE",
+     expect(DropPolicy, name="p", on=ObjectName(("v",)), if_exists=True)),
+    ("ALTER MATERIALIZED VIEW v ENABLE ROW LEVEL SECURITY",
+     expect(SetRowSecurity, name=ObjectName(("v",)), relation_kind="materialized view", enabled=True, forced=None)),
+    ("ALTER TABLE v NO FORCE ROW LEVEL SECURITY",
+     expect(SetRowSecurity, name=ObjectName(("v",)), relation_kind=None, enabled=None, forced=False)),
     ("SHOW SCHEMA_REGISTRIES", expect(ListSchemaRegistries)),
+    ("CREATE DESCRIPTOR_SOURCE IF NOT EXISTS pb WITH ('file' = '@a.desc', 'x' = Pb.\"M\".Inner)",
+     expect(CreateDescriptorSource, name="pb", properties={"file": "@a.desc", "x": "pb.M.Inner"}, if_not_exists=True)),
+    ("DROP DESCRIPTOR_SOURCE IF EXISTS pb", expect(DropDescriptorSource, name="pb", if_exists=True)),
+    ("LIST DESCRIPTOR_SOURCES", expect(ListDescriptorSources)),
+    ("SHOW DESCRIPTOR_SOURCES", expect(ListDescriptorSources)),
+    ("LIST DESCRIPTORS", expect(ListDescriptors)),
+    ("SHOW DESCRIPTORS", expect(ListDescriptors)),
     ("LIST STORES", expect(ListStores)),
     ("SHOW STORES", expect(ListStores)),
     ("USE STORE k", expect(UseStore, name="k")),
     # entities
     ("LIST ENTITIES", expect(ListEntities)),
     ("LIST TOPICS IN STORE k", expect(ListEntities, store="k")),
+    ("LIST ENTITIES IN main.\"Web\" IN STORE k", expect(ListEntities, store="k", path="main.Web")),
+    ("LIST ENTITIES IN 'a/b'", expect(ListEntities, path="a/b")),
     ("DESCRIBE ENTITY e", expect(DescribeEntity, name="e")),
     ("DESCRIBE TOPIC a.b IN STORE k", expect(DescribeEntity, name="a.b", store="k")),
     ("CREATE TOPIC clicks IN STORE k WITH ('topic.partitions' = 4, 'kafka.topic.retention.ms' = -1)",

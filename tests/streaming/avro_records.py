@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from mvserver.sql.types import parse_type
 from mvserver.streaming.batch.evaluate import _normal
-from mvserver.streaming.spark.java_functions import register
+from mvserver.streaming.spark.record_functions import register
 from mvserver.streaming.spark.types import spark_type
 from spark_sinks.decode import DecodeColumn, decode
 from spark_sinks.schema_registry.base import AVRO, KnownSchemas, RegisteredSchema

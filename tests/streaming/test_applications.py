@@ -28,6 +28,7 @@ class Source:
         self.state = RunningState(None, None, records_max=1)  # type: ignore[arg-type]
         self.wait, self.latest, self.stalled, self.running = self.state.wait, None, None, True
         self.reader = SimpleNamespace(positions=SimpleNamespace(counts_records=True))
+        self.lane, self.lane_reason = "batch", None
 
     def confirmed_at(self, subscriber: Subscriber) -> float | None:
         return None

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from mvserver.streaming.spark import java_functions
+from mvserver.streaming.spark import record_functions
 from spark_sinks.schema_registry.base import KnownSchemas, RegisteredSchema
 from tests.streaming.avro_records import decoded, known, of_fields, record
 
@@ -204,7 +204,7 @@ def test_schemas_that_refer_to_others(spark: SparkSession) -> None:
 
 def test_old_decoders_leave_the_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each set of known schemas is a function of its own; one that was dropped is made again where it is used."""
-    monkeypatch.setattr(java_functions, "_REGISTERED_MAX", 2)
+    monkeypatch.setattr(record_functions, "_REGISTERED_MAX", 2)
     schema = of_fields(("v", "int"))
     first = known(schema)
     for id_ in (7, 8, 9):

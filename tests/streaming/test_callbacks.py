@@ -18,6 +18,7 @@ from mvserver.streaming.push.bounded import BoundedReads
 from mvserver.streaming.queries.csas import SinkQuery
 from mvserver.streaming.queries.record_form import RecordForm
 from mvserver.streaming.spark.guard import Unguarded
+from spark_sinks.file.entity_files import DirectoryFiles
 from spark_sinks.file.source import FileReader
 from tests.streaming.states import target
 
@@ -29,7 +30,7 @@ def test_queries_that_have_ended_keep_no_connection(spark: Any, tmp_path: Path) 
     (directory / "a.json").write_text(json.dumps({"a": 1}) + "\n")
     left: list[int] = []
     for number in range(3):
-        reader = FileReader(directory, tmp_path / f"work-{number}", None, poll_s=0.02)
+        reader = FileReader(DirectoryFiles(directory), tmp_path / f"work-{number}", None, poll_s=0.02)
         done = threading.Event()
         run_generation(
             spark,
@@ -58,7 +59,7 @@ def _callbacks(spark: Any, most: int) -> int:
 class Reader:
     """Counts how often it is let go of. Whatever else is asked of it fails."""
 
-    logged = held = positions = None
+    logged = held = positions = live = None
 
     def __init__(self) -> None:
         self.closed = self.given_up = 0

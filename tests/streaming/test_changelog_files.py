@@ -22,6 +22,7 @@ from mvserver.views.finishing import layout_of
 from mvserver.views.targets import build_target
 from spark_sinks.duckdb.batch_plans import BatchCommit
 from spark_sinks.duckdb.writer import Writer
+from spark_sinks.file.entity_files import DirectoryFiles
 from spark_sinks.file.files import visible_files
 from spark_sinks.file.journal import FileJournal
 from spark_sinks.file.source import FileReader
@@ -48,7 +49,7 @@ def test_the_last_line_of_the_last_file_counts(spark: Any, tmp_path: Path) -> No
         os.utime(path, ns=(10**18 + number * 1_000, 10**18 + number * 1_000))
     work.mkdir()
     FileJournal(work / "files.journal").append(visible_files(directory, directory.resolve()))
-    reader = FileReader(directory, work, None)
+    reader = FileReader(DirectoryFiles(directory), work, None)
     frame = reader.batch(spark, {"seq": 0}, {"seq": 3})
     plan = compile_select(parse_select("SELECT id, n FROM users"), lambda p, at: USERS, default_starting="earliest")
     target = build_target("q", "v", 1, plan)

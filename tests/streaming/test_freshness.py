@@ -39,7 +39,7 @@ class Reader:
         self.begun = threading.Semaphore(0)
         self.looks = 0
 
-    rounds = logged = held = None
+    rounds = logged = held = live = None
 
     @property
     def positions(self) -> Any:

@@ -199,7 +199,7 @@ def test_epochs_of_many_rows_come_in_pieces(watched: Watched, monkeypatch: pytes
     watched.watch().close()
     watched.fed.feed([{"k": f"k{i}"} for i in range(5)])
     watched.fed.feed([{"k": f"l{i}"} for i in range(5)])
-    monkeypatch.setattr("spark_sinks.duckdb.history.reading.changes_behind.__defaults__", (3,))
+    monkeypatch.setattr("spark_sinks.duckdb.history.reading.changes_behind.__defaults__", (3, None))
     (history,) = watched.writer.histories.open_ones.values()
     watch = watched.watch(since=f"{history.extent.incarnation}-0")
     pieces = [each for _ in range(4) for each in watch.take()]

@@ -248,7 +248,7 @@ def test_the_ledger_shows_the_last_batches_first(world: World) -> None:
 def test_a_query_that_writes_is_a_pipeline_of_its_own(state: QueryState, shown: PipelineState) -> None:
     status = QueryStatus("q1", state, error="why", position='{"at": 1}', rows_in_per_s=2.5)
     assert sink_pipeline_status(status, "r1", 4) == PipelineStatus(
-        "q1", "r1", shown, 4, 1, '{"at": 1}', None, 2.5, "why"
+        "q1", "r1", shown, 4, 1, '{"at": 1}', None, 2.5, "why", "batch", "a query that writes is read in batches"
     )
 
 

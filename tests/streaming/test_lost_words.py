@@ -95,7 +95,7 @@ WITHIN_S = 60.0
 class Hindered:
     """A source that fails in telling what an error is, and whose failure cannot be written down."""
 
-    rounds = logged = held = positions = None
+    rounds = logged = held = positions = live = None
 
     def __init__(self) -> None:
         self.asked = threading.Semaphore(0)

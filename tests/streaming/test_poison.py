@@ -24,6 +24,7 @@ from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.session import SparkGate
 from mvserver.views.finishing import layout_of
+from spark_sinks.file.entity_files import DirectoryFiles
 from spark_sinks.file.source import FileReader
 from spark_sinks.oversize import mark, marked_unless_small, unmarked
 from tests.streaming.states import target, writer_in
@@ -42,7 +43,11 @@ class Source:
         self.directory = folder / name
         self.directory.mkdir()
         self.reader = FileReader(
-            self.directory, folder / f"{name}-work", None, poll_s=0.01, record_bytes_max=RECORD_BYTES_MAX
+            DirectoryFiles(self.directory),
+            folder / f"{name}-work",
+            None,
+            poll_s=0.01,
+            record_bytes_max=RECORD_BYTES_MAX,
         )
         self.pipeline = Pipeline(
             name,

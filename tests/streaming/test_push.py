@@ -22,6 +22,7 @@ from mvserver.streaming.spark.session import SparkGate
 from mvserver.views.finishing import layout_of
 from mvserver.views.targets import Target
 from spark_sinks.duckdb.state.state import AppendState
+from spark_sinks.file.entity_files import DirectoryFiles
 from spark_sinks.file.source import FileReader
 from tests.streaming.states import target, writer_in
 
@@ -37,7 +38,7 @@ class Source:
         self.directory.mkdir()
         self.writer, self.database = writer, database
         self.fed = 0
-        self.reader = FileReader(self.directory, folder / "work", None, poll_s=0.01)
+        self.reader = FileReader(DirectoryFiles(self.directory), folder / "work", None, poll_s=0.01)
         self.pipeline = Pipeline(
             "p1",
             self.reader,

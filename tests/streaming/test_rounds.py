@@ -220,7 +220,7 @@ def test_what_is_not_worth_grouping_for_all_is_grouped_for_one_that_is_filled(mo
 class Source:
     """A source of numbered records; positions are ``{"at": n}``."""
 
-    held = rounds = None
+    held = rounds = live = None
 
     @property
     def positions(self) -> Any:

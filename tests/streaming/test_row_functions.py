@@ -24,6 +24,7 @@ from mvserver.streaming.batch.program import build_program
 from mvserver.streaming.spark.types import spark_schema, spark_type
 from mvserver.views.targets import build_target
 from spark_sinks.base import METADATA
+from spark_sinks.file.entity_files import DirectoryFiles
 from spark_sinks.file.files import visible_files
 from spark_sinks.file.journal import FileJournal
 from spark_sinks.file.metadata import METADATA_TYPE
@@ -92,7 +93,7 @@ def test_files_of_records(spark: Any, tmp_path: Path, value_format: str) -> None
     )
     check_plan(spark, plan)
     schema = spark_schema(plan.scan.columns) if value_format == "parquet" else None
-    reader = FileReader(directory, work, schema)
+    reader = FileReader(DirectoryFiles(directory), work, schema)
     frame = reader.batch(spark, {"seq": 0}, {"seq": 2})
     assert frame.schema[METADATA].dataType == spark_type(parse_type(METADATA_TYPE))
     assert reader.batch(spark, {"seq": 2}, {"seq": 2}).schema[METADATA].dataType == frame.schema[METADATA].dataType

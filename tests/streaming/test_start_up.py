@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from mvserver.errors import SqlError
+from mvserver.streaming.queries.source_pipelines import SourcePipelines
 from mvserver.streaming.queries.start_up import StartUp
 from spark_sinks.duckdb.ledger.damage import DamagedViewsError, DamageWatch
 
@@ -22,6 +23,41 @@ def start_up(error: Exception, damage: DamageWatch) -> StartUp:
     services = SimpleNamespace(store_versions=store_versions, writer=SimpleNamespace(damage=damage))
     none = cast("Any", None)
     return StartUp(cast("Any", services), none, none, none, none, none)
+
+
+class FakePipeline:
+    def __init__(self, id_: str, *, started: bool = False, subscribers: int = 0) -> None:
+        self.id, self.started, self.subscribers = id_, started, ["s"] * subscribers
+        self.stops = 0
+
+    def stop(self) -> None:
+        self.stops += 1
+
+
+def test_what_was_made_for_a_query_that_cannot_be_set_up_goes_again() -> None:
+    """The log of a join and the reading of its first side, where the second side cannot begin; not what others use."""
+    known: dict[str, Any] = {"old": FakePipeline("old")}
+    made = [
+        FakePipeline("log"),
+        FakePipeline("first"),
+        FakePipeline("runs", started=True),
+        FakePipeline("read", subscribers=1),
+    ]
+    none = cast("Any", None)
+    sources = SourcePipelines(none, none, known, none, none, none)
+
+    def fail() -> None:
+        with sources.making():
+            known.update({each.id: each for each in made})
+            raise SqlError("55000", "the source does not have this position any more")
+
+    with pytest.raises(SqlError, match="any more"):
+        fail()
+    assert set(known) == {"old", "runs", "read"}
+    assert [each.stops for each in made] == [1, 1, 0, 0]
+    with sources.making():
+        known["log"] = FakePipeline("log")
+    assert set(known) == {"old", "runs", "read", "log"}
 
 
 @pytest.mark.parametrize("error", [duckdb.Error(CORRUPT), DamagedViewsError(CORRUPT)])

@@ -17,6 +17,7 @@ import pytest
 from mvserver.streaming.pipeline import evaluator
 from mvserver.streaming.pipeline.idleness import Idleness
 from mvserver.streaming.queries.outputs import with_outbox
+from spark_sinks.file.entity_files import DirectoryFiles
 from spark_sinks.file.files import visible_files
 from spark_sinks.file.source import FileReader
 from tests.streaming.windows import RELATION, Event, World, random_batches, random_events, sessions, target
@@ -177,7 +178,7 @@ def test_files_are_one_partition_in_the_order_of_the_journal(spark: Any, tmp_pat
     for name, times in (("b.json", [1, 21, 2]), ("a.json", [3, 22])):
         lines = [json.dumps({"k": "a", "v": 1, "ts": time * S}) for time in times]
         (directory / name).write_text("\n".join(lines) + "\n")
-    reader = FileReader(directory, tmp_path / "work", None)
+    reader = FileReader(DirectoryFiles(directory), tmp_path / "work", None)
     by_name = {file.name: file for file in visible_files(directory, directory.resolve())}
     reader._journal.append([by_name["b.json"], by_name["a.json"]])  # found in this order
     windowed = target(f"SELECT window_start, window_end, count(*) AS n FROM {_TUMBLE} {_BY}")

@@ -106,7 +106,7 @@ class LogReader:
     """What evaluation and commit ask of a source; positions are {"0": next offset, ...}."""
 
     record_order = RecordOrder("cast(partition as string)", "offset", "cast(partition as string)")
-    rounds = logged = held = None
+    rounds = logged = held = live = None
 
     @property
     def positions(self) -> Any:

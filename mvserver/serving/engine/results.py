@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,8 @@ from mvserver.dialect.errors.duck_errors import translate
 from mvserver.errors import SqlError
 from mvserver.serving.engine.abandonable_work import WorkAbandoned
 
+_VALUE = re.compile(r":?\s*(?:\"[^\"]*\"|'[^']*').*", re.S)
+
 
 class Watch:
     """Ends a statement after its time and remembers why it was ended: DuckDB only says that it was interrupted.
@@ -25,8 +28,15 @@ class Watch:
     """
 
     def __init__(
-        self, interrupt: Callable[[], None], timeout_s: float | None, notice: Callable[[BaseException], object]
+        self,
+        interrupt: Callable[[], None],
+        timeout_s: float | None,
+        notice: Callable[[BaseException], object],
+        *,
+        secured: bool = False,
     ) -> None:
+        """``secured``: policies decide which rows the query sees."""
+        self._secured = secured
         self._interrupt = interrupt
         self._notice = notice
         self._timed_out = False
@@ -46,10 +56,17 @@ class Watch:
 
     def translate(self, error: BaseException) -> SqlError:
         self._notice(error)
-        found = translate(error)
+        found = told(translate(error), secured=self._secured)
         if found.sqlstate == sqlstates.QUERY_CANCELED and self._timed_out:
             return SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to statement timeout")
         return found
+
+
+def told(error: SqlError, *, secured: bool) -> SqlError:
+    """Without the value that an error of data tells of, where that may be of a row which policies hide."""
+    if secured and error.sqlstate.startswith("22"):
+        return SqlError(error.sqlstate, _VALUE.sub("", error.message))
+    return error
 
 
 class StreamedBatches(Iterator[pa.RecordBatch]):

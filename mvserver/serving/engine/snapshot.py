@@ -29,7 +29,7 @@ from mvserver.serving.engine.admission import Admission
 from mvserver.serving.engine.database import Database
 from mvserver.serving.engine.memory_watch import MemoryWatch, Watched
 from mvserver.serving.engine.missing_views import MissingViews
-from mvserver.serving.engine.results import StreamedBatches, Watch
+from mvserver.serving.engine.results import StreamedBatches, Watch, told
 from mvserver.serving.fast import few_rows
 from mvserver.serving.fast.evaluation import SELECT_TAG, Begun, Whole
 
@@ -136,7 +136,7 @@ class DuckSnapshot:
         self._stopped_at = None
         if plan.kind == "sleep":
             return self._sleep(plan, parameters, timeout_s)
-        watch = Watch(self.interrupt, timeout_s, self._notice)
+        watch = Watch(self.interrupt, timeout_s, self._notice, secured=plan.secured)
         try:
             with self._turn():
                 self._prepare(plan)
@@ -165,7 +165,7 @@ class DuckSnapshot:
             found = self._few(plan, list(parameters))
         except (duckdb.Error, OSError, pa.ArrowException) as error:
             self._notice(error)
-            raise self._missing.explained(translate(error), plan.view_ids) from error
+            raise self._missing.explained(told(translate(error), secured=plan.secured), plan.view_ids) from error
         finally:
             self._admission.give_back()
         return None if found is None else whole(plan, found)
@@ -208,7 +208,7 @@ class DuckSnapshot:
                 watched.check()
             if isinstance(error, duckdb.Error | OSError | pa.ArrowException):
                 self._notice(error)
-                raise self._missing.explained(translate(error), plan.view_ids) from error
+                raise self._missing.explained(told(translate(error), secured=plan.secured), plan.view_ids) from error
             raise
         return found
 
@@ -235,7 +235,7 @@ class DuckSnapshot:
 
     def go_on(self, plan: PullPlan, begun: Begun) -> Result:
         """With what ``evaluate`` has begun."""
-        watch = Watch(self.interrupt, None, self._notice)
+        watch = Watch(self.interrupt, None, self._notice, secured=plan.secured)
         return self._streamed(plan, begun.reader, watch, begun.watched, begun.batches)
 
     def _streamed(

@@ -39,6 +39,14 @@ def kind_of(tree: exp.Expr, views: dict[str, Relation]) -> str:
     return RANGE if (equal | ranged) & set(view.key_columns) else OTHER
 
 
+def key_terms(condition: exp.Expr, view: Relation) -> Iterator[exp.Expr]:
+    """The terms of the condition that compare a key column with what is known before the query runs."""
+    for term in _terms(condition):
+        column = _compared_column(term)
+        if (_one_of_some(term) if column is None else {column}) & set(view.key_columns):
+            yield term
+
+
 def _is_simple(tree: exp.Expr) -> bool:
     if not isinstance(tree, exp.Select):
         return False

@@ -16,6 +16,7 @@ from typing import TypeGuard
 import sqlglot
 from sqlglot import exp
 
+from catalog import row_security
 from catalog.acl import Privilege
 from catalog.authority import Authority
 from catalog.model import NamedSource, Relation
@@ -31,7 +32,7 @@ from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG
 from mvserver.pgcatalog.system import LIVE_SCHEMA, SystemCatalog
 from mvserver.serving.api import PullScope, ReadsStream, StreamRead
 from mvserver.serving.engine.database import VIEW_SCHEMA
-from mvserver.serving.plan import histories
+from mvserver.serving.plan import histories, row_policies
 from mvserver.serving.plan.histories import NamedChanges
 from mvserver.serving.plan.streams import StreamTables
 from mvserver.sql.dialect import parse_pull
@@ -53,6 +54,7 @@ class Reads:
     named: list[NamedSource] = field(default_factory=list)  # the names in the query's own text
     of_the_past: bool = False  # a view's history, or a view as it was
     expanded: list[Relation] = field(default_factory=list)  # views that became sub-queries, each as often as it did
+    secured: list[Relation] = field(default_factory=list)  # of which policies decide what rows are seen
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,7 @@ class NameResolver:
             self.reads.of_the_past = True
             histories.read_changes(table, found, self._database_name)
             table.set("alias", alias)
+            self._secure(table, found.view, text)
             return
         if isinstance(found, Relation) and (as_of or self._scope.as_of):
             self.reads.views.setdefault(found.id, found)
@@ -128,6 +131,7 @@ class NameResolver:
             rows = histories.rows_as_of(found, as_of or self._scope.as_of, self._database_name, alias)
             rows.meta[RELATION] = found
             _put(table, rows)
+            self._secure(rows, found, text)
             return
         if isinstance(found, Relation):
             self.reads.views.setdefault(found.id, found)
@@ -136,6 +140,7 @@ class NameResolver:
             table.set("catalog", exp.to_identifier(self._database_name, quoted=True))
             table.set("alias", alias)
             table.meta[RELATION] = found
+            self._secure(table, found, text)
             return
         schema, name = found
         if name in _SUPERUSERS_ONLY and not text.authority.superuser:
@@ -149,6 +154,25 @@ class NameResolver:
         rows = exp.Subquery(this=sqlglot.parse_one(query, read="duckdb"), alias=alias)
         rows.meta[SYSTEM_RELATION] = found
         _put(table, rows)
+
+    def _secure(self, rows: exp.Table | exp.Subquery, view: Relation, text: _Text) -> None:
+        """Puts in its place the rows that the reader may see: who asks, or the owner of the view that names it."""
+        policies = row_security.in_force(view, self._snapshot.policies, text.authority)
+        if policies is None:
+            return
+        if not self._scope.row_security:
+            raise row_policies.affected(view)
+        self.reads.secured.append(view)
+        place = exp.Placeholder()
+        rows.replace(place)
+        seen = row_policies.seen_rows(rows, view, row_policies.condition(view, policies), rows.args["alias"])
+        for key in ("joins", "laterals", "sample"):
+            if rows.args.get(key):
+                seen.set(key, rows.args[key])
+                rows.set(key, None)
+        if RELATION in rows.meta:
+            seen.meta[RELATION] = rows.meta[RELATION]
+        place.replace(seen)
 
     def _meant(
         self, table: exp.Table, parts: list[str], text: _Text

@@ -74,6 +74,7 @@ def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
         live_relations=tuple(sorted(reads.live)),
         streams=tuple(reads.streams),
         of_the_past=reads.of_the_past,
+        secured=bool(reads.secured),
         named=tuple(reads.named),
         arrow_types=tuple(arrow) if None not in arrow else (),
         plain_types=few_rows.plain_types(arrow) if None not in arrow else (),

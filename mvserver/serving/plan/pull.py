@@ -13,10 +13,14 @@ from typing import Any
 
 from sqlglot import exp
 
+from catalog import row_security
+from catalog.model import Relation
 from mvserver import limits, sqlstates
 from mvserver.dialect import guard, longhand, rewrite
+from mvserver.dialect.duck_text import written
 from mvserver.dialect.errors.error_positions import locate
 from mvserver.dialect.functions import enums
+from mvserver.dialect.functions.volatile import changes
 from mvserver.dialect.parameters import constant_places
 from mvserver.dialect.pull_query import PullQuery
 from mvserver.errors import SqlError, raise_instead
@@ -51,9 +55,10 @@ from mvserver.serving.fast.finished_loader import Loader
 from mvserver.serving.fast.finished_rows import KeptViews
 from mvserver.serving.fast.shared import SharedReads
 from mvserver.serving.fast.templates import can_stand, stands_for, template_of
+from mvserver.serving.plan import row_policies
 from mvserver.serving.plan.binder import DuckBinders
 from mvserver.serving.plan.estimates import estimated, width
-from mvserver.serving.plan.name_resolution import NameResolver
+from mvserver.serving.plan.name_resolution import NameResolver, Reads
 from mvserver.serving.plan.parameter_types import with_inferred
 from mvserver.serving.plan.plan_cache import PlanCache
 from mvserver.serving.plan.plan_nodes import nodes
@@ -62,6 +67,7 @@ from mvserver.sql.dialect import parse_pull
 from mvserver.sql.trees import dismantle
 from mvserver.sql.written_parameters import others, with_constants
 from mvserver.types.oids import TEXT
+from mvserver.visible_rows import VisibleRows
 from spark_sinks.duckdb.layout import ViewLayouts
 
 
@@ -238,6 +244,10 @@ class DuckPullService:
         reads = resolver.reads
         refuse_if_stopped(stopped)
         kind = classify.OTHER if reads.expanded or reads.of_the_past else classify.kind_of(request.select, reads.views)
+        if reads.secured:
+            if kind in (classify.POINT, classify.RANGE):
+                row_policies.narrow(tree, reads.secured[0])
+            kind = classify.OTHER
         oids = with_inferred(tree, oids)
         samples = constant_places.find(tree, oids)
         if samples and request.text is not None:
@@ -276,6 +286,39 @@ class DuckPullService:
             direct=None, kind=classify.OTHER, together=None, key_read=None, steady=False, sets=(), signals=(),
         )  # fmt: skip
 
+    # --- row security -----------------------------------------------------------------------------------------------
+    def check_policy(self, view: Relation, condition: str) -> None:
+        self._words_of(view, row_policies.check(view, condition), PullScope("", (), ""), self._source.snapshot())
+
+    def visible_rows(self, view_id: str, scope: PullScope) -> VisibleRows | None:
+        snapshot = self._source.snapshot()
+        view = snapshot.relations_by_id[view_id]
+        policies = row_security.in_force(view, snapshot.policies, snapshot.authority(scope.role))
+        if policies is None:
+            return None
+        if not scope.row_security:
+            raise row_policies.affected(view)
+        words = self._words_of(view, row_policies.condition(view, policies), scope, snapshot)
+        path = f"SET search_path = '{self._database.name}.main,{self._system.functions_path}'"
+        return VisibleRows(view.name, words, (*reader_settings(self._system), path))
+
+    def _words_of(self, view: Relation, condition: exp.Expr, scope: PullScope, snapshot: CatalogSnapshot) -> str:
+        """The condition in DuckDB's words. 42804 for one that is not true or false."""
+        facts = SessionFacts(
+            snapshot, scope.database, scope.search_path, scope.role, dict(scope.settings), scope.backend_pid,
+            scope.session_role,
+        )  # fmt: skip
+        tree = row_policies.asked_of_values(view, condition)
+        query = PullQuery(tree, facts, False, True, (), {}, "UTC", classify.OTHER)
+        rewrite.rewrite(query)
+        made = self._binders.run(lambda binder: binder.bind(query, Reads()), owner_of(scope), never)
+        assert isinstance(made.tree, exp.Select)  # noqa: S101 - as it was asked
+        row_policies.refuse_other_types(made.bound.types[0])
+        words = written(made.tree.selects[0].unalias())
+        if changes(words):
+            raise row_policies.refused("functions of the present time and of chance")
+        return words
+
     # --- push queries -----------------------------------------------------------------------------------------------
     def shaper(self, columns: Sequence[tuple[str, str]]) -> RowShaper:
         return DuckShaper(self._database, columns)
@@ -293,6 +336,8 @@ class DuckPullService:
         ]
         if plan.kind == classify.SLEEP:
             return [kind, *head]
+        if plan.secured:
+            return [kind, *head, _NOT_SHOWN]
         lines = self._binders.run(
             lambda binder: binder.explain(text, plan.live_relations, plan.streams), owner, stopped
         )
@@ -304,12 +349,17 @@ class DuckPullService:
         if plan.streams:
             details.append(("Read by Spark", [f"{read.select}{_at_most(read)}" for read in plan.streams]))
         details.append(("DuckDB", text))
-        if plan.kind == classify.SLEEP:
+        if plan.secured:
+            details.append(("Plan", _NOT_SHOWN))
+        if plan.secured or plan.kind == classify.SLEEP:
             return PlanNode("Result", 1, width(plan), tuple(details))
         found = self._binders.run(
             lambda binder: binder.plan_nodes(text, plan.live_relations, plan.streams), owner, stopped
         )
         return nodes(found, width(plan), details)
+
+
+_NOT_SHOWN = "DuckDB's plan is not shown: it would tell of rows that policies hide."
 
 
 def _evaluated(plan: PullPlan) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from mvserver import limits, sqlstates
+from mvserver.claims import is_claim
 from mvserver.errors import SqlError
 from mvserver.session.settings.setting_table import ALIASES, OWN_PREFIX, SETTINGS, Change, Setting
 from mvserver.session.settings.setting_values import milliseconds, split_identifiers
@@ -106,7 +107,7 @@ class SessionSettings:
         if not _CUSTOM_NAME.fullmatch(key):
             raise unrecognized(name)
         prefix = key.split(".", 1)[0]
-        if prefix == OWN_PREFIX:
+        if prefix == OWN_PREFIX and not is_claim(key):
             raise SqlError(
                 sqlstates.INVALID_NAME,
                 f'invalid configuration parameter name "{name}"',

@@ -43,7 +43,10 @@ class UseStore(Statement, kind=Kind.PLACE):
 
 @dataclass(frozen=True)
 class ListEntities(Statement, kind=Kind.INSPECTION):
+    """``path`` is what the names of the entities begin with, up to a dot or a slash."""
+
     store: str | None = None
+    path: str | None = None
 
 
 @dataclass(frozen=True)

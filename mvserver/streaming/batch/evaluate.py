@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +18,7 @@ from mvserver.streaming.batch.program import Program, ViewInput
 from mvserver.streaming.batch.record_order import SELECTED, ranked, with_order
 from mvserver.streaming.batch.rejected import rejected_rows
 from mvserver.streaming.batch.spark_calls import collect, select_expressions
-from mvserver.streaming.spark.java_functions import register
+from mvserver.streaming.spark.record_functions import register
 from spark_sinks.base import RecordOrder, SourceReader
 from spark_sinks.decode.columns import WANTED
 from spark_sinks.duckdb.batch_plans import TableMerge, ViewMerge
@@ -94,6 +95,16 @@ def evaluate_rows(frame: DataFrame, program: Program, reader: SourceReader) -> E
     table = _collected(_weighed(row_frame(frame, program, order), program, order), program, "rows")
     if order is not None:
         table = ranked(table, reader)
+    return evaluated_rows(table, program.views, program.rejected, reader)
+
+
+def evaluate_arrived(table: pa.Table, program: Program, reader: SourceReader) -> Evaluated:
+    """Rows of :func:`row_frame` that have come by themselves, each record's, with the columns of its order."""
+    table = _normal(table)
+    _check(table, program)
+    if program.keep is not None:
+        table = table.filter(reduce(pc.or_, [table.column(flag) for flag in program.flags]))
+    table = ranked(table, reader) if program.ordered else table.drop_columns(SELECTED)
     return evaluated_rows(table, program.views, program.rejected, reader)
 
 
@@ -190,10 +201,14 @@ def _evaluated(
 def _collected(frame: DataFrame, program: Program, shape: str) -> pa.Table:
     """Raises WholeProgramNeeded or SchemasWanted; else a trial's rejected columns are all NULL."""
     table = _normal(collect(frame, program.schemas, shape))
+    _check(table, program)
+    return table
+
+
+def _check(table: pa.Table, program: Program) -> None:
     check_schemas(table, program)
     if program.trial and any(table.column(name).null_count < table.num_rows for _, name in program.rejected):
         raise WholeProgramNeeded
-    return table
 
 
 def check_schemas(table: pa.Table, program: Program) -> None:

@@ -40,7 +40,10 @@ def check_plan(session: SparkSession, plan: object) -> None:
         check_pattern(session, pattern)
     fields = list(_RAW.fields)
     if format_of(plan.scan.value_format).typed_by_spark:
-        fields += [StructField(parquet_column(c.name).strip("`"), spark_type(c.type)) for c in plan.scan.columns]
+        fields += [
+            StructField(parquet_column(c.name).strip("`"), spark_type(c.type, lengths=False))
+            for c in plan.scan.value_columns
+        ]
     if plan.scan.metadata is not None:
         fields.append(StructField(METADATA, spark_type(plan.scan.metadata)))
     if plan.scan.derived is not None and over_changelog(plan):

@@ -28,7 +28,7 @@ from mvserver.views.measures import MeasureCall, keeps_times
 from mvserver.views.targets import Target
 from mvserver.views.windowing import WindowColumns, event_us, state_keys
 from spark_sinks.base import METADATA
-from spark_sinks.decode import RecordFunction, format_of, parquet_column
+from spark_sinks.decode import CheckFunction, RecordFunction, format_of, parquet_column
 from spark_sinks.decode.columns import valid_text
 from spark_sinks.duckdb.batch_plans import ViewMerge
 from spark_sinks.duckdb.changes.changelog import KeyedRows, RetractedState
@@ -170,7 +170,7 @@ class Program:
     trial: bool = False  # a rejected column then only says that a record needs the whole program
     ordered: bool = False  # the order of the records is needed
     texts: tuple[str, ...] = ()  # those of the columns that are texts or binary, which may be long
-    functions: tuple[RecordFunction, ...] = ()  # which the stages call besides Spark's own
+    functions: tuple[RecordFunction | CheckFunction, ...] = ()  # which the stages call besides Spark's own
     schemas: dict[str, pa.Schema] = field(default_factory=dict, compare=False)  # of the collected shapes, once known
 
 
@@ -270,7 +270,7 @@ def _with_row_functions(scan: Scan, columns: Mapping[str, str]) -> Mapping[str, 
 
 def _rejected_column(scan: Scan, reason: str, name: str) -> str:
     if format_of(scan.value_format).typed_by_spark:
-        fields = ", ".join(parquet_column(c.name) for c in scan.columns)
+        fields = ", ".join(parquet_column(c.name) for c in scan.value_columns)
         raw = f"cast(to_json(struct({fields})) as binary)"
     else:
         raw = "value"

@@ -28,6 +28,7 @@ class RecordEncoder:
     key_format: str  # all but "primitive" are made of JSON
     excluded: tuple[str, ...] = ()
     text_keys: bool = False
+    folders: tuple[str, ...] = ()  # columns whose values are in names of folders, and not in the value
 
     def key_of(self, row: Mapping[str, Any]) -> bytes | None:
         if not self.key:
@@ -46,7 +47,15 @@ class RecordEncoder:
         return None if self.text_keys else _BYTES.get(self.columns[self.key[0]].kind)
 
     def value_of(self, row: Mapping[str, Any]) -> bytes:
-        return self._object(row, [name for name in self.columns if name not in self.excluded])
+        return self._object(row, self.in_value)
+
+    @property
+    def in_value(self) -> Sequence[str]:
+        return [name for name in self.columns if name not in self.excluded and name not in self.folders]
+
+    def folder_of(self, row: Mapping[str, Any]) -> Sequence[str | None]:
+        """The values that name its folder, as texts."""
+        return [None if row[name] is None else _plain(row[name], self.columns[name]) for name in self.folders]
 
     def _object(self, row: Mapping[str, Any], names: Sequence[str]) -> bytes:
         return (

@@ -6,15 +6,25 @@ A changelog's record without a value is no mistake: it deletes the row whose pri
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from mvserver.compiler.plans import Scan, ScanColumn
+from mvserver.compiler.plans import RecordSchema, Scan, ScanColumn
 from mvserver.streaming.spark.types import spark_type
-from spark_sinks.decode import DecodeColumn, RecordFunction, decode
+from spark_sinks.decode import (
+    CheckFunction,
+    DecodeColumn,
+    Decoded,
+    RecordFunction,
+    decode,
+    decode_checked,
+    decode_described,
+)
 from spark_sinks.decode import needs_schemas as formats_need_schemas
+from spark_sinks.decode.partitions import decode_partitions
 from spark_sinks.duckdb.record_columns import DELETED
-from spark_sinks.schema_registry.base import NO_SCHEMAS, KnownSchemas
+from spark_sinks.schema_registry.base import NO_SCHEMAS, KnownSchemas, RegisteredSchema
+from spark_sinks.schema_registry.descriptors import DescribedSchema
 
 Stages = tuple[tuple[str, ...], ...]
 """Spark expressions, each stage over the columns of the one before."""
@@ -31,17 +41,32 @@ class DecodedScan:
     known: str
     reason: str | None
     primary_key: tuple[str, ...] = ()
-    functions: tuple[RecordFunction, ...] = ()
+    functions: tuple[RecordFunction | CheckFunction, ...] = ()
 
 
 def needs_schemas(scan: Scan) -> bool:
     """Whether records are decoded by schemas of a registry."""
-    return formats_need_schemas((scan.value_format, scan.key_format))
+    return scan.value_checked or formats_need_schemas(
+        format_
+        for format_, schema in ((scan.value_format, scan.value_schema), (scan.key_format, scan.key_schema))
+        if schema is None
+    )
 
 
 def decode_scan(scan: Scan, prefix: str, *, trial: bool, schemas: KnownSchemas = NO_SCHEMAS) -> DecodedScan:
-    value_columns = [_column(c) for c in scan.columns if c.name not in scan.key_only]
-    decoded = decode(scan.value_format, value_columns, "value", prefix, trial=trial, schemas=schemas)
+    value_columns = [_column(c) for c in scan.value_columns if c.name not in scan.key_only]
+    if scan.value_schema is not None:
+        decoded = decode_described(value_columns, "value", prefix, _described(scan.value_schema))
+    elif scan.value_checked:
+        decoded = decode_checked(value_columns, "value", prefix, schemas, trial=trial)
+    else:
+        decoded = decode(
+            scan.value_format, value_columns, "value", prefix,
+            trial=trial, schemas=schemas, delimiter=scan.value_delimiter,
+        )  # fmt: skip
+    if scan.partition_columns:
+        in_folders = [_column(c) for c in scan.columns if c.name in scan.partition_columns]
+        decoded = _beside(decoded, decode_partitions(in_folders, "position", f"{prefix}p"))
     columns, functions = dict(decoded.columns), decoded.functions
     if scan.kind != "changelog":
         return DecodedScan(decoded.stages, columns, decoded.good, decoded.good, decoded.reason, functions=functions)
@@ -54,7 +79,10 @@ def decode_scan(scan: Scan, prefix: str, *, trial: bool, schemas: KnownSchemas =
         return DecodedScan(decoded.stages, columns, decoded.good, decoded.good, decoded.reason, key, functions)
     declared = {c.name: c for c in scan.columns}
     of_key = [_column(declared[name]) for name in scan.primary_key]
-    keyed = decode(scan.key_format, of_key, "key", f"{prefix}k", trial=trial, schemas=schemas)
+    if scan.key_schema is not None:
+        keyed = decode_described(of_key, "key", f"{prefix}k", _described(scan.key_schema))
+    else:
+        keyed = decode(scan.key_format, of_key, "key", f"{prefix}k", trial=trial, schemas=schemas)
     key_columns = dict(keyed.columns)
     stages = side_by_side(decoded.stages, keyed.stages)
     deleted = "value IS NULL"
@@ -62,7 +90,7 @@ def decode_scan(scan: Scan, prefix: str, *, trial: bool, schemas: KnownSchemas =
         columns.update({name: key_columns[name] for name in scan.key_only})
         good = f"({decoded.good} AND {keyed.good})"
         known = f"CASE WHEN {deleted} THEN {keyed.good} ELSE {good} END"
-        value_reason = f"coalesce({decoded.reason}, {keyed.reason})"
+        value_reason = f"coalesce({decoded.reason}, {_of_key(f'{keyed.reason}')})"
     else:
         good = decoded.good
         known = f"CASE WHEN {deleted} THEN {keyed.good} ELSE {good} END"
@@ -77,6 +105,22 @@ def decode_scan(scan: Scan, prefix: str, *, trial: bool, schemas: KnownSchemas =
     if decoded.reason is not None and keyed.reason is not None:
         reason = f"CASE WHEN {deleted} THEN {_of_key(keyed.reason)} ELSE {value_reason} END"
     return DecodedScan(stages, columns, good, known, reason, primary_key, (*functions, *keyed.functions))
+
+
+def _described(schema: RecordSchema) -> DescribedSchema:
+    known = RegisteredSchema(0, schema.kind, schema.text, schema.references)
+    return DescribedSchema(known, schema.places)
+
+
+def _beside(values: Decoded, folders: Decoded) -> Decoded:
+    """A record's value and what the folders of its file say. A trial has no reason, and keeps none."""
+    return replace(
+        values,
+        stages=side_by_side(values.stages, folders.stages),
+        columns=(*values.columns, *folders.columns),
+        good=f"({values.good} AND {folders.good})",
+        reason=None if values.reason is None else f"coalesce({values.reason}, {folders.reason})",
+    )
 
 
 def _of_key(reason: str) -> str:

@@ -55,7 +55,9 @@ class Filler:
         stopping: threading.Event,
         pipeline_id: str = "",
         guard: SparkGuard | None = None,
+        cores: int | None = None,
     ) -> None:
+        """``cores`` bound the tasks of a round, where Spark has more slots than that."""
         self._pipeline_id = pipeline_id
         self._guard = Unguarded() if guard is None else guard
         self._state = state
@@ -66,6 +68,7 @@ class Filler:
         self._gate = gate
         self._end_of_look = end_of_look
         self._stopping = stopping
+        self._cores = cores
         self.size = RoundSize()
         self._last_kept = False  # whether the last round was one of views
 
@@ -150,7 +153,7 @@ class Filler:
         start, target = group[0].claimed, self._state.position
         assert target is not None  # noqa: S101 - rounds begin only when the pipeline stands somewhere
         beside = self._gate.has_live_work()
-        tasks_max = max(1, session.sparkContext.defaultParallelism // _SLOTS_SHARE) if beside else None
+        tasks_max = max(1, session.sparkContext.defaultParallelism // _SLOTS_SHARE) if beside else self._cores
         end = round_end(self._reader, start, target, self._records_max(group[0], target, beside=beside))
         records = self._reader.positions.distance(start, end)
         shares = [Share(s, start, end, records) for s in group]

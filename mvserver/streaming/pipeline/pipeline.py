@@ -19,6 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError, words_of
 from mvserver.streaming.batch.evaluate import Evaluated
+from mvserver.streaming.live.choice import LaneChoice
+from mvserver.streaming.live.ended import LaneEnded, LiveRefused
+from mvserver.streaming.live.lanes import NO_LANES, LiveLanes
+from mvserver.streaming.live.run import LiveRun, LiveServices
 from mvserver.streaming.pipeline.attempts import attempts
 from mvserver.streaming.pipeline.committer import Committer
 from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch, Share
@@ -64,6 +68,7 @@ class PipelineServices:
     health_interval_s: float = HEALTH_INTERVAL_S
     batch_timeout_s: float = limits.BATCH_TIMEOUT_S
     guard: SparkGuard = field(default_factory=Unguarded)
+    live: LiveLanes = NO_LANES
 
 
 class Pipeline:
@@ -108,6 +113,10 @@ class Pipeline:
             guard=services.guard,
             end_of_look=self._watch.answer,
             stopping=self._stopping,
+            cores=services.live.cores,
+        )
+        self._lane = LaneChoice(
+            reader, self._state, services.live, is_suspect=lambda: services.guard.is_suspect(pipeline_id)
         )
         self._generation = 0
         self._threads: list[threading.Thread] = []
@@ -174,6 +183,16 @@ class Pipeline:
     def generation(self) -> int:
         """0 before the first one of this process."""
         return self._generation
+
+    @property
+    def lane(self) -> str:
+        """``live`` or ``batch``."""
+        return self._lane.lane
+
+    @property
+    def lane_reason(self) -> str | None:
+        """Why it is not live."""
+        return self._lane.reason
 
     @property
     def position(self) -> Position | None:
@@ -246,10 +265,15 @@ class Pipeline:
 
     def _run_generation(self) -> None:
         session = self._services.session(self._stopping.is_set)
-        with self._services.guard.noticing(session):
-            self._run_generation_in(session)
+        try:
+            with self._services.guard.noticing(session):
+                while self._run_generation_in(session):
+                    pass
+        finally:
+            self._state.running = False
 
-    def _run_generation_in(self, session: SparkSession) -> None:
+    def _run_generation_in(self, session: SparkSession) -> bool:
+        """Whether it ended for the other lane alone, which goes on at once."""
         guard = self._services.guard
         self._committer.settle()  # what was evaluated is committed or given up: the ledger is the truth from here
         self._state.error = None  # what ended the last generation explains nothing that fails from here on
@@ -257,16 +281,24 @@ class Pipeline:
         with self._state.lock:
             wanted = [s.position for s in self._state.subscribers.values() if s.wants_batches and not s.unverified]
             if not wanted:
-                return  # those who were waited for cannot be read for
+                return False  # those who were waited for cannot be read for
             if self._state.position is None:
                 self._state.position = self.reader.positions.initial(wanted)
             position = self._state.next = self._state.position
             for subscriber in self._state.subscribers.values():
                 subscriber.claimed = subscriber.position
+            slots = len(self.reader.positions.partitions(position)) if self._lane.obstacle() is None else 0
+            subscribers = list(self._state.wanted())
         self._committer.pace.begin()
         with self._services.writer.transaction() as ledger:
             self._generation = ledger.begin_generation(self.id, position)
         checkpoint = self._services.work_directory / self.id / f"checkpoint-{self._generation}"
+        if slots and self._services.live.take(slots):
+            try:
+                return self._run_live(session, position, checkpoint, subscribers)
+            finally:
+                self._services.live.give_back(slots)
+        self._lane.batches_began()
 
         def on_batch(frame: Callable[[], DataFrame], batch_id: int) -> None:
             self._take_batch(session, frame, batch_id, str(checkpoint))
@@ -274,8 +306,7 @@ class Pipeline:
         records_max, running = guard.records_max(self.id, self._state.records_max), self._set_running
 
         def ended() -> bool:
-            over = self._stopping.is_set() or self._state.error is not None or not self._state.wanted()
-            return over or not guard.is_current(session) or self._may_have_more(records_max)
+            return self._is_over(session) or self._may_have_more(records_max) or self._may_go_live()
 
         run_batches(
             session, self.reader, position, checkpoint,
@@ -283,6 +314,55 @@ class Pipeline:
         )  # fmt: skip
         if self._state.error is not None:
             raise self._state.error
+        self._state.running = again = not self._is_over(session) and self._may_go_live()
+        return again
+
+    def _is_over(self, session: SparkSession) -> bool:
+        over = self._stopping.is_set() or self._state.error is not None or not self._state.wanted()
+        return over or not self._services.guard.is_current(session)
+
+    def _may_go_live(self) -> bool:
+        return self._lane.obstacle() is None
+
+    def _run_live(
+        self, session: SparkSession, position: Position, checkpoint: Path, subscribers: Sequence[Subscriber]
+    ) -> bool:
+        """What ends it besides the pipeline itself is shown, and left to the batch lane: that meets it again where it
+        is more than a reason to leave this one."""
+        services = LiveServices(
+            pipeline_id=self.id,
+            state=self._state,
+            reader=self.reader,
+            committer=self._committer,
+            ended=lambda: self._is_over(session),
+            takes=self._takes,
+            evaluated=self._live_evaluated,
+            reached=self._services.reached,
+        )
+        began, cause = time.monotonic(), None
+        try:
+            LiveRun(services, self._generation, position, subscribers).run(session, checkpoint, self._live_began)
+        except LaneEnded as ended:
+            cause = ended
+        except Exception as error:  # noqa: BLE001 - the batch lane meets it again, and tells whose failure it is
+            cause = LaneEnded(words_of(error))
+        finally:
+            self._lane.live_ended(cause, time.monotonic() - began)
+        if isinstance(cause, LiveRefused):
+            self._lane.refused(subscribers)
+        if cause is not None:
+            _log.info("pipeline %s leaves the live lane: %s", self.id, cause.reason)
+        if self._state.error is not None:
+            raise self._state.error
+        return not self._is_over(session)
+
+    def _live_began(self) -> None:
+        self._lane.live_began()
+        self._set_running(True)
+
+    def _live_evaluated(self, seconds: float) -> None:
+        self._services.gate.has_seen_live()
+        self._filler.size.live_evaluated(seconds)
 
     def _may_have_more(self, records_max: int) -> bool:
         """Whether batches were kept small for a time that is over."""
@@ -338,6 +418,7 @@ class Pipeline:
         end = self.reader.batch_end(checkpoint, batch_id, start)
         with self._state.lock:
             records = positions.distance(start, end)
+            self._lane.batch_taken(records)
             live = [s for s in self._state.subscribers.values() if self._takes(s, start) and s.takes(records)]
             joining = [
                 s
@@ -377,12 +458,13 @@ class Pipeline:
         read = replace(whole, start=_least(self.reader.positions, [whole.start, *(share.start for share in others)]))
         with services.guard.evaluating(session, read, services.gate.admitted(), self._stopping.is_set):
             began = time.monotonic()
-            parts = [self._evaluator.evaluate(frame(), shares, records)]
+            tasks_max = self._services.live.cores
+            parts = [self._evaluator.evaluate(frame(), shares, records, tasks_max=tasks_max)]
             for share in others:
                 own = self._frame_of(session, share)
                 if own is not None:
                     span = self.reader.positions.distance(share.start, share.end)
-                    parts.append(self._evaluator.evaluate(own, [share], span))
+                    parts.append(self._evaluator.evaluate(own, [share], span, tasks_max=tasks_max))
             evaluation_s = time.monotonic() - began
         if not self._is_backlog(records):
             self._filler.size.live_evaluated(evaluation_s)

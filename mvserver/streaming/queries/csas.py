@@ -35,7 +35,7 @@ from mvserver.streaming.spark.batch_watch import BatchOverran, BatchTooLarge, Ba
 from mvserver.streaming.spark.errors import blame, is_data_error, sql_error
 from mvserver.streaming.spark.guard import Range
 from mvserver.streaming.spark.isolation import IsolatedError
-from mvserver.streaming.spark.java_functions import register
+from mvserver.streaming.spark.record_functions import register
 from mvserver.streaming.spark.state import SparkLostError, SparkState
 from mvserver.views.targets import build_target
 from spark_sinks.base import KeptPosition, Position, SourceReader

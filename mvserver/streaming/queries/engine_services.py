@@ -38,6 +38,9 @@ class Stores(Protocol):
     ) -> Callable[[], TransactionalSink]:
         """How the query's sink is opened, anew at each start."""
 
+    def forget_output(self, store: Store, stream: Relation, query_id: str, kept: KeptPosition) -> Callable[[], None]:
+        """What takes away that which a query has left beside its records, once it is dropped."""
+
     def table_sink(self, store: Store, table: Relation, query_id: str) -> Callable[[Callable[[], bool]], TableSink]:
         """The same for one that writes to a table; what it is given says whether its waits are to end."""
 

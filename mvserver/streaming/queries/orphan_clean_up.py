@@ -7,10 +7,13 @@ queries of the catalog, and removes the rest.
 
 from __future__ import annotations
 
+import logging
 import shutil
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 
 from catalog.model import Query
+from mvserver.errors import words_of
 from mvserver.streaming.pipeline.held_history import EndedReaders
 from mvserver.streaming.queries.engine_services import EngineServices
 from mvserver.streaming.queries.held_histories import HeldHistories
@@ -21,6 +24,16 @@ from mvserver.views.feeds import query_of
 from mvserver.views.finishing import layout_of
 from spark_sinks.duckdb.names import state_name
 from spark_sinks.duckdb.state.state import main_table
+
+_log = logging.getLogger(__name__)
+
+
+def _forget(query_id: str, forget: Callable[[], None]) -> None:
+    """By a thread of its own: nobody is to wait for a store that does not answer."""
+    try:
+        forget()
+    except Exception as error:  # noqa: BLE001 - the query is gone all the same, and what is left harms nobody
+        _log.warning("a store still has the position of query %s, which is gone: %s", query_id, words_of(error))
 
 
 class OrphanCleanUp:
@@ -41,6 +54,9 @@ class OrphanCleanUp:
         if known.sink is not None:
             known.sink.stop()
             self._ended.end(known.query.id, known.sink.reader, self._services.work_directory / known.query.id)
+        if known.forget_output is not None:
+            arguments = (known.query.id, known.forget_output)
+            threading.Thread(target=_forget, args=arguments, name=f"forget-{known.query.id[:8]}", daemon=True).start()
         writer, feeds = self._services.writer, known.feeds
         for feed in feeds:
             feed.pipeline.remove(feed.subscriber.query_id)

@@ -94,6 +94,7 @@ def record_form(
         key_format=sink.property("key.format") or "json",
         excluded=sink.columns_of("value.columns.exclude"),
         text_keys=text_keys,
+        folders=sink.columns_of("partition.columns"),
     )
     return RecordForm(open_sink, encoder)
 

@@ -14,6 +14,7 @@ from mvserver.streaming.batch.record_encoding import RecordEncoder
 from mvserver.streaming.queries.outgoing import AT_ONCE, OfSink, Pace, outbox_position
 from spark_sinks.base import Position, SinkRecords, TransactionalSink
 from spark_sinks.decode.columns import text
+from spark_sinks.decode.partitions import folder_of
 from spark_sinks.duckdb.changes.outbox import Pending
 
 _JSON_OPTIONS = (
@@ -34,9 +35,12 @@ class RecordForm:
         columns = {
             output.name: (name, output.type.kind) for output, name in zip(plan.outputs, view.outputs, strict=True)
         }
+        in_value = {name: columns[name] for name in self.encoder.in_value}
+        folders = ", ".join(f"cast({columns[name][0]} as string)" for name in self.encoder.folders)
         return (
             f"{self._key(view, columns)} AS sink_key",
-            f"CASE WHEN {view.flag} THEN {_object(columns)} END AS sink_value",
+            f"CASE WHEN {view.flag} THEN {_object(in_value)} END AS sink_value",
+            *([f"CASE WHEN {view.flag} THEN array({folders}) END AS sink_folder"] if folders else []),
             "unix_millis(record_time) AS sink_time",
             "position AS sink_place",
         )
@@ -70,6 +74,7 @@ class WritingRecords(OfSink):
             table.column("sink_value").to_pylist(),
             table.column("sink_time").to_pylist(),
             _numbered(table.column("sink_place").to_pylist()),
+            self._folders(table.column("sink_folder").to_pylist()) if self._encoder.folders else (),
         )
         self._sink.write(records, position)
 
@@ -80,8 +85,12 @@ class WritingRecords(OfSink):
             None if deleted else self._encoder.value_of(row) for deleted, row in zip(pending.deleted, rows, strict=True)
         ]
         places = [f"{incarnation}/{number}" for number in pending.numbers]
-        records = SinkRecords(keys, values, [None] * len(rows), places)
+        folders = self._folders([self._encoder.folder_of(row) for row in rows]) if self._encoder.folders else ()
+        records = SinkRecords(keys, values, [None] * len(rows), places, folders)
         self._sink.write(records, outbox_position(incarnation, pending.last))
+
+    def _folders(self, values: Sequence[Sequence[str | None]]) -> Sequence[str]:
+        return [folder_of(self._encoder.folders, each) for each in values]
 
 
 def _object(columns: Mapping[str, tuple[str, Kind]]) -> str:

@@ -8,7 +8,7 @@ what is in it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catalog.model import Query
 from mvserver import sqlstates
@@ -21,7 +21,7 @@ from mvserver.streaming.queries.derived import DerivedSource, Feed
 from mvserver.streaming.queries.freshness import KeptView
 from mvserver.streaming.queries.outbox_relay import OutboxRelay
 from mvserver.streaming.queries.outputs import output_status
-from mvserver.streaming.queries.status import pipeline_status, sink_pipeline_status, view_status
+from mvserver.streaming.queries.status import WRITING, pipeline_status, sink_pipeline_status, view_status
 from mvserver.streaming.spark.state import SparkState
 
 
@@ -36,6 +36,7 @@ class RunningQuery:
     broken: str | None = None  # why it could not be set up
     store_versions: tuple[float, ...] = ()
     derived: DerivedSource | None = None  # what is below it, where its scan is a join
+    forget_output: Callable[[], None] | None = None  # once it is dropped, of one that writes to a stream
     relay: OutboxRelay | None = None  # of a query that writes to a changelog
 
     @property
@@ -104,7 +105,7 @@ class RunningQuery:
 
     def status(self, spark: SparkState) -> QueryStatus:
         if self.sink is not None:
-            return self.sink.status(spark)
+            return replace(self.sink.status(spark), lane_reason=WRITING)
         if self.subscriber is None or self.pipeline is None:
             return QueryStatus(self.query.id, QueryState.FAILED, error=self.broken)
         status = view_status(self.query.id, self.subscriber, self.pipeline, spark)

@@ -7,7 +7,8 @@ new start finds its position in the ledger. The pipelines over the logs of joins
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from catalog.model import Relation, Store
 from mvserver.compiler.changelogs import CHANGELOG
@@ -77,6 +78,19 @@ class SourcePipelines:
         except BaseException:
             if not pipeline.started and not pipeline.subscribers:
                 self.stop(pipeline)
+            raise
+
+    @contextmanager
+    def making(self) -> Iterator[None]:
+        """What is made within, for a query that then cannot be set up, goes again: nobody would ever stop it. What
+        has begun, or what others read by, stays."""
+        before = set(self._pipelines)
+        try:
+            yield
+        except BaseException:
+            for pipeline in [self._pipelines[id_] for id_ in set(self._pipelines) - before]:
+                if not pipeline.started and not pipeline.subscribers:
+                    self.stop(pipeline)
             raise
 
     def start(self, pipeline: Pipeline) -> None:

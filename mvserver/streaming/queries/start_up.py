@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from catalog.model import Query
+from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.compiler.tables import TABLE
 from mvserver.errors import SqlError
@@ -70,10 +71,12 @@ class StartUp:
         running = RunningQuery(query)
         try:
             running.store_versions = self._services.store_versions(query)
-            if keeps_rows(query, self._services.relation(query.sink_id)):
-                self._adopt_view(running, row)
-            else:
-                self._adopt_sink(running)
+            running.forget_output = self._forgetting(query)
+            with self._sources.making():
+                if keeps_rows(query, self._services.relation(query.sink_id)):
+                    self._adopt_view(running, row)
+                else:
+                    self._adopt_sink(running)
         except Exception as error:  # shown as FAILED; the queries after it are taken up all the same
             if self._services.writer.damage.notice(error):
                 raise
@@ -186,6 +189,13 @@ class StartUp:
         keys = stores.kind(store.type).written_keys
         return record_form(plan, sink, stores.sink(store, sink, query.id, kept), text_keys=keys == "text")
 
+    def _forgetting(self, query: Query) -> Callable[[], None] | None:
+        """None for one that writes no records."""
+        if self._services.relation(query.sink_id).kind not in ("stream", CHANGELOG):
+            return None
+        store, sink = self._services.stored(query.sink_id)
+        return self._services.stores.forget_output(store, sink, query.id, SinkPosition(self._services.writer, query.id))
+
     def _relay(self, query: Query, target: Target) -> OutboxRelay:
         form = self._form(query, target.plan)
         return relay_of(target, query, form, self._services.writer, self._services.reached)
@@ -235,4 +245,5 @@ class StartUp:
 
     def rebuild_derived(self, renewed: RunningQuery) -> None:
         """The same for a view over a join, of which nothing is left that ran."""
-        self._adopt_derived(renewed, self._services.compile_query(renewed.query), rebuilt=True)
+        with self._sources.making():
+            self._adopt_derived(renewed, self._services.compile_query(renewed.query), rebuilt=True)

@@ -15,6 +15,8 @@ from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.state import SparkState
 from spark_sinks.base import Position
 
+WRITING = "a query that writes is read in batches"
+
 
 @dataclass(frozen=True)
 class ViewName:
@@ -48,6 +50,8 @@ def view_status(query_id: str, subscriber: Subscriber, pipeline: Pipeline, spark
         epoch=subscriber.epoch,
         filled_share=None if backfill is None else backfill.share,
         filled=subscriber.filled,
+        lane=pipeline.lane,
+        lane_reason=pipeline.lane_reason,
         backfill=backfill,
     )
 
@@ -70,6 +74,8 @@ def pipeline_status(pipeline: Pipeline, source_id: str, spark: SparkState) -> Pi
         latest_position=_text(pipeline.latest),
         records_per_s=pipeline.records_per_s,
         error=error,
+        lane=pipeline.lane,
+        lane_reason=pipeline.lane_reason,
     )
 
 
@@ -86,6 +92,7 @@ def sink_pipeline_status(status: QueryStatus, source_id: str, generation: int) -
         latest_position=status.latest_position if status.latest_position != "{}" else None,
         records_per_s=status.rows_in_per_s,
         error=status.error,
+        lane_reason=WRITING,
     )
 
 

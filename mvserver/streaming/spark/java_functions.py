@@ -8,7 +8,6 @@ jar.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -26,7 +25,7 @@ from spark_sinks.decode import RecordFunction
 
 _CLASS = "mvserver.Bounded"
 _DECODER = "mvserver.Records$Decoder"
-_REGISTERED_MAX = 100  # decoders in a session: each new schema makes another one, and the oldest goes
+_LIVE_ROWS = "mvserver.LiveRows"
 _BOXES = {"String": "String", "int": "Integer", "long": "Long", "boolean": "Boolean"}
 _TYPES = {"String": "StringType", "int": "IntegerType", "boolean": "BooleanType"}
 _VALUES = {"String": "", "int": ".intValue()", "long": ".longValue()", "boolean": ".booleanValue()"}
@@ -71,7 +70,6 @@ FUNCTIONS = (
 )
 
 _loaders: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
-_registered: WeakKeyDictionary[SparkSession, dict[str, None]] = WeakKeyDictionary()  # in their order
 
 
 def install(session: SparkSession, work_directory: Path) -> None:
@@ -95,27 +93,30 @@ def install(session: SparkSession, work_directory: Path) -> None:
         session._jsparkSession.udf().register(function.name, made, result)
 
 
-def register(session: SparkSession, functions: Iterable[RecordFunction]) -> None:
-    """Makes the decoders known to a session, each once: their names say what they do."""
-    for function in functions:
-        known = _registered.setdefault(session, {})
-        if function.name in known:
-            continue
-        context = session.sparkContext
-        jvm, gateway = context._jvm, context._gateway
-        assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
-        given = (function.name, function.columns, function.schemas)
-        classes, values = gateway.new_array(jvm.java.lang.Class, 3), gateway.new_array(jvm.java.lang.Object, 3)
-        for i, value in enumerate(given):
-            classes[i], values[i] = jvm.java.lang.Class.forName("java.lang.String"), value
-        made = _loaders[context].loadClass(_DECODER).getDeclaredConstructor(classes).newInstance(values)
-        result = jvm.org.apache.spark.sql.types.DataType.fromDDL(function.result)
-        session._jsparkSession.udf().register(function.name, made, result)
-        known[function.name] = None
-        while len(known) > _REGISTERED_MAX:
-            oldest = next(iter(known))
-            del known[oldest]
-            session._jsparkSession.sessionState().catalog().dropTempFunction(oldest, True)
+def register_decoder(session: SparkSession, function: RecordFunction) -> None:
+    """Makes the decoder known to a session."""
+    context = session.sparkContext
+    jvm, gateway = context._jvm, context._gateway
+    assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
+    given = (function.name, function.columns, function.schemas)
+    classes, values = gateway.new_array(jvm.java.lang.Class, 3), gateway.new_array(jvm.java.lang.Object, 3)
+    for i, value in enumerate(given):
+        classes[i], values[i] = jvm.java.lang.Class.forName("java.lang.String"), value
+    made = _loaders[context].loadClass(_DECODER).getDeclaredConstructor(classes).newInstance(values)
+    result = jvm.org.apache.spark.sql.types.DataType.fromDDL(function.result)
+    session._jsparkSession.udf().register(function.name, made, result)
+
+
+def live_rows(session: SparkSession, schema: Any, port: int, token: str) -> Any:
+    """A writer that hands the rows of its task to the server's port; ``schema`` is the JVM's own of the rows."""
+    context = session.sparkContext
+    jvm, gateway = context._jvm, context._gateway
+    assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
+    classes, values = gateway.new_array(jvm.java.lang.Class, 3), gateway.new_array(jvm.java.lang.Object, 3)
+    classes[0], values[0] = jvm.java.lang.Class.forName("org.apache.spark.sql.types.StructType"), schema
+    classes[1], values[1] = jvm.java.lang.Integer.TYPE, port
+    classes[2], values[2] = jvm.java.lang.Class.forName("java.lang.String"), token
+    return _loaders[context].loadClass(_LIVE_ROWS).getDeclaredConstructor(classes).newInstance(values)
 
 
 def check_pattern(session: SparkSession, pattern: str) -> None:
@@ -140,7 +141,7 @@ def _compiled(jvm: Any) -> dict[str, bytes]:
     body, brace, end = _source("Bounded").rpartition("}")
     functions = "".join(function.source() for function in FUNCTIONS)
     found: dict[str, bytes] = {}
-    for source in (body + functions + brace + end, _source("Records")):
+    for source in (body + functions + brace + end, _source("Records"), _source("LiveRows")):
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.cook(source)
         codes = compiler.getBytecodes()

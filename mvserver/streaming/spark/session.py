@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import threading
 import time
@@ -53,10 +54,20 @@ _SETTINGS = {
     # A stop that meets a running callback parses a deep error text with a regular expression.
     "spark.driver.extraJavaOptions": "-Xss8m -XX:+UseParallelGC",
 }
+_LOCAL = re.compile(r"local(\[(?P<count>\*|[0-9]+)(,[ ]*([0-9]+|\*))?\])?")
 _CLASS_PATH = "spark.driver.extraClassPath"
 START_HINT = "See the server's log; `mvserver check` says what is missing."
 LIVE_S = 2.0  # so long after a live batch the next one is expected
-_TASK_LOGGERS = ("org.apache.spark.executor.Executor", "org.apache.spark.scheduler.TaskSetManager")
+_TASK_LOGGERS = (
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    # of the live lane, whose tasks end by being ended
+    "org.apache.spark.sql.execution.datasources.v2.DataWritingSparkTask",
+    "org.apache.spark.sql.execution.datasources.v2.AppendDataExec",
+    "org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec",
+    "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution",
+    "org.apache.spark.util.Utils",
+)
 _ERROR_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")  # PySpark's own
 
 
@@ -70,6 +81,7 @@ class SparkOptions:
     command: Callable[[Mapping[str, str]], Sequence[str]] = submit_command  # starts the JVM with these settings
     stores: tuple[tuple[str, str], ...] = ()  # what the kinds of stores need
     class_path: Callable[[], Sequence[Path]] = tuple  # jars that are there when the JVM starts
+    live_slots: int = 0  # task slots besides those of batches
 
 
 def jvm_settings(options: SparkOptions, folder: Path) -> dict[str, str]:
@@ -83,15 +95,37 @@ def jvm_settings(options: SparkOptions, folder: Path) -> dict[str, str]:
     return {**settings, name: f'{settings[name]} "-Djava.io.tmpdir={folder}"'}
 
 
+def local_slots(master: str) -> int | None:
+    """How many task slots a local master has for batches; None for a master elsewhere."""
+    found = _LOCAL.fullmatch(master.strip())
+    if found is None:
+        return None
+    count = found["count"]
+    return 1 if count is None else (os.cpu_count() or 1) if count == "*" else int(count)
+
+
+def master_of(options: SparkOptions) -> str:
+    """With the slots of live lanes, which are threads that wait and no processors."""
+    slots = local_slots(options.master)
+    return options.master if slots is None or not options.live_slots else f"local[{slots + options.live_slots}]"
+
+
+def _parallelism(options: SparkOptions) -> Mapping[str, str]:
+    """Batches are divided as if the slots of live lanes were not there."""
+    slots = local_slots(options.master)
+    return {} if slots is None or not options.live_slots else {"spark.default.parallelism": str(slots)}
+
+
 def start_session(options: SparkOptions, environment: Mapping[str, str] | None = None) -> SparkSession:
     """Makes the session in the JVM that ``environment`` names; without it PySpark starts one as a child. Raises
     SqlError 58000 where Spark cannot start."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     options.work_directory.mkdir(parents=True, exist_ok=True)
-    builder = SparkSession.builder.appName("mvserver").master(options.master)
+    builder = SparkSession.builder.appName("mvserver").master(master_of(options))
     settings = {
         **_SETTINGS,
+        **_parallelism(options),
         **dict(options.stores),
         "spark.driver.memory": options.driver_memory,
         "spark.driver.host": "127.0.0.1",
@@ -181,6 +215,11 @@ class SparkGate:
         """Whether live batches, of whatever pipeline, are under way or were a moment ago."""
         with self._condition:
             return self._is_live()
+
+    def has_seen_live(self) -> None:
+        """A live lane has evaluated rows: rounds leave it room, although it asks for no place."""
+        with self._condition:
+            self._last_live = self._clock()
 
     @contextmanager
     def admitted(self) -> Iterator[None]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pyspark.sql import types as spark
 
 from mvserver.compiler.plans import ScanColumn
-from mvserver.sql.types import Kind, SqlType
-from spark_sinks.decode.columns import SPELLING
+from mvserver.sql.types import Kind, SqlType, parse_type
+from spark_sinks.decode.columns import SPELLING, DecodeColumn
 
 _SIMPLE: dict[Kind, spark.DataType] = {
     kind: getattr(spark, kind.row.spark_class)()
@@ -22,6 +22,11 @@ def spark_schema(columns: Sequence[ScanColumn]) -> spark.StructType:
     return spark.StructType(
         [spark.StructField(column.name, spark_type(column.type, lengths=False)) for column in columns]
     )
+
+
+def decode_column(name: str, type_: str, not_null: bool) -> DecodeColumn:
+    """A column as the catalog keeps it."""
+    return DecodeColumn(name, spark_type(parse_type(type_)), type_, not_null)
 
 
 def spark_type(kind: SqlType, *, lengths: bool = True) -> spark.DataType:

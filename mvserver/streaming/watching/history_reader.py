@@ -7,6 +7,7 @@ before it asks for them is told from where it could go on.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -16,6 +17,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.resume_tokens import Token
 from mvserver.streaming.watching.refusals import too_old
+from mvserver.visible_rows import VisibleRows
 from spark_sinks.duckdb.history import reading
 from spark_sinks.duckdb.history.epochs import EpochChanges
 from spark_sinks.duckdb.history.history import History
@@ -27,9 +29,16 @@ class HistoryReader:
     """Implements ``streaming.api.HistoryReader``. One thread takes; ``interrupt`` may come from any."""
 
     def __init__(
-        self, view: str, history: History, writer: Writer, seq: int | None, on_close: Callable[[], None]
+        self,
+        view: str,
+        history: History,
+        writer: Writer,
+        seq: int | None,
+        on_close: Callable[[], None],
+        visible: VisibleRows | None = None,
     ) -> None:
-        """``seq``: the number behind which it begins; None where it begins with a snapshot."""
+        """``seq``: the number behind which it begins; None where it begins with a snapshot. ``visible``: the rows that
+        it gives, where these are not all."""
         self.columns = history.view.columns
         self._view = view
         self._history = history
@@ -37,7 +46,10 @@ class HistoryReader:
         self._on_close = on_close
         self._seq = 0 if seq is None else seq
         self._snapshot: SnapshotRows | None = None
-        self._fetched: list[EpochChanges] = []
+        self._visible = visible
+        self._mark = "" if visible is None else visible.mark
+        self._fetched: list[EpochChanges] = []  # visible ones that nobody has taken yet
+        self._within = False  # a part of an epoch was given, and more of it may follow
         self._stop: SqlError | None = None
         self._closed = False
         self._closing = threading.Lock()  # of what ``close`` does once
@@ -47,7 +59,7 @@ class HistoryReader:
 
     def _open_snapshot(self) -> SnapshotRows:
         try:
-            return SnapshotRows(self._writer.read_cursor(), self._history.view)
+            return SnapshotRows(self._writer.read_cursor(), self._history.view, self._visible)
         except HistoryLostError:
             raise self._lost() from None
 
@@ -55,7 +67,7 @@ class HistoryReader:
     @property
     def token(self) -> str:
         """Of what was taken so far. While the snapshot is not read to its end, nothing can be resumed from here."""
-        return str(Token(self._history.extent.incarnation, self._seq))
+        return str(Token(self._history.extent.incarnation, self._seq, self._mark))
 
     @property
     def place(self) -> reading.Kept | None:
@@ -90,26 +102,45 @@ class HistoryReader:
     def wait(self, seconds: float | None) -> bool:
         """Whether there is something to take, changes or the end: now, or within this time (None: as long as it
         takes)."""
-        if self._fetched:
-            return True
-        news = self._history.wait_behind(self._seq, seconds, lambda: self._stop is not None or self._closed)
-        self._refuse_stopped()
-        return news or self._closed
+        until = None if seconds is None else time.monotonic() + seconds
+        while not self._fetched:
+            left = None if until is None else max(0.0, until - time.monotonic())
+            news = self._history.wait_behind(self._seq, left, lambda: self._stop is not None or self._closed)
+            self._refuse_stopped()
+            if self._closed:
+                return True
+            if not news or self._visible is None:
+                return news
+            self._fetched = self._visible_ones()
+        return True
 
     def take(self) -> Sequence[EpochChanges]:
         """The next epochs, in their order; waits for one. 72000 where they are gone, or the view is."""
         self.wait(None)
+        if self._visible is not None:
+            fetched, self._fetched = self._fetched, []
+            return fetched
         recent = self._history.recent(self._seq)
         found = self._read() if recent is None else recent
         if found:
             self._seq = found[-1].last_seq
         return found
 
+    def _visible_ones(self) -> list[EpochChanges]:
+        """The next epochs, less those of which nothing is visible."""
+        found = []
+        for epoch in self._read():
+            self._seq = epoch.last_seq
+            if epoch.rows.num_rows or self._within:
+                found.append(epoch)
+                self._within = not epoch.complete
+        return found
+
     def _read(self) -> Sequence[EpochChanges]:
         token = Token(self._history.extent.incarnation, self._seq)
         with self._writer.read_cursor() as cursor:
             try:
-                found = reading.changes_behind(cursor, self._history.view, token)
+                found = reading.changes_behind(cursor, self._history.view, token, visible=self._visible)
             except HistoryLostError:
                 raise self._lost() from None
         if not found and self._history.ended is not None:

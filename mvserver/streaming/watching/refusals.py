@@ -36,6 +36,16 @@ def other_incarnation(view: str, kept: Kept) -> SqlError:
     )
 
 
+def other_rows(view: str) -> SqlError:
+    """The holder of the token has not seen the rows that he may see now."""
+    return SqlError(
+        sqlstates.SNAPSHOT_TOO_OLD,
+        f'the token is of other rows of materialized view "{view}" than those that may be seen now',
+        detail="Its row policies, the role or its claims were others then.",
+        hint=SNAPSHOT_HINT,
+    )
+
+
 def not_reached(view: str, kept: Kept) -> SqlError:
     return SqlError(
         sqlstates.INVALID_PARAMETER_VALUE,

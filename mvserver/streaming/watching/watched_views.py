@@ -16,6 +16,7 @@ from mvserver.streaming.watching import refusals
 from mvserver.streaming.watching.history_reader import HistoryReader
 from mvserver.views.finishing import logged_view
 from mvserver.views.targets import Target
+from mvserver.visible_rows import VisibleRows
 from spark_sinks.duckdb.history import reading
 from spark_sinks.duckdb.history.histories import UNWATCHED
 from spark_sinks.duckdb.history.history import Bounds, History
@@ -109,8 +110,11 @@ class WatchedViews:
         self._writer.histories.take_up(logged_view(target), Bounds(seconds), always=millis is not None)
 
     # --- readers ------------------------------------------------------------------------------------------------------
-    def open(self, view_id: str, *, since: str | None, snapshot: bool) -> HistoryReader:
-        """A reader behind the token ``since``; without one, from now on, with or without the rows that are there.
+    def open(
+        self, view_id: str, *, since: str | None, snapshot: bool, visible: VisibleRows | None = None
+    ) -> HistoryReader:
+        """A reader behind the token ``since``; without one, from now on, with or without the rows that are there. Where
+        not all rows are ``visible``, it is of these alone, and so must the token be.
         22023 for what is no token, 72000 where its changes are not kept, 53400 where there are too many readers."""
         token = None if since is None else Token.read(since)
         with self._lock:
@@ -119,10 +123,12 @@ class WatchedViews:
             if len(self._watches) >= limits.WATCHES_MAX:
                 raise refusals.too_many_watches()
         name = self._name_of(view_id)
+        if token is not None and token.mark != ("" if visible is None else visible.mark):
+            raise refusals.other_rows(name)
         history = self._joined(view_id, name, begin=token is None)
         try:
             seq = None if snapshot and token is None else self._begin(history, name, token)
-            watch = HistoryReader(name, history, self._writer, seq, lambda: self._left(watch, history))
+            watch = HistoryReader(name, history, self._writer, seq, lambda: self._left(watch, history), visible)
         except BaseException:
             history.leave()
             raise

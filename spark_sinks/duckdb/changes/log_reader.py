@@ -95,7 +95,7 @@ class LogReader:
     at intervals while a pipeline asks for rows."""
 
     positions = LogPositions()
-    held = schemas = None
+    held = schemas = live = None
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,10 @@ KIND = "mv_op"  # the column with the kind of a change, before the view's own
 class EpochChanges:
     """``rows`` are numbered from ``first_seq`` on: their kind, then the view's columns. Several readers are given the
     same object, so that what one of them makes of it (``once``) serves all. Not ``complete``: more rows of the epoch
-    follow in the next one."""
+    follow in the next one.
+
+    Of a reader who sees some rows alone, ``numbers`` are those of the rows, up to ``through``, and ``mark`` is of which
+    rows he sees."""
 
     incarnation: str
     epoch: int
@@ -26,20 +29,24 @@ class EpochChanges:
     first_seq: int
     rows: pa.Table
     complete: bool = True
+    numbers: Sequence[int] | None = None
+    through: int = 0
+    mark: str = ""
     _made: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
     def last_seq(self) -> int:
         last: int = self.first_seq + self.rows.num_rows - 1
-        return last
+        return last if self.numbers is None else self.through
 
     def token(self, index: int) -> str:
         """Of the row at this place: whoever has it and all before it resumes behind it."""
-        return str(Token(self.incarnation, self.first_seq + index))
+        number = self.first_seq + index if self.numbers is None else self.numbers[index]
+        return str(Token(self.incarnation, number, self.mark))
 
     @property
     def last_token(self) -> str:
-        return str(Token(self.incarnation, self.last_seq))
+        return str(Token(self.incarnation, self.last_seq, self.mark))
 
     def after(self, seq: int) -> EpochChanges:
         """The rows behind number ``seq``."""

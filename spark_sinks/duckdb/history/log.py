@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.quoting import quoted
+from mvserver.visible_rows import VisibleRows
 from spark_sinks.duckdb.changes.change_outbox import GONE, NEW, OLD_OF_UPDATE
 from spark_sinks.duckdb.changes.logs import same_values
 from spark_sinks.duckdb.history.epochs import KIND
@@ -219,3 +220,9 @@ def read_statement(view: LoggedView) -> str:
         f"SELECT _epoch, _seq, _at, _op AS {KIND}, {view.shown} FROM {qualified(view.table)} "
         "WHERE _seq > $1 ORDER BY _seq LIMIT $2"
     )
+
+
+def read_seen_statement(view: LoggedView, visible: VisibleRows) -> str:
+    """The same, with a column _seen of whether the row may be seen."""
+    seen = f"SELECT *, ({visible.condition}) AS _seen FROM ({read_statement(view)}) AS {quoted(visible.name)}"
+    return f"{seen} ORDER BY _seq"

@@ -8,15 +8,21 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from mvserver import limits
+from mvserver import limits, sqlstates
+from mvserver.errors import SqlError
+from mvserver.quoting import quoted
 from mvserver.resume_tokens import Token
-from spark_sinks.duckdb.history.epochs import EpochChanges
-from spark_sinks.duckdb.history.log import LoggedView, read_statement
+from mvserver.visible_rows import VisibleRows
+from spark_sinks.duckdb.history.epochs import KIND, EpochChanges
+from spark_sinks.duckdb.history.log import LoggedView, read_seen_statement, read_statement
+from spark_sinks.duckdb.history.seen_changes import seen_kinds
 from spark_sinks.duckdb.names import qualified_view
 
 _PLACES = ("_epoch", "_seq", "_at")
@@ -50,19 +56,61 @@ def kept(cursor: duckdb.DuckDBPyConnection, query_id: str) -> Kept | None:
 
 
 def changes_behind(
-    cursor: duckdb.DuckDBPyConnection, view: LoggedView, token: Token, most: int = limits.HISTORY_PIECE_ROWS
+    cursor: duckdb.DuckDBPyConnection,
+    view: LoggedView,
+    token: Token,
+    most: int = limits.HISTORY_PIECE_ROWS,
+    visible: VisibleRows | None = None,
 ) -> Sequence[EpochChanges]:
-    """At most so many rows; the last epoch may have more. Raises HistoryLostError."""
-    cursor.execute("SET TimeZone = 'UTC'")
+    """At most so many rows, of them those that are visible; the last epoch may have more. Raises HistoryLostError."""
+    _prepare(cursor, visible)
     cursor.execute("BEGIN TRANSACTION")
     try:
         found = kept(cursor, view.query_id)
         if found is None or found.oldest.incarnation != token.incarnation or token.seq < found.oldest.seq:
             raise HistoryLostError
-        rows = cursor.sql(read_statement(view), params=[token.seq, most + 1]).to_arrow_table()
+        if visible is None:
+            rows = cursor.sql(read_statement(view), params=[token.seq, most + 1]).to_arrow_table()
+            return list(_epochs(token.incarnation, rows, most))
+        with _policies_may_fail():
+            # with the row before: it may be one of a pair with the first
+            rows = cursor.sql(read_seen_statement(view, visible), params=[token.seq - 1, most + 2]).to_arrow_table()
     finally:
         cursor.execute("ROLLBACK")  # nothing was written
-    return list(_epochs(token.incarnation, rows, most))
+    kinds = seen_kinds(rows.column(KIND).to_pylist(), rows.column("_seen").to_pylist())
+    place = rows.schema.get_field_index(KIND)
+    rows = rows.drop_columns(["_seen"]).set_column(place, KIND, pa.array(kinds, pa.string()))
+    if rows.num_rows and rows.column("_seq")[0].as_py() == token.seq:
+        rows = rows.slice(1)
+    return [_seen(epoch, visible) for epoch in _epochs(token.incarnation, rows, most)]
+
+
+def _prepare(cursor: duckdb.DuckDBPyConnection, visible: VisibleRows | None) -> None:
+    for setting in () if visible is None else visible.settings:
+        cursor.execute(setting)
+    cursor.execute("SET TimeZone = 'UTC'")
+
+
+@contextmanager
+def _policies_may_fail() -> Iterator[None]:
+    """The words of such an error may be of a hidden row: they are not shown."""
+    try:
+        yield
+    except (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException) as error:
+        raise SqlError(
+            sqlstates.DATA_EXCEPTION,
+            "the condition of a row policy failed",
+            detail="It has no value for some row of the view.",
+        ) from error
+
+
+def _seen(epoch: EpochChanges, visible: VisibleRows) -> EpochChanges:
+    """Without the rows that have no kind."""
+    mask = pc.is_valid(epoch.rows.column(0))
+    numbers = [epoch.first_seq + at for at, seen in enumerate(mask.to_pylist()) if seen]
+    return replace(
+        epoch, rows=epoch.rows.filter(mask), numbers=numbers, through=epoch.last_seq, mark=visible.mark, _made={}
+    )
 
 
 def _epochs(incarnation: str, rows: pa.Table, most: int) -> Iterator[EpochChanges]:
@@ -84,19 +132,21 @@ def _epochs(incarnation: str, rows: pa.Table, most: int) -> Iterator[EpochChange
 class SnapshotRows:
     """The rows that a view has at a moment, and the place of that moment in its history. ``close`` ends it."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, view: LoggedView) -> None:
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, view: LoggedView, visible: VisibleRows | None = None) -> None:
         self._cursor = cursor
         self._closing = threading.Lock()
         self._closed = False
-        cursor.execute("SET TimeZone = 'UTC'")
+        _prepare(cursor, visible)
         cursor.execute("BEGIN TRANSACTION")
         try:
             found = kept(cursor, view.query_id)
             if found is None:
                 raise HistoryLostError
             self.place = found
-            rows = cursor.sql(f"SELECT * FROM {qualified_view(view.view_id)}")
-            self._batches = iter(rows.to_arrow_reader(limits.HISTORY_PIECE_ROWS))
+            seen = "" if visible is None else f" AS {quoted(visible.name)} WHERE {visible.condition}"
+            rows = cursor.sql(f"SELECT * FROM {qualified_view(view.view_id)}{seen}")
+            with _policies_may_fail():
+                self._batches = iter(rows.to_arrow_reader(limits.HISTORY_PIECE_ROWS))
         except duckdb.CatalogException:  # the view is just being made anew
             self.close()
             raise HistoryLostError from None
@@ -108,7 +158,8 @@ class SnapshotRows:
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        return next(self._batches)
+        with _policies_may_fail():
+            return next(self._batches)
 
     def interrupt(self) -> None:
         """From any thread."""

@@ -1,4 +1,4 @@
-"""LIST ENTITIES [IN STORE s]: what the store itself says it holds."""
+"""LIST ENTITIES [IN path] [IN STORE s]: what the store itself says it holds."""
 
 from __future__ import annotations
 
@@ -18,4 +18,7 @@ FIELDS = fields(("name", TEXT), ("details", JSON))
 def run(statement: ListEntities, context: SessionContext, services: Services, work: Work) -> Result:
     store = lookup.store(statement.store, Privilege.USAGE, context, services)
     entities = services.stores.client(store).list_entities()
+    if statement.path is not None:
+        inside = (f"{statement.path}.", f"{statement.path}/")
+        entities = [entity for entity in entities if entity.name.startswith(inside)]
     return result("LIST ENTITIES", FIELDS, [(entity.name, json_object(entity.details)) for entity in entities])

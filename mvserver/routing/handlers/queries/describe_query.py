@@ -18,7 +18,7 @@ FIELDS = fields(
     ("rows_out_per_s", FLOAT8), ("rejected", INT8), ("start_position", JSON), ("position", JSON),
     ("latest_position", JSON), ("lag_records", INT8), ("caught_up", BOOL), ("freshness_ms", FLOAT8),
     ("filled_share", FLOAT8), ("last_change_at", TIMESTAMPTZ), ("last_confirmed_at", TIMESTAMPTZ), ("epoch", INT8),
-    ("version", INT8), ("owner", TEXT), ("created_at", TIMESTAMPTZ),
+    ("version", INT8), ("owner", TEXT), ("created_at", TIMESTAMPTZ), ("lane", TEXT), ("lane_reason", TEXT),
 )  # fmt: skip
 
 
@@ -53,5 +53,7 @@ def run(statement: DescribeQuery, context: SessionContext, services: Services, w
         query.definition_version,
         query.owner,
         moment(query.created_at),
+        status.lane,
+        status.lane_reason,
     )
     return result("DESCRIBE QUERY", FIELDS, [row])

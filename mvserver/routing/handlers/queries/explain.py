@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from mvserver import sqlstates
 from mvserver.compiler.changelogs import replaces_rows
+from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
 from mvserver.front import Field, Result
 from mvserver.routing import changelog_sinks, push, sinks, table_sinks
@@ -100,11 +101,11 @@ def _lines(statement: Explain, context: SessionContext, services: Services, opti
 
 def _continuous_lines(inner: Statement, context: SessionContext, services: Services) -> Sequence[str]:
     if isinstance(inner, CreateMaterializedView):
-        return services.explain_plan(plan_view(inner, context, services).query.plan)
+        return _kept_lines(plan_view(inner, context, services).query.plan, services)
     if isinstance(inner, CreateStreamAs):
         return services.explain_plan(sinks.plan_stream(inner, context, services).query.plan)
     if isinstance(inner, CreateChangelogAs):
-        return services.explain_plan(changelog_sinks.plan_changelog(inner, context, services).query.plan)
+        return _kept_lines(changelog_sinks.plan_changelog(inner, context, services).query.plan, services)
     if isinstance(inner, CreateTableAs):
         return services.explain_plan(table_sinks.plan_table(inner, context, services).query.plan)
     if isinstance(inner, InsertInto):
@@ -116,8 +117,13 @@ def _continuous_lines(inner: Statement, context: SessionContext, services: Servi
     )
 
 
+def _kept_lines(plan: ContinuousPlan, services: Services) -> Sequence[str]:
+    """Of a query that reads along with others."""
+    return [*services.explain_plan(plan), *services.engine.planned_lane(plan)]
+
+
 def _push_lines(query: PushQuery, context: SessionContext, services: Services) -> Sequence[str]:
     end = "until its client ends it" if query.limit is None else f"until {query.limit} rows are sent"
     plan = push.plan(query, context, services).plan
     kinds = ["  Each row with the kind of its change: +I, -U, +U or -D"] if replaces_rows(plan) else []
-    return [f"Push query, {end}", *kinds, *services.explain_plan(plan)]
+    return [f"Push query, {end}", *kinds, *_kept_lines(plan, services)]

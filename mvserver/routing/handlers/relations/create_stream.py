@@ -22,8 +22,14 @@ def run(statement: CreateStream, context: SessionContext, services: Services, wo
     columns = stream_declaration.check_columns(statement.columns)
     typed = [(c.name, c.type) for c in statement.columns]
     declaration = stream_declaration.read(statement.properties, typed, services.stores.kinds())
+    declaration = declaring.with_descriptor(declaration, statement.properties, context, services)
     store, value_format = declaring.store_and_format(lookup.STREAM, declaration, context, services)
+    stream_declaration.check_value_columns(
+        value_format, typed, declaration.value_delimiter, checked=declaration.value_checked
+    )
     stream_declaration.check_key_columns(declaration, services.stores.kind(store.type), statement.properties)
+    kind = services.stores.kind(store.type)
+    stream_declaration.check_value(declaration, value_format, typed, kind, statement.properties)
     schema, name = place
     entity = declaring.EntityUnder(store, declaration.entity or name.lower(), declaration, statement.properties)
     properties = declaration.kept(value_format)

@@ -32,7 +32,8 @@ def run(statement: Subscribe, context: SessionContext, services: Services, work:
     subscribing.wait_filled(view, context, services)
     shaper = services.pulls.shaper(columns)
     try:
-        watch = services.engine.watch(view.id, since=statement.since, snapshot=statement.snapshot)
+        visible = services.pulls.visible_rows(view.id, context.scope())
+        watch = services.engine.watch(view.id, since=statement.since, snapshot=statement.snapshot, visible=visible)
     except BaseException:
         shaper.close()
         raise

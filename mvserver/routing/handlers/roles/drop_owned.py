@@ -7,11 +7,11 @@ from functools import partial
 from catalog import acl
 from catalog.acl import Acl
 from catalog.dependencies import Dependents
-from catalog.model import EnumType, Query, Relation, Role, Schema, SchemaRegistry, Store
+from catalog.model import DescriptorSource, EnumType, Query, Relation, Role, Schema, SchemaRegistry, Store
 from catalog.privileges import Thing
 from catalog.refusals import word
 from mvserver.front import Result
-from mvserver.routing import notices, privileges, role_names, schema_registries
+from mvserver.routing import descriptor_sources, notices, privileges, role_names, schema_registries
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -38,6 +38,7 @@ def _take_what_was_given(role: Role, services: Services) -> None:
     for thing in catalog.privileges.given_to(role):
         owner = catalog.roles.get(thing.owner).oid
         catalog.privileges.set_acl(thing, _without(thing.acl or (), role.oid, owner))
+    catalog.policies.leave(role.oid)
     catalog.default_privileges.delete_of(role.oid)
     for each in catalog.default_privileges.all():
         without = _without(each.acl, role.oid, each.role)
@@ -67,6 +68,10 @@ def _drop_what_it_owns(role: Role, cascade: bool, context: SessionContext, servi
             left = [store for store in catalog.dependencies.of_schema_registry(thing) if store.owner != role.name]
             schema_registries.refuse_dropping(thing, left)
             continue
+        if isinstance(thing, DescriptorSource):
+            using = catalog.dependencies.of_descriptor_source(thing)
+            descriptor_sources.refuse_dropping(thing, [each for each in using if each.owner != role.name])
+            continue
         dependents = _dependents(thing, services)
         others: list[Relation | Query] = [*dependents.relations, *dependents.queries]
         others = [each for each in others if each.id not in own]
@@ -87,6 +92,8 @@ def _drop_what_it_owns(role: Role, cascade: bool, context: SessionContext, servi
         elif isinstance(thing, SchemaRegistry):
             catalog.schema_registries.delete(thing.id)
             work.after_commit(partial(services.schema_registries.forget, thing.id))
+        elif isinstance(thing, DescriptorSource):
+            catalog.descriptor_sources.delete(thing.id)
     notices.cascades(context, list(dict.fromkeys(names)))
     work.after_commit(services.engine.reconcile)
 

@@ -9,7 +9,7 @@ from catalog.roles import BOOTSTRAP_OID
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.front import Result
-from mvserver.routing import notices, privileges
+from mvserver.routing import notices, privileges, row_security
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -51,6 +51,7 @@ def _check(role: Role, context: SessionContext, services: Services) -> None:
     catalog = services.catalog
     uses = [f"owner of {what}" for what in catalog.roles.owned_by(role.name)]
     uses += [f"privileges for {word(thing)} {thing.name}" for thing in catalog.privileges.given_to(role)]
+    uses += [f"target of {row_security.said_of(policy, services)}" for policy in catalog.policies.of_role(role.oid)]
     for each in catalog.default_privileges.all():
         owner = catalog.roles.by_oid(each.role)
         what = f"default privileges on new {each.kind.value}s belonging to role {owner.name if owner else each.role}"

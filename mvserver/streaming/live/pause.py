@@ -1,0 +1,29 @@
+"""The pause behind a commit: about as long as a commit takes, where that is short.
+
+What comes meanwhile is one commit.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+
+PAUSE_S_MIN = 0.005
+PAUSE_S_MAX = 0.03  # where commits take longer, a longer pause would only make the records older
+_REMEMBERED = 5
+
+
+class CommitPause:
+    """Rows behind a longer silence are taken at once."""
+
+    def __init__(self) -> None:
+        self._commits: deque[float] = deque(maxlen=_REMEMBERED)
+        self._until = 0.0
+
+    def committed(self, now: float, took_s: float) -> None:
+        """A commit has ended at ``now``, by the monotonic clock."""
+        self._commits.append(took_s)
+        self._until = now + max(PAUSE_S_MIN, min(PAUSE_S_MAX, statistics.median(self._commits)))
+
+    def left_s(self, now: float) -> float:
+        return max(0.0, self._until - now)

@@ -1,0 +1,24 @@
+"""Rows of ORC files, which are typed as those of Parquet files are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from spark_sinks.base import DeclaredColumn
+from spark_sinks.decode.format import Format
+from spark_sinks.decode.parquet_format import decode_parquet
+
+
+def _check(columns: Sequence[DeclaredColumn]) -> None:
+    for column in columns:
+        if column.type == "TIME" or column.type.startswith("TIME("):
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f'column "{column.name}" of type {column.type} is not supported in value.format "orc"',
+                hint="ORC has no times of day: declare the type that the files have.",
+            )
+
+
+ORC = Format("orc", decode_parquet, typed_by_spark=True, check=_check)

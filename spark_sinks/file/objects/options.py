@@ -1,0 +1,179 @@
+"""The options of a store of TYPE FILE that is in S3, Azure's storage or Google's: a bucket, and a place in it.
+
+In S3, the server's own credentials are used where there are no keys, by the chain of the client: for the service
+itself alone, and never for an address that a statement names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import urlsplit
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from spark_sinks.file.options import FILES_MAX, files_max
+from spark_sinks.property_values import check_keys_of_address, refuse_unknown, stripped
+from spark_sinks.store_kind import REGION
+
+_BASE = ("type", "uris", FILES_MAX, *REGION)
+
+
+@dataclass(frozen=True)
+class Service:
+    """``keys`` are the properties of who it is, what proves it, and a token for some time. ``module`` is what its
+    client is in, ``extra`` what installs it where the server alone does not."""
+
+    name: str
+    schemes: tuple[str, ...]
+    key: str | None
+    secret: str
+    token: str | None
+    endpoint: str
+    module: str
+    extra: str | None = None
+
+
+S3 = Service(
+    "S3", ("s3", "s3a"), "aws.access_key_id", "aws.secret_access_key", "aws.session_token", "s3.endpoint", "boto3"
+)
+AZURE = Service(
+    "Azure", ("abfs", "abfss"), None, "azure.account_key", "azure.sas_token", "azure.endpoint", "azure.storage.blob",
+    "azure",
+)  # fmt: skip
+SERVICES = (S3, AZURE)
+SECRET_KEYS = tuple(key for service in SERVICES for key in (service.secret, service.token) if key is not None)
+_CONTAINER = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
+_AZURE_HOST = re.compile(r"(?P<account>[a-z0-9]{3,24})\.(?:dfs|blob)\.core\.windows\.net")
+_PREFIX_BYTES_MAX = 512
+
+
+@dataclass(frozen=True)
+class ObjectOptions:
+    """``container`` is the bucket, ``prefix`` what all keys begin with, without slashes at its ends. Without ``secret``
+    and ``token`` the server's own credentials are used, without ``endpoint`` the service's own address."""
+
+    service: Service
+    place: str  # as it was given
+    container: str
+    prefix: str
+    account: str | None = None  # of Azure
+    region: str | None = None
+    key: str | None = None
+    secret: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    endpoint: str | None = None
+    files_max: int | None = None
+
+    def below(self, entity: str) -> tuple[str, str]:
+        """What the keys of an entity begin with, and its place for messages."""
+        return "/".join(filter(None, (self.prefix, entity))), f"{self.place}/{entity}"
+
+
+def service_of(uris: object) -> Service | None:
+    """That which the address names; None for a place on this machine. 0A000 for a service that is not reached."""
+    scheme = str(uris).strip().partition("://")[0].lower() if "://" in str(uris) else ""
+    if scheme in ("", "file"):
+        return None
+    found = next((service for service in SERVICES if scheme in service.schemes), None)
+    if found is None:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"a store of type FILE at {scheme}:// is not supported",
+            hint="It is a directory of the server's machine, s3://bucket/path, or "
+            "abfss://container@account.dfs.core.windows.net/path.",
+        )
+    return found
+
+
+def object_options(service: Service, properties: Mapping[str, Any]) -> ObjectOptions:
+    """Checks a store's properties: 22023 for what is wrong in them, 42501 for credentials that are not its own, 0A000
+    where the service's client is not installed."""
+    own = tuple(key for key in (service.key, service.secret, service.token, service.endpoint) if key is not None)
+    refuse_unknown("FILE", properties, (*_BASE, *own))
+    _require(service)
+    texts = {key: stripped(key, value) for key, value in properties.items() if key != FILES_MAX}
+    place = texts["uris"].rstrip("/")
+    parts = urlsplit(place)
+    container, account = (parts.username, parts.hostname) if service is AZURE else (parts.netloc, None)
+    prefix = parts.path.strip("/")
+    if parts.query or parts.fragment or not container or not _CONTAINER.fullmatch(container) or _is_odd(prefix):
+        raise _wrong(f'property "uris" is not the address of a place in {service.name}: {place}', _form(service))
+    if service is AZURE:
+        account = _account(account or "", place)
+    _check_keys(service, texts)
+    return ObjectOptions(
+        service=service,
+        place=place,
+        container=container,
+        prefix=prefix,
+        account=account,
+        region=next((texts[key] for key in REGION if key in texts), None),
+        key=None if service.key is None else texts.get(service.key),
+        secret=texts.get(service.secret),
+        token=None if service.token is None else texts.get(service.token),
+        endpoint=_endpoint(service, texts.get(service.endpoint)),
+        files_max=files_max(properties),
+    )
+
+
+def _check_keys(service: Service, texts: Mapping[str, str]) -> None:
+    if service is S3:
+        check_keys_of_address(texts, S3.key or "", S3.secret, (S3.endpoint, S3.token or ""))
+        return
+    given = [key for key in (service.secret, service.token) if key in texts]
+    if len(given) > 1:
+        raise _wrong(f'properties "{given[0]}" and "{given[1]}" exclude each other')
+    if not given:
+        raise _wrong(
+            f'a store of type FILE in {service.name} needs the property "{service.secret}" or "{service.token}"',
+            "The server's own identity is not used there.",
+        )
+
+
+def _account(host: str, place: str) -> str:
+    found = _AZURE_HOST.fullmatch(host)
+    if found is None:
+        raise _wrong(f'property "uris" is not the address of a place in Azure: {place}', _form(AZURE))
+    return found["account"]
+
+
+def _endpoint(service: Service, text: str | None) -> str | None:
+    if text is None:
+        return None
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
+        raise _wrong(f'property "{service.endpoint}" is not an address', "It is one as https://host:port.")
+    return text.rstrip("/")
+
+
+def _is_odd(prefix: str) -> bool:
+    names = prefix.split("/") if prefix else []
+    return len(prefix.encode()) > _PREFIX_BYTES_MAX or any(name in ("", ".", "..") for name in names)
+
+
+def _form(service: Service) -> str:
+    if service is AZURE:
+        return "It is abfss://container@account.dfs.core.windows.net/path."
+    return f"It is {service.schemes[0]}://bucket/path."
+
+
+def _require(service: Service) -> None:
+    try:
+        there = find_spec(service.module) is not None
+    except ModuleNotFoundError:  # not even the package that it is in
+        there = False
+    if not there:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"stores of type FILE in {service.name} need packages that are not installed",
+            detail=f"There is no package {service.module}.",
+            hint=f"pip install 'mvserver[{service.extra}]' installs them; then start the server anew.",
+        )
+
+
+def _wrong(message: str, hint: str | None = None) -> SqlError:
+    return SqlError(sqlstates.INVALID_PARAMETER_VALUE, message, hint=hint)

@@ -1,0 +1,30 @@
+"""What the tests ask of a lane."""
+
+from __future__ import annotations
+
+from tests.faults.live import LiveServer
+
+WITHIN_S = 180.0
+
+
+def lane(server: LiveServer, topic: str) -> tuple[str, str | None]:
+    """The lane of a topic's pipeline, and why it is not live."""
+    found = server.query(f"SELECT lane, lane_reason FROM mv_catalog.pipelines WHERE entity = '{topic}'")
+    return found[0] if found else ("", None)
+
+
+def generation(server: LiveServer, topic: str) -> int:
+    return int(server.query(f"SELECT generation FROM mv_catalog.pipelines WHERE entity = '{topic}'")[0][0])
+
+
+def wait_live(server: LiveServer, topic: str, after: int = 0) -> int:
+    """Until the topic is read live, by a generation behind ``after``; returns its number."""
+
+    def is_live() -> bool:
+        return lane(server, topic)[0] == "live" and generation(server, topic) > after
+
+    try:
+        server.wait_for(is_live, WITHIN_S, "the lane is not live")
+    except AssertionError as error:
+        raise AssertionError(f"the lane is {lane(server, topic)}") from error
+    return generation(server, topic)

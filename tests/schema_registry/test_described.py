@@ -1,0 +1,202 @@
+"""Topics and streams whose records have no id of a schema, by descriptors from files: one server, end to end."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from confluent_kafka import Producer
+
+from mvserver.demo.kafka_broker import KafkaBroker
+from tests.faults.live import LiveServer, temporary_server
+from tests.services.kafka import create_topic
+from tests.services.kinesis import KinesisEmulator, Stream
+from tests.streaming.avro_records import of_fields, record
+from tests.streaming.protobuf_records import message
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.kinesis]
+
+HEADER = 5
+PROTO = """syntax = "proto3";
+message Other { string unused = 1; }
+message Visit { int64 userId = 1; Where where = 2; message Where { string url = 1; } }
+message Key { int64 userId = 1; }
+"""
+USER = of_fields(("id", "long"), ("name", ["null", "string"]), name="User")
+
+
+def visit(user: int, url: str) -> bytes:
+    return message(PROTO, "Visit", {"userId": user, "where": {"url": url}})[HEADER + 1 :]
+
+
+def send(broker: KafkaBroker, topic: str, *records: tuple[bytes | None, bytes | None]) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
+    for key, value in records:
+        producer.produce(topic, key=key, value=value)
+    assert producer.flush(60) == 0
+
+
+@pytest.fixture(scope="module")
+def server(kafka_broker: KafkaBroker, kinesis: KinesisEmulator) -> Iterator[LiveServer]:
+    with temporary_server() as live:
+        live.start()
+        folder = live.data / "store-config"
+        folder.mkdir(exist_ok=True)
+        (folder / "visits.proto").write_text(PROTO)
+        (folder / "user.avsc").write_text(json.dumps(USER))
+        live.run(
+            f"CREATE STORE k WITH ('type' = KAFKA, 'uris' = '{kafka_broker.bootstrap}')",
+            f"CREATE STORE w WITH ({kinesis.properties})",
+            "CREATE DESCRIPTOR_SOURCE pb WITH ('file' = '@visits.proto')",
+            "CREATE DESCRIPTOR_SOURCE users WITH ('file' = 'user.avsc')",
+        )
+        yield live
+
+
+def refused(server: LiveServer, statement: str) -> tuple[str | None, str | None]:
+    with pytest.raises(psycopg.Error) as caught:
+        server.run(statement)
+    return caught.value.sqlstate, caught.value.diag.message_primary
+
+
+def topic_of(broker: KafkaBroker) -> str:
+    return create_topic(broker, f"t_{uuid.uuid4().hex[:10]}")
+
+
+def rows(server: LiveServer, select: str) -> dict[Any, Any]:
+    return {row[:1]: row[1:] for row in server.query(select)}
+
+
+def test_protobuf_from_a_topic(server: LiveServer, kafka_broker: KafkaBroker) -> None:
+    """Columns are inferred; a record that is not of the message is rejected, and a restart changes nothing."""
+    topic = topic_of(kafka_broker)
+    server.run(
+        f"CREATE STREAM visits WITH ('store' = k, 'topic' = '{topic}', 'value.format' = protobuf, "
+        "'value.descriptor.name' = pb.\"Visit\")",
+        'CREATE MATERIALIZED VIEW per_url AS SELECT "where"->url AS url, count(*) AS n, sum(userid) AS users '
+        'FROM visits GROUP BY "where"->url',
+    )
+    columns = [row[1:3] for row in server.query("DESCRIBE RELATION COLUMNS visits")]
+    assert columns == [("userid", "BIGINT"), ("where", 'STRUCT<"url" VARCHAR>')]
+    send(kafka_broker, topic, (None, visit(7, "./a")), (None, b"\xff\xff"), (None, visit(300, "./b")), (None, b""))
+    expected = {("./a",): (1, 7), ("./b",): (1, 300), (None,): (1, 0)}
+    server.wait_for(lambda: rows(server, "SELECT url, n, users FROM per_url") == expected, 120, "not counted")
+    rejected = server.query("SELECT position, reason FROM mv_catalog.rejected_rows WHERE relation LIKE '%visits'")
+    assert [position for position, _ in rejected] == ["0:1"]
+    assert rejected[0][1].startswith("the value is not of the descriptor: ")
+    assert server.stop() == 0
+    server.start()
+    send(kafka_broker, topic, (None, visit(1, "./a")))
+    expected["./a",] = (2, 8)
+    server.wait_for(lambda: rows(server, "SELECT url, n, users FROM per_url") == expected, 120, "not counted")
+    assert refused(server, "DROP DESCRIPTOR_SOURCE pb") == (
+        "2BP01",
+        "cannot drop descriptor source pb because other objects depend on it",
+    )
+    assert refused(server, 'INSERT INTO visits SELECT userid, "where" FROM visits')[0] == "0A000"
+    server.run("DROP STREAM visits CASCADE")
+
+
+def test_avro_from_kinesis(server: LiveServer, kinesis_stream: Callable[..., Stream]) -> None:
+    stream = kinesis_stream()
+    stream.put([("a", record(USER, {"id": number, "name": name})[HEADER:]) for number, name in ((1, "ann"), (2, None))])
+    server.run(
+        f"CREATE STREAM people WITH ('store' = w, 'topic' = '{stream.name}', 'value.format' = avro, "
+        "'value.descriptor.name' = users)",
+        "CREATE MATERIALIZED VIEW names AS SELECT id, name FROM people",
+    )
+    server.wait_equal("SELECT id, name FROM names", {(1,): "ann", (2,): None})
+    stream.put([("a", record(USER, {"id": 3, "name": "cid"})[HEADER:] + b"more")])
+    server.wait_for(
+        lambda: (
+            server.query("SELECT reason FROM mv_catalog.rejected_rows WHERE relation LIKE '%people'")
+            == [("the value has more bytes than the descriptor says",)]
+        ),
+        120,
+        "not rejected",
+    )
+    server.run("DROP STREAM people CASCADE")
+
+
+def test_a_changelog_with_a_described_key(server: LiveServer, kafka_broker: KafkaBroker) -> None:
+    topic = topic_of(kafka_broker)
+    server.run(
+        f"CREATE CHANGELOG last_visits WITH ('store' = k, 'topic' = '{topic}', 'value.format' = protobuf, "
+        "'value.descriptor.name' = pb.\"Visit\", 'key.format' = protobuf, 'key.descriptor.name' = 'pb.Key')",
+        'CREATE MATERIALIZED VIEW last_urls AS SELECT userid, "where"->url AS url FROM last_visits',
+    )
+    keys = [message(PROTO, "Key", {"userId": number})[HEADER + 1 :] for number in (1, 2)]
+    send(kafka_broker, topic, (keys[0], visit(1, "./a")), (keys[1], visit(2, "./b")), (keys[0], visit(1, "./c")))
+    server.wait_equal("SELECT userid, url FROM last_urls", {(1,): "./c", (2,): "./b"})
+    send(kafka_broker, topic, (keys[0], None))
+    server.wait_equal("SELECT userid, url FROM last_urls", {(2,): "./b"})
+    server.run("DROP CHANGELOG last_visits CASCADE")
+
+
+def test_what_is_listed_and_refused(server: LiveServer, kafka_broker: KafkaBroker) -> None:
+    assert [row[:4] for row in server.query("LIST DESCRIPTOR_SOURCES")] == [
+        ("pb", "PROTOBUF", "visits.proto", "postgres"),
+        ("users", "AVRO", "user.avsc", "postgres"),
+    ]
+    assert server.query("LIST DESCRIPTORS") == [
+        ("Other", "pb", "PROTOBUF", "postgres"),
+        ("Visit", "pb", "PROTOBUF", "postgres"),
+        ("Visit.Where", "pb", "PROTOBUF", "postgres"),
+        ("Key", "pb", "PROTOBUF", "postgres"),
+        ("User", "users", "AVRO", "postgres"),
+    ]
+    topic = topic_of(kafka_broker)
+    place = f"'store' = k, 'topic' = '{topic}'"
+    created = f"CREATE STREAM odd WITH ({place}, 'value.format' = {{}}, 'value.descriptor.name' = {{}})"
+    assert refused(server, created.format("protobuf", "nope")) == ("42704", 'descriptor source "nope" does not exist')
+    assert refused(server, created.format("protobuf", "pb")) == (
+        "42704",
+        'descriptor source "pb" has several descriptors',
+    )
+    assert refused(server, created.format("protobuf", 'pb."visit"'))[0] == "42704"
+    assert refused(server, created.format("avro", 'pb."Visit"')) == (
+        "42804",
+        'descriptor source "pb" has schemas of kind PROTOBUF',
+    )
+    assert refused(server, "CREATE DESCRIPTOR_SOURCE x WITH ('file' = '../data.log')")[0] == "42501"
+    assert refused(server, "CREATE DESCRIPTOR_SOURCE x WITH ('file' = '/etc/passwd')")[0] == "42501"
+    assert refused(server, "CREATE DESCRIPTOR_SOURCE x WITH ('file' = 'gone.proto')")[0] == "F0000"
+    assert refused(server, "CREATE DESCRIPTOR_SOURCE pb WITH ('file' = 'visits.proto')")[0] == "42710"
+    described = "'value.format' = protobuf, 'value.descriptor.name' = pb.\"Visit\""
+    server.run(f"CREATE STREAM visits (userid BIGINT) WITH ({place}, {described})")
+    written = (
+        f"CREATE STREAM again WITH ('store' = k, 'topic.partitions' = 1, 'topic.replicas' = 1, {described}) "
+        "AS SELECT userid FROM visits"
+    )
+    assert refused(server, written) == ("0A000", "queries do not write records by a descriptor")
+    server.run("DROP STREAM visits")
+
+
+def test_privileges(server: LiveServer, kafka_broker: KafkaBroker) -> None:
+    """A role needs USAGE to read by a source, CREATESTORE to make one, and owns what it drops."""
+    topic = topic_of(kafka_broker)
+    created = (
+        f"CREATE STREAM theirs WITH ('store' = k, 'topic' = '{topic}', 'value.format' = avro, "
+        "'value.descriptor.name' = users)"
+    )
+    made = "CREATE DESCRIPTOR_SOURCE x WITH ('file' = 'user.avsc')"
+    server.run("CREATE ROLE ben LOGIN", "GRANT USAGE ON STORE k TO ben", "GRANT CREATE ON SCHEMA public TO ben")
+    with server.connect(user="ben") as connection:
+        for statement in (created, "DROP DESCRIPTOR_SOURCE users", made):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(statement.encode())
+        assert connection.execute("LIST DESCRIPTORS").fetchall() == []
+        server.run("GRANT USAGE ON DESCRIPTOR_SOURCE users TO ben")
+        connection.execute(created.encode())
+        assert connection.execute("LIST DESCRIPTORS").fetchall() == [("User", "users", "AVRO", "postgres")]
+        connection.execute("DROP STREAM theirs")
+    server.run("REVOKE USAGE ON DESCRIPTOR_SOURCE users FROM ben", "DROP OWNED BY ben", "DROP ROLE ben")
+    server.run(
+        "CREATE DESCRIPTOR_SOURCE spare WITH ('file' = 'user.avsc')",
+        "DROP DESCRIPTOR_SOURCE spare",
+        "DROP DESCRIPTOR_SOURCE IF EXISTS spare",
+    )

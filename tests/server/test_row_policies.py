@@ -1,0 +1,390 @@
+"""Row policies on a real server: whoever asks, by whatever way, sees the rows that are his and nothing of the others.
+
+Each row of the view carries a word of its own. What a role is told by any way is searched for the words of rows that
+are not its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.server.program import Program
+from tests.server.test_http import client, sql
+
+pytestmark = pytest.mark.spark
+
+WITHIN_S = 180.0
+TENANTS = ("acme", "bolt", "core")
+WORD = re.compile(r"secret-(\w+?)-\d+")
+SETUP = (
+    "CREATE STORE local WITH ('type' = FILE, 'uris' = '.')",
+    "CREATE STREAM orders (tenant VARCHAR, word VARCHAR, n BIGINT) "
+    "WITH ('store' = 'local', 'topic' = 'orders', 'value.format' = 'json')",
+    "CREATE MATERIALIZED VIEW by_word WITH ('history.millis' = 3600000) AS SELECT tenant, word, sum(n) AS total, "
+    "count(*) AS orders FROM orders WITH ('starting.position' = 'earliest') GROUP BY tenant, word",
+    "CREATE MATERIALIZED VIEW moving WITH ('history.millis' = 3600000) AS SELECT n % 5 AS slot, count(*) AS c, "
+    "CASE count(*) % 3 WHEN 0 THEN 'acme' WHEN 1 THEN 'bolt' ELSE 'core' END AS tenant, "
+    "CASE count(*) % 3 WHEN 0 THEN 'secret-acme-1' WHEN 1 THEN 'secret-bolt-1' ELSE 'secret-core-1' END AS word "
+    "FROM orders WITH ('starting.position' = 'earliest') GROUP BY n % 5",
+    *(f"CREATE ROLE {tenant} LOGIN" for tenant in (*TENANTS, "web", "nobody")),
+    "GRANT SELECT ON by_word, moving TO acme, bolt, core, web, nobody",
+    "CREATE VIEW through AS SELECT * FROM by_word",
+    "GRANT SELECT ON through TO acme, bolt, core, web, nobody",
+    *(
+        statement
+        for view in ("by_word", "moving")
+        for statement in (
+            f"CREATE POLICY own ON {view} FOR SELECT TO acme, bolt, core USING (tenant = current_user)",
+            f"CREATE POLICY claimed ON {view} TO web USING (tenant = current_setting('mv.claim.tenant', true))",
+        )
+    ),
+)
+
+
+class World:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.files = folder / "data" / "files" / "orders"
+        self.files.mkdir(parents=True)
+        self.chance = random.Random(11)
+        self.fed = 0
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("MVSERVER_")}
+        arguments = ("--http-port", "0", "--file-poll-interval", "20ms", "--spark-driver-memory", "1GB")
+        self.program = Program(folder, *arguments, environment=environment).ready(WITHIN_S)
+
+    def connect(self, role: str = "postgres") -> psycopg.Connection[Any]:
+        return self.program.connect(user=role)
+
+    def feed(self, count: int) -> None:
+        lines = []
+        for _ in range(count):
+            self.fed += 1
+            tenant = self.chance.choice(TENANTS)
+            word = f"secret-{tenant}-{self.chance.randrange(12)}"
+            lines.append(json.dumps({"tenant": tenant, "word": word, "n": self.chance.randrange(1, 50)}))
+        aside = self.folder / "aside"
+        aside.write_text("".join(f"{line}\n" for line in lines))
+        aside.rename(self.files / f"{time.time_ns()}.json")
+        self.wait_for(lambda root: root.execute("SELECT sum(orders) FROM by_word").fetchall() == [(self.fed,)])
+        self.wait_for(lambda root: root.execute("SELECT sum(c) FROM moving").fetchall() == [(self.fed,)])
+
+    def wait_for(self, condition: Callable[[psycopg.Connection[Any]], bool]) -> None:
+        deadline = time.monotonic() + WITHIN_S
+        with self.connect() as root:
+            while not condition(root):
+                assert time.monotonic() < deadline, "it took too long"
+                time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    made = World(tmp_path_factory.mktemp("policies"))
+    try:
+        with made.connect() as root:
+            for statement in SETUP:
+                root.execute(statement.encode())
+        made.feed(60)
+        yield made
+    finally:
+        made.program.__exit__()
+
+
+def told(call: Callable[[], object]) -> str:
+    """All that is said, by rows or by an error."""
+    try:
+        return repr(call())
+    except psycopg.Error as error:
+        return f"{error} {error.diag.message_primary} {error.diag.message_detail} {error.diag.message_hint}"
+
+
+def words_of(text: str) -> set[str]:
+    return set(WORD.findall(text))
+
+
+SELECTS = (
+    "SELECT * FROM {v}",
+    "SELECT count(*), sum(length(word)) FROM {v}",
+    "SELECT * FROM {v} WHERE word LIKE 'secret-{other}-%'",
+    "SELECT * FROM {v} WHERE tenant = '{other}'",
+    "SELECT * FROM {v} WHERE tenant IN ('{other}', 'acme') AND word = 'secret-{other}-3'",
+    "SELECT * FROM {v} WHERE word::integer > 0",
+    "SELECT max(word), min(word), string_agg(word, ',') FROM {v}",
+    "SELECT a.word, b.word FROM {v} a LEFT JOIN {v} b ON a.tenant <> b.tenant",
+    "SELECT (SELECT max(word) FROM {v} WHERE tenant = '{other}')",
+    "WITH x AS MATERIALIZED (SELECT * FROM {v}) SELECT word FROM x WHERE tenant = '{other}'",
+    "SELECT word FROM {v} UNION ALL SELECT word FROM {v} ORDER BY 1",
+    "SELECT v::text FROM {v} v",
+    "SELECT row_to_json(v) FROM {v} v",
+    "SELECT word, rank() OVER (ORDER BY word) FROM {v}",
+    "SELECT tenant, count(*) FROM {v} GROUP BY ROLLUP (tenant)",
+    "SELECT * FROM {v} v WHERE EXISTS (SELECT 1 FROM {v} w WHERE w.tenant = '{other}' AND w.word > v.word)",
+    "EXPLAIN SELECT * FROM {v} WHERE word = 'x'",
+    "EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM {v}",
+    'SELECT * FROM "{v}$changes"',
+    "SELECT count(*) FROM \"{v}$changes\" WHERE tenant = '{other}'",
+    "SELECT * FROM {v} AS OF '2100-01-01'",
+    "TABLE {v}",
+    "SELECT * FROM mv_catalog.late_rows",
+    "SELECT * FROM mv_catalog.rejected_rows",
+)
+
+
+@pytest.mark.parametrize("role", [*TENANTS, "web", "nobody"])
+@pytest.mark.parametrize("text", SELECTS)
+def test_no_statement_tells_of_hidden_rows(world: World, role: str, text: str) -> None:
+    own = {role} & set(TENANTS)
+    other = next(tenant for tenant in TENANTS if tenant != role)
+    with world.connect(role) as connection:
+        for view in ("by_word", "moving"):
+            statement = text.format(v=view, other=other)
+            for way in (statement, f"COPY ({statement}) TO STDOUT", f"DECLARE c CURSOR FOR {statement}; FETCH ALL c"):
+                if way != statement and text.startswith(("EXPLAIN", "TABLE")):
+                    continue
+                found = told(lambda way=way: _run(connection, way))
+                left = words_of(found.replace(statement, "")) - own
+                assert not left, (way, found[:2000])
+
+
+def _run(connection: psycopg.Connection[Any], text: str) -> object:
+    if text.startswith("COPY"):
+        with connection.cursor().copy(text.encode()) as copy:
+            return b"".join(map(bytes, copy))
+    if text.startswith("DECLARE"):
+        declare, fetch = text.split("; ")
+        with connection.transaction():
+            connection.execute(declare.encode())
+            return connection.execute(fetch.encode()).fetchall()
+    return connection.execute(text.encode()).fetchall()
+
+
+def test_each_sees_all_that_is_his(world: World) -> None:
+    with world.connect() as root:
+        everything = set(root.execute("SELECT tenant, word, total FROM by_word").fetchall())
+    assert {row[0] for row in everything} == set(TENANTS)
+    for tenant in TENANTS:
+        with world.connect(tenant) as connection:
+            for view in ("by_word", "through"):
+                own = set(connection.execute(f"SELECT tenant, word, total FROM {view}".encode()).fetchall())
+                # a view reads as its owner, who sees all rows, as in PostgreSQL
+                assert own == (everything if view == "through" else {row for row in everything if row[0] == tenant})
+            for row in own:
+                found = connection.execute(
+                    "SELECT total FROM by_word WHERE tenant = %s AND word = %s", row[:2], prepare=True
+                ).fetchall()
+                assert found == ([(row[2],)] if row[0] == tenant else [])
+
+
+def test_look_ups_that_are_kept_for_one_are_not_told_another(world: World) -> None:
+    text = "SELECT word FROM by_word WHERE tenant = %s AND word = %s"
+    with world.connect() as root:
+        (first,) = root.execute("SELECT min(word) FROM by_word WHERE tenant = 'acme'").fetchall()
+        for _ in range(400):
+            assert root.execute(text, ("acme", first[0]), prepare=True).fetchall() == [first]
+        for role, expected in (("acme", [first]), ("bolt", []), ("nobody", []), ("web", [])):
+            with world.connect(role) as connection:
+                for _ in range(20):
+                    assert connection.execute(text, ("acme", first[0]), prepare=True).fetchall() == expected
+
+
+def test_counts_of_hidden_rows_are_not_shown(world: World) -> None:
+    text = "SELECT view, rows, bytes FROM mv_catalog.views WHERE view LIKE '%by_word'"
+    with world.connect() as root, world.connect("bolt") as bolt:
+        (counted,) = root.execute(text).fetchall()
+        assert counted[1] == len(root.execute("SELECT * FROM by_word").fetchall())
+        assert bolt.execute(text).fetchall() == [(counted[0], None, None)]
+        watched = "SELECT changes, bytes, latest_token, watchers IS NULL FROM mv_catalog.watched_views"
+        assert bolt.execute(f"{watched} WHERE view LIKE '%by_word'".encode()).fetchall() == [(None, None, None, False)]
+        assert root.execute(f"{watched} WHERE changes > 0".encode()).fetchall()
+
+
+def test_claims_say_whose_rows(world: World) -> None:
+    with world.connect("web") as connection:
+        assert connection.execute("SELECT * FROM by_word").fetchall() == []
+        for tenant in (*TENANTS, "none"):
+            connection.execute(f"SET mv.claim.tenant = '{tenant}'".encode())
+            seen = {row[0] for row in connection.execute("SELECT tenant FROM by_word").fetchall()}
+            assert seen == {tenant} & set(TENANTS)
+        connection.execute("RESET mv.claim.tenant")
+        assert connection.execute("SELECT * FROM by_word").fetchall() == []
+        connection.execute("SET row_security = off")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="affected by row-level security policy"):
+            connection.execute("SELECT * FROM by_word")
+
+
+class Copy:
+    """What a client of SUBSCRIBE has."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[Any, ...], int] = {}
+
+    def take(self, row: tuple[Any, ...]) -> None:
+        kind, values = row[3], row[4:]
+        change = 1 if kind in ("+I", "+U") else -1
+        self.rows[values] = self.rows.get(values, 0) + change
+        assert self.rows[values] >= 0, row
+        if not self.rows[values]:
+            del self.rows[values]
+
+
+@pytest.mark.parametrize("view", ["by_word", "moving"])
+def test_who_subscribes_has_a_copy_of_his_rows(world: World, view: str) -> None:
+    with world.connect("bolt") as bolt, world.connect("bolt") as other:
+        copy = Copy()
+        bolt.execute("SET mv.fetch_timeout = '200ms'")
+        bolt.execute("BEGIN")
+        bolt.execute(f"DECLARE s CURSOR FOR SUBSCRIBE TO {view} WITH (SNAPSHOT)".encode())
+        token = None
+        for _ in range(4):
+            world.feed(25)
+            deadline = time.monotonic() + WITHIN_S
+            while True:
+                for row in bolt.execute("FETCH ALL s").fetchall():
+                    assert words_of(repr(row)) <= {"bolt"}
+                    copy.take(row)
+                    token = row[0] or token
+                now = other.execute(f"SELECT * FROM {view}".encode()).fetchall()
+                if sorted(map(repr, copy.rows)) == sorted(map(repr, now)):
+                    break
+                assert time.monotonic() < deadline, (copy.rows, now)
+        assert all(count == 1 for count in copy.rows.values())
+        bolt.execute("ROLLBACK")
+        assert token is not None
+        with world.connect("acme") as acme:
+            acme.execute("BEGIN")
+            declare = f"DECLARE s CURSOR FOR SUBSCRIBE TO {view} WITH (SINCE '{token}')"
+            with pytest.raises(psycopg.DatabaseError, match="of other rows of materialized view") as refused:
+                acme.execute(declare.encode())
+            assert refused.value.sqlstate == "72000"
+
+
+def test_http_shows_each_his_own(world: World) -> None:
+    path = "/v1/views/postgres/public/by_word"
+    tags = set()
+    for role in (*TENANTS, "nobody"):
+        with client(world.program, user=role) as http:
+            shown = http.get(path)
+            assert words_of(shown.text) == {role} & set(TENANTS)
+            tags.add(shown.headers["ETag"])
+            for tag in tags - {shown.headers["ETag"]}:
+                assert http.get(path, headers={"If-None-Match": tag}).status_code == 200
+            world.wait_for(lambda _, http=http: _is_kept(http, path))
+            assert words_of(sql(http, "SELECT * FROM by_word").text) == {role} & set(TENANTS)
+            polled = http.get("/v1/changes", params={"view": "by_word"}, headers={"Accept": "application/json"})
+            assert words_of(polled.text) == {role} & set(TENANTS)
+    assert len(tags) == len(TENANTS) + 1
+
+
+def _is_kept(http: Any, path: str) -> bool:
+    """A commit of a batch without rows may come between."""
+    tag = http.get(path).headers["ETag"]
+    return bool(http.get(path, headers={"If-None-Match": tag}).status_code == 304)
+
+
+def test_tickets_carry_claims(world: World) -> None:
+    with client(world.program, user="web") as http, client(world.program, user="nobody") as stranger:
+        stranger.auth = None
+        for claims, expected in (({}, set()), ({"tenant": "acme"}, {"acme"}), ({"Tenant": "core"}, {"core"})):
+            made = http.post("/v1/tickets", json={"views": ["by_word", "moving"], "claims": claims})
+            ticket = made.json()["ticket"]
+            shown = stranger.get("/v1/views/postgres/public/by_word", params={"ticket": ticket})
+            polled = stranger.get("/v1/changes", params={"ticket": ticket, "view": "by_word"})
+            assert (shown.status_code, polled.status_code) == (200, 200), shown.text + polled.text
+            assert (words_of(shown.text), words_of(polled.text)) == (expected, expected)
+            refused = stranger.get("/v1/views/postgres/public/through", params={"ticket": ticket})
+            assert (refused.status_code, refused.json()["code"]) == (403, "42501")
+        for claims in ("acme", {"tenant": 1}, {"a b": "x"}, {"tenant": "x" * 1001}, {f"c{n}": "" for n in range(33)}):
+            assert http.post("/v1/tickets", json={"views": ["by_word"], "claims": claims}).status_code == 400
+        given = sql(http, "SELECT tenant FROM by_word", settings={"mv.claim.tenant": "bolt"})
+        assert set(re.findall("acme|bolt|core", given.text)) == {"bolt"}
+
+
+def test_a_stream_begins_anew_when_the_policies_change(world: World) -> None:
+    headers = {"Accept": "text/event-stream"}
+    with (
+        world.connect() as root,
+        client(world.program, user="core") as http,
+        http.stream("GET", "/v1/changes?view=by_word", headers=headers) as stream,
+    ):
+        lines = stream.iter_lines()
+        assert words_of(_data(lines, "snapshot")) == {"core"}
+        root.execute("CREATE POLICY more ON by_word TO core USING (tenant = 'acme')")
+        try:
+            assert "are others now" in _data(lines, "reset")
+            assert words_of(_data(lines, "snapshot")) == {"core", "acme"}
+        finally:
+            root.execute("DROP POLICY more ON by_word")
+        _data(lines, "reset")
+        assert words_of(_data(lines, "snapshot")) == {"core"}
+
+
+def _data(lines: Iterator[str], kind: str) -> str:
+    """Of the next event of the kind."""
+    for line in lines:
+        if line == f"event: {kind}":
+            return next(lines)
+    raise AssertionError(f"no event {kind}")
+
+
+def test_the_life_of_a_policy(world: World) -> None:
+    with world.connect() as root, world.connect("acme") as acme:
+
+        def refused(text: str, state: str, words: str, who: psycopg.Connection[Any] = root) -> None:
+            with pytest.raises(psycopg.Error, match=words) as error:
+                who.execute(text.encode())
+            assert error.value.sqlstate == state
+
+        refused("CREATE POLICY own ON by_word USING (true)", "42710", 'policy "own" for table "by_word" already exists')
+        refused("DROP POLICY nope ON by_word", "42704", 'policy "nope" for table "by_word" does not exist')
+        refused("CREATE POLICY p ON orders USING (true)", "42809", '"orders" is not a materialized view')
+        refused("CREATE POLICY p ON through USING (true)", "42809", '"through" is not a materialized view')
+        refused("CREATE POLICY p ON by_word FOR INSERT USING (true)", "0A000", "policies FOR INSERT are not supported")
+        refused("CREATE POLICY p ON by_word USING (true) WITH CHECK (true)", "0A000", "WITH CHECK of a policy")
+        refused("CREATE POLICY p ON by_word TO nope USING (true)", "42704", 'role "nope" does not exist')
+        refused("CREATE POLICY p ON by_word USING (total)", "42804", "must be type boolean, not type")
+        refused("CREATE POLICY p ON by_word", "42601", "syntax error")
+        refused("CREATE POLICY p ON by_word USING (true)", "42501", "must be owner of materialized view", acme)
+        refused("ALTER MATERIALIZED VIEW by_word DISABLE ROW LEVEL SECURITY", "42501", "must be owner", acme)
+        refused("DROP ROLE acme", "2BP01", 'role "acme" cannot be dropped')
+        refused(
+            "CREATE MATERIALIZED VIEW again AS SELECT total, count(*) AS c FROM by_word GROUP BY total", "42501",
+            "permission denied for schema", acme,
+        )  # fmt: skip
+        root.execute("GRANT CREATE ON SCHEMA public TO acme")
+        refused(
+            "CREATE MATERIALIZED VIEW again AS SELECT total, count(*) AS c FROM by_word GROUP BY total", "0A000",
+            "a continuous query cannot read", acme,
+        )  # fmt: skip
+        root.execute("DROP POLICY IF EXISTS nope ON by_word")
+        root.execute("CREATE POLICY none ON by_word AS RESTRICTIVE USING (false)")
+        assert acme.execute("SELECT count(*) FROM by_word").fetchall() == [(0,)]
+        root.execute("ALTER POLICY none ON by_word USING (true)")
+        assert acme.execute("SELECT count(*) > 0 FROM by_word").fetchall() == [(True,)]
+        root.execute("ALTER POLICY none ON by_word RENAME TO all_of_it")
+        root.execute("ALTER MATERIALIZED VIEW by_word DISABLE ROW LEVEL SECURITY")
+        assert acme.execute("SELECT count(DISTINCT tenant) FROM by_word").fetchall() == [(3,)]
+        root.execute("ALTER TABLE by_word ENABLE ROW LEVEL SECURITY")
+        assert acme.execute("SELECT count(DISTINCT tenant) FROM by_word").fetchall() == [(1,)]
+        shown = root.execute(
+            "SELECT policyname, permissive, roles, cmd, qual FROM pg_policies WHERE tablename = 'by_word' ORDER BY 1"
+        ).fetchall()
+        assert shown == [
+            ("all_of_it", "RESTRICTIVE", ["public"], "ALL", "(true)"),
+            ("claimed", "PERMISSIVE", ["web"], "ALL", "(tenant = current_setting('mv.claim.tenant', true))"),
+            ("own", "PERMISSIVE", ["acme", "bolt", "core"], "SELECT", "(tenant = current_user)"),
+        ]
+        root.execute("DROP POLICY all_of_it ON by_word")
+        root.execute("ALTER ROLE acme BYPASSRLS")
+        assert acme.execute("SELECT count(DISTINCT tenant) FROM by_word").fetchall() == [(3,)]
+        assert root.execute("SELECT rolbypassrls FROM pg_roles WHERE rolname = 'acme'").fetchall() == [(True,)]
+        root.execute("ALTER ROLE acme NOBYPASSRLS")
+        assert acme.execute("SELECT count(DISTINCT tenant) FROM by_word").fetchall() == [(1,)]

@@ -1,0 +1,101 @@
+"""What a live run makes of its source's end, without Spark."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mvserver.compiler.plans import ErrorHandling
+from mvserver.streaming.live import run
+from mvserver.streaming.live.choice import BEHIND_LIVE_RECORDS
+from mvserver.streaming.live.ended import LaneEnded
+from mvserver.streaming.live.run import LiveRun, LiveServices
+from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch
+from mvserver.streaming.pipeline.running_state import RunningState
+from mvserver.streaming.pipeline.subscribers import Subscriber
+from spark_sinks.kafka.positions import KafkaPositions, make_position
+from tests.streaming.states import target
+
+
+def position(*offsets: int) -> Any:
+    return make_position("t", dict(enumerate(offsets)))
+
+
+class Run:
+    """At 10 and 10 of a topic that is known to be without records up to ``empty``."""
+
+    def __init__(self) -> None:
+        self.empty = position(10, 10)
+        self.committed: list[EvaluatedBatch] = []
+        live = SimpleNamespace(refusal=None, passed=lambda start, end: self.empty)
+        reader: Any = SimpleNamespace(positions=KafkaPositions(), live=live, schemas=None, held=None)
+        state = RunningState(reader, None, records_max=1000)  # type: ignore[arg-type]
+        self.view = Subscriber(
+            target("SELECT k FROM events", 1), 1, position(10, 10), ErrorHandling.IGNORE_AND_LOG, filled=True
+        )
+        state.subscribers[self.view.query_id] = self.view
+        services = LiveServices(
+            pipeline_id="p",
+            state=state,
+            reader=reader,
+            committer=SimpleNamespace(put=self._commit),  # type: ignore[arg-type]
+            ended=lambda: False,
+            takes=lambda subscriber, start: True,
+            evaluated=lambda seconds: None,
+            reached=lambda step: None,
+        )
+        self.run = LiveRun(services, 7, position(10, 10), [self.view])
+
+    def _commit(self, batch: EvaluatedBatch) -> None:
+        self.committed.append(batch)
+        batch.done.set()
+
+    def quiet_for(self, seconds: float) -> None:
+        self.run._last_rows -= seconds
+
+
+def test_a_backlog_that_lasts_ends_the_run_and_one_of_a_moment_does_not() -> None:
+    made = Run()
+    far, near = position(10 + BEHIND_LIVE_RECORDS + 1, 10), position(20, 10)
+    looks = int(2.0 / run.LOOK_S)
+    for _ in range(looks):
+        made.run._compare(far)
+    made.run._compare(near)
+    for _ in range(looks):
+        made.run._compare(far)
+    with pytest.raises(LaneEnded, match=f"fell behind by about {BEHIND_LIVE_RECORDS + 1} records"):
+        made.run._compare(far)
+
+
+def test_partitions_that_were_added_end_the_run() -> None:
+    with pytest.raises(LaneEnded, match="partitions were added") as caught:
+        Run().run._compare(position(10, 10, 0))
+    assert caught.value.at_once
+
+
+def test_the_position_moves_over_what_are_no_records() -> None:
+    made = Run()
+    made.empty = position(13, 10)
+    made.run._compare(position(13, 10))
+    assert not made.committed, "rows may be on their way"
+    made.quiet_for(run.QUIET_S)
+    made.run._compare(position(13, 10))
+    (batch,) = made.committed
+    assert batch.entry is not None
+    assert (batch.entry.start, batch.entry.end, batch.entry.generation) == (position(10, 10), position(13, 10), 7)
+    assert [share.end for _, shares in batch.parts for share in shares] == [position(13, 10)]
+    assert made.view.claimed == position(13, 10)
+    assert made.run._passage.places == {"0": 13, "1": 10}
+
+
+def test_records_that_never_come_end_the_run() -> None:
+    made = Run()
+    made.quiet_for(run.QUIET_S)
+    made.run._compare(position(11, 10))
+    assert not made.committed
+    made.run._compare(position(11, 10))
+    made.quiet_for(run.SILENT_S)
+    with pytest.raises(LaneEnded, match="no record came"):
+        made.run._compare(position(11, 10))
