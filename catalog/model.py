@@ -67,8 +67,8 @@ class Schema:
 
 
 @dataclass(frozen=True)
-class Store:
-    """``properties`` are the checked WITH list (lower-case keys, text values); DESCRIBE masks the secrets in it."""
+class _OfKind:
+    """What has a kind and properties: the checked WITH list, with lower-case keys and text values."""
 
     id: str
     oid: int
@@ -85,39 +85,19 @@ class Store:
 
 
 @dataclass(frozen=True)
-class SchemaRegistry:
-    """A service that keeps the schemas of records. ``properties`` are as those of a store."""
-
-    id: str
-    oid: int
-    name: str
-    type: str  # CONFLUENT or CONFLUENT_CLOUD
-    properties: tuple[tuple[str, str], ...]
-    owner: str
-    created_at: float
-    updated_at: float
-    acl: Acl | None = None
-
-    def property(self, key: str, default: str | None = None) -> str | None:
-        return next((value for name, value in self.properties if name == key), default)
+class Store(_OfKind):
+    """DESCRIBE masks the secrets in its properties."""
 
 
 @dataclass(frozen=True)
-class DescriptorSource:
-    """Schemas of records from a file. ``properties`` are its name, the names of its messages, and its content."""
+class SchemaRegistry(_OfKind):
+    """A service that keeps the schemas of records, of type CONFLUENT or CONFLUENT_CLOUD."""
 
-    id: str
-    oid: int
-    name: str
-    type: str  # AVRO or PROTOBUF
-    properties: tuple[tuple[str, str], ...]
-    owner: str
-    created_at: float
-    updated_at: float
-    acl: Acl | None = None
 
-    def property(self, key: str, default: str | None = None) -> str | None:
-        return next((value for name, value in self.properties if name == key), default)
+@dataclass(frozen=True)
+class DescriptorSource(_OfKind):
+    """Schemas of records from a file, of type AVRO or PROTOBUF. ``properties`` are its name, the names of its messages,
+    and its content."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from mvserver import sqlstates
 from mvserver.compiler.plans import RecordSchema
 from mvserver.errors import SqlError
 from mvserver.routing import privileges
+from mvserver.routing.config_folder import read_file
 from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
 from mvserver.session.context import SessionContext
@@ -33,31 +34,8 @@ def read(given: Properties, folder: Path) -> tuple[str, tuple[tuple[str, str], .
     if name is None:
         raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, 'a descriptor source needs the property "file"')
     name = name.removeprefix("@")
-    found = descriptors_of(name, _bytes(name, folder))
+    found = descriptors_of(name, read_file(folder, name, _FILE, limits.SCHEMA_BYTES_MAX))
     return found.kind, ((_FILE, name), (_MESSAGES, " ".join(found.messages)), (_CONTENT, found.content))
-
-
-def _bytes(name: str, folder: Path) -> bytes:
-    root = folder.resolve()
-    path = (root / name).resolve()
-    if Path(name).is_absolute() or not path.is_relative_to(root):
-        raise SqlError(
-            sqlstates.INSUFFICIENT_PRIVILEGE,
-            f'file "{name}" is not in the configured folder',
-            hint="The property 'file' is relative to the folder of the server's setting store_config_dir.",
-        )
-    try:
-        if path.stat().st_size > limits.SCHEMA_BYTES_MAX:
-            raise SqlError(
-                sqlstates.INVALID_PARAMETER_VALUE,
-                f'file "{name}" is too large',
-                detail=f"It may have {limits.SCHEMA_BYTES_MAX} bytes.",
-            )
-        return path.read_bytes()
-    except OSError as error:
-        raise SqlError(
-            sqlstates.CONFIG_FILE_ERROR, f'file "{name}" cannot be read', detail=f"{error.strerror}."
-        ) from error
 
 
 def messages(source: DescriptorSource) -> Sequence[str]:

@@ -9,11 +9,14 @@ from typing import Any
 from catalog.model import Store
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.routing.config_folder import cannot_read, read_file
 from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
 from mvserver.routing.work import Work
 from mvserver.sql.statements.base import Properties, Value
 from spark_sinks.store_kind import StoreKind
+
+_CONFIG_FILE = "config_file"
 
 
 def kind(reader: PropertyReader, services: Services) -> StoreKind[Any]:
@@ -37,12 +40,12 @@ def checked(
     """A store's properties from ``base``, what its 'config_file' says, and the statement, each over the one before."""
     reader = PropertyReader(given, f"a store of type {kind_.name}")
     reader.take("type")
-    file_name = reader.text("config_file")
+    file_name = reader.text(_CONFIG_FILE)
     merged: dict[str, Value] = dict(base)
     if file_name is not None:
         merged.update(read_config_file(services.store_config_dir, file_name, kind_.aliases))
     for key in given:
-        if key not in ("type", "config_file"):
+        if key not in ("type", _CONFIG_FILE):
             merged[kind_.aliases.get(key, key)] = reader.take(key)
     return services.stores.check_properties(kind_.name, merged)
 
@@ -60,27 +63,11 @@ def answers(store: Store, services: Services, work: Work) -> None:
 
 def read_config_file(folder: Path, name: str, aliases: Mapping[str, str]) -> dict[str, Value]:
     """A properties file of the configured folder, ``key = value`` a line: a place for what no statement should show."""
-    root = folder.resolve()
-    path = (root / name).resolve()
-    if not path.is_relative_to(root) or Path(name).is_absolute():
-        raise SqlError(
-            sqlstates.INSUFFICIENT_PRIVILEGE,
-            f'config_file "{name}" is not in the configured folder',
-            hint="The property 'config_file' is relative to the folder of the server's setting store_config_dir.",
-        )
+    content = read_file(folder, name, _CONFIG_FILE, limits.CONFIG_FILE_BYTES_MAX)
     try:
-        if path.stat().st_size > limits.CONFIG_FILE_BYTES_MAX:
-            raise SqlError(
-                sqlstates.CONFIG_FILE_ERROR,
-                f'config_file "{name}" is too large',
-                detail=f"It may have {limits.CONFIG_FILE_BYTES_MAX} bytes.",
-            )
-        text = path.read_text("utf-8")
-    except (OSError, ValueError) as error:
-        cause = error.strerror if isinstance(error, OSError) else "It is not UTF-8 text"
-        raise SqlError(
-            sqlstates.CONFIG_FILE_ERROR, f'config_file "{name}" cannot be read', detail=f"{cause}."
-        ) from error
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise cannot_read(name, _CONFIG_FILE, "It is not UTF-8 text") from error
     return _parse(text, name, aliases)
 
 
@@ -108,7 +95,7 @@ def _parse(text: str, name: str, aliases: Mapping[str, str]) -> dict[str, Value]
                 detail=f"The second one is in line {number}.",
             )
         key = aliases.get(key, key)
-        if key in ("type", "config_file"):
+        if key in ("type", _CONFIG_FILE):
             raise SqlError(
                 sqlstates.CONFIG_FILE_ERROR,
                 f'config_file "{name}" cannot have the key "{key}"',
