@@ -227,7 +227,7 @@ ACTIONS = {"restart": restart, "kill": kill}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("action", [pytest.param("restart", marks=pytest.mark.night), "kill"])
 def test_the_server_ends_and_begins_again(world: World, action: str, kind: str) -> None:
     if action not in world.once:  # for all kinds together
         world.once.add(action)

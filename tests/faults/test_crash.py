@@ -6,7 +6,7 @@ import random
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,8 +18,16 @@ from tests.faults.live import STREAM, Clicks, LiveServer, check_views, create_vi
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
-POINTS = ("before begin", "after rows", "after ledger", "after commit", "after spark", "before spark commit")
-DAMAGES = ("last entries gone", "whole checkpoint gone", "old copy back", "nothing")
+EACH_CHANGE = {  # where a kill falls, and what happens to Spark's files then
+    "after rows": "last entries gone",
+    "after commit": "whole checkpoint gone",
+    "after spark": "old copy back",
+}
+NIGHT = {
+    "before begin": "nothing",
+    "after ledger": "old copy back",
+    "before spark commit": "last entries gone",
+}
 
 
 def _set_up(server: LiveServer, broker: KafkaBroker, topic: str) -> None:
@@ -30,8 +38,13 @@ def _set_up(server: LiveServer, broker: KafkaBroker, topic: str) -> None:
     create_views(server)
 
 
-def test_kills_at_each_step_of_a_batch_and_checkpoints_lost_cut_and_put_back_lose_and_double_nothing(
-    server: LiveServer, kafka_broker: KafkaBroker, kafka_topic: Callable[..., str], seed: int
+@pytest.mark.parametrize("damages", [EACH_CHANGE, pytest.param(NIGHT, marks=pytest.mark.night)])
+def test_kills_at_steps_of_a_batch_and_checkpoints_lost_cut_and_put_back_lose_and_double_nothing(
+    server: LiveServer,
+    kafka_broker: KafkaBroker,
+    kafka_topic: Callable[..., str],
+    seed: int,
+    damages: Mapping[str, str],
 ) -> None:
     topic = kafka_topic(4)
     clicks = Clicks(seed, kafka_broker.bootstrap, topic)
@@ -44,7 +57,7 @@ def test_kills_at_each_step_of_a_batch_and_checkpoints_lost_cut_and_put_back_los
     shutil.copytree(sources, kept, ignore_dangling_symlinks=True)
     server.kill()  # at no step of its own choosing
     chance = random.Random(seed)
-    for point, damage in zip(POINTS, (*DAMAGES, "nothing", "nothing"), strict=True):
+    for point, damage in damages.items():
         server.start(MVSERVER_FAILPOINTS=f"{point}=kill:{chance.randint(1, 2)}")
         with _fed_and_read(server, clicks) as disagreed:
             server.wait_killed()

@@ -30,7 +30,7 @@ from tests.services.kafka import create_topic
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.postgres]
 
 SEED = 20_261_121  # of the tier that every change runs
-EACH_CHANGE = 54  # programs of the tier that every change runs
+EACH_CHANGE = 40  # programs of the tier that every change runs
 PROGRAMS = int(os.environ.get("MV_ORACLE_PROGRAMS", EACH_CHANGE))
 ROUNDS = 3 if PROGRAMS > EACH_CHANGE else 2  # of input, with a kill after each but the last
 SETTLE_S = 300.0
