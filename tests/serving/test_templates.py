@@ -35,6 +35,15 @@ _INT4, _INT8, _OPEN = 23, 20, 0
         ("TABLE v WHERE k BETWEEN 1 AND 9 LIMIT 3",
          Template("TABLE v WHERE k BETWEEN $1 AND $2 LIMIT 3", (_INT4, _INT4), (1, 9))),
         ('SELECT "= 5" FROM v WHERE k = 5', Template('SELECT "= 5" FROM v WHERE k = $1', (_INT4,), (5,))),
+        ("SELECT n FROM v WHERE k IN (5)", Template("SELECT n FROM v WHERE k = ANY ($1)", (1007,), ((5,),))),
+        ("SELECT n FROM v WHERE k in(5, -6,3000000000) AND s='d'",
+         Template("SELECT n FROM v WHERE k = ANY ($1) AND s=$2", (1016, _OPEN), ((5, -6, 3_000_000_000), "d"))),
+        ("SELECT n FROM v WHERE s IN ('a', 'b,''c', ') = 5')",
+         Template("SELECT n FROM v WHERE s = ANY ($1)", (_OPEN,), (("a", "b,'c", ") = 5"),))),
+        ("SELECT n FROM v WHERE k IN (5, 'a')", None),
+        ("SELECT n FROM v WHERE k IN (5, 5.5)", None),
+        ("SELECT n FROM v WHERE k IN (5, 9999999999999999999)", None),
+        ("SELECT n FROM v WHERE s IN ('a' 'b')", None),
         ("SELECT n FROM v WHERE k = 5.5", None),
         ("SELECT n FROM v WHERE k = 5e3", None),
         ("SELECT n FROM v WHERE k = 9999999999999999999", None),
@@ -80,6 +89,10 @@ _WHERE = (
     "site BETWEEN {i} AND {j} AND visits <> {k}", "site = {i} AND mean > {k}", "site > {i} AND day > '2024-02-0{d}'",
     "site = '{i}'", "site = {i} AND NOT visits = {k}", "site = {i} OR site = {j}", "site = {i} + {k}",
     "site = {i} AND visits = {big}", "site <= {i} AND url IN ('{s}', 'u1')", "site = {i}::bigint",
+    "site IN ({i}, {j}, {k}, {i}) AND url = '{s}'", "url IN ('u2', '{s}') AND site IN ({i},{j})",
+    "site IN ({i}, {big})", "site IN ({i})", "site IN ('{i}', '{j}')", "site NOT IN ({i}, {j}) AND site < 4",
+    "site IN ({i}) AND mean IN ({j}, {k})",
+    "day IN ('2024-02-0{d}', '2024-01-03') AND site = {i}", "site IN ({i}, {j}) = (visits IN ({k}))",
 )  # fmt: skip
 _ITEMS = ("*", "visits", "site + 1 AS x, url", "visits = 3 AS three, 'u1' AS u", "mean, day")
 
@@ -89,7 +102,7 @@ def test_random_texts_mean_what_they_mean_by_themselves(keyed: World) -> None:
     print(f"seed {seed}")
     chance = random.Random(seed)
     shared = 0
-    for number in range(24):
+    for number in range(2 * len(_WHERE)):
         condition = _WHERE[number % len(_WHERE)]
         form = f"SELECT {chance.choice(_ITEMS)} FROM visits WHERE {condition} ORDER BY site, url LIMIT 7"
         for _ in range(3):
@@ -122,6 +135,24 @@ def test_what_depends_on_its_values_is_planned_for_itself(keyed: World, where: s
     text = f"SELECT url FROM visits WHERE {where}"
     keyed.service.plan(PlanRequest(parse_pull(text), SCOPE, text=text))
     assert keyed.service.known(text.replace(where, other), SCOPE) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ("site IN (1)", "site IN (7, -1, 3, 7)"),
+        ("url IN ('u1', 'u2')", "url in('it''s',  'u3')"),
+        ("site IN (1) AND url IN ('u1')", "site IN (2, 3) AND url IN ('u1', 'u4')"),
+        ("site IN (3000000000, 1)", "site IN (2, 4000000000, 3)"),
+    ],
+)
+def test_lists_of_any_length_share_a_plan(keyed: World, first: str, later: str) -> None:
+    text = "SELECT site, url, visits FROM visits WHERE {} ORDER BY site, url"
+    keyed.service.plan(PlanRequest(parse_pull(text.format(first)), SCOPE, text=text.format(first)))
+    known = keyed.service.known(text.format(later).replace(" in(", " IN ("), SCOPE)
+    assert known is not None
+    assert known[1]
+    assert rows_of(keyed.snapshot.run(*known)) == _first_time(keyed, text.format(later))
 
 
 def test_a_number_of_another_width_has_a_template_of_its_own(keyed: World) -> None:
