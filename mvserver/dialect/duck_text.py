@@ -1,4 +1,4 @@
-"""A query's tree as DuckDB's text, which grows with the tree also when DuckDB has put in its macros.
+"""A query's tree as DuckDB's text, which grows with the tree also when DuckDB has put in its macros and the like.
 
 Where the arguments of a macro would be repeated into much, they are bound once: as the only item of a list, for which
 a lambda calls the macro. What has no such form is refused when it would become too large.
@@ -38,10 +38,10 @@ def last_written(tree: exp.Expr) -> str:
 def refuse_repeating(value: exp.Expr) -> None:
     """54001 for an operand that is too large to be put into the tree several times."""
     if sum(1 for _ in value.walk()) > limits.REPEATED_NODES_MAX:
-        raise _too_complex()
+        raise too_complex()
 
 
-def _too_complex() -> SqlError:
+def too_complex() -> SqlError:
     return SqlError(
         sqlstates.STATEMENT_TOO_COMPLEX,
         "stack depth limit exceeded",
@@ -58,16 +58,27 @@ def _calls(tree: exp.Expr) -> int:
 
 
 def _macro(node: exp.Expr) -> Macro | None:
-    if type(node) is exp.Anonymous:
+    """What DuckDB puts in for a node; None for one that it takes as it is."""
+    kind = type(node)
+    if kind is exp.Anonymous:
         return macros().get(node.name.lower())
-    name = _NAMES.get(type(node))
+    if kind is exp.Between:
+        return _SYMMETRIC if node.args.get("symmetric") else _BETWEEN
+    if kind is exp.Case and node.args.get("this") is not None:
+        return Macro(
+            1, (len(node.args["ifs"]),), query=True
+        )  # a comparison for each WHEN; no lambda computes one alone
+    name = _NAMES.get(kind)
     return None if name is None else macros()[name]
 
 
+_BETWEEN = Macro(5, (2, 1, 1), query=False)  # two comparisons
+_SYMMETRIC = Macro(10, (4, 2, 2), query=False)  # which is written as two of these
 _NAMES: dict[type[exp.Expr], str] = {exp.Nullif: "nullif", exp.SplitPart: "split_part"}
 _ARGUMENTS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Nullif: ("this", "expression"),
     exp.SplitPart: ("this", "delimiter", "part_index"),
+    exp.Between: ("this", "low", "high"),
 }
 
 
@@ -137,7 +148,7 @@ class _Generator(_Asking):
                 for each, times in zip(arguments, (*macro.times, *[1] * len(arguments)), strict=False)
             )
         if size > limits.EXPANDED_TOKENS_MAX:
-            raise _too_complex()
+            raise too_complex()
         self._sizes[id(node)] = size
         return size
 
@@ -149,4 +160,6 @@ class BoundOnce(DuckDB):
 def _arguments(node: exp.Expr) -> list[exp.Expr]:
     if type(node) is exp.Anonymous:
         return list(node.expressions)
+    if type(node) is exp.Case:
+        return list(node.iter_expressions())  # its operand is the first
     return [node.args[key] for key in _ARGUMENTS[type(node)] if isinstance(node.args.get(key), exp.Expr)]

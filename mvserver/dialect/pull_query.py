@@ -14,6 +14,7 @@ from mvserver import sqlstates
 from mvserver.dialect import binding
 from mvserver.dialect.binding import Bound
 from mvserver.dialect.duck_text import written
+from mvserver.dialect.growth import Growth
 from mvserver.dialect.signals import Signal
 from mvserver.dialect.typing.typed_rewrites import TypedRewriting
 from mvserver.errors import SqlError
@@ -37,6 +38,10 @@ class PullQuery:
     text: str | None = None  # its statement's, where that is known
     signalled: Mapping[int, Signal] = field(default_factory=dict)  # columns whose processes are sent a signal
     documents: Sequence[bool] = ()  # which columns are of type jsonb; empty where that is not known
+    growth: Growth = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.growth = Growth(self.tree)
 
     @contextmanager
     def rooted(self) -> Iterator[exp.Paren]:

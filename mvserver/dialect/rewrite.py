@@ -104,7 +104,7 @@ def _nodes(query: PullQuery) -> None:
                 continue
             replacement = _adapt_node(node, query.facts, catalog=catalog)
             if replacement is not None and replacement is not node:
-                node.replace(replacement)
+                query.growth.replace(node, replacement)
 
 
 def _casts(query: PullQuery) -> None:
@@ -175,7 +175,7 @@ def _replace_each(query: PullQuery, kind: type[exp.Expr], replacing: Callable[[e
         for node in interrupts.asking(found):
             replacement = replacing(node)
             if replacement is not None and replacement is not node:
-                node.replace(replacement)
+                query.growth.replace(node, replacement)
 
 
 _VECTORS = frozenset({"indkey", "indoption", "indclass", "indcollation", "proargtypes", "tgattr", "partattrs"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +16,7 @@ from mvserver.dialect.macro_sizes import OF_DUCKDB, macros
 from mvserver.errors import SqlError
 from mvserver.serving.api import PlanRequest, PullPlan
 from mvserver.sql.dialect import parse_pull
+from mvserver.sql.pull_functions import table
 from tests.serving.world import SCOPE, World
 
 pytestmark = pytest.mark.large
@@ -53,6 +56,8 @@ NESTED = {
     "left and right": ("left(right(", "::text, 5), 5)", "1"),
     "array": ("(ARRAY[", "])[1]", 1),
     "substrings": ("substring(", "::text from 1 for 3)", "1"),
+    "between": ("(", " BETWEEN 0 AND 2)::int", 1),
+    "between symmetric": ("(", " BETWEEN SYMMETRIC 2 AND 0)::int", 1),
 }
 """Around 1: what stands before and behind at each level, and what comes of it, as in PostgreSQL."""
 
@@ -100,11 +105,89 @@ def test_what_is_bound_once_means_the_same(world: World, text: str) -> None:
     assert _rows(world, text) == CONTEXTS[text]
 
 
-def test_what_cannot_be_bound_once_is_refused_before_duckdb_sees_it(world: World) -> None:
-    for begin, end in (("format_type((", ")::text::int, 1)"), ("to_char(", ", 'FM999')::int")):
-        with pytest.raises(SqlError) as caught:
-            _plan(world, f"SELECT {begin * 12}23{end * 12}")
-        assert caught.value.sqlstate == "54001"
+@pytest.mark.parametrize(
+    ("begin", "inner", "end"),
+    [
+        ("format_type((", "23", ")::text::int, 1)"),
+        ("to_char(", "23", ", 'FM999')::int"),
+        ("(CASE ", "1", " WHEN 1 THEN 2 WHEN 3 THEN 4 ELSE 5 END)"),
+        ("((", "1", ", 1) < (2, 3))::int"),
+        ("substring(", "'a'", " FROM 'a')"),
+        ("(", "'{}'", " @> '{}'::jsonb)::text"),
+        ("regexp_instr('banana', ", "1", "::text, 1, 2)"),
+    ],
+)
+def test_what_cannot_be_bound_once_is_refused_before_duckdb_sees_it(
+    world: World, begin: str, inner: str, end: str
+) -> None:
+    few = 2
+    assert _plan(world, f"SELECT {begin * few}{inner}{end * few}").fields
+    with pytest.raises(SqlError) as caught:
+        _plan(world, f"SELECT {begin * 25}{inner}{end * 25}")
+    assert caught.value.sqlstate == "54001"
+
+
+def test_an_operand_of_between_is_computed_as_postgresql_does(world: World) -> None:
+    """Also where it is large enough to be bound once."""
+    large = f"greatest({', '.join(['(g BETWEEN 1 AND 2)::int'] * 700)})"
+    text = f"SELECT g, ({large} BETWEEN 1 AND 9) BETWEEN (g = 3) AND true {NUMBERS} ORDER BY g"
+    assert "_once" in _plan(world, text).sql
+    assert _rows(world, text) == [(1, True), (2, True), (3, False)]
+
+
+CLAUSES = (
+    "({} BETWEEN 1 AND 2)", "(1 BETWEEN {} AND 2)", "({} BETWEEN SYMMETRIC 1 AND 2)", "({} NOT IN (1, 2))",
+    "(CASE {} WHEN 1 THEN 2 WHEN 3 THEN 4 ELSE 5 END)", "(CASE 1 WHEN {} THEN 2 ELSE 3 END)", "(1 / {})", "({} % 3)",
+    "({} ^ 2)", "({} IN (1, 2))", "({} = ANY (ARRAY[1, 2]))", "({} IS DISTINCT FROM 1)", "({} LIKE 'a%')",
+    "('a' SIMILAR TO {})", "({} ~ 'a')", "({} || 'a')", "({} -> 'a')", "({} #>> '{{a}}')", "({} @> '{{}}'::jsonb)",
+    "({} AT TIME ZONE 'UTC')", "({} + interval '1 day')", "(now() - {})", "({} & 1)", "({} << 1)", "(|/ {})",
+    "(ARRAY[{}, 1])[1]", "(({}, 1) = (1, 2))", "(({}, 1) < (2, 3))", "(({}, 1) IN ((1, 2)))", "({} IS NOT UNKNOWN)",
+    "(NULLIF({}, 1))", "(NULLIF(1, {}))", "(EXTRACT(year FROM {}))", "(SUBSTRING({} FROM 'a'))",
+    "(TRIM(BOTH 'x' FROM {}))", "((SELECT {}))", "({}::numeric(9, 2))", "({}::varchar(3))",
+)  # fmt: skip
+SEEDS = ("1", "'a'", "1.5", "now()", "'{}'::jsonb", "true", "ARRAY[1]", "interval '1 day'", "current_date")
+CASTS = ("", *(f"::{name}" for name in (
+    "int", "text", "float8", "numeric", "timestamptz", "date", "interval", "jsonb", "boolean", "int[]", "bytea",
+)))  # fmt: skip
+CONSTANT = re.compile(r"'(?:[^']|'')*'(?:::\w+)?|\b\d+(?:\.\d+)?\b")
+SECONDS_MAX = 10.0  # of the processor, on a slow machine: what doubles at each level takes more at the twelfth
+
+
+def _forms() -> Iterator[str]:
+    """Whatever takes an expression, with a place for one: clauses, and each constant of each function's example."""
+    yield from CLAUSES
+    for known in table().values():
+        for each in known.examples[:2] if known.kind == "scalar" else ():
+            for constant in CONSTANT.finditer(each.sql):
+                around = each.sql[: constant.start()], each.sql[constant.end() :]
+                yield "{}".join(part.replace("{", "{{").replace("}", "}}") for part in around)
+
+
+def _accepted(world: World, text: str) -> bool:
+    try:
+        return bool(_plan(world, text).fields)
+    except SqlError:
+        return False
+
+
+@pytest.mark.night
+def test_whatever_is_nested_is_planned_or_refused_soon(world: World) -> None:
+    nested = 0
+    for form in _forms():
+        units = (form.replace("{}", f"({{}}){cast}") if cast else form for cast in CASTS)
+        tries = ((unit, seed) for unit in units for seed in SEEDS)
+        found = next((t for t in tries if _accepted(world, f"SELECT {t[0].format(t[0].format(t[1]))}")), None)
+        if found is None:
+            continue  # nothing that it gives may stand in it
+        unit, text = found
+        nested += 1
+        for levels in (6, 6, 8):  # one after the other, so that what doubles is met before it fills the memory
+            for _ in range(levels):
+                text = unit.format(text)
+            began = time.process_time()
+            _accepted(world, f"SELECT {text}")
+            assert time.process_time() - began < SECONDS_MAX, f"{unit} in itself, {len(text)} characters"
+    assert nested > 300
 
 
 def test_plain_queries_are_written_as_before(world: World) -> None:

@@ -29,6 +29,7 @@ from mvserver.dialect.functions import (
 from mvserver.dialect.functions.aggregates import with_sources
 from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.to_char import call
+from mvserver.dialect.growth import Growth
 from mvserver.dialect.typing import constant_operands, exact_columns, operand_types
 from mvserver.dialect.typing.operand_rules import NO_FUNCTION
 from mvserver.errors import SqlError
@@ -128,7 +129,7 @@ class TypedRewriting:
     def apply(self, *, with_enums: bool) -> bool:
         """In place, inner expressions first; True when something was rewritten. ``with_enums``: whether any operand
         may be of an enum type."""
-        changed = False
+        changed, growth = False, Growth(self._tree)
         for node in interrupts.asking(reversed(list(self._tree.walk(bfs=True)))):
             replacement = None
             if with_enums and enum_operands.concerns(node):
@@ -138,7 +139,7 @@ class TypedRewriting:
             if replacement is not None:
                 changed = True
                 if replacement is not node:
-                    node.replace(replacement)
+                    growth.replace(node, replacement)
         return changed
 
     def _rewritten(self, node: exp.Expr) -> exp.Expr | None:
