@@ -7,6 +7,8 @@ a lambda calls the macro. What has no such form is refused when it would become 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from sqlglot import exp
@@ -68,13 +70,22 @@ def _macro(node: exp.Expr) -> Macro | None:
         return Macro(
             1, (len(node.args["ifs"]),), query=True
         )  # a comparison for each WHEN; no lambda computes one alone
-    name = _NAMES.get(kind)
-    return None if name is None else macros()[name]
+    known: Any = kind
+    return _of_class(known) if issubclass(kind, exp.Func) else None
+
+
+@cache
+def _of_class(kind: type[exp.Func]) -> Macro | None:
+    """Of a function that the parser knows: whichever of its names is a macro's."""
+    found = [macros()[name.lower()] for name in kind.sql_names() if name.lower() in macros()]
+    if not found or kind in _ARGUMENTS:
+        return found[0] if found else None
+    most = max(found, key=lambda macro: max(macro.times, default=0) * macro.size)
+    return replace(most, times=(max(most.times, default=1),) * 9)  # its arguments may stand in another order
 
 
 _BETWEEN = Macro(5, (2, 1, 1), query=False)  # two comparisons
 _SYMMETRIC = Macro(10, (4, 2, 2), query=False)  # which is written as two of these
-_NAMES: dict[type[exp.Expr], str] = {exp.Nullif: "nullif", exp.SplitPart: "split_part"}
 _ARGUMENTS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Nullif: ("this", "expression"),
     exp.SplitPart: ("this", "delimiter", "part_index"),
@@ -160,6 +171,6 @@ class BoundOnce(DuckDB):
 def _arguments(node: exp.Expr) -> list[exp.Expr]:
     if type(node) is exp.Anonymous:
         return list(node.expressions)
-    if type(node) is exp.Case:
-        return list(node.iter_expressions())  # its operand is the first
+    if type(node) not in _ARGUMENTS:
+        return list(node.iter_expressions())  # of CASE its operand is the first
     return [node.args[key] for key in _ARGUMENTS[type(node)] if isinstance(node.args.get(key), exp.Expr)]

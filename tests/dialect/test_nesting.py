@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from mvserver import limits
@@ -56,6 +57,8 @@ NESTED = {
     "left and right": ("left(right(", "::text, 5), 5)", "1"),
     "array": ("(ARRAY[", "])[1]", 1),
     "substrings": ("substring(", "::text from 1 for 3)", "1"),
+    "justify_interval": ("justify_interval(", ")", pa.MonthDayNano([0, 1, 0])),
+    "initcap": ("initcap(", "::text)", "1"),
     "between": ("(", " BETWEEN 0 AND 2)::int", 1),
     "between symmetric": ("(", " BETWEEN SYMMETRIC 2 AND 0)::int", 1),
 }
@@ -66,7 +69,8 @@ NESTED = {
 def test_the_text_grows_with_the_levels(world: World, name: str) -> None:
     """Macros of DuckDB put in, 20 levels of what names its argument twice would be a million."""
     begin, end, expected = NESTED[name]
-    text = f"SELECT {begin * LEVELS}1{end * LEVELS}"
+    inner = "interval '24 hours'" if name.startswith("justify") else "1"
+    text = f"SELECT {begin * LEVELS}{inner}{end * LEVELS}"
     assert len(_plan(world, text).sql) < CHARACTERS_A_LEVEL * LEVELS
     ((found,),) = _rows(world, text)
     assert found == expected

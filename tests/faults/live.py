@@ -160,9 +160,11 @@ class LiveServer:
         rows = self.query("SELECT sink, state, error FROM mv_catalog.queries")
         return {name.rsplit(".", 1)[-1]: (state, error) for name, state, error in rows}
 
+    def log(self) -> str:
+        return (self.data.parent / f"{self.data.name}.log").read_text(errors="replace")
+
     def log_tail(self) -> str:
-        log = self.data.parent / f"{self.data.name}.log"
-        return log.read_text(errors="replace")[-3000:]
+        return self.log()[-3000:]
 
     def wait_for(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
         deadline = time.monotonic() + timeout_s

@@ -28,3 +28,16 @@ def wait_live(server: LiveServer, topic: str, after: int = 0) -> int:
     except AssertionError as error:
         raise AssertionError(f"the lane is {lane(server, topic)}") from error
     return generation(server, topic)
+
+
+_OF_THE_MACHINE = ("it fell behind", "no record came for")
+
+
+def was_left(server: LiveServer, topic: str, number: int) -> list[str]:
+    """Why the live lane was left since this generation, besides that the machine was too busy for it."""
+    if generation(server, topic) == number:
+        return []
+    ((pipeline,),) = server.query(f"SELECT id FROM mv_catalog.pipelines WHERE entity = '{topic}'")
+    words = f"pipeline {pipeline} leaves the live lane: "
+    told = [line.partition(words)[2] for line in server.log().splitlines() if words in line]
+    return [reason for reason in told if not reason.startswith(_OF_THE_MACHINE)] if told else ["it is not told"]

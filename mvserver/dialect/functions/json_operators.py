@@ -22,6 +22,9 @@ from mvserver.errors import SqlError
 OF_JSONB = "of_jsonb"
 """In the metadata of a ``->>``: the document is of type jsonb."""
 
+TEXTS = frozenset({"_json_text", "_jsonb_text"})
+"""Macros that give what ``->>`` shows."""
+
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=list(arguments))

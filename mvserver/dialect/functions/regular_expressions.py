@@ -176,7 +176,7 @@ def _substr(
     pattern = _flagged_once("regexp_substr", pattern, flags)
     whole = text if start is None else _call("_regexp_from", text, pattern, start)
     count = _groups(pattern)
-    if group is not None and not (isinstance(group, exp.Literal) and count is not None):
+    if group is not None and not (isinstance(group, exp.Literal) and group.is_int and count is not None):
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             "regexp_substr is supported with a constant subexpr only",
