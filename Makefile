@@ -47,7 +47,7 @@ lint: venv
 # The tests of single rooms. Each module's tests run in one process: what they share is made once.
 ROOMS := $(addprefix tests/,bench catalog compiler databricks demo dialect docs file http iceberg kafka pgcatalog routing schema_registry session snowflake sql wire) $(wildcard tests/test_*.py)
 fast: venv
-	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not (spark or kafka or kinesis or postgres or registry or snowflake or large or night)" $(ROOMS)
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not (spark or kafka or kinesis or postgres or registry or snowflake or large or slow or night)" $(ROOMS)
 
 # Two processes, each with a Spark and brokers of its own: one computes while the other waits for its services.
 test: venv

@@ -18,6 +18,7 @@ def watch() -> Watch:
     return Watch(RULES)
 
 
+@pytest.mark.slow
 def test_the_page_names_all_locks_and_no_other() -> None:
     assert set(lock_order.rules()) == lock_order.made_in_source()
 

@@ -69,6 +69,7 @@ def test_a_table_in_s3_is_made_written_and_dropped(in_s3: Workspace) -> None:
     assert not in_s3.storage.is_table(location)
 
 
+@pytest.mark.slow
 def test_writers_beside_each_other_lose_nothing(in_s3: Workspace) -> None:
     """Four queries over one table, each with five commits."""
     shape = TableShape(SHAPE.schema)

@@ -41,6 +41,7 @@ def _answer(text: str) -> str | None:
     return "42883" if hidden else None
 
 
+@pytest.mark.slow
 @pytest.mark.large
 def test_each_function_of_duckdb_is_postgresqls_or_refused(engine: duckdb.DuckDBPyConnection) -> None:
     names = {

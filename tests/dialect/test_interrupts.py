@@ -105,6 +105,7 @@ def test_each_rewriting_asks_and_can_be_stopped(world: World, large: exp.Expr, n
         PASSES[name](tree, world)
 
 
+@pytest.mark.slow
 def test_planning_can_be_stopped_at_any_time(world: World, large: exp.Expr) -> None:
     """Whenever the answer is to stop, it does, and the statement's tree stays whole for the next time."""
     world.value("SELECT 1")

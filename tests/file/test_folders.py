@@ -96,6 +96,7 @@ def numbers_in(entity: Path) -> list[int]:
     return sorted(json.loads((entity / name).read_text())["n"] for name in names(entity))
 
 
+@pytest.mark.slow
 def test_killed_at_each_step_of_a_batch_of_many_files(entity: Path) -> None:
     from tests.file.test_sink import ending_at
 

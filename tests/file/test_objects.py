@@ -20,6 +20,8 @@ from spark_sinks.file.objects.options import ObjectOptions, object_options, serv
 from spark_sinks.file.objects.sink import ObjectSink
 from tests.file.services import SERVICES, Bucket, Service, serving
 
+pytestmark = pytest.mark.slow
+
 MANY = 1_010
 QUERY = "0b7c6a52-1d0f-4c62-9a51-5a3a1a2b3c4d"
 IN = "lake/in"

@@ -37,6 +37,7 @@ WARM_UP = 5_000
 NIGHT = pytest.mark.night
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("messages", [10_000, pytest.param(MESSAGES, marks=NIGHT)])
 def test_the_engine_survives(messages: int, caplog: pytest.LogCaptureFixture) -> None:
     chosen = seed()
@@ -108,6 +109,7 @@ def stack(tmp_path: Path) -> Iterator[Any]:
     made.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("messages", [600, pytest.param(MESSAGES, marks=NIGHT)])
 def test_the_whole_stack_survives(stack: Any, messages: int, caplog: pytest.LogCaptureFixture) -> None:
     chosen = seed()

@@ -53,6 +53,7 @@ def test_too_many_columns_are_not_all_cut() -> None:
         list(reader.feed(b"\t" * 5_000_000 + b"\n"))
 
 
+@pytest.mark.slow
 @pytest.mark.large
 def test_too_many_words() -> None:
     with pytest.raises(SqlError) as raised:
