@@ -372,6 +372,10 @@ _RULES: tuple[_Rule, ...] = (
         lambda _: SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "percentile value is not between 0 and 1"),
     ),
     _rule(
+        r"[Mm]aximum grouping set count of (?P<most>\d+) exceeded",
+        lambda m: SqlError(sqlstates.STATEMENT_TOO_COMPLEX, f"too many grouping sets present (maximum {m['most']})"),
+    ),
+    _rule(
         r"[Aa]rgument (?:of|for) (?P<name>ntile|nth_value) must be greater than zero",
         lambda m: SqlError(
             sqlstates.INVALID_ARGUMENT_FOR_NTILE_FUNCTION
