@@ -16,7 +16,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
 from mvserver import interrupts, limits, sqlstates
-from mvserver.dialect.macro_sizes import Macro, macros
+from mvserver.dialect.macro_sizes import LAMBDA_TIMES, Macro, macros
 from mvserver.errors import SqlError
 from mvserver.sql import trees
 
@@ -64,6 +64,8 @@ def _macro(node: exp.Expr) -> Macro | None:
     kind = type(node)
     if kind is exp.Anonymous:
         return macros().get(node.name.lower())
+    if kind is exp.Lambda:
+        return _LAMBDA
     if kind is exp.Between:
         return _SYMMETRIC if node.args.get("symmetric") else _BETWEEN
     if kind is exp.Case and node.args.get("this") is not None:
@@ -84,6 +86,7 @@ def _of_class(kind: type[exp.Func]) -> Macro | None:
     return replace(most, times=(max(most.times, default=1),) * 9)  # its arguments may stand in another order
 
 
+_LAMBDA = Macro(1, (LAMBDA_TIMES,), query=True)
 _BETWEEN = Macro(5, (2, 1, 1), query=False)  # two comparisons
 _SYMMETRIC = Macro(10, (4, 2, 2), query=False)  # which is written as two of these
 _ARGUMENTS: dict[type[exp.Expr], tuple[str, ...]] = {

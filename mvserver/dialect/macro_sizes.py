@@ -19,6 +19,7 @@ _NOT_IN_LAMBDAS = frozenset({
     "select", "sum", "avg", "count", "min", "max", "list", "array_agg", "string_agg", "bool_and", "bool_or", "first",
 })  # fmt: skip
 
+LAMBDA_TIMES = 2  # DuckDB binds what a lambda computes twice
 _QUERY_SIZE = 1_000  # what DuckDB needs for a query inside, as tokens
 
 OF_DUCKDB: dict[str, tuple[int, ...]] = {
@@ -116,6 +117,7 @@ def _body(
             if token.text in times and tokens[at - 1].text != "." and tokens[at + 1].text not in (":=", "("):
                 times[token.text] += weight[-1] * repeated[at]
             query = query or token.text in _NOT_IN_LAMBDAS
+            weight[-1] *= LAMBDA_TIMES if token.text == "lambda" else 1  # up to the next comma or bracket of its level
             size += weight[-1] * _QUERY_SIZE * (token.text == "select")
         size += weight[-1]
         at += 1

@@ -59,6 +59,7 @@ NESTED = {
     "substrings": ("substring(", "::text from 1 for 3)", "1"),
     "justify_interval": ("justify_interval(", ")", pa.MonthDayNano([0, 1, 0])),
     "initcap": ("initcap(", "::text)", "1"),
+    "array_remove": ("array_length(array_remove(ARRAY[1, 2], ", "), 1)", 1),
     "between": ("(", " BETWEEN 0 AND 2)::int", 1),
     "between symmetric": ("(", " BETWEEN SYMMETRIC 2 AND 0)::int", 1),
 }
