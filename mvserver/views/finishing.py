@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from mvserver.compiler import lower_duckdb
-from mvserver.compiler.changelogs import CHANGE_KIND, over_changelog
+from mvserver.compiler.changelogs import CHANGE_KIND, over_changelog, result_key
 from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, Projection
 from mvserver.quoting import quoted
 from mvserver.views.measures import MOMENTS, ORDERED, MeasureCall, index_of, measures_of, values_of
@@ -127,7 +127,9 @@ def logged_view(target: Target) -> LoggedView:
     names, rows, changed = _told_apart(target)
     types = dict(state.stored_columns if isinstance(state, KeyedRows) else target.groups.stored_columns)
     keys = tuple((name, types[name]) for name in names)
-    return LoggedView(target.query_id, target.view_id, state.table, columns, keys, rows, changed)
+    return LoggedView(
+        target.query_id, target.view_id, state.table, columns, keys, rows, changed, key_columns=result_key(plan)
+    )
 
 
 def _told_apart(target: Target) -> tuple[tuple[str, ...], str, str]:

@@ -142,7 +142,7 @@ class DuckSnapshot:
                 self._prepare(plan)
                 self._set_now(plan, now)
                 self._register_streams(tables)
-                return self._start(plan, list(parameters), watch)
+                return self._start(plan, plan.values(parameters), watch)
         except SqlError:
             watch.stop()
             raise
@@ -162,7 +162,7 @@ class DuckSnapshot:
         try:
             self._set_time_zone(plan.time_zone)
             self._set_now(plan, None)
-            found = self._few(plan, list(parameters))
+            found = self._few(plan, plan.values(parameters))
         except (duckdb.Error, OSError, pa.ArrowException) as error:
             self._notice(error)
             raise self._missing.explained(told(translate(error), secured=plan.secured), plan.view_ids) from error
@@ -201,7 +201,7 @@ class DuckSnapshot:
             with self._turn():
                 self._set_time_zone(plan.time_zone)
                 watched = self._watched = self._memory.begin(self.interrupt, self._owner)
-                found = self._evaluated(plan, list(parameters), watched)
+                found = self._evaluated(plan, plan.values(parameters), watched)
         except BaseException as error:
             if watched is not None:
                 watched.ended()  # by its own thread, whether it was left or not

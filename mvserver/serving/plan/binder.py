@@ -126,7 +126,7 @@ class DuckBinder:
 
     def _direct(self, tree: exp.Expr, bound: Bound, query: PullQuery, reads: Reads) -> exp.Expr | None:
         """A look-up over the view's state; None where it cannot be made, or would not mean the same types."""
-        if query.kind not in (classify.POINT, classify.RANGE):
+        if query.kind not in (classify.POINT, classify.RANGE) or reads.of_the_past:
             return None
         (view,) = reads.views.values()
         layout = self._layouts.of(view.id)

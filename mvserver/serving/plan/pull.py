@@ -16,7 +16,7 @@ from sqlglot import exp
 from catalog import row_security
 from catalog.model import Relation
 from mvserver import limits, sqlstates
-from mvserver.dialect import guard, longhand, rewrite
+from mvserver.dialect import binding, guard, longhand, rewrite
 from mvserver.dialect.duck_text import written
 from mvserver.dialect.errors.error_positions import locate
 from mvserver.dialect.functions import enums
@@ -55,7 +55,7 @@ from mvserver.serving.fast.finished_loader import Loader
 from mvserver.serving.fast.finished_rows import KeptViews
 from mvserver.serving.fast.shared import SharedReads
 from mvserver.serving.fast.templates import can_stand, stands_for, template_of
-from mvserver.serving.plan import row_policies
+from mvserver.serving.plan import histories, row_policies
 from mvserver.serving.plan.binder import DuckBinders
 from mvserver.serving.plan.estimates import estimated, width
 from mvserver.serving.plan.name_resolution import NameResolver, Reads
@@ -237,21 +237,25 @@ class DuckPullService:
             return plan_of_sleep(asleep)
         refuse_if_stopped(stopped)
         tree = longhand.write_out(tree)
-        resolver = NameResolver(snapshot, scope, self._system, self._database.name)
+        resolver = NameResolver(snapshot, scope, self._system, self._database.name, len(oids))
         resolver_root = exp.Paren(this=tree)
         resolver.resolve(tree)
         tree = resolver_root.this.pop()
         reads = resolver.reads
         refuse_if_stopped(stopped)
-        kind = classify.OTHER if reads.expanded or reads.of_the_past else classify.kind_of(request.select, reads.views)
+        kind = classify.OTHER if reads.expanded else classify.kind_of(request.select, reads.views)
         if reads.secured:
             if kind in (classify.POINT, classify.RANGE):
                 row_policies.narrow(tree, reads.secured[0])
             kind = classify.OTHER
+        elif reads.of_the_past:
+            (view,) = reads.views.values() if kind == classify.POINT else (None,)
+            kind = classify.POINT if view is not None and histories.by_key(tree, view) else classify.OTHER
+        count = max([len(oids), *binding.parameter_numbers(tree)]) - 2 * len(reads.places)
         oids = with_inferred(tree, oids)
         samples = constant_places.find(tree, oids)
         if samples and request.text is not None:
-            return self._sampled(request, oids, samples)
+            return self._sampled(request, oids[:count], samples)
         own_types = enums.types_of(oids, snapshot.enums)
         query = PullQuery(
             tree, facts, bool(reads.system), bool(reads.views), oids, own_types, scope.time_zone, kind, request.sent

@@ -14,7 +14,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.quoting import quoted
 from mvserver.visible_rows import VisibleRows
-from spark_sinks.duckdb.changes.change_outbox import GONE, NEW, OLD_OF_UPDATE
+from spark_sinks.duckdb.changes.change_outbox import GONE, NEW, OLD_OF_UPDATE, UPDATED
 from spark_sinks.duckdb.changes.logs import same_values
 from spark_sinks.duckdb.history.epochs import KIND
 from spark_sinks.duckdb.layout import NamedText
@@ -41,7 +41,10 @@ CHANGE_COLUMNS: tuple[NamedText, ...] = (
 
 REFUSED = "view history: "
 """What an error begins with that AS OF raises in DuckDB; behind it the kind, the time and the token of the oldest."""
-TOO_OLD, OTHER, AHEAD = "too old", "other incarnation", "ahead"
+TOO_OLD, OTHER, AHEAD, NOWHERE = "too old", "other incarnation", "ahead", "nowhere"
+
+_AT, _INCARNATION, _NUMBER = _PLACE = ("_mv_at", "_mv_incarnation", "_mv_seq")
+"""The arguments of AS OF: a time, or what a token names. Whatever is not asked for is NULL."""
 
 
 def refuse_taken(names: Iterable[str]) -> None:
@@ -62,7 +65,7 @@ class LoggedView:
     """A view whose changes are kept. ``columns`` are the user's names and DuckDB types. ``rows`` is a query of the rows
     as the state has them, ``keys`` (by which they are told apart, with their types) and then c0, c1 ...;
     ``changed_rows`` gives those whose keys a batch has touched. A view that is ``appended`` has no keys: its rows do
-    not replace each other."""
+    not replace each other. ``key_columns`` are the user's names of the columns that tell rows apart, if there are."""
 
     query_id: str
     view_id: str
@@ -72,6 +75,7 @@ class LoggedView:
     rows: str
     changed_rows: str
     appended: bool = False
+    key_columns: tuple[str, ...] = ()
 
     @property
     def table(self) -> str:
@@ -101,6 +105,11 @@ def as_of_name(view_id: str) -> str:
     return f"as_of_{view_id.replace('-', '_')}"  # of letters that need no quotes: it is called
 
 
+def row_as_of_name(view_id: str) -> str:
+    """The same of the row of one key, whose columns' values are further arguments. It begins with the other's name."""
+    return f"{as_of_name(view_id)}_row"
+
+
 def _rows_name(view_id: str) -> str:
     return f"{view_id}$rows"
 
@@ -122,13 +131,20 @@ def relation_statements(view: LoggedView, incarnation: str, database: str) -> li
     the version of the server."""
     token = f"'{incarnation}-' || printf('%x', _seq)"
     before = f"{token} AS {TOKEN}, _epoch AS {EPOCH}, _at AS {TIME}, _op AS {KIND}"
-    return [
+    statements = [
         f"CREATE OR REPLACE VIEW {_relation(changes_name(view.view_id))} AS "
         f"SELECT {before}, {view.shown} FROM {qualified(view.table)}",
         f"CREATE OR REPLACE VIEW {_relation(_rows_name(view.view_id))} AS {view.rows}",
-        f"CREATE OR REPLACE MACRO {_relation(as_of_name(view.view_id))}(_mv_at, _mv_incarnation, _mv_seq) AS TABLE "
+        f"CREATE OR REPLACE MACRO {_relation(as_of_name(view.view_id))}({', '.join(_PLACE)}) AS TABLE "
         + (_appended_as_of if view.appended else _keyed_as_of)(view, quoted(database)),
     ]
+    if view.key_columns:
+        arguments = ", ".join((*_PLACE, *_key_arguments(view)))
+        statements.append(
+            f"CREATE OR REPLACE MACRO {_relation(row_as_of_name(view.view_id))}({arguments}) AS TABLE "
+            + _row_as_of(view, quoted(database))
+        )
+    return statements
 
 
 def _relation(name: str) -> str:
@@ -140,35 +156,45 @@ def _log(view: LoggedView, database: str) -> str:
     return f"{database}.{qualified(view.table)}"
 
 
-def _asked(view: LoggedView, database: str) -> str:
-    """Whether the place is kept; it raises where it is not."""
+def _refusal() -> str:
+    """The condition of a place that is kept; it raises for others."""
     oldest = "' ' || since::VARCHAR || ' ' || incarnation || '-' || printf('%x', first_seq - 1)"
     cases = [
-        ("incarnation <> _mv_incarnation", OTHER),
-        ("since > _mv_at OR _mv_seq < first_seq - 1", TOO_OLD),
-        ("_mv_seq > last_seq OR _mv_at > get_current_timestamp()", AHEAD),
+        (f"{_AT} IS NULL AND {_NUMBER} IS NULL", NOWHERE),
+        (f"incarnation <> {_INCARNATION}", OTHER),
+        (f"since > {_AT} OR {_NUMBER} < first_seq - 1", TOO_OLD),
+        (f"{_NUMBER} > last_seq OR {_AT} > get_current_timestamp()", AHEAD),
     ]
     refused = " ".join(f"WHEN {when} THEN error('{REFUSED}{kind}' || {oldest})" for when, kind in cases)
-    return (
-        f'WITH asked AS MATERIALIZED (SELECT CASE {refused} ELSE true END AS kept FROM {database}."_ledger".'
-        f"view_histories WHERE query_id = '{view.query_id}')"
-    )
+    return f"CASE {refused} ELSE true END"
+
+
+def _asked(view: LoggedView, database: str) -> str:
+    """Whether the place is kept."""
+    return f"WITH asked AS MATERIALIZED (SELECT {_refusal()} AS kept FROM {_extent(view, database)})"
+
+
+def _extent(view: LoggedView, database: str) -> str:
+    return f"{database}.\"_ledger\".view_histories WHERE query_id = '{view.query_id}'"
 
 
 def _later(view: LoggedView, database: str) -> str:
-    """The condition of changes behind the place, by whole epochs."""
-    log = _log(view, database)
-    whole = f"coalesce((SELECT _epoch FROM {log} WHERE _seq <= _mv_seq ORDER BY _seq DESC LIMIT 1), 0)"
-    return f"(_at > _mv_at OR (_mv_seq IS NOT NULL AND _epoch > {whole}))"
+    """The condition of changes behind the place, by whole epochs. Numbers have no gaps: that of a token that is kept is
+    in the log, or is that before the first."""
+    whole = f"(SELECT coalesce(min(_epoch), 0) FROM {_log(view, database)} WHERE _seq = {_NUMBER})"
+    return f"(_at > {_AT} OR ({_NUMBER} IS NOT NULL AND _epoch > {whole}))"
 
 
 _KEPT = "(SELECT kept FROM asked)"  # in each part, so that it is always asked
 
 
+def _nulls(view: LoggedView) -> str:
+    return ", ".join(f"CAST(NULL AS {kind})" for _, kind in view.columns)
+
+
 def _never(view: LoggedView) -> str:
     """No rows; but it asks, also where the other parts have nothing to read."""
-    nulls = ", ".join(f"CAST(NULL AS {kind})" for _, kind in view.columns)
-    return f"SELECT {nulls} FROM asked WHERE NOT kept"
+    return f"SELECT {_nulls(view)} FROM asked WHERE NOT kept"
 
 
 def _keyed_as_of(view: LoggedView, database: str) -> str:
@@ -182,6 +208,29 @@ def _keyed_as_of(view: LoggedView, database: str) -> str:
         f"SELECT {values} FROM {rows} AS r ANTI JOIN first AS f ON {same_values('r', 'f', keys)} WHERE {_KEPT} "
         f"UNION ALL SELECT {values} FROM {_log(view, database)} AS l SEMI JOIN first AS f ON l._seq = f._first "
         f"WHERE _op IN ('{OLD_OF_UPDATE}', '{GONE}') AND {_KEPT} UNION ALL {_never(view)})"
+    )
+
+
+def _key_arguments(view: LoggedView) -> tuple[str, ...]:
+    return tuple(f"_mv_key{at}" for at in range(len(view.key_columns)))
+
+
+def _row_as_of(view: LoggedView, database: str) -> str:
+    """What the key's row was before its first change behind the place; where there is none, what it is. A third part
+    asks whether the place is kept. The LIMIT needs a row of each part, so all of them are read, and no condition of who
+    calls moves inside."""
+    names = [name for name, _ in view.columns]
+    columns = [view.values[names.index(column)] for column in view.key_columns]
+    of_key = " AND ".join(f"{c} = {given}" for c, given in zip(columns, _key_arguments(view), strict=True))
+    values = ", ".join(view.values)
+    now = f"{database}.{_relation(_rows_name(view.view_id))}"
+    asks = f"CASE WHEN {_refusal()} THEN '{NEW}' END"
+    return (
+        f"SELECT {view.shown} FROM (SELECT 0 AS _part, _seq AS _number, _op AS _kind, {values} "
+        f"FROM {_log(view, database)} WHERE {_later(view, database)} AND {of_key} "
+        f"UNION ALL SELECT 1, 0, '{UPDATED}', {values} FROM {now} WHERE {of_key} "
+        f"UNION ALL SELECT 2, 0, {asks}, {_nulls(view)} FROM {_extent(view, database)} "
+        f"ORDER BY _part, _number LIMIT 1) WHERE _kind <> '{NEW}'"
     )
 
 
@@ -207,6 +256,7 @@ def _appended_as_of(view: LoggedView, database: str) -> str:
 def drop_statements(query_id: str, view_id: str, state_table: str) -> list[str]:
     return [
         f"DROP MACRO TABLE IF EXISTS {_relation(as_of_name(view_id))}",
+        f"DROP MACRO TABLE IF EXISTS {_relation(row_as_of_name(view_id))}",
         f"DROP VIEW IF EXISTS {_relation(changes_name(view_id))}",
         f"DROP VIEW IF EXISTS {_relation(_rows_name(view_id))}",
         f"DROP TABLE IF EXISTS {qualified(state_table + HISTORY)}",
