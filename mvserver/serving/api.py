@@ -17,7 +17,7 @@ from mvserver.dialect.signals import Signal
 from mvserver.errors import SqlError
 from mvserver.front import Field, PlainRows, Result
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
-from mvserver.resume_tokens import Token, is_token
+from mvserver.resume_tokens import Written, invalid, is_token
 from mvserver.sql.statements.queries import Pull
 from mvserver.types.oids import NUMERIC
 from mvserver.visible_rows import VisibleRows
@@ -135,19 +135,22 @@ class KeyRead:
 @dataclass(frozen=True, slots=True)
 class Place:
     """A parameter that says AS OF what a view is read, and the two further ones that DuckDB is given of it (numbers
-    from 1)."""
+    from 1). ``sealed``: by one who may see some rows alone."""
 
     parameter: int
     incarnation: int
-    seq: int
+    number: int
+    sealed: bool = False
 
-    @staticmethod
-    def split(text: Any) -> tuple[Any, str | None, int | None]:
-        """The time, or what the token names."""
+    def split(self, text: Any) -> tuple[Any, str | None, int | str | None]:
+        """The time, or what the token names. 22023 for a token of the wrong kind."""
         if not isinstance(text, str) or not is_token(text):
             return text, None, None
-        token = Token.read(text)
-        return None, token.incarnation, token.seq
+        token = Written.read(text)
+        number = token.sealed if self.sealed else token.seq
+        if number is None:
+            raise invalid(text)
+        return None, token.incarnation, number
 
 
 @dataclass(frozen=True)
@@ -195,7 +198,7 @@ class PullPlan:
         """What DuckDB is given for the parameters."""
         found = list(parameters)
         for place in self.places:  # in the order of their further parameters
-            at, *named = Place.split(found[place.parameter - 1])
+            at, *named = place.split(found[place.parameter - 1])
             found[place.parameter - 1] = at
             found += named
         return found
@@ -436,6 +439,9 @@ class PullService(Protocol):
 
     def check_policy(self, view: Relation, condition: str) -> None:
         """SqlError where the text is none of a row policy of the view."""
+
+    def hides_rows(self, view_id: str, role: str) -> bool:
+        """Whether policies say which rows of a materialized view the role sees."""
 
     def visible_rows(self, view_id: str, scope: PullScope) -> VisibleRows | None:
         """Which rows of a materialized view its policies let the session see; None for all. 42501 where policies hide

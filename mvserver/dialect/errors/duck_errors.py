@@ -42,7 +42,7 @@ _PAST = {
     TOO_OLD: (sqlstates.SNAPSHOT_TOO_OLD, "the history of a materialized view does not go back so far"),
     OTHER: (sqlstates.SNAPSHOT_TOO_OLD, "the token is of no history that the materialized view has now"),
     AHEAD: (sqlstates.INVALID_PARAMETER_VALUE, "a materialized view cannot be read as of what is to come"),
-    NOWHERE: (sqlstates.INVALID_PARAMETER_VALUE, "a materialized view cannot be read as of NULL"),
+    NOWHERE: (sqlstates.INVALID_PARAMETER_VALUE, "a materialized view is read as of a time or a resume token"),
 }
 
 

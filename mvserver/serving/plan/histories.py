@@ -12,10 +12,16 @@ from sqlglot import exp
 from catalog.model import Relation
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.resume_tokens import Token, is_token
+from mvserver.resume_tokens import Written, invalid, is_token
 from mvserver.serving.api import Place
 from mvserver.serving.fast import classify
-from spark_sinks.duckdb.history.log import as_of_name, changes_name, row_as_of_name
+from spark_sinks.duckdb.history.log import (
+    as_of_name,
+    changes_name,
+    row_as_of_name,
+    sealed_as_of_name,
+    sealed_changes_name,
+)
 
 _SUFFIX = "$changes"
 _SCHEMA = "_changes"
@@ -43,36 +49,44 @@ def refused(name: str, position: int | None) -> SqlError:
     )
 
 
-def read_changes(table: exp.Table, changes: NamedChanges, database: str) -> None:
-    """The table becomes the relation of the changes."""
-    table.set("this", exp.to_identifier(changes_name(changes.view.id), quoted=True))
+def read_changes(table: exp.Table, changes: NamedChanges, database: str, *, sealed: bool) -> None:
+    """The table becomes the relation of the changes; ``sealed`` for who may see some rows alone."""
+    name = sealed_changes_name if sealed else changes_name
+    table.set("this", exp.to_identifier(name(changes.view.id), quoted=True))
     table.set("db", exp.to_identifier(_SCHEMA, quoted=True))
     table.set("catalog", exp.to_identifier(database, quoted=True))
 
 
-def rows_as_of(view: Relation, place: str | Place, database: str, alias: exp.TableAlias) -> exp.Subquery:
-    """The rows of the view at a time, or behind a token."""
-    arguments = _of_parameters(place) if isinstance(place, Place) else _of_text(place)
-    call = exp.Anonymous(this=as_of_name(view.id), expressions=list(arguments))
+def rows_as_of(
+    view: Relation, place: str | Place, database: str, alias: exp.TableAlias, *, sealed: bool
+) -> exp.Subquery:
+    """The rows of the view at a time, or behind a token; ``sealed`` for who may see some rows alone."""
+    arguments = _of_parameters(place) if isinstance(place, Place) else _of_text(place, sealed=sealed)
+    name = sealed_as_of_name if sealed else as_of_name
+    call = exp.Anonymous(this=name(view.id), expressions=list(arguments))
     source = exp.Table(
         this=call, db=exp.to_identifier(_SCHEMA, quoted=True), catalog=exp.to_identifier(database, quoted=True)
     )
     return exp.Subquery(this=exp.Select(expressions=[exp.Star()]).from_(source), alias=alias)
 
 
-def _of_text(text: str) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
+def _of_text(text: str, *, sealed: bool) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
     if is_token(text):
-        token = Token.read(text)
-        return exp.null(), exp.Literal.string(token.incarnation), exp.Literal.number(token.seq)
+        token = Written.read(text)
+        if (token.sealed if sealed else token.seq) is None:
+            raise invalid(text)
+        number = exp.Literal.string(token.sealed) if sealed else exp.Literal.number(token.seq)
+        return exp.null(), exp.Literal.string(token.incarnation), number
     return exp.cast(exp.Literal.string(text), _TIME), exp.null(), exp.null()
 
 
 def _of_parameters(place: Place) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
     """As ``Place.values`` gives them."""
-    numbers = (place.parameter, place.incarnation, place.seq)
-    asked, incarnation, seq = (exp.Parameter(this=exp.Literal.number(number)) for number in numbers)
+    numbers = (place.parameter, place.incarnation, place.number)
+    asked, incarnation, number = (exp.Parameter(this=exp.Literal.number(each)) for each in numbers)
     kinds = exp.DataType.Type
-    return exp.cast(exp.cast(asked, kinds.TEXT), _TIME), exp.cast(incarnation, kinds.TEXT), exp.cast(seq, kinds.BIGINT)
+    kind = kinds.TEXT if place.sealed else kinds.BIGINT
+    return exp.cast(exp.cast(asked, kinds.TEXT), _TIME), exp.cast(incarnation, kinds.TEXT), exp.cast(number, kind)
 
 
 def by_key(tree: exp.Expr, view: Relation) -> bool:

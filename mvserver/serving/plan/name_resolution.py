@@ -132,15 +132,17 @@ class NameResolver:
         if isinstance(found, NamedChanges):
             self.reads.views.setdefault(found.view.id, found.view)
             self.reads.of_the_past = True
-            histories.read_changes(table, found, self._database_name)
+            sealed = self._hides_rows(found.view, text)
+            histories.read_changes(table, found, self._database_name, sealed=sealed)
             table.set("alias", alias)
             self._secure(table, found.view, text)
             return
         if isinstance(found, Relation) and (as_of is not None or self._scope.as_of):
             self.reads.views.setdefault(found.id, found)
             self.reads.of_the_past = True
-            place = self._place(as_of) if isinstance(as_of, int) else as_of or self._scope.as_of
-            rows = histories.rows_as_of(found, place, self._database_name, alias)
+            sealed = self._hides_rows(found, text)
+            place = self._place(as_of, sealed=sealed) if isinstance(as_of, int) else as_of or self._scope.as_of
+            rows = histories.rows_as_of(found, place, self._database_name, alias, sealed=sealed)
             rows.meta[RELATION] = found
             _put(table, rows)
             self._secure(rows, found, text)
@@ -167,14 +169,23 @@ class NameResolver:
         rows.meta[SYSTEM_RELATION] = found
         _put(table, rows)
 
-    def _place(self, parameter: int) -> Place:
+    def _place(self, parameter: int, *, sealed: bool) -> Place:
         """That of a parameter, with two further ones. Those of one parameter are the same wherever it stands."""
         known = next((place for place in self.reads.places if place.parameter == parameter), None)
+        if known is not None and known.sealed != sealed:
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f"parameter ${parameter} cannot be the place of views with row policies and of others",
+                hint="Use a parameter for each.",
+            )
         if known is None:
             free = self._parameters + 2 * len(self.reads.places) + 1
-            known = Place(parameter, free, free + 1)
+            known = Place(parameter, free, free + 1, sealed)
             self.reads.places.append(known)
         return known
+
+    def _hides_rows(self, view: Relation, text: _Text) -> bool:
+        return row_security.in_force(view, self._snapshot.policies, text.authority) is not None
 
     def _secure(self, rows: exp.Table | exp.Subquery, view: Relation, text: _Text) -> None:
         """Puts in its place the rows that the reader may see: who asks, or the owner of the view that names it."""

@@ -294,6 +294,11 @@ class DuckPullService:
     def check_policy(self, view: Relation, condition: str) -> None:
         self._words_of(view, row_policies.check(view, condition), PullScope("", (), ""), self._source.snapshot())
 
+    def hides_rows(self, view_id: str, role: str) -> bool:
+        snapshot = self._source.snapshot()
+        view = snapshot.relations_by_id.get(view_id)
+        return view is not None and row_security.in_force(view, snapshot.policies, snapshot.authority(role)) is not None
+
     def visible_rows(self, view_id: str, scope: PullScope) -> VisibleRows | None:
         snapshot = self._source.snapshot()
         view = snapshot.relations_by_id[view_id]

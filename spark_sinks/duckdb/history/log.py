@@ -17,6 +17,7 @@ from mvserver.visible_rows import VisibleRows
 from spark_sinks.duckdb.changes.change_outbox import GONE, NEW, OLD_OF_UPDATE, UPDATED
 from spark_sinks.duckdb.changes.logs import same_values
 from spark_sinks.duckdb.history.epochs import KIND
+from spark_sinks.duckdb.history.sealing import sealed, unsealed
 from spark_sinks.duckdb.layout import NamedText
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state.state import HISTORY
@@ -45,6 +46,7 @@ TOO_OLD, OTHER, AHEAD, NOWHERE = "too old", "other incarnation", "ahead", "nowhe
 
 _AT, _INCARNATION, _NUMBER = _PLACE = ("_mv_at", "_mv_incarnation", "_mv_seq")
 """The arguments of AS OF: a time, or what a token names. Whatever is not asked for is NULL."""
+_SEALED = "_mv_sealed"
 
 
 def refuse_taken(names: Iterable[str]) -> None:
@@ -110,6 +112,15 @@ def row_as_of_name(view_id: str) -> str:
     return f"{as_of_name(view_id)}_row"
 
 
+def sealed_as_of_name(view_id: str) -> str:
+    """That of those who may see some rows alone; its third argument is a sealed number."""
+    return f"{as_of_name(view_id)}_sealed"
+
+
+def sealed_changes_name(view_id: str) -> str:
+    return f"{changes_name(view_id)}_sealed"
+
+
 def _rows_name(view_id: str) -> str:
     return f"{view_id}$rows"
 
@@ -126,17 +137,24 @@ def create_statements(view: LoggedView, incarnation: str) -> list[str]:
     ]
 
 
-def relation_statements(view: LoggedView, incarnation: str, database: str) -> list[str]:
-    """What reads the log as relations: the changes, and the view at a time. The text depends on the view's, and so on
-    the version of the server."""
-    token = f"'{incarnation}-' || printf('%x', _seq)"
-    before = f"{token} AS {TOKEN}, _epoch AS {EPOCH}, _at AS {TIME}, _op AS {KIND}"
+def relation_statements(view: LoggedView, incarnation: str, database: str, secret: str) -> list[str]:
+    """What reads the log as relations: the changes, and the view at a time. Both are there once more, without numbers
+    that count the others, for those who may see some rows alone. The text depends on the view's, and so on the version
+    of the server."""
+    name, number = as_of_name(view.view_id), unsealed(secret, _INCARNATION, _SEALED)
     statements = [
-        f"CREATE OR REPLACE VIEW {_relation(changes_name(view.view_id))} AS "
-        f"SELECT {before}, {view.shown} FROM {qualified(view.table)}",
+        _changes(view, changes_name(view.view_id), f"'{incarnation}-' || printf('%x', _seq)", "_epoch"),
+        _changes(
+            view,
+            sealed_changes_name(view.view_id),
+            f"'{incarnation}-' || {sealed(secret, incarnation, '_seq')}",
+            "epoch_us(_at)",
+        ),
         f"CREATE OR REPLACE VIEW {_relation(_rows_name(view.view_id))} AS {view.rows}",
-        f"CREATE OR REPLACE MACRO {_relation(as_of_name(view.view_id))}({', '.join(_PLACE)}) AS TABLE "
+        f"CREATE OR REPLACE MACRO {_relation(name)}({', '.join(_PLACE)}) AS TABLE "
         + (_appended_as_of if view.appended else _keyed_as_of)(view, quoted(database)),
+        f"CREATE OR REPLACE MACRO {_relation(sealed_as_of_name(view.view_id))}({_AT}, {_INCARNATION}, {_SEALED}) "
+        f"AS TABLE SELECT * FROM {quoted(database)}.{_relation(name)}({_AT}, {_INCARNATION}, {number})",
     ]
     if view.key_columns:
         arguments = ", ".join((*_PLACE, *_key_arguments(view)))
@@ -145,6 +163,11 @@ def relation_statements(view: LoggedView, incarnation: str, database: str) -> li
             + _row_as_of(view, quoted(database))
         )
     return statements
+
+
+def _changes(view: LoggedView, name: str, token: str, epoch: str) -> str:
+    before = f"{token} AS {TOKEN}, {epoch} AS {EPOCH}, _at AS {TIME}, _op AS {KIND}"
+    return f"CREATE OR REPLACE VIEW {_relation(name)} AS SELECT {before}, {view.shown} FROM {qualified(view.table)}"
 
 
 def _relation(name: str) -> str:
@@ -157,16 +180,16 @@ def _log(view: LoggedView, database: str) -> str:
 
 
 def _refusal() -> str:
-    """The condition of a place that is kept; it raises for others."""
+    """The condition of a place that is kept; it raises for others. Each call of a macro costs what its text is long, so
+    that the kinds of refusal are told apart only where there is one."""
+    nowhere = f"{_AT} IS NULL AND {_NUMBER} IS NULL"
+    other = f"incarnation <> {_INCARNATION}"
+    too_old = f"since > {_AT} OR {_NUMBER} < first_seq - 1"
+    ahead = f"{_NUMBER} > last_seq OR {_AT} > get_current_timestamp()"
+    kind = f"CASE WHEN {nowhere} THEN '{NOWHERE}' WHEN {other} THEN '{OTHER}' WHEN {too_old} THEN '{TOO_OLD}' "
     oldest = "' ' || since::VARCHAR || ' ' || incarnation || '-' || printf('%x', first_seq - 1)"
-    cases = [
-        (f"{_AT} IS NULL AND {_NUMBER} IS NULL", NOWHERE),
-        (f"incarnation <> {_INCARNATION}", OTHER),
-        (f"since > {_AT} OR {_NUMBER} < first_seq - 1", TOO_OLD),
-        (f"{_NUMBER} > last_seq OR {_AT} > get_current_timestamp()", AHEAD),
-    ]
-    refused = " ".join(f"WHEN {when} THEN error('{REFUSED}{kind}' || {oldest})" for when, kind in cases)
-    return f"CASE {refused} ELSE true END"
+    raised = f"error('{REFUSED}' || {kind}ELSE '{AHEAD}' END || {oldest})"
+    return f"CASE WHEN ({nowhere}) OR {other} OR {too_old} OR {ahead} THEN {raised} ELSE true END"
 
 
 def _asked(view: LoggedView, database: str) -> str:
@@ -257,7 +280,9 @@ def drop_statements(query_id: str, view_id: str, state_table: str) -> list[str]:
     return [
         f"DROP MACRO TABLE IF EXISTS {_relation(as_of_name(view_id))}",
         f"DROP MACRO TABLE IF EXISTS {_relation(row_as_of_name(view_id))}",
+        f"DROP MACRO TABLE IF EXISTS {_relation(sealed_as_of_name(view_id))}",
         f"DROP VIEW IF EXISTS {_relation(changes_name(view_id))}",
+        f"DROP VIEW IF EXISTS {_relation(sealed_changes_name(view_id))}",
         f"DROP VIEW IF EXISTS {_relation(_rows_name(view_id))}",
         f"DROP TABLE IF EXISTS {qualified(state_table + HISTORY)}",
         f"DELETE FROM \"_ledger\".view_histories WHERE query_id = '{query_id}'",
