@@ -32,6 +32,7 @@ from mvserver.serving.engine.missing_views import MissingViews
 from mvserver.serving.engine.results import StreamedBatches, Watch, told
 from mvserver.serving.fast import few_rows
 from mvserver.serving.fast.evaluation import SELECT_TAG, Begun, Whole
+from spark_sinks.duckdb.history.log import ELSEWHERE
 
 T = TypeVar("T")
 
@@ -318,10 +319,11 @@ class DuckSnapshot:
         try:
             text = direct or plan.sql
             self._cursor.execute(self._statement(text), long_arrays.as_texts(text, parameters))
-        except duckdb.CatalogException:
-            if direct is None:
+        except (duckdb.CatalogException, duckdb.InvalidInputException) as error:
+            if direct is None or not (isinstance(error, duckdb.CatalogException) or ELSEWHERE in str(error)):
                 raise
-            plan.runs.replaced = True  # the view's state was made anew since
+            if isinstance(error, duckdb.CatalogException):
+                plan.runs.replaced = True  # the view's state was made anew since
             self._cursor.execute(self._statement(plan.sql), long_arrays.as_texts(plan.sql, parameters))
         found = few_rows.fetch(self._cursor, _names(plan), plan.arrow_types, plan.plain_types)
         plan.runs.took(time.thread_time() - began)

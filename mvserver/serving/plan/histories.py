@@ -89,23 +89,23 @@ def _of_parameters(place: Place) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
     return exp.cast(exp.cast(asked, kinds.TEXT), _TIME), exp.cast(incarnation, kinds.TEXT), exp.cast(number, kind)
 
 
-def by_key(tree: exp.Expr, view: Relation) -> bool:
-    """Gives the values of the key, which a simple query compares for equality, to what reads the view as of a place:
-    it then reads the changes of that key alone. False where they are no constants."""
-    source = tree.args["from_"].this if isinstance(tree, exp.Select) else None
-    where = tree.args.get("where")
+def by_key(tree: exp.Expr, view: Relation) -> exp.Expr | None:
+    """A query of a view as of a place (bound), which compares the whole key with constants, with what reads the changes
+    of that key alone. None for others."""
+    made = tree.copy()
+    source = made.args["from_"].this if isinstance(made, exp.Select) else None
+    where = made.args.get("where")
     if not isinstance(source, exp.Subquery) or where is None:
-        return False
+        return None
     call = source.this.args["from_"].this.this
     values = {name: value for term in classify.key_terms(where.this, view) for name, value in _equal(term)}
-    given = [values.get(name) for name in view.key_columns]
-    if not isinstance(call, exp.Anonymous) or not all(map(_is_constant, given)):
-        return False
+    given = [value for name in view.key_columns if (value := values.get(name)) is not None and _is_constant(value)]
+    if not isinstance(call, exp.Anonymous) or len(given) < len(view.key_columns):
+        return None
     call.set("this", row_as_of_name(view.id))
     for value in given:
-        assert value is not None  # noqa: S101 - looked at above
         call.append("expressions", value.copy())
-    return True
+    return made
 
 
 def _equal(term: exp.Expr) -> list[tuple[str, exp.Expr]]:
@@ -115,6 +115,6 @@ def _equal(term: exp.Expr) -> list[tuple[str, exp.Expr]]:
     return [(classify.column_name(column), value)] if isinstance(column, exp.Column) else []
 
 
-def _is_constant(value: exp.Expr | None) -> bool:
+def _is_constant(value: exp.Expr) -> bool:
     inner = value.this if isinstance(value, exp.Neg) else value
     return isinstance(inner, exp.Literal | exp.Parameter)

@@ -79,7 +79,7 @@ def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
         named=tuple(reads.named),
         arrow_types=tuple(arrow) if None not in arrow else (),
         plain_types=few_rows.plain_types(arrow) if None not in arrow else (),
-        together=_together(direct, kind, outputs, arrow, count) if steady else None,
+        together=_together(direct, kind, outputs, arrow, count) if steady and not reads.of_the_past else None,
         key_read=_key_read(tree, kind, outputs, arrow, reads) if steady and not reads.of_the_past else None,
         runs=PlanRuns(few=kind in (classify.POINT, classify.RANGE)),
         sets=facts.sets,

@@ -55,7 +55,7 @@ from mvserver.serving.fast.finished_loader import Loader
 from mvserver.serving.fast.finished_rows import KeptViews
 from mvserver.serving.fast.shared import SharedReads
 from mvserver.serving.fast.templates import can_stand, stands_for, template_of
-from mvserver.serving.plan import histories, row_policies
+from mvserver.serving.plan import row_policies
 from mvserver.serving.plan.binder import DuckBinders
 from mvserver.serving.plan.estimates import estimated, width
 from mvserver.serving.plan.name_resolution import NameResolver, Reads
@@ -248,9 +248,8 @@ class DuckPullService:
             if kind in (classify.POINT, classify.RANGE):
                 row_policies.narrow(tree, reads.secured[0])
             kind = classify.OTHER
-        elif reads.of_the_past:
-            (view,) = reads.views.values() if kind == classify.POINT else (None,)
-            kind = classify.POINT if view is not None and histories.by_key(tree, view) else classify.OTHER
+        elif reads.of_the_past and kind != classify.POINT:
+            kind = classify.OTHER
         count = max([len(oids), *binding.parameter_numbers(tree)]) - 2 * len(reads.places)
         oids = with_inferred(tree, oids)
         samples = constant_places.find(tree, oids)

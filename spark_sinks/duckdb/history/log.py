@@ -44,6 +44,9 @@ REFUSED = "view history: "
 """What an error begins with that AS OF raises in DuckDB; behind it the kind, the time and the token of the oldest."""
 TOO_OLD, OTHER, AHEAD, NOWHERE = "too old", "other incarnation", "ahead", "nowhere"
 
+ELSEWHERE = "view history: place elsewhere "
+"""The same of what looks up one row: it is for places behind a commit that is kept, others are left to AS OF."""
+
 _AT, _INCARNATION, _NUMBER = _PLACE = ("_mv_at", "_mv_incarnation", "_mv_seq")
 """The arguments of AS OF: a time, or what a token names. Whatever is not asked for is NULL."""
 _SEALED = "_mv_sealed"
@@ -108,7 +111,8 @@ def as_of_name(view_id: str) -> str:
 
 
 def row_as_of_name(view_id: str) -> str:
-    """The same of the row of one key, whose columns' values are further arguments. It begins with the other's name."""
+    """The same of the row of one key, whose columns' values are further arguments, at some places. It begins with the
+    other's name."""
     return f"{as_of_name(view_id)}_row"
 
 
@@ -160,7 +164,7 @@ def relation_statements(view: LoggedView, incarnation: str, database: str, secre
         arguments = ", ".join((*_PLACE, *_key_arguments(view)))
         statements.append(
             f"CREATE OR REPLACE MACRO {_relation(row_as_of_name(view.view_id))}({arguments}) AS TABLE "
-            + _row_as_of(view, quoted(database))
+            + _row_as_of(view, incarnation, quoted(database))
         )
     return statements
 
@@ -238,21 +242,24 @@ def _key_arguments(view: LoggedView) -> tuple[str, ...]:
     return tuple(f"_mv_key{at}" for at in range(len(view.key_columns)))
 
 
-def _row_as_of(view: LoggedView, database: str) -> str:
+def _row_as_of(view: LoggedView, incarnation: str, database: str) -> str:
     """What the key's row was before its first change behind the place; where there is none, what it is. A third part
-    asks whether the place is kept. The LIMIT needs a row of each part, so all of them are read, and no condition of who
-    calls moves inside."""
+    asks whether a commit up to the place is kept: then all behind it are, and the extent need not be read. The LIMIT
+    needs a row of each part, so all of them are read, and no condition of who calls moves inside."""
+    log = _log(view, database)
     names = [name for name, _ in view.columns]
     columns = [view.values[names.index(column)] for column in view.key_columns]
     of_key = " AND ".join(f"{c} = {given}" for c, given in zip(columns, _key_arguments(view), strict=True))
     values = ", ".join(view.values)
+    up_to = f"(_seq = {_NUMBER} AND {_INCARNATION} = '{incarnation}') OR _at <= {_AT}"
     now = f"{database}.{_relation(_rows_name(view.view_id))}"
-    asks = f"CASE WHEN {_refusal()} THEN '{NEW}' END"
+    asks = f"CASE WHEN _epoch IS NULL OR {_AT} > get_current_timestamp() THEN error('{ELSEWHERE}' || _count) "
     return (
         f"SELECT {view.shown} FROM (SELECT 0 AS _part, _seq AS _number, _op AS _kind, {values} "
-        f"FROM {_log(view, database)} WHERE {_later(view, database)} AND {of_key} "
+        f"FROM {log} WHERE _epoch > (SELECT max(_epoch) FROM {log} WHERE {up_to}) AND {of_key} "
         f"UNION ALL SELECT 1, 0, '{UPDATED}', {values} FROM {now} WHERE {of_key} "
-        f"UNION ALL SELECT 2, 0, {asks}, {_nulls(view)} FROM {_extent(view, database)} "
+        f"UNION ALL SELECT 2, 0, {asks}ELSE '{NEW}' END, {_nulls(view)} "
+        f"FROM (SELECT max(_epoch) AS _epoch, count(*) AS _count FROM {log} WHERE {up_to}) "
         f"ORDER BY _part, _number LIMIT 1) WHERE _kind <> '{NEW}'"
     )
 
