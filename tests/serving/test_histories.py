@@ -186,6 +186,26 @@ def test_look_ups_by_key_of_each_moment(past: Past) -> None:
     assert rows_of(past.world.snapshot.run(declared, [at])) == [(past.shown[3][2].total(),)]
 
 
+def test_the_oldest_place_is_looked_up_by_key(past: Past) -> None:
+    """Behind it all changes are kept, although its own is not; a place before it is none."""
+    fed(past)
+    past.history.bounds = Bounds(3600.0, rows=6)
+    past.feed([{"l": 1, "k": "a"}])
+    oldest = past.views.statuses()[0].kept.oldest
+    assert oldest.seq > 0
+    rows = next(rows for _, token, rows in past.shown if token == str(oldest))
+    world = past.world
+    for site, url in ((1, "a"), (2, "b"), (1, "b"), (9, "a")):
+        text = f"SELECT visits FROM visits AS OF '{oldest}' WHERE site = {site} AND url = '{url}'"
+        plan = world.plan(text)
+        assert plan.direct is not None
+        assert rows_of(world.snapshot.run(replace(plan, sql="SELECT 'not direct'"), ())) == [
+            (row[2],) for row in rows if row[:2] == (site, url)
+        ]
+        before = text.replace(str(oldest), f"{oldest.incarnation}-{oldest.seq - 1:x}")
+        assert error_of(lambda t=before: world.rows(t)).sqlstate == "72000"
+
+
 def test_texts_of_look_ups_of_the_past_share_a_plan(past: Past) -> None:
     (_, first, _), *_, (_, last, _) = fed(past).shown
     service = past.world.service

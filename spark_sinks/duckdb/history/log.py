@@ -244,22 +244,24 @@ def _key_arguments(view: LoggedView) -> tuple[str, ...]:
 
 def _row_as_of(view: LoggedView, incarnation: str, database: str) -> str:
     """What the key's row was before its first change behind the place; where there is none, what it is. A third part
-    asks whether a commit up to the place is kept: then all behind it are, and the extent need not be read. The LIMIT
-    needs a row of each part, so all of them are read, and no condition of who calls moves inside."""
+    asks whether the commit at the place is kept, or the one behind it. Then all later ones are, and the extent need not
+    be read. The LIMIT needs a row of each part, so all of them are read, and no condition of who calls moves inside."""
     log = _log(view, database)
     names = [name for name, _ in view.columns]
     columns = [view.values[names.index(column)] for column in view.key_columns]
     of_key = " AND ".join(f"{c} = {given}" for c, given in zip(columns, _key_arguments(view), strict=True))
     values = ", ".join(view.values)
-    up_to = f"(_seq = {_NUMBER} AND {_INCARNATION} = '{incarnation}') OR _at <= {_AT}"
+    # of a token also the change behind it: the oldest token is that of a change which is kept no more
+    up_to = f"(_seq IN ({_NUMBER}, {_NUMBER} + 1) AND {_INCARNATION} = '{incarnation}') OR _at <= {_AT}"
+    last = f"max(CASE WHEN _seq = {_NUMBER} + 1 THEN _epoch - 1 ELSE _epoch END)"
     now = f"{database}.{_relation(_rows_name(view.view_id))}"
     asks = f"CASE WHEN _epoch IS NULL OR {_AT} > get_current_timestamp() THEN error('{ELSEWHERE}' || _count) "
     return (
         f"SELECT {view.shown} FROM (SELECT 0 AS _part, _seq AS _number, _op AS _kind, {values} "
-        f"FROM {log} WHERE _epoch > (SELECT max(_epoch) FROM {log} WHERE {up_to}) AND {of_key} "
+        f"FROM {log} WHERE _epoch > (SELECT {last} FROM {log} WHERE {up_to}) AND {of_key} "
         f"UNION ALL SELECT 1, 0, '{UPDATED}', {values} FROM {now} WHERE {of_key} "
         f"UNION ALL SELECT 2, 0, {asks}ELSE '{NEW}' END, {_nulls(view)} "
-        f"FROM (SELECT max(_epoch) AS _epoch, count(*) AS _count FROM {log} WHERE {up_to}) "
+        f"FROM (SELECT {last} AS _epoch, count(*) AS _count FROM {log} WHERE {up_to}) "
         f"ORDER BY _part, _number LIMIT 1) WHERE _kind <> '{NEW}'"
     )
 
