@@ -70,7 +70,8 @@ class LoggedView:
     """A view whose changes are kept. ``columns`` are the user's names and DuckDB types. ``rows`` is a query of the rows
     as the state has them, ``keys`` (by which they are told apart, with their types) and then c0, c1 ...;
     ``changed_rows`` gives those whose keys a batch has touched. A view that is ``appended`` has no keys: its rows do
-    not replace each other. ``key_columns`` are the user's names of the columns that tell rows apart, if there are."""
+    not replace each other. ``key_columns`` are the user's names of the columns that tell rows apart, if there are.
+    ``looked_up`` is then a query of the rows whose keys hold no NULL."""
 
     query_id: str
     view_id: str
@@ -81,6 +82,7 @@ class LoggedView:
     changed_rows: str
     appended: bool = False
     key_columns: tuple[str, ...] = ()
+    looked_up: str = ""
 
     @property
     def table(self) -> str:
@@ -129,6 +131,10 @@ def _rows_name(view_id: str) -> str:
     return f"{view_id}$rows"
 
 
+def _looked_up_name(view_id: str) -> str:
+    return f"{view_id}$looked_up"
+
+
 def create_statements(view: LoggedView, incarnation: str) -> list[str]:
     """The last one takes the time of the beginning."""
     values = tuple(zip(view.values, (kind for _, kind in view.columns), strict=True))
@@ -161,6 +167,7 @@ def relation_statements(view: LoggedView, incarnation: str, database: str, secre
         f"AS TABLE SELECT * FROM {quoted(database)}.{_relation(name)}({_AT}, {_INCARNATION}, {number})",
     ]
     if view.key_columns:
+        statements.append(f"CREATE OR REPLACE VIEW {_relation(_looked_up_name(view.view_id))} AS {view.looked_up}")
         arguments = ", ".join((*_PLACE, *_key_arguments(view)))
         statements.append(
             f"CREATE OR REPLACE MACRO {_relation(row_as_of_name(view.view_id))}({arguments}) AS TABLE "
@@ -254,7 +261,7 @@ def _row_as_of(view: LoggedView, incarnation: str, database: str) -> str:
     # of a token also the change behind it: the oldest token is that of a change which is kept no more
     up_to = f"(_seq IN ({_NUMBER}, {_NUMBER} + 1) AND {_INCARNATION} = '{incarnation}') OR _at <= {_AT}"
     last = f"max(CASE WHEN _seq = {_NUMBER} + 1 THEN _epoch - 1 ELSE _epoch END)"
-    now = f"{database}.{_relation(_rows_name(view.view_id))}"
+    now = f"{database}.{_relation(_looked_up_name(view.view_id))}"
     asks = f"CASE WHEN _epoch IS NULL OR {_AT} > get_current_timestamp() THEN error('{ELSEWHERE}' || _count) "
     return (
         f"SELECT {view.shown} FROM (SELECT 0 AS _part, _seq AS _number, _op AS _kind, {values} "
@@ -293,6 +300,7 @@ def drop_statements(query_id: str, view_id: str, state_table: str) -> list[str]:
         f"DROP VIEW IF EXISTS {_relation(changes_name(view_id))}",
         f"DROP VIEW IF EXISTS {_relation(sealed_changes_name(view_id))}",
         f"DROP VIEW IF EXISTS {_relation(_rows_name(view_id))}",
+        f"DROP VIEW IF EXISTS {_relation(_looked_up_name(view_id))}",
         f"DROP TABLE IF EXISTS {qualified(state_table + HISTORY)}",
         f"DELETE FROM \"_ledger\".view_histories WHERE query_id = '{query_id}'",
     ]
