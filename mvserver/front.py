@@ -327,10 +327,14 @@ class ViewChanges(Protocol):
 
 
 class SnapshotPlace(Protocol):
+    """``shown`` is what a client is told; it differs for those who may see some rows alone."""
+
     @property
     def latest_epoch(self) -> int: ...
     @property
-    def latest_at(self) -> dt.datetime: ...
+    def shown_epoch(self) -> int: ...
+    @property
+    def shown_at(self) -> dt.datetime: ...
 
 
 class ViewReader(Protocol):
@@ -363,6 +367,9 @@ class ServedViews(Protocol):
 
     def is_view(self, database: str, schema: str, name: str) -> bool:
         """Whether it is a materialized view or a view, and not a relation of another kind."""
+
+    def hides_rows(self, database: str, schema: str, name: str, role: str) -> bool:
+        """Whether policies may hide rows of the view from the role."""
 
     def version(self, database: str, schema: str, name: str) -> str | None:
         """Of the rows and of all definitions. Two that are equal mean the same rows; no two servers' are. None where it

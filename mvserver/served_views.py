@@ -24,6 +24,8 @@ class Watches(Protocol):
 
 
 class Policies(Protocol):
+    def hides_rows(self, view_id: str, role: str) -> bool: ...
+
     def visible_rows(self, view_id: str, scope: PullScope) -> VisibleRows | None: ...
 
 
@@ -55,6 +57,10 @@ class CatalogViews:
             return None
         rows = self._rows([found.id])
         return None if rows is None else f"{self._life}.{generation}.{found.id}.{'.'.join(map(str, rows))}"
+
+    def hides_rows(self, database: str, schema: str, name: str, role: str) -> bool:
+        found = self._find(database, schema, name)
+        return found is not None and found.kind == _VIEWS[0] and self._policies.hides_rows(found.id, role)
 
     def generation(self) -> int:
         return self._catalog.generation

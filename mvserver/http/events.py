@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from mvserver.errors import SqlError
-from mvserver.front import Field, ViewChanges
+from mvserver.front import Field, SnapshotPlace, ViewChanges
 from mvserver.http.json_values import Numbers, RowWriter, text
 from mvserver.http.status import body_of
 from mvserver.types.oids import type_name
@@ -71,11 +71,12 @@ class Encoder:
         """Some of a snapshot's, separated by commas."""
         return b",".join(self._rows.rows(batch))
 
-    def snapshot(self, epoch: int, at: dt.datetime, token: str, rows: Iterable[bytes]) -> Event:
+    def snapshot(self, place: SnapshotPlace, token: str, rows: Iterable[bytes]) -> Event:
         body = b'{"view":%b,"epoch":%d,"at":%b,"key":%b,"columns":%b,"rows":[%b]}' % (
-            self._view, epoch, _moment(at), self._key, self._columns, b",".join(filter(None, rows)),
+            self._view, place.shown_epoch, _moment(place.shown_at), self._key, self._columns,
+            b",".join(filter(None, rows)),
         )  # fmt: skip
-        return event(SNAPSHOT, epoch, token, body)
+        return event(SNAPSHOT, place.latest_epoch, token, body)
 
     def changes(self, piece: ViewChanges) -> bytes:
         """Some of an epoch's, separated by commas."""

@@ -191,7 +191,7 @@ class Feed:
                 rows = self._rows(reader)
                 snapshot = None
                 if rows is not None:
-                    snapshot = self._encoder.snapshot(place.latest_epoch, place.latest_at, reader.token, rows)
+                    snapshot = self._encoder.snapshot(place, reader.token, rows)
                 self._on_loop(self._has_begun, place.latest_epoch, reader.token, snapshot)
                 for event in self._epochs(reader, lambda: self._stopping):
                     self._on_loop(self._heard, event)
@@ -229,7 +229,7 @@ class Feed:
                     detail=f"They are more than {limits.HTTP_SNAPSHOT_BYTES_MAX >> 20} MiB as JSON.",
                     hint="Make a smaller view of it, or read it with GET /v1/views.",
                 )
-            return self._encoder.snapshot(place.latest_epoch, place.latest_at, reader.token, rows)
+            return self._encoder.snapshot(place, reader.token, rows)
         finally:
             reader.close()
 

@@ -212,7 +212,8 @@ class StatementRun:
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
                 "a transaction cannot outlast its request",
-                hint="Each request is a transaction of its own; use the PostgreSQL protocol for longer ones.",
+                hint="Each request is a transaction of its own; use the PostgreSQL protocol for longer ones, and for "
+                "BEGIN APPLICATION.",
             )
         return session.take_notices()
 

@@ -19,6 +19,7 @@ from mvserver.http.statement import Login
 
 _LOG = logging.getLogger(__name__)
 
+_NOWHERE = "-"  # in place of a token
 _AGAIN_S = 0.5  # after which a view that is being rebuilt is asked for again
 _ATTEMPTS = 5  # to begin behind a snapshot, where changes come faster than it is made
 _MOVED_ON = SqlError(sqlstates.SNAPSHOT_TOO_OLD, "the changes since then are not kept any more")
@@ -27,7 +28,8 @@ _BEING_MADE = frozenset({sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE})
 
 
 class Positions:
-    """Where a client is in each of its views, as one text: the tokens in the order of the views."""
+    """Where a client is in each of its views, as one text: the tokens in the order of the views. Those that have not
+    begun have none: who breaks off before they do comes back to the right place in the others."""
 
     def __init__(self, views: Sequence[ViewName]) -> None:
         self._tokens: dict[ViewName, str | None] = dict.fromkeys(views)
@@ -46,15 +48,17 @@ class Positions:
 
     @property
     def text(self) -> str | None:
-        """None until all are known."""
-        tokens = list(self._tokens.values())
-        return ",".join(token for token in tokens if token) if all(tokens) else None
+        """None until one is known."""
+        tokens = self._tokens.values()
+        return ",".join(token or _NOWHERE for token in tokens) if any(tokens) else None
 
 
 def read_position(text: str | None, views: Sequence[ViewName]) -> Mapping[ViewName, str]:
     """The tokens of a text by view; none where it is of other views."""
     tokens = [] if text is None else text.strip().split(",")
-    return dict(zip(views, tokens, strict=True)) if len(tokens) == len(views) else {}
+    if len(tokens) != len(views):
+        return {}
+    return {view: token for view, token in zip(views, tokens, strict=True) if token != _NOWHERE}
 
 
 async def events_behind(feed: Feed, token: str) -> Sequence[Event]:
@@ -121,6 +125,8 @@ class EventStream:
             return
         self._transport = transport
         self._write(chunk_of_retry())
+        for view, token in position.items():
+            self._positions[view] = token  # before any event: its id says where the client is in the others, too
         try:
             for view in self.views:
                 try:

@@ -129,7 +129,7 @@ def _one_batch(rows: pa.Table) -> pa.RecordBatch:
 def _of_snapshot(batch: pa.RecordBatch, place: SnapshotPlace, token: str | None) -> pa.RecordBatch:
     tokens = [*[None] * (batch.num_rows - 1), token]
     kinds = pa.array([_NEW] * batch.num_rows, pa.string())
-    return _with_places(batch, tokens, kinds, place.latest_epoch, place.latest_at)
+    return _with_places(batch, tokens, kinds, place.shown_epoch, place.shown_at)
 
 
 def _with_places(

@@ -17,6 +17,7 @@ from mvserver.dialect.signals import Signal
 from mvserver.errors import SqlError
 from mvserver.front import Field, PlainRows, Result
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
+from mvserver.resume_tokens import Written, invalid, is_token
 from mvserver.sql.statements.queries import Pull
 from mvserver.types.oids import NUMERIC
 from mvserver.visible_rows import VisibleRows
@@ -131,6 +132,27 @@ class KeyRead:
     members: tuple[Members, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A parameter that says AS OF what a view is read, and the two further ones that DuckDB is given of it (numbers
+    from 1). ``sealed``: by one who may see some rows alone."""
+
+    parameter: int
+    incarnation: int
+    number: int
+    sealed: bool = False
+
+    def split(self, text: Any) -> tuple[Any, str | None, int | str | None]:
+        """The time, or what the token names. 22023 for a token of the wrong kind."""
+        if not isinstance(text, str) or not is_token(text):
+            return text, None, None
+        token = Written.read(text)
+        number = token.sealed if self.sealed else token.seq
+        if number is None:
+            raise invalid(text)
+        return None, token.incarnation, number
+
+
 @dataclass(frozen=True)
 class PullPlan:
     """A bound pull query: ready-to-run text over DuckDB, its fields and parameter oids, and which views it reads.
@@ -163,6 +185,7 @@ class PullPlan:
     constants: tuple[int, ...] = ()  # parameters without whose values there is no plan: this one only describes
     named: tuple[NamedSource, ...] = field(default=(), compare=False)  # what the names in its text mean
     of_the_past: bool = False  # a view's history, or a view as it was
+    places: tuple[Place, ...] = ()  # as of parameters
     secured: bool = False  # policies decide which rows it sees
     sleep_s: float | None = None  # pg_sleep's constant argument, where ``kind`` is "sleep"
 
@@ -170,6 +193,15 @@ class PullPlan:
     def numerics(self) -> tuple[int, ...]:
         """The parameters of type numeric."""
         return tuple(at for at, oid in enumerate(self.parameter_oids, start=1) if oid == NUMERIC)
+
+    def values(self, parameters: Sequence[Any]) -> list[Any]:
+        """What DuckDB is given for the parameters."""
+        found = list(parameters)
+        for place in self.places:  # in the order of their further parameters
+            at, *named = place.split(found[place.parameter - 1])
+            found[place.parameter - 1] = at
+            found += named
+        return found
 
     @cached_property
     def rows_alone(self) -> bool:
@@ -407,6 +439,9 @@ class PullService(Protocol):
 
     def check_policy(self, view: Relation, condition: str) -> None:
         """SqlError where the text is none of a row policy of the view."""
+
+    def hides_rows(self, view_id: str, role: str) -> bool:
+        """Whether policies say which rows of a materialized view the role sees."""
 
     def visible_rows(self, view_id: str, scope: PullScope) -> VisibleRows | None:
         """Which rows of a materialized view its policies let the session see; None for all. 42501 where policies hide

@@ -58,7 +58,7 @@ own, and the offset of the name."""
 WORD = "word"
 """In the ``meta`` of a type: the word that it was written with."""
 AS_OF = "as of"
-"""In the ``meta`` of a table: the time or the token as of which it is read."""
+"""In the ``meta`` of a table: the time or the token as of which it is read, or the number of the parameter."""
 BARE = "bare"
 """In the ``meta`` of an array that was written in brackets alone."""
 _AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
@@ -81,6 +81,7 @@ _JOIN_WORDS = frozenset(
 )
 _TYPE_ARGUMENTS = frozenset({TokenType.NUMBER, TokenType.COMMA, TokenType.DASH})
 _BEHIND_MODIFIER = frozenset({TokenType.COMMA, TokenType.R_PAREN})
+_PLACES = (TokenType.STRING, TokenType.PARAMETER)
 _SQUARE = (TokenType.L_BRACKET, TokenType.R_BRACKET)
 _COMPARISONS = frozenset({exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE})
 _RANKS = {
@@ -632,7 +633,8 @@ class PullParser(PostgresParser):
             table.set("only", None)  # no relation has children
             version = table.args.pop("version", None)
             if version is not None:
-                table.meta[AS_OF] = version.expression.name
+                place = version.expression
+                table.meta[AS_OF] = int(place.name) if isinstance(place, exp.Parameter) else place.name
         if (
             isinstance(table, exp.Table)
             and self._curr.token_type == TokenType.WITH
@@ -647,14 +649,14 @@ class PullParser(PostgresParser):
         return table
 
     def _parse_version(self) -> exp.Version | None:
-        """``AS OF 'time or token'`` behind a table's name, before its alias."""
+        """``AS OF 'time or token'``, or of a parameter, behind a table's name, before its alias."""
         at, tokens = self._index, self._tokens
         if self._curr.text.lower() != "as" or self._next is None or self._next.text.lower() != "of":
             return None
-        if at + 2 >= self._tokens_size or tokens[at + 2].token_type != TokenType.STRING:
+        if at + 2 >= self._tokens_size or tokens[at + 2].token_type not in _PLACES:
             return None  # an alias
         self._advance(2)
-        place = self._parse_primary()
+        place = self._parse_primary() or self._parse_placeholder()
         return exp.Version(this="TIMESTAMP", kind="AS OF", expression=place)
 
     def _refuse_within(self) -> None:

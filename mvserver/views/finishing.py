@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from mvserver.compiler import lower_duckdb
-from mvserver.compiler.changelogs import CHANGE_KIND, over_changelog
+from mvserver.compiler.changelogs import CHANGE_KIND, over_changelog, result_key
 from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, Projection
 from mvserver.quoting import quoted
 from mvserver.views.measures import MOMENTS, ORDERED, MeasureCall, index_of, measures_of, values_of
@@ -102,7 +102,7 @@ def change_outbox(target: Target) -> ChangeOutbox:
     """The outbox of a push query, whose rows are told apart by their keys."""
     plan = target.plan
     columns = tuple((f"c{i}", lower_duckdb.duckdb_type(output.type)) for i, output in enumerate(plan.outputs))
-    keys, rows, changed = _told_apart(target)
+    keys, rows, changed, _ = _told_apart(target)
     only_new = isinstance(plan, Aggregation) and plan.emit_final
     return ChangeOutbox(
         target.query_id,
@@ -124,24 +124,35 @@ def logged_view(target: Target) -> LoggedView:
     if isinstance(state, AppendState):
         rows = f"SELECT {', '.join(f'c{i}' for i in range(len(columns)))} FROM {qualified(state.table)}"
         return LoggedView(target.query_id, target.view_id, state.table, columns, (), rows, rows, appended=True)
-    names, rows, changed = _told_apart(target)
+    names, rows, changed, looked_up = _told_apart(target)
     types = dict(state.stored_columns if isinstance(state, KeyedRows) else target.groups.stored_columns)
     keys = tuple((name, types[name]) for name in names)
-    return LoggedView(target.query_id, target.view_id, state.table, columns, keys, rows, changed)
+    return LoggedView(
+        target.query_id,
+        target.view_id,
+        state.table,
+        columns,
+        keys,
+        rows,
+        changed,
+        key_columns=result_key(plan),
+        looked_up=looked_up,
+    )
 
 
-def _told_apart(target: Target) -> tuple[tuple[str, ...], str, str]:
-    """The keys that tell the rows apart, and queries of these and the columns c0, c1 ...: of all rows, and of those
-    whose keys a batch has touched."""
+def _told_apart(target: Target) -> tuple[tuple[str, ...], str, str, str]:
+    """The keys that tell the rows apart, and queries of these and the columns c0, c1 ...: of all rows, of those whose
+    keys a batch has touched, and of those whose keys hold no NULL."""
     plan, names = target.plan, [f"c{i}" for i in range(len(target.plan.outputs))]
     if isinstance(plan, Projection):
         assert isinstance(target.state, KeyedRows)  # noqa: S101 - over a changelog
         keys = target.state.identity
         rows = f"SELECT {', '.join([*keys, *names])} FROM {qualified(target.state.table)}"
-        return keys, rows, f"{rows} AS k{_changed(target.state.source_keys)}"
+        return keys, rows, f"{rows} AS k{_changed(target.state.source_keys)}", rows
     keys = target.groups.identity
     texts = [*keys, *(f"{text} AS {name}" for text, name in zip(_outputs(plan), names, strict=True))]
-    return keys, _groups(plan, target, texts), _groups(plan, target, texts, _changed(keys))
+    changed = _groups(plan, target, texts, _changed(keys))
+    return keys, _groups(plan, target, texts), changed, _groups(plan, target, texts, nulls=False)
 
 
 def _changed(keys: Sequence[str]) -> str:
@@ -150,12 +161,12 @@ def _changed(keys: Sequence[str]) -> str:
     return f" SEMI JOIN {CHANGED_KEYS} AS g ON {same or 'true'}"
 
 
-def _groups(plan: Aggregation, target: Target, columns: Sequence[str], only: str = "") -> str:
+def _groups(plan: Aggregation, target: Target, columns: Sequence[str], only: str = "", *, nulls: bool = True) -> str:
     """The groups that HAVING lets pass; ``columns`` are over their keys and aggregates, and ``only`` is a join that the
-    state's rows must meet."""
+    state's rows must meet. Without ``nulls`` those whose keys hold a NULL may be left out."""
     inner = [text if text == name else f"{text} AS {name}" for name, text in _inner(plan, target)]
     having = "" if plan.having is None else f" WHERE {lower_duckdb.lower(plan.having, _KEY, _AGGREGATE)}"
-    rows = f"{_source(plan, target)}{only}{_seen(target)}"
+    rows = f"{_source(plan, target, nulls=nulls)}{only}{_seen(target)}"
     return f"SELECT {', '.join(columns)} FROM (SELECT {', '.join(inner) or '1'} FROM {rows}){having}"
 
 
@@ -178,10 +189,10 @@ def _seen(target: Target) -> str:
     return "" if windowing is None else shown(target.query_id, windowing, windowing.others(target.groups.keys))
 
 
-def _source(plan: Aggregation, target: Target) -> str:
+def _source(plan: Aggregation, target: Target, *, nulls: bool = True) -> str:
     """The state's rows, each with what is computed from its counted values."""
     groups = target.groups
-    source = source_text(groups)
+    source = source_text(groups, nulls=nulls)
     for index, values in enumerate(groups.values):
         if not values.counted:
             continue

@@ -32,7 +32,11 @@ def _rows(numbers: Sequence[int], visits: int) -> list[Any]:
 @dataclass(frozen=True)
 class Place:
     latest_epoch: int
-    latest_at: dt.datetime
+    shown_at: dt.datetime
+
+    @property
+    def shown_epoch(self) -> int:
+        return self.latest_epoch
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,9 @@ class Views:
 
     def is_view(self, database: str, schema: str, name: str) -> bool:
         return True
+
+    def hides_rows(self, database: str, schema: str, name: str, role: str) -> bool:
+        return False
 
     def version(self, database: str, schema: str, name: str) -> str | None:
         return None

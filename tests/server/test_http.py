@@ -155,6 +155,41 @@ def test_errors(http: httpx2.Client, statement: str, status: int, code: str) -> 
     assert set(answer.json()) == {"code", "message", "detail", "hint", "position"}
 
 
+def test_an_application_needs_a_session(http: httpx2.Client) -> None:
+    """Its statements are several requests, and each request is a session."""
+    answer = sql(http, "BEGIN APPLICATION clicks")
+    assert (answer.status_code, answer.json()["code"]) == (400, "0A000")
+    assert "BEGIN APPLICATION" in answer.json()["hint"]
+    whole = sql(http, "BEGIN APPLICATION clicks; CREATE STREAM s (a INTEGER); END APPLICATION")
+    assert (whole.status_code, whole.json()["code"]) == (400, "42601")
+    ended = sql(http, "END APPLICATION")
+    assert (ended.status_code, ended.json()["code"]) == (400, "25P01")
+
+
+def test_records_are_printed_as_they_come(http: httpx2.Client, root: psycopg.Connection[Any], server: Program) -> None:
+    """Also with a LIMIT whose last records are still to come, over HTTP and the wire."""
+    root.execute("CREATE STORE printed WITH ('type' = FILE, 'uris' = '.')")
+    root.execute("CREATE ENTITY prints IN STORE printed")
+    put = "INSERT INTO ENTITY prints IN STORE printed VALUE ('{}')"
+    text = "PRINT ENTITY prints IN STORE printed WITH ('from_beginning') LIMIT 3"
+    root.execute(put.format('{"n": 0}').encode())
+    body, headers = (
+        json.dumps({"statement": text}),
+        {"Content-Type": "application/json", "Accept": "application/x-ndjson"},
+    )
+    with server.connect() as other, http.stream("POST", "/v1/sql", content=body, headers=headers) as answer:
+        lines, rows = answer.iter_lines(), other.cursor().stream(text.encode(), size=1)
+        for number in range(3):
+            assert json.loads(next(lines))["value"] == f'{{"n": {number}}}'
+            assert next(rows)[1] == f'{{"n": {number}}}'
+            if number < 2:
+                root.execute(put.format(f'{{"n": {number + 1}}}').encode())
+        assert list(lines) == []
+        assert list(rows) == []
+    root.execute("DROP ENTITY prints IN STORE printed WITH ('delete.files' = TRUE)")
+    root.execute("DROP STORE printed")
+
+
 def test_the_position_counts_in_the_statement(http: httpx2.Client) -> None:
     assert sql(http, "SELECT 'é', nope").json()["position"] == 13
 

@@ -87,6 +87,7 @@ def test_views_are_listed_and_described(server: Program) -> None:
     assert "SELECT" in described[1]["definition"].upper()
     assert [query["kind"] for query in why[1]["queries"]] == ["materialized_view"]
     assert (missing[0], missing[1]["code"]) == (True, "42P01")
+    assert "Terminating session" not in server.stderr
 
 
 def test_queries_read_and_are_limited(server: Program) -> None:

@@ -35,6 +35,8 @@ VIEWS = {
 
 
 class World:
+    further: tuple[str, ...] = ()  # arguments of the server
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.files = folder / "data" / "files"
@@ -45,7 +47,7 @@ class World:
 
     def start(self) -> None:
         arguments = ("--file-poll-interval", "20ms", "--spark-driver-memory", "1GB", "--history-retention", "600s")
-        self.program = Program(self.folder, *arguments, environment=self.environment).ready()
+        self.program = Program(self.folder, *arguments, *self.further, environment=self.environment).ready()
 
     def kill(self) -> None:
         self.program.process.kill()

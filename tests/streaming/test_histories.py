@@ -21,7 +21,7 @@ from catalog.model import Query
 from mvserver import limits
 from mvserver.compiler.compile import compile_select
 from mvserver.errors import SqlError
-from mvserver.resume_tokens import Token
+from mvserver.resume_tokens import Written
 from mvserver.serving.engine.database import Database
 from mvserver.sql.dialect import parse_select
 from mvserver.streaming.watching.history_reader import HistoryReader
@@ -116,7 +116,7 @@ class Copy:
         assert self.moments
         with database.cursor() as cursor:
             for token, rows in self.moments.items():
-                place = Token.read(token)
+                place = Written.read(token)
                 found = cursor.execute(
                     f'SELECT * FROM "_changes".{as_of_name(view_id)}(NULL, $1, $2)', [place.incarnation, place.seq]
                 ).fetchall()
@@ -199,7 +199,7 @@ def test_epochs_of_many_rows_come_in_pieces(watched: Watched, monkeypatch: pytes
     watched.watch().close()
     watched.fed.feed([{"k": f"k{i}"} for i in range(5)])
     watched.fed.feed([{"k": f"l{i}"} for i in range(5)])
-    monkeypatch.setattr("spark_sinks.duckdb.history.reading.changes_behind.__defaults__", (3, None))
+    monkeypatch.setattr("spark_sinks.duckdb.history.reading.changes_behind.__defaults__", (3, None, None))
     (history,) = watched.writer.histories.open_ones.values()
     watch = watched.watch(since=f"{history.extent.incarnation}-0")
     pieces = [each for _ in range(4) for each in watch.take()]

@@ -15,7 +15,7 @@ from mvserver.dialect.allow_list import undefined_name
 from mvserver.dialect.functions.from_text import SEPARATOR
 from mvserver.dialect.functions.long_texts import too_large
 from mvserver.errors import SqlError
-from spark_sinks.duckdb.history.log import AHEAD, OTHER, REFUSED, TOO_OLD
+from spark_sinks.duckdb.history.log import AHEAD, NOWHERE, OTHER, REFUSED, TOO_OLD
 from spark_sinks.duckdb.ledger import damage
 
 _PREFIX = re.compile(r"^(?:Invalid Error: )?(?P<kind>[A-Za-z][A-Za-z ]*?) ?(?:Error|error|ERROR): (?P<body>.*)$", re.S)
@@ -42,6 +42,7 @@ _PAST = {
     TOO_OLD: (sqlstates.SNAPSHOT_TOO_OLD, "the history of a materialized view does not go back so far"),
     OTHER: (sqlstates.SNAPSHOT_TOO_OLD, "the token is of no history that the materialized view has now"),
     AHEAD: (sqlstates.INVALID_PARAMETER_VALUE, "a materialized view cannot be read as of what is to come"),
+    NOWHERE: (sqlstates.INVALID_PARAMETER_VALUE, "a materialized view is read as of a time or a resume token"),
 }
 
 

@@ -4,6 +4,7 @@ requests as one, and who asks beside them."""
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
@@ -76,6 +77,7 @@ class McpEndpoint:
                     "the Model Context Protocol needs a package that is not installed",
                     hint="Install it with: pip install 'mvserver[mcp]'",
                 ) from None
+            logging.getLogger("mcp").setLevel(logging.WARNING)  # it notes the end of each request, with no name
             self._manager = StreamableHTTPSessionManager(self._make(), json_response=True, stateless=True)
             self._life = asyncio.create_task(self._run())
         await self._begun.wait()

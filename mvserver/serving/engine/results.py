@@ -66,6 +66,8 @@ def told(error: SqlError, *, secured: bool) -> SqlError:
     """Without the value that an error of data tells of, where that may be of a row which policies hide."""
     if secured and error.sqlstate.startswith("22"):
         return SqlError(error.sqlstate, _VALUE.sub("", error.message))
+    if secured and error.sqlstate == sqlstates.SNAPSHOT_TOO_OLD:
+        return SqlError(error.sqlstate, error.message, hint=error.hint)  # the token in the detail has a number
     return error
 
 

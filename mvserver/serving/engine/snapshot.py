@@ -32,6 +32,7 @@ from mvserver.serving.engine.missing_views import MissingViews
 from mvserver.serving.engine.results import StreamedBatches, Watch, told
 from mvserver.serving.fast import few_rows
 from mvserver.serving.fast.evaluation import SELECT_TAG, Begun, Whole
+from spark_sinks.duckdb.history.log import ELSEWHERE
 
 T = TypeVar("T")
 
@@ -142,7 +143,7 @@ class DuckSnapshot:
                 self._prepare(plan)
                 self._set_now(plan, now)
                 self._register_streams(tables)
-                return self._start(plan, list(parameters), watch)
+                return self._start(plan, plan.values(parameters), watch)
         except SqlError:
             watch.stop()
             raise
@@ -162,7 +163,7 @@ class DuckSnapshot:
         try:
             self._set_time_zone(plan.time_zone)
             self._set_now(plan, None)
-            found = self._few(plan, list(parameters))
+            found = self._few(plan, plan.values(parameters))
         except (duckdb.Error, OSError, pa.ArrowException) as error:
             self._notice(error)
             raise self._missing.explained(told(translate(error), secured=plan.secured), plan.view_ids) from error
@@ -201,7 +202,7 @@ class DuckSnapshot:
             with self._turn():
                 self._set_time_zone(plan.time_zone)
                 watched = self._watched = self._memory.begin(self.interrupt, self._owner)
-                found = self._evaluated(plan, list(parameters), watched)
+                found = self._evaluated(plan, plan.values(parameters), watched)
         except BaseException as error:
             if watched is not None:
                 watched.ended()  # by its own thread, whether it was left or not
@@ -318,10 +319,11 @@ class DuckSnapshot:
         try:
             text = direct or plan.sql
             self._cursor.execute(self._statement(text), long_arrays.as_texts(text, parameters))
-        except duckdb.CatalogException:
-            if direct is None:
+        except (duckdb.CatalogException, duckdb.InvalidInputException) as error:
+            if direct is None or not (isinstance(error, duckdb.CatalogException) or ELSEWHERE in str(error)):
                 raise
-            plan.runs.replaced = True  # the view's state was made anew since
+            if isinstance(error, duckdb.CatalogException):
+                plan.runs.replaced = True  # the view's state was made anew since
             self._cursor.execute(self._statement(plan.sql), long_arrays.as_texts(plan.sql, parameters))
         found = few_rows.fetch(self._cursor, _names(plan), plan.arrow_types, plan.plain_types)
         plan.runs.took(time.thread_time() - began)

@@ -84,7 +84,7 @@ def _one_of_some(term: exp.Expr) -> set[str]:
         return set()
     if not few or not isinstance(term.this, exp.Column) or any(v.find(exp.Column, exp.Subquery) for v in values):
         return set()
-    return {_column_name(term.this)}
+    return {column_name(term.this)}
 
 
 def _compared_column(term: exp.Expr) -> str | None:
@@ -105,10 +105,11 @@ def _compared_column(term: exp.Expr) -> str | None:
         return None  # not one value, but as many as the array has
     if any(value.find(exp.Column, exp.Subquery) for value in values):
         return None
-    return _column_name(left)
+    return column_name(left)
 
 
-def _column_name(column: exp.Column) -> str:
+def column_name(column: exp.Column) -> str:
+    """As the catalog has it."""
     name = column.this
     return str(name.this) if name.quoted else str(name.this).lower()
 

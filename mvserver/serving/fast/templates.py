@@ -1,4 +1,4 @@
-"""Texts that differ only in the values of their comparisons: one plan serves them all.
+"""Texts that differ only in the values of their comparisons, or in the place of AS OF: one plan serves them all.
 
 Clients that write values into the text (psql, the simple protocol, drivers that do not prepare) never send the same
 look-up twice. ``template_of`` finds, without parsing, the constants that stand after a comparison and puts parameters
@@ -17,6 +17,7 @@ from sqlglot import exp
 from mvserver import limits
 from mvserver.serving.api import PullPlan
 from mvserver.serving.fast import classify
+from mvserver.sql.pull_parser import AS_OF
 from mvserver.types import oids
 
 Constant = int | str | tuple[int, ...] | tuple[str, ...]
@@ -32,7 +33,7 @@ _UNSURE = re.compile(r"[$\\]|--|/\*")
 _NUMBER, _TEXT = r"-?[0-9]{1,19}", "'(?:[^']|'')*'"
 _PIECES = re.compile(
     rf"""\bIN\s*\(\s*(?:(?P<numbers>{_NUMBER}(?:\s*,\s*{_NUMBER})*)|(?P<texts>{_TEXT}(?:\s*,\s*{_TEXT})*))\s*\)
-      | (?P<before>(?:[=<>]|\bBETWEEN\b|\bAND\b)\s*)
+      | (?P<before>(?:[=<>]|\bBETWEEN\b|\bAND\b|\bAS\s+OF\b)\s*)
         (?:(?P<number>(?:(?<=\s)-)?[0-9]{{1,19}}(?![\w.]))|(?P<text>{_TEXT}))
       | "[^"]*" | {_TEXT}""",
     re.IGNORECASE | re.VERBOSE,
@@ -95,9 +96,12 @@ def _type_of(numbers: Sequence[int]) -> int | None:
 
 
 def can_stand(template: Template, tree: exp.Expr) -> bool:
-    """Whether each parameter of the template's ``tree`` is compared with a column, in conditions of the whole."""
+    """Whether each parameter of the template's ``tree`` is compared with a column, in conditions of the whole, or is
+    the place of AS OF."""
     found = list(tree.find_all(exp.Parameter))
-    return len(found) == len(template.values) and all(_is_condition(node, tree) for node in found)
+    places = [table for table in tree.find_all(exp.Table) if isinstance(table.meta.get(AS_OF), int)]
+    compared = all(_is_condition(node, tree) for node in found)
+    return len(found) + len(places) == len(template.values) and compared
 
 
 def _is_condition(parameter: exp.Parameter, tree: exp.Expr) -> bool:

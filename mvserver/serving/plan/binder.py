@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import duckdb
 from sqlglot import exp
 
+from catalog.model import Relation
 from mvserver import interrupts, limits, sqlstates
 from mvserver.dialect import binding
 from mvserver.dialect.binding import Bound
@@ -36,6 +37,7 @@ from mvserver.serving.engine.memory_watch import MemoryWatch
 from mvserver.serving.engine.snapshot import reader_settings
 from mvserver.serving.fast import classify
 from mvserver.serving.fast.direct import direct
+from mvserver.serving.plan.histories import by_key
 from mvserver.serving.plan.name_resolution import Reads
 from mvserver.serving.plan.streams import register_empty
 from mvserver.sql.trees import dismantle
@@ -129,20 +131,23 @@ class DuckBinder:
         if query.kind not in (classify.POINT, classify.RANGE):
             return None
         (view,) = reads.views.values()
-        layout = self._layouts.of(view.id)
-        if layout is None:
-            return None
-        made = direct(tree, layout, self._database, view.key_columns, point=query.kind == classify.POINT)
+        made = by_key(tree, view) if reads.of_the_past else self._of_the_present(tree, view, query.kind)
         if made is None:
             return None
         self.go_on()
         try:
             found = binding.bind(self._cursor, written(made))
         except SqlError as error:
-            if error.sqlstate != sqlstates.UNDEFINED_TABLE:
+            if error.sqlstate not in (sqlstates.UNDEFINED_TABLE, sqlstates.UNDEFINED_FUNCTION):
                 raise
             return None  # the state is just being made anew
         return made if found.types == bound.types and found.parameters == bound.parameters else None
+
+    def _of_the_present(self, tree: exp.Expr, view: Relation, kind: str) -> exp.Expr | None:
+        layout = self._layouts.of(view.id)
+        if layout is None:
+            return None
+        return direct(tree, layout, self._database, view.key_columns, point=kind == classify.POINT)
 
 
 class DuckBinders:

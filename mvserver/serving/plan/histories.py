@@ -12,11 +12,20 @@ from sqlglot import exp
 from catalog.model import Relation
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.resume_tokens import Token, is_token
-from spark_sinks.duckdb.history.log import as_of_name, changes_name
+from mvserver.resume_tokens import Written, invalid, is_token
+from mvserver.serving.api import Place
+from mvserver.serving.fast import classify
+from spark_sinks.duckdb.history.log import (
+    as_of_name,
+    changes_name,
+    row_as_of_name,
+    sealed_as_of_name,
+    sealed_changes_name,
+)
 
 _SUFFIX = "$changes"
 _SCHEMA = "_changes"
+_TIME = exp.DataType.Type.TIMESTAMPTZ
 
 
 @dataclass(frozen=True)
@@ -40,25 +49,72 @@ def refused(name: str, position: int | None) -> SqlError:
     )
 
 
-def read_changes(table: exp.Table, changes: NamedChanges, database: str) -> None:
-    """The table becomes the relation of the changes."""
-    table.set("this", exp.to_identifier(changes_name(changes.view.id), quoted=True))
+def read_changes(table: exp.Table, changes: NamedChanges, database: str, *, sealed: bool) -> None:
+    """The table becomes the relation of the changes; ``sealed`` for who may see some rows alone."""
+    name = sealed_changes_name if sealed else changes_name
+    table.set("this", exp.to_identifier(name(changes.view.id), quoted=True))
     table.set("db", exp.to_identifier(_SCHEMA, quoted=True))
     table.set("catalog", exp.to_identifier(database, quoted=True))
 
 
-def rows_as_of(view: Relation, place: str, database: str, alias: exp.TableAlias) -> exp.Subquery:
-    """The rows of the view at a time, or behind a token."""
-    call = exp.Anonymous(this=as_of_name(view.id), expressions=[*_place(place)])
+def rows_as_of(
+    view: Relation, place: str | Place, database: str, alias: exp.TableAlias, *, sealed: bool
+) -> exp.Subquery:
+    """The rows of the view at a time, or behind a token; ``sealed`` for who may see some rows alone."""
+    arguments = _of_parameters(place) if isinstance(place, Place) else _of_text(place, sealed=sealed)
+    name = sealed_as_of_name if sealed else as_of_name
+    call = exp.Anonymous(this=name(view.id), expressions=list(arguments))
     source = exp.Table(
         this=call, db=exp.to_identifier(_SCHEMA, quoted=True), catalog=exp.to_identifier(database, quoted=True)
     )
     return exp.Subquery(this=exp.Select(expressions=[exp.Star()]).from_(source), alias=alias)
 
 
-def _place(text: str) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
+def _of_text(text: str, *, sealed: bool) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
     if is_token(text):
-        token = Token.read(text)
-        return exp.null(), exp.Literal.string(token.incarnation), exp.Literal.number(token.seq)
-    moment = exp.cast(exp.Literal.string(text), exp.DataType.Type.TIMESTAMPTZ)
-    return moment, exp.null(), exp.null()
+        token = Written.read(text)
+        if (token.sealed if sealed else token.seq) is None:
+            raise invalid(text)
+        number = exp.Literal.string(token.sealed) if sealed else exp.Literal.number(token.seq)
+        return exp.null(), exp.Literal.string(token.incarnation), number
+    return exp.cast(exp.Literal.string(text), _TIME), exp.null(), exp.null()
+
+
+def _of_parameters(place: Place) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
+    """As ``Place.values`` gives them."""
+    numbers = (place.parameter, place.incarnation, place.number)
+    asked, incarnation, number = (exp.Parameter(this=exp.Literal.number(each)) for each in numbers)
+    kinds = exp.DataType.Type
+    kind = kinds.TEXT if place.sealed else kinds.BIGINT
+    return exp.cast(exp.cast(asked, kinds.TEXT), _TIME), exp.cast(incarnation, kinds.TEXT), exp.cast(number, kind)
+
+
+def by_key(tree: exp.Expr, view: Relation) -> exp.Expr | None:
+    """A query of a view as of a place (bound), which compares the whole key with constants, with what reads the changes
+    of that key alone. None for others."""
+    made = tree.copy()
+    source = made.args["from_"].this if isinstance(made, exp.Select) else None
+    where = made.args.get("where")
+    if not isinstance(source, exp.Subquery) or where is None:
+        return None
+    call = source.this.args["from_"].this.this
+    values = {name: value for term in classify.key_terms(where.this, view) for name, value in _equal(term)}
+    given = [value for name in view.key_columns if (value := values.get(name)) is not None and _is_constant(value)]
+    if not isinstance(call, exp.Anonymous) or len(given) < len(view.key_columns):
+        return None
+    call.set("this", row_as_of_name(view.id))
+    for value in given:
+        call.append("expressions", value.copy())
+    return made
+
+
+def _equal(term: exp.Expr) -> list[tuple[str, exp.Expr]]:
+    if not isinstance(term, exp.EQ):
+        return []
+    column, value = (term.left, term.right) if isinstance(term.left, exp.Column) else (term.right, term.left)
+    return [(classify.column_name(column), value)] if isinstance(column, exp.Column) else []
+
+
+def _is_constant(value: exp.Expr) -> bool:
+    inner = value.this if isinstance(value, exp.Neg) else value
+    return isinstance(inner, exp.Literal | exp.Parameter)

@@ -23,14 +23,14 @@ from catalog.model import NamedSource, Relation
 from catalog.refusals import denied, denied_for
 from mvserver import interrupts, limits, sqlstates
 from mvserver.compiler.tables import TABLE, unreadable
-from mvserver.dialect import guard
+from mvserver.dialect import binding, guard
 from mvserver.dialect.guard import TABLE_FUNCTIONS, function_name
 from mvserver.dialect.marks import RELATION, SYSTEM_RELATION
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, PG_CATALOG
 from mvserver.pgcatalog.system import LIVE_SCHEMA, SystemCatalog
-from mvserver.serving.api import PullScope, ReadsStream, StreamRead
+from mvserver.serving.api import Place, PullScope, ReadsStream, StreamRead
 from mvserver.serving.engine.database import VIEW_SCHEMA
 from mvserver.serving.plan import histories, row_policies
 from mvserver.serving.plan.histories import NamedChanges
@@ -54,6 +54,7 @@ class Reads:
     named: list[NamedSource] = field(default_factory=list)  # the names in the query's own text
     of_the_past: bool = False  # a view's history, or a view as it was
     expanded: list[Relation] = field(default_factory=list)  # views that became sub-queries, each as often as it did
+    places: list[Place] = field(default_factory=list)  # of parameters, as of which views are read
     secured: list[Relation] = field(default_factory=list)  # of which policies decide what rows are seen
 
 
@@ -68,7 +69,16 @@ class _Text:
 
 
 class NameResolver:
-    def __init__(self, snapshot: CatalogSnapshot, scope: PullScope, system: SystemCatalog, database_name: str) -> None:
+    def __init__(
+        self,
+        snapshot: CatalogSnapshot,
+        scope: PullScope,
+        system: SystemCatalog,
+        database_name: str,
+        declared: int = 0,
+    ) -> None:
+        """``declared`` is how many parameters the client has said the types of."""
+        self._declared = declared
         self._snapshot = snapshot
         self._scope = scope
         self._system = system
@@ -78,6 +88,7 @@ class NameResolver:
 
     def resolve(self, tree: exp.Expr) -> None:
         """Replace the tables in place."""
+        self._parameters = max(self._declared, parameters_of(tree))
         self._streams = StreamTables(tree)
         self.reads.streams = self._streams.reads
         self._replace_all(tree, _Text(self._authority, _asks_tableoid(tree)))
@@ -95,7 +106,7 @@ class NameResolver:
         if not isinstance(table.this, exp.Identifier):
             return
         parts = [_fold(part) for part in table.parts if isinstance(part, exp.Identifier)]
-        as_of = table.meta.pop(AS_OF, None)
+        as_of: str | int | None = table.meta.pop(AS_OF, None)
         if len(parts) == 1 and parts[0] in text.ctes:
             if as_of is not None:
                 raise histories.refused(parts[0], _position(table))
@@ -121,14 +132,17 @@ class NameResolver:
         if isinstance(found, NamedChanges):
             self.reads.views.setdefault(found.view.id, found.view)
             self.reads.of_the_past = True
-            histories.read_changes(table, found, self._database_name)
+            sealed = self._hides_rows(found.view, text)
+            histories.read_changes(table, found, self._database_name, sealed=sealed)
             table.set("alias", alias)
             self._secure(table, found.view, text)
             return
-        if isinstance(found, Relation) and (as_of or self._scope.as_of):
+        if isinstance(found, Relation) and (as_of is not None or self._scope.as_of):
             self.reads.views.setdefault(found.id, found)
             self.reads.of_the_past = True
-            rows = histories.rows_as_of(found, as_of or self._scope.as_of, self._database_name, alias)
+            sealed = self._hides_rows(found, text)
+            place = self._place(as_of, sealed=sealed) if isinstance(as_of, int) else as_of or self._scope.as_of
+            rows = histories.rows_as_of(found, place, self._database_name, alias, sealed=sealed)
             rows.meta[RELATION] = found
             _put(table, rows)
             self._secure(rows, found, text)
@@ -154,6 +168,24 @@ class NameResolver:
         rows = exp.Subquery(this=sqlglot.parse_one(query, read="duckdb"), alias=alias)
         rows.meta[SYSTEM_RELATION] = found
         _put(table, rows)
+
+    def _place(self, parameter: int, *, sealed: bool) -> Place:
+        """That of a parameter, with two further ones. Those of one parameter are the same wherever it stands."""
+        known = next((place for place in self.reads.places if place.parameter == parameter), None)
+        if known is not None and known.sealed != sealed:
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f"parameter ${parameter} cannot be the place of views with row policies and of others",
+                hint="Use a parameter for each.",
+            )
+        if known is None:
+            free = self._parameters + 2 * len(self.reads.places) + 1
+            known = Place(parameter, free, free + 1, sealed)
+            self.reads.places.append(known)
+        return known
+
+    def _hides_rows(self, view: Relation, text: _Text) -> bool:
+        return row_security.in_force(view, self._snapshot.policies, text.authority) is not None
 
     def _secure(self, rows: exp.Table | exp.Subquery, view: Relation, text: _Text) -> None:
         """Puts in its place the rows that the reader may see: who asks, or the owner of the view that names it."""
@@ -323,6 +355,12 @@ def _put(table: exp.Table, query: exp.Subquery) -> None:
 
 def _no_relation(shown: str, position: int | None) -> SqlError:
     return SqlError(sqlstates.UNDEFINED_TABLE, f'relation "{shown}" does not exist', position=position)
+
+
+def parameters_of(tree: exp.Expr) -> int:
+    """The greatest number of a parameter, also of those that AS OF has."""
+    places = [place for table in tree.find_all(exp.Table) if isinstance(place := table.meta.get(AS_OF), int)]
+    return max([*binding.parameter_numbers(tree), *places], default=0)
 
 
 def _fold(identifier: exp.Identifier) -> str:

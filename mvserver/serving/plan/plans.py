@@ -58,7 +58,7 @@ def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
             _names(tree, bound), outputs, from_columns, _keep_modifiers(tree, len(outputs)), strict=True
         )
     )
-    count = max([*bound.parameters, len(oids)], default=0)
+    count = max([*bound.parameters, len(oids)], default=0) - 2 * len(reads.places)
     text, steady = _text(tree, outputs), _is_steady(tree, reads, facts)
     return PullPlan(
         sql=text,
@@ -74,22 +74,28 @@ def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
         live_relations=tuple(sorted(reads.live)),
         streams=tuple(reads.streams),
         of_the_past=reads.of_the_past,
+        places=tuple(reads.places),
         secured=bool(reads.secured),
         named=tuple(reads.named),
         arrow_types=tuple(arrow) if None not in arrow else (),
         plain_types=few_rows.plain_types(arrow) if None not in arrow else (),
-        together=_together(direct, kind, outputs, arrow, count) if steady else None,
-        key_read=_key_read(tree, kind, outputs, arrow, reads) if steady else None,
+        together=_together(direct, kind, outputs, arrow, count) if steady and not reads.of_the_past else None,
+        key_read=_key_read(tree, kind, outputs, arrow, reads) if steady and not reads.of_the_past else None,
         runs=PlanRuns(few=kind in (classify.POINT, classify.RANGE)),
         sets=facts.sets,
         reads_now=_reads_now(tree),
-        steady=steady and bool(reads.views) and kind == classify.OTHER and not reads.streams and not changes(text),
+        steady=steady and _is_shared(kind, reads) and not changes(text),
     )
 
 
 def _is_steady(tree: exp.Expr, reads: Reads, facts: SessionFacts) -> bool:
     """Whether it means the same to all sessions that have its plan, at any moment."""
     return not (facts.sets or facts.volatile or reads.system or _uses_system_functions(tree) or _reads_now(tree))
+
+
+def _is_shared(kind: str, reads: Reads) -> bool:
+    """Whether equal queries share answers. Look-ups of the present have ways of their own."""
+    return bool(reads.views) and (kind == classify.OTHER or reads.of_the_past) and not reads.streams
 
 
 def _together(

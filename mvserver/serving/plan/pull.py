@@ -16,7 +16,7 @@ from sqlglot import exp
 from catalog import row_security
 from catalog.model import Relation
 from mvserver import limits, sqlstates
-from mvserver.dialect import guard, longhand, rewrite
+from mvserver.dialect import binding, guard, longhand, rewrite
 from mvserver.dialect.duck_text import written
 from mvserver.dialect.errors.error_positions import locate
 from mvserver.dialect.functions import enums
@@ -237,21 +237,24 @@ class DuckPullService:
             return plan_of_sleep(asleep)
         refuse_if_stopped(stopped)
         tree = longhand.write_out(tree)
-        resolver = NameResolver(snapshot, scope, self._system, self._database.name)
+        resolver = NameResolver(snapshot, scope, self._system, self._database.name, len(oids))
         resolver_root = exp.Paren(this=tree)
         resolver.resolve(tree)
         tree = resolver_root.this.pop()
         reads = resolver.reads
         refuse_if_stopped(stopped)
-        kind = classify.OTHER if reads.expanded or reads.of_the_past else classify.kind_of(request.select, reads.views)
+        kind = classify.OTHER if reads.expanded else classify.kind_of(request.select, reads.views)
         if reads.secured:
             if kind in (classify.POINT, classify.RANGE):
                 row_policies.narrow(tree, reads.secured[0])
             kind = classify.OTHER
+        elif reads.of_the_past and kind != classify.POINT:
+            kind = classify.OTHER
+        count = max([len(oids), *binding.parameter_numbers(tree)]) - 2 * len(reads.places)
         oids = with_inferred(tree, oids)
         samples = constant_places.find(tree, oids)
         if samples and request.text is not None:
-            return self._sampled(request, oids, samples)
+            return self._sampled(request, oids[:count], samples)
         own_types = enums.types_of(oids, snapshot.enums)
         query = PullQuery(
             tree, facts, bool(reads.system), bool(reads.views), oids, own_types, scope.time_zone, kind, request.sent
@@ -289,6 +292,11 @@ class DuckPullService:
     # --- row security -----------------------------------------------------------------------------------------------
     def check_policy(self, view: Relation, condition: str) -> None:
         self._words_of(view, row_policies.check(view, condition), PullScope("", (), ""), self._source.snapshot())
+
+    def hides_rows(self, view_id: str, role: str) -> bool:
+        snapshot = self._source.snapshot()
+        view = snapshot.relations_by_id.get(view_id)
+        return view is not None and row_security.in_force(view, snapshot.policies, snapshot.authority(role)) is not None
 
     def visible_rows(self, view_id: str, scope: PullScope) -> VisibleRows | None:
         snapshot = self._source.snapshot()

@@ -16,7 +16,7 @@ import pyarrow as pa
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.resume_tokens import Token
-from mvserver.streaming.watching.refusals import too_old
+from mvserver.streaming.watching.refusals import to_who_sees_some_rows, too_old
 from mvserver.visible_rows import VisibleRows
 from spark_sinks.duckdb.history import reading
 from spark_sinks.duckdb.history.epochs import EpochChanges
@@ -48,6 +48,7 @@ class HistoryReader:
         self._snapshot: SnapshotRows | None = None
         self._visible = visible
         self._mark = "" if visible is None else visible.mark
+        self._seal = writer.histories.seal
         self._fetched: list[EpochChanges] = []  # visible ones that nobody has taken yet
         self._within = False  # a part of an epoch was given, and more of it may follow
         self._stop: SqlError | None = None
@@ -67,7 +68,7 @@ class HistoryReader:
     @property
     def token(self) -> str:
         """Of what was taken so far. While the snapshot is not read to its end, nothing can be resumed from here."""
-        return str(Token(self._history.extent.incarnation, self._seq, self._mark))
+        return self._seal.text(Token(self._history.extent.incarnation, self._seq, self._mark))
 
     @property
     def place(self) -> reading.Kept | None:
@@ -140,7 +141,9 @@ class HistoryReader:
         token = Token(self._history.extent.incarnation, self._seq)
         with self._writer.read_cursor() as cursor:
             try:
-                found = reading.changes_behind(cursor, self._history.view, token, visible=self._visible)
+                found = reading.changes_behind(
+                    cursor, self._history.view, token, visible=self._visible, seal=self._seal
+                )
             except HistoryLostError:
                 raise self._lost() from None
         if not found and self._history.ended is not None:
@@ -151,7 +154,8 @@ class HistoryReader:
         if self._history.ended is not None:
             return self._history.ended
         with self._writer.read_cursor() as cursor:
-            return too_old(self._view, reading.kept(cursor, self._history.view.query_id))
+            error = too_old(self._view, reading.kept(cursor, self._history.view.query_id))
+        return error if self._visible is None else to_who_sees_some_rows(error)
 
     # --- the end ------------------------------------------------------------------------------------------------------
     def interrupt(self) -> None:

@@ -9,6 +9,11 @@ from spark_sinks.duckdb.history.reading import Kept
 SNAPSHOT_HINT = "SUBSCRIBE ... WITH (SNAPSHOT) begins with the rows as they are."
 
 
+def to_who_sees_some_rows(error: SqlError) -> SqlError:
+    """Without what is kept: the places of commits count those that he does not see."""
+    return SqlError(error.sqlstate, error.message, hint=error.hint)
+
+
 def too_old(view: str, kept: Kept | None) -> SqlError:
     """The changes behind a token are not there."""
     if kept is None:

@@ -116,7 +116,8 @@ class WatchedViews:
         """A reader behind the token ``since``; without one, from now on, with or without the rows that are there. Where
         not all rows are ``visible``, it is of these alone, and so must the token be.
         22023 for what is no token, 72000 where its changes are not kept, 53400 where there are too many readers."""
-        token = None if since is None else Token.read(since)
+        seal = self._writer.histories.seal
+        token = None if since is None else seal.read(since)
         with self._lock:
             if self._refusing is not None:
                 raise self._refusing
@@ -129,6 +130,9 @@ class WatchedViews:
         try:
             seq = None if snapshot and token is None else self._begin(history, name, token)
             watch = HistoryReader(name, history, self._writer, seq, lambda: self._left(watch, history), visible)
+        except SqlError as error:
+            history.leave()
+            raise error if visible is None else refusals.to_who_sees_some_rows(error) from None
         except BaseException:
             history.leave()
             raise

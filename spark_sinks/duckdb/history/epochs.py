@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mvserver.resume_tokens import Token
+from mvserver.resume_tokens import Seal, Token
 
 KIND = "mv_op"  # the column with the kind of a change, before the view's own
 
@@ -20,8 +20,9 @@ class EpochChanges:
     same object, so that what one of them makes of it (``once``) serves all. Not ``complete``: more rows of the epoch
     follow in the next one.
 
-    Of a reader who sees some rows alone, ``numbers`` are those of the rows, up to ``through``, and ``mark`` is of which
-    rows he sees."""
+    Of a reader who sees some rows alone, ``numbers`` are those of the rows, up to ``through``. ``mark`` is of which
+    rows he sees, ``seal`` hides the numbers in his tokens, and his epochs are the times of commits, which count
+    nothing."""
 
     incarnation: str
     epoch: int
@@ -32,6 +33,7 @@ class EpochChanges:
     numbers: Sequence[int] | None = None
     through: int = 0
     mark: str = ""
+    seal: Seal | None = None
     _made: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -42,11 +44,15 @@ class EpochChanges:
     def token(self, index: int) -> str:
         """Of the row at this place: whoever has it and all before it resumes behind it."""
         number = self.first_seq + index if self.numbers is None else self.numbers[index]
-        return str(Token(self.incarnation, number, self.mark))
+        return self._text(number)
 
     @property
     def last_token(self) -> str:
-        return str(Token(self.incarnation, self.last_seq, self.mark))
+        return self._text(self.last_seq)
+
+    def _text(self, number: int) -> str:
+        token = Token(self.incarnation, number, self.mark)
+        return str(token) if self.seal is None else self.seal.text(token)
 
     def after(self, seq: int) -> EpochChanges:
         """The rows behind number ``seq``."""

@@ -15,12 +15,13 @@ import duckdb
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.resume_tokens import new_incarnation
+from mvserver.resume_tokens import Seal, new_incarnation
 from spark_sinks.duckdb.changes.capture import Keeper
 from spark_sinks.duckdb.changes.group_logs import GroupLog
 from spark_sinks.duckdb.history import log
 from spark_sinks.duckdb.history.history import Bounds, Extent, History
 from spark_sinks.duckdb.history.log import LoggedView
+from spark_sinks.duckdb.history.sealing import secret_of
 from spark_sinks.duckdb.state.state import HISTORY
 
 _EXTENT = "incarnation, first_seq, last_seq, last_epoch, first_size, last_size, since, last_at"
@@ -47,6 +48,8 @@ class Histories:
         self._staged: list[Callable[[], None]] = []  # of the transaction that is open: when it is made
         self._dropped: set[str] = set()  # by that transaction: by the id of their query
         cursor.execute(log.SCHEMA)
+        self._secret = secret_of(cursor)
+        self.seal = Seal(self._secret)
         ((self._database,),) = cursor.execute("SELECT current_database()").fetchall()
 
     @property
@@ -131,7 +134,7 @@ class Histories:
             self.begin_one(view, bounds, always=True)
 
     def _relate(self, view: LoggedView, incarnation: str) -> None:
-        for statement in log.relation_statements(view, incarnation, self._database):
+        for statement in log.relation_statements(view, incarnation, self._database, self._secret):
             self._cursor.execute(statement)
 
     def _fits(self, view: LoggedView) -> bool:

@@ -130,7 +130,8 @@ class History:
         self._new_rows = self._new_bytes = 0
         self._left_out = False
         self._trimmed = None
-        self._now = max(now, self.extent.last_at)
+        # later than the last commit, also where the clock has gone back: times tell commits apart
+        self._now = max(now, self.extent.last_at + dt.timedelta(microseconds=1))
 
     def finish(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Before the COMMIT: notes where the history ends now, and removes what is too old or too much."""

@@ -14,9 +14,10 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.quoting import quoted
 from mvserver.visible_rows import VisibleRows
-from spark_sinks.duckdb.changes.change_outbox import GONE, NEW, OLD_OF_UPDATE
+from spark_sinks.duckdb.changes.change_outbox import GONE, NEW, OLD_OF_UPDATE, UPDATED
 from spark_sinks.duckdb.changes.logs import same_values
 from spark_sinks.duckdb.history.epochs import KIND
+from spark_sinks.duckdb.history.sealing import sealed, unsealed
 from spark_sinks.duckdb.layout import NamedText
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state.state import HISTORY
@@ -41,7 +42,14 @@ CHANGE_COLUMNS: tuple[NamedText, ...] = (
 
 REFUSED = "view history: "
 """What an error begins with that AS OF raises in DuckDB; behind it the kind, the time and the token of the oldest."""
-TOO_OLD, OTHER, AHEAD = "too old", "other incarnation", "ahead"
+TOO_OLD, OTHER, AHEAD, NOWHERE = "too old", "other incarnation", "ahead", "nowhere"
+
+ELSEWHERE = "view history: place elsewhere "
+"""The same of what looks up one row: it is for places behind a commit that is kept, others are left to AS OF."""
+
+_AT, _INCARNATION, _NUMBER = _PLACE = ("_mv_at", "_mv_incarnation", "_mv_seq")
+"""The arguments of AS OF: a time, or what a token names. Whatever is not asked for is NULL."""
+_SEALED = "_mv_sealed"
 
 
 def refuse_taken(names: Iterable[str]) -> None:
@@ -62,7 +70,8 @@ class LoggedView:
     """A view whose changes are kept. ``columns`` are the user's names and DuckDB types. ``rows`` is a query of the rows
     as the state has them, ``keys`` (by which they are told apart, with their types) and then c0, c1 ...;
     ``changed_rows`` gives those whose keys a batch has touched. A view that is ``appended`` has no keys: its rows do
-    not replace each other."""
+    not replace each other. ``key_columns`` are the user's names of the columns that tell rows apart, if there are.
+    ``looked_up`` is then a query of the rows whose keys hold no NULL."""
 
     query_id: str
     view_id: str
@@ -72,6 +81,8 @@ class LoggedView:
     rows: str
     changed_rows: str
     appended: bool = False
+    key_columns: tuple[str, ...] = ()
+    looked_up: str = ""
 
     @property
     def table(self) -> str:
@@ -101,8 +112,27 @@ def as_of_name(view_id: str) -> str:
     return f"as_of_{view_id.replace('-', '_')}"  # of letters that need no quotes: it is called
 
 
+def row_as_of_name(view_id: str) -> str:
+    """The same of the row of one key, whose columns' values are further arguments, at some places. It begins with the
+    other's name."""
+    return f"{as_of_name(view_id)}_row"
+
+
+def sealed_as_of_name(view_id: str) -> str:
+    """That of those who may see some rows alone; its third argument is a sealed number."""
+    return f"{as_of_name(view_id)}_sealed"
+
+
+def sealed_changes_name(view_id: str) -> str:
+    return f"{changes_name(view_id)}_sealed"
+
+
 def _rows_name(view_id: str) -> str:
     return f"{view_id}$rows"
+
+
+def _looked_up_name(view_id: str) -> str:
+    return f"{view_id}$looked_up"
 
 
 def create_statements(view: LoggedView, incarnation: str) -> list[str]:
@@ -117,18 +147,38 @@ def create_statements(view: LoggedView, incarnation: str) -> list[str]:
     ]
 
 
-def relation_statements(view: LoggedView, incarnation: str, database: str) -> list[str]:
-    """What reads the log as relations: the changes, and the view at a time. The text depends on the view's, and so on
-    the version of the server."""
-    token = f"'{incarnation}-' || printf('%x', _seq)"
-    before = f"{token} AS {TOKEN}, _epoch AS {EPOCH}, _at AS {TIME}, _op AS {KIND}"
-    return [
-        f"CREATE OR REPLACE VIEW {_relation(changes_name(view.view_id))} AS "
-        f"SELECT {before}, {view.shown} FROM {qualified(view.table)}",
+def relation_statements(view: LoggedView, incarnation: str, database: str, secret: str) -> list[str]:
+    """What reads the log as relations: the changes, and the view at a time. Both are there once more, without numbers
+    that count the others, for those who may see some rows alone. The text depends on the view's, and so on the version
+    of the server."""
+    name, number = as_of_name(view.view_id), unsealed(secret, _INCARNATION, _SEALED)
+    statements = [
+        _changes(view, changes_name(view.view_id), f"'{incarnation}-' || printf('%x', _seq)", "_epoch"),
+        _changes(
+            view,
+            sealed_changes_name(view.view_id),
+            f"'{incarnation}-' || {sealed(secret, incarnation, '_seq')}",
+            "epoch_us(_at)",
+        ),
         f"CREATE OR REPLACE VIEW {_relation(_rows_name(view.view_id))} AS {view.rows}",
-        f"CREATE OR REPLACE MACRO {_relation(as_of_name(view.view_id))}(_mv_at, _mv_incarnation, _mv_seq) AS TABLE "
+        f"CREATE OR REPLACE MACRO {_relation(name)}({', '.join(_PLACE)}) AS TABLE "
         + (_appended_as_of if view.appended else _keyed_as_of)(view, quoted(database)),
+        f"CREATE OR REPLACE MACRO {_relation(sealed_as_of_name(view.view_id))}({_AT}, {_INCARNATION}, {_SEALED}) "
+        f"AS TABLE SELECT * FROM {quoted(database)}.{_relation(name)}({_AT}, {_INCARNATION}, {number})",
     ]
+    if view.key_columns:
+        statements.append(f"CREATE OR REPLACE VIEW {_relation(_looked_up_name(view.view_id))} AS {view.looked_up}")
+        arguments = ", ".join((*_PLACE, *_key_arguments(view)))
+        statements.append(
+            f"CREATE OR REPLACE MACRO {_relation(row_as_of_name(view.view_id))}({arguments}) AS TABLE "
+            + _row_as_of(view, incarnation, quoted(database))
+        )
+    return statements
+
+
+def _changes(view: LoggedView, name: str, token: str, epoch: str) -> str:
+    before = f"{token} AS {TOKEN}, {epoch} AS {EPOCH}, _at AS {TIME}, _op AS {KIND}"
+    return f"CREATE OR REPLACE VIEW {_relation(name)} AS SELECT {before}, {view.shown} FROM {qualified(view.table)}"
 
 
 def _relation(name: str) -> str:
@@ -140,35 +190,45 @@ def _log(view: LoggedView, database: str) -> str:
     return f"{database}.{qualified(view.table)}"
 
 
-def _asked(view: LoggedView, database: str) -> str:
-    """Whether the place is kept; it raises where it is not."""
+def _refusal() -> str:
+    """The condition of a place that is kept; it raises for others. Each call of a macro costs what its text is long, so
+    that the kinds of refusal are told apart only where there is one."""
+    nowhere = f"{_AT} IS NULL AND {_NUMBER} IS NULL"
+    other = f"incarnation <> {_INCARNATION}"
+    too_old = f"since > {_AT} OR {_NUMBER} < first_seq - 1"
+    ahead = f"{_NUMBER} > last_seq OR {_AT} > get_current_timestamp()"
+    kind = f"CASE WHEN {nowhere} THEN '{NOWHERE}' WHEN {other} THEN '{OTHER}' WHEN {too_old} THEN '{TOO_OLD}' "
     oldest = "' ' || since::VARCHAR || ' ' || incarnation || '-' || printf('%x', first_seq - 1)"
-    cases = [
-        ("incarnation <> _mv_incarnation", OTHER),
-        ("since > _mv_at OR _mv_seq < first_seq - 1", TOO_OLD),
-        ("_mv_seq > last_seq OR _mv_at > get_current_timestamp()", AHEAD),
-    ]
-    refused = " ".join(f"WHEN {when} THEN error('{REFUSED}{kind}' || {oldest})" for when, kind in cases)
-    return (
-        f'WITH asked AS MATERIALIZED (SELECT CASE {refused} ELSE true END AS kept FROM {database}."_ledger".'
-        f"view_histories WHERE query_id = '{view.query_id}')"
-    )
+    raised = f"error('{REFUSED}' || {kind}ELSE '{AHEAD}' END || {oldest})"
+    return f"CASE WHEN ({nowhere}) OR {other} OR {too_old} OR {ahead} THEN {raised} ELSE true END"
+
+
+def _asked(view: LoggedView, database: str) -> str:
+    """Whether the place is kept."""
+    return f"WITH asked AS MATERIALIZED (SELECT {_refusal()} AS kept FROM {_extent(view, database)})"
+
+
+def _extent(view: LoggedView, database: str) -> str:
+    return f"{database}.\"_ledger\".view_histories WHERE query_id = '{view.query_id}'"
 
 
 def _later(view: LoggedView, database: str) -> str:
-    """The condition of changes behind the place, by whole epochs."""
-    log = _log(view, database)
-    whole = f"coalesce((SELECT _epoch FROM {log} WHERE _seq <= _mv_seq ORDER BY _seq DESC LIMIT 1), 0)"
-    return f"(_at > _mv_at OR (_mv_seq IS NOT NULL AND _epoch > {whole}))"
+    """The condition of changes behind the place, by whole epochs. Numbers have no gaps: that of a token that is kept is
+    in the log, or is that before the first."""
+    whole = f"(SELECT coalesce(min(_epoch), 0) FROM {_log(view, database)} WHERE _seq = {_NUMBER})"
+    return f"(_at > {_AT} OR ({_NUMBER} IS NOT NULL AND _epoch > {whole}))"
 
 
 _KEPT = "(SELECT kept FROM asked)"  # in each part, so that it is always asked
 
 
+def _nulls(view: LoggedView) -> str:
+    return ", ".join(f"CAST(NULL AS {kind})" for _, kind in view.columns)
+
+
 def _never(view: LoggedView) -> str:
     """No rows; but it asks, also where the other parts have nothing to read."""
-    nulls = ", ".join(f"CAST(NULL AS {kind})" for _, kind in view.columns)
-    return f"SELECT {nulls} FROM asked WHERE NOT kept"
+    return f"SELECT {_nulls(view)} FROM asked WHERE NOT kept"
 
 
 def _keyed_as_of(view: LoggedView, database: str) -> str:
@@ -182,6 +242,34 @@ def _keyed_as_of(view: LoggedView, database: str) -> str:
         f"SELECT {values} FROM {rows} AS r ANTI JOIN first AS f ON {same_values('r', 'f', keys)} WHERE {_KEPT} "
         f"UNION ALL SELECT {values} FROM {_log(view, database)} AS l SEMI JOIN first AS f ON l._seq = f._first "
         f"WHERE _op IN ('{OLD_OF_UPDATE}', '{GONE}') AND {_KEPT} UNION ALL {_never(view)})"
+    )
+
+
+def _key_arguments(view: LoggedView) -> tuple[str, ...]:
+    return tuple(f"_mv_key{at}" for at in range(len(view.key_columns)))
+
+
+def _row_as_of(view: LoggedView, incarnation: str, database: str) -> str:
+    """What the key's row was before its first change behind the place; where there is none, what it is. A third part
+    asks whether the commit at the place is kept, or the one behind it. Then all later ones are, and the extent need not
+    be read. The LIMIT needs a row of each part, so all of them are read, and no condition of who calls moves inside."""
+    log = _log(view, database)
+    names = [name for name, _ in view.columns]
+    columns = [view.values[names.index(column)] for column in view.key_columns]
+    of_key = " AND ".join(f"{c} = {given}" for c, given in zip(columns, _key_arguments(view), strict=True))
+    values = ", ".join(view.values)
+    # of a token also the change behind it: the oldest token is that of a change which is kept no more
+    up_to = f"(_seq IN ({_NUMBER}, {_NUMBER} + 1) AND {_INCARNATION} = '{incarnation}') OR _at <= {_AT}"
+    last = f"max(CASE WHEN _seq = {_NUMBER} + 1 THEN _epoch - 1 ELSE _epoch END)"
+    now = f"{database}.{_relation(_looked_up_name(view.view_id))}"
+    asks = f"CASE WHEN _epoch IS NULL OR {_AT} > get_current_timestamp() THEN error('{ELSEWHERE}' || _count) "
+    return (
+        f"SELECT {view.shown} FROM (SELECT 0 AS _part, _seq AS _number, _op AS _kind, {values} "
+        f"FROM {log} WHERE _epoch > (SELECT {last} FROM {log} WHERE {up_to}) AND {of_key} "
+        f"UNION ALL SELECT 1, 0, '{UPDATED}', {values} FROM {now} WHERE {of_key} "
+        f"UNION ALL SELECT 2, 0, {asks}ELSE '{NEW}' END, {_nulls(view)} "
+        f"FROM (SELECT {last} AS _epoch, count(*) AS _count FROM {log} WHERE {up_to}) "
+        f"ORDER BY _part, _number LIMIT 1) WHERE _kind <> '{NEW}'"
     )
 
 
@@ -207,8 +295,12 @@ def _appended_as_of(view: LoggedView, database: str) -> str:
 def drop_statements(query_id: str, view_id: str, state_table: str) -> list[str]:
     return [
         f"DROP MACRO TABLE IF EXISTS {_relation(as_of_name(view_id))}",
+        f"DROP MACRO TABLE IF EXISTS {_relation(row_as_of_name(view_id))}",
+        f"DROP MACRO TABLE IF EXISTS {_relation(sealed_as_of_name(view_id))}",
         f"DROP VIEW IF EXISTS {_relation(changes_name(view_id))}",
+        f"DROP VIEW IF EXISTS {_relation(sealed_changes_name(view_id))}",
         f"DROP VIEW IF EXISTS {_relation(_rows_name(view_id))}",
+        f"DROP VIEW IF EXISTS {_relation(_looked_up_name(view_id))}",
         f"DROP TABLE IF EXISTS {qualified(state_table + HISTORY)}",
         f"DELETE FROM \"_ledger\".view_histories WHERE query_id = '{query_id}'",
     ]

@@ -18,13 +18,14 @@ import pyarrow.compute as pc
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.quoting import quoted
-from mvserver.resume_tokens import Token
+from mvserver.resume_tokens import Seal, Token
 from mvserver.visible_rows import VisibleRows
 from spark_sinks.duckdb.history.epochs import KIND, EpochChanges
 from spark_sinks.duckdb.history.log import LoggedView, read_seen_statement, read_statement
 from spark_sinks.duckdb.history.seen_changes import seen_kinds
 from spark_sinks.duckdb.names import qualified_view
 
+_BEGINNING = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _PLACES = ("_epoch", "_seq", "_at")
 
 
@@ -41,6 +42,19 @@ class Kept:
     latest: Token
     latest_epoch: int
     latest_at: dt.datetime
+    seen_at: dt.datetime | None = None  # by one who may see some rows alone: what he is told has nothing of the others
+
+    @property
+    def shown_epoch(self) -> int:
+        return self.latest_epoch if self.seen_at is None else 0
+
+    @property
+    def shown_at(self) -> dt.datetime:
+        return self.seen_at or self.latest_at
+
+    def of_some_rows(self) -> Kept:
+        """As for who may see some rows alone: epochs are times."""
+        return replace(self, latest_epoch=_micros(self.latest_at), seen_at=dt.datetime.now(dt.UTC))
 
 
 def kept(cursor: duckdb.DuckDBPyConnection, query_id: str) -> Kept | None:
@@ -61,8 +75,10 @@ def changes_behind(
     token: Token,
     most: int = limits.HISTORY_PIECE_ROWS,
     visible: VisibleRows | None = None,
+    seal: Seal | None = None,
 ) -> Sequence[EpochChanges]:
-    """At most so many rows, of them those that are visible; the last epoch may have more. Raises HistoryLostError."""
+    """At most so many rows, of them those that are visible, with tokens that are sealed. The last epoch may have more.
+    Raises HistoryLostError."""
     _prepare(cursor, visible)
     cursor.execute("BEGIN TRANSACTION")
     try:
@@ -82,7 +98,7 @@ def changes_behind(
     rows = rows.drop_columns(["_seen"]).set_column(place, KIND, pa.array(kinds, pa.string()))
     if rows.num_rows and rows.column("_seq")[0].as_py() == token.seq:
         rows = rows.slice(1)
-    return [_seen(epoch, visible) for epoch in _epochs(token.incarnation, rows, most)]
+    return [_seen(epoch, visible, seal) for epoch in _epochs(token.incarnation, rows, most)]
 
 
 def _prepare(cursor: duckdb.DuckDBPyConnection, visible: VisibleRows | None) -> None:
@@ -104,13 +120,18 @@ def _policies_may_fail() -> Iterator[None]:
         ) from error
 
 
-def _seen(epoch: EpochChanges, visible: VisibleRows) -> EpochChanges:
+def _micros(moment: dt.datetime) -> int:
+    return (moment - _BEGINNING) // dt.timedelta(microseconds=1)
+
+
+def _seen(epoch: EpochChanges, visible: VisibleRows, seal: Seal | None) -> EpochChanges:
     """Without the rows that have no kind."""
     mask = pc.is_valid(epoch.rows.column(0))
     numbers = [epoch.first_seq + at for at, seen in enumerate(mask.to_pylist()) if seen]
     return replace(
-        epoch, rows=epoch.rows.filter(mask), numbers=numbers, through=epoch.last_seq, mark=visible.mark, _made={}
-    )
+        epoch, epoch=_micros(epoch.at), rows=epoch.rows.filter(mask), numbers=numbers, through=epoch.last_seq,
+        mark=visible.mark, seal=seal, _made={},
+    )  # fmt: skip
 
 
 def _epochs(incarnation: str, rows: pa.Table, most: int) -> Iterator[EpochChanges]:
@@ -142,7 +163,7 @@ class SnapshotRows:
             found = kept(cursor, view.query_id)
             if found is None:
                 raise HistoryLostError
-            self.place = found
+            self.place = found if visible is None else found.of_some_rows()
             seen = "" if visible is None else f" AS {quoted(visible.name)} WHERE {visible.condition}"
             rows = cursor.sql(f"SELECT * FROM {qualified_view(view.view_id)}{seen}")
             with _policies_may_fail():

@@ -222,10 +222,10 @@ def _zeros(state: UpsertState) -> str:
     return ", ".join("0" if is_count(name, state) else "NULL" for name, _ in state.state_columns)
 
 
-def source_text(state: UpsertState) -> str:
-    """A FROM item with the columns k0 ..., n, m0 ... of all rows."""
+def source_text(state: UpsertState, *, nulls: bool = True) -> str:
+    """A FROM item with the columns k0 ..., n, m0 ... of all rows, or of those whose keys hold no NULL."""
     columns = ", ".join([*state.keys, *(name for name, _ in state.state_columns)])
-    if not state.keys:
+    if not state.keys or not nulls:
         return f"(SELECT {columns} FROM {qualified(state.table)})"
     return (
         f"(SELECT {columns} FROM {qualified(state.table)} UNION ALL "

@@ -37,6 +37,10 @@ _PHASES = 3  # of each kind
 _BURSTS = 6
 _WARM_UP_BURSTS = 6
 _READS = 30
+_WARM_UP_READS = 300  # of look-ups: as many as finished rows wait for
+_IN_DUCKDB = "user_id = {} AND plan = 'p1' AND n > -1"
+_KEPT = "user_id = {} AND plan = 'p1'"
+_AGAIN = "user_id = 7 AND plan = 'p1' AND n > -1"
 _PAUSE_S = 0.3
 _UNWATCHED_S = 120.0
 
@@ -174,7 +178,9 @@ def _reads(bench: Bench) -> list[dict[str, Any]]:
             found = [
                 _compared(client, "whole view", name, f"{name} AS OF '{token}'", "*", keys),
                 _compared(client, "group", name, f"{name} AS OF '{token}'", "plan, sum(n)", keys, " GROUP BY plan"),
-                _compared(client, "look-up", name, f"{name} AS OF '{token}'", "*", 1, look_up=True),
+                _compared(client, "look-up", name, f"{name} AS OF '{token}'", "*", 1, look_up=_IN_DUCKDB),
+                _compared(client, "look-up of finished rows", name, f"{name} AS OF '{token}'", "*", 1, look_up=_KEPT),
+                _compared(client, "the same look-up again", name, f"{name} AS OF '{token}'", "*", 1, look_up=_AGAIN),
                 _compared(client, "changes", name, f'"{name}$changes"', "*", changes, per_row=keys / changes),
             ]
     return found
@@ -188,7 +194,7 @@ def _count(client: Client, relation: str) -> int:
 
 def _compared(
     client: Client, read: str, now: str, then: str, columns: str, rows: int, tail: str = "", *,
-    look_up: bool = False, per_row: float = 1.0,
+    look_up: str = "", per_row: float = 1.0,
 ) -> dict[str, Any]:  # fmt: skip
     """``per_row``: by how much the rows of the present are more."""
     numbers = itertools.count()
@@ -196,12 +202,13 @@ def _compared(
     def text(relation: str) -> Callable[[], str]:
         def made() -> str:
             number = next(numbers)
-            condition = f"user_id = {number % 1000} AND plan = 'p1' AND n > -1" if look_up else f"n > -{number + 1}"
+            condition = look_up.format(number % 1000) or f"n > -{number + 1}"
             return f"SELECT {columns} FROM {relation} WHERE {condition}{tail}"
 
         return made
 
-    present, past = _timed(client, text(now)), _timed(client, text(then)) * per_row
+    present = _timed(client, text(now), look_up=bool(look_up))
+    past = _timed(client, text(then), look_up=bool(look_up)) * per_row
     found = {
         "read": read, "rows": rows, "present_ms": round(present, 2), "past_ms": round(past, 2),
         "ratio": round(past / present, 2),
@@ -210,8 +217,10 @@ def _compared(
     return found
 
 
-def _timed(client: Client, text: Callable[[], str]) -> float:
+def _timed(client: Client, text: Callable[[], str], *, look_up: bool) -> float:
     times = []
+    for _ in range(_WARM_UP_READS if look_up else 0):
+        client.execute(text().encode()).fetchall()
     for _ in range(_READS):
         query = text().encode()
         began = time.monotonic()

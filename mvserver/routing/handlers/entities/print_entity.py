@@ -1,4 +1,8 @@
-"""PRINT ENTITY: records as they come, undecoded, until LIMIT or until the client cancels."""
+"""PRINT ENTITY: records as they come, undecoded, until LIMIT or until the client cancels.
+
+Each record is a batch of its own: whoever watches an entity wants it when it comes, also where the last one is still
+to come.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,6 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from catalog.acl import Privilege
-from mvserver import limits
 from mvserver.front import Result
 from mvserver.routing import lookup
 from mvserver.routing.ports import Services
@@ -30,22 +33,14 @@ def run(statement: PrintEntity, context: SessionContext, services: Services, wor
     records = services.stores.client(store).print_entity(
         statement.name, from_beginning=from_beginning, limit=statement.limit, stopped=context.cancelled
     )
-    return Result("PRINT ENTITY", FIELDS, _batches(records, statement.limit), live=lambda: False)
+    return Result("PRINT ENTITY", FIELDS, _batches(records), live=lambda: False)
 
 
-def _batches(records: Iterator[EntityRecord], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Without LIMIT each record is a batch: whoever watches a topic wants each record as it comes."""
-    size = 1 if limit is None else min(limit, limits.RESULT_CHUNK_ROWS)
-    chunk: list[tuple[object, ...]] = []
+def _batches(records: Iterator[EntityRecord]) -> Iterator[pa.RecordBatch]:
     try:
         for record in records:
             time = None if record.timestamp_ms is None else record.timestamp_ms / 1000
-            chunk.append((_text(record.key), _text(record.value), record.position, moment(time)))
-            if len(chunk) >= size:
-                yield batch(FIELDS, chunk)
-                chunk = []
-        if chunk:
-            yield batch(FIELDS, chunk)
+            yield batch(FIELDS, [(_text(record.key), _text(record.value), record.position, moment(time))])
     finally:
         close = getattr(records, "close", None)
         if close is not None:
