@@ -128,7 +128,8 @@ class _SelectReader:
             raise unsupported(
                 place, "a sub-query in FROM is not supported", "Give it a name: WITH name AS (SELECT ...);"
             )
-        if cursor.current.word in RESERVED:
+        joins_on = cursor.peek().text in ("-", ".") and cursor.current.touches(cursor.peek())
+        if cursor.current.word in RESERVED and not joins_on:
             raise cursor.unexpected("The name of a topic or of a WITH is expected")
         name = cursor.topic("a topic or of a WITH")
         alias = None
