@@ -17,19 +17,29 @@ from mvserver.sql import guard
 FORMATS = ("INT", "LONG", "STRING", "JSON", "AVRO", "CSV", "XML", "PROTOBUF", "BYTES")
 _FUNCTION = "Functions of one's own come later: write the expression with the functions of the page docs/sql/lenses.md."
 _STATEMENT_HINT = "A program has SET key = value, WITH name AS (SELECT ...) and INSERT INTO target SELECT ..."
+_WHOLE_HINT = (
+    "A program is sent as one text. A client that sends each statement by itself, as psql, sends LENSES $$ program $$."
+)
+_INSERT = r"""INSERT\s+INTO\s+\S+\s+(?:STORE\s+(?:KEY|VALUE)\b|SELECT\s+(?:STREAM|TABLE)\b)"""
+_HAS_INSERT = re.compile(_INSERT, re.IGNORECASE)
+_SETS = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+SET\s", re.IGNORECASE | re.DOTALL)
 _BEGINS = re.compile(
     r"""(?:\s|--[^\n]*\n|/\*.*?\*/)*+
     (?: SET\s+(?:defaults\.|topic\.|error\.policy|dead\.letter|auto\.offset|commit\.interval|processing\.|
         enable\.auto|rocksdb\.)
       | WITH\s+\S+\s+AS\s*\(\s*SELECT\s+(?:STREAM|TABLE)\b
-      | INSERT\s+INTO\s+\S+\s+(?:STORE\s+(?:KEY|VALUE)\b|SELECT\s+(?:STREAM|TABLE)\b) )""",
+      | """
+    + _INSERT
+    + ")",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 
 
 def is_program(text: str) -> bool:
     """Whether a text begins as a program does; else it is of the first dialect."""
-    return _BEGINS.match(text) is not None
+    if _BEGINS.match(text) is not None:
+        return True
+    return _SETS.match(text) is not None and _HAS_INSERT.search(text) is not None
 
 
 def parse_program(text: str, problems: Problems) -> Program:
@@ -57,7 +67,7 @@ def parse_program(text: str, problems: Problems) -> Program:
                 inserts.append(statement)
     if not inserts and not problems:
         with problems.collecting():
-            raise problem(tokens[-1].place, sqlstates.SYNTAX_ERROR, "the program has no INSERT INTO", _STATEMENT_HINT)
+            raise problem(tokens[-1].place, sqlstates.SYNTAX_ERROR, "the program has no INSERT INTO", _WHOLE_HINT)
     return Program(text, tuple(settings), tuple(withs), tuple(inserts))
 
 

@@ -12,7 +12,6 @@ from mvserver.sql.statements.descriptor_sources import CreateDescriptorSource, D
 from mvserver.sql.statements.namespaces import CreateDatabase, CreateSchema, DropDatabase, DropSchema
 from mvserver.sql.statements.policies import AlterPolicy, CreatePolicy, DropPolicy, SetRowSecurity
 from mvserver.sql.statements.privileges import AlterOwner
-from mvserver.sql.statements.processors import RunProgram
 from mvserver.sql.statements.queries import RestartQuery, TerminateQuery
 from mvserver.sql.statements.relations import (
     CommentOn,
@@ -74,7 +73,6 @@ _TAGS: dict[type[Statement], str] = {
     CreateMaterializedView: "CREATE MATERIALIZED VIEW",
     RefreshMaterializedView: "REFRESH MATERIALIZED VIEW",
     TerminateQuery: "TERMINATE QUERY",
-    RunProgram: "LENSES",
     RestartQuery: "RESTART QUERY",
     CommentOn: "COMMENT",
     RenameRole: "ALTER ROLE",

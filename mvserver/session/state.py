@@ -24,7 +24,7 @@ from mvserver.session.services import OpenSessions, SessionServices
 from mvserver.session.settings.settings import SessionSettings
 from mvserver.session.transactions import NameScope, Restore, Transaction
 from mvserver.sql.statements.base import Statement
-from mvserver.sql.statements.processors import RunProgram
+from mvserver.sql.statements.processors import Lenses
 
 
 @dataclass
@@ -59,7 +59,7 @@ class SessionState:
     def parse(self, text: str) -> Sequence[Statement]:
         """The statements of a text. With dialect = lenses a text that begins as a program is one statement."""
         if self.settings.current["dialect"] == "lenses" and is_program(text):
-            return [RunProgram(text, text=text)]
+            return [Lenses(text, text=text)]
         return self.services.parse(text)
 
     # --- roles ------------------------------------------------------------------------------------------------------

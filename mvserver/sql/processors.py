@@ -12,8 +12,8 @@ from mvserver.sql.statements.processors import (
     CreateProcessor,
     DescribeProcessor,
     DropProcessor,
+    Lenses,
     ListProcessors,
-    RunProgram,
     ScaleProcessor,
     StartProcessor,
     StopProcessor,
@@ -23,7 +23,7 @@ _SUFFIX_BYTES = 12  # of the names that a processor gives to what it declares
 
 
 def _run(cursor: Cursor) -> Statement:
-    return RunProgram(*_program(cursor))
+    return Lenses(*_program(cursor))
 
 
 def _create(cursor: Cursor) -> Statement:

@@ -198,6 +198,7 @@ def test_what_a_program_begins_with() -> None:
         "SET defaults.topic.autocreate=true; INSERT INTO a SELECT STREAM 1",
         "-- x\nWITH a AS (SELECT STREAM",
         "insert into a-b store value as json select table",
+        "SET nonsense = 1; INSERT INTO a SELECT STREAM * FROM b",
     ):
         assert is_program(text), text
     for text in (

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from mvserver.errors import SqlError
+from mvserver.streaming.api import QueryState, QueryStatus
+from spark_sinks.schema_registry.base import RegisteredSchema
 from tests.lenses.programs import EXPRESSIONS, MERCHANTS, SUMS, TOPICS
-from tests.routing.fakes import Bench
+from tests.routing.fakes import Bench, MemoryRegistry
 
 
 @pytest.fixture
@@ -222,5 +224,126 @@ def test_who_may_read_and_write(bench: Bench) -> None:
     bench.run("CREATE ROLE ben LOGIN")
     bench.context.role = "ben"
     assert bench.run("LIST PROCESSORS") == []
-    for text in ("START PROCESSOR p", "STOP PROCESSOR p", "DROP PROCESSOR p", "DESCRIBE PROCESSOR p"):
-        assert bench.error(text).sqlstate == "42501", text
+    for text in ("START", "STOP", "DROP", "DESCRIBE"):
+        assert bench.error(f"{text} PROCESSOR p").sqlstate == "42501", text
+    assert bench.error("SCALE PROCESSOR p 1").sqlstate == "42501"
+
+
+def target_of(bench: Bench, text: str, name: str = "out") -> str:
+    """The kind and the columns of what a SELECT writes."""
+    bench.run(
+        "CREATE STREAM taps (at BIGINT, url VARCHAR, ms INTEGER) WITH ('topic' = 'taps', 'value.format' = 'json', "
+        "'key.format' = 'json', 'key.type' = 'STRUCT<shop INTEGER, no BIGINT>', 'topic.partitions' = 3, "
+        "'topic.replicas' = 1)",
+        "CREATE CHANGELOG users (id VARCHAR, name VARCHAR, city VARCHAR, PRIMARY KEY (id)) WITH ('topic' = 'users', "
+        "'value.format' = 'json', 'topic.partitions' = 1, 'topic.replicas' = 1)",
+        "CREATE CHANGELOG scores (id VARCHAR, score INTEGER, PRIMARY KEY (id)) WITH ('topic' = 'scores', "
+        "'value.format' = 'json', 'topic.partitions' = 1, 'topic.replicas' = 1)",
+    )
+    create(bench, f"SET defaults.topic.autocreate = true; {text}")
+    (found,) = [each for each in bench.catalog.relations.all() if each.name == name]
+    return f"{found.kind}: " + ", ".join(f"{c.name} {c.type}" for c in found.columns)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("INSERT INTO out SELECT TABLE users.name, score FROM users JOIN scores",
+         "changelog: _key VARCHAR, name VARCHAR, score INTEGER"),
+        ("INSERT INTO out SELECT TABLE u.name, score FROM users AS u LEFT JOIN scores AS s ON u._key = s._key",
+         "changelog: _key VARCHAR, name VARCHAR, score INTEGER"),
+        ("INSERT INTO out SELECT TABLE COUNT(*) AS n, MAX(score) AS best FROM users JOIN scores GROUP BY city",
+         "changelog: _key VARCHAR, n BIGINT, best INTEGER"),
+        ("INSERT INTO out SELECT STREAM SUM(ms) AS ms FROM taps EVENTTIME BY at WINDOW BY HOP 5m BY 1m GRACE BY 30s "
+         "GROUP BY url",
+         "changelog: _key.url VARCHAR, _key.window_start TIMESTAMP, _key.window_end TIMESTAMP, ms BIGINT"),
+        ("INSERT INTO out SELECT STREAM url, COUNT(*) AS n FROM taps WINDOW BY SESSION 1m GROUP BY url, _key.shop",
+         "changelog: _key.url VARCHAR, _key.shop INTEGER, _key.window_start TIMESTAMP, _key.window_end TIMESTAMP, "
+         "url VARCHAR, n BIGINT"),
+        ("INSERT INTO out SELECT TABLE COUNT(*) AS n FROM taps GROUP BY _key",
+         "changelog: _key.shop INTEGER, _key.no BIGINT, n BIGINT"),
+        ("INSERT INTO out SELECT STREAM _key AS _key, ms FROM taps",
+         "stream: _key.shop INTEGER, _key.no BIGINT, ms INTEGER"),
+        ("WITH n AS (SELECT TABLE COUNT(*) AS n FROM merchants GROUP BY platform); "
+         "INSERT INTO out SELECT TABLE n * 2 AS twice FROM n WHERE n > 1",
+         "changelog: _key VARCHAR, twice BIGINT"),
+        ("WITH m AS (SELECT STREAM * FROM merchants); WITH u AS (SELECT TABLE * FROM users); "
+         "INSERT INTO out SELECT STREAM surname, u.city FROM u RIGHT JOIN m ON m.platform = u._key",
+         "stream: _key VARCHAR, surname VARCHAR, city VARCHAR"),
+        ("WITH m AS (SELECT STREAM * FROM merchants); WITH c AS (SELECT STREAM * FROM countries); "
+         "INSERT INTO out SELECT STREAM surname, continent FROM m OUTER JOIN c WITHIN 5m",
+         "stream: _key VARCHAR, surname VARCHAR, continent VARCHAR"),
+        ("WITH m AS (SELECT STREAM * FROM merchants); WITH u AS (SELECT TABLE * FROM users); "
+         "WITH c AS (SELECT STREAM * FROM countries); "
+         "INSERT INTO out SELECT STREAM surname, continent, city FROM m JOIN c ON m.address.country = c._key WITHIN 5m "
+         "JOIN u ON m.platform = u._key",
+         "stream: _key VARCHAR, surname VARCHAR, continent VARCHAR, city VARCHAR"),
+    ],
+)  # fmt: skip
+def test_what_selects_write(bench: Bench, text: str, wanted: str) -> None:
+    assert target_of(bench, text) == wanted
+
+
+def test_settings_act_on_topics_and_sources(bench: Bench) -> None:
+    create(
+        bench,
+        "SET defaults.topic.autocreate = true; SET defaults.topic.partitions = 4; SET topic.`out`.partitions = 2; "
+        "SET topic.out.cleanup.policy = delete; SET defaults.topic.retention.ms = '1000'; SET error.policy = fail; "
+        "SET auto.offset.reset = latest; INSERT INTO out SELECT TABLE SUM(_value) AS s FROM amounts GROUP BY _key; "
+        "INSERT INTO other SELECT STREAM * FROM countries",
+    )
+    made = bench.stores.place("KAFKA", "h:1").made
+    assert made["out"] == {
+        "topic.partitions": 2, "topic.replicas": 1, "kafka.topic.cleanup.policy": "delete",
+        "kafka.topic.retention.ms": "1000",
+    }  # fmt: skip
+    assert made["other"] == {"topic.partitions": 4, "topic.replicas": 1, "kafka.topic.retention.ms": "1000"}
+    (source,) = [each for each in bench.catalog.relations.all() if each.name == "p.source1"]
+    assert source.property("source.deserialization.error.handling") == "TERMINATE"
+    assert {dict(query.properties)["starting.position"] for query in bench.catalog.queries.all()} == {"latest"}
+
+
+def test_the_queries_of_a_processor_fail_together_and_start_again(bench: Bench) -> None:
+    bench.run(f"LENSES $${SUMS}$$")
+    one, other = bench.catalog.queries.all()
+    groups = {dict(query.properties)["application"] for query in (one, other)}
+    assert len(groups) == 1
+    (name,) = [row["name"] for row in bench.run("LIST PROCESSORS")]
+    held = f"query {one.id} of the same application has failed: x"
+    bench.engine.known = {
+        one.id: QueryStatus(one.id, QueryState.FAILED, error="22012: division by zero"),
+        other.id: QueryStatus(other.id, QueryState.FAILED, error=held),
+    }
+    assert bench.run("LIST PROCESSORS")[0]["state"] == "FAILED"
+    bench.engine.calls.clear()
+    bench.run(f"START PROCESSOR {name}")
+    assert [call for call in bench.engine.calls if call[0] == "restart"] == [("restart", one.id, False)]
+
+
+def test_topics_are_known_by_their_registered_schemas(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    schemas = {
+        "sales-value": '{"type": "record", "name": "V", "fields": [{"name": "itemId", "type": "int"}, '
+        '{"name": "price", "type": ["null", "double"]}]}',
+        "sales-key": '{"type": "record", "name": "K", "fields": [{"name": "shop", "type": "string"}]}',
+    }
+
+    def latest(_: MemoryRegistry, subject: str) -> RegisteredSchema | None:
+        return RegisteredSchema(1, "AVRO", schemas[subject]) if subject in schemas else None
+
+    monkeypatch.setattr(MemoryRegistry, "latest", latest)
+    bench.run(
+        "CREATE SCHEMA_REGISTRY sr WITH ('type' = CONFLUENT, 'uris' = 'http://x')",
+        "CREATE STORE a WITH ('type' = KAFKA, 'uris' = 'h:2', 'schema_registry.name' = sr)",
+        "CREATE ENTITY sales IN STORE a", "CREATE ENTITY unknown IN STORE a", "USE STORE a",
+    )  # fmt: skip
+    create(
+        bench,
+        "SET defaults.topic.autocreate = true; "
+        "INSERT INTO out STORE VALUE AS JSON SELECT STREAM _key.shop AS _key, itemId, price FROM sales",
+    )
+    assert kept(bench, "p.source1")["columns"] == "_key.shop VARCHAR, itemId INTEGER, price DOUBLE"
+    assert kept(bench, "out")["columns"] == "_key VARCHAR, itemId INTEGER, price DOUBLE"
+    error = bench.error("CREATE PROCESSOR q AS $$INSERT INTO out SELECT STREAM * FROM unknown$$")
+    assert (error.sqlstate, error.message) == (
+        "42704", 'line 1, column 38: nothing is known of the records of topic "unknown"',
+    )  # fmt: skip

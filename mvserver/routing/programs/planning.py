@@ -74,7 +74,9 @@ def plan(name: str, text: str, start: int, context: SessionContext, services: Se
     planner = _Planner(name, program, settings, problems, (schema, store), context, services)
     inserts = planner.run()
     problems.raise_any(start)
-    return PlannedProgram(name, text, schema, tuple(planner.sources.values()), inserts, settings)
+    read = {source.relation.id for insert in inserts for source in insert.query.inputs}
+    sources = tuple(each for each in planner.sources.values() if each.relation.id in read)
+    return PlannedProgram(name, text, schema, sources, inserts, settings)
 
 
 class _Planner:

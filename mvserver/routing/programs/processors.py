@@ -170,6 +170,20 @@ def statuses(processor: Processor, services: Services) -> Mapping[str, QueryStat
     return {query.id: status_of(query, known) for query in processor.queries}
 
 
+def failed(processor: Processor, services: Services) -> Sequence[str]:
+    """The queries that are to run and have failed by themselves: the error of one that stands still because of another
+    one names that, and it goes on with it."""
+    known, found = statuses(processor, services), []
+    for query in processor.queries:
+        status = known[query.id]
+        if query.desired_state == STOPPED or status.state is not QueryState.FAILED:
+            continue
+        others = [each.id for each in processor.queries if each.id != query.id]
+        if not any(f"query {other} " in (status.error or "") for other in others):
+            found.append(query.id)
+    return found
+
+
 def state_of(found: Mapping[str, QueryStatus]) -> str:
     """The worst state of its queries; STOPPED where none is to run."""
     states = {status.state for status in found.values()}

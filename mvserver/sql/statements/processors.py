@@ -8,7 +8,7 @@ from mvserver.sql.statements.base import Kind, ObjectName, Statement
 
 
 @dataclass(frozen=True)
-class RunProgram(Statement, kind=Kind.CONTINUOUS):
+class Lenses(Statement, kind=Kind.CONTINUOUS):
     """A program that runs at once, as a processor of a made name. ``program_start`` is where it begins in what the
     client sent."""
 

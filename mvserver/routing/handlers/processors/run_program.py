@@ -10,13 +10,13 @@ from mvserver.routing.programs import processors
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
-from mvserver.sql.statements.processors import RunProgram
+from mvserver.sql.statements.processors import Lenses
 
 FIELDS = None
 TAG = "LENSES"
 
 
-def run(statement: RunProgram, context: SessionContext, services: Services, work: Work) -> Result:
+def run(statement: Lenses, context: SessionContext, services: Services, work: Work) -> Result:
     name = f"program_{uuid.uuid4().hex[:12]}"
     start = statement.program_start
     processors.begin(name, statement.program, start, processors.RUNNING, context, services, work)
