@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from psycopg import Connection
@@ -240,6 +241,24 @@ def test_keys_windows_and_joins_with_tables(session: Connection[tuple[Any, ...]]
     broker.rows("dear", {b"cup": {"double": 18}})
     broker.put("items", (b"cup", as_json({"price": 2}), 100), (b"tea", as_json({"price": 4}), 100))
     broker.rows("dear", {b"tea": {"double": 8}})
+
+
+def test_how_programs_are_sent(session: Connection[tuple[Any, ...]], broker: Broker) -> None:
+    program = "SET defaults.topic.autocreate = true; INSERT INTO sent-{} SELECT STREAM * FROM amounts"
+    with pytest.raises(psycopg.errors.SyntaxError):  # it is no text of the first dialect
+        session.execute(program.format("a").encode())
+    session.execute("SET dialect = lenses")
+    session.execute(program.format("a").encode(), prepare=True, binary=True)  # by the extended protocol
+    assert [row[4] for row in session.execute("LIST PROCESSORS").fetchall() if "sent-a" in row[7]] == [1]
+    with pytest.raises(psycopg.errors.SyntaxError, match="the program has no INSERT INTO") as caught:
+        session.execute("WITH a AS (SELECT STREAM * FROM amounts)")
+    assert "LENSES $$" in str(caught.value.diag.message_hint)
+    with session.transaction(), pytest.raises(psycopg.errors.ActiveSqlTransaction):
+        session.execute(program.format("b").encode())
+    session.execute("SET dialect = postgres")
+    assert broker.records("sent-a", 1)[0] == (b"key1", integer(10))
+    topics = session.execute("LIST ENTITIES").fetchall()
+    assert "sent-b" not in [row[0] for row in topics]
 
 
 def test_a_restart_and_a_stop_lose_nothing(
