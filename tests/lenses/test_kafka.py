@@ -243,6 +243,79 @@ def test_keys_windows_and_joins_with_tables(session: Connection[tuple[Any, ...]]
     broker.rows("dear", {b"tea": {"double": 8}})
 
 
+FUNCTIONS: dict[str, Any] = {
+    "ABS(-3)": 3,
+    "AS_NULLABLE(t)": "Straße",
+    "CAPITALIZE('abc')": "Abc",
+    "CEIL(1.5)": 2,
+    "COALESCE(n, t, 'x')": "Straße",
+    "CONCAT('a', n, 'b')": "ab",
+    "CONCATENATE(t, '!')": "Straße!",
+    "CONTAINS(t, 'aß')": True,
+    "CONTAINS(t, 'AS')": False,
+    "DROPLEFT(t, 2)": "raße",
+    "DROPLEFT(t, 0)": "Straße",
+    "DROPRIGHT(t, 2)": "Stra",
+    "DROPRIGHT(t, 0)": "Straße",
+    "DROPRIGHT(t, 9)": "",
+    "ENDSWITH(t, 'ße')": True,
+    "FLOOR(1.5)": 1,
+    "ISNULL(n)": True,
+    "ISNOTNULL(n)": False,
+    "LEN(t)": 6,
+    "LENGTH('')": 0,
+    "LOWER('ABC')": "abc",
+    "LOWERCASE('ABC')": "abc",
+    "LPAD('7', 3, '0')": "007",
+    "LEFTPAD('7', 3, '0')": "007",
+    "MAX(1, i, 3)": 41,
+    "MIN(1, i, 3)": 1,
+    "REPLACE(t, 'ß', 'ss')": "Strasse",
+    "REVERSE('abc')": "cba",
+    "RPAD('7', 3, '0')": "700",
+    "RIGHTPAD('7', 3, '0')": "700",
+    "SIZEOF(xs)": 2,
+    "SQRT(4)": 2.0,
+    "STARTSWITH(t, 'St')": True,
+    "TAKELEFT(t, 2)": "St",
+    "TAKERIGHT(t, 2)": "ße",
+    "TRIM('  a ')": "a",
+    "UNCAPITALIZE('ABC')": "aBC",
+    "UPPER('abc')": "ABC",
+    "UPPERCASE('abc')": "ABC",
+    "CAST(i AS STRING)": "41",
+    "CAST('12' AS LONG)": 12,
+    "CAST(i AS DOUBLE) / 2": 20.5,
+    "i % 5 + i * 2 - 7 / 2": 80,
+    "t || '!'": "Straße!",
+    "i IN (1, 41)": True,
+    "t NOT IN ('a', 'b')": True,
+    "t LIKE 'Str%'": True,
+    "t NOT LIKE '%x%'": True,
+    "i >= 41 AND NOT (i != 41 OR i < 0)": True,
+    "i == 41": True,
+    "CASE t WHEN 'x' THEN 1 WHEN 'Straße' THEN 2 END": 2,
+    "CASE WHEN n IS NOT NULL THEN 1 END": None,
+    "part.a.b": 5,
+    "_meta.partition": 0,
+    "_meta.headers.trace": None,
+}
+
+
+def test_every_function(session: Connection[tuple[Any, ...]], broker: Broker) -> None:
+    session.execute(
+        "CREATE STREAM fs (t VARCHAR, n VARCHAR, i INTEGER, xs ARRAY<VARCHAR>, part STRUCT<a STRUCT<b INTEGER>>) WITH "
+        "('topic' = 'fs', 'value.format' = 'json', 'topic.partitions' = 1, 'topic.replicas' = 1)"
+    )
+    row = {"t": "Straße", "i": 41, "xs": ["a", "b"], "part": {"a": {"b": 5}}}
+    broker.put("fs", (b"kept as it is", as_json(row), 0))
+    items = ", ".join(f"{text} AS r{number}" for number, text in enumerate(FUNCTIONS))
+    run(session, f"SET defaults.topic.autocreate = true; INSERT INTO functions SELECT STREAM {items} FROM fs")
+    ((key, found),) = broker.records("functions", 1)
+    assert key == b"kept as it is"
+    assert {text: found[f"r{number}"] for number, text in enumerate(FUNCTIONS)} == FUNCTIONS
+
+
 def test_how_programs_are_sent(session: Connection[tuple[Any, ...]], broker: Broker) -> None:
     program = "SET defaults.topic.autocreate = true; INSERT INTO sent-{} SELECT STREAM * FROM amounts"
     with pytest.raises(psycopg.errors.SyntaxError):  # it is no text of the first dialect

@@ -172,6 +172,7 @@ WRONG = (
      "42804", '1:13: topic "countries" has other records'),
     (GO + "SELECT STREAM * FROM input-topic; CREATE FUNCTION f", "0A000", "1:87: CREATE FUNCTION is not supported"),
     (GO + "SELECT STREAM " + "(" * 60 + "1" + ")" * 60 + " FROM amounts", "54001", "1:107: brackets, calls"),
+    (GO + "STORE VALUE AS CSV SELECT STREAM * FROM merchants", "0A000", '1:51: column "address" of type STRUCT'),
     ("", "42601", "1:1: the program has no INSERT INTO"),
 )  # fmt: skip
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from mvserver.lenses.functions import SCALARS
 from mvserver.lenses.parser import parse_program
 from mvserver.lenses.problems import ProblemError, Problems
 from mvserver.lenses.program import RowKind, SourceName
 from mvserver.lenses.rows import Facet, Rows
 from mvserver.lenses.sources import TopicSource
 from mvserver.lenses.translate import Translated, translate
+from tests.lenses.test_kafka import FUNCTIONS
 
 STREAM, TABLE = RowKind.STREAM, RowKind.TABLE
 NAMED = {
@@ -137,3 +139,8 @@ def test_what_is_refused(text: str, place: str, message: str) -> None:
         translated(text)
     found = caught.value.problem
     assert (f"{found.place.line}:{found.place.column}", found.message[: len(message)]) == (place, message)
+
+
+def test_every_function_is_evaluated_somewhere() -> None:
+    evaluated = {text.split("(")[0] for text in FUNCTIONS}
+    assert set(SCALARS) <= evaluated

@@ -14,7 +14,7 @@ from mvserver.lenses.program import Insert, RowKind
 from mvserver.lenses.rows import KEY, VALUE, Rows
 from mvserver.lenses.settings import ProgramSettings
 from mvserver.record_keys import field_of_key
-from mvserver.routing import privileges, registered_columns, sinks, stream_entity
+from mvserver.routing import privileges, registered_columns, sinks, stream_declaration, stream_entity
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
 from mvserver.routing.programs import declarations, schemas
@@ -58,6 +58,9 @@ def target(
     outputs = {output.name: output for output in planned.plan.outputs}
     formats = (_key_format(insert, rows, outputs), _value_format(insert, rows, outputs, planned))
     registered_columns.require_registry(store, formats)
+    sinks.check_written_format(formats[1], services.stores.kind(store.type))
+    of_value = [(name, outputs[name].type) for name in rows.value_columns]
+    stream_declaration.check_written_columns(formats[1], of_value, None)
     keys = [(name, SchemaField(field_of_key(name), str(outputs[name].type))) for name in rows.key_columns]
     values = [(name, SchemaField(name, str(outputs[name].type))) for name in rows.value_columns]
     if rows.kind is RowKind.TABLE and not keys:
