@@ -49,6 +49,7 @@ def parse_program(text: str, problems: Problems) -> Program:
     settings: list[SetKey] = []
     withs: list[With] = []
     inserts: list[Insert] = []
+    unread: list[str] = []
     statements = list(_split(tokens))
     if len(statements) > limits.LENSES_STATEMENTS_MAX:
         raise SqlError(
@@ -57,6 +58,7 @@ def parse_program(text: str, problems: Problems) -> Program:
             hint="Split it into several processors.",
         )
     for part in statements:
+        told = len(list(problems))
         with problems.collecting(), guard.no_recursion_error(part[0].place.offset + 1):
             statement = _statement(Cursor(text, part))
             if isinstance(statement, SetKey):
@@ -65,10 +67,12 @@ def parse_program(text: str, problems: Problems) -> Program:
                 withs.append(statement)
             else:
                 inserts.append(statement)
+        if len(list(problems)) > told and part[0].word == "with":
+            unread += [token.text for token in part[1:2]]
     if not inserts and not problems:
         with problems.collecting():
             raise problem(tokens[-1].place, sqlstates.SYNTAX_ERROR, "the program has no INSERT INTO", _WHOLE_HINT)
-    return Program(text, tuple(settings), tuple(withs), tuple(inserts))
+    return Program(text, tuple(settings), tuple(withs), tuple(inserts), tuple(unread))
 
 
 def _split(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:

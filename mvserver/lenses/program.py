@@ -224,3 +224,4 @@ class Program:
     settings: tuple[SetKey, ...]
     withs: tuple[With, ...]
     inserts: tuple[Insert, ...]
+    unread: tuple[str, ...] = ()  # names of WITHs that could not be read

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 TOPICS = (
-    "CREATE STREAM countries (name VARCHAR, continent VARCHAR) WITH ('store' = {store}, 'topic' = 'countries', "
+    "CREATE STREAM countries (label VARCHAR, continent VARCHAR) WITH ('store' = {store}, 'topic' = 'countries', "
     "'value.format' = 'json', 'key.format' = 'primitive', 'key.type' = 'VARCHAR', 'topic.partitions' = 1, "
     "'topic.replicas' = 1)",
     "CREATE STREAM merchants (name VARCHAR, surname VARCHAR, address STRUCT<country VARCHAR, city VARCHAR>, "
@@ -60,7 +60,7 @@ WITH merchantsStream AS (
 WITH merchantsWithCountryInfoStream AS (
   SELECT STREAM
     m._key AS l_key
-    , CONCAT(surname, ', ', m.name) AS fullname
+    , CONCAT(surname, ', ', name) AS fullname
     , address.country
     , language
     , platform

@@ -151,8 +151,8 @@ def test_the_merchants(session: Connection[tuple[Any, ...]], broker: Broker, ser
         address = {"country": country, "city": "x"}
         return as_json({"name": name, "surname": surname, "address": address, "language": "en", "platform": platform})
 
-    broker.put("countries", (b"GR", as_json({"name": "Greece", "continent": "Europe"}), 0))
-    broker.put("countries", (b"UK", as_json({"name": "Kingdom", "continent": "Europe"}), 1))
+    broker.put("countries", (b"GR", as_json({"label": "Greece", "continent": "Europe"}), 0))
+    broker.put("countries", (b"UK", as_json({"label": "Kingdom", "continent": "Europe"}), 1))
     broker.put(
         "merchants",
         (b"m1", merchant("Ann", "Smith", "UK", "iOS"), 10),
@@ -338,7 +338,7 @@ def test_a_restart_and_a_stop_lose_nothing(
     session: Connection[tuple[Any, ...]], broker: Broker, server: LiveServer
 ) -> None:
     session.execute("STOP PROCESSOR shop")
-    broker.put("countries", (b"FR", as_json({"name": "France", "continent": "Europe"}), 7300))
+    broker.put("countries", (b"FR", as_json({"label": "France", "continent": "Europe"}), 7300))
     broker.put("merchants", (b"m6", as_json({"name": "Zoe", "surname": "New", "address": {"country": "FR"},
                                              "language": "el", "platform": "web"}), 7300))  # fmt: skip
     server.stop()

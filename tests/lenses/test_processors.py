@@ -240,6 +240,8 @@ def target_of(bench: Bench, text: str, name: str = "out") -> str:
         "'value.format' = 'json', 'topic.partitions' = 1, 'topic.replicas' = 1)",
         "CREATE CHANGELOG scores (id VARCHAR, score INTEGER, PRIMARY KEY (id)) WITH ('topic' = 'scores', "
         "'value.format' = 'json', 'topic.partitions' = 1, 'topic.replicas' = 1)",
+        "CREATE STREAM baskets (id INTEGER, items ARRAY<STRUCT<sku VARCHAR, tags ARRAY<VARCHAR>>>) WITH "
+        "('topic' = 'baskets', 'value.format' = 'json', 'topic.partitions' = 1, 'topic.replicas' = 1)",
     )
     create(bench, f"SET defaults.topic.autocreate = true; {text}")
     (found,) = [each for each in bench.catalog.relations.all() if each.name == name]
@@ -265,6 +267,12 @@ def target_of(bench: Bench, text: str, name: str = "out") -> str:
          "changelog: _key.shop INTEGER, _key.no BIGINT, n BIGINT"),
         ("INSERT INTO out SELECT STREAM _key AS _key, ms FROM taps",
          "stream: _key.shop INTEGER, _key.no BIGINT, ms INTEGER"),
+        ("INSERT INTO out SELECT STREAM id, item.sku, tag FROM baskets LATERAL items AS item LATERAL item.tags AS tag "
+         "WHERE item.sku != 'x' AND tag LIKE 'a%'",
+         "stream: id INTEGER, sku VARCHAR, tag VARCHAR"),
+        ("INSERT INTO out SELECT TABLE COUNT(*) AS n FROM baskets LATERAL items AS item GROUP BY item.sku", None),
+        ("INSERT INTO out SELECT STREAM COUNT(*) AS n FROM baskets LATERAL items AS item GROUP BY item.sku",
+         "changelog: _key VARCHAR, n BIGINT"),
         ("WITH n AS (SELECT TABLE COUNT(*) AS n FROM merchants GROUP BY platform); "
          "INSERT INTO out SELECT TABLE n * 2 AS twice FROM n WHERE n > 1",
          "changelog: _key VARCHAR, twice BIGINT"),
@@ -281,7 +289,11 @@ def target_of(bench: Bench, text: str, name: str = "out") -> str:
          "stream: _key VARCHAR, surname VARCHAR, continent VARCHAR, city VARCHAR"),
     ],
 )  # fmt: skip
-def test_what_selects_write(bench: Bench, text: str, wanted: str) -> None:
+def test_what_selects_write(bench: Bench, text: str, wanted: str | None) -> None:
+    if wanted is None:  # nothing is known of the keys
+        with pytest.raises(SqlError, match="which a TABLE needs"):
+            target_of(bench, text)
+        return
     assert target_of(bench, text) == wanted
 
 
@@ -348,3 +360,20 @@ def test_topics_are_known_by_their_registered_schemas(bench: Bench, monkeypatch:
     assert (error.sqlstate, error.message) == (
         "42704", 'line 1, column 38: nothing is known of the records of topic "unknown"',
     )  # fmt: skip
+
+
+def test_a_target_whose_name_is_taken_has_another_relation(bench: Bench) -> None:
+    program = "SET defaults.topic.autocreate = true; INSERT INTO input SELECT STREAM field1 FROM input-topic"
+    create(bench, program)  # the stream "input" stands for another topic
+    assert kept(bench, "p.target1")["columns"] == "_key VARCHAR, field1 INTEGER"
+    bench.run("DROP PROCESSOR p")
+    create(bench, program)
+    (query,) = bench.catalog.queries.all()
+    sink = bench.catalog.relations.by_id(query.sink_id)
+    assert sink is not None
+    assert sink.name == "p.target1"
+
+
+def test_a_with_that_cannot_be_read_is_told_once(bench: Bench) -> None:
+    error = told(bench, "WITH a AS (SELECT STREAM FROM amounts); " + GO + "SELECT STREAM * FROM a")
+    assert error.message == 'line 1, column 26: syntax error at "FROM"'

@@ -98,7 +98,7 @@ class _Planner:
         self._context = context
         self._services = services
         self._named: dict[str, _Named] = {}
-        self._broken: set[str] = set()  # names of WITHs that have been told
+        self._broken: set[str] = set(program.unread)  # names of WITHs that have been told
         self._written: dict[str, Target] = {}
         self.sources: dict[tuple[str, RowKind], Declaration] = {}
 

@@ -76,17 +76,24 @@ def target(
     known = schemas.of_topic(store, insert.target, rows.kind, context, services) if exists else None
     if known is not None:
         _check_fits(insert.place, insert.target, known, formats, (keys, values))
-    found = services.catalog.relations.find(schema.id, insert.target)
     properties = _topic_properties(insert.target, exists, rows.kind, planned, settings, store, services)
-    name = insert.target if found is None and _is_name(insert.target) else other_name
-    made = declarations.target(
-        name, insert.target, rows.kind, (keys, values), formats, properties, place, context, services
+    for name in (insert.target, other_name) if _is_name(insert.target) else (other_name,):
+        found = services.catalog.relations.find(schema.id, name)
+        made = declarations.target(
+            name, insert.target, rows.kind, (keys, values), formats, properties, place, context, services
+        )
+        if found is None:
+            services.schema_registries.check_written(store, made.relation)
+            return Target(insert.target, made.relation, made)
+        if is_same(found, made.relation):
+            privileges.require_write(found, store, None, context, services)
+            return Target(insert.target, found, None)
+    raise problem(
+        insert.place,
+        sqlstates.DUPLICATE_TABLE,
+        f'relations "{insert.target}" and "{other_name}" already exist, and stand for other records',
+        "Drop one of them, or give the processor another name.",
     )
-    if found is not None and is_same(found, made.relation):
-        privileges.require_write(found, store, None, context, services)
-        return Target(insert.target, found, None)
-    services.schema_registries.check_written(store, made.relation)
-    return Target(insert.target, made.relation, made)
 
 
 def _is_name(topic: str) -> bool:
