@@ -239,6 +239,8 @@ def test_keys_windows_and_joins_with_tables(session: Connection[tuple[Any, ...]]
         {b'{"shop":1,"item":"tea"}': {"n": 2, "most": 5}, b'{"shop":2,"item":"cup"}': {"n": 1, "most": 1}},
     )
     broker.rows("dear", {b"cup": {"double": 18}})
+    broker.put("orders", (None, order("tea", 3, "last"), 80))
+    assert broker.records("tagged", 4)[3] == (None, {"tag": "last"})  # what has no key gets none
     broker.put("items", (b"cup", as_json({"price": 2}), 100), (b"tea", as_json({"price": 4}), 100))
     broker.rows("dear", {b"tea": {"double": 8}})
 

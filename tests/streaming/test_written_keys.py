@@ -78,3 +78,15 @@ def _spark(kind: SqlType) -> str:
 
 def _no_sink() -> Any:
     raise AssertionError
+
+
+def test_fields_of_the_key_alone() -> None:
+    """A column "_key.f" is the key's field f; where the key alone has its columns, all of them NULL are no key."""
+    types = {"_key.a": parse_type("INTEGER"), "b": parse_type("VARCHAR"), "a": parse_type("INTEGER")}
+    alone = RecordEncoder(types, ("_key.a", "b"), "json", ("_key.a", "b"))
+    row = {"_key.a": 1, "b": None, "a": 2}
+    assert (alone.key_of(row), alone.value_of(row)) == (b'{"a":1,"b":null}', b'{"a":2}')
+    assert alone.key_of({"_key.a": None, "b": None, "a": 2}) is None
+    shared = RecordEncoder(types, ("_key.a", "b"), "json", ("_key.a",))
+    assert shared.key_of({"_key.a": None, "b": None, "a": 2}) == b'{"a":null,"b":null}'
+    assert shared.value_of(row) == b'{"b":null,"a":2}'

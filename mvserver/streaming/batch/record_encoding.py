@@ -35,12 +35,19 @@ class RecordEncoder:
         if not self.key:
             return None
         if self.key_format != "primitive":
+            if self.key_may_lack and all(row[name] is None for name in self.key):
+                return None
             return self._object(row, self.key, field_of_key)
         (name,) = self.key
         if row[name] is None:
             return None
         size = self.key_bytes
         return str(row[name]).encode() if size is None else int(row[name]).to_bytes(size, "big", signed=True)
+
+    @property
+    def key_may_lack(self) -> bool:
+        """Whether NULL in all of its columns is a record without a key: those are read so, and are nowhere else."""
+        return all(name in self.excluded for name in self.key)
 
     @property
     def key_bytes(self) -> int | None:

@@ -55,6 +55,9 @@ class RecordForm:
             chosen = _primitive(columns[names[0]][0], self.encoder.key_bytes)
         else:
             chosen = _object({field_of_key(name): columns[name] for name in names})
+            if self.encoder.key_may_lack:
+                known = ", ".join(f"cast({columns[name][0]} as string)" for name in names)
+                chosen = f"CASE WHEN coalesce({known}) IS NOT NULL THEN {chosen} END"
         return f"CASE WHEN {view.flag} THEN {chosen} END"
 
     def open(self, stopped: Callable[[], bool]) -> WritingRecords:
