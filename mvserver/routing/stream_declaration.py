@@ -38,7 +38,7 @@ _OWN = (
 )
 _ERRORS = "source.deserialization.error.handling"
 
-_KEY_KINDS = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE, Kind.VARCHAR)
+PRIMITIVES = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE, Kind.VARCHAR)
 WRITTEN_PRIMITIVES = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.VARCHAR)
 _DELIMITERS = {"tab": "\t", "space": " "}
 _NO_DELIMITERS = frozenset('"\\\r\n')
@@ -266,7 +266,7 @@ def check_value_columns(
             f'property "{_VALIDATION}" is of value.format json_schema alone',
             hint="Records of avro and protobuf cannot be read but by their schemas.",
         )
-    if value_format == "primitive" and (len(columns) != 1 or columns[0][1].kind not in _KEY_KINDS):
+    if value_format == "primitive" and (len(columns) != 1 or columns[0][1].kind not in PRIMITIVES):
         raise SqlError(
             sqlstates.DATATYPE_MISMATCH,
             "the columns do not fit value.format primitive",
@@ -330,7 +330,7 @@ def _key(reader: PropertyReader, columns: Sequence[tuple[str, SqlType]]) -> _Key
         there, missing = ("key.format", "key.type") if type_text is None else ("key.type", "key.format")
         raise reader.error(there, f'property "{there}" needs the property "{missing}"')
     type_ = parse_type(type_text)
-    fits = type_.kind in _KEY_KINDS if given == "primitive" else type_.kind is Kind.STRUCT
+    fits = type_.kind in PRIMITIVES if given == "primitive" else type_.kind is Kind.STRUCT
     if not fits:
         raise reader.error(
             "key.type",

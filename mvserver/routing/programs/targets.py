@@ -22,11 +22,9 @@ from mvserver.routing.programs.declarations import Columns, Declaration
 from mvserver.routing.programs.schemas import SchemaField, TopicSchema
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.base import Value
-from mvserver.sql.types import Kind
+from mvserver.sql.types import parse_type
 
-_PRIMITIVES = {"INT": Kind.INTEGER, "LONG": Kind.BIGINT, "STRING": Kind.VARCHAR}
-_OF_KEYS = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.VARCHAR)
-_OF_VALUES = (*_OF_KEYS, Kind.DOUBLE)
+_PRIMITIVES = {"INT": "INTEGER", "LONG": "BIGINT", "STRING": "VARCHAR"}
 _STRUCTURED = {"JSON": "json", "AVRO": "avro", "CSV": "csv"}
 _LATER = ("XML", "PROTOBUF", "BYTES")
 _WRITTEN = ("json", "avro", "csv")  # that a target takes over from its source
@@ -124,7 +122,7 @@ def _key_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output]) -> st
         return None
     if rows.key.primitive:
         kind = outputs[KEY].type.kind
-        if kind not in _OF_KEYS:
+        if kind not in stream_declaration.WRITTEN_PRIMITIVES:
             raise unsupported(
                 place, f"a key of type {outputs[KEY].type} cannot be written", "CAST it to INT, LONG or STRING."
             )
@@ -145,7 +143,7 @@ def _key_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output]) -> st
 def _value_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output], planned: PlannedQuery) -> str:
     given, place = insert.value_format, insert.place
     if rows.value.primitive:
-        if outputs[VALUE].type.kind not in _OF_VALUES:
+        if outputs[VALUE].type.kind not in stream_declaration.PRIMITIVES:
             raise unsupported(
                 place,
                 f"a value of type {outputs[VALUE].type} cannot be written alone",
@@ -179,7 +177,7 @@ def _primitive(given: str | None, facet: str, output: Output, place: Place) -> s
             f"STORE {facet} AS {given} of one value is not supported",
             f"Give it a name: AS _{facet.lower()}.field.",
         )
-    if output.type.kind is not wanted:
+    if output.type.kind is not parse_type(wanted).kind:
         raise problem(
             place,
             sqlstates.DATATYPE_MISMATCH,
