@@ -63,17 +63,21 @@ class Broker:
         )
         consumer.assign([TopicPartition(topic, 0, 0)])
         found: dict[bytes | None, Any] = {}
+        seen: list[Any] = []
         until = time.monotonic() + PATIENCE_S
         while found != wanted and time.monotonic() < until:
             message = consumer.poll(0.5)
             if message is not None and message.error() is None:
                 value = _value(message.value())
+                seen.append((message.key(), value))
                 if value is None:
                     found.pop(message.key(), None)
                 else:
                     found[message.key()] = value
+            elif message is not None:
+                seen.append(str(message.error()))
         consumer.close()
-        assert found == wanted
+        assert found == wanted, (topic, seen)
 
 
 def _value(raw: bytes | None) -> Any:
