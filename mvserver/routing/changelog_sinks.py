@@ -83,6 +83,14 @@ def divided(properties: Properties) -> tuple[Properties, Properties]:
 def plan_insert(sink: Relation, statement: InsertInto, context: SessionContext, services: Services) -> PlannedQuery:
     """Into a changelog or a table with a key; its store and the right to write to it are checked already."""
     planned = continuous.plan(statement.select, context, services, default_starting=continuous.EARLIEST)
+    check_insert(sink, planned, services)
+    store, entity = lookup.store_of(sink, services)
+    continuous.refuse_loop(planned, store, entity, services)
+    return planned
+
+
+def check_insert(sink: Relation, planned: PlannedQuery, services: Services) -> None:
+    """Whether the rows of a query fit a changelog, or a table with a key."""
     key = checked_key(planned, f"a {sink.kind} with a key" if sink.kind == TABLE else f"a {sink.kind}")
     sinks.check_columns(sink, planned)
     if set(key) != set(sink.key_columns):
@@ -93,9 +101,6 @@ def plan_insert(sink: Relation, statement: InsertInto, context: SessionContext, 
             f"({', '.join(sink.key_columns)}).",
             hint="GROUP BY the primary key.",
         )
-    store, entity = lookup.store_of(sink, services)
-    continuous.refuse_loop(planned, store, entity, services)
-    return planned
 
 
 def checked_key(planned: PlannedQuery, what: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -69,17 +69,26 @@ class PlannedQuery:
         return tuple(Column(output.name, str(output.type)) for output in self.plan.outputs)
 
 
-def plan(select: exp.Expression, context: SessionContext, services: Services, *, default_starting: str) -> PlannedQuery:
-    """Names, types and formats, all checked without Spark."""
-    resolve = lookup.resolver(context, services)
+def plan(
+    select: exp.Expression,
+    context: SessionContext,
+    services: Services,
+    *,
+    default_starting: str,
+    new: Mapping[str, Relation] | None = None,
+) -> PlannedQuery:
+    """Names, types and formats, all checked without Spark. ``new`` are relations, by name, that the statement is about
+    to make: they alone can then be read."""
+    resolve = lookup.resolver(context, services) if new is None else lookup.new_resolver(new, services)
     plan_ = services.compile_select(select, resolve, default_starting=default_starting)
-    planned = PlannedQuery(plan_, tuple(_input(scan, services) for scan in scans(plan_.scan)))
+    known = {} if new is None else {each.id: each for each in new.values()}
+    planned = PlannedQuery(plan_, tuple(_input(scan, known, services) for scan in scans(plan_.scan)))
     _check_outputs(planned)
     return planned
 
 
-def _input(scan: Scan, services: Services) -> Input:
-    source = services.catalog.relations.by_id(scan.relation_id)
+def _input(scan: Scan, known: Mapping[str, Relation], services: Services) -> Input:
+    source = known.get(scan.relation_id) or services.catalog.relations.by_id(scan.relation_id)
     if source is None:
         raise SqlError(sqlstates.UNDEFINED_TABLE, f'relation "{scan.relation}" does not exist')
     store, entity = lookup.store_of(source, services)
@@ -150,8 +159,18 @@ def _views_of(plan_: ContinuousPlan) -> Sequence[str]:
     return list(dict.fromkeys(scan.views[-1] for scan in views(plan_.scan)))
 
 
-def refuse_loop(planned: PlannedQuery, sink_store: Store, sink_entity: str, services: Services) -> None:
-    """A query that reads, be it through others, what it writes would never end."""
+Place = tuple[str, str]  # a store's id and an entity
+
+
+def refuse_loop(
+    planned: PlannedQuery,
+    sink_store: Store,
+    sink_entity: str,
+    services: Services,
+    also: Sequence[tuple[Place, Place]] = (),
+) -> None:
+    """A query that reads, be it through others, what it writes would never end. ``also`` are queries that begin with
+    it: what each reads and writes."""
     catalog = services.catalog
     with catalog.snapshot():  # one committed state: other sessions make and drop relations meanwhile
         relations = {relation.id: relation for relation in catalog.relations.all()}
@@ -172,6 +191,10 @@ def refuse_loop(planned: PlannedQuery, sink_store: Store, sink_entity: str, serv
                 f'the query would read what it writes: entity "{sink_entity}" in store "{sink_store.name}"',
                 hint="Write to another entity.",
             )
+        for read, wrote in also:
+            if read == place and wrote not in seen:
+                seen.add(wrote)
+                front.append(wrote)
         for source, sink in edges:
             if (source.store_id, source.entity) == place and sink.store_id is not None and sink.entity is not None:
                 after = (sink.store_id, sink.entity)

@@ -59,6 +59,13 @@ def plan(statement: CopyFrom, context: SessionContext, services: Services) -> Co
             hint="INSERT INTO ... SELECT writes them with their keys.",
             position=statement.name.position,
         )
+    if stream.property("value.columns.exclude") is not None:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f'COPY to stream "{stream.name}" is not supported: columns of it are in the keys of records alone',
+            hint="INSERT INTO ... SELECT writes them with their keys.",
+            position=statement.name.position,
+        )
     if stream.property("partition.columns") is not None:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,

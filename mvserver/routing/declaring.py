@@ -12,6 +12,7 @@ from catalog.model import Column, Relation, Schema, Store
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.routing import (
+    changelog_declaration,
     continuous,
     descriptor_sources,
     inferring,
@@ -186,6 +187,58 @@ def relation(
         entity=entity.name,
         key_columns=key,
     )
+
+
+def declared_stream(
+    statement: CreateStream, place: tuple[Schema, str], context: SessionContext, services: Services
+) -> tuple[Relation, EntityUnder]:
+    """A stream with columns as it would be kept, all checked that can be told without its entity."""
+    columns = stream_declaration.check_columns(statement.columns)
+    typed = [(c.name, c.type) for c in statement.columns]
+    declaration = stream_declaration.read(statement.properties, typed, services.stores.kinds())
+    declaration = with_descriptor(declaration, statement.properties, context, services)
+    store, value_format = store_and_format(lookup.STREAM, declaration, context, services)
+    kind, of_value = services.stores.kind(store.type), declaration.in_value(typed)
+    stream_declaration.check_value_columns(
+        value_format, of_value, declaration.value_delimiter, checked=declaration.value_checked
+    )
+    stream_declaration.check_key_columns(declaration, kind, statement.properties)
+    stream_declaration.check_value(declaration, value_format, of_value, kind, statement.properties)
+    entity = EntityUnder(store, declaration.entity or place[1].lower(), declaration, statement.properties)
+    properties = declaration.kept(value_format)
+    return relation(lookup.STREAM, statement, place, columns, properties, entity, context, services), entity
+
+
+def declared_changelog(
+    statement: CreateChangelog, place: tuple[Schema, str], context: SessionContext, services: Services
+) -> tuple[Relation, EntityUnder]:
+    """The same of a changelog."""
+    columns = stream_declaration.check_columns(statement.columns)
+    typed = [(c.name, c.type) for c in statement.columns]
+    changelog_declaration.check_primary_key(typed, statement.primary_key)
+    declaration = changelog_declaration.read(statement.properties, typed, services.stores.kinds())
+    declaration = replace(declaration, stream=with_descriptor(declaration.stream, declaration.given, context, services))
+    stream = declaration.stream
+    store, value_format = store_and_format(lookup.CHANGELOG, stream, context, services)
+    kind = services.stores.kind(store.type)
+    key = changelog_declaration.record_key(declaration, typed, statement.primary_key, kind)
+    key = key_with_descriptor(key, statement.properties, store, context, services)
+    of_value = [each for each in typed if key is None or each[0] not in key.excluded]
+    stream_declaration.check_value_columns(value_format, of_value, stream.value_delimiter, checked=stream.value_checked)
+    stream_declaration.check_value(stream, value_format, typed, kind, statement.properties)
+    entity = EntityUnder(store, stream.entity or place[1].lower(), declaration.compacted(kind), declaration.given)
+    new = relation(
+        lookup.CHANGELOG,
+        statement,
+        place,
+        changelog_declaration.with_key(columns, statement.primary_key),
+        changelog_declaration.kept(stream, value_format, key),
+        entity,
+        context,
+        services,
+        statement.primary_key,
+    )
+    return new, entity
 
 
 def declare(

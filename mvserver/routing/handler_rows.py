@@ -38,6 +38,16 @@ from mvserver.routing.handlers.namespaces import (
 )
 from mvserver.routing.handlers.policies import alter_policy, create_policy, drop_policy, set_row_security
 from mvserver.routing.handlers.privileges import alter_default_privileges, alter_owner, grant, revoke
+from mvserver.routing.handlers.processors import (
+    create_processor,
+    describe_processor,
+    drop_processor,
+    list_processors,
+    run_program,
+    scale_processor,
+    start_processor,
+    stop_processor,
+)
 from mvserver.routing.handlers.queries import (
     describe_query,
     describe_statement,
@@ -125,6 +135,16 @@ from mvserver.sql.statements.privileges import (
     Grant,
     ReassignOwned,
     Revoke,
+)
+from mvserver.sql.statements.processors import (
+    CreateProcessor,
+    DescribeProcessor,
+    DropProcessor,
+    Lenses,
+    ListProcessors,
+    ScaleProcessor,
+    StartProcessor,
+    StopProcessor,
 )
 from mvserver.sql.statements.queries import (
     BoundedRead,
@@ -283,6 +303,14 @@ ROWS: dict[type[Statement], Row] = {
     TerminateQuery: _row(terminate_query),
     RestartQuery: _row(restart_query, irreversible=True),
     DescribeStatement: _row(describe_statement),
+    Lenses: _row(run_program, irreversible=True),
+    CreateProcessor: _row(create_processor, irreversible=True),
+    StartProcessor: _row(start_processor, irreversible=True),
+    StopProcessor: _row(stop_processor),
+    ScaleProcessor: _row(scale_processor),
+    DropProcessor: _row(drop_processor),
+    ListProcessors: _row(list_processors),
+    DescribeProcessor: _row(describe_processor),
     Explain: _row(explain, fields_of=explain.fields_of),
     BoundedRead: _row(bounded_read),
     PushQuery: _row(push_query, described=push_query.described),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from catalog.acl import Privilege
 from catalog.model import EnumType, Query, Relation, Schema, Store
@@ -126,6 +126,18 @@ def resolver(context: SessionContext, services: Services) -> Resolve:
     return resolve
 
 
+def new_resolver(new: Mapping[str, Relation], services: Services) -> Resolve:
+    """How the compiler finds relations that a statement is about to make, by their names, and no others."""
+
+    def resolve(parts: tuple[str, ...], position: int | None) -> RelationShape:
+        found = new.get(parts[0]) if len(parts) == 1 else None
+        if found is None:
+            raise SqlError(sqlstates.UNDEFINED_TABLE, f'relation "{".".join(parts)}" does not exist', position=position)
+        return shape(found, services)
+
+    return resolve
+
+
 def known_resolver(query: Query, services: Services) -> Resolve:
     """How the compiler finds the relations of a definition that the catalog keeps: what its names meant when it was
     made, whatever else has got such a name since."""
@@ -145,6 +157,7 @@ def known_resolver(query: Query, services: Services) -> Resolve:
 
 
 def shape(found: Relation, services: Services) -> RelationShape:
+    key_only = found.columns_of("value.columns.exclude")
     return RelationShape(
         id=found.id,
         name=services.catalog.names.full_name(found),
@@ -155,8 +168,8 @@ def shape(found: Relation, services: Services) -> RelationShape:
         timestamp_format=found.property("timestamp.format") or "sql",
         error_handling=ErrorHandling(found.property("source.deserialization.error.handling") or "IGNORE_AND_LOG"),
         primary_key=found.key_columns,
-        key_format=found.property("key.format") if found.kind == CHANGELOG else None,
-        key_only=tuple(filter(None, (found.property("value.columns.exclude") or "").split(","))),
+        key_format=found.property("key.format") if found.kind == CHANGELOG or key_only else None,
+        key_only=key_only,
         partition_columns=found.columns_of("partition.columns"),
         view=_definition(found, services) if found.kind == VIEW else None,
         metadata=_metadata(found, services),

@@ -57,10 +57,11 @@ def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Se
     kind = services.stores.kind(store.type)
     if declaration.value_delimiter is None and value_format == source_format:
         declaration = replace(declaration, value_delimiter=planned.source.property("value.delimiter"))
+    of_value = declaration.in_value(outputs)
     stream_declaration.check_written_columns(
-        value_format, outputs, declaration.value_delimiter, checked=declaration.value_checked
+        value_format, of_value, declaration.value_delimiter, checked=declaration.value_checked
     )
-    stream_declaration.check_value(declaration, value_format, outputs, kind, statement.properties)
+    stream_declaration.check_value(declaration, value_format, of_value, kind, statement.properties)
     _check_names(planned, kind)
     entity = declaration.entity or name.lower()
     continuous.refuse_loop(planned, store, entity, services)
@@ -96,12 +97,17 @@ def plan_insert(sink: Relation, statement: InsertInto, context: SessionContext, 
     """Into a stream, or a table without a key, that is there; its store and the right to write to it are checked
     already."""
     planned = continuous.plan(statement.select, context, services, default_starting=continuous.LATEST)
-    _refuse_aggregation(planned, f"This {sink.kind} takes rows that are only added.")
-    check_columns(sink, planned)
+    check_insert(sink, planned, services)
     store, entity = lookup.store_of(sink, services)
-    _check_names(planned, services.stores.kind(store.type))
     continuous.refuse_loop(planned, store, entity, services)
     return planned
+
+
+def check_insert(sink: Relation, planned: PlannedQuery, services: Services) -> None:
+    """Whether the rows of a query fit a stream, or a table without a key."""
+    _refuse_aggregation(planned, f"This {sink.kind} takes rows that are only added.")
+    check_columns(sink, planned)
+    _check_names(planned, services.stores.kind(lookup.store_of(sink, services)[0].type))
 
 
 def insert_target(statement: InsertInto, context: SessionContext, services: Services) -> Relation:

@@ -20,7 +20,7 @@ from spark_sinks.store_kind import EntityProperty, StoreKind
 
 PARTITION_COLUMNS = "partition.columns"
 _KEY_COLUMNS, _DESCRIPTOR, _DELIMITER = "key.columns", "value.descriptor.name", "value.delimiter"
-_VALIDATION = "value.schema.validation"
+_VALIDATION, _EXCLUDED = "value.schema.validation", "value.columns.exclude"
 _OWN = (
     "store",
     "topic",
@@ -30,6 +30,7 @@ _OWN = (
     "key.format",
     "key.type",
     _KEY_COLUMNS,
+    _EXCLUDED,
     PARTITION_COLUMNS,
     _DESCRIPTOR,
     _DELIMITER,
@@ -37,7 +38,7 @@ _OWN = (
 )
 _ERRORS = "source.deserialization.error.handling"
 
-_KEY_KINDS = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE, Kind.VARCHAR)
+PRIMITIVES = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE, Kind.VARCHAR)
 WRITTEN_PRIMITIVES = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.VARCHAR)
 _DELIMITERS = {"tab": "\t", "space": " "}
 _NO_DELIMITERS = frozenset('"\\\r\n')
@@ -65,6 +66,11 @@ class StreamDeclaration:
     value_descriptor: str | None = None  # the schema of all records: "source.message"
     value_delimiter: str | None = None  # of the format "delimited"
     value_checked: bool = False  # against the schema that a record was written with
+    value_excluded: tuple[str, ...] = ()  # columns of the key that the value does not have
+
+    def in_value(self, columns: Sequence[tuple[str, SqlType]]) -> Sequence[tuple[str, SqlType]]:
+        """Those that are in the values of records."""
+        return [each for each in columns if each[0] not in self.value_excluded]
 
     def with_defaults(self, defaults: Mapping[str, Value], kind: StoreKind[Any]) -> StreamDeclaration:
         """The same, with entity properties that the statement left out."""
@@ -79,6 +85,7 @@ class StreamDeclaration:
             ("key.format", self.key_format),
             ("key.type", self.key_type),
             (_KEY_COLUMNS, ",".join(self.key_columns) or None),
+            (_EXCLUDED, ",".join(self.value_excluded) or None),
             (PARTITION_COLUMNS, ",".join(self.partition_columns) or None),
             (_ERRORS, self.error_handling),
             (_DESCRIPTOR, self.value_descriptor),
@@ -116,8 +123,8 @@ def read(
         value_descriptor=reader.text(_DESCRIPTOR),
         value_delimiter=_delimiter(reader),
         value_checked=_checked(reader),
+        value_excluded=_excluded(reader, key.columns, columns),
     )
-    reader.refuse("value.columns.exclude", "The value of a stream's record has all columns.")
     reader.refuse("key.descriptor.name", "It is a property of changelogs.")
     reader.refuse("postgresql.slot.name", "The server makes a slot for each source, and drops it with its last query.")
     reader.refuse("enable.upsert.mode", "It is a property of changelogs.")
@@ -259,7 +266,7 @@ def check_value_columns(
             f'property "{_VALIDATION}" is of value.format json_schema alone',
             hint="Records of avro and protobuf cannot be read but by their schemas.",
         )
-    if value_format == "primitive" and (len(columns) != 1 or columns[0][1].kind not in _KEY_KINDS):
+    if value_format == "primitive" and (len(columns) != 1 or columns[0][1].kind not in PRIMITIVES):
         raise SqlError(
             sqlstates.DATATYPE_MISMATCH,
             "the columns do not fit value.format primitive",
@@ -323,7 +330,7 @@ def _key(reader: PropertyReader, columns: Sequence[tuple[str, SqlType]]) -> _Key
         there, missing = ("key.format", "key.type") if type_text is None else ("key.type", "key.format")
         raise reader.error(there, f'property "{there}" needs the property "{missing}"')
     type_ = parse_type(type_text)
-    fits = type_.kind in _KEY_KINDS if given == "primitive" else type_.kind is Kind.STRUCT
+    fits = type_.kind in PRIMITIVES if given == "primitive" else type_.kind is Kind.STRUCT
     if not fits:
         raise reader.error(
             "key.type",
@@ -360,6 +367,21 @@ def _chosen_key(reader: PropertyReader, columns: Sequence[tuple[str, SqlType]]) 
         )
     whole = SqlType(Kind.STRUCT, fields=tuple((name, types[name]) for name in names))
     return _Key(given, str(types[names[0]] if given == "primitive" else whole), tuple(names))
+
+
+def _excluded(reader: PropertyReader, key: Sequence[str], columns: Sequence[tuple[str, SqlType]]) -> tuple[str, ...]:
+    names = reader.names(_EXCLUDED) or ()
+    for name in names:
+        if name not in key:
+            raise reader.error(
+                _EXCLUDED,
+                f'column "{name}" named in property "{_EXCLUDED}" is not in the key',
+                detail="A record would have it nowhere.",
+                hint=f"Name it in '{_KEY_COLUMNS}', too.",
+            )
+    if columns and len(names) == len(columns):
+        raise reader.error(_EXCLUDED, "a record's value needs at least one column")
+    return tuple(names)
 
 
 def _partition_columns(reader: PropertyReader, columns: Sequence[tuple[str, SqlType]]) -> tuple[str, ...]:

@@ -204,7 +204,7 @@ class Dispatcher:
     def _prepared(self, name: str, text: str, declared: tuple[int, ...]) -> PreparedStatement:
         services = self._state.services
         with services.large_texts.parsing(text, self._state.context.cancelled):
-            statements = services.parse(text)
+            statements = self._state.parse(text)
         if len(statements) > 1:
             raise SqlError(sqlstates.SYNTAX_ERROR, "cannot insert multiple commands into a prepared statement")
         statement = statements[0] if statements else None

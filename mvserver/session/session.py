@@ -187,7 +187,7 @@ class Session:
     def _rewritten(self, text: str) -> Sequence[Statement]:
         services = self._state.services
         try:
-            return services.parse(text)
+            return self._state.parse(text)
         except SqlError as error:
             if services.rewriter is None or error.sqlstate != sqlstates.SYNTAX_ERROR:
                 raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from catalog.model import Role
@@ -10,6 +10,7 @@ from mvserver import sqlstates
 from mvserver.claims import is_claim
 from mvserver.errors import SqlError
 from mvserver.front import Startup
+from mvserver.lenses.parser import is_program
 from mvserver.pgcatalog.settings_table import DEFAULTS
 from mvserver.quoting import quoted
 from mvserver.serving.api import PullScope
@@ -22,6 +23,8 @@ from mvserver.session.prepared import PreparedStatements
 from mvserver.session.services import OpenSessions, SessionServices
 from mvserver.session.settings.settings import SessionSettings
 from mvserver.session.transactions import NameScope, Restore, Transaction
+from mvserver.sql.statements.base import Statement
+from mvserver.sql.statements.processors import Lenses
 
 
 @dataclass
@@ -52,6 +55,12 @@ class SessionState:
         self.follow_search_path()
         self._home = self.place()
         self.publish()
+
+    def parse(self, text: str) -> Sequence[Statement]:
+        """The statements of a text. With dialect = lenses a text that begins as a program is one statement."""
+        if self.settings.current["dialect"] == "lenses" and is_program(text):
+            return [Lenses(text, text=text)]
+        return self.services.parse(text)
 
     # --- roles ------------------------------------------------------------------------------------------------------
     @property

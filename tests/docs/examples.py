@@ -2,7 +2,8 @@
 
 A page is one psql session, from its first block to its last, on a server that holds nothing. Its conventions:
 
-- Each ``sql`` block is run, statement by statement; a statement ends with a semicolon at the end of a line. Lines that
+- Each ``sql`` block is run, statement by statement; a statement ends with a semicolon at the end of a line, outside of
+  ``$$``. Lines that
   begin with a backslash are psql's and are left out, but ``\\gset`` at a statement's end keeps the columns of its one
   row, and ``:'name'`` stands for them after that.
 - A ``text`` block right after an ``sql`` block is what psql prints for the last statement, without what follows the
@@ -89,6 +90,8 @@ def _statements(sql: str) -> Iterator[str]:
         if not code or (code.startswith("\\") and not lines):
             continue
         lines.append(code)
+        if "\n".join(lines).count("$$") % 2:
+            continue  # a text in $$ may have lines that end with semicolons
         if code.endswith(";") or _GSET.search(code):
             rows: list[str] = []
             if _COPY_IN.match("\n".join(lines)) and f"\n{_ROWS_END}\n" in sql:

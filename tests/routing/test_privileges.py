@@ -17,6 +17,16 @@ from mvserver.sql.statements.api_tokens import CreateApiToken, ListApiTokens
 from mvserver.sql.statements.copying import CopyFrom
 from mvserver.sql.statements.descriptor_sources import ListDescriptors, ListDescriptorSources
 from mvserver.sql.statements.namespaces import ListDatabases
+from mvserver.sql.statements.processors import (
+    CreateProcessor,
+    DescribeProcessor,
+    DropProcessor,
+    Lenses,
+    ListProcessors,
+    ScaleProcessor,
+    StartProcessor,
+    StopProcessor,
+)
 from mvserver.sql.statements.queries import BoundedRead, ListQueries, PushQuery, Subscribe
 from mvserver.sql.statements.relations import Analyze, CreateView, ListRelations
 from mvserver.sql.statements.schema_registries import ListSchemaRegistries
@@ -166,7 +176,7 @@ CASES = (
 FREE = {
     # they leave out what the role may not see
     ListStores, ListSchemaRegistries, ListDescriptors, ListDescriptorSources, ListApiTokens, ListDatabases,
-    ListRelations, ListQueries,
+    ListRelations, ListQueries, ListProcessors,
     CreateApiToken,  # of the role that makes it
     Analyze, DropAbsent,  # change nothing, and tell only whether a name is there
 }  # fmt: skip
@@ -176,6 +186,14 @@ ELSEWHERE = {
     Subscribe,  # tests/server
     CopyFrom,
     CreateView,  # tests/clients
+    # tests/lenses
+    Lenses,
+    CreateProcessor,
+    StartProcessor,
+    StopProcessor,
+    ScaleProcessor,
+    DropProcessor,
+    DescribeProcessor,
 }
 
 

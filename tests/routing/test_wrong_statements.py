@@ -217,8 +217,8 @@ def test_details_and_hints_say_what_to_do(full: Bench) -> None:
     assert unknown.position == 44
     assert unknown.hint == (
         "Known are 'store', 'topic', 'value.format', 'timestamp', 'timestamp.format', 'key.format', 'key.type', "
-        "'key.columns', 'partition.columns', 'value.descriptor.name', 'value.delimiter', 'value.schema.validation', "
-        "'topic.partitions', 'topic.replicas', 'kafka.topic.*', 'topic.shards', "
+        "'key.columns', 'value.columns.exclude', 'partition.columns', 'value.descriptor.name', 'value.delimiter', "
+        "'value.schema.validation', 'topic.partitions', 'topic.replicas', 'kafka.topic.*', 'topic.shards', "
         "'source.deserialization.error.handling'."
     )
 

@@ -39,6 +39,16 @@ from mvserver.sql.statements.privileges import (
     ReassignOwned,
     Revoke,
 )
+from mvserver.sql.statements.processors import (
+    CreateProcessor,
+    DescribeProcessor,
+    DropProcessor,
+    Lenses,
+    ListProcessors,
+    ScaleProcessor,
+    StartProcessor,
+    StopProcessor,
+)
 from mvserver.sql.statements.queries import (
     BoundedRead,
     DescribeQuery,
@@ -135,7 +145,7 @@ def properties(**values: Any) -> dict[str, Any]:
     return {key.replace("__", "."): value for key, value in values.items()}
 
 
-PLACES = ("text", "start", "statement_start", "select_start")
+PLACES = ("text", "start", "statement_start", "select_start", "program_start", "runners_position")
 
 
 def simplified(value: Any) -> Any:
@@ -193,6 +203,16 @@ CASES: list[tuple[str, Any]] = [
     ("CREATE API_TOKEN t VALID UNTIL '2030-01-01'", expect(CreateApiToken, name="t", valid_until="2030-01-01")),
     ("DROP API_TOKEN IF EXISTS t", expect(DropApiToken, name="t", if_exists=True)),
     ("LIST API_TOKENS", expect(ListApiTokens)),
+    ("LENSES $$ a; b $$", expect(Lenses, program=" a; b ")),
+    ("LENSES 'it''s'", expect(Lenses, program="it's")),
+    ("CREATE PROCESSOR p AS $x$ a $x$", expect(CreateProcessor, name=ObjectName(("p",)), program=" a ")),
+    ("START PROCESSOR p", expect(StartProcessor, name=ObjectName(("p",)))),
+    ("STOP PROCESSOR s.p", expect(StopProcessor, name=ObjectName(("s", "p")))),
+    ("SCALE PROCESSOR p TO 2 RUNNERS", expect(ScaleProcessor, name=ObjectName(("p",)), runners=2)),
+    ("SCALE PROCESSOR p 1", expect(ScaleProcessor, name=ObjectName(("p",)), runners=1)),
+    ("DROP PROCESSOR IF EXISTS p", expect(DropProcessor, name=ObjectName(("p",)), if_exists=True)),
+    ("LIST PROCESSORS", expect(ListProcessors)),
+    ("DESCRIBE PROCESSOR p", expect(DescribeProcessor, name=ObjectName(("p",)))),
     ("CREATE POLICY p ON a.v USING ((x = 1) -- of ')'\n AND y IN ('a)', (b)))",
      expect(CreatePolicy, name="p", on=ObjectName(("a", "v")),
             condition="(x = 1) -- of ')'\n AND y IN ('a)', (b))", to=(RoleSpec(special="public"),))),

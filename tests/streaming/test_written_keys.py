@@ -60,13 +60,13 @@ def test_without_columns_for_it_a_record_keeps_its_key(spark: Any) -> None:
 
 def _made(spark: Any, encoder: RecordEncoder, rows: list[dict[str, Any]]) -> list[bytes | None]:
     """As the query selects them, of columns whose names in the frame are others."""
-    fields = ", ".join(f"f_{name} {_spark(kind)}" for name, kind in encoder.columns.items())
+    fields = ", ".join(f"f{number} {_spark(kind)}" for number, kind in enumerate(encoder.columns.values()))
     frame = spark.createDataFrame(
         [Row(*row.values()) for row in rows], schema=fields
     ).selectExpr("*", "true AS flag", "cast('came with it' as binary) AS key")  # fmt: skip
     outputs = tuple(Output(name, kind, None) for name, kind in encoder.columns.items())
     no_target: Any = None
-    view = ViewInput(no_target, "flag", outputs=tuple(f"f_{name}" for name in encoder.columns))
+    view = ViewInput(no_target, "flag", outputs=tuple(f"f{number}" for number in range(len(encoder.columns))))
     plan: Any = SimpleNamespace(outputs=outputs)
     (key, *_) = RecordForm(_no_sink, encoder).selected(view, plan)
     return [None if row[0] is None else bytes(row[0]) for row in frame.selectExpr(key).collect()]
@@ -78,3 +78,17 @@ def _spark(kind: SqlType) -> str:
 
 def _no_sink() -> Any:
     raise AssertionError
+
+
+def test_fields_of_the_key_alone(spark: Any) -> None:
+    """A column "_key.f" is the key's field f; where the key alone has its columns, all of them NULL are no key."""
+    types = {"_key.a": parse_type("INTEGER"), "b": parse_type("VARCHAR"), "a": parse_type("INTEGER")}
+    alone = RecordEncoder(types, ("_key.a", "b"), "json", ("_key.a", "b"))
+    row = {"_key.a": 1, "b": None, "a": 2}
+    assert (alone.key_of(row), alone.value_of(row)) == (b'{"a":1,"b":null}', b'{"a":2}')
+    rows: list[dict[str, Any]] = [row, {"_key.a": None, "b": "x", "a": 2}, {"_key.a": None, "b": None, "a": 2}]
+    assert _made(spark, alone, rows) == [b'{"a":1,"b":null}', b'{"a":null,"b":"x"}', None]
+    assert [alone.key_of(each) for each in rows] == _made(spark, alone, rows)
+    shared = RecordEncoder(types, ("_key.a", "b"), "json", ("_key.a",))
+    assert shared.key_of({"_key.a": None, "b": None, "a": 2}) == b'{"a":null,"b":null}'
+    assert shared.value_of(row) == b'{"b":null,"a":2}'

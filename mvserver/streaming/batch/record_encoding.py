@@ -10,10 +10,11 @@ import datetime as dt
 import json
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mvserver.record_keys import field_of_key
 from mvserver.sql.types import Kind, SqlType
 
 _BYTES = {Kind.SMALLINT: 2, Kind.INTEGER: 4, Kind.BIGINT: 8}
@@ -34,12 +35,19 @@ class RecordEncoder:
         if not self.key:
             return None
         if self.key_format != "primitive":
-            return self._object(row, self.key)
+            if self.key_may_lack and all(row[name] is None for name in self.key):
+                return None
+            return self._object(row, self.key, field_of_key)
         (name,) = self.key
         if row[name] is None:
             return None
         size = self.key_bytes
         return str(row[name]).encode() if size is None else int(row[name]).to_bytes(size, "big", signed=True)
+
+    @property
+    def key_may_lack(self) -> bool:
+        """Whether NULL in all of its columns is a record without a key: those are read so, and are nowhere else."""
+        return all(name in self.excluded for name in self.key)
 
     @property
     def key_bytes(self) -> int | None:
@@ -57,10 +65,9 @@ class RecordEncoder:
         """The values that name its folder, as texts."""
         return [None if row[name] is None else _plain(row[name], self.columns[name]) for name in self.folders]
 
-    def _object(self, row: Mapping[str, Any], names: Sequence[str]) -> bytes:
-        return (
-            "{" + ",".join(f"{_text(name)}:{_json(row[name], self.columns[name])}" for name in names) + "}"
-        ).encode()
+    def _object(self, row: Mapping[str, Any], names: Sequence[str], field: Callable[[str], str] = str) -> bytes:
+        fields = (f"{_text(field(name))}:{_json(row[name], self.columns[name])}" for name in names)
+        return ("{" + ",".join(fields) + "}").encode()
 
 
 def _json(value: Any, kind: SqlType) -> str:

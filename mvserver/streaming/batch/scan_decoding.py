@@ -5,11 +5,12 @@ A changelog's record without a value is no mistake: it deletes the row whose pri
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from mvserver.compiler.plans import RecordSchema, Scan, ScanColumn
+from mvserver.record_keys import field_of_key
 from mvserver.streaming.spark.types import spark_type
 from spark_sinks.decode import (
     CheckFunction,
@@ -69,6 +70,8 @@ def decode_scan(scan: Scan, prefix: str, *, trial: bool, schemas: KnownSchemas =
         decoded = _beside(decoded, decode_partitions(in_folders, "position", f"{prefix}p"))
     columns, functions = dict(decoded.columns), decoded.functions
     if scan.kind != "changelog":
+        if scan.key_format is not None and scan.key_only:
+            return _with_key(scan, decoded, prefix, trial=trial, schemas=schemas)
         return DecodedScan(decoded.stages, columns, decoded.good, decoded.good, decoded.reason, functions=functions)
     if scan.derived is not None:  # a change log says itself which rows are gone
         key = tuple(columns[name] for name in scan.primary_key)
@@ -78,11 +81,7 @@ def decode_scan(scan: Scan, prefix: str, *, trial: bool, schemas: KnownSchemas =
         key = tuple(columns[name] for name in scan.primary_key)
         return DecodedScan(decoded.stages, columns, decoded.good, decoded.good, decoded.reason, key, functions)
     declared = {c.name: c for c in scan.columns}
-    of_key = [_column(declared[name]) for name in scan.primary_key]
-    if scan.key_schema is not None:
-        keyed = decode_described(of_key, "key", f"{prefix}k", _described(scan.key_schema))
-    else:
-        keyed = decode(scan.key_format, of_key, "key", f"{prefix}k", trial=trial, schemas=schemas)
+    keyed = _decode_key(scan, [declared[name] for name in scan.primary_key], prefix, trial=trial, schemas=schemas)
     key_columns = dict(keyed.columns)
     stages = side_by_side(decoded.stages, keyed.stages)
     deleted = "value IS NULL"
@@ -105,6 +104,33 @@ def decode_scan(scan: Scan, prefix: str, *, trial: bool, schemas: KnownSchemas =
     if decoded.reason is not None and keyed.reason is not None:
         reason = f"CASE WHEN {deleted} THEN {_of_key(keyed.reason)} ELSE {value_reason} END"
     return DecodedScan(stages, columns, good, known, reason, primary_key, (*functions, *keyed.functions))
+
+
+def _decode_key(
+    scan: Scan, columns: Sequence[ScanColumn], prefix: str, *, trial: bool, schemas: KnownSchemas
+) -> Decoded:
+    assert scan.key_format is not None  # noqa: S101 - asked by who calls
+    fields = {field_of_key(column.name): column.name for column in columns}
+    of_key = [_column(replace(column, name=field_of_key(column.name))) for column in columns]
+    if scan.key_schema is not None:
+        keyed = decode_described(of_key, "key", f"{prefix}k", _described(scan.key_schema))
+    else:
+        keyed = decode(scan.key_format, of_key, "key", f"{prefix}k", trial=trial, schemas=schemas)
+    return replace(keyed, columns=tuple((fields[name], text) for name, text in keyed.columns))
+
+
+def _with_key(scan: Scan, values: Decoded, prefix: str, *, trial: bool, schemas: KnownSchemas) -> DecodedScan:
+    """A stream whose rows have columns of the key. A record without a key is a row in which they are NULL."""
+    in_key = [column for column in scan.columns if column.name in scan.key_only]
+    keyed = _decode_key(scan, in_key, prefix, trial=trial, schemas=schemas)
+    good = f"({values.good} AND (key IS NULL OR {keyed.good}))"
+    reason = None
+    if values.reason is not None and keyed.reason is not None:
+        of_key = f"CASE WHEN key IS NOT NULL THEN {_of_key(keyed.reason)} END"
+        reason = f"coalesce({values.reason}, {of_key})"
+    columns = {**dict(values.columns), **dict(keyed.columns)}
+    stages = side_by_side(values.stages, keyed.stages)
+    return DecodedScan(stages, columns, good, good, reason, functions=(*values.functions, *keyed.functions))
 
 
 def _described(schema: RecordSchema) -> DescribedSchema:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from mvserver.compiler.plans import Projection
+from mvserver.record_keys import field_of_key
 from mvserver.sql.types import Kind
 from mvserver.streaming.batch.program import ViewInput
 from mvserver.streaming.batch.record_encoding import RecordEncoder
@@ -53,7 +54,10 @@ class RecordForm:
         if self.encoder.key_format == "primitive":
             chosen = _primitive(columns[names[0]][0], self.encoder.key_bytes)
         else:
-            chosen = _object({name: columns[name] for name in names})
+            chosen = _object({field_of_key(name): columns[name] for name in names})
+            if self.encoder.key_may_lack:
+                known = ", ".join(f"cast({columns[name][0]} as string)" for name in names)
+                chosen = f"CASE WHEN coalesce({known}) IS NOT NULL THEN {chosen} END"
         return f"CASE WHEN {view.flag} THEN {chosen} END"
 
     def open(self, stopped: Callable[[], bool]) -> WritingRecords:

@@ -1,0 +1,163 @@
+"""SET of a program: what acts here, what is accepted with a notice, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mvserver import sqlstates
+from mvserver.lenses.problems import Problems, problem, unsupported
+from mvserver.lenses.program import Program, SetKey
+
+_ENGINE: Mapping[str, str] = {
+    "commit.interval.ms": "rows and positions are committed together with each batch",
+    "processing.guarantee": "records are written exactly once",
+    "enable.auto.commit": "positions are committed with the rows, not by the consumer",
+    "num.stream.threads": "Spark reads the partitions of a topic in parallel",
+    "cache.max.bytes.buffering": "state is kept in DuckDB; the server's memory is set for all queries",
+    "max.poll.records": "the server's setting max_records_per_trigger bounds a batch",
+    "state.dir": "state is in the server's data directory",
+    "application.id": "the processor's queries have ids of their own, and read without a consumer group",
+    "group.id": "the processor's queries have ids of their own, and read without a consumer group",
+}
+_ENGINE_PREFIXES = {"rocksdb.": "state is kept in DuckDB, not in RocksDB"}
+_TOPIC = re.compile(r"topic\.(?:`(?P<quoted>[^`]+)`|(?P<plain>[^.`]+))\.(?P<key>.+)")
+_SCHEMA_NAMES = re.compile(r"(key|value)\.avro\.(record|namespace)")
+_READ_POLICIES = {"continue": "IGNORE_AND_LOG", "fail": "TERMINATE"}
+_HINT = (
+    "Settings are defaults.topic.autocreate, .partitions, .replication and settings of topics, topic.`name`.*, "
+    "error.policy, error.policy.read, error.policy.write and auto.offset.reset."
+)
+
+
+@dataclass(frozen=True)
+class TopicSettings:
+    """Of a topic that is made. ``config`` are Kafka's own settings."""
+
+    partitions: int | None = None
+    replication: int | None = None
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ProgramSettings:
+    autocreate: bool = False
+    defaults: TopicSettings = TopicSettings()
+    topics: Mapping[str, TopicSettings] = field(default_factory=dict)
+    autocreate_of: Mapping[str, bool] = field(default_factory=dict)
+    starting: str = "earliest"
+    error_handling: str | None = None  # of records that cannot be read
+    notices: tuple[tuple[str, str], ...] = ()  # keys without effect, and what holds here
+
+    def creates(self, topic: str) -> bool:
+        return self.autocreate_of.get(topic, self.autocreate)
+
+    def of_topic(self, topic: str) -> TopicSettings:
+        own, all_ = self.topics.get(topic, TopicSettings()), self.defaults
+        return TopicSettings(
+            own.partitions or all_.partitions, own.replication or all_.replication, {**all_.config, **own.config}
+        )
+
+
+def read_settings(program: Program, problems: Problems) -> ProgramSettings:
+    reader = _Reader()
+    for each in program.settings:
+        with problems.collecting():
+            reader.read(each)
+    return reader.result()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._autocreate: dict[str | None, bool] = {}
+        self._counts: dict[tuple[str | None, str], int] = {}
+        self._config: dict[str | None, dict[str, str]] = {}
+        self._starting = "earliest"
+        self._errors: str | None = None
+        self._notices: dict[str, str] = {}
+
+    def read(self, given: SetKey) -> None:
+        key = given.key
+        topic = _TOPIC.fullmatch(key)
+        without_effect = _ENGINE.get(key) or next(
+            (words for prefix, words in _ENGINE_PREFIXES.items() if key.startswith(prefix)), None
+        )
+        if key.startswith("defaults.topic."):
+            self._topic(None, key.removeprefix("defaults.topic."), given)
+        elif topic is not None:
+            self._topic(topic["quoted"] or topic["plain"], topic["key"], given)
+        elif key == "auto.offset.reset":
+            self._starting = _choice(given, ("earliest", "latest"))
+        elif key in ("error.policy", "error.policy.read", "error.policy.write"):
+            self._policy(given)
+        elif key == "dead.letter.queue":
+            raise _no_dead_letters(given)
+        elif without_effect is not None:
+            self._notices[key] = without_effect
+        else:
+            raise problem(given.place, sqlstates.INVALID_PARAMETER_VALUE, f'setting "{key}" is not known', _HINT)
+
+    def _topic(self, topic: str | None, key: str, given: SetKey) -> None:
+        if key == "autocreate":
+            self._autocreate[topic] = _choice(given, ("true", "false")) == "true"
+        elif key in ("partitions", "replication"):
+            if not given.value.isdigit() or not 0 < int(given.value[:9]) <= 100_000:
+                raise problem(
+                    given.place, sqlstates.INVALID_PARAMETER_VALUE, f'setting "{given.key}" is a number of 1 or more'
+                )
+            self._counts[topic, key] = int(given.value)
+        elif _SCHEMA_NAMES.fullmatch(key):
+            raise unsupported(
+                given.place, f'setting "{given.key}" is not supported', "Records have schemas named after their topic."
+            )
+        else:
+            self._config.setdefault(topic, {})[key] = given.value
+
+    def _policy(self, given: SetKey) -> None:
+        value = _choice(given, ("continue", "fail", "dlq"))
+        if value == "dlq":
+            raise _no_dead_letters(given)
+        if given.key == "error.policy.write":
+            if value == "continue":
+                raise unsupported(
+                    given.place, "records that cannot be written are not skipped", "error.policy.write is fail."
+                )
+            return
+        self._errors = _READ_POLICIES[value]
+
+    def result(self) -> ProgramSettings:
+        names = {name for name, _ in self._counts if name} | {name for name in self._config if name}
+        return ProgramSettings(
+            self._autocreate.get(None, False),
+            self._of(None),
+            {name: self._of(name) for name in names},
+            {name: flag for name, flag in self._autocreate.items() if name is not None},
+            self._starting,
+            self._errors,
+            tuple(self._notices.items()),
+        )
+
+    def _of(self, topic: str | None) -> TopicSettings:
+        partitions, replication = (self._counts.get((topic, key)) for key in ("partitions", "replication"))
+        return TopicSettings(partitions, replication, self._config.get(topic, {}))
+
+
+def _choice(given: SetKey, allowed: tuple[str, ...]) -> str:
+    value = given.value.lower()
+    if value not in allowed:
+        raise problem(
+            given.place,
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'setting "{given.key}" cannot be "{given.value}"',
+            f"It is one of {', '.join(allowed)}.",
+        )
+    return value
+
+
+def _no_dead_letters(given: SetKey) -> Exception:
+    return unsupported(
+        given.place,
+        "a topic of dead letters is not supported",
+        "error.policy = continue keeps rejected records in mv_catalog.rejected_rows.",
+    )

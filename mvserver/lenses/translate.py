@@ -1,0 +1,342 @@
+"""One SELECT of a program as a SELECT of the first dialect, with what its rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mvserver import limits, sqlstates
+from mvserver.lenses.problems import Place, problem, unsupported
+from mvserver.lenses.program import Duration, Projection, RowKind, Select, Selection, Wildcard, Window
+from mvserver.lenses.rows import KEY, VALUE, Facet, Rows, column, key_of
+from mvserver.lenses.scope import Item, Scope
+from mvserver.lenses.sources import From, KeyPart, Topics, from_of, wrong_kind
+from mvserver.lenses.values import aggregates_in, expression
+from mvserver.lenses.written import Written, joined, written
+from mvserver.quoting import quoted
+
+_WINDOWED = "windowed"  # the name of the sub-query that a window is over
+
+
+@dataclass(frozen=True)
+class Translated:
+    """``text`` names the queries in ``reads``, which stand before it as WITH; ``key`` of the rows None keeps the bytes
+    of the source's key."""
+
+    text: Written
+    rows: Rows
+    reads: tuple[str, ...]
+    grace: Duration | None = None
+    aggregated: bool = False
+
+
+@dataclass(frozen=True)
+class _Output:
+    column: str
+    text: Written
+    place: Place
+
+
+def translate(select: Select, named: Mapping[str, Rows], topics: Topics) -> Translated:
+    source = from_of(select, named, topics)
+    if select.group_by:
+        return _aggregated(select, source)
+    for each in select.projections:
+        if isinstance(each, Projection) and aggregates_in(each.expression):
+            raise unsupported(
+                each.place, "an aggregate needs GROUP BY", "GROUP BY an expression: it is the result's key."
+            )
+    if select.window is not None:
+        raise problem(select.window.place, sqlstates.SYNTAX_ERROR, "WINDOW BY needs GROUP BY", "Add GROUP BY.")
+    if source.kind is not select.kind:
+        raise wrong_kind(select, source.kind)
+    if select.laterals and source.kind is RowKind.TABLE:
+        raise unsupported(
+            select.laterals[0].place,
+            "LATERAL over a TABLE is not supported",
+            "Several rows would have one key. Read the topic with SELECT STREAM.",
+        )
+    return _projected(select, source)
+
+
+# --- without groups -------------------------------------------------------------------------------------------------
+def _projected(select: Select, source: From) -> Translated:
+    text, scope = _with_laterals(select, source)
+    values = _values(select, scope)
+    keys = _keys(select, source, scope)
+    outputs = [*(keys or ()), *values]
+    result = _select(outputs, text, select, scope)
+    key = None if keys is None else key_of([each.column for each in keys])
+    rows = Rows(select.kind, key, _facet(values))
+    return Translated(result, rows, source.reads)
+
+
+def _with_laterals(select: Select, source: From) -> tuple[Written, Scope]:
+    text, scope = source.text, source.scope
+    if select.laterals and select.joins:
+        raise unsupported(select.laterals[0].place, "LATERAL over a join is not supported", "Put the join into a WITH.")
+    for lateral in select.laterals:
+        array = expression(lateral.array, scope)
+        text = written(text, lateral.place, " CROSS JOIN UNNEST(", array, f") AS {quoted(lateral.alias)}")
+        scope = replace(scope, items=(*scope.items, Item(lateral.alias, None)))
+    return text, scope
+
+
+def _select(outputs: Sequence[_Output], source: Written, select: Select, scope: Scope) -> Written:
+    _check_outputs(outputs, select)
+    items = joined(", ", [written(each.text, f" AS {quoted(each.column)}") for each in outputs])
+    result = written(select.place, "SELECT ", items, " FROM ", source)
+    if select.where is not None:
+        result.add(" WHERE ", expression(select.where, scope))
+    return result
+
+
+def _check_outputs(outputs: Sequence[_Output], select: Select) -> None:
+    seen: set[str] = set()
+    for each in outputs:
+        if each.column in seen:
+            raise problem(
+                each.place,
+                sqlstates.DUPLICATE_COLUMN,
+                f'field "{each.column}" is given more than once',
+                "Give each its own name with AS.",
+            )
+        if len(each.column.encode()) > limits.IDENTIFIER_BYTES_MAX:
+            raise problem(
+                each.place,
+                sqlstates.INVALID_NAME,
+                f"the name of a field has at most {limits.IDENTIFIER_BYTES_MAX} bytes",
+                "Give it a name with AS.",
+            )
+        seen.add(each.column)
+    if not outputs:
+        raise problem(select.place, sqlstates.SYNTAX_ERROR, "the SELECT has no value")
+
+
+# --- the value ------------------------------------------------------------------------------------------------------
+def _values(select: Select, scope: Scope, *, aggregates: bool = False) -> Sequence[_Output]:
+    outputs: list[_Output] = []
+    whole: Place | None = None
+    for each in select.projections:
+        if isinstance(each, Wildcard):
+            outputs += _expanded(each, scope)
+            continue
+        target = each.target
+        if target is not None and target.facet == KEY:
+            continue
+        if target is not None and target.name is None:
+            whole = target.place
+            name: str = VALUE
+        else:
+            name = target.name if target is not None and target.name is not None else _default_name(each)
+        outputs.append(_Output(name, expression(each.expression, scope, aggregates=aggregates), each.place))
+    if whole is not None and len(outputs) > 1:
+        raise problem(
+            whole, sqlstates.SYNTAX_ERROR, "AS _value makes the whole value, and other projections add fields to it",
+            "Leave one of them out.",
+        )  # fmt: skip
+    if not outputs:
+        raise problem(
+            select.place,
+            sqlstates.SYNTAX_ERROR,
+            "the SELECT projects nothing into the value",
+            "Project at least one field.",
+        )
+    return outputs
+
+
+def _default_name(projection: Projection) -> str:
+    node = projection.expression
+    if not isinstance(node, Selection):
+        return projection.text
+    last = node.parts[-1]
+    if last in (KEY, VALUE) and len(node.parts) <= 2:
+        return last.removeprefix("_")
+    return last
+
+
+def _expanded(wildcard: Wildcard, scope: Scope) -> Sequence[_Output]:
+    """The fields of the value that ``*`` stands for."""
+    prefix = wildcard.prefix
+    items = list(scope.sources)
+    if prefix and prefix[0] not in (KEY, VALUE):
+        items = [(alias, rows) for alias, rows in items if alias == prefix[0]]
+        if not items:
+            raise problem(
+                wildcard.place,
+                sqlstates.UNDEFINED_TABLE,
+                f'"{prefix[0]}" is no source of this SELECT',
+                "Name one of FROM.",
+            )
+        prefix = prefix[1:]
+    if len(prefix) > 1 or (prefix and prefix[0] not in (KEY, VALUE)):
+        raise unsupported(wildcard.place, "the fields of a field cannot be expanded", "Name them.")
+    if prefix and prefix[0] == KEY:
+        return [each for alias, rows in items for each in _key_fields(alias, rows, scope, wildcard.place)]
+    return [
+        _Output(name, written(wildcard.place, scope.reference(alias, name)), wildcard.place)
+        for alias, rows in items
+        for name in rows.value_columns
+    ]
+
+
+def _key_fields(alias: str, rows: Rows, scope: Scope, place: Place) -> Sequence[_Output]:
+    """``_key.*`` puts the fields of the key into the value."""
+    if rows.key is None or rows.key.primitive:
+        raise problem(
+            place,
+            sqlstates.UNDEFINED_COLUMN,
+            f'the key of "{alias}" has no fields',
+            "Name the key itself: _key AS name.",
+        )
+    return [
+        _Output(field, written(place, scope.reference(alias, column(KEY, field))), place) for field in rows.key.fields
+    ]
+
+
+def _facet(values: Sequence[_Output]) -> Facet:
+    names = tuple(each.column for each in values)
+    return Facet() if names == (VALUE,) else Facet(names)
+
+
+# --- the key --------------------------------------------------------------------------------------------------------
+def _keys(select: Select, source: From, scope: Scope) -> Sequence[_Output] | None:
+    """What AS _key says, else the key of the source; None where nothing is known of that."""
+    given = [each for each in select.projections if isinstance(each, Projection) and _is_key(each)]
+    if not given:
+        return _kept(source, select)
+    if source.kind is RowKind.TABLE:
+        raise unsupported(
+            given[0].place, "a TABLE keeps its key", "GROUP BY the new key, or write with SELECT STREAM from the topic."
+        )
+    whole = [each for each in given if each.target is not None and each.target.name is None]
+    if whole and len(given) > 1:
+        raise problem(
+            given[1].place, sqlstates.SYNTAX_ERROR, "the key is given as a whole and by fields, or twice",
+            "Write AS _key once, or AS _key.field for each field.",
+        )  # fmt: skip
+    if whole:
+        return _whole_key(whole[0], scope)
+    return [
+        _Output(column(KEY, each.target.name), expression(each.expression, scope), each.place)
+        for each in given
+        if each.target is not None
+    ]
+
+
+def _is_key(projection: Projection) -> bool:
+    return projection.target is not None and projection.target.facet == KEY
+
+
+def _whole_key(projection: Projection, scope: Scope) -> Sequence[_Output]:
+    node, place = projection.expression, projection.place
+    fields = scope.key_columns(node) if isinstance(node, Selection) else None
+    if fields is not None:
+        return [_Output(column(KEY, field), written(place, text), place) for field, text in fields]
+    return [_Output(KEY, expression(node, scope), place)]
+
+
+def _kept(source: From, select: Select) -> Sequence[_Output] | None:
+    if source.key is None:
+        return None
+    return [_Output(column(KEY, part.name), part.text, select.place) for part in source.key]
+
+
+# --- groups ---------------------------------------------------------------------------------------------------------
+def _aggregated(select: Select, source: From) -> Translated:
+    if source.kind is RowKind.TABLE and select.kind is RowKind.STREAM:
+        raise wrong_kind(select, source.kind)
+    if select.window is not None and source.kind is RowKind.TABLE:
+        raise problem(
+            select.window.place,
+            sqlstates.SYNTAX_ERROR,
+            "WINDOW BY is for streams",
+            "Read the topic with SELECT STREAM: a row of a TABLE has no time of its own.",
+        )
+    for each in select.projections:
+        if isinstance(each, Wildcard):
+            raise unsupported(each.place, "* cannot be used with GROUP BY", "Name the fields of the groups.")
+        if _is_key(each):
+            raise unsupported(each.place, "the key of an aggregate is its GROUP BY", "Leave AS _key out.")
+    if not any(isinstance(each, Projection) and aggregates_in(each.expression) for each in select.projections):
+        raise problem(select.place, sqlstates.GROUPING_ERROR, "GROUP BY needs an aggregate", "Add one, as COUNT(*).")
+    text, scope = _with_laterals(select, source)
+    groups = _groups(select, scope)
+    if select.window is not None:
+        return _windowed(select, select.window, source, text, scope, groups)
+    keys = [_Output(column(KEY, part.name), part.text, select.place) for part in groups]
+    values = _values(select, scope, aggregates=True)
+    result = _select([*keys, *values], text, select, scope)
+    result.add(" GROUP BY ", joined(", ", [part.text for part in groups]))
+    rows = Rows(RowKind.TABLE, key_of([each.column for each in keys]), _facet(values))
+    return Translated(result, rows, source.reads, aggregated=True)
+
+
+def _groups(select: Select, scope: Scope) -> Sequence[KeyPart]:
+    """What GROUP BY says: a single value is a primitive key."""
+    parts: list[KeyPart] = []
+    for each in select.group_by:
+        fields = scope.key_columns(each.expression) if isinstance(each.expression, Selection) else None
+        if fields is not None:
+            parts += [KeyPart(field, written(each.place, text)) for field, text in fields]
+            continue
+        parts.append(KeyPart(_default_name(each), expression(each.expression, scope)))
+    if len(parts) == 1 and select.window is None:
+        return [replace(parts[0], name=None)]
+    names = [part.name for part in parts]
+    if len(set(names)) < len(names):
+        raise problem(
+            select.group_by[0].place, sqlstates.DUPLICATE_COLUMN, "two expressions of GROUP BY have one name",
+            "Give them names in a WITH: they are the fields of the key.",
+        )  # fmt: skip
+    return parts
+
+
+def _windowed(
+    select: Select, window: Window, source: From, text: Written, scope: Scope, groups: Sequence[KeyPart]
+) -> Translated:
+    """A window is over a sub-query that has all columns of the sources, and the groups as columns of their own."""
+    columns: dict[tuple[str, str], str] = {}
+    items: list[Written] = []
+    for alias, rows in scope.sources:
+        for name in (*rows.key_columns, *rows.value_columns):
+            columns[alias, name] = f"c{len(columns)}"
+            items.append(written(f"{scope.reference(alias, name)} AS {quoted(columns[alias, name])}"))
+    if select.laterals:
+        raise unsupported(
+            select.laterals[0].place, "LATERAL with a window is not supported", "Put the LATERAL into a WITH."
+        )
+    items += [written(part.text, f' AS "g{i}"') for i, part in enumerate(groups)]
+    inner = written(select.place, "SELECT ", joined(", ", items), " FROM ", text)
+    if select.where is not None:
+        inner.add(" WHERE ", expression(select.where, scope))
+    outside = Scope(scope.items, lambda alias, name: f'"{_WINDOWED}".{quoted(columns[alias, name])}', records=False)
+    names = [f'"{_WINDOWED}"."g{i}"' for i in range(len(groups))]
+    keys = [
+        _Output(
+            column(KEY, part.name),
+            written(part.text.marks[0][1] if part.text.marks else select.place, name),
+            select.place,
+        )
+        for part, name in zip(groups, names, strict=True)
+    ]
+    bounds = ("window_start", "window_end")
+    keys += [_Output(column(KEY, each), written(window.place, each), window.place) for each in bounds]
+    values = _values(select, outside, aggregates=True)
+    result = _select([*keys, *values], _window(window, inner, len(groups)), replace(select, where=None), outside)
+    result.add(" GROUP BY ", ", ".join([*names, *bounds]))
+    rows = Rows(RowKind.TABLE, key_of([each.column for each in keys]), _facet(values))
+    return Translated(result, rows, source.reads, window.grace, aggregated=True)
+
+
+def _window(window: Window, inner: Written, groups: int) -> Written:
+    size = f"{window.size.amount} {window.size.unit}"
+    if window.kind == "HOP" and window.advance is not None:
+        advance = f"{window.advance.amount} {window.advance.unit}"
+        bounds = f", SIZE {size}, ADVANCE BY {advance}"
+    elif window.kind == "SESSION":
+        parts = ", ".join(f'"g{i}"' for i in range(groups))
+        bounds = f" PARTITION BY {parts}, GAP {size}"
+    else:
+        bounds = f", SIZE {size}"
+    return written(window.place, f"{window.kind}((", inner, f'){bounds}) AS "{_WINDOWED}"')

@@ -1,0 +1,137 @@
+"""Expressions as text of the first dialect. Texts are VARCHAR there, so nothing is converted unless CAST says so."""
+
+from __future__ import annotations
+
+from mvserver import sqlstates
+from mvserver.lenses.functions import called, cast_type, is_aggregate
+from mvserver.lenses.problems import problem
+from mvserver.lenses.program import (
+    Binary,
+    Call,
+    Case,
+    CastTo,
+    Chain,
+    Expression,
+    InList,
+    IsNull,
+    Literal,
+    Selection,
+    Unary,
+)
+from mvserver.lenses.scope import Scope
+from mvserver.lenses.written import Written, joined, written
+
+
+def expression(node: Expression, scope: Scope, *, aggregates: bool = False) -> Written:
+    """``aggregates``: whether aggregates may stand here."""
+    return _Translator(scope, aggregates).text(node)
+
+
+def aggregates_in(node: Expression) -> bool:
+    """Whether an aggregate is called anywhere in it."""
+    if isinstance(node, Call) and is_aggregate(node):
+        return True
+    return any(map(aggregates_in, children(node)))
+
+
+def children(node: Expression) -> tuple[Expression, ...]:
+    if isinstance(node, Call):
+        return node.arguments
+    if isinstance(node, Chain):
+        return node.operands
+    if isinstance(node, Binary):
+        return (node.left, node.right)
+    if isinstance(node, CastTo | Unary | IsNull):
+        return (node.operand,)
+    if isinstance(node, InList):
+        return (node.operand, *node.items)
+    if isinstance(node, Case):
+        parts = [part for branch in node.branches for part in branch]
+        return tuple(part for part in (node.operand, *parts, node.otherwise) if part is not None)
+    return ()
+
+
+def string(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+class _Translator:
+    def __init__(self, scope: Scope, aggregates: bool) -> None:
+        self._scope = scope
+        self._aggregates = aggregates
+        self._inside = False  # of an aggregate
+
+    def text(self, node: Expression) -> Written:
+        """The whole dispatch: each kind of node has its own words."""
+        match node:
+            case Literal():
+                return self.literal(node)
+            case Selection():
+                return self._scope.text(node)
+            case Call():
+                return self.call(node)
+            case CastTo():
+                return self.cast(node)
+            case Chain():
+                return self.chain(node)
+            case Binary():
+                return self.binary(node)
+            case Unary():
+                return self.unary(node)
+            case IsNull():
+                return self.is_null(node)
+            case InList():
+                return self.in_list(node)
+            case Case():
+                return self.case(node)
+
+    def literal(self, node: Literal) -> Written:
+        return written(node.place, f"CAST({string(node.text)} AS VARCHAR)" if node.kind == "string" else node.text)
+
+    def call(self, node: Call) -> Written:
+        if not is_aggregate(node):
+            return called(node, lambda index: self.text(node.arguments[index]))
+        if not self._aggregates or self._inside:
+            where = "inside of another aggregate" if self._inside else "here"
+            raise problem(node.place, sqlstates.GROUPING_ERROR, f"aggregate {node.name} is not allowed {where}")
+        self._inside = True
+        try:
+            return called(node, lambda index: self.text(node.arguments[index]))
+        finally:
+            self._inside = False
+
+    def cast(self, node: CastTo) -> Written:
+        kind = cast_type(node)
+        if isinstance(node.operand, Literal) and node.operand.kind == "string":
+            return written(node.place, f"CAST({string(node.operand.text)} AS {kind})")
+        return written(node.place, "CAST(", self.text(node.operand), f" AS {kind})")
+
+    def chain(self, node: Chain) -> Written:
+        parts = [self.text(operand) for operand in node.operands]
+        return written("(", joined(f" {node.operator} ", parts), ")")
+
+    def binary(self, node: Binary) -> Written:
+        left, operator, right = node.left, node.operator, node.right
+        if operator.endswith("LIKE") and isinstance(right, Literal) and right.kind == "string":
+            return written("(", self.text(left), node.place, f" {operator} ", right.place, string(right.text), ")")
+        return written("(", self.text(left), node.place, f" {operator} ", self.text(right), ")")
+
+    def unary(self, node: Unary) -> Written:
+        return written("(", node.place, f"{node.operator} ", self.text(node.operand), ")")
+
+    def is_null(self, node: IsNull) -> Written:
+        return written("(", self.text(node.operand), node.place, f" IS {'NOT ' if node.negated else ''}NULL)")
+
+    def in_list(self, node: InList) -> Written:
+        items = joined(", ", [self.text(item) for item in node.items])
+        return written("(", self.text(node.operand), node.place, f" {'NOT ' if node.negated else ''}IN (", items, "))")
+
+    def case(self, node: Case) -> Written:
+        result = written(node.place, "CASE")
+        if node.operand is not None:
+            result.add(" ", self.text(node.operand))
+        for condition, value in node.branches:
+            result.add(" WHEN ", self.text(condition), " THEN ", self.text(value))
+        if node.otherwise is not None:
+            result.add(" ELSE ", self.text(node.otherwise))
+        return result.add(" END")

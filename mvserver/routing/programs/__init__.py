@@ -1,0 +1,1 @@
+"""Programs of the dialect lenses: their topics found, checked as a whole, and begun as queries."""

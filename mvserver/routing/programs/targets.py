@@ -1,0 +1,254 @@
+"""The topics that a program writes: their formats, and the relation that stands for them in the first dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from catalog.acl import Privilege
+from catalog.model import Relation, Schema, Store
+from mvserver import limits, sqlstates
+from mvserver.compiler.plans import Output
+from mvserver.lenses.problems import Place, ProblemError, problem, unsupported
+from mvserver.lenses.program import Insert, RowKind
+from mvserver.lenses.rows import KEY, VALUE, Rows
+from mvserver.lenses.settings import ProgramSettings
+from mvserver.record_keys import field_of_key
+from mvserver.routing import privileges, registered_columns, sinks, stream_declaration, stream_entity
+from mvserver.routing.continuous import PlannedQuery
+from mvserver.routing.ports import Services
+from mvserver.routing.programs import declarations, schemas
+from mvserver.routing.programs.declarations import Columns, Declaration
+from mvserver.routing.programs.schemas import SchemaField, TopicSchema
+from mvserver.session.context import SessionContext
+from mvserver.sql.statements.base import Value
+from mvserver.sql.types import parse_type
+
+_PRIMITIVES = {"INT": "INTEGER", "LONG": "BIGINT", "STRING": "VARCHAR"}
+_STRUCTURED = {"JSON": "json", "AVRO": "avro", "CSV": "csv"}
+_LATER = ("XML", "PROTOBUF", "BYTES")
+_WRITTEN = ("json", "avro", "csv")  # that a target takes over from its source
+
+
+@dataclass(frozen=True)
+class Target:
+    """``made`` is None where the relation is there already."""
+
+    topic: str
+    relation: Relation
+    made: Declaration | None
+
+
+def target(
+    insert: Insert,
+    rows: Rows,
+    planned: PlannedQuery,
+    settings: ProgramSettings,
+    place: tuple[Schema, Store],
+    other_name: str,
+    context: SessionContext,
+    services: Services,
+) -> Target:
+    """``other_name`` is of the relation where the topic's own is taken."""
+    schema, store = place
+    privileges.require(store, Privilege.INSERT, context, services)
+    sinks.check_sink_store(store, services, keyed=rows.kind is RowKind.TABLE)
+    outputs = {output.name: output for output in planned.plan.outputs}
+    formats = (_key_format(insert, rows, outputs), _value_format(insert, rows, outputs, planned))
+    registered_columns.require_registry(store, formats)
+    sinks.check_written_format(formats[1], services.stores.kind(store.type))
+    of_value = [(name, outputs[name].type) for name in rows.value_columns]
+    stream_declaration.check_written_columns(formats[1], of_value, None)
+    keys = [(name, SchemaField(field_of_key(name), str(outputs[name].type))) for name in rows.key_columns]
+    values = [(name, SchemaField(name, str(outputs[name].type))) for name in rows.value_columns]
+    if rows.kind is RowKind.TABLE and not keys:
+        raise problem(insert.place, sqlstates.INVALID_TABLE_DEFINITION, "nothing is known of the key of the TABLE")
+    exists = services.stores.client(store).entity_exists(insert.target)
+    if not exists and not settings.creates(insert.target):
+        raise problem(
+            insert.place,
+            sqlstates.UNDEFINED_OBJECT,
+            f'topic "{insert.target}" does not exist',
+            "SET defaults.topic.autocreate = true makes missing targets.",
+        )
+    known = schemas.of_topic(store, insert.target, rows.kind, context, services) if exists else None
+    if known is not None:
+        _check_fits(insert.place, insert.target, known, formats, (keys, values))
+    properties = _topic_properties(insert.target, exists, rows.kind, planned, settings, store, services)
+    for name in (insert.target, other_name) if _is_name(insert.target) else (other_name,):
+        found = services.catalog.relations.find(schema.id, name)
+        made = declarations.target(
+            name, insert.target, rows.kind, (keys, values), formats, properties, place, context, services
+        )
+        if found is None:
+            services.schema_registries.check_written(store, made.relation)
+            return Target(insert.target, made.relation, made)
+        if is_same(found, made.relation):
+            privileges.require_write(found, store, None, context, services)
+            return Target(insert.target, found, None)
+    raise problem(
+        insert.place,
+        sqlstates.DUPLICATE_TABLE,
+        f'relations "{insert.target}" and "{other_name}" already exist, and stand for other records',
+        "Drop one of them, or give the processor another name.",
+    )
+
+
+def _is_name(topic: str) -> bool:
+    return len(topic.encode()) <= limits.IDENTIFIER_BYTES_MAX
+
+
+def is_same(found: Relation, wanted: Relation) -> bool:
+    """Whether the relation that is there declares the topic as the program writes it."""
+    keys = ("value.format", "key.format", "value.columns.exclude", "key.columns")
+    return (
+        (found.kind, found.store_id, found.entity, found.key_columns)
+        == (wanted.kind, wanted.store_id, wanted.entity, wanted.key_columns)
+        and [(c.name, c.type) for c in found.columns] == [(c.name, c.type) for c in wanted.columns]
+        and all(found.property(key) == wanted.property(key) for key in keys)
+    )
+
+
+# --- formats --------------------------------------------------------------------------------------------------------
+def _key_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output]) -> str | None:
+    given, place = insert.key_format, insert.place
+    if rows.key is None:
+        if given is not None:
+            raise unsupported(
+                place,
+                f"STORE KEY AS {given} needs a key that is known",
+                "Project it: field AS _key. Else its bytes are kept.",
+            )
+        return None
+    if rows.key.primitive:
+        kind = outputs[KEY].type.kind
+        if kind not in stream_declaration.WRITTEN_PRIMITIVES:
+            raise unsupported(
+                place, f"a key of type {outputs[KEY].type} cannot be written", "CAST it to INT, LONG or STRING."
+            )
+        return _primitive(given, "KEY", outputs[KEY], place)
+    if given in _PRIMITIVES:
+        fields = ", ".join(rows.key.fields)
+        raise problem(
+            place,
+            sqlstates.DATATYPE_MISMATCH,
+            f"the key has fields ({fields}) and is not {given}",
+            "STORE KEY AS JSON.",
+        )
+    if given not in (None, "JSON"):
+        raise unsupported(place, f"STORE KEY AS {given} is not supported", "A key with fields is written as JSON.")
+    return "json"
+
+
+def _value_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output], planned: PlannedQuery) -> str:
+    given, place = insert.value_format, insert.place
+    if rows.value.primitive:
+        if outputs[VALUE].type.kind not in stream_declaration.PRIMITIVES:
+            raise unsupported(
+                place,
+                f"a value of type {outputs[VALUE].type} cannot be written alone",
+                "CAST it to INT, LONG, DOUBLE or STRING, or give it a name: AS field.",
+            )
+        return _primitive(given, "VALUE", outputs[VALUE], place)
+    if given in _PRIMITIVES:
+        raise problem(
+            place,
+            sqlstates.DATATYPE_MISMATCH,
+            f"the value has fields and is not {given}",
+            "Project one value: AS _value.",
+        )
+    if given in _LATER:
+        raise _later(given, "VALUE", place)
+    if given is not None:
+        return _STRUCTURED[given]
+    source = planned.source.property("value.format") or "json"
+    return source if source in _WRITTEN and not planned.plan.scan.derived else "json"
+
+
+def _primitive(given: str | None, facet: str, output: Output, place: Place) -> str:
+    if given is None:
+        return "primitive"
+    if given in _LATER:
+        raise _later(given, facet, place)
+    wanted = _PRIMITIVES.get(given)
+    if wanted is None:
+        raise unsupported(
+            place,
+            f"STORE {facet} AS {given} of one value is not supported",
+            f"Give it a name: AS _{facet.lower()}.field.",
+        )
+    if output.type.kind is not parse_type(wanted).kind:
+        raise problem(
+            place,
+            sqlstates.DATATYPE_MISMATCH,
+            f"STORE {facet} AS {given} does not fit a {facet.lower()} of type {output.type}",
+            f"CAST it to {given}.",
+        )
+    return "primitive"
+
+
+def _later(given: str | None, facet: str, place: Place) -> ProblemError:
+    return unsupported(
+        place, f"STORE {facet} AS {given} is not supported", "Formats are INT, LONG, STRING, JSON, AVRO, CSV."
+    )
+
+
+def _check_fits(
+    place: Place, topic: str, known: TopicSchema, formats: tuple[str | None, str], columns: tuple[Columns, Columns]
+) -> None:
+    """42804 where the topic is declared with other records than the program writes."""
+    differences = []
+    if known.value_format != formats[1]:
+        differences.append(f"its values are {known.value_format}, and {formats[1]} would be written")
+    if known.key is not None and formats[0] is not None and known.key.format != formats[0]:
+        differences.append(f"its keys are {known.key.format}, and {formats[0]} would be written")
+    there = {column: field.type for column, field in known.value_columns()}
+    written = {column: field.type for column, field in columns[1]}
+    if formats[0] is not None and known.key is not None:
+        there |= {column: field.type for column, field in known.key_columns()}
+        written |= {column: field.type for column, field in columns[0]}
+    for name in (*there, *(each for each in written if each not in there)):
+        one, other = there.get(name), written.get(name)
+        if other is None:
+            differences.append(f'field "{name}" is not written')
+        elif one is None:
+            differences.append(f'it has no field "{name}"')
+        elif one != other:
+            differences.append(f'field "{name}" is {one}, and {other} would be written')
+    if differences:
+        error = problem(
+            place,
+            sqlstates.DATATYPE_MISMATCH,
+            f'topic "{topic}" has other records: {"; ".join(differences[:5])}',
+            "Project, CAST and STORE as the topic has them, or write to another topic.",
+        )
+        raise error
+
+
+# --- what a topic is made with --------------------------------------------------------------------------------------
+def _topic_properties(
+    topic: str,
+    exists: bool,
+    kind: RowKind,
+    planned: PlannedQuery,
+    settings: ProgramSettings,
+    store: Store,
+    services: Services,
+) -> dict[str, str]:
+    """Nothing of a topic that is there. A missing one is as the settings say, else as the first source."""
+    if exists:
+        return {}
+    store_kind, wanted = services.stores.kind(store.type), settings.of_topic(topic)
+    given: dict[str, Value] = {}
+    required = [each for each in store_kind.entity_properties if each.required]
+    if required and planned.store.id == store.id:
+        given |= stream_entity.shown(planned.store, planned.entity, required, services)
+    if wanted.partitions is not None:
+        given["topic.partitions"] = wanted.partitions
+    if wanted.replication is not None:
+        given["topic.replicas"] = wanted.replication
+    given |= {f"kafka.topic.{key}": value for key, value in wanted.config.items()}
+    properties = {key: str(value) for key, value in given.items()}
+    if kind is RowKind.TABLE:
+        properties = {**{key: str(value) for key, value in store_kind.changelog_properties.items()}, **properties}
+    return properties

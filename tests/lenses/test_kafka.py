@@ -1,0 +1,364 @@
+"""Programs of the dialect lenses end to end on a real Kafka, with rows written down by hand."""
+
+from __future__ import annotations
+
+import json
+import struct
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from psycopg import Connection
+
+from mvserver.demo.kafka_broker import KafkaBroker
+from tests.faults.live import LiveServer, temporary_server
+from tests.lenses.programs import EXPRESSIONS, MERCHANTS, SUMS, TOPICS
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+NOW_MS = 1_700_000_000_000
+PATIENCE_S = 90.0
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LiveServer]:
+    with temporary_server() as live:
+        yield live.start()
+
+
+class Broker:
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._producer = Producer({"bootstrap.servers": bootstrap})
+
+    def put(self, topic: str, *records: tuple[bytes | None, bytes | None, int]) -> None:
+        """Each record is (key, value, seconds after a fixed moment)."""
+        for key, value, second in records:
+            self._producer.produce(topic, key=key, value=value, timestamp=NOW_MS + second * 1000)
+        assert self._producer.flush(30) == 0
+
+    def records(self, topic: str, count: int) -> list[tuple[bytes | None, Any]]:
+        """The first committed records, as soon as there are so many: (key, value), JSON values decoded."""
+        consumer = Consumer(
+            {"bootstrap.servers": self._bootstrap, "group.id": "reader", "isolation.level": "read_committed"}
+        )
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        found: list[tuple[bytes | None, Any]] = []
+        until = time.monotonic() + PATIENCE_S
+        while len(found) < count and time.monotonic() < until:
+            message = consumer.poll(0.5)
+            if message is not None and message.error() is None:
+                found.append((message.key(), _value(message.value())))
+        consumer.close()
+        assert len(found) >= count, (topic, found)
+        return found
+
+    def rows(self, topic: str, wanted: dict[bytes | None, Any]) -> None:
+        """The last value of each key, when it is as wanted."""
+        consumer = Consumer(
+            {"bootstrap.servers": self._bootstrap, "group.id": "reader", "isolation.level": "read_committed"}
+        )
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        found: dict[bytes | None, Any] = {}
+        seen: list[Any] = []
+        until = time.monotonic() + PATIENCE_S
+        while found != wanted and time.monotonic() < until:
+            message = consumer.poll(0.5)
+            if message is not None and message.error() is None:
+                value = _value(message.value())
+                seen.append((message.key(), value))
+                if value is None:
+                    found.pop(message.key(), None)
+                else:
+                    found[message.key()] = value
+            elif message is not None:
+                seen.append(str(message.error()))
+        consumer.close()
+        assert found == wanted, (topic, seen)
+
+
+def _value(raw: bytes | None) -> Any:
+    if raw is None:
+        return None
+    try:
+        return json.loads(raw)
+    except ValueError:
+        return raw
+
+
+def as_json(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def integer(value: int) -> bytes:
+    return struct.pack(">i", value)
+
+
+@pytest.fixture(scope="module")
+def broker(kafka_broker: KafkaBroker) -> Broker:
+    return Broker(kafka_broker.bootstrap)
+
+
+@pytest.fixture(scope="module")
+def session(server: LiveServer, broker: Broker, kafka_broker: KafkaBroker) -> Iterator[Connection[tuple[Any, ...]]]:
+    server.run(f"CREATE STORE k WITH ('type' = KAFKA, 'uris' = '{kafka_broker.bootstrap}')")
+    with server.connect() as connection:
+        connection.execute("USE STORE k")
+        for text in TOPICS:
+            connection.execute(text.format(store="k").encode())
+        yield connection
+
+
+def run(session: Connection[tuple[Any, ...]], program: str) -> None:
+    session.execute("SET dialect = lenses")
+    try:
+        session.execute(program.encode())
+    finally:
+        session.execute("SET dialect = postgres")
+
+
+def test_expressions(session: Connection[tuple[Any, ...]], broker: Broker) -> None:
+    broker.put(
+        "input-topic",
+        (b"k1", as_json({"field1": 41, "field2": "longer", "field3": "Robert"}), 0),
+        (b"k2", as_json({"field1": 1, "field2": "short", "field3": "Robert"}), 1),
+        (b"k3", as_json({"field1": -1, "field2": "longest", "field3": "William"}), 2),
+        (None, as_json({"field1": 2, "field2": "another", "field3": "Ann"}), 3),
+    )
+    run(session, EXPRESSIONS)
+    assert broker.records("target-topic", 3) == [
+        (b"k1", {"result1": "ab", "result2": 42, "result3": "longer", "who_is_it": "It's bobby"}),
+        (b"k3", {"result1": "ab", "result2": 0, "result3": "longest", "who_is_it": "It's willy"}),
+        (None, {"result1": "ab", "result2": 3, "result3": "another", "who_is_it": "Unknown"}),
+    ]
+
+
+def test_streams_add_and_tables_take_back(session: Connection[tuple[Any, ...]], broker: Broker) -> None:
+    broker.put("amounts", (b"key1", integer(10), 0), (b"key1", integer(20), 1), (b"key2", integer(5), 2))
+    run(session, SUMS)
+    broker.rows("sums-of-stream", {b"key1": {"total": 30}, b"key2": {"total": 5}})
+    broker.rows("sums-of-table", {b"key1": {"total": 20}, b"key2": {"total": 5}})
+    # a record without a value deletes its key from the table, and one without a key is no row of it
+    broker.put("amounts", (b"key2", None, 3), (None, integer(7), 4), (b"key1", integer(1), 5))
+    broker.rows("sums-of-table", {b"key1": {"total": 1}})
+    broker.rows("sums-of-stream", {b"key1": {"total": 31}, b"key2": {"total": 5}})
+
+
+def test_the_merchants(session: Connection[tuple[Any, ...]], broker: Broker, server: LiveServer) -> None:
+    session.execute(f"CREATE PROCESSOR shop AS $${MERCHANTS}$$".encode())
+    session.execute("START PROCESSOR shop")
+
+    def merchant(name: str, surname: str, country: str, platform: str) -> bytes:
+        address = {"country": country, "city": "x"}
+        return as_json({"name": name, "surname": surname, "address": address, "language": "en", "platform": platform})
+
+    broker.put("countries", (b"GR", as_json({"label": "Greece", "continent": "Europe"}), 0))
+    broker.put("countries", (b"UK", as_json({"label": "Kingdom", "continent": "Europe"}), 1))
+    broker.put(
+        "merchants",
+        (b"m1", merchant("Ann", "Smith", "UK", "iOS"), 10),
+        (b"m2", merchant("Nik", "Pappas", "GR", "Android"), 11),
+        (b"m3", merchant("Lea", "Nobody", "XX", "iOS"), 12),
+        (b"m4", merchant("Eve", "Jones", "UK", "iOS"), 13),
+        (b"m5", merchant("Old", "Late", "UK", "iOS"), 2 * 3600),
+    )
+    found = dict(broker.records("currentMerchants", 3))
+    assert found == {
+        b"m1": {"fullname": "Smith, Ann", "country": "UK", "language": "en", "platform": "iOS"},
+        b"m2": {"fullname": "Pappas, Nik", "country": "GR", "language": "en", "platform": "Android"},
+        b"m4": {"fullname": "Jones, Eve", "country": "UK", "language": "en", "platform": "iOS"},
+    }
+    broker.rows("merchantsPerPlatform", {b"iOS": {"merchants": 2}, b"Android": {"merchants": 1}})
+    rows = session.execute("DESCRIBE PROCESSOR shop").fetchall()
+    assert [(row[0], row[1], row[6]) for row in rows] == [
+        ("currentMerchants", "STREAM", None),
+        ("merchantsPerPlatform", "TABLE", None),
+    ]
+    assert {row[5] for row in rows} <= {"RUNNING", "FILLING"}
+
+
+def test_keys_windows_and_joins_with_tables(session: Connection[tuple[Any, ...]], broker: Broker) -> None:
+    session.execute(
+        "CREATE STREAM orders (item VARCHAR, shop INTEGER, pieces INTEGER, tags ARRAY<VARCHAR>) WITH "
+        "('topic' = 'orders', 'value.format' = 'json', 'key.format' = 'json', "
+        "'key.type' = 'STRUCT<shop INTEGER, no BIGINT>', "
+        "'topic.partitions' = 1, 'topic.replicas' = 1)"
+    )
+    session.execute(
+        "CREATE CHANGELOG items (item VARCHAR, price INTEGER, PRIMARY KEY (item)) WITH ('topic' = 'items', "
+        "'value.format' = 'json', 'value.columns.exclude' = 'item', 'topic.partitions' = 1, 'topic.replicas' = 1)"
+    )
+    broker.put("items", (b"tea", as_json({"price": 3}), 0), (b"cup", as_json({"price": 9}), 0))
+    order = lambda item, pieces, *tags: as_json({"item": item, "shop": 7, "pieces": pieces, "tags": tags})  # noqa: E731
+    broker.put(
+        "orders",
+        (as_json({"shop": 1, "no": 11}), order("tea", 2, "new", "gift"), 10),
+        (as_json({"shop": 2, "no": 12}), order("cup", 1), 20),
+        (as_json({"shop": 1, "no": 13}), order("tea", 5, "new"), 70),
+    )
+    run(
+        session,
+        """
+        SET defaults.topic.autocreate = true;
+        WITH i AS (SELECT TABLE * FROM items);
+        WITH o AS (SELECT STREAM *, _meta.offset AS at FROM orders);
+        INSERT INTO priced SELECT STREAM o.item, pieces * price AS total FROM o JOIN i ON o.item = i._key;
+        INSERT INTO by-key SELECT STREAM _key.shop AS _key.s, item AS _key.item, pieces, at, _key.no FROM o;
+        INSERT INTO plain STORE KEY AS STRING VALUE AS INT SELECT STREAM item AS _key, pieces AS _value FROM orders;
+        INSERT INTO tagged SELECT STREAM tag FROM orders LATERAL tags AS tag WHERE pieces > 1;
+        INSERT INTO minutes SELECT STREAM SUM(pieces) AS pieces FROM orders WINDOW BY TUMBLE 1m GROUP BY item;
+        INSERT INTO by-shop SELECT TABLE COUNT(*) AS n, MAX(pieces) AS most FROM orders GROUP BY _key.shop, item;
+        INSERT INTO dear STORE VALUE AS JSON SELECT TABLE price * 2 AS double FROM i WHERE price > 3;
+        """,
+    )
+    key = lambda shop, no: f'{{"shop":{shop},"no":{no}}}'.encode()  # noqa: E731
+    assert broker.records("by-key", 3) == [
+        (b'{"s":1,"item":"tea"}', {"pieces": 2, "at": 0, "no": 11}),
+        (b'{"s":2,"item":"cup"}', {"pieces": 1, "at": 1, "no": 12}),
+        (b'{"s":1,"item":"tea"}', {"pieces": 5, "at": 2, "no": 13}),
+    ]
+    assert broker.records("plain", 3) == [(b"tea", integer(2)), (b"cup", integer(1)), (b"tea", integer(5))]
+    assert broker.records("tagged", 3) == [
+        (key(1, 11), {"tag": "new"}), (key(1, 11), {"tag": "gift"}), (key(1, 13), {"tag": "new"}),
+    ]  # fmt: skip
+    assert sorted(broker.records("priced", 3), key=str) == [
+        (b"cup", {"item": "cup", "total": 9}),
+        (b"tea", {"item": "tea", "total": 15}),
+        (b"tea", {"item": "tea", "total": 6}),
+    ]
+    start = ["2023-11-14 22:13:00", "2023-11-14 22:14:00", "2023-11-14 22:15:00"]
+    windowed = lambda item, n: json.dumps(  # noqa: E731
+        {"item": item, "window_start": f"{start[n]}.000000", "window_end": f"{start[n + 1]}.000000"},
+        separators=(",", ":"),
+    ).encode()
+    broker.rows(
+        "minutes",
+        {windowed("tea", 0): {"pieces": 2}, windowed("cup", 0): {"pieces": 1}, windowed("tea", 1): {"pieces": 5}},
+    )
+    broker.rows(
+        "by-shop",
+        {b'{"shop":1,"item":"tea"}': {"n": 2, "most": 5}, b'{"shop":2,"item":"cup"}': {"n": 1, "most": 1}},
+    )
+    broker.rows("dear", {b"cup": {"double": 18}})
+    broker.put("orders", (None, order("tea", 3, "last"), 80))
+    assert broker.records("tagged", 4)[3] == (None, {"tag": "last"})  # what has no key gets none
+    broker.put("items", (b"cup", as_json({"price": 2}), 100), (b"tea", as_json({"price": 4}), 100))
+    broker.rows("dear", {b"tea": {"double": 8}})
+
+
+FUNCTIONS: dict[str, Any] = {
+    "ABS(-3)": 3,
+    "AS_NULLABLE(t)": "Straße",
+    "CAPITALIZE('abc')": "Abc",
+    "CEIL(1.5)": 2,
+    "COALESCE(n, t, 'x')": "Straße",
+    "CONCAT('a', n, 'b')": "ab",
+    "CONCATENATE(t, '!')": "Straße!",
+    "CONTAINS(t, 'aß')": True,
+    "CONTAINS(t, 'AS')": False,
+    "DROPLEFT(t, 2)": "raße",
+    "DROPLEFT(t, 0)": "Straße",
+    "DROPRIGHT(t, 2)": "Stra",
+    "DROPRIGHT(t, 0)": "Straße",
+    "DROPRIGHT(t, 9)": "",
+    "ENDSWITH(t, 'ße')": True,
+    "FLOOR(1.5)": 1,
+    "ISNULL(n)": True,
+    "ISNOTNULL(n)": False,
+    "LEN(t)": 6,
+    "LENGTH('')": 0,
+    "LOWER('ABC')": "abc",
+    "LOWERCASE('ABC')": "abc",
+    "LPAD('7', 3, '0')": "007",
+    "LEFTPAD('7', 3, '0')": "007",
+    "MAX(1, i, 3)": 41,
+    "MIN(1, i, 3)": 1,
+    "REPLACE(t, 'ß', 'ss')": "Strasse",
+    "REVERSE('abc')": "cba",
+    "RPAD('7', 3, '0')": "700",
+    "RIGHTPAD('7', 3, '0')": "700",
+    "SIZEOF(xs)": 2,
+    "SQRT(4)": 2.0,
+    "STARTSWITH(t, 'St')": True,
+    "TAKELEFT(t, 2)": "St",
+    "TAKERIGHT(t, 2)": "ße",
+    "TRIM('  a ')": "a",
+    "UNCAPITALIZE('ABC')": "aBC",
+    "UPPER('abc')": "ABC",
+    "UPPERCASE('abc')": "ABC",
+    "CAST(i AS STRING)": "41",
+    "CAST('12' AS LONG)": 12,
+    "CAST(i AS DOUBLE) / 2": 20.5,
+    "i % 5 + i * 2 - 7 / 2": 80,
+    "t || '!'": "Straße!",
+    "i IN (1, 41)": True,
+    "t NOT IN ('a', 'b')": True,
+    "t LIKE 'Str%'": True,
+    "t NOT LIKE '%x%'": True,
+    "i >= 41 AND NOT (i != 41 OR i < 0)": True,
+    "i == 41": True,
+    "CASE t WHEN 'x' THEN 1 WHEN 'Straße' THEN 2 END": 2,
+    "CASE WHEN n IS NOT NULL THEN 1 END": None,
+    "part.a.b": 5,
+    "_meta.partition": 0,
+    "_meta.headers.trace": None,
+}
+
+
+def test_every_function(session: Connection[tuple[Any, ...]], broker: Broker) -> None:
+    session.execute(
+        "CREATE STREAM fs (t VARCHAR, n VARCHAR, i INTEGER, xs ARRAY<VARCHAR>, part STRUCT<a STRUCT<b INTEGER>>) WITH "
+        "('topic' = 'fs', 'value.format' = 'json', 'topic.partitions' = 1, 'topic.replicas' = 1)"
+    )
+    row = {"t": "Straße", "i": 41, "xs": ["a", "b"], "part": {"a": {"b": 5}}}
+    broker.put("fs", (b"kept as it is", as_json(row), 0))
+    items = ", ".join(f"{text} AS r{number}" for number, text in enumerate(FUNCTIONS))
+    run(session, f"SET defaults.topic.autocreate = true; INSERT INTO functions SELECT STREAM {items} FROM fs")
+    ((key, found),) = broker.records("functions", 1)
+    assert key == b"kept as it is"
+    assert {text: found[f"r{number}"] for number, text in enumerate(FUNCTIONS)} == FUNCTIONS
+
+
+def test_how_programs_are_sent(session: Connection[tuple[Any, ...]], broker: Broker) -> None:
+    program = "SET defaults.topic.autocreate = true; INSERT INTO sent-{} SELECT STREAM * FROM amounts"
+    with pytest.raises(psycopg.errors.SyntaxError):  # it is no text of the first dialect
+        session.execute(program.format("a").encode())
+    session.execute("SET dialect = lenses")
+    session.execute(program.format("a").encode(), prepare=True, binary=True)  # by the extended protocol
+    assert [row[4] for row in session.execute("LIST PROCESSORS").fetchall() if "sent-a" in row[7]] == [1]
+    with pytest.raises(psycopg.errors.SyntaxError, match="the program has no INSERT INTO") as caught:
+        session.execute("WITH a AS (SELECT STREAM * FROM amounts)")
+    assert "LENSES $$" in str(caught.value.diag.message_hint)
+    with session.transaction(), pytest.raises(psycopg.errors.ActiveSqlTransaction):
+        session.execute(program.format("b").encode())
+    session.execute("SET dialect = postgres")
+    assert broker.records("sent-a", 1)[0] == (b"key1", integer(10))
+    topics = session.execute("LIST ENTITIES").fetchall()
+    assert "sent-b" not in [row[0] for row in topics]
+
+
+def test_a_restart_and_a_stop_lose_nothing(
+    session: Connection[tuple[Any, ...]], broker: Broker, server: LiveServer
+) -> None:
+    session.execute("STOP PROCESSOR shop")
+    broker.put("countries", (b"FR", as_json({"label": "France", "continent": "Europe"}), 7300))
+    broker.put("merchants", (b"m6", as_json({"name": "Zoe", "surname": "New", "address": {"country": "FR"},
+                                             "language": "el", "platform": "web"}), 7300))  # fmt: skip
+    server.stop()
+    server.start()
+    with server.connect() as connection:
+        (shop,) = [row for row in connection.execute("LIST PROCESSORS").fetchall() if row[0] == "shop"]
+        assert (shop[3], shop[7]) == ("STOPPED", MERCHANTS)
+        connection.execute("START PROCESSOR shop")
+        broker.rows(
+            "merchantsPerPlatform",
+            {b"iOS": {"merchants": 2}, b"Android": {"merchants": 1}, b"web": {"merchants": 1}},
+        )
+        assert [key for key, _ in broker.records("currentMerchants", 4)][-1] == b"m6"
+        broker.put("amounts", (b"key9", integer(9), 9))
+        broker.rows("sums-of-table", {b"key1": {"total": 1}, b"key9": {"total": 9}})
+        connection.execute("DROP PROCESSOR shop")
+        assert "shop" not in [row[0] for row in connection.execute("LIST PROCESSORS").fetchall()]

@@ -1,0 +1,379 @@
+"""Programs and processors without Spark: what is made, what is kept, and what is told when a program is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mvserver.errors import SqlError
+from mvserver.streaming.api import QueryState, QueryStatus
+from spark_sinks.schema_registry.base import RegisteredSchema
+from tests.lenses.programs import EXPRESSIONS, MERCHANTS, SUMS, TOPICS
+from tests.routing.fakes import Bench, MemoryRegistry
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    bench.run("CREATE STORE k WITH ('type' = KAFKA, 'uris' = 'h:1')", "USE STORE k")
+    bench.run(*(text.format(store="k") for text in TOPICS))
+    bench.engine.calls.clear()
+    yield bench
+    bench.close()
+
+
+def create(bench: Bench, program: str, name: str = "p") -> None:
+    bench.run(f"CREATE PROCESSOR {name} AS $${program}$$")
+
+
+def told(bench: Bench, program: str) -> SqlError:
+    before = bench.dump()
+    error = bench.error(f"CREATE PROCESSOR p AS $${program}$$")
+    assert bench.dump() == before
+    return error
+
+
+def kept(bench: Bench, name: str) -> dict[str, str | None]:
+    (found,) = [each for each in bench.catalog.relations.all() if each.name == name]
+    keys = ("value.format", "key.format", "key.columns", "value.columns.exclude", "topic.partitions")
+    return {"kind": found.kind, "columns": ", ".join(f"{c.name} {c.type}" for c in found.columns)} | {
+        key: found.property(key) for key in keys if found.property(key) is not None
+    }
+
+
+def test_expressions(bench: Bench) -> None:
+    create(bench, EXPRESSIONS)
+    assert kept(bench, "target-topic") == {
+        "kind": "stream",
+        "columns": "_key VARCHAR, result1 VARCHAR, result2 INTEGER, result3 VARCHAR, who_is_it VARCHAR",
+        "value.format": "json",
+        "key.format": "primitive",
+        "key.columns": "_key",
+        "value.columns.exclude": "_key",
+        "topic.partitions": "1",
+    }
+    assert bench.stores.place("KAFKA", "h:1").made["target-topic"] == {"topic.partitions": 1, "topic.replicas": 1}
+
+
+def test_the_merchants(bench: Bench) -> None:
+    create(bench, MERCHANTS)
+    assert bench.notices == [
+        'setting "commit.interval.ms" has no effect here',
+        'setting "enable.auto.commit" has no effect here',
+        'processor "p" is not running yet',
+    ]
+    assert kept(bench, "currentMerchants")["columns"] == (
+        "_key VARCHAR, fullname VARCHAR, country VARCHAR, language VARCHAR, platform VARCHAR"
+    )
+    assert kept(bench, "merchantsPerPlatform") == {
+        "kind": "changelog",
+        "columns": "_key VARCHAR, merchants BIGINT",
+        "value.format": "json",
+        "key.format": "primitive",
+        "value.columns.exclude": "_key",
+        "topic.partitions": "1",
+    }
+    made = bench.stores.place("KAFKA", "h:1").made
+    assert made["merchantsPerPlatform"]["kafka.topic.cleanup.policy"] == "compact"
+    assert "kafka.topic.cleanup.policy" not in made["currentMerchants"]
+    (row,) = bench.run("LIST PROCESSORS")
+    assert (row["name"], row["state"], row["queries"], row["program"]) == ("p", "STOPPED", 2, MERCHANTS)
+    rows = bench.run("DESCRIBE PROCESSOR p")
+    assert [(row["target"], row["kind"], row["sources"]) for row in rows] == [
+        ("currentMerchants", "STREAM", '["merchants", "countries"]'),
+        ("merchantsPerPlatform", "TABLE", '["merchants", "countries"]'),
+    ]
+
+
+def test_sums(bench: Bench) -> None:
+    create(bench, SUMS)
+    assert kept(bench, "sums-of-table")["columns"] == "_key VARCHAR, total BIGINT"
+    assert {each.name: each.kind for each in bench.catalog.relations.all() if "source" in each.name} == {
+        "p.source1": "stream",
+        "p.source2": "changelog",
+    }
+
+
+def test_a_processor_starts_stops_and_goes(bench: Bench) -> None:
+    create(bench, SUMS)
+    states = lambda: {query.desired_state for query in bench.catalog.queries.all()}  # noqa: E731
+    assert states() == {"terminated"}
+    bench.run("START PROCESSOR p")
+    assert states() == {"running"}
+    bench.run("STOP PROCESSOR p")
+    assert states() == {"terminated"}
+    bench.run("STOP PROCESSOR p")
+    assert bench.notices == ['processor "p" is already stopped']
+    assert bench.error("SCALE PROCESSOR p 2").sqlstate == "0A000"
+    bench.run("SCALE PROCESSOR p 1", "DROP PROCESSOR p")
+    assert states() == set()
+    names = {each.name for each in bench.catalog.relations.all()}
+    assert names == {"countries", "merchants", "input", "amounts", "sums-of-stream", "sums-of-table"}
+    assert bench.error("DROP PROCESSOR p").sqlstate == "42704"
+    bench.run("DROP PROCESSOR IF EXISTS p")
+    create(bench, SUMS)  # its targets are there, and are written again
+    assert len(bench.catalog.queries.all()) == 2
+    assert bench.error(f"CREATE PROCESSOR p AS $${SUMS}$$").message == 'processor "p" already exists'
+
+
+def test_a_program_runs_at_once(bench: Bench) -> None:
+    bench.run(f"LENSES $${SUMS}$$")
+    (row,) = bench.run("LIST PROCESSORS")
+    assert row["name"].startswith("program_")
+    assert {query.desired_state for query in bench.catalog.queries.all()} == {"running"}
+
+
+GO = "SET defaults.topic.autocreate = true; INSERT INTO t "
+WRONG = (
+    ("INSERT INTO t SELECT STREAM * FROM nothing",
+     "42704", '1:36: "nothing" is neither a topic of store "k" nor a WITH'),
+    ("INSERT INTO t SELECT STREAM * FROM merchants", "42704", '1:13: topic "t" does not exist'),
+    (GO + "SELECT STREAM nope FROM merchants", "42703", '1:67: field "nope" does not exist'),
+    (GO + "SELECT STREAM Platform FROM merchants", "42703", '1:67: field "Platform" does not exist'),
+    (GO + "SELECT STREAM address.nope AS x FROM merchants", "42703", '1:67: column "nope" not found in data type'),
+    (GO + "SELECT STREAM field1 + field2 AS x FROM input-topic", "42883", "1:74: operator does not exist"),
+    (GO + "SELECT STREAM field1 FROM input-topic WHERE field1 = '5'", "42883", "1:104: operator does not exist"),
+    (GO + "SELECT STREAM field1 FROM input-topic WHERE field2",
+     "42804", "1:97: argument of WHERE must be type boolean"),
+    (GO + "SELECT STREAM UPPER(field1) AS x FROM input-topic", "42883", "1:67: function upper(integer) does not exist"),
+    (GO + "SELECT STREAM NOPE(field1) AS x FROM input-topic", "42883", "1:67: function NOPE does not exist"),
+    (GO + "SELECT STREAM SUBSTRING(field2, 1) AS x FROM input-topic",
+     "0A000", "1:67: function SUBSTRING is not supported"),
+    (GO + "SELECT STREAM SUM(_value) AS s FROM amounts", "0A000", "1:67: an aggregate needs GROUP BY"),
+    (GO + "SELECT STREAM *, field1 FROM input-topic", "42701", '1:70: field "field1" is given more than once'),
+    (GO + "SELECT STREAM CAST(field2 AS UUID) AS x FROM input-topic", "42704", "1:67: type UUID does not exist"),
+    (GO + "SELECT TABLE field2 AS _key, field1 FROM input-topic", "0A000", "1:66: a TABLE keeps its key"),
+    (GO + "SELECT STREAM field1 > 1 AS _key, field1 FROM input-topic",
+     "0A000", "1:51: a key of type BOOLEAN cannot be"),
+    (GO + "STORE KEY AS INT SELECT STREAM * FROM input-topic",
+     "42804", "1:51: STORE KEY AS INT does not fit a key of type"),
+    (GO + "STORE VALUE AS STRING SELECT STREAM * FROM input-topic",
+     "42804", "1:51: the value has fields and is not STRING"),
+    (GO + "STORE VALUE AS XML SELECT STREAM * FROM input-topic", "0A000", "1:51: STORE VALUE AS XML is not supported"),
+    (GO + "STORE VALUE AS AVRO SELECT STREAM * FROM input-topic", "55000", '1:51: store "k" names no schema registry'),
+    (GO + "SELECT TABLE COUNT(*) FROM amounts WINDOW BY TUMBLE 1m GROUP BY _key",
+     "42601", "1:88: WINDOW BY is for streams"),
+    (GO + "SELECT TABLE field3, COUNT(*) AS n FROM input-topic GROUP BY field2", "42803", "1:66: column"),
+    (GO + "SELECT STREAM * FROM input-topic JOIN merchants", "42601", "1:86: a join of two streams needs WITHIN"),
+    ("WITH a AS (SELECT TABLE * FROM amounts); " + GO + "SELECT STREAM * FROM a",
+     "42809", "1:94: SELECT STREAM does not fit"),
+    ("WITH a AS (SELECT STREAM * FROM amounts); WITH a AS (SELECT STREAM * FROM amounts); " + GO
+     + "SELECT STREAM * FROM a", "42712", '1:48: "a" is the name of two WITHs'),
+    ("SET nonsense.key = 1; " + GO + "SELECT STREAM * FROM amounts",
+     "22023", '1:5: setting "nonsense.key" is not known'),
+    ("SET auto.offset.reset = middle; " + GO + "SELECT STREAM * FROM amounts",
+     "22023", '1:5: setting "auto.offset.reset"'),
+    ("SET error.policy = dlq; " + GO + "SELECT STREAM * FROM amounts", "0A000", "1:5: a topic of dead letters is not"),
+    ("SET defaults.topic.partitions = many; " + GO + "SELECT STREAM * FROM amounts", "22023", "1:5: setting"),
+    ("INSERT INTO amounts SELECT STREAM * FROM amounts", "0A000", "1:13: the query would read what it writes"),
+    ("INSERT INTO countries SELECT STREAM field1 FROM input-topic",
+     "42804", '1:13: topic "countries" has other records'),
+    (GO + "SELECT STREAM * FROM input-topic; CREATE FUNCTION f", "0A000", "1:87: CREATE FUNCTION is not supported"),
+    (GO + "SELECT STREAM " + "(" * 60 + "1" + ")" * 60 + " FROM amounts", "54001", "1:107: brackets, calls"),
+    (GO + "STORE VALUE AS CSV SELECT STREAM * FROM merchants", "0A000", '1:51: column "address" of type STRUCT'),
+    ("", "42601", "1:1: the program has no INSERT INTO"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "sqlstate", "message"), WRONG)
+def test_what_is_wrong_with_a_program(bench: Bench, program: str, sqlstate: str, message: str) -> None:
+    error = told(bench, program)
+    place, words = message.split(": ", 1)
+    line, column = place.split(":")
+    wanted = f"line {line}, column {column}: {words}"
+    assert (error.sqlstate, error.message[: len(wanted)]) == (sqlstate, wanted), str(error)
+
+
+def test_all_that_is_wrong_is_told_together(bench: Bench) -> None:
+    error = told(
+        bench,
+        "SET nope = 1;\nWITH a AS (SELECT STREAM nope FROM merchants);\nINSERT INTO t SELECT STREAM * FROM a;\n"
+        "INSERT INTO u SELECT STREAM field1 + field2 AS x FROM input-topic;\nINSERT INTO v SELECT STREAM * FROM gone;",
+    )
+    assert error.message == "the program has 4 errors"
+    assert error.detail is not None
+    assert [line.split(" [")[0] for line in error.detail.splitlines()] == [
+        'line 1, column 5: setting "nope" is not known',
+        'line 2, column 26: field "nope" does not exist',
+        "line 4, column 36: operator does not exist: integer + text",
+        'line 5, column 36: "gone" is neither a topic of store "k" nor a WITH before it',
+    ]
+    assert error.position == len("CREATE PROCESSOR p AS $$SET ") + 1
+
+
+def test_who_may_read_and_write(bench: Bench) -> None:
+    bench.run(
+        "CREATE ROLE ann LOGIN", "GRANT CREATE ON SCHEMA public TO ann", "GRANT USAGE, INSERT ON STORE k TO ann",
+        "GRANT CREATE ON STORE k TO ann",
+    )  # fmt: skip
+    bench.context.role = "ann"
+    error = bench.error(f"CREATE PROCESSOR p AS $${SUMS}$$")
+    assert (error.sqlstate, "amounts" in str(error)) == ("42501", True)
+    bench.context.role = "postgres"
+    bench.run("GRANT SELECT ON amounts TO ann", "REVOKE INSERT ON STORE k FROM ann")
+    bench.context.role = "ann"
+    error = bench.error(f"CREATE PROCESSOR p AS $${SUMS}$$")
+    assert error.sqlstate == "42501"
+    bench.context.role = "postgres"
+    bench.run("GRANT INSERT ON STORE k TO ann")
+    bench.context.role = "ann"
+    create(bench, SUMS)
+    assert {query.owner for query in bench.catalog.queries.all()} == {"ann"}
+    bench.context.role = "postgres"
+    bench.run("CREATE ROLE ben LOGIN")
+    bench.context.role = "ben"
+    assert bench.run("LIST PROCESSORS") == []
+    for text in ("START", "STOP", "DROP", "DESCRIBE"):
+        assert bench.error(f"{text} PROCESSOR p").sqlstate == "42501", text
+    assert bench.error("SCALE PROCESSOR p 1").sqlstate == "42501"
+
+
+def target_of(bench: Bench, text: str, name: str = "out") -> str:
+    """The kind and the columns of what a SELECT writes."""
+    bench.run(
+        "CREATE STREAM taps (at BIGINT, url VARCHAR, ms INTEGER) WITH ('topic' = 'taps', 'value.format' = 'json', "
+        "'key.format' = 'json', 'key.type' = 'STRUCT<shop INTEGER, no BIGINT>', 'topic.partitions' = 3, "
+        "'topic.replicas' = 1)",
+        "CREATE CHANGELOG users (id VARCHAR, name VARCHAR, city VARCHAR, PRIMARY KEY (id)) WITH ('topic' = 'users', "
+        "'value.format' = 'json', 'topic.partitions' = 1, 'topic.replicas' = 1)",
+        "CREATE CHANGELOG scores (id VARCHAR, score INTEGER, PRIMARY KEY (id)) WITH ('topic' = 'scores', "
+        "'value.format' = 'json', 'topic.partitions' = 1, 'topic.replicas' = 1)",
+        "CREATE STREAM baskets (id INTEGER, items ARRAY<STRUCT<sku VARCHAR, tags ARRAY<VARCHAR>>>) WITH "
+        "('topic' = 'baskets', 'value.format' = 'json', 'topic.partitions' = 1, 'topic.replicas' = 1)",
+    )
+    create(bench, f"SET defaults.topic.autocreate = true; {text}")
+    (found,) = [each for each in bench.catalog.relations.all() if each.name == name]
+    return f"{found.kind}: " + ", ".join(f"{c.name} {c.type}" for c in found.columns)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("INSERT INTO out SELECT TABLE users.name, score FROM users JOIN scores",
+         "changelog: _key VARCHAR, name VARCHAR, score INTEGER"),
+        ("INSERT INTO out SELECT TABLE u.name, score FROM users AS u LEFT JOIN scores AS s ON u._key = s._key",
+         "changelog: _key VARCHAR, name VARCHAR, score INTEGER"),
+        ("INSERT INTO out SELECT TABLE COUNT(*) AS n, MAX(score) AS best FROM users JOIN scores GROUP BY city",
+         "changelog: _key VARCHAR, n BIGINT, best INTEGER"),
+        ("INSERT INTO out SELECT STREAM SUM(ms) AS ms FROM taps EVENTTIME BY at WINDOW BY HOP 5m BY 1m GRACE BY 30s "
+         "GROUP BY url",
+         "changelog: _key.url VARCHAR, _key.window_start TIMESTAMP, _key.window_end TIMESTAMP, ms BIGINT"),
+        ("INSERT INTO out SELECT STREAM url, COUNT(*) AS n FROM taps WINDOW BY SESSION 1m GROUP BY url, _key.shop",
+         "changelog: _key.url VARCHAR, _key.shop INTEGER, _key.window_start TIMESTAMP, _key.window_end TIMESTAMP, "
+         "url VARCHAR, n BIGINT"),
+        ("INSERT INTO out SELECT TABLE COUNT(*) AS n FROM taps GROUP BY _key",
+         "changelog: _key.shop INTEGER, _key.no BIGINT, n BIGINT"),
+        ("INSERT INTO out SELECT STREAM _key AS _key, ms FROM taps",
+         "stream: _key.shop INTEGER, _key.no BIGINT, ms INTEGER"),
+        ("INSERT INTO out SELECT STREAM id, item.sku, tag FROM baskets LATERAL items AS item LATERAL item.tags AS tag "
+         "WHERE item.sku != 'x' AND tag LIKE 'a%'",
+         "stream: id INTEGER, sku VARCHAR, tag VARCHAR"),
+        ("INSERT INTO out SELECT TABLE COUNT(*) AS n FROM baskets LATERAL items AS item GROUP BY item.sku", None),
+        ("INSERT INTO out SELECT STREAM COUNT(*) AS n FROM baskets LATERAL items AS item GROUP BY item.sku",
+         "changelog: _key VARCHAR, n BIGINT"),
+        ("WITH n AS (SELECT TABLE COUNT(*) AS n FROM merchants GROUP BY platform); "
+         "INSERT INTO out SELECT TABLE n * 2 AS twice FROM n WHERE n > 1",
+         "changelog: _key VARCHAR, twice BIGINT"),
+        ("WITH m AS (SELECT STREAM * FROM merchants); WITH u AS (SELECT TABLE * FROM users); "
+         "INSERT INTO out SELECT STREAM surname, u.city FROM u RIGHT JOIN m ON m.platform = u._key",
+         "stream: _key VARCHAR, surname VARCHAR, city VARCHAR"),
+        ("WITH m AS (SELECT STREAM * FROM merchants); WITH c AS (SELECT STREAM * FROM countries); "
+         "INSERT INTO out SELECT STREAM surname, continent FROM m OUTER JOIN c WITHIN 5m",
+         "stream: _key VARCHAR, surname VARCHAR, continent VARCHAR"),
+        ("WITH m AS (SELECT STREAM * FROM merchants); WITH u AS (SELECT TABLE * FROM users); "
+         "WITH c AS (SELECT STREAM * FROM countries); "
+         "INSERT INTO out SELECT STREAM surname, continent, city FROM m JOIN c ON m.address.country = c._key WITHIN 5m "
+         "JOIN u ON m.platform = u._key",
+         "stream: _key VARCHAR, surname VARCHAR, continent VARCHAR, city VARCHAR"),
+    ],
+)  # fmt: skip
+def test_what_selects_write(bench: Bench, text: str, wanted: str | None) -> None:
+    if wanted is None:  # nothing is known of the keys
+        with pytest.raises(SqlError, match="which a TABLE needs"):
+            target_of(bench, text)
+        return
+    assert target_of(bench, text) == wanted
+
+
+def test_settings_act_on_topics_and_sources(bench: Bench) -> None:
+    create(
+        bench,
+        "SET defaults.topic.autocreate = true; SET defaults.topic.partitions = 4; SET topic.`out`.partitions = 2; "
+        "SET topic.out.cleanup.policy = delete; SET defaults.topic.retention.ms = '1000'; SET error.policy = fail; "
+        "SET auto.offset.reset = latest; INSERT INTO out SELECT TABLE SUM(_value) AS s FROM amounts GROUP BY _key; "
+        "INSERT INTO other SELECT STREAM * FROM countries",
+    )
+    made = bench.stores.place("KAFKA", "h:1").made
+    assert made["out"] == {
+        "topic.partitions": 2, "topic.replicas": 1, "kafka.topic.cleanup.policy": "delete",
+        "kafka.topic.retention.ms": "1000",
+    }  # fmt: skip
+    assert made["other"] == {"topic.partitions": 4, "topic.replicas": 1, "kafka.topic.retention.ms": "1000"}
+    (source,) = [each for each in bench.catalog.relations.all() if each.name == "p.source1"]
+    assert source.property("source.deserialization.error.handling") == "TERMINATE"
+    assert {dict(query.properties)["starting.position"] for query in bench.catalog.queries.all()} == {"latest"}
+
+
+def test_the_queries_of_a_processor_fail_together_and_start_again(bench: Bench) -> None:
+    bench.run(f"LENSES $${SUMS}$$")
+    one, other = bench.catalog.queries.all()
+    groups = {dict(query.properties)["application"] for query in (one, other)}
+    assert len(groups) == 1
+    (name,) = [row["name"] for row in bench.run("LIST PROCESSORS")]
+    held = f"query {one.id} of the same application has failed: x"
+    bench.engine.known = {
+        one.id: QueryStatus(one.id, QueryState.FAILED, error="22012: division by zero"),
+        other.id: QueryStatus(other.id, QueryState.FAILED, error=held),
+    }
+    assert bench.run("LIST PROCESSORS")[0]["state"] == "FAILED"
+    bench.engine.calls.clear()
+    bench.run(f"START PROCESSOR {name}")
+    assert [call for call in bench.engine.calls if call[0] == "restart"] == [("restart", one.id, False)]
+
+
+def test_topics_are_known_by_their_registered_schemas(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    schemas = {
+        "sales-value": '{"type": "record", "name": "V", "fields": [{"name": "itemId", "type": "int"}, '
+        '{"name": "price", "type": ["null", "double"]}]}',
+        "sales-key": '{"type": "record", "name": "K", "fields": [{"name": "shop", "type": "string"}]}',
+    }
+
+    def latest(_: MemoryRegistry, subject: str) -> RegisteredSchema | None:
+        return RegisteredSchema(1, "AVRO", schemas[subject]) if subject in schemas else None
+
+    monkeypatch.setattr(MemoryRegistry, "latest", latest)
+    bench.run(
+        "CREATE SCHEMA_REGISTRY sr WITH ('type' = CONFLUENT, 'uris' = 'http://x')",
+        "CREATE STORE a WITH ('type' = KAFKA, 'uris' = 'h:2', 'schema_registry.name' = sr)",
+        "CREATE ENTITY sales IN STORE a", "CREATE ENTITY unknown IN STORE a", "USE STORE a",
+    )  # fmt: skip
+    create(
+        bench,
+        "SET defaults.topic.autocreate = true; "
+        "INSERT INTO out STORE VALUE AS JSON SELECT STREAM _key.shop AS _key, itemId, price FROM sales",
+    )
+    assert kept(bench, "p.source1")["columns"] == "_key.shop VARCHAR, itemId INTEGER, price DOUBLE"
+    assert kept(bench, "out")["columns"] == "_key VARCHAR, itemId INTEGER, price DOUBLE"
+    error = bench.error("CREATE PROCESSOR q AS $$INSERT INTO out SELECT STREAM * FROM unknown$$")
+    assert (error.sqlstate, error.message) == (
+        "42704", 'line 1, column 38: nothing is known of the records of topic "unknown"',
+    )  # fmt: skip
+
+
+def test_a_target_whose_name_is_taken_has_another_relation(bench: Bench) -> None:
+    program = "SET defaults.topic.autocreate = true; INSERT INTO input SELECT STREAM field1 FROM input-topic"
+    create(bench, program)  # the stream "input" stands for another topic
+    assert kept(bench, "p.target1")["columns"] == "_key VARCHAR, field1 INTEGER"
+    bench.run("DROP PROCESSOR p")
+    create(bench, program)
+    (query,) = bench.catalog.queries.all()
+    sink = bench.catalog.relations.by_id(query.sink_id)
+    assert sink is not None
+    assert sink.name == "p.target1"
+
+
+def test_a_with_that_cannot_be_read_is_told_once(bench: Bench) -> None:
+    error = told(bench, "WITH a AS (SELECT STREAM FROM amounts); " + GO + "SELECT STREAM * FROM a")
+    assert error.message == 'line 1, column 26: syntax error at "FROM"'

@@ -1,0 +1,93 @@
+"""Programs over topics that nobody has declared: their fields come from a real schema registry, keys and values."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from mvserver.demo.kafka_broker import KafkaBroker
+from tests.faults.live import LiveServer, temporary_server
+from tests.lenses.test_kafka import Broker
+from tests.schema_registry.test_records import World
+from tests.services.kafka import create_topic
+from tests.services.schema_registry import Registry
+from tests.streaming.avro_records import of_fields, record
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.registry]
+
+KEY = of_fields(("shop", "int"), ("no", "long"), name="Key")
+VALUE = of_fields(("itemId", "string"), ("pieces", "int"), ("note", ["null", "string"]), name="Value")
+
+
+@pytest.fixture(scope="module")
+def world(kafka_broker: KafkaBroker, schema_registry: Registry) -> Iterator[World]:
+    with temporary_server() as server:
+        server.start()
+        server.run(
+            f"CREATE SCHEMA_REGISTRY sr WITH ('type' = CONFLUENT, 'uris' = '{schema_registry.address}')",
+            f"CREATE STORE k WITH ('type' = KAFKA, 'uris' = '{kafka_broker.bootstrap}', 'schema_registry.name' = sr)",
+        )
+        yield World(server, kafka_broker, schema_registry)
+
+
+def run(server: LiveServer, program: str) -> None:
+    with server.connect() as connection:
+        connection.execute("USE STORE k")
+        connection.execute(f"LENSES $${program}$$".encode())
+
+
+def avro_values(world: World, topic: str, count: int) -> list[Any]:
+    consumer = Consumer(
+        {"bootstrap.servers": world.broker.bootstrap, "group.id": "avro", "isolation.level": "read_committed"}
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    read = AvroDeserializer(world.registry.client)
+    context = SerializationContext(topic, MessageField.VALUE)
+    found: list[Any] = []
+    for _ in range(180):
+        if len(found) == count:
+            break
+        message = consumer.poll(0.5)
+        if message is not None and message.error() is None:
+            found.append((message.key(), read(message.value(), context)))
+    consumer.close()
+    return found
+
+
+def test_fields_come_from_the_registry_and_avro_is_written(world: World) -> None:
+    mark = uuid.uuid4().hex[:8]
+    topic, copies, counts = f"sales-{mark}", f"copies-{mark}", f"counts-{mark}"
+    create_topic(world.broker, topic, 1)
+    key_id, value_id = world.register(topic, KEY, part="key"), world.register(topic, VALUE)
+    producer = Producer({"bootstrap.servers": world.broker.bootstrap})
+
+    def sell(shop: int, no: int, item: str, pieces: int, note: str | None) -> None:
+        key = record(KEY, {"shop": shop, "no": no}, key_id)
+        producer.produce(
+            topic, key=key, value=record(VALUE, {"itemId": item, "pieces": pieces, "note": note}, value_id)
+        )
+
+    sell(1, 10, "tea", 2, None)
+    sell(1, 11, "cup", 1, "blue")
+    sell(1, 10, "tea", 5, "more")
+    assert producer.flush(30) == 0
+    run(
+        world.server,
+        f"""
+        SET defaults.topic.autocreate = true;
+        INSERT INTO {copies} SELECT STREAM itemId AS _key, itemId, pieces * 2 AS doubled, note, _key.no FROM {topic};
+        INSERT INTO {counts} STORE VALUE AS JSON SELECT TABLE SUM(pieces) AS pieces FROM {topic} GROUP BY _key.shop;
+        """,
+    )
+    assert avro_values(world, copies, 3) == [
+        (b"tea", {"itemId": "tea", "doubled": 4, "note": None, "no": 10}),
+        (b"cup", {"itemId": "cup", "doubled": 2, "note": "blue", "no": 11}),
+        (b"tea", {"itemId": "tea", "doubled": 10, "note": "more", "no": 10}),
+    ]
+    Broker(world.broker.bootstrap).rows(counts, {(1).to_bytes(4, "big"): {"pieces": 6}})
