@@ -16,7 +16,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
 from mvserver import interrupts, limits, sqlstates
-from mvserver.dialect.macro_sizes import LAMBDA_TIMES, Macro, macros
+from mvserver.dialect.macro_sizes import LAMBDA_TIMES, QUERY_SIZE, QUERY_TIMES, Macro, macros
 from mvserver.errors import SqlError
 from mvserver.sql import trees
 
@@ -158,13 +158,22 @@ class _Generator(_Asking):
             size = (1 if macro is None else macro.size) + sum(self._size(child) for child in node.iter_expressions())
         else:
             size = macro.size + sum(
-                self._size(each) * max(times, 1)
+                self._size(each) * max(times, 1) * (QUERY_TIMES if _is_query(macro) and _asks(each) else 1)
                 for each, times in zip(arguments, (*macro.times, *[1] * len(arguments)), strict=False)
             )
         if size > limits.EXPANDED_TOKENS_MAX:
             raise too_complex()
         self._sizes[id(node)] = size
         return size
+
+
+def _is_query(macro: Macro) -> bool:
+    return macro.query and macro.size >= QUERY_SIZE
+
+
+def _asks(node: exp.Expr) -> bool:
+    """Whether a macro with a query is called in it."""
+    return any(macro is not None and _is_query(macro) for macro in map(_macro, node.walk()))
 
 
 class BoundOnce(DuckDB):

@@ -20,7 +20,8 @@ _NOT_IN_LAMBDAS = frozenset({
 })  # fmt: skip
 
 LAMBDA_TIMES = 2  # DuckDB binds what a lambda computes twice
-_QUERY_SIZE = 1_000  # what DuckDB needs for a query inside, as tokens
+QUERY_SIZE = 1_000  # what DuckDB needs for a query inside, as tokens
+QUERY_TIMES = 8  # and for a query that depends on another, so many times more
 
 OF_DUCKDB: dict[str, tuple[int, ...]] = {
     "nullif": (2, 1),
@@ -52,7 +53,7 @@ def macros() -> dict[str, Macro]:
         if found is not None and " AS TABLE " not in statement:
             texts[found.group(1)] = statement[found.end() :].replace("{system}", "s")
     made = {name: Macro(10, times, query=False) for name, times in OF_DUCKDB.items()}
-    made["format_type"] = Macro(200, (3, 1), query=True)
+    made["format_type"] = Macro(2 * QUERY_SIZE, (3, 1), query=True)
 
     def macro(name: str) -> Macro | None:
         if name not in made and name in texts:
@@ -118,7 +119,7 @@ def _body(
                 times[token.text] += weight[-1] * repeated[at]
             query = query or token.text in _NOT_IN_LAMBDAS
             weight[-1] *= LAMBDA_TIMES if token.text == "lambda" else 1  # up to the next comma or bracket of its level
-            size += weight[-1] * _QUERY_SIZE * (token.text == "select")
+            size += weight[-1] * QUERY_SIZE * (token.text == "select")
         size += weight[-1]
         at += 1
     return size, tuple(times.values()), query, at

@@ -114,6 +114,7 @@ def test_what_is_bound_once_means_the_same(world: World, text: str) -> None:
     ("begin", "inner", "end"),
     [
         ("format_type((", "23", ")::text::int, 1)"),
+        ("to_regtype(", "'int4'", "::text)"),
         ("to_char(", "23", ", 'FM999')::int"),
         ("(CASE ", "1", " WHEN 1 THEN 2 WHEN 3 THEN 4 ELSE 5 END)"),
         ("((", "1", ", 1) < (2, 3))::int"),
