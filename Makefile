@@ -36,7 +36,9 @@ demo-kafka: venv
 demo-stores: venv
 	@$(BIN)/python -W ignore::RuntimeWarning -m tests.stores_demo
 
-check: lint fast
+# Beside each other: the tests wait at times.
+check: venv
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint fast
 
 lint: venv
 	$(BIN)/ruff check .

@@ -104,7 +104,7 @@ def serving() -> Iterator[UnityServer]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     unity.address = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield unity

@@ -122,7 +122,7 @@ def serving(folder: Path, port: int = 0) -> Iterator[RestServer]:
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     rest.address = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield rest

@@ -47,7 +47,7 @@ class TokenService:
         context.load_cert_chain(certificate.file, certificate.key)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self.url = f"https://localhost:{self._server.server_address[1]}/token"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
 
     def answer(self, authorization: str, body: dict[str, list[str]]) -> tuple[int, dict[str, object]]:
