@@ -25,6 +25,7 @@ from mvserver.compiler.expressions import (
     Literal,
 )
 from mvserver.errors import SqlError
+from mvserver.quoting import constant
 from mvserver.sql.types import Kind
 
 Reference = Callable[[int], str]
@@ -110,8 +111,7 @@ def literal(node: Literal) -> str:
         return f"CAST('{value!r}' AS {type_})"
     if isinstance(value, bytes):
         raise refuse(node)
-    quoted = str(value).replace("'", "''")
-    return f"CAST('{quoted}' AS {type_})"
+    return f"CAST({constant(str(value))} AS {type_})"
 
 
 __all__ = ["HINT", "can_finish_node", "duckdb_type", "literal", "lower", "refuse"]

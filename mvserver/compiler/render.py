@@ -13,6 +13,7 @@ from mvserver.compiler.expressions import (
     KeyReference,
     Literal,
 )
+from mvserver.quoting import constant
 
 
 def render(node: Expression) -> str:
@@ -42,7 +43,7 @@ def _literal(node: Literal) -> str:
     if isinstance(node.value, bool):
         return str(node.value).upper()
     if isinstance(node.value, str):
-        return "'" + node.value.replace("'", "''") + "'"
+        return constant(node.value)
     if isinstance(node.value, bytes):
         return f"X'{node.value.hex()}'"
     return str(node.value)

@@ -69,9 +69,7 @@ def _macro(node: exp.Expr) -> Macro | None:
     if kind is exp.Between:
         return _SYMMETRIC if node.args.get("symmetric") else _BETWEEN
     if kind is exp.Case and node.args.get("this") is not None:
-        return Macro(
-            1, (len(node.args["ifs"]),), query=True
-        )  # a comparison for each WHEN; no lambda computes one alone
+        return Macro(1, (len(node.args["ifs"]),), query=True)  # a comparison each; no lambda computes the rest
     known: Any = kind
     return _of_class(known) if issubclass(kind, exp.Func) else None
 

@@ -11,7 +11,7 @@ from mvserver.lenses.problems import Place, ProblemError, problem, unsupported
 from mvserver.lenses.program import Selection
 from mvserver.lenses.rows import KEY, META, VALUE, Facet, Rows, column
 from mvserver.lenses.written import Written, written
-from mvserver.quoting import quoted
+from mvserver.quoting import constant, quoted
 
 _FACETS = (KEY, VALUE, META)
 _META = {"timestamp": "timestamp", "partition": "partition", "offset": "offset"}
@@ -171,7 +171,7 @@ class Scope:
         if len(fields) == 1 and fields[0] in _META:
             return written(place, f"(rowmetadata()->{_META[fields[0]]})")
         if len(fields) == 2 and fields[0] == "headers":
-            return written(place, "(rowmetadata()->headers['" + fields[1].replace("'", "''") + "'])")
+            return written(place, f"(rowmetadata()->headers[{constant(fields[1])}])")
         raise problem(
             place,
             sqlstates.UNDEFINED_COLUMN,

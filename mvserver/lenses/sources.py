@@ -21,7 +21,7 @@ from mvserver.lenses.rows import KEY, VALUE, Rows, columns_of
 from mvserver.lenses.scope import Item, Scope, by_alias
 from mvserver.lenses.values import expression
 from mvserver.lenses.written import Written, joined, written
-from mvserver.quoting import quoted
+from mvserver.quoting import constant, quoted
 
 _STREAM, _TABLE = RowKind.STREAM, RowKind.TABLE
 
@@ -100,7 +100,7 @@ def _side(source: SourceName, kind: RowKind, named: Mapping[str, Rows], topics: 
     properties = dict(topic.properties)
     if source.event_time is not None:
         properties["timestamp"] = _event_time(source.event_time, alias, topic.rows)
-    listed = ", ".join(f"'{key}' = '{value.replace(chr(39), chr(39) * 2)}'" for key, value in properties.items())
+    listed = ", ".join(f"'{key}' = {constant(value)}" for key, value in properties.items())
     text = _aliased(source.place, topic.relation, f" WITH ({listed})" if listed else "", alias)
     return _Side(Item(alias, topic.rows), topic.rows, text, source.place)
 

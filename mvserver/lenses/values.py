@@ -20,6 +20,7 @@ from mvserver.lenses.program import (
 )
 from mvserver.lenses.scope import Scope
 from mvserver.lenses.written import Written, joined, written
+from mvserver.quoting import constant
 
 
 def expression(node: Expression, scope: Scope, *, aggregates: bool = False) -> Written:
@@ -49,10 +50,6 @@ def children(node: Expression) -> tuple[Expression, ...]:
         parts = [part for branch in node.branches for part in branch]
         return tuple(part for part in (node.operand, *parts, node.otherwise) if part is not None)
     return ()
-
-
-def string(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 class _Translator:
@@ -86,7 +83,7 @@ class _Translator:
                 return self.case(node)
 
     def literal(self, node: Literal) -> Written:
-        return written(node.place, f"CAST({string(node.text)} AS VARCHAR)" if node.kind == "string" else node.text)
+        return written(node.place, f"CAST({constant(node.text)} AS VARCHAR)" if node.kind == "string" else node.text)
 
     def call(self, node: Call) -> Written:
         if not is_aggregate(node):
@@ -103,7 +100,7 @@ class _Translator:
     def cast(self, node: CastTo) -> Written:
         kind = cast_type(node)
         if isinstance(node.operand, Literal) and node.operand.kind == "string":
-            return written(node.place, f"CAST({string(node.operand.text)} AS {kind})")
+            return written(node.place, f"CAST({constant(node.operand.text)} AS {kind})")
         return written(node.place, "CAST(", self.text(node.operand), f" AS {kind})")
 
     def chain(self, node: Chain) -> Written:
@@ -113,7 +110,7 @@ class _Translator:
     def binary(self, node: Binary) -> Written:
         left, operator, right = node.left, node.operator, node.right
         if operator.endswith("LIKE") and isinstance(right, Literal) and right.kind == "string":
-            return written("(", self.text(left), node.place, f" {operator} ", right.place, string(right.text), ")")
+            return written("(", self.text(left), node.place, f" {operator} ", right.place, constant(right.text), ")")
         return written("(", self.text(left), node.place, f" {operator} ", self.text(right), ")")
 
     def unary(self, node: Unary) -> Written:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from mvserver.quoting import constant
+
 FIRST_OWN_OID = 16_384  # of what users make; the system's own objects are everybody's
 SEEN, READ = "_o", "_r"
 HIDDEN_COLUMNS = ("_db", SEEN, READ)
@@ -62,7 +64,7 @@ class Viewer:
         quoted = f'"{column}"'
         if relation != _SESSIONS or (column != "query" and column not in _OWN_SESSIONS_ONLY):
             return quoted
-        own = ", ".join("'" + role.replace("'", "''") + "'" for role in sorted(self.roles)) or "NULL"
+        own = ", ".join(map(constant, sorted(self.roles))) or "NULL"
         other = "'<insufficient privilege>'" if column == "query" else "NULL"
         return f"CASE WHEN usename IN ({own}) THEN {quoted} ELSE {other} END"
 

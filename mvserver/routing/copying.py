@@ -51,28 +51,7 @@ def plan(statement: CopyFrom, context: SessionContext, services: Services) -> Co
             f"COPY to a stream in a store of type {store.type} is not supported",
             position=statement.name.position,
         )
-    key_format = stream.property("key.format")
-    if stream.columns_of("key.columns") and key_format not in ("json", "primitive"):
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            f'COPY to stream "{stream.name}" is not supported: its keys have the format {key_format}',
-            hint="INSERT INTO ... SELECT writes them with their keys.",
-            position=statement.name.position,
-        )
-    if stream.property("value.columns.exclude") is not None:
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            f'COPY to stream "{stream.name}" is not supported: columns of it are in the keys of records alone',
-            hint="INSERT INTO ... SELECT writes them with their keys.",
-            position=statement.name.position,
-        )
-    if stream.property("partition.columns") is not None:
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            f'COPY to stream "{stream.name}" is not supported: columns of it are in the names of folders',
-            hint="INSERT INTO ... SELECT writes to such folders.",
-            position=statement.name.position,
-        )
+    _refuse_keys_and_folders(stream, statement)
     value_format = stream.property("value.format") or "json"
     stream_declaration.check_format(value_format, tuple(_RECORDS), f"{store.type} that COPY writes to")
     services.stores.client(store).describe_entity(entity)  # raises when there is none
@@ -88,6 +67,25 @@ def plan(statement: CopyFrom, context: SessionContext, services: Services) -> Co
                 )
     zone = context.settings.get("timezone", "UTC")
     return CopyRecords(stream, store, entity, names, _form(statement.options, names), value_format, zone)
+
+
+def _refuse_keys_and_folders(stream: Relation, statement: CopyFrom) -> None:
+    """0A000 for a stream whose records are more than their values."""
+    key_format = stream.property("key.format")
+    why, hint = None, "INSERT INTO ... SELECT writes them with their keys."
+    if stream.columns_of("key.columns") and key_format not in ("json", "primitive"):
+        why = f"its keys have the format {key_format}"
+    elif stream.property("value.columns.exclude") is not None:
+        why = "columns of it are in the keys of records alone"
+    elif stream.property("partition.columns") is not None:
+        why, hint = "columns of it are in the names of folders", "INSERT INTO ... SELECT writes to such folders."
+    if why is not None:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f'COPY to stream "{stream.name}" is not supported: {why}',
+            hint=hint,
+            position=statement.name.position,
+        )
 
 
 def write(targets: Sequence[CopyTarget], services: Services, check: Callable[[], None]) -> None:

@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import Token as GlotToken
 from sqlglot.tokenizer_core import TokenType
 
 from mvserver import interrupts, limits
+from mvserver.quoting import constant
 
 _LITERALS = frozenset({TokenType.NUMBER, TokenType.STRING})
 
@@ -82,4 +83,4 @@ def _text(literal: Literal) -> str:
     token, negative = literal
     if token.token_type == TokenType.NUMBER:
         return f"-{token.text}" if negative else str(token.text)
-    return "'" + str(token.text).replace("'", "''") + "'"
+    return constant(str(token.text))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from mvserver import sqlstates
+from mvserver import quoting, sqlstates
 from mvserver.errors import SqlError
 from mvserver.sql.lexer import PARAMETER, tokenize
 
@@ -47,13 +47,13 @@ def constant(number: int, value: Any) -> str:
         shown = format(value, "f") if isinstance(value, Decimal) else repr(value)
         return f"({shown})" if shown.startswith("-") else shown
     if isinstance(value, str):
-        return _literal(value)
+        return quoting.constant(value)
     if isinstance(value, dt.datetime):
-        return f"{_literal(value.isoformat(' '))}::timestamp{'tz' if value.tzinfo is not None else ''}"
+        return f"{quoting.constant(value.isoformat(' '))}::timestamp{'tz' if value.tzinfo is not None else ''}"
     if isinstance(value, dt.date):
-        return f"{_literal(value.isoformat())}::date"
+        return f"{quoting.constant(value.isoformat())}::date"
     if isinstance(value, list):
-        return _literal("{" + ",".join(_item(item) for item in value) + "}")
+        return quoting.constant("{" + ",".join(_item(item) for item in value) + "}")
     raise SqlError(
         sqlstates.FEATURE_NOT_SUPPORTED,
         f"parameter ${number} has a value of this type where a constant is needed",
@@ -78,10 +78,6 @@ def has_many_digits(value: Any) -> bool:
             hint=f"A numeric has at most {NUMERIC_DIGITS_MAX} digits.",
         )
     return True
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _item(value: Any) -> str:

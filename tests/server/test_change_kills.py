@@ -13,9 +13,9 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
-from tests.server.test_changes import STREAM, shown
+from tests.server.test_changes import STREAM, events, shown
 from tests.server.test_http import client
-from tests.server.test_subscribe import VIEWS, World, wait_for
+from tests.server.test_subscribe import VIEWS, World, begun, kill_under_load, wait_for
 
 pytestmark = [pytest.mark.spark]
 
@@ -61,14 +61,8 @@ class EventSource(threading.Thread):
             assert answer.status_code == 200, answer.read()
             self._answer = answer
             self.connections += 1
-            fields: dict[str, str] = {}
-            for line in answer.iter_lines():
-                if line:
-                    name, _, value = line.partition(": ")
-                    fields[name] = value
-                else:
-                    self._take(fields)
-                    fields = {}
+            for fields in events(answer):
+                self._take(fields)
 
     def _take(self, fields: dict[str, str]) -> None:
         kind = fields.get("event")
@@ -111,14 +105,8 @@ class EventSource(threading.Thread):
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    made = HttpWorld(tmp_path_factory.mktemp("events"))
-    try:
-        made.create()
-        made.feed(20)
-        wait_for(made.caught_up, "the first rows")
+    with begun(HttpWorld(tmp_path_factory.mktemp("events"))) as made:
         yield made
-    finally:
-        made.kill()
 
 
 def follow_through(world: World, seed: int, kills: int, server_kills: int) -> None:
@@ -128,21 +116,10 @@ def follow_through(world: World, seed: int, kills: int, server_kills: int) -> No
     source = EventSource(world)
     source.start()
     wait_for(lambda: source.kinds["snapshot"] == len(VIEWS) or source.failure is not None, "the beginning")
-    ends = [True] * server_kills + [False] * (kills - server_kills)
-    chance.shuffle(ends)
-    for is_server in ends:
-        for _ in range(chance.randint(1, 3)):
-            world.feed(chance.choice([1, 10, 40]))
-            time.sleep(chance.random() * 0.2)  # somewhere in a batch
-        before = source.connections
-        if is_server:
-            world.kill()
-            world.start()
-        else:
-            source.break_off()
+    before = source.connections
+    for _ in kill_under_load(world, chance, kills, server_kills, source.break_off):
         wait_for(lambda b=before: source.connections > b or source.failure is not None, "to come back")  # type: ignore[misc]
-    world.feed(5)
-    wait_for(world.caught_up, "the last rows")
+        before = source.connections
     with client(world.program) as http:
         for view in VIEWS:
             rows = shown(http, view)

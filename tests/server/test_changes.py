@@ -94,6 +94,18 @@ def data_of(server: Program) -> Path:
     return Path(command[command.index(b"--data-dir") + 1].decode())
 
 
+def events(answer: httpx2.Response) -> Iterator[dict[str, str]]:
+    """The fields of each event."""
+    fields: dict[str, str] = {}
+    for line in answer.iter_lines():
+        if line:
+            name, _, value = line.partition(": ")
+            fields[name] = value
+        else:
+            yield fields
+            fields = {}
+
+
 class Reader:
     """Reads events in a thread, and keeps the rows of each view as the events say."""
 
@@ -114,14 +126,8 @@ class Reader:
         try:
             with self._request as answer:
                 assert answer.status_code == 200, answer.read()
-                fields: dict[str, str] = {}
-                for line in answer.iter_lines():
-                    if line:
-                        name, _, value = line.partition(": ")
-                        fields[name] = value
-                    else:
-                        self._take(fields)
-                        fields = {}
+                for fields in events(answer):
+                    self._take(fields)
         except Exception as error:  # noqa: BLE001 - shown by whoever waits
             self.error = repr(error)
 

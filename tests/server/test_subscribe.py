@@ -166,9 +166,9 @@ class Follower(threading.Thread):
         self.break_off()
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    made = World(tmp_path_factory.mktemp("subscribe"))
+@contextlib.contextmanager
+def begun(made: World) -> Iterator[World]:
+    """With its views, and rows in them."""
     try:
         made.create()
         made.feed(20)
@@ -178,13 +178,16 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         made.kill()
 
 
-def follow_through(world: World, seed: int, kills: int, server_kills: int) -> None:
-    """The copies of all views equal the views, although clients and servers are killed."""
-    print("seed", seed)
-    chance = random.Random(seed)
-    followers = [Follower(world, view) for view in VIEWS]
-    for follower in followers:
-        follower.start()
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with begun(World(tmp_path_factory.mktemp("subscribe"))) as made:
+        yield made
+
+
+def kill_under_load(
+    world: World, chance: random.Random, kills: int, server_kills: int, break_off: Callable[[], None]
+) -> Iterator[None]:
+    """Feeds rows, and ends the server or a client's connection somewhere in a batch; yields behind each end."""
     ends = [True] * server_kills + [False] * (kills - server_kills)
     chance.shuffle(ends)
     for is_server in ends:
@@ -195,9 +198,21 @@ def follow_through(world: World, seed: int, kills: int, server_kills: int) -> No
             world.kill()
             world.start()
         else:
-            chance.choice(followers).break_off()
+            break_off()
+        yield
     world.feed(5)
     wait_for(world.caught_up, "the last rows")
+
+
+def follow_through(world: World, seed: int, kills: int, server_kills: int) -> None:
+    """The copies of all views equal the views, although clients and servers are killed."""
+    print("seed", seed)
+    chance = random.Random(seed)
+    followers = [Follower(world, view) for view in VIEWS]
+    for follower in followers:
+        follower.start()
+    for _ in kill_under_load(world, chance, kills, server_kills, lambda: chance.choice(followers).break_off()):
+        pass
     for follower in followers:
         rows = world.rows(follower.view)
         wait_for(lambda f=follower, r=rows: f.equals(r), f"the copy of {follower.view}")  # type: ignore[misc]

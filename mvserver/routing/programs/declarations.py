@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from catalog.model import Relation, Schema, Store
 from mvserver.lenses.program import RowKind
-from mvserver.quoting import quoted
+from mvserver.quoting import constant, quoted
 from mvserver.routing import declaring
 from mvserver.routing.declaring import EntityUnder
 from mvserver.routing.ports import Services
@@ -98,7 +98,7 @@ def _declared(
         items.append(f"PRIMARY KEY ({', '.join(quoted(column) for column, _ in keys)})")
     elif keys:
         given["key.columns"] = names
-    listed = ", ".join(f"'{key}' = {_text(value)}" for key, value in given.items())
+    listed = ", ".join(f"'{key}' = {constant(value)}" for key, value in given.items())
     what = "CHANGELOG" if kind is RowKind.TABLE else "STREAM"
     text = f"CREATE {what} {quoted(name)} ({', '.join(items)}) WITH ({listed})"
     statement = parse_one(text)
@@ -106,7 +106,3 @@ def _declared(
         return Declaration(*declaring.declared_changelog(statement, (schema, name), context, services), statement)
     assert isinstance(statement, CreateStream)  # noqa: S101 - just written
     return Declaration(*declaring.declared_stream(statement, (schema, name), context, services), statement)
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

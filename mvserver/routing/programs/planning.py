@@ -50,6 +50,7 @@ class PlannedProgram:
     name: str
     text: str
     schema: Schema
+    store: Store
     sources: tuple[Declaration, ...]
     inserts: tuple[PlannedInsert, ...]
     settings: ProgramSettings
@@ -76,7 +77,7 @@ def plan(name: str, text: str, start: int, context: SessionContext, services: Se
     problems.raise_any(start)
     read = {source.relation.id for insert in inserts for source in insert.query.inputs}
     sources = tuple(each for each in planner.sources.values() if each.relation.id in read)
-    return PlannedProgram(name, text, schema, sources, inserts, settings)
+    return PlannedProgram(name, text, schema, store, sources, inserts, settings)
 
 
 class _Planner:

@@ -151,14 +151,7 @@ def _tell(planned: PlannedProgram, context: SessionContext, services: Services) 
         context.notice(f'setting "{key}" has no effect here', detail=f"{words[0].upper()}{words[1:]}.")
     for insert in planned.inserts:
         if not insert.target.relation.key_columns:
-            sinks.at_least_once(
-                insert.query, services.catalog.stores.get(_store_name(insert, services)), context, services
-            )
-
-
-def _store_name(insert: PlannedInsert, services: Services) -> str:
-    store = services.catalog.stores.by_id(insert.target.relation.store_id or "")
-    return "" if store is None else store.name
+            sinks.at_least_once(insert.query, planned.store, context, services)
 
 
 # --- what it does ---------------------------------------------------------------------------------------------------

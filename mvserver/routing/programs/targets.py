@@ -216,13 +216,12 @@ def _check_fits(
         elif one != other:
             differences.append(f'field "{name}" is {one}, and {other} would be written')
     if differences:
-        error = problem(
+        raise problem(
             place,
             sqlstates.DATATYPE_MISMATCH,
             f'topic "{topic}" has other records: {"; ".join(differences[:5])}',
             "Project, CAST and STORE as the topic has them, or write to another topic.",
         )
-        raise error
 
 
 # --- what a topic is made with --------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from mvserver.errors import SqlError
 from mvserver.front import KeptRows, PlainRows, Result
 from mvserver.pgcatalog.edge_macros import TRANSACTION_TIME
 from mvserver.pgcatalog.system import SystemCatalog
+from mvserver.quoting import constant
 from mvserver.serving.api import Owner, PullPlan
 from mvserver.serving.engine import long_arrays
 from mvserver.serving.engine.abandonable_work import AbandonableWork, WorkAbandoned
@@ -354,8 +355,7 @@ class DuckSnapshot:
 
     def _set_time_zone(self, zone: str) -> None:
         if zone != self._time_zone:
-            quoted = zone.replace("'", "''")
-            self._cursor.execute(f"SET TimeZone = '{quoted}'")
+            self._cursor.execute(f"SET TimeZone = {constant(zone)}")
             self._time_zone = zone
 
     def _set_now(self, plan: PullPlan, now: dt.datetime | None) -> None:

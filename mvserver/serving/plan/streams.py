@@ -15,7 +15,7 @@ from catalog.model import Relation
 from mvserver import interrupts, sqlstates
 from mvserver.compiler.lower_duckdb import duckdb_type
 from mvserver.errors import SqlError
-from mvserver.quoting import quoted
+from mvserver.quoting import constant, quoted
 from mvserver.serving.api import StreamRead
 from mvserver.sql.statements.base import Properties, Value
 from mvserver.sql.types import parse_type
@@ -82,18 +82,14 @@ def register_empty(cursor: duckdb.DuckDBPyConnection, reads: Sequence[StreamRead
 def _with(properties: Properties | None) -> str:
     if not properties:
         return ""
-    return f" WITH ({', '.join(f'{_text(key)} = {_value(key, value)}' for key, value in properties.items())})"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+    return f" WITH ({', '.join(f'{constant(key)} = {_value(key, value)}' for key, value in properties.items())})"
 
 
 def _value(key: str, value: Value) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, str):
-        return _text(value)
+        return constant(value)
     if isinstance(value, int | float):
         return str(value)
     raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'property "{key}" needs a value')
