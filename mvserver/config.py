@@ -128,7 +128,7 @@ _OWN = (
         "Largest record that is read from a topic or a file of lines; larger ones are rejected."),
     Row("batch_timeout", read.POSITIVE_DURATION, "60s",
         "How long Spark may evaluate a batch before it is tried with fewer records, and at last by each view alone."),
-    Row("live_lane", read.choice("auto", "off"), "off",
+    Row("live_lane", read.choice("auto", "off"), "auto",
         "Whether Kafka topics whose views have caught up are read by tasks that go on, as records come: auto or off."),
     Row("history_retention", read.POSITIVE_DURATION, f"{int(limits.HISTORY_RETENTION_S)}s",
         "How long the changes of a view that is watched are kept, and go on being kept when nobody watches any more."),

@@ -38,17 +38,21 @@ def _set_up(server: LiveServer, broker: KafkaBroker, topic: str) -> None:
     create_views(server)
 
 
-@pytest.mark.parametrize("damages", [EACH_CHANGE, pytest.param(NIGHT, marks=pytest.mark.night)])
+@pytest.mark.parametrize(
+    ("damages", "lane"),
+    [(EACH_CHANGE, "auto"), *(pytest.param(NIGHT, lane, marks=pytest.mark.night) for lane in ("auto", "off"))],
+)
 def test_kills_at_steps_of_a_batch_and_checkpoints_lost_cut_and_put_back_lose_and_double_nothing(
     server: LiveServer,
     kafka_broker: KafkaBroker,
     kafka_topic: Callable[..., str],
     seed: int,
     damages: Mapping[str, str],
+    lane: str,
 ) -> None:
     topic = kafka_topic(4)
     clicks = Clicks(seed, kafka_broker.bootstrap, topic)
-    server.start()
+    server.start(MVSERVER_LIVE_LANE=lane)
     _set_up(server, kafka_broker, topic)
     clicks.produce(500)
     check_views(server, clicks)
@@ -58,12 +62,12 @@ def test_kills_at_steps_of_a_batch_and_checkpoints_lost_cut_and_put_back_lose_an
     server.kill()  # at no step of its own choosing
     chance = random.Random(seed)
     for point, damage in damages.items():
-        server.start(MVSERVER_FAILPOINTS=f"{point}=kill:{chance.randint(1, 2)}")
+        server.start(MVSERVER_FAILPOINTS=f"{point}=kill:{chance.randint(1, 2)}", MVSERVER_LIVE_LANE=lane)
         with _fed_and_read(server, clicks) as disagreed:
             server.wait_killed()
         assert not disagreed
         _damage(sources, kept, damage)
-    server.start()
+    server.start(MVSERVER_LIVE_LANE=lane)
     check_views(server, clicks)
     assert views_agree(server)
     assert server.stop() == 0
@@ -116,10 +120,13 @@ def _damage(sources: Path, kept: Path, damage: str) -> None:
 
 
 @pytest.mark.night
-def test_fifty_kills(server: LiveServer, kafka_broker: KafkaBroker, kafka_topic: Callable[..., str], seed: int) -> None:
+@pytest.mark.parametrize("lane", ["auto", "off"])
+def test_fifty_kills(
+    server: LiveServer, kafka_broker: KafkaBroker, kafka_topic: Callable[..., str], seed: int, lane: str
+) -> None:
     topic = kafka_topic(4)
     clicks = Clicks(seed + 2, kafka_broker.bootstrap, topic)
-    server.start()
+    server.start(MVSERVER_LIVE_LANE=lane)
     _set_up(server, kafka_broker, topic)
     chance = random.Random(seed + 2)
     for _ in range(50):
@@ -127,5 +134,5 @@ def test_fifty_kills(server: LiveServer, kafka_broker: KafkaBroker, kafka_topic:
             clicks.produce(500)
             assert views_agree(server)
         server.kill()
-        server.start()
+        server.start(MVSERVER_LIVE_LANE=lane)
     check_views(server, clicks)
