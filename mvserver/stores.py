@@ -127,20 +127,24 @@ class StoreRegistry:
                 f"a stream in a store of type {store.type} cannot be written to by a query",
                 hint=f"Use a store of type {' or '.join(k.name for k in self.kinds() if k.sink is not None)}.",
             )
-        target = Target(store.name, self._options(store), stream.entity or "", query_id, kept)
-        make = format_of(stream.property("value.format") or "json").encoder
+        target = self._target(store, stream, query_id, kept)
+        make = format_of(target.format).encoder
         if make is None:
             return self._schemas.registering(store, stream, lambda: open_sink(target, self._settings))
-        excluded = stream.columns_of("value.columns.exclude")
-        of_value = [decode_column(c.name, c.type, c.not_null) for c in stream.columns if c.name not in excluded]
-        encode = make(of_value, stream.property("value.delimiter") or ",")
+        encode = make(target.columns, stream.property("value.delimiter") or ",")
         return lambda: EncodedSink(open_sink(target, self._settings), encode)
 
     def forget_output(self, store: Store, stream: Relation, query_id: str, kept: KeptPosition) -> Callable[[], None]:
         """What takes away that which a query has left beside its records, once it is dropped."""
         forget = self.kind(store.type).forget
-        target = Target(store.name, self._options(store), stream.entity or "", query_id, kept)
+        target = self._target(store, stream, query_id, kept)
         return (lambda: None) if forget is None else lambda: forget(target, self._settings)
+
+    def _target(self, store: Store, stream: Relation, query_id: str, kept: KeptPosition) -> Target[Any]:
+        elsewhere = {*stream.columns_of("value.columns.exclude"), *stream.columns_of("partition.columns")}
+        of_value = tuple(decode_column(c.name, c.type, c.not_null) for c in stream.columns if c.name not in elsewhere)
+        format_ = stream.property("value.format") or "json"
+        return Target(store.name, self._options(store), stream.entity or "", query_id, kept, format_, of_value)
 
     def table_entity(self, store: Store, properties: Mapping[str, str], relation: str) -> str:
         tables = self.kind(store.type).tables

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         TableSink,
         TransactionalSink,
     )
+    from spark_sinks.decode.columns import DecodeColumn
     from spark_sinks.schema_registry.book import SchemaBook
     from spark_sinks.table_options import TableOptions
 
@@ -93,6 +94,8 @@ class Target(Generic[Options]):
     entity: str
     query_id: str
     kept: KeptPosition  # for a sink without transactions
+    format: str = "json"  # of values
+    columns: tuple[DecodeColumn, ...] = ()  # of a value
 
 
 @dataclass(frozen=True)

@@ -286,6 +286,20 @@ def check_written_columns(
                 f'column "{name}" of type {type_} cannot be written in the format {value_format}',
                 hint="Write the format json, or cast the column to VARCHAR.",
             )
+        if value_format in ("parquet", "orc") and _has_odd_keys(type_):
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f'column "{name}" of type {type_} cannot be written in the format {value_format}',
+                detail="The keys of a map in a file are texts or whole numbers.",
+                hint="Write the format json, or cast the keys.",
+            )
+
+
+def _has_odd_keys(type_: SqlType) -> bool:
+    """Whether it has a map whose keys are neither texts nor whole numbers."""
+    parts = [part for part in (type_.key, type_.element) if part is not None] + [part for _, part in type_.fields]
+    odd = type_.key is not None and not (type_.key.is_integer or type_.key.kind is Kind.VARCHAR)
+    return odd or any(map(_has_odd_keys, parts))
 
 
 def key_format(reader: PropertyReader) -> str | None:

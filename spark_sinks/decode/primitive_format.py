@@ -13,11 +13,9 @@ from collections.abc import Sequence
 
 from pyspark.sql.types import DoubleType, StringType, VarcharType
 
-from mvserver import sqlstates
-from mvserver.errors import SqlError
 from spark_sinks.decode.columns import NUL, DecodeColumn, Decoded
 from spark_sinks.decode.format import Format
-from spark_sinks.encode.written import Encode
+from spark_sinks.encode.written import Encode, null_value
 
 _INTEGER_BYTES = {"smallint": 2, "int": 4, "bigint": 8}
 _DOUBLE_BYTES = 8
@@ -82,11 +80,7 @@ def encode_primitive(columns: Sequence[DecodeColumn], delimiter: str) -> Encode:
     def encode(row: bytes) -> bytes:
         value = json.loads(row)[column.name]
         if value is None:
-            raise SqlError(
-                sqlstates.NULL_VALUE_NOT_ALLOWED,
-                f'column "{column.name}" is NULL, which the format primitive cannot have as a value',
-                hint="Leave such rows out with WHERE, or write another format.",
-            )
+            raise null_value(column.name, "primitive")
         if isinstance(kind, DoubleType):
             return struct.pack(">d", math.nan if value == "NaN" else float(value))
         return str(value).encode() if size is None else int(value).to_bytes(size, "big", signed=True)

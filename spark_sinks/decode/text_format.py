@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from mvserver import sqlstates
@@ -10,6 +11,7 @@ from spark_sinks.base import DeclaredColumn
 from spark_sinks.decode.carriers import from_text
 from spark_sinks.decode.columns import DecodeColumn, Decoded, first_reason, utf8_text, wrong_reason
 from spark_sinks.decode.format import Format
+from spark_sinks.encode.written import Encode, null_value
 
 
 def decode_text(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Decoded:
@@ -44,4 +46,17 @@ def _check(columns: Sequence[DeclaredColumn]) -> None:
     )
 
 
-TEXT = Format("text", decode_text, check=_check)
+def encode_text(columns: Sequence[DecodeColumn], delimiter: str) -> Encode:
+    """Of the one field of a row's object. 22004 for NULL, which no line stands for."""
+    (column,) = columns
+
+    def encode(row: bytes) -> bytes:
+        value = json.loads(row)[column.name]
+        if value is None:
+            raise null_value(column.name, "text")
+        return str(value).encode()
+
+    return encode
+
+
+TEXT = Format("text", decode_text, encoder=encode_text, check=_check)

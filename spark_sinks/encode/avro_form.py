@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import datetime as dt
 import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Context, Decimal, Inexact
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import fastavro
 from pyspark.sql import types as spark
 
 from spark_sinks.decode.columns import DecodeColumn
+from spark_sinks.encode.values import Convert, decimal, plain
 from spark_sinks.encode.written import WrittenForm, refused
 from spark_sinks.schema_registry.base import AVRO
 
-Convert = Callable[[Any], Any]
-
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_EXACT = Context(prec=38, traps=[Inexact])
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _PLAIN: dict[type[spark.DataType], str] = {
     spark.BooleanType: "boolean", spark.ByteType: "int", spark.ShortType: "int", spark.IntegerType: "int",
     spark.LongType: "long", spark.FloatType: "float", spark.DoubleType: "double", spark.StringType: "string",
@@ -74,13 +69,12 @@ def _named(name: str, newest: str | None) -> dict[str, str]:
 def _type(kind: spark.DataType, column: str, name: str) -> tuple[Any, Convert]:
     """The type of Avro, and what makes its value of one of JSON. ``name`` is that of a record, if it is one."""
     if type(kind) in _PLAIN:
-        return _PLAIN[type(kind)], _converter(kind)
+        return _PLAIN[type(kind)], plain(kind)
     if type(kind) in _LOGICAL:
-        return _LOGICAL[type(kind)], _converter(kind)
+        return _LOGICAL[type(kind)], plain(kind)
     if isinstance(kind, spark.DecimalType):
-        scale = Decimal(1).scaleb(-kind.scale)
         of = {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
-        return of, lambda value: Decimal(value).quantize(scale, context=_EXACT)
+        return of, decimal(kind)
     if isinstance(kind, spark.ArrayType):
         element, convert = _type(kind.elementType, column, name)
         return (
@@ -110,23 +104,3 @@ def _record(kind: spark.StructType, column: str, name: str) -> tuple[Any, Conver
         return {key: None if (part := value.get(key)) is None else inner(part) for key, inner in converts.items()}
 
     return {"type": "record", "name": name, "fields": fields}, convert
-
-
-def _converter(kind: spark.DataType) -> Convert:
-    if isinstance(kind, (spark.FloatType, spark.DoubleType)):
-        return float
-    if isinstance(kind, spark.BinaryType):
-        return base64.b64decode
-    if isinstance(kind, spark.DateType):
-        return dt.date.fromisoformat
-    if isinstance(kind, spark.TimeType):
-        return dt.time.fromisoformat
-    if isinstance(kind, spark.TimestampType):
-        return _micros
-    if isinstance(kind, spark.TimestampNTZType):
-        return lambda value: _micros(f"{value}Z")
-    return lambda value: value
-
-
-def _micros(text: str) -> int:
-    return (dt.datetime.fromisoformat(text) - _EPOCH) // dt.timedelta(microseconds=1)

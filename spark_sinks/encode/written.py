@@ -31,3 +31,11 @@ def refused(column: str, why: str) -> SqlError:
         f'column "{column}" cannot be written: {why}',
         hint="Name the column otherwise in the SELECT, cast it, or choose another value.format.",
     )
+
+
+def null_value(column: str, format_: str) -> SqlError:
+    return SqlError(
+        sqlstates.NULL_VALUE_NOT_ALLOWED,
+        f'column "{column}" is NULL, which the format {format_} cannot have as a value',
+        hint="Leave such rows out with WHERE, or write another format.",
+    )

@@ -102,15 +102,18 @@ def _reader(source: Source[Place], settings: StoreSettings) -> SourceReader:
 
 
 def _unopened(target: Target[Place], settings: StoreSettings) -> FileSink | ObjectSink:
-    options = target.options
+    from spark_sinks.file.forms import form_of
+
+    options, form = target.options, form_of(target.format, target.columns)
     if isinstance(options, ObjectOptions):
         from spark_sinks.file.objects.sink import ObjectSink
 
         prefix, place = options.below(target.entity)
-        return ObjectSink(target.store, _objects(target.store, options, settings), prefix, place, target.query_id)
+        objects = _objects(target.store, options, settings)
+        return ObjectSink(target.store, objects, prefix, place, target.query_id, form)
     from spark_sinks.file.sink import FileSink
 
-    return FileSink(target.store, options.directory / target.entity, options.root, target.query_id)
+    return FileSink(target.store, options.directory / target.entity, options.root, target.query_id, form)
 
 
 def _sink(target: Target[Place], settings: StoreSettings) -> TransactionalSink:
@@ -138,7 +141,7 @@ FILE = StoreKind(
     reader=_reader,
     sink=_sink,
     forget=_forget,
-    written_formats=("json",),
+    written_formats=("json", "csv", "text", "parquet", "orc"),
     exactly_once=True,
     formats=("json", "csv", "text", "parquet", "orc"),
     partitions=True,

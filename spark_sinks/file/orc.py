@@ -16,25 +16,12 @@ from pyspark.sql import types as spark
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError, words_of
+from spark_sinks.file.arrow_types import PLAIN, arrow_type
 
 _INTEGERS = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
 _WIDTHS: dict[type[spark.DataType], int] = {
     spark.ByteType: 8, spark.ShortType: 16, spark.IntegerType: 32, spark.LongType: 64,
 }  # fmt: skip
-_PLAIN: dict[type[spark.DataType], pa.DataType] = {
-    spark.BooleanType: pa.bool_(),
-    spark.ByteType: pa.int8(),
-    spark.ShortType: pa.int16(),
-    spark.IntegerType: pa.int32(),
-    spark.LongType: pa.int64(),
-    spark.FloatType: pa.float32(),
-    spark.DoubleType: pa.float64(),
-    spark.StringType: pa.string(),
-    spark.BinaryType: pa.binary(),
-    spark.DateType: pa.date32(),
-    spark.TimestampType: pa.timestamp("us", "UTC"),
-    spark.TimestampNTZType: pa.timestamp("us"),
-}
 
 
 def as_parquet(path: Path, target: Path, schema: spark.StructType) -> None:
@@ -42,7 +29,7 @@ def as_parquet(path: Path, target: Path, schema: spark.StructType) -> None:
     not there is NULL. ``target`` may be the file itself. Raises pyarrow's errors for a file that is not whole."""
     file = orc.ORCFile(str(path))
     columns = [_column(file.schema, field, path.name) for field in schema.fields]
-    wanted = pa.schema([(field.name, _arrow(field.dataType)) for field in schema.fields])
+    wanted = pa.schema([(field.name, arrow_type(field.dataType)) for field in schema.fields])
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_name(f".{target.name}")
     try:
@@ -117,16 +104,4 @@ def _fits(given: pa.DataType, wanted: spark.DataType) -> bool:
             and [given.field(at).name for at in range(given.num_fields)] == names
             and all(_fits(given.field(at).type, field.dataType) for at, field in enumerate(wanted.fields))
         )
-    return bool(given == _PLAIN.get(type(wanted)))
-
-
-def _arrow(kind: spark.DataType) -> pa.DataType:
-    if isinstance(kind, spark.DecimalType):
-        return pa.decimal128(kind.precision, kind.scale)
-    if isinstance(kind, spark.ArrayType):
-        return pa.list_(_arrow(kind.elementType))
-    if isinstance(kind, spark.MapType):
-        return pa.map_(_arrow(kind.keyType), _arrow(kind.valueType))
-    if isinstance(kind, spark.StructType):
-        return pa.struct([(field.name, _arrow(field.dataType)) for field in kind.fields])
-    return _PLAIN[type(kind)]
+    return bool(given == PLAIN.get(type(wanted)))

@@ -24,6 +24,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.base import Position, SinkRecords
 from spark_sinks.file.files import refuse_outside, sync_directory, write_synced
+from spark_sinks.file.forms import JSON_LINES, FileForm
 
 _NOTE = ".mvserver-{query}.position"
 _DIGITS = 12  # files of a query are read in the order of their names where their times are equal
@@ -55,18 +56,18 @@ class Note:
             ) from error
 
 
-def lines_by_folder(records: SinkRecords, where: str) -> dict[str, list[bytes]]:
-    """The lines of a batch, of each folder below the entity; 0A000 for a record without a value."""
+def values_by_folder(records: SinkRecords, where: str) -> dict[str, list[bytes]]:
+    """The values of a batch, of each folder below the entity; 0A000 for a record without a value."""
     found: dict[str, list[bytes]] = {}
     for value, folder in zip(records.values, records.folders or ("",) * len(records.values), strict=True):
         if value is None:
             raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"a record without a value cannot be written to {where}")
-        found.setdefault(folder, []).append(value + b"\n")
+        found.setdefault(folder, []).append(value)
     return found
 
 
-def file_name(query_id: str, batch: int, folder: str) -> str:
-    name = f"{query_id}-{batch:0{_DIGITS}d}.json"
+def file_name(query_id: str, batch: int, suffix: str, folder: str) -> str:
+    name = f"{query_id}-{batch:0{_DIGITS}d}.{suffix}"
     return f"{folder}/{name}" if folder else name
 
 
@@ -92,7 +93,8 @@ class FileSink:
     A second one of the same query fences off the first.
     """
 
-    def __init__(self, store: str, directory: Path, root: Path, query_id: str) -> None:
+    def __init__(self, store: str, directory: Path, root: Path, query_id: str, form: FileForm = JSON_LINES) -> None:
+        self._form = form
         self._store = store
         self._directory = directory
         self._root = root
@@ -116,17 +118,17 @@ class FileSink:
 
     def write(self, records: SinkRecords, position: Position) -> None:
         """A file has no keys, and its records have its own time."""
-        parts = lines_by_folder(records, self._where)
+        parts = values_by_folder(records, self._where)
         with self._alone(), self._reported():
             before = self._read()
             if before is None or before.writer != self._writer:
                 raise taken_over(self._where)
             self._show(before)  # a call before this one may have ended between noting and showing
             batches = before.batches + bool(parts)
-            names = tuple(file_name(self._query_id, batches, folder) for folder in parts)
+            names = tuple(file_name(self._query_id, batches, self._form.suffix, folder) for folder in parts)
             note = Note(self._writer, batches, names, position)
-            for place, lines in zip(self._aside(note), parts.values(), strict=True):
-                write_synced(place, lines)
+            for place, values in zip(self._aside(note), parts.values(), strict=True):
+                write_synced(place, self._form.content(values))
             self._replace_note(note)
             self._show(note)
 
@@ -185,9 +187,9 @@ class FileSink:
 
     def _aside(self, note: Note) -> list[Path]:
         """Where the files of a batch are until it is noted, all in the directory itself."""
-        whole = file_name(self._query_id, note.batches, "")
         return [
-            self._directory / (f".{whole}.{at}" if "/" in name else f".{name}") for at, name in enumerate(note.files)
+            self._directory / (f".{Path(name).name}.{at}" if "/" in name else f".{name}")
+            for at, name in enumerate(note.files)
         ]
 
     # --- other writers, and errors ----------------------------------------------------------------------------------

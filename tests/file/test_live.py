@@ -112,6 +112,66 @@ def test_every_type_of_files_with_types(place: Place, form: str) -> None:
     place.shows(f"SELECT i, {names}, absent FROM seen_{form} ORDER BY i", wanted)
 
 
+@pytest.mark.parametrize("form", ["orc", "parquet"])
+def test_files_with_types_that_a_query_writes(place: Place, form: str) -> None:
+    """Read back by a stream of the server's own, and by pyarrow."""
+    table = pa.table({"i": [0, 1, 2], **{name: values for name, (_, values, _) in TYPES.items()}})
+    place.add_table(f"given_{form}/a.parquet", table)
+    columns = ", ".join(f'"{name}" {kind}' for name, (kind, _, _) in TYPES.items())
+    names = ", ".join(f'"{name}"' for name in TYPES)
+    place.server.run(
+        f"CREATE STREAM given_{form} (i BIGINT, {columns}) WITH ('store' = 'f', 'value.format' = 'parquet')",
+        f"CREATE STREAM made_{form} WITH ('store' = 'f', 'value.format' = '{form}') AS "
+        f"SELECT i, {names} FROM given_{form} {EARLIEST}",
+        f"CREATE MATERIALIZED VIEW remade_{form} AS SELECT i, {names} FROM made_{form}",
+    )
+    wanted = [(i, *(shown[i] for _, _, shown in TYPES.values())) for i in range(3)]
+    place.shows(f"SELECT i, {names} FROM remade_{form} ORDER BY i", wanted)
+    (file,) = (place.folder / f"made_{form}").glob(f"*.{form}")
+    read = pq.read_table(file) if form == "parquet" else orc.read_table(file)
+    assert read.column("i").to_pylist() == [0, 1, 2]
+    assert read.schema.field("d").type == pa.decimal128(10, 2)
+    assert read.schema.field("list").type.value_type == pa.int64()
+
+
+def test_lines_of_csv_and_text_that_a_query_writes(place: Place) -> None:
+    place.add("words/a.json", b'{"w": "a, \\"b\\"", "n": 1}\n{"w": "", "n": 2}\n{"w": null, "n": null}\n')
+    place.server.run(
+        "CREATE STREAM words (w VARCHAR, n BIGINT) WITH ('store' = 'f', 'value.format' = 'json')",
+        f"CREATE STREAM fields WITH ('store' = 'f', 'value.format' = 'csv') AS SELECT w, n FROM words {EARLIEST}",
+        "CREATE STREAM plain WITH ('store' = 'f', 'value.format' = 'text') AS "
+        f"SELECT w FROM words {EARLIEST} WHERE w <> ''",
+        "CREATE MATERIALIZED VIEW fields_back AS SELECT w, n FROM fields",
+        "CREATE MATERIALIZED VIEW plain_back AS SELECT w, length(w) AS l FROM plain",
+    )
+    place.shows("SELECT w, n FROM fields_back ORDER BY n NULLS LAST", [('a, "b"', 1), ("", 2), (None, None)])
+    place.shows("SELECT w, l FROM plain_back ORDER BY l", [('a, "b"', 6)])
+    (csv,), (text,) = (place.folder / "fields").glob("*.csv"), (place.folder / "plain").glob("*.txt")
+    assert csv.read_text() == '"a, ""b""",1\n"",2\n,\n'
+    assert text.read_text() == 'a, "b"\n'
+
+
+def test_what_lines_cannot_hold_ends_the_query_that_writes_it(place: Place) -> None:
+    place.add("broken/a.json", b'{"w": "a\\nb"}\n')
+    place.add("missing/a.json", b'{"w": null}\n')
+    place.add("blank/a.json", b'{"w": ""}\n')
+    for name, form, told in (
+        ("blank", "text", "22000: a blank value cannot be written to a file of lines"),
+        ("broken", "csv", "22000: a value with a line break cannot be written to a file of lines"),
+        ("missing", "text", '22004: column "w" is NULL, which the format text cannot have as a value'),
+    ):
+        place.server.run(
+            f"CREATE STREAM {name} (w VARCHAR) WITH ('store' = 'f', 'value.format' = 'json')",
+            f"CREATE STREAM {name}_lines WITH ('store' = 'f', 'value.format' = '{form}') AS "
+            f"SELECT w FROM {name} {EARLIEST}",
+        )
+        lines = f"{name}_lines"
+        ended = lambda lines=lines: place.server.states()[lines][0] == "FAILED"  # noqa: E731
+        place.server.wait_for(ended, WITHIN_S, f"{lines} did not fail")
+        assert told in (place.server.states()[lines][1] or "")
+        assert not list((place.folder / lines).glob("[!.]*"))
+
+
 def test_an_orc_file_with_other_types_fails_its_query_by_name(place: Place) -> None:
     """Spark alone would show NULL."""
     place.add_table("wrong_orc/a.orc", pa.table({"n": ["x"]}))

@@ -15,8 +15,9 @@ from dataclasses import asdict, dataclass, replace
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.base import Position, SinkRecords
+from spark_sinks.file.forms import JSON_LINES, FileForm
 from spark_sinks.file.objects.base import ObjectStore, OtherVersion, joined
-from spark_sinks.file.sink import check_expected, file_name, lines_by_folder, taken_over
+from spark_sinks.file.sink import check_expected, file_name, taken_over, values_by_folder
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,16 @@ class ObjectNote:
 class ObjectSink:
     """A :class:`spark_sinks.base.TransactionalSink` over one entity. For one thread at a time."""
 
-    def __init__(self, store: str, objects: ObjectStore, prefix: str, place: str, query_id: str) -> None:
+    def __init__(
+        self,
+        store: str,
+        objects: ObjectStore,
+        prefix: str,
+        place: str,
+        query_id: str,
+        form: FileForm = JSON_LINES,
+    ) -> None:
+        self._form = form
         self._where = f'{place} of store "{store}"'
         self._store = store
         self._objects = objects
@@ -75,15 +85,15 @@ class ObjectSink:
         return check_expected(self._note.position, self._where, expected=expected)
 
     def write(self, records: SinkRecords, position: Position) -> None:
-        parts = lines_by_folder(records, self._where)
+        parts = values_by_folder(records, self._where)
         before, self._note = self._note, None  # whatever fails, it is opened anew
         if before is None:
             raise SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, f"the output to {self._where} is not open")
         batches = before.batches + bool(parts)
-        names = tuple(file_name(self._query_id, batches, folder) for folder in parts)
+        names = tuple(file_name(self._query_id, batches, self._form.suffix, folder) for folder in parts)
         begun = tuple(
-            self._objects.begin(joined(self._prefix, name), b"".join(lines))
-            for name, lines in zip(names, parts.values(), strict=True)
+            self._objects.begin(joined(self._prefix, name), b"".join(self._form.content(values)))
+            for name, values in zip(names, parts.values(), strict=True)
         )
         self._replace(ObjectNote(self._writer, batches, names, begun, position), self._version)
         assert self._note is not None  # noqa: S101 - just set
